@@ -1,0 +1,1 @@
+//! Typed settings from layers: defaults, user, project, environment, flags.

@@ -1,0 +1,1 @@
+//! The HTTP client, SSE frames and retries.

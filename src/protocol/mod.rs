@@ -1,0 +1,21 @@
+//! The documents protocol: one vocabulary for the screen, the journal, the gateway and the headless formats.
+//!
+//! 1. Positions grow; gaps are legal. A reader asks for "after N".
+//! 2. `document_end` carries the whole metadata and the final content, and wins. Deltas are a preview.
+//! 3. The fold is total and pure: no error, no clock, no I/O, no idea whether it is live or replayed.
+//! 4. A prompt is opened by an event and closed by an event, never by the local keypress.
+//! 5. Unknown events, kinds and members are values: kept, shown plainly, forwarded untouched.
+//! 6. Nobody else's words: provider wire types stop at `model/`, ratatui types never come here.
+
+mod event;
+mod id;
+mod request;
+mod word;
+
+pub use event::{DocumentStart, Done, Entry, Event, Notice, Progress, ResponseStart, Severity, Usage};
+pub use id::{Address, ConversationId, DocumentId, Position, ResponseId, Turn};
+pub use request::{Answer, ClarificationResponse, Dialect, Message, Request};
+pub use word::{
+    Applied, CommandState, FinishReason, Kind, Mode, Operation, Outcome, Permission, Purpose, QuestionKind, Role,
+    Status, TextFormat, TodoStatus,
+};

@@ -1,0 +1,107 @@
+//! What goes up: requests, messages and answers.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::{ConversationId, DocumentId, Mode, Outcome, Role};
+
+/// One message of a conversation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Message {
+    pub role: Role,
+    #[serde(default)]
+    pub content: String,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub clarification_response: Option<ClarificationResponse>,
+    /// The response's documents, when an earlier answer travels back.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub documents: Vec<Value>,
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+
+impl Message {
+    pub fn user(content: impl Into<String>) -> Self {
+        Self {
+            role: Role::User,
+            content: content.into(),
+            clarification_response: None,
+            documents: Vec::new(),
+            extra: Map::new(),
+        }
+    }
+
+    pub fn assistant(content: impl Into<String>) -> Self {
+        Self {
+            role: Role::Assistant,
+            ..Self::user(content)
+        }
+    }
+}
+
+/// The user's answer to a clarification or approval.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ClarificationResponse {
+    pub document_id: DocumentId,
+    pub outcome: Outcome,
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub answers: Vec<Answer>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub reason: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Answer {
+    pub question_id: String,
+    #[serde(default)]
+    pub selected_option_ids: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub free_text: Option<String>,
+}
+
+/// The body of `POST /api/v1/chat/completions`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Request {
+    pub model: String,
+    pub mode: Mode,
+    pub context: Option<Value>,
+    pub messages: Vec<Message>,
+    /// `None`: all tools that the mode permits.
+    pub tools: Option<Vec<String>>,
+    pub available_tools: Option<Value>,
+    pub stream: bool,
+    pub conversation_id: Option<ConversationId>,
+    /// `None`: the gateway's own choice.
+    pub dialect: Option<Dialect>,
+    pub extra: Map<String, Value>,
+}
+
+/// How a stream is framed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Dialect {
+    /// A: the event's name in the `event:` line.
+    #[default]
+    Named,
+    /// B: the name as `type` inside the data, `[DONE]` at the end.
+    Data,
+}
+
+impl Dialect {
+    pub fn parse(word: &str) -> Option<Self> {
+        match word {
+            "named" => Some(Self::Named),
+            "data" => Some(Self::Data),
+            _ => None,
+        }
+    }
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Named => "named",
+            Self::Data => "data",
+        }
+    }
+}

@@ -1,0 +1,11 @@
+//! Strings on a grid of cells: cleaning, measuring, wrapping, Markdown, highlighting, diffs.
+//!
+//! Everything here is pure and knows neither documents nor ratatui. What comes out is [`Row`]s of
+//! [`Span`]s that name a [`Role`]; the theme turns roles into colours later. A span holds only
+//! [`Clean`] text, so nothing a stranger wrote can reach the terminal unsanitised.
+
+pub mod clean;
+pub mod row;
+
+pub use clean::Clean;
+pub use row::{Ground, Mark, Role, Row, Span};

@@ -1,0 +1,166 @@
+//! The currency between what is shown and how it is painted: rows of spans that name roles.
+
+use std::sync::Arc;
+
+use super::Clean;
+
+/// What a piece of text means; the theme decides how that looks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Role {
+    #[default]
+    Text,
+    Strong,
+    Dim,
+    /// Addresses, line numbers, what one looks at last.
+    Faint,
+    Rule,
+    User,
+    Accent,
+    /// Amber: running or waiting for somebody.
+    Waiting,
+    Link,
+    Error,
+    Done,
+    Added,
+    Removed,
+    /// Inline code in prose.
+    Code,
+    Number,
+    Keyword,
+    Type,
+    Function,
+    String,
+    Comment,
+    ModeAgent,
+    ModePlan,
+    ModeAsk,
+    ModeDebug,
+    /// A colour that a command printed: one of the terminal's 256.
+    Indexed(u8),
+    /// A colour that a command printed, as red, green, blue.
+    Rgb(u8, u8, u8),
+}
+
+/// What a piece of text stands on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Ground {
+    /// The terminal's own background.
+    #[default]
+    Plain,
+    Selection,
+    Added,
+    AddedWord,
+    Removed,
+    RemovedWord,
+    /// Background that a command printed: one of the terminal's 256.
+    Indexed(u8),
+    Rgb(u8, u8, u8),
+}
+
+/// Typographic marks, combined with `|`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Mark(u8);
+
+impl Mark {
+    pub const NONE: Self = Self(0);
+    pub const BOLD: Self = Self(1);
+    pub const ITALIC: Self = Self(2);
+    pub const UNDERLINE: Self = Self(4);
+    pub const STRIKE: Self = Self(8);
+    pub const REVERSE: Self = Self(16);
+    pub const FAINT: Self = Self(32);
+
+    /// Whether every mark of `other` is set.
+    pub const fn has(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+}
+
+impl std::ops::BitOr for Mark {
+    type Output = Self;
+    fn bitor(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+
+impl std::ops::BitOrAssign for Mark {
+    fn bitor_assign(&mut self, other: Self) {
+        self.0 |= other.0;
+    }
+}
+
+/// A run of text in one look.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Span {
+    pub text: Clean,
+    pub role: Role,
+    pub mark: Mark,
+    pub ground: Ground,
+    /// Where OSC 8 points; already checked to be http, https, mailto or a workspace file.
+    pub link: Option<Arc<str>>,
+}
+
+impl Span {
+    pub fn new(text: impl Into<Clean>, role: Role) -> Self {
+        Self {
+            text: text.into(),
+            role,
+            ..Self::default()
+        }
+    }
+
+    pub fn bold(mut self) -> Self {
+        self.mark |= Mark::BOLD;
+        self
+    }
+
+    pub fn marked(mut self, mark: Mark) -> Self {
+        self.mark |= mark;
+        self
+    }
+
+    pub fn on(mut self, ground: Ground) -> Self {
+        self.ground = ground;
+        self
+    }
+
+    pub fn linked(mut self, target: Option<Arc<str>>) -> Self {
+        self.link = target;
+        self
+    }
+}
+
+/// One row of the screen: content from the left, facts at the right edge.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Row {
+    pub spans: Vec<Span>,
+    /// Right-aligned; given up first where the width does not hold both.
+    pub facts: Vec<Span>,
+    /// Painted under the whole row, from its first cell to the right margin.
+    pub ground: Ground,
+    /// This row continues the paragraph or line of the row above (copying joins them).
+    pub continues: bool,
+}
+
+impl Row {
+    pub fn blank() -> Self {
+        Self::default()
+    }
+
+    pub fn of(spans: impl Into<Vec<Span>>) -> Self {
+        Self {
+            spans: spans.into(),
+            ..Self::default()
+        }
+    }
+
+    pub fn facts(mut self, facts: impl Into<Vec<Span>>) -> Self {
+        self.facts = facts.into();
+        self
+    }
+
+    /// The row's text without looks, facts left out; what tests and copying read.
+    pub fn plain(&self) -> String {
+        self.spans.iter().map(|it| it.text.as_str()).collect()
+    }
+}

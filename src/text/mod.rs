@@ -8,4 +8,4 @@ pub mod clean;
 pub mod row;
 
 pub use clean::Clean;
-pub use row::{Ground, Mark, Role, Row, Span};
+pub use row::{CodeLine, Colours, Ground, Mark, NoColours, Role, Row, Span};

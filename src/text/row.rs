@@ -164,3 +164,24 @@ impl Row {
         self.spans.iter().map(|it| it.text.as_str()).collect()
     }
 }
+
+/// One line of code in colours; its spans' texts make up the source line exactly.
+pub type CodeLine = Arc<[Span]>;
+
+/// Where coloured code comes from. Never blocks: what is not ready yet is missing from the end.
+pub trait Colours {
+    /// The coloured lines of `source` so far, at most one per line of it; the caller draws the rest plain.
+    ///
+    /// `block` names the block across calls while it grows; `closed` says that it will not grow any more.
+    fn code(&self, block: u64, language: &str, source: &str, closed: bool) -> Arc<Vec<CodeLine>>;
+}
+
+/// Leaves all code plain.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoColours;
+
+impl Colours for NoColours {
+    fn code(&self, _block: u64, _language: &str, _source: &str, _closed: bool) -> Arc<Vec<CodeLine>> {
+        Arc::default()
+    }
+}

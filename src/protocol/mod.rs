@@ -7,14 +7,20 @@
 //! 5. Unknown events, kinds and members are values: kept, shown plainly, forwarded untouched.
 //! 6. Nobody else's words: provider wire types stop at `model/`, ratatui types never come here.
 
+mod command;
+pub mod document;
 mod event;
 mod id;
 mod request;
+mod response;
 mod word;
 
+pub use command::{Command, Query, Reply, Submit};
+pub use document::{Document, View};
 pub use event::{DocumentStart, Done, Entry, Event, Notice, Progress, ResponseStart, Severity, Usage};
 pub use id::{Address, ConversationId, DocumentId, Position, ResponseId, Turn};
 pub use request::{Answer, ClarificationResponse, Dialect, Message, Request};
+pub use response::{Change, Ending, Response, Thinking};
 pub use word::{
     Applied, CommandState, FinishReason, Kind, Mode, Operation, Outcome, Permission, Purpose, QuestionKind, Role,
     Status, TextFormat, TodoStatus,

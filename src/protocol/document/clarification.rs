@@ -1,0 +1,129 @@
+//! `clarification`: questions for the user; an approval is one too.
+
+use serde_json::{Map, Value, json};
+
+use super::{Document, member};
+use crate::protocol::{Answer, Outcome, QuestionKind};
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Clarification<'a> {
+    /// The text that leads to the questions.
+    pub content: &'a str,
+    pub kind: QuestionKind,
+    pub questions: Vec<Question<'a>>,
+    /// For an approval: the planned action, a document without id and sequence.
+    pub subject: Option<&'a Value>,
+    pub tool_call_id: Option<&'a str>,
+    /// `None`: nobody dealt with it yet.
+    pub outcome: Option<Outcome>,
+    pub answers: Vec<Answer>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Question<'a> {
+    pub id: &'a str,
+    pub text: &'a str,
+    /// Empty: free text.
+    pub options: Vec<Choice<'a>>,
+    pub allow_multiple: bool,
+    pub allow_free_text: bool,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Choice<'a> {
+    pub id: &'a str,
+    pub label: &'a str,
+    pub description: Option<&'a str>,
+}
+
+impl<'a> Clarification<'a> {
+    pub(super) fn read(it: &'a Document) -> Self {
+        let members = &it.metadata;
+        Self {
+            content: it.text(),
+            kind: member::text(members, "kind").map_or(QuestionKind::Question, QuestionKind::parse),
+            questions: member::list(members, "questions")
+                .iter()
+                .filter_map(Value::as_object)
+                .map(Question::read)
+                .collect(),
+            subject: members.get("subject").filter(|it| it.is_object()),
+            tool_call_id: member::text(members, "toolCallId"),
+            outcome: member::text(members, "outcome").map(Outcome::parse),
+            answers: member::list(members, "answers")
+                .iter()
+                .filter_map(|it| serde_json::from_value(it.clone()).ok())
+                .collect(),
+        }
+    }
+}
+
+impl<'a> Question<'a> {
+    fn read(members: &'a Map<String, Value>) -> Self {
+        let options = member::list(members, "options")
+            .iter()
+            .filter_map(Value::as_object)
+            .map(Choice::read);
+        Self {
+            id: member::text(members, "id").unwrap_or_default(),
+            text: member::text(members, "text").unwrap_or_default(),
+            options: options.collect(),
+            allow_multiple: member::boolean(members, "allowMultiple").unwrap_or(false),
+            allow_free_text: member::boolean(members, "allowFreeText").unwrap_or(true),
+        }
+    }
+}
+
+impl<'a> Choice<'a> {
+    fn read(members: &'a Map<String, Value>) -> Self {
+        let id = member::text(members, "id").unwrap_or_default();
+        Self {
+            id,
+            label: member::text(members, "label").unwrap_or(id),
+            description: member::text(members, "description"),
+        }
+    }
+}
+
+pub(super) fn fill(metadata: &mut Map<String, Value>) {
+    member::default(metadata, "questions", Vec::<Value>::new());
+    settle_questions(metadata);
+}
+
+/// Gives questions ids and turns plain strings into options; done on arrival, so that an open form can be answered.
+pub(super) fn settle_questions(metadata: &mut Map<String, Value>) {
+    let Some(Value::Array(questions)) = metadata.get_mut("questions") else {
+        return;
+    };
+    for (at, question) in questions.iter_mut().enumerate() {
+        if let Value::String(text) = question {
+            *question = json!({ "text": std::mem::take(text) });
+        }
+        let Value::Object(members) = question else { continue };
+        for alias in ["prompt", "question"] {
+            if let Some(text) = members.shift_remove(alias) {
+                member::default(members, "text", text);
+            }
+        }
+        member::default(members, "id", format!("q{}", at + 1));
+        member::default(members, "options", Vec::<Value>::new());
+        let Some(Value::Array(options)) = members.get_mut("options") else {
+            continue;
+        };
+        for option in options.iter_mut() {
+            match option {
+                Value::String(label) => *option = json!({ "id": label.clone(), "label": std::mem::take(label) }),
+                Value::Object(members) => {
+                    let label = member::text(members, "label").unwrap_or_default().to_owned();
+                    member::default(members, "id", label);
+                    let id = member::text(members, "id").unwrap_or_default().to_owned();
+                    member::default(members, "label", id);
+                }
+                Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => {
+                    let label = option.to_string();
+                    *option = json!({ "id": label.clone(), "label": label });
+                }
+            }
+        }
+    }
+}

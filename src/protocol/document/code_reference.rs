@@ -1,0 +1,47 @@
+//! `code_reference`: a citation of code that exists.
+
+use serde_json::{Map, Value};
+
+use super::{Document, member, normal::language_of};
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct CodeReference<'a> {
+    /// What the model wrote; may be shortened or wrong.
+    pub content: &'a str,
+    /// From the workspace root, `/` separators.
+    pub file_path: &'a str,
+    /// 1-based, inclusive; never 0 and never after `end_line`.
+    pub start_line: u64,
+    pub end_line: u64,
+    pub language: &'a str,
+}
+
+impl<'a> CodeReference<'a> {
+    pub(super) fn read(it: &'a Document) -> Self {
+        let file_path = member::text(&it.metadata, "filePath").unwrap_or_default();
+        let (start_line, end_line) = lines(&it.metadata);
+        Self {
+            content: it.text(),
+            file_path,
+            start_line,
+            end_line,
+            language: member::text(&it.metadata, "language").unwrap_or_else(|| language_of(file_path)),
+        }
+    }
+}
+
+/// Clamped to 1 and swapped when reversed; a missing end is the start.
+fn lines(metadata: &Map<String, Value>) -> (u64, u64) {
+    let start = member::count(metadata, "startLine").unwrap_or(1).max(1);
+    let end = member::count(metadata, "endLine").unwrap_or(start).max(1);
+    (start.min(end), start.max(end))
+}
+
+pub(super) fn fill(metadata: &mut Map<String, Value>) {
+    let (start, end) = lines(metadata);
+    member::default(metadata, "filePath", "");
+    metadata.insert("startLine".into(), start.into());
+    metadata.insert("endLine".into(), end.into());
+    let language = language_of(member::text(metadata, "filePath").unwrap_or_default());
+    member::default(metadata, "language", language);
+}

@@ -1,0 +1,376 @@
+//! A document: one addressable piece of an answer.
+//!
+//! The metadata is kept as the JSON object that travelled (names normalised, unknown members untouched), so nothing is
+//! lost on the way through. What a kind means is read from it on demand: [`Document::view`] gives a typed view with
+//! every default filled in, borrowing the text. [`Document::finish`] writes the defaults down once the document ends.
+
+mod clarification;
+mod code_block;
+mod code_reference;
+mod error;
+mod file_edit;
+mod member;
+mod normal;
+mod plan;
+mod terminal_command;
+mod text;
+mod todo_update;
+mod tool_call;
+mod unknown;
+
+use serde_json::{Map, Value};
+
+pub use clarification::{Choice, Clarification, Question};
+pub use code_block::CodeBlock;
+pub use code_reference::CodeReference;
+pub use error::Error;
+pub use file_edit::{Diff, FileEdit, Hunk};
+pub use normal::{merge_patch, normalise, normalise_arguments, normalise_result};
+pub use plan::{Plan, Todo};
+pub use terminal_command::TerminalCommand;
+pub use text::Text;
+pub use todo_update::{TodoChange, TodoUpdate};
+pub use tool_call::{CallResult, ToolCall};
+pub use unknown::Unknown;
+
+use super::{DocumentId, Kind, event::DocumentStart};
+
+/// Whether a document still grows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum State {
+    #[default]
+    Open,
+    Closed,
+}
+
+/// One document of a response.
+#[derive(Clone, Debug)]
+pub struct Document {
+    pub id: DocumentId,
+    pub kind: Kind,
+    /// As it was sent; `None` where the writer sends none.
+    pub sequence: Option<u64>,
+    pub content: Option<String>,
+    /// Normalised names; defaults are written down when the document ends.
+    pub metadata: Map<String, Value>,
+    pub state: State,
+    /// Grows with every change; what is remembered about a document is remembered for a version.
+    pub version: u64,
+    /// Milliseconds since the Unix epoch, from the log.
+    pub started_ms: u64,
+    /// Fragments of the arguments' JSON text, until they make a whole.
+    arguments_text: String,
+}
+
+/// Equal when they say the same; when and how often they changed does not count.
+impl PartialEq for Document {
+    fn eq(&self, other: &Self) -> bool {
+        self.id == other.id
+            && self.kind == other.kind
+            && self.content == other.content
+            && self.metadata == other.metadata
+            && self.state == other.state
+    }
+}
+
+/// What a document is, with every default filled in.
+#[derive(Clone, Debug, PartialEq)]
+pub enum View<'a> {
+    Text(Text<'a>),
+    CodeReference(CodeReference<'a>),
+    CodeBlock(CodeBlock<'a>),
+    FileEdit(FileEdit<'a>),
+    ToolCall(ToolCall<'a>),
+    TerminalCommand(TerminalCommand<'a>),
+    Plan(Plan<'a>),
+    Clarification(Clarification<'a>),
+    Error(Error<'a>),
+    TodoUpdate(TodoUpdate<'a>),
+    Unknown(Unknown<'a>),
+}
+
+impl Document {
+    pub fn open(start: DocumentStart, at_ms: u64) -> Self {
+        Self {
+            id: start.id,
+            kind: start.kind,
+            sequence: start.sequence,
+            content: start.content,
+            metadata: start.metadata,
+            state: State::Open,
+            version: 1,
+            started_ms: at_ms,
+            arguments_text: String::new(),
+        }
+    }
+
+    pub fn view(&self) -> View<'_> {
+        match &self.kind {
+            Kind::Text => View::Text(Text::read(self)),
+            Kind::CodeReference => View::CodeReference(CodeReference::read(self)),
+            Kind::CodeBlock => View::CodeBlock(CodeBlock::read(self)),
+            Kind::FileEdit => View::FileEdit(FileEdit::read(self)),
+            Kind::ToolCall => View::ToolCall(ToolCall::read(self)),
+            Kind::TerminalCommand => View::TerminalCommand(TerminalCommand::read(self)),
+            Kind::Plan => View::Plan(Plan::read(self)),
+            Kind::Clarification => View::Clarification(Clarification::read(self)),
+            Kind::Error => View::Error(Error::read(self)),
+            Kind::TodoUpdate => View::TodoUpdate(TodoUpdate::read(self)),
+            Kind::Other(_) => View::Unknown(Unknown::read(self)),
+        }
+    }
+
+    pub fn is_open(&self) -> bool {
+        self.state == State::Open
+    }
+
+    /// Cut off before its end: the stream broke, or a fence was never closed.
+    pub fn is_incomplete(&self) -> bool {
+        self.metadata
+            .get("incomplete")
+            .and_then(Value::as_bool)
+            .unwrap_or_default()
+    }
+
+    /// The text, `""` where there is none.
+    pub fn text(&self) -> &str {
+        self.content.as_deref().unwrap_or_default()
+    }
+
+    pub(super) fn push_content(&mut self, delta: &str) {
+        self.version += 1;
+        self.content.get_or_insert_default().push_str(delta);
+    }
+
+    pub(super) fn push_arguments(&mut self, arguments: &Value) {
+        self.version += 1;
+        let whole = match arguments {
+            Value::String(fragment) => {
+                self.arguments_text.push_str(fragment);
+                // An object can only be whole at a closing brace; parsing after every fragment would be quadratic.
+                if !self.arguments_text.trim_end().ends_with('}') {
+                    return;
+                }
+                match serde_json::from_str::<Value>(&self.arguments_text) {
+                    Ok(whole @ Value::Object(_)) => whole,
+                    Ok(_) | Err(_) => return,
+                }
+            }
+            whole => {
+                self.arguments_text.clear();
+                whole.clone()
+            }
+        };
+        self.metadata.insert("arguments".into(), normalise_arguments(whole));
+    }
+
+    /// The last result wins. Edits and commands take an object as metadata, a command takes a text as its output.
+    pub(super) fn set_result(&mut self, result: &Value, duration_ms: Option<u64>) {
+        self.version += 1;
+        self.settle_arguments();
+        match (&self.kind, result) {
+            (Kind::FileEdit | Kind::TerminalCommand, Value::Object(members)) => {
+                let patch = normalise(&self.kind, members.clone());
+                merge_patch(&mut self.metadata, patch);
+            }
+            (Kind::TerminalCommand, Value::String(output)) => {
+                self.metadata.insert("output".into(), Value::String(output.clone()));
+            }
+            (_, result) => {
+                self.metadata.insert("result".into(), normalise_result(result.clone()));
+            }
+        }
+        if let Some(duration) = duration_ms {
+            self.metadata.insert("duration_ms".into(), duration.into());
+        }
+    }
+
+    pub(super) fn patch(&mut self, patch: &Map<String, Value>) {
+        if patch.is_empty() {
+            return;
+        }
+        self.version += 1;
+        merge_patch(&mut self.metadata, normalise(&self.kind, patch.clone()));
+    }
+
+    pub(super) fn append(&mut self, member: &str, text: &str) {
+        self.version += 1;
+        match self.metadata.get_mut(member) {
+            Some(Value::String(old)) => old.push_str(text),
+            Some(_) | None => {
+                self.metadata.insert(member.to_owned(), Value::String(text.to_owned()));
+            }
+        }
+    }
+
+    /// Ends the document: writes down the defaults of its kind.
+    pub(super) fn finish(&mut self) {
+        self.version += 1;
+        self.settle_arguments();
+        self.state = State::Closed;
+        self.fill();
+    }
+
+    /// Writes down what the kind's tables say of absent members and content.
+    pub(super) fn fill(&mut self) {
+        self.content = match (&self.kind, self.content.take()) {
+            (Kind::ToolCall | Kind::TerminalCommand | Kind::TodoUpdate, Some(text)) if text.is_empty() => None,
+            (Kind::ToolCall | Kind::TerminalCommand | Kind::TodoUpdate | Kind::FileEdit | Kind::Other(_), content) => {
+                content
+            }
+            (_, content) => Some(content.unwrap_or_default()),
+        };
+        let mut filled = std::mem::take(&mut self.metadata);
+        match &self.kind {
+            Kind::Text => text::fill(&mut filled),
+            Kind::CodeReference => code_reference::fill(&mut filled),
+            Kind::CodeBlock => code_block::fill(&mut filled),
+            Kind::FileEdit => file_edit::fill(&mut filled),
+            Kind::ToolCall => tool_call::fill(&mut filled, &self.id),
+            Kind::TerminalCommand => terminal_command::fill(&mut filled),
+            Kind::Plan => plan::fill(&mut filled),
+            Kind::Clarification => clarification::fill(&mut filled),
+            Kind::Error => error::fill(&mut filled),
+            Kind::TodoUpdate => todo_update::fill(&mut filled),
+            Kind::Other(_) => {}
+        }
+        self.metadata = filled;
+    }
+
+    /// Arguments that never became an object are kept as they came.
+    fn settle_arguments(&mut self) {
+        if self.arguments_text.is_empty() {
+            return;
+        }
+        let text = std::mem::take(&mut self.arguments_text);
+        self.metadata
+            .insert("arguments".into(), normalise_arguments(Value::String(text)));
+    }
+}
+
+impl Document {
+    /// The document as a strict writer prints it: nested metadata, defaults written down.
+    pub fn to_json(&self, sequence: u64) -> Value {
+        let mut whole = Map::new();
+        whole.insert("id".into(), self.id.as_str().into());
+        whole.insert("type".into(), self.kind.as_str().into());
+        whole.insert("sequence".into(), sequence.into());
+        whole.insert("content".into(), self.content.as_deref().into());
+        let mut metadata = self.metadata.clone();
+        if self.kind == Kind::FileEdit && !metadata.contains_key("diff") {
+            metadata.insert("diff".into(), Value::Null);
+        }
+        whole.insert("metadata".into(), metadata.into());
+        whole.into()
+    }
+
+    /// What a reader without documents would be told; `""` where there is nothing to say.
+    pub fn plain_text(&self) -> String {
+        match self.view() {
+            View::Text(it) => it.content.to_owned(),
+            View::CodeReference(it) => fenced(
+                &format!("{}:{}:{}", it.start_line, it.end_line, it.file_path),
+                it.content,
+            ),
+            View::CodeBlock(it) => fenced(it.language, it.content),
+            View::FileEdit(it) => match &it.diff {
+                Some(diff) => format!(
+                    "[{} {}]\n{}",
+                    it.operation,
+                    it.file_path,
+                    fenced(
+                        "diff",
+                        &format!("{}{}", prefixed('-', diff.old), prefixed('+', diff.new))
+                    )
+                ),
+                None => match it.content {
+                    Some(content) => {
+                        format!("[{} {}]\n{}", it.operation, it.file_path, fenced(it.language, content))
+                    }
+                    None => format!("[{} {}]", it.operation, it.file_path),
+                },
+            },
+            View::ToolCall(it) => {
+                let arguments = Value::Object(it.arguments.clone());
+                match it.result {
+                    Some(result) => {
+                        let data = result
+                            .data
+                            .as_str()
+                            .map_or_else(|| result.data.to_string(), str::to_owned);
+                        let word = if result.failed { "failed" } else { "result" };
+                        format!("[{} {arguments}]\n{word}: {data}", it.tool_name)
+                    }
+                    None => format!("[{} {arguments}]", it.tool_name),
+                }
+            }
+            View::TerminalCommand(it) => {
+                let exit = it
+                    .exit_code
+                    .map_or_else(|| it.state.to_string(), |code| format!("exit {code}"));
+                format!("$ {}\n{}[{exit}]", it.command, lines_closed(it.output))
+            }
+            View::Plan(it) => {
+                let mut text = format!("# {}\n", it.title);
+                for part in [it.overview, it.content] {
+                    if !part.is_empty() {
+                        text.push_str(&format!("\n{part}\n"));
+                    }
+                }
+                for todo in &it.todos {
+                    let mark = if todo.status == super::TodoStatus::Completed {
+                        'x'
+                    } else {
+                        ' '
+                    };
+                    text.push_str(&format!("\n- [{mark}] {}", todo.content));
+                }
+                text
+            }
+            View::Clarification(it) => {
+                let mut text = it.content.to_owned();
+                for question in &it.questions {
+                    text.push_str(&format!("\n{}", question.text));
+                    for option in &question.options {
+                        text.push_str(&format!("\n- {}", option.label));
+                    }
+                }
+                text.trim_start().to_owned()
+            }
+            View::Error(it) => format!("[error {}] {}\n{}", it.code, it.content, it.details)
+                .trim_end()
+                .to_owned(),
+            View::TodoUpdate(it) => {
+                let line = |todo: &TodoChange<'_>| {
+                    let status = todo.status.as_ref().map_or("changed", super::TodoStatus::as_str);
+                    format!("- {}: {status}", todo.content.unwrap_or(todo.id))
+                };
+                it.todos.iter().map(line).collect::<Vec<_>>().join("\n")
+            }
+            View::Unknown(it) => it.content.unwrap_or_default().to_owned(),
+        }
+    }
+}
+
+/// A fence long enough for what it holds.
+fn fenced(info: &str, content: &str) -> String {
+    let longest = content
+        .lines()
+        .map(|it| it.trim_start())
+        .map(|it| it.chars().take_while(|&c| c == '`').count())
+        .max();
+    let fence = "`".repeat(longest.unwrap_or(0).max(2) + 1);
+    format!("{fence}{info}\n{}{fence}", lines_closed(content))
+}
+
+fn prefixed(sign: char, text: &str) -> String {
+    text.lines().map(|line| format!("{sign}{line}\n")).collect()
+}
+
+fn lines_closed(text: &str) -> String {
+    if text.is_empty() || text.ends_with('\n') {
+        text.to_owned()
+    } else {
+        format!("{text}\n")
+    }
+}

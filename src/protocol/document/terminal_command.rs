@@ -1,0 +1,58 @@
+//! `terminal_command`: a command, what it printed and how it ended.
+
+use serde_json::{Map, Value};
+
+use super::{Document, member};
+use crate::protocol::{CommandState, Permission};
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct TerminalCommand<'a> {
+    pub command: &'a str,
+    pub working_directory: Option<&'a str>,
+    /// `None`: running, in the background, rejected or killed.
+    pub exit_code: Option<i64>,
+    /// Standard output and error as they came; may carry escape sequences.
+    pub output: &'a str,
+    pub duration_ms: Option<u64>,
+    /// Empty: the sandbox's default.
+    pub permissions: Vec<Permission>,
+    pub state: CommandState,
+    pub truncated: bool,
+    pub tool_call_id: Option<&'a str>,
+}
+
+impl<'a> TerminalCommand<'a> {
+    pub(super) fn read(it: &'a Document) -> Self {
+        let members = &it.metadata;
+        let exit_code = member::integer(members, "exitCode");
+        Self {
+            command: member::text(members, "command").unwrap_or_default(),
+            working_directory: member::text(members, "workingDirectory"),
+            exit_code,
+            output: member::text(members, "output").unwrap_or_default(),
+            duration_ms: member::count(members, "duration_ms"),
+            permissions: member::texts(members, "permissions")
+                .into_iter()
+                .map(Permission::parse)
+                .collect(),
+            state: match member::text(members, "state") {
+                Some(word) => CommandState::parse(word),
+                None if exit_code.is_some() => CommandState::Completed,
+                None if it.is_open() => CommandState::Running,
+                // Ended without saying how: whatever it was, it is over and nothing vouches for success.
+                None => CommandState::Cancelled,
+            },
+            truncated: member::boolean(members, "truncated").unwrap_or_default(),
+            tool_call_id: member::text(members, "toolCallId"),
+        }
+    }
+}
+
+pub(super) fn fill(metadata: &mut Map<String, Value>) {
+    member::default(metadata, "command", "");
+    member::default(metadata, "output", "");
+    member::default(metadata, "permissions", Vec::<Value>::new());
+    if metadata.get("exitCode").is_none() {
+        metadata.insert("exitCode".into(), Value::Null);
+    }
+}

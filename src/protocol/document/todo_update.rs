@@ -1,0 +1,47 @@
+//! `todo_update`: changes to the conversation's live list of todos.
+
+use serde_json::{Map, Value};
+
+use super::{Document, member};
+use crate::protocol::TodoStatus;
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct TodoUpdate<'a> {
+    pub todos: Vec<TodoChange<'a>>,
+    /// `false`: the list replaces all todos.
+    pub merge: bool,
+}
+
+/// Members that are absent leave the todo's own.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TodoChange<'a> {
+    pub id: &'a str,
+    pub content: Option<&'a str>,
+    pub status: Option<TodoStatus>,
+    pub dependencies: Option<Vec<&'a str>>,
+}
+
+impl<'a> TodoUpdate<'a> {
+    pub(super) fn read(it: &'a Document) -> Self {
+        let change = |members: &'a Map<String, Value>| TodoChange {
+            id: member::text(members, "id").unwrap_or_default(),
+            content: member::text(members, "content"),
+            status: member::text(members, "status").map(TodoStatus::parse),
+            dependencies: members
+                .get("dependencies")
+                .map(|_| member::texts(members, "dependencies")),
+        };
+        Self {
+            todos: member::list(&it.metadata, "todos")
+                .iter()
+                .filter_map(Value::as_object)
+                .map(change)
+                .collect(),
+            merge: member::boolean(&it.metadata, "merge").unwrap_or(true),
+        }
+    }
+}
+
+pub(super) fn fill(metadata: &mut Map<String, Value>) {
+    member::default(metadata, "todos", Vec::<Value>::new());
+}

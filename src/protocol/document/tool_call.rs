@@ -1,0 +1,53 @@
+//! `tool_call`: a tool, its arguments and what came of it.
+
+use std::sync::LazyLock;
+
+use serde_json::{Map, Value};
+
+use super::{Document, member};
+use crate::protocol::DocumentId;
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToolCall<'a> {
+    pub tool_name: &'a str,
+    /// `None` until the writer said one or the document ended.
+    pub tool_call_id: Option<&'a str>,
+    /// Text that was no JSON object stands under `_raw`.
+    pub arguments: &'a Map<String, Value>,
+    /// `None`: not finished, or ended without one.
+    pub result: Option<CallResult<'a>>,
+    pub duration_ms: Option<u64>,
+    pub truncated: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CallResult<'a> {
+    pub failed: bool,
+    pub data: &'a Value,
+}
+
+static NOTHING: LazyLock<Map<String, Value>> = LazyLock::new(Map::new);
+
+impl<'a> ToolCall<'a> {
+    pub(super) fn read(it: &'a Document) -> Self {
+        let members = &it.metadata;
+        let result = member::object(members, "result").map(|result| CallResult {
+            failed: member::text(result, "status") == Some("error"),
+            data: result.get("data").unwrap_or(&Value::Null),
+        });
+        Self {
+            tool_name: member::text(members, "toolName").unwrap_or("tool"),
+            tool_call_id: member::text(members, "toolCallId"),
+            arguments: member::object(members, "arguments").unwrap_or(&NOTHING),
+            result,
+            duration_ms: member::count(members, "duration_ms"),
+            truncated: member::boolean(members, "truncated").unwrap_or_default(),
+        }
+    }
+}
+
+pub(super) fn fill(metadata: &mut Map<String, Value>, id: &DocumentId) {
+    member::default(metadata, "toolName", "tool");
+    member::default(metadata, "toolCallId", format!("call_{id}"));
+    member::default(metadata, "arguments", Map::new());
+}

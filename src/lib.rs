@@ -6,13 +6,16 @@
 //! | --- | --- |
 //! | 0 | [`os`] [`text`] [`net`] |
 //! | 1 | [`protocol`] [`config`] |
-//! | 2 | `theme` `transcript` `journal` `link` |
+//! | 2 | `theme` [`transcript`] [`journal`] [`link`] |
 //! | 3 | `model` |
 //! | 4 | `agent` `tui` `serve` `print` |
 //! | 5 | `cli` |
 
 pub mod config;
+pub mod journal;
+pub mod link;
 pub mod net;
 pub mod os;
 pub mod protocol;
 pub mod text;
+pub mod transcript;

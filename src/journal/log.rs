@@ -1,0 +1,311 @@
+//! The log in memory: append, and follow by position.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use tokio::sync::watch;
+
+use crate::protocol::{DocumentId, Entry, Event, Position, Turn};
+
+/// An append-only list of entries that any number of readers follow, each at its own pace.
+#[derive(Debug)]
+pub struct Log {
+    state: Mutex<State>,
+    /// The position of the newest entry; `watch` lets a slow reader skip straight to it.
+    newest: watch::Sender<Position>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Ordered by position, with gaps where deltas were dropped.
+    entries: Vec<Arc<Entry>>,
+    last: Position,
+    turn: Turn,
+    /// Where the start of each open document stands in `entries` at the earliest.
+    open: HashMap<(Turn, DocumentId), Position>,
+    closed: bool,
+}
+
+impl Default for Log {
+    fn default() -> Self {
+        Self {
+            state: Mutex::default(),
+            newest: watch::Sender::new(Position(0)),
+        }
+    }
+}
+
+impl Log {
+    pub fn new() -> Arc<Self> {
+        Arc::default()
+    }
+
+    /// A log that starts with entries from elsewhere, ordered by position.
+    pub fn from_entries(entries: Vec<Entry>) -> Arc<Self> {
+        let log = Self::new();
+        for entry in entries {
+            log.insert(entry);
+        }
+        log
+    }
+
+    /// Appends to the current turn; a user message opens the next one.
+    pub fn append(&self, at_ms: u64, event: Event) -> Position {
+        let mut state = self.lock();
+        if matches!(event, Event::UserMessage(_)) {
+            state.turn.0 += 1;
+        }
+        let turn = state.turn;
+        let position = Position(state.last.0 + 1);
+        self.push(
+            state,
+            Entry {
+                position,
+                turn,
+                at_ms,
+                event,
+            },
+        )
+    }
+
+    /// Appends to a given turn: a change of an older document.
+    pub fn append_to(&self, turn: Turn, at_ms: u64, event: Event) -> Position {
+        let state = self.lock();
+        let position = Position(state.last.0 + 1);
+        self.push(
+            state,
+            Entry {
+                position,
+                turn,
+                at_ms,
+                event,
+            },
+        )
+    }
+
+    /// The turn that [`Self::append`] writes to.
+    pub fn turn(&self) -> Turn {
+        self.lock().turn
+    }
+
+    pub fn last(&self) -> Position {
+        self.lock().last
+    }
+
+    /// Everything after `since` that is still kept.
+    pub fn after(&self, since: Position) -> Vec<Arc<Entry>> {
+        let mut batch = Vec::new();
+        self.lock().read(since, &mut batch);
+        batch
+    }
+
+    pub fn follow(self: &Arc<Self>, since: Position) -> Follower {
+        Follower {
+            log: Arc::clone(self),
+            since,
+            changed: self.newest.subscribe(),
+        }
+    }
+
+    /// Nothing will be appended any more: followers end when they have read everything.
+    pub fn close(&self) {
+        self.lock().closed = true;
+        self.newest.send_modify(|_| {});
+    }
+
+    /// Puts an entry of an older log in, at its own position.
+    fn insert(&self, entry: Entry) {
+        let mut state = self.lock();
+        state.turn = state.turn.max(entry.turn);
+        let position = entry.position.max(Position(state.last.0 + 1));
+        self.push(state, Entry { position, ..entry });
+    }
+
+    fn push(&self, mut state: MutexGuard<'_, State>, entry: Entry) -> Position {
+        let position = entry.position;
+        state.last = position;
+        state.settle(&entry);
+        state.entries.push(Arc::new(entry));
+        drop(state);
+        self.newest.send_replace(position);
+        position
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // A panic in a reader cannot leave the list half-written: every change of it is a single push or retain.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn read(&self, since: Position, batch: &mut Vec<Arc<Entry>>) {
+        let from = self.entries.partition_point(|it| it.position <= since);
+        batch.extend(self.entries.iter().skip(from).cloned());
+    }
+
+    /// Drops what `entry` makes superfluous.
+    fn settle(&mut self, entry: &Entry) {
+        // Progress is true only until the next thing happens.
+        if self
+            .entries
+            .last()
+            .is_some_and(|it| matches!(it.event, Event::Progress(_)))
+        {
+            self.entries.pop();
+        }
+        match &entry.event {
+            Event::DocumentStart(start) => {
+                self.open.insert((entry.turn, start.id.clone()), entry.position);
+            }
+            Event::DocumentEnd { document, .. } => {
+                let Some(started) = self.open.remove(&(entry.turn, document.clone())) else {
+                    return;
+                };
+                let from = self.entries.partition_point(|it| it.position <= started);
+                let tail = self.entries.split_off(from);
+                self.entries.extend(
+                    tail.into_iter()
+                        .filter(|it| it.turn != entry.turn || !is_delta_of(&it.event, document)),
+                );
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Whether `document_end` makes the event superfluous.
+fn is_delta_of(event: &Event, document: &DocumentId) -> bool {
+    match event {
+        Event::ContentDelta { document: of, .. }
+        | Event::ToolCallStart { document: of, .. }
+        | Event::ToolCallArguments { document: of, .. }
+        | Event::ToolResult { document: of, .. }
+        | Event::MetadataDelta { document: of, .. } => of == document,
+        Event::UserMessage(_)
+        | Event::ResponseStart(_)
+        | Event::DocumentStart(_)
+        | Event::ThinkingDelta { .. }
+        | Event::DocumentEnd { .. }
+        | Event::DocumentUpdate { .. }
+        | Event::Notice(_)
+        | Event::Progress(_)
+        | Event::Title(_)
+        | Event::Done(_)
+        | Event::Unknown { .. } => false,
+    }
+}
+
+/// A reader of a log with a place of its own.
+#[derive(Debug)]
+pub struct Follower {
+    log: Arc<Log>,
+    since: Position,
+    changed: watch::Receiver<Position>,
+}
+
+impl Follower {
+    /// Waits until there is something new and appends all of it to `batch`; `false` when the log is closed and read.
+    ///
+    /// Safe to drop at any await: nothing is lost.
+    pub async fn next(&mut self, batch: &mut Vec<Arc<Entry>>) -> bool {
+        loop {
+            self.changed.mark_unchanged();
+            if self.take(batch) {
+                return true;
+            }
+            if self.log.lock().closed || self.changed.changed().await.is_err() {
+                return self.take(batch);
+            }
+        }
+    }
+
+    /// What is there now, without waiting.
+    pub fn take(&mut self, batch: &mut Vec<Arc<Entry>>) -> bool {
+        let before = batch.len();
+        let state = self.log.lock();
+        state.read(self.since, batch);
+        if batch.len() == before {
+            return false;
+        }
+        self.since = state.last;
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Map;
+
+    use super::*;
+    use crate::protocol::{DocumentStart, Kind, Message};
+
+    fn start(id: &str) -> Event {
+        Event::DocumentStart(DocumentStart {
+            id: id.into(),
+            kind: Kind::Text,
+            sequence: None,
+            content: None,
+            metadata: Map::new(),
+        })
+    }
+
+    fn delta(id: &str) -> Event {
+        Event::ContentDelta {
+            document: id.into(),
+            delta: "x".into(),
+        }
+    }
+
+    fn end(id: &str) -> Event {
+        Event::DocumentEnd {
+            document: id.into(),
+            final_content: Some("xx".into()),
+            metadata: Map::new(),
+        }
+    }
+
+    #[test]
+    fn the_deltas_of_an_ended_document_are_dropped_and_nobody_elses() {
+        let log = Log::new();
+        for event in [
+            Event::UserMessage(Message::user("hi")),
+            start("a"),
+            start("b"),
+            delta("a"),
+            delta("b"),
+            end("a"),
+        ] {
+            log.append(0, event);
+        }
+        let positions: Vec<_> = log.after(Position(0)).iter().map(|it| it.position.0).collect();
+        assert_eq!(positions, [1, 2, 3, 5, 6]);
+    }
+
+    #[test]
+    fn a_reader_in_the_middle_misses_nothing_that_counts() {
+        let log = Log::new();
+        let mut follower = log.follow(Position(0));
+        let mut batch = Vec::new();
+        log.append(0, start("a"));
+        log.append(0, delta("a"));
+        assert!(follower.take(&mut batch));
+        log.append(0, end("a"));
+        assert!(follower.take(&mut batch));
+        assert_eq!(batch.len(), 3);
+        assert!(!follower.take(&mut batch));
+    }
+
+    #[tokio::test]
+    async fn a_closed_log_ends_its_followers_after_the_last_entry() {
+        let log = Log::new();
+        let mut follower = log.follow(Position(0));
+        log.append(0, start("a"));
+        log.close();
+        let mut batch = Vec::new();
+        assert!(follower.next(&mut batch).await);
+        assert_eq!(batch.len(), 1);
+        assert!(!follower.next(&mut batch).await);
+    }
+}

@@ -1,0 +1,9 @@
+//! The conversation as an append-only list of events with positions.
+//!
+//! A [`Log`] is what every link writes and every consumer follows. It keeps *settled* events: once a document has ended
+//! its deltas are dropped, because `document_end` carries the whole. A reader that comes late sees gaps in the
+//! positions and the same fold.
+
+mod log;
+
+pub use log::{Follower, Log};

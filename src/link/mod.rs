@@ -1,0 +1,51 @@
+//! Where a conversation comes from and where commands go: a gateway, the embedded agent, a recording.
+//!
+//! Whatever is behind it, a link is a log to follow and a place to send commands. What a command does is seen in the
+//! log and nowhere else, so a consumer needs no second path for its own keypresses.
+
+use std::{future::Future, pin::Pin, sync::Arc};
+
+use crate::{
+    journal::Log,
+    protocol::{Command, Query, Reply},
+};
+
+/// One conversation with whoever answers it.
+pub trait Link: Send + Sync {
+    fn log(&self) -> &Arc<Log>;
+
+    /// Never blocks; a command that cannot be followed becomes an `error` document or a notice in the log.
+    fn send(&self, command: Command);
+
+    fn about(&self) -> About;
+
+    /// Asks something that leaves no trace in the conversation.
+    fn ask(&self, query: Query) -> Pin<Box<dyn Future<Output = Result<Reply, AskError>> + Send>>;
+}
+
+/// Who is at the other end, for the header and for messages.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct About {
+    /// `openai at 127.0.0.1:8080`, `gateway example.org`, `replay of tour.sse`.
+    pub peer: String,
+    pub model: Option<String>,
+    /// Tokens that fit into the model's window, if known.
+    pub window: Option<u64>,
+    /// A recording: what is typed goes nowhere.
+    pub is_replay: bool,
+}
+
+/// Why a query has no reply.
+#[derive(Debug, thiserror::Error)]
+pub enum AskError {
+    /// The peer has no such thing.
+    #[error("{peer} cannot answer that")]
+    Unsupported { peer: String },
+    /// The peer should have answered and did not.
+    #[error("{peer} did not answer")]
+    Failed {
+        peer: String,
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+}

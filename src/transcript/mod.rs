@@ -1,0 +1,263 @@
+//! The fold of a conversation: turns, each a message and its response, and the live list of todos.
+//!
+//! Pure and total, like the fold of a response that it is made of. It does not know whether it is live or replayed; news
+//! is what the caller makes of the [`Change`] that comes back.
+
+mod todos;
+
+use std::sync::Arc;
+
+pub use todos::{Todo, Todos};
+
+use crate::protocol::{
+    Address, Change, Document, DocumentId, Entry, Event, FinishReason, Kind, Message, Outcome, Progress, QuestionKind,
+    Response, Turn, Usage, View,
+};
+
+/// A whole conversation as it is known now.
+#[derive(Debug, Default)]
+pub struct Transcript {
+    pub exchanges: Vec<Exchange>,
+    pub todos: Todos,
+    pub title: Option<String>,
+    pub progress: Option<Progress>,
+}
+
+/// A user's message and the response to it.
+#[derive(Debug, Default)]
+pub struct Exchange {
+    pub turn: Turn,
+    /// `None`: a response that nobody asked for (a recording without user messages).
+    pub message: Option<Message>,
+    /// When it began, in milliseconds since the Unix epoch.
+    pub at_ms: u64,
+    /// When its last event came.
+    pub last_ms: u64,
+    pub response: Response,
+}
+
+/// Where a document is: indices into [`Transcript::exchanges`] and its response's documents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Place {
+    pub exchange: usize,
+    pub document: usize,
+}
+
+/// What an entry did and to which exchange.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Moved {
+    pub exchange: usize,
+    pub change: Change,
+}
+
+impl Transcript {
+    pub fn apply(&mut self, entry: &Entry) -> Moved {
+        if let Event::Progress(progress) = &entry.event {
+            self.progress = Some(progress.clone());
+            return Moved {
+                exchange: self.exchanges.len().saturating_sub(1),
+                change: Change::Response,
+            };
+        }
+        self.progress = None;
+        if let Event::Title(title) = &entry.event {
+            self.title = Some(title.clone());
+            return Moved {
+                exchange: self.exchanges.len().saturating_sub(1),
+                change: Change::Response,
+            };
+        }
+        let at = self.exchange_for(entry);
+        let Some(exchange) = self.exchanges.get_mut(at) else {
+            return Moved {
+                exchange: at,
+                change: Change::Nothing,
+            };
+        };
+        exchange.last_ms = entry.at_ms;
+        let change = match &entry.event {
+            Event::UserMessage(message) => {
+                exchange.message = Some(message.clone());
+                self.settle_answer(at);
+                Change::Response
+            }
+            event => exchange.response.apply(event, entry.at_ms),
+        };
+        if let Change::Ended(document) = change {
+            self.fold_todos(Place { exchange: at, document });
+        }
+        Moved { exchange: at, change }
+    }
+
+    pub fn apply_all(&mut self, entries: &[Arc<Entry>]) {
+        for entry in entries {
+            self.apply(entry);
+        }
+    }
+
+    pub fn get(&self, place: Place) -> Option<&Document> {
+        self.exchanges
+            .get(place.exchange)?
+            .response
+            .documents
+            .get(place.document)
+    }
+
+    pub fn address(&self, place: Place) -> Option<Address> {
+        let exchange = self.exchanges.get(place.exchange)?;
+        Some(Address {
+            turn: exchange.turn,
+            number: exchange.response.number(place.document),
+        })
+    }
+
+    pub fn place_of(&self, address: Address) -> Option<Place> {
+        let exchange = self.exchanges.iter().position(|it| it.turn == address.turn)?;
+        let response = &self.exchanges.get(exchange)?.response;
+        let document = (0..response.documents.len()).find(|&at| response.number(at) == address.number)?;
+        Some(Place { exchange, document })
+    }
+
+    pub fn place_of_document(&self, turn: Turn, id: &DocumentId) -> Option<Place> {
+        let exchange = self.exchanges.iter().position(|it| it.turn == turn)?;
+        Some(Place {
+            exchange,
+            document: self.exchanges.get(exchange)?.response.position_of(id)?,
+        })
+    }
+
+    /// Whether a response is on its way.
+    pub fn is_running(&self) -> bool {
+        self.exchanges.last().is_some_and(|it| it.response.is_running())
+    }
+
+    /// The last question that waits for the user: a live one, or one that the last turn ended with.
+    pub fn waiting(&self) -> Option<Place> {
+        let exchange = self.exchanges.len().checked_sub(1)?;
+        let response = &self.exchanges.get(exchange)?.response;
+        let document = response
+            .documents
+            .iter()
+            .rposition(|it| self.is_waiting(exchange, it))?;
+        Some(Place { exchange, document })
+    }
+
+    /// Whether the document is a question that can be answered now.
+    pub fn is_waiting(&self, exchange: usize, document: &Document) -> bool {
+        if document.kind != Kind::Clarification || exchange + 1 != self.exchanges.len() {
+            return false;
+        }
+        let View::Clarification(it) = document.view() else {
+            return false;
+        };
+        if it.outcome.is_some() || it.questions.is_empty() {
+            return false;
+        }
+        let ended = self.exchanges.get(exchange).and_then(|it| it.response.ending.as_ref());
+        match ended {
+            None => true,
+            Some(ending) => match ending.finish_reason {
+                FinishReason::AwaitingInput => true,
+                // A reader of gateways that do not say why they ended: the last document decides.
+                FinishReason::Stop => self
+                    .exchanges
+                    .get(exchange)
+                    .and_then(|it| it.response.documents.last())
+                    .is_some_and(|last| last.id == document.id),
+                FinishReason::Cancelled
+                | FinishReason::MaxTurns
+                | FinishReason::Length
+                | FinishReason::Refusal
+                | FinishReason::Error
+                | FinishReason::Interrupted
+                | FinishReason::Other(_) => false,
+            },
+        }
+    }
+
+    /// Tokens of the last request (what fills the window) and of the whole conversation.
+    pub fn usage(&self) -> (Usage, Usage) {
+        let mut total = Usage::default();
+        let mut last = Usage::default();
+        for exchange in &self.exchanges {
+            let usage = exchange.response.usage;
+            total.prompt_tokens += usage.prompt_tokens;
+            total.completion_tokens += usage.completion_tokens;
+            total.total_tokens += usage.total_tokens;
+            if usage.total_tokens > 0 {
+                last = usage;
+            }
+        }
+        (last, total)
+    }
+
+    fn exchange_for(&mut self, entry: &Entry) -> usize {
+        if let Some(at) = self.exchanges.iter().rposition(|it| it.turn == entry.turn) {
+            return at;
+        }
+        self.exchanges.push(Exchange {
+            turn: entry.turn,
+            at_ms: entry.at_ms,
+            ..Exchange::default()
+        });
+        self.exchanges.len() - 1
+    }
+
+    /// A message that answers the question the turn before ended with closes that question; any other message leaves
+    /// it unanswered, which for an approval means no.
+    fn settle_answer(&mut self, at: usize) {
+        let Some(answer) = self.exchanges.get(at).and_then(|it| it.message.as_ref()) else {
+            return;
+        };
+        let answer = answer.clarification_response.clone();
+        let Some(before) = at.checked_sub(1).and_then(|it| self.exchanges.get_mut(it)) else {
+            return;
+        };
+        let response = &mut before.response;
+        for document in unanswered(response) {
+            let patch = match &answer {
+                Some(answer) if answer.document_id == document => serde_json::json!({
+                    "outcome": answer.outcome, "answers": answer.answers, "reason": answer.reason,
+                }),
+                Some(_) | None => serde_json::json!({ "outcome": Outcome::Skipped }),
+            };
+            if let serde_json::Value::Object(metadata) = patch {
+                response.apply(&Event::DocumentUpdate { document, metadata }, 0);
+            }
+        }
+    }
+
+    fn fold_todos(&mut self, place: Place) {
+        let Some(document) = self
+            .exchanges
+            .get(place.exchange)
+            .and_then(|it| it.response.documents.get(place.document))
+        else {
+            return;
+        };
+        match document.view() {
+            View::Plan(plan) => self.todos.begin(&plan),
+            View::TodoUpdate(update) => self.todos.change(&update),
+            _ => {}
+        }
+    }
+}
+
+/// Ended clarifications that nobody has dealt with.
+fn unanswered(response: &Response) -> Vec<DocumentId> {
+    let is_open = |it: &&Document| match it.view() {
+        View::Clarification(view) => !it.is_open() && view.outcome.is_none() && !view.questions.is_empty(),
+        _ => false,
+    };
+    response
+        .documents
+        .iter()
+        .filter(is_open)
+        .map(|it| it.id.clone())
+        .collect()
+}
+
+/// Whether an approval or a question; both are the same widget.
+pub fn is_approval(document: &Document) -> bool {
+    matches!(document.view(), View::Clarification(it) if it.kind == QuestionKind::Approval)
+}

@@ -1,0 +1,76 @@
+//! The live list of todos: begun by a plan, changed by todo updates.
+
+use crate::protocol::{
+    TodoStatus,
+    document::{Plan, TodoUpdate},
+};
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Todos {
+    pub list: Vec<Todo>,
+    /// Grows with every change, so that what shows the list knows when to look again.
+    pub version: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Todo {
+    pub id: String,
+    pub content: String,
+    pub status: TodoStatus,
+    pub dependencies: Vec<String>,
+}
+
+impl Todos {
+    pub fn get(&self, id: &str) -> Option<&Todo> {
+        self.list.iter().find(|it| it.id == id)
+    }
+
+    /// How many are completed, of how many that were not cancelled.
+    pub fn progress(&self) -> (usize, usize) {
+        let counted = self.list.iter().filter(|it| it.status != TodoStatus::Cancelled).count();
+        let completed = self.list.iter().filter(|it| it.status == TodoStatus::Completed).count();
+        (completed, counted)
+    }
+
+    pub(super) fn begin(&mut self, plan: &Plan<'_>) {
+        self.version += 1;
+        self.list = plan
+            .todos
+            .iter()
+            .map(|it| Todo {
+                id: it.id.to_owned(),
+                content: it.content.to_owned(),
+                status: it.status.clone(),
+                dependencies: it.dependencies.iter().map(|&it| it.to_owned()).collect(),
+            })
+            .collect();
+    }
+
+    pub(super) fn change(&mut self, update: &TodoUpdate<'_>) {
+        self.version += 1;
+        if !update.merge {
+            self.list.clear();
+        }
+        for change in &update.todos {
+            let at = self.list.iter().position(|it| it.id == change.id).unwrap_or_else(|| {
+                self.list.push(Todo {
+                    id: change.id.to_owned(),
+                    content: change.id.to_owned(),
+                    status: TodoStatus::Pending,
+                    dependencies: Vec::new(),
+                });
+                self.list.len() - 1
+            });
+            let Some(todo) = self.list.get_mut(at) else { continue };
+            if let Some(content) = change.content {
+                content.clone_into(&mut todo.content);
+            }
+            if let Some(status) = &change.status {
+                todo.status = status.clone();
+            }
+            if let Some(dependencies) = &change.dependencies {
+                todo.dependencies = dependencies.iter().map(|&it| it.to_owned()).collect();
+            }
+        }
+    }
+}

@@ -6,6 +6,8 @@
 
 pub mod clean;
 pub mod row;
+pub mod width;
+pub mod wrap;
 
 pub use clean::Clean;
 pub use row::{CodeLine, Colours, Ground, Mark, NoColours, Role, Row, Span};

@@ -6,7 +6,7 @@
 //! | --- | --- |
 //! | 0 | [`os`] [`text`] [`net`] |
 //! | 1 | [`protocol`] [`config`] |
-//! | 2 | `theme` [`transcript`] [`journal`] [`link`] |
+//! | 2 | [`theme`] [`transcript`] [`journal`] [`link`] |
 //! | 3 | `model` |
 //! | 4 | `agent` `tui` `serve` `print` |
 //! | 5 | `cli` |
@@ -18,4 +18,5 @@ pub mod net;
 pub mod os;
 pub mod protocol;
 pub mod text;
+pub mod theme;
 pub mod transcript;

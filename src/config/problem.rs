@@ -1,0 +1,183 @@
+//! What is wrong with a setting: where it stands, what was found, and the nearest right word.
+
+use std::{fmt, ops::Range, path::PathBuf};
+
+/// Where a value was written.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Place {
+    /// Line and column count from 1, columns in characters; line 0 means the file as a whole.
+    File { path: PathBuf, line: usize, column: usize },
+    /// An environment variable.
+    Variable(String),
+    /// A command-line flag, with its dashes.
+    Flag(String),
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File { path, line: 0, .. } => write!(f, "{}", path.display()),
+            Self::File { path, line, column } => write!(f, "{}:{line}:{column}", path.display()),
+            Self::Variable(name) => write!(f, "${name}"),
+            Self::Flag(name) => f.write_str(name),
+        }
+    }
+}
+
+/// One wrong setting. The program starts without it.
+///
+/// The texts may quote the file: they pass the sanitiser before they reach a terminal.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Problem {
+    pub place: Place,
+    pub message: String,
+    /// What to do instead, when there is something to say.
+    pub hint: Option<String>,
+}
+
+impl Problem {
+    pub fn new(place: Place, message: impl Into<String>) -> Self {
+        Self {
+            place,
+            message: message.into(),
+            hint: None,
+        }
+    }
+
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.place, self.message)?;
+        match &self.hint {
+            Some(hint) => write!(f, "\n  {hint}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A text file being read, to turn byte ranges into places.
+#[derive(Clone, Copy, Debug)]
+pub struct Source<'a> {
+    pub path: &'a std::path::Path,
+    pub text: &'a str,
+}
+
+impl Source<'_> {
+    /// The place of the first byte of `span`.
+    pub fn place(&self, span: Range<usize>) -> Place {
+        let mut end = span.start.min(self.text.len());
+        while !self.text.is_char_boundary(end) {
+            end -= 1;
+        }
+        let before = self.text.get(..end).unwrap_or_default();
+        let line_start = before.rfind('\n').map_or(0, |it| it + 1);
+        Place::File {
+            path: self.path.to_owned(),
+            line: before.bytes().filter(|&it| it == b'\n').count() + 1,
+            column: before.get(line_start..).unwrap_or_default().chars().count() + 1,
+        }
+    }
+
+    /// The file as a whole.
+    pub fn whole(&self) -> Place {
+        Place::File {
+            path: self.path.to_owned(),
+            line: 0,
+            column: 0,
+        }
+    }
+}
+
+/// The candidate that `word` was most likely meant to be; none when nothing is near.
+pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let plain = |it: &str| it.to_ascii_lowercase().replace(['-', ' '], "_");
+    let word = plain(word);
+    // A longer word may be further off, and a pasted paragraph is near nothing.
+    if word.len() > 64 {
+        return None;
+    }
+    let limit = 1 + word.chars().count() / 3;
+    candidates
+        .into_iter()
+        .map(|it| (distance(&word, &plain(it)), it))
+        .filter(|(distance, _)| *distance <= limit)
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, it)| it)
+}
+
+/// `did you mean "…"?`, when something is near.
+pub fn suggestion<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<String> {
+    nearest(word, candidates).map(|it| format!("did you mean `{it}`?"))
+}
+
+/// Insertions, deletions, replacements and swaps of neighbours between two words.
+fn distance(left: &str, right: &str) -> usize {
+    let left: Vec<char> = left.chars().collect();
+    let right: Vec<char> = right.chars().collect();
+    let mut before: Vec<usize> = vec![0; right.len() + 1];
+    let mut above: Vec<usize> = (0..=right.len()).collect();
+    for row in 1..=left.len() {
+        let mut here = vec![row; right.len() + 1];
+        for column in 1..=right.len() {
+            let differs = usize::from(left[row - 1] != right[column - 1]);
+            here[column] = (above[column] + 1)
+                .min(here[column - 1] + 1)
+                .min(above[column - 1] + differs);
+            let swapped =
+                row > 1 && column > 1 && left[row - 1] == right[column - 2] && left[row - 2] == right[column - 1];
+            if swapped {
+                here[column] = here[column].min(before[column - 2] + 1);
+            }
+        }
+        before = std::mem::replace(&mut above, here);
+    }
+    above[right.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn a_misspelt_word_finds_the_one_that_was_meant() {
+        for (word, expected) in [
+            ("them", Some("theme")),
+            ("themes", Some("theme")),
+            ("Theme", Some("theme")),
+            ("modle", Some("model")),
+            ("idle-timeout", Some("idle_timeout")),
+            ("timeout_idle", None),
+            ("xyzzy", None),
+            ("", None),
+        ] {
+            let found = nearest(word, ["theme", "model", "mode", "idle_timeout"]);
+            assert_eq!(found, expected, "{word}");
+        }
+    }
+
+    #[test]
+    fn a_pasted_paragraph_is_near_nothing() {
+        assert_eq!(nearest(&"theme".repeat(10_000), ["theme"]), None);
+    }
+
+    #[test]
+    fn a_place_counts_lines_and_characters_from_one() {
+        let text = "a = 1\nä = 'é' x\n";
+        let source = Source {
+            path: Path::new("c.toml"),
+            text,
+        };
+        let at = |needle: char| source.place(text.find(needle).expect("in the text")..0).to_string();
+        assert_eq!(at('a'), "c.toml:1:1");
+        assert_eq!(at('x'), "c.toml:2:9");
+        assert_eq!(source.place(9999..9999).to_string(), "c.toml:3:1");
+        assert_eq!(source.place(7..7).to_string(), "c.toml:2:1", "inside of a character");
+    }
+}

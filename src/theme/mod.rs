@@ -1,0 +1,898 @@
+//! Roles become styles here, and nowhere else is a colour named.
+//!
+//! A theme is a file of roles and grounds (`themes/*.toml`). What is painted comes from a table worked out
+//! once for a background and a depth of colour, so [`Theme::style`] is a look-up. Every entry is legible:
+//! a role that falls short of its contrast on a ground is pushed toward white or black until it passes.
+
+#![expect(clippy::disallowed_types, reason = "this module is where colours are named")]
+
+mod choice;
+mod colour;
+mod file;
+
+use std::sync::Arc;
+
+use ratatui::style::{Color, Modifier, Style};
+
+use crate::text::{Ground, Mark, Role};
+
+pub use choice::{Depth, Seen, Surroundings, choose, recall, remember};
+pub use colour::Rgb;
+pub use file::{load, names};
+
+/// The themes inside the program: name and file.
+pub const BUILT_IN: &[(&str, &str)] = &[
+    ("sheaf-dark", include_str!("../../themes/sheaf-dark.toml")),
+    ("sheaf-light", include_str!("../../themes/sheaf-light.toml")),
+    ("terminal", include_str!("../../themes/terminal.toml")),
+];
+
+/// The roles that a theme gives a look, by their names in its file.
+pub const ROLES: [(&str, Role); 24] = [
+    ("text", Role::Text),
+    ("strong", Role::Strong),
+    ("dim", Role::Dim),
+    ("faint", Role::Faint),
+    ("rule", Role::Rule),
+    ("user", Role::User),
+    ("accent", Role::Accent),
+    ("waiting", Role::Waiting),
+    ("link", Role::Link),
+    ("error", Role::Error),
+    ("done", Role::Done),
+    ("added", Role::Added),
+    ("removed", Role::Removed),
+    ("code", Role::Code),
+    ("number", Role::Number),
+    ("keyword", Role::Keyword),
+    ("type", Role::Type),
+    ("function", Role::Function),
+    ("string", Role::String),
+    ("comment", Role::Comment),
+    ("mode.agent", Role::ModeAgent),
+    ("mode.plan", Role::ModePlan),
+    ("mode.ask", Role::ModeAsk),
+    ("mode.debug", Role::ModeDebug),
+];
+
+/// The grounds that a theme gives a look, by their names in its file; the terminal's own comes first and has none.
+pub const GROUNDS: [(&str, Ground); 6] = [
+    ("", Ground::Plain),
+    ("selection", Ground::Selection),
+    ("added.line", Ground::Added),
+    ("added.word", Ground::AddedWord),
+    ("removed.line", Ground::Removed),
+    ("removed.word", Ground::RemovedWord),
+];
+
+/// Where a role stands in the tables; a colour that a command printed has no place there.
+const fn role_index(role: Role) -> Option<usize> {
+    Some(match role {
+        Role::Text => 0,
+        Role::Strong => 1,
+        Role::Dim => 2,
+        Role::Faint => 3,
+        Role::Rule => 4,
+        Role::User => 5,
+        Role::Accent => 6,
+        Role::Waiting => 7,
+        Role::Link => 8,
+        Role::Error => 9,
+        Role::Done => 10,
+        Role::Added => 11,
+        Role::Removed => 12,
+        Role::Code => 13,
+        Role::Number => 14,
+        Role::Keyword => 15,
+        Role::Type => 16,
+        Role::Function => 17,
+        Role::String => 18,
+        Role::Comment => 19,
+        Role::ModeAgent => 20,
+        Role::ModePlan => 21,
+        Role::ModeAsk => 22,
+        Role::ModeDebug => 23,
+        Role::Indexed(_) | Role::Rgb(..) => return None,
+    })
+}
+
+const fn ground_index(ground: Ground) -> Option<usize> {
+    Some(match ground {
+        Ground::Plain => 0,
+        Ground::Selection => 1,
+        Ground::Added => 2,
+        Ground::AddedWord => 3,
+        Ground::Removed => 4,
+        Ground::RemovedWord => 5,
+        Ground::Indexed(_) | Ground::Rgb(..) => return None,
+    })
+}
+
+/// The contrast that a role must reach on a ground.
+pub const fn contrast_needed(role: Role, ground: Ground) -> f32 {
+    match (role, ground) {
+        (Role::Faint | Role::Rule, _) | (_, Ground::AddedWord | Ground::RemovedWord) => 3.0,
+        _ => 4.5,
+    }
+}
+
+/// What a theme's file says of one role or ground.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Paint {
+    tint: Tint,
+    modifiers: Modifier,
+}
+
+/// A colour as a theme's file names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Tint {
+    /// What the terminal uses when nobody asks for a colour.
+    Default,
+    Index(u8),
+    Rgb {
+        colour: Rgb,
+        /// What stands for it among 256 colours, where the nearest is not the best.
+        index: Option<u8>,
+    },
+}
+
+/// A theme as written, before it meets a terminal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Palette {
+    name: String,
+    /// What the author had behind it; none means that it leaves all to the terminal.
+    background: Option<Rgb>,
+    roles: [Paint; ROLES.len()],
+    grounds: [Paint; GROUNDS.len()],
+}
+
+/// Roles and grounds, worked out for one background and depth of colour.
+#[derive(Clone, Debug)]
+pub struct Theme {
+    palette: Arc<Palette>,
+    depth: Depth,
+    /// What the terminal said stands behind everything.
+    reported: Option<Rgb>,
+    table: Arc<Table>,
+}
+
+#[derive(Debug)]
+struct Table {
+    /// The background that colours are reckoned against, where one is known or assumed.
+    background: Option<Rgb>,
+    /// What each ground looks like, where that is known.
+    grounds: [Option<Rgb>; GROUNDS.len()],
+    styles: [[Style; GROUNDS.len()]; ROLES.len()],
+    /// Grounds alone, under a role that brings its own colour.
+    bare: [Style; GROUNDS.len()],
+}
+
+impl Theme {
+    fn new(palette: Arc<Palette>, depth: Depth, reported: Option<Rgb>) -> Self {
+        let table = Arc::new(Table::new(&palette, depth, reported));
+        Self {
+            palette,
+            depth,
+            reported,
+            table,
+        }
+    }
+
+    /// One of [`BUILT_IN`] in full colour.
+    pub fn built_in(name: &str) -> Option<Self> {
+        let (name, text) = BUILT_IN.iter().find(|it| it.0 == name)?;
+        let source = crate::config::Source {
+            path: name.as_ref(),
+            text,
+        };
+        let (palette, problems) = file::parse(name, &source, true);
+        debug_assert_eq!(problems, []);
+        Some(Self::new(Arc::new(palette), Depth::True, None))
+    }
+
+    pub fn name(&self) -> &str {
+        &self.palette.name
+    }
+
+    pub fn depth(&self) -> Depth {
+        self.depth
+    }
+
+    /// The background it is worked out for: what the terminal reported, else what the author had.
+    pub fn background(&self) -> Option<Rgb> {
+        self.table.background
+    }
+
+    /// The same theme, legible on what the terminal says its background is.
+    pub fn adapted(&self, background: Rgb) -> Self {
+        if self.reported == Some(background) {
+            return self.clone();
+        }
+        Self::new(Arc::clone(&self.palette), self.depth, Some(background))
+    }
+
+    /// The same theme with as many colours as the terminal can show.
+    pub fn with_depth(&self, depth: Depth) -> Self {
+        if self.depth == depth {
+            return self.clone();
+        }
+        Self::new(Arc::clone(&self.palette), depth, self.reported)
+    }
+
+    /// How text of `role` looks on `ground`. The plain ground names no background, so it shows what was painted before.
+    pub fn style(&self, role: Role, mark: Mark, ground: Ground) -> Style {
+        let style = match (role_index(role), ground_index(ground)) {
+            (Some(role), Some(ground)) => self.table.styles[role][ground],
+            _ => self.printed(role, ground),
+        };
+        marked(style, mark)
+    }
+
+    /// A look of which one part at least is a colour that a command printed.
+    fn printed(&self, role: Role, ground: Ground) -> Style {
+        let (mut style, behind) = match ground {
+            Ground::Indexed(index) => (on(self.index(index)), colour::of_index(index)),
+            Ground::Rgb(red, green, blue) => {
+                let colour = Rgb(red, green, blue);
+                (on(self.plain(colour)), Some(colour))
+            }
+            Ground::Plain
+            | Ground::Selection
+            | Ground::Added
+            | Ground::AddedWord
+            | Ground::Removed
+            | Ground::RemovedWord => {
+                let index = ground_index(ground).unwrap_or_default();
+                (self.table.bare[index], self.table.grounds[index])
+            }
+        };
+        let needed = contrast_needed(role, ground);
+        let push = |colour: Rgb| behind.map_or(colour, |it| colour.legible_on(it, needed));
+        style.fg = match role {
+            Role::Indexed(index) => match colour::of_index(index) {
+                Some(colour) if push(colour) != colour => self.shown(push(colour), behind, needed),
+                Some(_) | None => self.index(index),
+            },
+            Role::Rgb(red, green, blue) => self.shown(push(Rgb(red, green, blue)), behind, needed),
+            Role::Text
+            | Role::Strong
+            | Role::Dim
+            | Role::Faint
+            | Role::Rule
+            | Role::User
+            | Role::Accent
+            | Role::Waiting
+            | Role::Link
+            | Role::Error
+            | Role::Done
+            | Role::Added
+            | Role::Removed
+            | Role::Code
+            | Role::Number
+            | Role::Keyword
+            | Role::Type
+            | Role::Function
+            | Role::String
+            | Role::Comment
+            | Role::ModeAgent
+            | Role::ModePlan
+            | Role::ModeAsk
+            | Role::ModeDebug => {
+                let index = role_index(role).unwrap_or_default();
+                let paint = self.palette.roles[index];
+                style = style.add_modifier(self.table.styles[index][0].add_modifier);
+                match (paint.tint, behind) {
+                    // One of the sixteen lies behind and may be anything: what the command wrote on was the default.
+                    (Tint::Rgb { .. } | Tint::Default, None) => self.default_colour(),
+                    (Tint::Rgb { colour, .. }, Some(_)) => self.shown(push(colour), behind, needed),
+                    (Tint::Default, Some(behind)) => match self.table.background {
+                        Some(_) => self.shown(
+                            if behind.is_dark() { Rgb::WHITE } else { Rgb::BLACK },
+                            Some(behind),
+                            needed,
+                        ),
+                        None => self.default_colour(),
+                    },
+                    (Tint::Index(index), _) => self.index(index),
+                }
+            }
+        };
+        style
+    }
+
+    fn default_colour(&self) -> Option<Color> {
+        (self.depth != Depth::None).then_some(Color::Reset)
+    }
+
+    fn index(&self, index: u8) -> Option<Color> {
+        match (self.depth, colour::of_index(index)) {
+            (Depth::None, _) => None,
+            (Depth::Sixteen, Some(colour)) => Some(Color::Indexed(colour::nearest_of_sixteen(colour))),
+            (Depth::Sixteen | Depth::Indexed | Depth::True, _) => Some(Color::Indexed(index)),
+        }
+    }
+
+    fn plain(&self, colour: Rgb) -> Option<Color> {
+        self.shown(colour, None, 1.0)
+    }
+
+    /// A colour as this terminal can show it, still legible on what lies behind.
+    fn shown(&self, colour: Rgb, behind: Option<Rgb>, needed: f32) -> Option<Color> {
+        match self.depth {
+            Depth::None => None,
+            Depth::Sixteen => Some(Color::Indexed(colour::nearest_of_sixteen(colour))),
+            Depth::Indexed => {
+                let passes = |it: Rgb| behind.is_none_or(|behind| it.contrast(behind) >= needed);
+                Some(Color::Indexed(colour::nearest_index(colour, passes)))
+            }
+            Depth::True => Some(Color::Rgb(colour.0, colour.1, colour.2)),
+        }
+    }
+}
+
+impl Default for Theme {
+    fn default() -> Self {
+        Self::built_in("sheaf-dark").expect("it is in the table of built-in themes")
+    }
+}
+
+impl Table {
+    fn new(palette: &Palette, depth: Depth, reported: Option<Rgb>) -> Self {
+        let background = reported.or(palette.background);
+        // Without its own colours a theme speaks through marks, and with sixteen through the terminal's palette.
+        let paints: [Paint; GROUNDS.len()] =
+            std::array::from_fn(|it| reduced(palette.grounds[it], depth, Slot::Ground(it)));
+        let mut grounds = [None; GROUNDS.len()];
+        let mut bare = [Style::new(); GROUNDS.len()];
+        for (index, paint) in paints.iter().enumerate() {
+            let (style, colour) = match paint.tint {
+                Tint::Default => (Style::new(), if paint.modifiers.is_empty() { background } else { None }),
+                Tint::Index(it) => (on(Some(Color::Indexed(it))), colour::of_index(it)),
+                Tint::Rgb {
+                    colour,
+                    index: alternative,
+                } => {
+                    let role = palette.roles[BEARERS[index]].tint;
+                    match ground_shown(
+                        colour,
+                        alternative,
+                        palette.background,
+                        background,
+                        role,
+                        depth,
+                        &grounds,
+                    ) {
+                        Shown::Index(it) => (on(Some(Color::Indexed(it))), colour::of_index(it)),
+                        Shown::Rgb(it) => (on(Some(Color::Rgb(it.0, it.1, it.2))), Some(it)),
+                    }
+                }
+            };
+            bare[index] = style.add_modifier(paint.modifiers);
+            grounds[index] = colour;
+        }
+        let styles = std::array::from_fn(|role| {
+            let paint = reduced(palette.roles[role], depth, Slot::Role(role));
+            std::array::from_fn(|ground| {
+                let behind = grounds[ground];
+                let needed = contrast_needed(ROLES[role].1, GROUNDS[ground].1);
+                let fg = match paint.tint {
+                    Tint::Default if depth == Depth::None => None,
+                    // The terminal's own text colour belongs on its own background; elsewhere it may vanish.
+                    Tint::Default => match (ground, behind) {
+                        (0, _) | (_, None) => Some(Color::Reset),
+                        (_, Some(behind)) if bare[ground].bg.is_some() && depth != Depth::Sixteen => {
+                            Some(if behind.is_dark() {
+                                Color::Indexed(231)
+                            } else {
+                                Color::Indexed(16)
+                            })
+                        }
+                        (_, Some(_)) => Some(Color::Reset),
+                    },
+                    Tint::Index(it) => Some(match (colour::of_index(it), behind) {
+                        (Some(colour), Some(behind)) if colour.contrast(behind) < needed => {
+                            Color::Indexed(colour::nearest_index(colour, |it| it.contrast(behind) >= needed))
+                        }
+                        _ => Color::Indexed(it),
+                    }),
+                    Tint::Rgb { colour, index } => {
+                        let pushed = behind.map_or(colour, |it| colour.legible_on(it, needed));
+                        let passes = |it: Rgb| behind.is_none_or(|behind| it.contrast(behind) >= needed);
+                        Some(match depth {
+                            Depth::Indexed => Color::Indexed(
+                                index
+                                    .filter(|&it| colour::of_index(it).is_some_and(passes))
+                                    .unwrap_or_else(|| colour::nearest_index(pushed, passes)),
+                            ),
+                            Depth::True | Depth::Sixteen | Depth::None => Color::Rgb(pushed.0, pushed.1, pushed.2),
+                        })
+                    }
+                };
+                let mut style = bare[ground];
+                style.fg = fg;
+                toggled(style, paint.modifiers)
+            })
+        });
+        Self {
+            background,
+            grounds,
+            styles,
+            bare,
+        }
+    }
+}
+
+/// The role whose colour tints a ground when the ground itself does not fit the terminal's background.
+const BEARERS: [usize; GROUNDS.len()] = [ROLE_TEXT, ROLE_TEXT, ROLE_ADDED, ROLE_ADDED, ROLE_REMOVED, ROLE_REMOVED];
+const ROLE_TEXT: usize = 0;
+const ROLE_ADDED: usize = 11;
+const ROLE_REMOVED: usize = 12;
+
+#[derive(Clone, Copy)]
+enum Slot {
+    Role(usize),
+    Ground(usize),
+}
+
+enum Shown {
+    Index(u8),
+    Rgb(Rgb),
+}
+
+/// What is left of a paint where colours are few or none.
+fn reduced(paint: Paint, depth: Depth, slot: Slot) -> Paint {
+    let spare = |palette: &Palette| match slot {
+        Slot::Role(it) => palette.roles[it],
+        Slot::Ground(it) => palette.grounds[it],
+    };
+    match (depth, paint.tint) {
+        (Depth::True | Depth::Indexed, _)
+        | (Depth::Sixteen, Tint::Default | Tint::Index(0..=15))
+        | (Depth::None, Tint::Default) => paint,
+        (Depth::Sixteen, Tint::Index(_) | Tint::Rgb { .. }) => {
+            let spare = spare(terminal());
+            Paint {
+                tint: spare.tint,
+                modifiers: spare.modifiers | paint.modifiers,
+            }
+        }
+        (Depth::None, Tint::Index(_) | Tint::Rgb { .. }) => Paint {
+            tint: Tint::Default,
+            modifiers: spare(terminal()).modifiers | paint.modifiers,
+        },
+    }
+}
+
+/// The theme that needs no colours of its own, as every other one's last resort.
+fn terminal() -> &'static Palette {
+    static TERMINAL: std::sync::LazyLock<Palette> = std::sync::LazyLock::new(|| {
+        let theme = Theme::built_in("terminal").expect("it is in the table of built-in themes");
+        Palette::clone(&theme.palette)
+    });
+    &TERMINAL
+}
+
+/// A ground on the background that is really there, as different from it as the author meant.
+fn ground_shown(
+    colour: Rgb,
+    alternative: Option<u8>,
+    designed: Option<Rgb>,
+    background: Option<Rgb>,
+    bearer: Tint,
+    depth: Depth,
+    taken: &[Option<Rgb>],
+) -> Shown {
+    let (Some(designed), Some(background)) = (designed, background) else {
+        return match depth {
+            Depth::Indexed => Shown::Index(alternative.unwrap_or_else(|| colour::nearest_index(colour, |_| true))),
+            Depth::True | Depth::Sixteen | Depth::None => Shown::Rgb(colour),
+        };
+    };
+    let fits = designed.is_dark() == background.is_dark();
+    let adapted = if designed == background {
+        colour
+    } else if fits {
+        let shift = |it: u8, from: u8, to: u8| (i16::from(it) - i16::from(from) + i16::from(to)).clamp(0, 255) as u8;
+        Rgb(
+            shift(colour.0, designed.0, background.0),
+            shift(colour.1, designed.1, background.1),
+            shift(colour.2, designed.2, background.2),
+        )
+    } else {
+        let tint = match bearer {
+            Tint::Rgb { colour, .. } => colour,
+            Tint::Default | Tint::Index(_) => colour,
+        };
+        background.toward(tint, 24)
+    };
+    let apart = colour.contrast(designed).min(1.9);
+    let adapted = if designed == background {
+        adapted
+    } else {
+        adapted.legible_on(background, apart)
+    };
+    match depth {
+        Depth::Indexed => {
+            let free = |it: Rgb| !taken.contains(&Some(it)) && it.differs_visibly(background);
+            // Added must stay greenish and removed reddish, although a grey is often the nearest.
+            let lean = |it: Rgb| i16::from(it.1) - i16::from(it.0);
+            let leans = |it: Rgb| lean(adapted).abs() < 8 || lean(it).signum() == lean(adapted).signum();
+            let fixed = alternative.filter(|&it| fits && colour::of_index(it).is_some_and(free));
+            Shown::Index(fixed.unwrap_or_else(|| colour::nearest_index(adapted, |it| free(it) && leans(it))))
+        }
+        Depth::True | Depth::Sixteen | Depth::None => Shown::Rgb(adapted),
+    }
+}
+
+fn on(colour: Option<Color>) -> Style {
+    Style {
+        bg: colour,
+        ..Style::new()
+    }
+}
+
+fn marked(style: Style, mark: Mark) -> Style {
+    let mut modifiers = Modifier::empty();
+    for (one, modifier) in [
+        (Mark::BOLD, Modifier::BOLD),
+        (Mark::ITALIC, Modifier::ITALIC),
+        (Mark::UNDERLINE, Modifier::UNDERLINED),
+        (Mark::STRIKE, Modifier::CROSSED_OUT),
+        (Mark::REVERSE, Modifier::REVERSED),
+        (Mark::FAINT, Modifier::DIM),
+    ] {
+        if mark.has(one) {
+            modifiers |= modifier;
+        }
+    }
+    toggled(style, modifiers)
+}
+
+/// Adds modifiers; reversing what is reversed already turns it back, so that it still stands out.
+fn toggled(mut style: Style, modifiers: Modifier) -> Style {
+    let reversed = (style.add_modifier ^ modifiers) & Modifier::REVERSED;
+    style.add_modifier = ((style.add_modifier | modifiers) - Modifier::REVERSED) | reversed;
+    style
+}
+
+#[cfg(test)]
+mod tests {
+    use pretty_assertions::assert_eq;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const ALL_GROUNDS: [Ground; 6] = [
+        Ground::Plain,
+        Ground::Selection,
+        Ground::Added,
+        Ground::AddedWord,
+        Ground::Removed,
+        Ground::RemovedWord,
+    ];
+
+    fn rgb(colour: Option<Color>) -> Option<Rgb> {
+        match colour? {
+            Color::Rgb(red, green, blue) => Some(Rgb(red, green, blue)),
+            Color::Indexed(index) => colour::of_index(index),
+            _ => None,
+        }
+    }
+
+    /// Greys in steps of eight, the extremes, and the backgrounds of themes that people use.
+    fn backgrounds() -> Vec<Rgb> {
+        let greys = (0..=255_u8).step_by(8).map(|it| Rgb(it, it, it));
+        let used = [
+            "000000", "ffffff", "1e1e1e", "002b36", "073642", "fdf6e3", "eee8d5", "282828", "1d2021", "fbf1c7",
+            "f9f5d7", "2e3440", "3b4252", "eceff4", "282a36", "44475a", "1a1b26", "24283b", "e1e2e7", "1e1e2e",
+            "eff1f5", "272822", "0d1117", "f6f8fa", "191724", "faf4ed", "2d2a2e", "300a24", "012456", "0000ff",
+            "ff0000", "00ff00", "ffff00", "777777", "767676", "5f5f5f", "804040", "408040",
+        ];
+        greys.chain(used.into_iter().filter_map(Rgb::parse)).collect()
+    }
+
+    /// Every look of `theme` that falls short of its contrast.
+    fn illegible(theme: &Theme, background: Rgb) -> Vec<String> {
+        let mut found = Vec::new();
+        for (name, role) in ROLES {
+            for ground in ALL_GROUNDS {
+                let style = theme.style(role, Mark::NONE, ground);
+                let front = rgb(style.fg).expect("a fixed colour");
+                let behind = match ground {
+                    Ground::Plain => background,
+                    _ => rgb(style.bg).expect("a fixed colour"),
+                };
+                // Written again on purpose, from the ruling and not from the code.
+                let word = matches!(ground, Ground::AddedWord | Ground::RemovedWord);
+                let needed = if word || name == "faint" || name == "rule" {
+                    3.0
+                } else {
+                    4.5
+                };
+                let contrast = front.contrast(behind);
+                if contrast < needed {
+                    found.push(format!(
+                        "{name} on {ground:?} of {background}: {front} on {behind} has {contrast:.2}"
+                    ));
+                }
+            }
+        }
+        found
+    }
+
+    #[test]
+    fn every_role_is_legible_on_every_ground_of_every_background() {
+        let backgrounds = backgrounds();
+        assert!(backgrounds.len() >= 60);
+        let nothing: Vec<String> = Vec::new();
+        for (name, designed) in [("sheaf-dark", "1e1e1e"), ("sheaf-light", "ffffff")] {
+            for depth in [Depth::True, Depth::Indexed] {
+                let theme = Theme::built_in(name).expect("built in").with_depth(depth);
+                assert_eq!(
+                    illegible(&theme, Rgb::parse(designed).expect("a colour")),
+                    nothing,
+                    "{name} as designed"
+                );
+                for &background in &backgrounds {
+                    assert_eq!(
+                        illegible(&theme.adapted(background), background),
+                        nothing,
+                        "{name} {depth:?}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn grounds_are_seen_and_told_apart_on_every_background() {
+        for name in ["sheaf-dark", "sheaf-light"] {
+            for depth in [Depth::True, Depth::Indexed] {
+                let theme = Theme::built_in(name).expect("built in").with_depth(depth);
+                for background in backgrounds() {
+                    let theme = theme.adapted(background);
+                    let mut seen = vec![background];
+                    for ground in ALL_GROUNDS.into_iter().skip(1) {
+                        let colour = rgb(theme.style(Role::Text, Mark::NONE, ground).bg).expect("a colour");
+                        // A hue is seen without a difference in lightness too.
+                        let hue = [
+                            (colour.0, background.0),
+                            (colour.1, background.1),
+                            (colour.2, background.2),
+                        ];
+                        let hue = hue.into_iter().map(|(one, two)| one.abs_diff(two)).max();
+                        let visible = colour.contrast(background) >= 1.08 || hue >= Some(48);
+                        assert!(visible, "{name} {depth:?}: {ground:?} {colour} on {background}");
+                        assert!(
+                            !seen.contains(&colour),
+                            "{name} {depth:?} {background}: {ground:?} is {colour} too"
+                        );
+                        seen.push(colour);
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn on_its_own_background_a_theme_looks_as_it_was_drawn() {
+        let theme = Theme::built_in("sheaf-dark")
+            .expect("built in")
+            .adapted(Rgb(0x1e, 0x1e, 0x1e));
+        let look = |role, ground| {
+            let style = theme.style(role, Mark::NONE, ground);
+            let text = |it: Option<Color>| rgb(it).map_or_else(|| "-".to_owned(), |it| it.to_string());
+            format!("{} {}", text(style.fg), text(style.bg))
+        };
+        assert_eq!(look(Role::Text, Ground::Plain), "d5d9e2 -");
+        assert_eq!(look(Role::ModePlan, Ground::Plain), "e3b565 -");
+        assert_eq!(look(Role::Strong, Ground::Selection), "f2f4f8 262b35");
+        assert_eq!(look(Role::Keyword, Ground::Added), "c099e6 1d3328");
+        assert_eq!(look(Role::Text, Ground::RemovedWord), "d5d9e2 6a3038");
+    }
+
+    #[test]
+    fn an_adapted_theme_forgets_the_background_before() {
+        let theme = Theme::default();
+        let there_and_back = theme.adapted(Rgb::WHITE).adapted(Rgb(0x1e, 0x1e, 0x1e));
+        let direct = theme.adapted(Rgb(0x1e, 0x1e, 0x1e));
+        assert_eq!(there_and_back.table.styles, direct.table.styles);
+        assert_eq!(theme.background(), Some(Rgb(0x1e, 0x1e, 0x1e)));
+        assert_eq!(theme.adapted(Rgb::WHITE).background(), Some(Rgb::WHITE));
+    }
+
+    #[test]
+    fn the_terminals_own_theme_names_no_fixed_colour() {
+        for depth in [Depth::True, Depth::Indexed, Depth::Sixteen] {
+            for reported in [None, Some(Rgb::BLACK), Some(Rgb::WHITE)] {
+                let theme = Theme::built_in("terminal").expect("built in").with_depth(depth);
+                let theme = reported.map_or(theme.clone(), |it| theme.adapted(it));
+                for (name, role) in ROLES {
+                    for ground in ALL_GROUNDS {
+                        let style = theme.style(role, Mark::NONE, ground);
+                        for colour in [style.fg, style.bg].into_iter().flatten() {
+                            let own = matches!(colour, Color::Reset | Color::Indexed(0..=15));
+                            assert!(own, "{name} on {ground:?}: {colour:?}");
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn with_sixteen_colours_every_theme_uses_the_terminals_own() {
+        for (name, _) in BUILT_IN {
+            let theme = Theme::built_in(name).expect("built in").with_depth(Depth::Sixteen);
+            let terminal = Theme::built_in("terminal")
+                .expect("built in")
+                .with_depth(Depth::Sixteen);
+            assert_eq!(theme.table.styles, terminal.table.styles, "{name}");
+        }
+    }
+
+    #[test]
+    fn without_colours_every_meaning_that_no_sign_carries_survives() {
+        for (name, _) in BUILT_IN {
+            let theme = Theme::built_in(name).expect("built in").with_depth(Depth::None);
+            for (role_name, role) in ROLES {
+                for ground in ALL_GROUNDS {
+                    let style = theme.style(role, Mark::NONE, ground);
+                    assert_eq!((style.fg, style.bg), (None, None), "{name}: {role_name} on {ground:?}");
+                }
+            }
+            for (role, ground) in [
+                (Role::Rgb(1, 2, 3), Ground::Rgb(200, 200, 200)),
+                (Role::Indexed(9), Ground::Indexed(22)),
+                (Role::Indexed(99), Ground::Selection),
+                (Role::Text, Ground::Rgb(9, 9, 9)),
+            ] {
+                let style = theme.style(role, Mark::NONE, ground);
+                assert_eq!((style.fg, style.bg), (None, None), "{role:?} on {ground:?}");
+            }
+            let look = |role, ground| theme.style(role, Mark::NONE, ground).add_modifier;
+            let plain = look(Role::Text, Ground::Plain);
+            for role in [
+                Role::Strong,
+                Role::Dim,
+                Role::Link,
+                Role::Error,
+                Role::User,
+                Role::ModeDebug,
+            ] {
+                assert_ne!(look(role, Ground::Plain), plain, "{name}: {role:?}");
+            }
+            assert_ne!(look(Role::Strong, Ground::Plain), look(Role::Dim, Ground::Plain));
+            assert_ne!(look(Role::Strong, Ground::Plain), look(Role::Link, Ground::Plain));
+            for (_, role) in ROLES {
+                assert_ne!(
+                    look(role, Ground::Selection),
+                    look(role, Ground::Plain),
+                    "{name}: {role:?} selected"
+                );
+                assert_ne!(
+                    look(role, Ground::AddedWord),
+                    look(role, Ground::Added),
+                    "{name}: {role:?}, a word"
+                );
+                assert_ne!(
+                    look(role, Ground::RemovedWord),
+                    look(role, Ground::Removed),
+                    "{name}: {role:?}, a word"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn marks_join_the_roles_own_and_reverse_stands_out_on_the_reversed() {
+        let theme = Theme::built_in("terminal").expect("built in");
+        let look = |role, mark, ground| theme.style(role, mark, ground).add_modifier;
+        assert_eq!(look(Role::Text, Mark::NONE, Ground::Plain), Modifier::empty());
+        let all = Mark::BOLD | Mark::ITALIC | Mark::UNDERLINE | Mark::STRIKE | Mark::REVERSE | Mark::FAINT;
+        let modifiers = Modifier::BOLD
+            | Modifier::ITALIC
+            | Modifier::UNDERLINED
+            | Modifier::CROSSED_OUT
+            | Modifier::REVERSED
+            | Modifier::DIM;
+        assert_eq!(look(Role::Text, all, Ground::Plain), modifiers);
+        assert_eq!(
+            look(Role::Link, Mark::BOLD, Ground::Plain),
+            Modifier::BOLD | Modifier::UNDERLINED
+        );
+        assert_eq!(look(Role::Text, Mark::NONE, Ground::Selection), Modifier::REVERSED);
+        assert_eq!(look(Role::Text, Mark::REVERSE, Ground::Selection), Modifier::empty());
+    }
+
+    #[test]
+    fn the_sixteen_that_a_command_printed_are_the_terminals_business() {
+        for (name, _) in BUILT_IN {
+            for depth in [Depth::True, Depth::Indexed, Depth::Sixteen] {
+                let theme = Theme::built_in(name)
+                    .expect("built in")
+                    .with_depth(depth)
+                    .adapted(Rgb::WHITE);
+                for index in 0..16 {
+                    let style = theme.style(Role::Indexed(index), Mark::NONE, Ground::Plain);
+                    assert_eq!((style.fg, style.bg), (Some(Color::Indexed(index)), None), "{name}");
+                    let style = theme.style(Role::Text, Mark::NONE, Ground::Indexed(index));
+                    assert_eq!(style.bg, Some(Color::Indexed(index)), "{name}");
+                    assert_eq!(
+                        style.fg,
+                        Some(Color::Reset),
+                        "{name}: text on an unknown ground is the terminal's"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_two_halves_of_the_role_table_agree() {
+        for (index, (name, role)) in ROLES.into_iter().enumerate() {
+            assert_eq!(role_index(role), Some(index), "{name}");
+        }
+        for (index, (name, ground)) in GROUNDS.into_iter().enumerate() {
+            assert_eq!(ground_index(ground), Some(index), "{name}");
+        }
+    }
+
+    fn any_depth() -> impl Strategy<Value = Depth> {
+        prop::sample::select(vec![Depth::None, Depth::Sixteen, Depth::Indexed, Depth::True])
+    }
+
+    fn any_background() -> impl Strategy<Value = Rgb> {
+        any::<(u8, u8, u8)>().prop_map(|(red, green, blue)| Rgb(red, green, blue))
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        #[test]
+        fn any_background_at_all_is_legible(background in any_background(), name in prop::sample::select(vec!["sheaf-dark", "sheaf-light"])) {
+            let theme = Theme::built_in(name).expect("built in").adapted(background);
+            prop_assert_eq!(illegible(&theme, background), Vec::<String>::new());
+            let theme = theme.with_depth(Depth::Indexed);
+            prop_assert_eq!(illegible(&theme, background), Vec::<String>::new());
+        }
+
+        #[test]
+        fn what_a_command_printed_is_legible(
+            background in any_background(),
+            front in any::<(u8, u8, u8)>(),
+            back in prop::option::of(any::<(u8, u8, u8)>()),
+            index in prop::option::of(16..=255_u8),
+        ) {
+            let theme = Theme::default().adapted(background);
+            let role = index.map_or(Role::Rgb(front.0, front.1, front.2), Role::Indexed);
+            let ground = back.map_or(Ground::Plain, |(red, green, blue)| Ground::Rgb(red, green, blue));
+            let behind = back.map_or(background, |(red, green, blue)| Rgb(red, green, blue));
+            for role in [role, Role::Text, Role::Faint] {
+                let style = theme.style(role, Mark::NONE, ground);
+                let needed = contrast_needed(role, ground);
+                prop_assert!(rgb(style.fg).expect("a colour").contrast(behind) >= needed, "{:?}", role);
+            }
+        }
+
+        #[test]
+        fn a_style_is_found_for_everything(depth in any_depth(), name in prop::sample::select(BUILT_IN.iter().map(|it| it.0).collect::<Vec<_>>()), index in any::<u8>(), colour in any::<(u8, u8, u8)>()) {
+            let theme = Theme::built_in(name).expect("built in").with_depth(depth);
+            let roles = ROLES.into_iter().map(|it| it.1).chain([Role::Indexed(index), Role::Rgb(colour.0, colour.1, colour.2)]);
+            for role in roles {
+                for ground in ALL_GROUNDS.into_iter().chain([Ground::Indexed(index), Ground::Rgb(colour.0, colour.1, colour.2)]) {
+                    let style = theme.style(role, Mark::NONE, ground);
+                    if depth == Depth::Sixteen {
+                        for colour in [style.fg, style.bg].into_iter().flatten() {
+                            prop_assert!(matches!(colour, Color::Reset | Color::Indexed(0..=15)), "{:?}", colour);
+                        }
+                    }
+                    if depth == Depth::Indexed {
+                        prop_assert!(!matches!(style.fg, Some(Color::Rgb(..))));
+                        prop_assert!(!matches!(style.bg, Some(Color::Rgb(..))));
+                    }
+                }
+            }
+        }
+    }
+}

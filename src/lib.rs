@@ -11,6 +11,7 @@
 //! | 4 | `agent` `tui` `serve` `print` |
 //! | 5 | `cli` |
 
+pub mod agent;
 pub mod config;
 pub mod journal;
 pub mod link;

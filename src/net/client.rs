@@ -806,3 +806,581 @@ impl Stream for Body {
         Poll::Pending
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::net::peer::{self, STREAM, diary, page};
+    use pretty_assertions::assert_eq;
+
+    fn client(base: &str) -> Client {
+        with(base, |_| {})
+    }
+
+    fn with(base: &str, change: impl FnOnce(&mut Peer)) -> Client {
+        let mut peer = Peer::new(base.parse().unwrap());
+        change(&mut peer);
+        Client::new(peer).unwrap()
+    }
+
+    async fn failure(client: &Client) -> Error {
+        let mut answer = match client.open(Request::get("x")).await {
+            Err(error) => return error,
+            Ok(answer) => answer,
+        };
+        while let Some(piece) = answer.body.next().await {
+            if let Err(error) = piece {
+                return error;
+            }
+        }
+        panic!("a whole answer with status {}", answer.status);
+    }
+
+    /// The variant's name.
+    fn kind(error: &Error) -> String {
+        format!("{error:?}")
+            .chars()
+            .take_while(char::is_ascii_alphanumeric)
+            .collect()
+    }
+
+    #[test]
+    fn plain_http_stays_on_this_machine_or_in_an_allowed_private_network() {
+        let cases = [
+            ("http://localhost:8080", "ok", "ok"),
+            ("http://LOCALHOST.", "ok", "ok"),
+            ("http://api.localhost", "ok", "ok"),
+            ("http://127.0.0.1:1", "ok", "ok"),
+            ("http://127.9.9.9", "ok", "ok"),
+            ("http://2130706433", "ok", "ok"),
+            ("http://[::1]:1", "ok", "ok"),
+            ("http://[::ffff:127.0.0.1]", "ok", "ok"),
+            ("http://0.0.0.0:8000", "ok", "ok"),
+            ("http://192.168.1.9", "PlainHttp", "ok"),
+            ("http://10.1.2.3", "PlainHttp", "ok"),
+            ("http://172.31.0.1", "PlainHttp", "ok"),
+            ("http://100.100.1.1", "PlainHttp", "ok"),
+            ("http://169.254.1.1", "PlainHttp", "ok"),
+            ("http://[fd00::1]", "PlainHttp", "ok"),
+            ("http://[fe80::1]", "PlainHttp", "ok"),
+            ("http://gpu-box:11434", "PlainHttp", "ok"),
+            ("http://localhost.example.com", "PlainHttp", "ok"),
+            ("http://172.32.0.1", "PublicHttp", "PublicHttp"),
+            ("http://100.128.0.1", "PublicHttp", "PublicHttp"),
+            ("http://8.8.8.8", "PublicHttp", "PublicHttp"),
+            ("http://[::ffff:8.8.8.8]", "PublicHttp", "PublicHttp"),
+            ("http://[2001:db8::1]", "PublicHttp", "PublicHttp"),
+            ("https://8.8.8.8", "ok", "ok"),
+            ("https://example.com/v1", "ok", "ok"),
+            ("ftp://localhost", "Address", "Address"),
+            ("localhost:8080", "Address", "Address"),
+            ("file:///etc/passwd", "Address", "Address"),
+        ];
+        for (base, closed, open) in cases {
+            for (allow_http, expected) in [(false, closed), (true, open)] {
+                let mut peer = Peer::new(base.parse().unwrap());
+                peer.allow_http = allow_http;
+                let found = Client::new(peer).map_or_else(|it| kind(&it), |_| "ok".to_owned());
+                assert_eq!(found, expected, "{base}, allow_http = {allow_http}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_path_goes_below_the_base_and_the_query_stays() {
+        let cases = [
+            ("http://h", "a/b", "http://h/a/b"),
+            ("http://h/", "/a", "http://h/a"),
+            ("http://h/v1", "a", "http://h/v1/a"),
+            ("http://h/v1/?key=2#top", "a", "http://h/v1/a?key=2"),
+            ("http://h/v1", "a?b#c", "http://h/v1/a%3Fb%23c"),
+            ("http://h/v1", "//evil.example/a", "http://h/v1/evil.example/a"),
+        ];
+        for (base, path, expected) in cases {
+            assert_eq!(
+                below(&base.parse().unwrap(), path).as_str(),
+                expected,
+                "{path} below {base}"
+            );
+        }
+    }
+
+    #[tokio::test]
+    async fn a_request_carries_what_it_was_given_and_our_name() {
+        let (seen, mut diary) = diary();
+        let base = peer::listen(move |mut socket| {
+            let seen = seen.clone();
+            async move {
+                seen.send(socket.request().await).unwrap();
+                socket
+                    .send(page("200 OK", "Application/JSON; charset=utf-8", "{}"))
+                    .await;
+            }
+        })
+        .await;
+        let client = with(&format!("{base}/deep?v=1"), |peer| {
+            peer.headers.insert("x-team", HeaderValue::from_static("blue"));
+            peer.headers.insert("x-both", HeaderValue::from_static("peer"));
+        });
+        let request = Request::post("go", r#"{"a":1}"#)
+            .bearer("secret")
+            .accept("text/event-stream")
+            .header("x-both", "own");
+        let answer = client.open(request).await.unwrap();
+        assert_eq!(
+            (answer.status.as_u16(), answer.media_type().as_str()),
+            (200, "application/json")
+        );
+        assert_eq!(answer.body.read(10).await.unwrap(), b"{}");
+        let request = diary.next().await.to_lowercase();
+        for line in [
+            "post /deep/go?v=1 http/1.1",
+            "authorization: bearer secret",
+            "accept: text/event-stream",
+            "accept-encoding: identity",
+            "content-type: application/json",
+            "x-team: blue",
+            "x-both: own",
+            &format!("user-agent: {USER_AGENT}"),
+            r#"{"a":1}"#,
+        ] {
+            assert!(request.lines().any(|it| it == line), "`{line}` in\n{request}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_header_that_cannot_be_sent_is_an_error() {
+        let base = peer::answer(page("200 OK", "text/plain", "")).await;
+        let error = client(&base)
+            .open(Request::get("x").bearer("a\nb"))
+            .await
+            .err()
+            .unwrap();
+        assert_eq!(kind(&error), "Header");
+        assert!(error.to_string().contains("authorization") && !error.to_string().contains("a\nb"));
+    }
+
+    #[tokio::test]
+    async fn a_redirect_is_an_error_that_names_its_target_and_nobody_goes_there() {
+        let (seen, mut diary) = diary();
+        let thief = peer::listen(move |mut socket| {
+            let seen = seen.clone();
+            async move { seen.send(socket.request().await).unwrap() }
+        })
+        .await;
+        for status in [
+            "301 Moved",
+            "302 Found",
+            "303 See Other",
+            "307 Temporary",
+            "308 Permanent",
+        ] {
+            let base = peer::answer(format!(
+                "HTTP/1.1 {status}\r\nLocation: {thief}/x\r\nContent-Length: 0\r\n\r\n"
+            ))
+            .await;
+            let client = client(&base);
+            let error = client
+                .open(Request::post("x", "{}").bearer("secret"))
+                .await
+                .err()
+                .unwrap();
+            assert_eq!(kind(&error), "Redirect");
+            assert!(error.to_string().contains(&format!("{thief}/x")), "{error}");
+        }
+        assert_eq!(diary.so_far(), Vec::<String>::new());
+    }
+
+    #[tokio::test]
+    async fn each_way_to_fail_has_its_name() {
+        let many = "X: 1\r\n".repeat(200);
+        let fat = format!("X: {}\r\n", "1".repeat(HEADERS_LIMIT_BYTES));
+        let huge = format!("X: {}\r\n", "1".repeat(2 << 20));
+        let cases: &[(&str, &str, String)] = &[
+            ("closed at once", "Closed", String::new()),
+            ("closed within the head", "Closed", "HTTP/1.1 200 OK\r\nContent-".into()),
+            ("another protocol", "NotHttp", "SSH-2.0-OpenSSH_9.2p1\r\n\r\n".into()),
+            (
+                "too many headers",
+                "HeadersTooLarge",
+                format!("HTTP/1.1 200 OK\r\n{many}\r\n"),
+            ),
+            (
+                "fat headers",
+                "HeadersTooLarge",
+                format!("HTTP/1.1 200 OK\r\n{fat}\r\n"),
+            ),
+            (
+                "huge headers",
+                "HeadersTooLarge",
+                format!("HTTP/1.1 200 OK\r\n{huge}\r\n"),
+            ),
+            (
+                "compressed",
+                "Compressed",
+                "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n\x1f".into(),
+            ),
+            (
+                "a redirect to nowhere",
+                "Redirect",
+                "HTTP/1.1 302 Found\r\nContent-Length: 0\r\n\r\n".into(),
+            ),
+            ("not modified", "Redirect", "HTTP/1.1 304 Not Modified\r\n\r\n".into()),
+            (
+                "cut before its length",
+                "Cut",
+                "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nabc".into(),
+            ),
+            (
+                "cut between chunks",
+                "Cut",
+                "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n".into(),
+            ),
+            (
+                "bad chunks",
+                "Cut",
+                "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\nabc\r\n".into(),
+            ),
+        ];
+        for (name, expected, answer) in cases {
+            let base = peer::answer(answer.as_str()).await;
+            let error = failure(&client(&base)).await;
+            assert_eq!(kind(&error), *expected, "{name}: {error:?}");
+            assert_eq!(error.is_connection(), *expected == "Closed", "{name}");
+        }
+    }
+
+    #[tokio::test]
+    async fn nobody_there_is_told_from_a_name_that_nobody_has() {
+        let error = failure(&client(&peer::nobody().await)).await;
+        assert_eq!((kind(&error).as_str(), error.is_connection()), ("Refused", true));
+        // No label may be so long: the look-up fails without asking anybody.
+        let host = "a".repeat(70);
+        let error = failure(&with(&format!("http://{host}:1"), |it| it.allow_http = true)).await;
+        assert_eq!((kind(&error).as_str(), error.is_connection()), ("Name", true));
+        assert!(error.to_string().contains(&host));
+    }
+
+    #[tokio::test]
+    async fn a_name_of_a_plain_peer_must_lead_to_where_it_may_be() {
+        use reqwest::dns::Resolve;
+        let resolve = |reach| {
+            let only = Some(("127.0.0.1".to_owned(), reach));
+            Resolver { only }.resolve("127.0.0.1".parse().unwrap())
+        };
+        assert!(resolve(Reach::Here).await.is_ok());
+        let only = Some(("8.8.8.8".to_owned(), Reach::Unknown));
+        let error = Resolver { only }
+            .resolve("8.8.8.8".parse().unwrap())
+            .await
+            .err()
+            .unwrap();
+        assert!(error.downcast_ref::<NotPrivate>().is_some());
+        let only = Some(("10.0.0.1".to_owned(), Reach::Here));
+        assert!(Resolver { only }.resolve("10.0.0.1".parse().unwrap()).await.is_err());
+        let only = Some(("peer".to_owned(), Reach::Here));
+        assert!(
+            Resolver { only }.resolve("8.8.8.8".parse().unwrap()).await.is_ok(),
+            "a proxy may be anywhere"
+        );
+    }
+
+    #[tokio::test]
+    async fn messages_and_their_chains_keep_secrets() {
+        let mut base: Url = peer::nobody().await.parse().unwrap();
+        base.set_username("kim").unwrap();
+        base.set_password(Some("hunter2")).unwrap();
+        base.set_query(Some("key=hunter3"));
+        let error = failure(&client(base.as_str())).await;
+        assert!(!format!("{error:?} {error}").contains("hunter"), "{error:?}");
+    }
+
+    const SHORT: Duration = Duration::from_millis(60);
+    const LONG: Duration = Duration::from_secs(60);
+
+    #[tokio::test]
+    async fn every_wait_has_an_end() {
+        let first = |it: &mut Peer| {
+            it.timeouts = Timeouts {
+                connect: LONG,
+                first_byte: SHORT,
+                idle: LONG,
+            }
+        };
+        let idle = |it: &mut Peer| {
+            it.timeouts = Timeouts {
+                connect: LONG,
+                first_byte: LONG,
+                idle: SHORT,
+            }
+        };
+
+        let silent = peer::listen(peer::Socket::hang).await;
+        assert_eq!(kind(&failure(&with(&silent, first)).await), "FirstByteTimeout");
+
+        let begun = |bytes: String| {
+            peer::listen(move |mut socket| {
+                let bytes = bytes.clone();
+                async move {
+                    socket.request().await;
+                    socket.send(bytes).await;
+                    socket.hang().await;
+                }
+            })
+        };
+        assert_eq!(
+            kind(&failure(&with(&begun("HTTP/1.1 200".into()).await, first)).await),
+            "FirstByteTimeout"
+        );
+        assert_eq!(
+            kind(&failure(&with(&begun(STREAM.into()).await, first)).await),
+            "FirstByteTimeout"
+        );
+        assert_eq!(
+            kind(&failure(&with(&begun(format!("{STREAM}: hi\n")).await, idle)).await),
+            "IdleTimeout"
+        );
+
+        // The TLS handshake belongs to connecting.
+        let silent = silent.replace("http:", "https:");
+        let client = with(&silent, |it| {
+            it.timeouts = Timeouts {
+                connect: SHORT,
+                first_byte: LONG,
+                idle: LONG,
+            };
+            it.ca_file = Some(fixture("ca.pem"));
+        });
+        let error = failure(&client).await;
+        assert_eq!((kind(&error).as_str(), error.is_connection()), ("ConnectTimeout", true));
+    }
+
+    #[tokio::test]
+    async fn any_byte_is_a_sign_of_life() {
+        let base = peer::listen(|mut socket| async move {
+            socket.request().await;
+            socket.send(STREAM).await;
+            for _ in 0..10 {
+                tokio::time::sleep(Duration::from_millis(150)).await;
+                socket.send(":").await;
+            }
+        })
+        .await;
+        let idle = Duration::from_secs(1);
+        let client = with(&base, |it| {
+            it.timeouts = Timeouts {
+                connect: LONG,
+                first_byte: LONG,
+                idle,
+            }
+        });
+        let answer = client.open(Request::get("x")).await.unwrap();
+        assert_eq!(answer.body.read(100).await.unwrap(), b"::::::::::");
+    }
+
+    #[tokio::test]
+    async fn a_body_is_read_up_to_a_limit() {
+        let base = peer::answer(page("500 Oh", "text/html", "0123456789")).await;
+        let client = client(&base);
+        let body = async || client.open(Request::get("x")).await.unwrap().body;
+        assert_eq!(body().await.read(10).await.unwrap(), b"0123456789");
+        assert_eq!(kind(&body().await.read(9).await.unwrap_err()), "TooLarge");
+        assert_eq!(body().await.beginning(4).await, b"0123");
+        assert_eq!(body().await.beginning(40).await, b"0123456789");
+    }
+
+    /// What the peer sees when the client lets go, in each state.
+    #[tokio::test]
+    async fn letting_go_closes_the_connection_at_once() {
+        let (seen, mut diary) = diary();
+        let base = peer::listen(move |mut socket| {
+            let seen = seen.clone();
+            async move {
+                let request = socket.request().await;
+                if request.contains("stream") {
+                    socket.send(format!("{STREAM}data: 1\n\n")).await;
+                }
+                seen.send("asked").unwrap();
+                socket.closed().await;
+                seen.send("closed").unwrap();
+            }
+        })
+        .await;
+
+        let plain = client(&base);
+        let waiting = tokio::spawn({
+            let client = plain.clone();
+            async move { client.open(Request::get("wait")).await.map(drop) }
+        });
+        assert_eq!(diary.next().await, "asked");
+        waiting.abort();
+        assert_closed(&mut diary).await;
+
+        let mut answer = plain.open(Request::get("stream")).await.unwrap();
+        assert_eq!(answer.body.next().await.unwrap().unwrap(), "data: 1\n\n");
+        assert_eq!(diary.next().await, "asked");
+        drop(answer);
+        assert_closed(&mut diary).await;
+
+        // A peer that never answers the TLS greeting keeps the client connecting.
+        let (seen, mut diary) = peer::diary();
+        let silent = peer::listen(move |mut socket| {
+            let seen = seen.clone();
+            async move {
+                seen.send("asked").unwrap();
+                socket.closed().await;
+                seen.send("closed").unwrap();
+            }
+        })
+        .await;
+        let client = with(&silent.replace("http:", "https:"), |it| {
+            it.ca_file = Some(fixture("ca.pem"))
+        });
+        let connecting = tokio::spawn(async move { client.open(Request::get("x")).await.map(drop) });
+        assert_eq!(diary.next().await, "asked");
+        connecting.abort();
+        assert_closed(&mut diary).await;
+    }
+
+    async fn assert_closed(diary: &mut peer::Diary<&'static str>) {
+        let start = Instant::now();
+        assert_eq!(diary.next().await, "closed");
+        assert!(
+            start.elapsed() < Duration::from_millis(100),
+            "after {:?}",
+            start.elapsed()
+        );
+    }
+
+    #[tokio::test]
+    async fn a_proxy_is_asked_for_everything_when_it_is_named() {
+        let (seen, mut diary) = diary();
+        let proxy = peer::listen(move |mut socket| {
+            let seen = seen.clone();
+            async move {
+                seen.send(socket.request().await).unwrap();
+                socket.send(page("200 OK", "text/plain", "")).await;
+            }
+        })
+        .await;
+        let through = Proxy::Through(proxy);
+        let client = with("http://127.0.0.1:9/v1", |it| it.proxy = through);
+        client.open(Request::get("x")).await.unwrap();
+        assert!(
+            diary
+                .next()
+                .await
+                .starts_with("GET http://127.0.0.1:9/v1/x HTTP/1.1\r\n")
+        );
+
+        let client = with("http://127.0.0.1:9", |it| {
+            it.proxy = Proxy::Through("::nonsense".into())
+        });
+        assert_eq!(kind(&failure(&client).await), "Proxy");
+    }
+
+    #[test]
+    fn only_clients_that_can_never_need_tls_do_without() {
+        let plain = |base: &str, proxy: Proxy| {
+            with(base, |it| {
+                it.allow_http = true;
+                it.proxy = proxy;
+            })
+            .0
+            .is_plain()
+        };
+        assert!(plain("http://localhost", Proxy::Environment));
+        assert!(plain("http://10.0.0.1", Proxy::Direct));
+        assert!(!plain("http://10.0.0.1", Proxy::Environment));
+        assert!(!plain("http://localhost", Proxy::Through("https://proxy".into())));
+        assert!(!plain("https://localhost", Proxy::Direct));
+    }
+
+    fn fixture(name: &str) -> PathBuf {
+        Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("tests/fixtures/tls")
+            .join(name)
+    }
+
+    fn pem(
+        name: &str,
+    ) -> (
+        Vec<rustls::pki_types::CertificateDer<'static>>,
+        Option<rustls::pki_types::PrivateKeyDer<'static>>,
+    ) {
+        use rustls::pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject};
+        let path = fixture(name);
+        let certificates = CertificateDer::pem_file_iter(&path)
+            .unwrap()
+            .collect::<Result<_, _>>()
+            .unwrap();
+        (certificates, PrivateKeyDer::from_pem_file(&path).ok())
+    }
+
+    /// A server with TLS that answers one request per connection, and says who the client was.
+    fn tls_server() -> String {
+        use std::io::{Read, Write};
+        rustls::crypto::ring::default_provider().install_default().ok();
+        let mut roots = rustls::RootCertStore::empty();
+        roots.add(pem("ca.pem").0.remove(0)).unwrap();
+        let asks = rustls::server::WebPkiClientVerifier::builder(roots.into())
+            .allow_unauthenticated()
+            .build()
+            .unwrap();
+        let (chain, key) = pem("server.pem");
+        let config = rustls::ServerConfig::builder()
+            .with_client_cert_verifier(asks)
+            .with_single_cert(chain, key.unwrap());
+        let config = Arc::new(config.unwrap());
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let mut stream = stream.unwrap();
+                let mut connection = rustls::ServerConnection::new(Arc::clone(&config)).unwrap();
+                let mut tls = rustls::Stream::new(&mut connection, &mut stream);
+                let mut request = Vec::new();
+                let mut byte = [0];
+                while !request.ends_with(b"\r\n\r\n") && tls.read_exact(&mut byte).is_ok() {
+                    request.push(byte[0]);
+                }
+                let known = tls.conn.peer_certificates().is_some_and(|it| !it.is_empty());
+                let body = if known { "known" } else { "stranger" };
+                tls.write_all(page("200 OK", "text/plain", body).as_bytes()).ok();
+                tls.conn.send_close_notify();
+                tls.flush().ok();
+            }
+        });
+        format!("https://localhost:{port}")
+    }
+
+    #[tokio::test]
+    async fn tls_trusts_the_given_authority_and_shows_the_given_certificate() {
+        let base = tls_server();
+        let ask = async |change: &dyn Fn(&mut Peer)| {
+            let answer = with(&base, change).open(Request::get("x")).await?;
+            Ok::<_, Error>(String::from_utf8(answer.body.read(100).await?).unwrap())
+        };
+        let error = ask(&|_| {}).await.unwrap_err();
+        assert!(matches!(kind(&error).as_str(), "Tls" | "Trust"), "{error:?}");
+        assert_eq!(
+            ask(&|it| it.ca_file = Some(fixture("ca.pem"))).await.unwrap(),
+            "stranger"
+        );
+        let both = |it: &mut Peer| {
+            it.ca_file = Some(fixture("ca.pem"));
+            it.client_certificate = Some(fixture("client.pem"));
+        };
+        assert_eq!(ask(&both).await.unwrap(), "known");
+
+        let cases: &[(&str, &dyn Fn(&mut Peer))] = &[
+            ("File", &|it| it.ca_file = Some(fixture("absent.pem"))),
+            ("Certificate", &|it| it.ca_file = Some(fixture("../../../Cargo.toml"))),
+            ("Certificate", &|it| it.client_certificate = Some(fixture("ca.pem"))),
+        ];
+        for (expected, change) in cases {
+            let error = ask(change).await.unwrap_err();
+            assert_eq!(kind(&error), *expected, "{error:?}");
+        }
+    }
+}

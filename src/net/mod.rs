@@ -4,4 +4,6 @@
 //! buffer a limit, and a token goes to the one server it was meant for.
 
 pub mod client;
+#[cfg(test)]
+pub mod peer;
 pub mod sse;

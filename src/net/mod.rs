@@ -6,4 +6,5 @@
 pub mod client;
 #[cfg(test)]
 pub mod peer;
+pub mod retry;
 pub mod sse;

@@ -1,0 +1,367 @@
+//! Whether and when a failed request is tried again. Pure: the time and the dice are given.
+//!
+//! Only a request of which no byte came back may be asked about here; after that a repetition could run tools twice.
+//! A retry crate is no help, because the wait is shown as a countdown, can be skipped or given up by a key, and may
+//! be so long that somebody has to be asked.
+
+use std::time::Duration;
+
+use chrono::{DateTime, NaiveDateTime, TimeDelta, Utc};
+use reqwest::header::HeaderMap;
+
+use super::client;
+
+/// How patient a client is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Policy {
+    /// Tries after the first.
+    pub retries: u32,
+    /// The longest wait before the first retry; it doubles with each.
+    pub base: Duration,
+    /// The longest wait that we choose ourselves.
+    pub cap: Duration,
+    /// The longest wait that a server may impose without anybody being asked.
+    pub patience: Duration,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self {
+            retries: 3,
+            base: Duration::from_millis(500),
+            cap: Duration::from_secs(8),
+            patience: Duration::from_secs(60),
+        }
+    }
+}
+
+/// What went wrong, as far as trying again is concerned.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// No answer: the words for it.
+    Connection(String),
+    /// An answer with an error's status.
+    Status {
+        status: u16,
+        /// The error's code, type and message, in any case and order: an exhausted quota says so only there.
+        words: String,
+        advice: Advice,
+    },
+    /// Anything that would fail again.
+    Lasting,
+}
+
+impl From<&client::Error> for Failure {
+    fn from(error: &client::Error) -> Self {
+        if error.is_connection() {
+            let words = error.to_string();
+            Self::Connection(words.lines().next().unwrap_or_default().to_owned())
+        } else {
+            Self::Lasting
+        }
+    }
+}
+
+/// What the headers of an answer say about trying again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Advice {
+    /// `x-should-retry`.
+    pub retry: Option<bool>,
+    /// `retry-after-ms` or `retry-after`, counted from the answer. Never zero.
+    pub after: Option<Duration>,
+}
+
+impl Advice {
+    /// Reads the headers of an answer that came at `now`. What cannot be understood is absent.
+    pub fn of(headers: &HeaderMap, now: DateTime<Utc>) -> Self {
+        let get = |name| headers.get(name).and_then(|it| it.to_str().ok()).map(str::trim);
+        let retry = match get("x-should-retry").map(str::to_ascii_lowercase).as_deref() {
+            Some("true") => Some(true),
+            Some("false") => Some(false),
+            Some(_) | None => None,
+        };
+        let after = get("retry-after-ms")
+            .and_then(|it| span(it, 0.001))
+            .or_else(|| get("retry-after").and_then(|it| span(it, 1.0).or_else(|| until(it, now))))
+            .filter(|it| !it.is_zero());
+        Self { retry, after }
+    }
+}
+
+/// A number of units of so many seconds. More than a week is a week.
+fn span(text: &str, unit: f64) -> Option<Duration> {
+    const WEEK: f64 = 7.0 * 24.0 * 3600.0;
+    let number: f64 = text.parse().ok()?;
+    if !number.is_finite() || number < 0.0 {
+        return None;
+    }
+    Duration::try_from_secs_f64((number * unit).min(WEEK)).ok()
+}
+
+/// The time until an HTTP date, in each of its three forms. A date in the past is no time.
+fn until(text: &str, now: DateTime<Utc>) -> Option<Duration> {
+    let date = DateTime::parse_from_rfc2822(text)
+        .map(|it| it.to_utc())
+        .ok()
+        .or_else(|| {
+            // The obsolete forms of RFC 850 and asctime are always in GMT.
+            ["%A, %d-%b-%y %H:%M:%S GMT", "%a %b %e %H:%M:%S %Y"]
+                .iter()
+                .find_map(|form| NaiveDateTime::parse_from_str(text, form).ok())
+                .map(|it| it.and_utc())
+        })?;
+    (date - now).to_std().ok()
+}
+
+/// What to do after a failure.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// Try again at this time.
+    Wait {
+        until: DateTime<Utc>,
+        because: String,
+    },
+    /// The server asks for more patience than we have without asking the user. Where nobody can be asked, this is
+    /// [`Decision::GiveUp`].
+    Ask {
+        until: DateTime<Utc>,
+        because: String,
+    },
+    GiveUp,
+}
+
+impl Policy {
+    /// Decides after a failure.
+    ///
+    /// `retried` counts the retries so far: 0 after the first request. `dice` is a random number from 0 to 1.
+    pub fn after_failure(&self, retried: u32, failure: &Failure, dice: f64, now: DateTime<Utc>) -> Decision {
+        let (because, advice) = match failure {
+            Failure::Lasting => return Decision::GiveUp,
+            Failure::Connection(words) => (words.clone(), Advice::default()),
+            Failure::Status { status, words, advice } => {
+                let may = advice.retry.unwrap_or_else(|| is_passing(*status));
+                if !may || is_forbidden(*status) || is_quota(words) {
+                    return Decision::GiveUp;
+                }
+                (reason(*status), *advice)
+            }
+        };
+        if retried >= self.retries {
+            return Decision::GiveUp;
+        }
+        let wait = advice.after.unwrap_or_else(|| self.backoff(retried, dice));
+        let span = TimeDelta::from_std(wait).unwrap_or(TimeDelta::MAX);
+        let until = now.checked_add_signed(span).unwrap_or(DateTime::<Utc>::MAX_UTC);
+        if wait > self.patience {
+            Decision::Ask { until, because }
+        } else {
+            Decision::Wait { until, because }
+        }
+    }
+
+    /// Full jitter: anything up to the doubled base, so that clients that failed together do not return together.
+    fn backoff(&self, retried: u32, dice: f64) -> Duration {
+        let most = self.base.saturating_mul(2u32.saturating_pow(retried)).min(self.cap);
+        most.mul_f64(if dice.is_finite() { dice.clamp(0.0, 1.0) } else { 1.0 })
+    }
+}
+
+/// Statuses that say "not now" rather than "not this".
+fn is_passing(status: u16) -> bool {
+    matches!(status, 408 | 409 | 425 | 429 | 500 | 502 | 503 | 504 | 529)
+}
+
+/// A refused token is never sent again by itself, whatever the server thinks of it.
+fn is_forbidden(status: u16) -> bool {
+    matches!(status, 401 | 403)
+}
+
+/// A limit that only money lifts comes as 429 too.
+fn is_quota(words: &str) -> bool {
+    let words = words.to_ascii_lowercase();
+    ["insufficient_quota", "billing", "credit"]
+        .iter()
+        .any(|it| words.contains(it))
+}
+
+fn reason(status: u16) -> String {
+    let name = match status {
+        408 | 504 => "it took too long",
+        409 | 425 => "it was not ready",
+        429 => "too many requests",
+        503 | 529 => "it is overloaded",
+        _ => "it failed",
+    };
+    format!("{name} ({status})")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pretty_assertions::assert_eq;
+    use proptest::prelude::*;
+
+    fn now() -> DateTime<Utc> {
+        "2026-03-02T08:15:00Z".parse().unwrap()
+    }
+
+    fn advice(headers: &[(&'static str, &str)]) -> Advice {
+        let mut map = HeaderMap::new();
+        for (name, value) in headers {
+            map.insert(*name, value.parse().unwrap());
+        }
+        Advice::of(&map, now())
+    }
+
+    fn status(status: u16, words: &str, advice: Advice) -> Failure {
+        Failure::Status {
+            status,
+            words: words.into(),
+            advice,
+        }
+    }
+
+    /// `wait 1500`, `ask 61000` (milliseconds) or `give up`.
+    fn decide(retried: u32, failure: &Failure, dice: f64) -> String {
+        match Policy::default().after_failure(retried, failure, dice, now()) {
+            Decision::Wait { until, .. } => format!("wait {}", (until - now()).num_milliseconds()),
+            Decision::Ask { until, .. } => format!("ask {}", (until - now()).num_milliseconds()),
+            Decision::GiveUp => "give up".to_owned(),
+        }
+    }
+
+    #[test]
+    fn three_retries_with_growing_waits_and_then_no_more() {
+        let failure = Failure::Connection("nobody there".into());
+        let cases = [
+            (0, 1.0, "wait 500"),
+            (0, 0.5, "wait 250"),
+            (0, 0.0, "wait 0"),
+            (1, 1.0, "wait 1000"),
+            (2, 1.0, "wait 2000"),
+            (2, 7.0, "wait 2000"),
+            (2, -1.0, "wait 0"),
+            (2, f64::NAN, "wait 2000"),
+            (3, 1.0, "give up"),
+            (u32::MAX, 1.0, "give up"),
+        ];
+        for (retried, dice, expected) in cases {
+            assert_eq!(
+                decide(retried, &failure, dice),
+                expected,
+                "after {retried} retries, dice {dice}"
+            );
+        }
+        let stubborn = Policy {
+            retries: 100,
+            ..Policy::default()
+        };
+        for retried in [4, 5, 31, 32, 99] {
+            assert_eq!(
+                stubborn.backoff(retried, 1.0),
+                Duration::from_secs(8),
+                "after {retried} retries"
+            );
+        }
+    }
+
+    #[test]
+    fn statuses_that_pass_are_retried_and_the_others_not() {
+        let passing = [408, 409, 425, 429, 500, 502, 503, 504, 529];
+        for code in 100..600 {
+            let expected = if passing.contains(&code) { "wait 500" } else { "give up" };
+            assert_eq!(decide(0, &status(code, "", Advice::default()), 1.0), expected, "{code}");
+        }
+        assert_eq!(decide(0, &Failure::Lasting, 1.0), "give up");
+    }
+
+    #[test]
+    fn the_server_may_overrule_the_list_but_not_for_tokens_or_money() {
+        let (yes, no) = (
+            advice(&[("x-should-retry", "True")]),
+            advice(&[("x-should-retry", "false")]),
+        );
+        let cases = [
+            (status(429, "", no), "give up"),
+            (status(503, "", no), "give up"),
+            (status(400, "", yes), "wait 500"),
+            (status(401, "", yes), "give up"),
+            (status(403, "", yes), "give up"),
+            (status(429, "insufficient_quota", yes), "give up"),
+            (status(429, "type: Billing_Error", Advice::default()), "give up"),
+            (
+                status(429, "Your credit balance is too low", Advice::default()),
+                "give up",
+            ),
+            (status(429, "rate_limit_exceeded", Advice::default()), "wait 500"),
+        ];
+        for (failure, expected) in cases {
+            assert_eq!(decide(0, &failure, 1.0), expected, "{failure:?}");
+        }
+    }
+
+    #[test]
+    fn the_server_says_when_to_come_back() {
+        let cases: &[(&[(&'static str, &str)], &str)] = &[
+            (&[("retry-after", "12")], "wait 12000"),
+            (&[("retry-after", " 1.5 ")], "wait 1500"),
+            (&[("retry-after-ms", "40")], "wait 40"),
+            (&[("retry-after-ms", "40"), ("retry-after", "12")], "wait 40"),
+            (&[("retry-after-ms", "soon"), ("retry-after", "12")], "wait 12000"),
+            (&[("retry-after", "60")], "wait 60000"),
+            (&[("retry-after", "61")], "ask 61000"),
+            (&[("retry-after", "Mon, 02 Mar 2026 08:15:30 GMT")], "wait 30000"),
+            (&[("retry-after", "Monday, 02-Mar-26 08:15:30 GMT")], "wait 30000"),
+            (&[("retry-after", "Mon Mar  2 08:15:30 2026")], "wait 30000"),
+            (&[("retry-after", "Mon, 02 Mar 2026 09:15:00 GMT")], "ask 3600000"),
+            (&[("retry-after", "Mon, 02 Mar 2026 08:14:00 GMT")], "wait 500"),
+            (&[("retry-after", "1e300")], "ask 604800000"),
+            // Nonsense, and no time at all, leave the choice to us.
+            (&[("retry-after", "0")], "wait 500"),
+            (&[("retry-after", "-5")], "wait 500"),
+            (&[("retry-after", "NaN")], "wait 500"),
+            (&[("retry-after", "inf")], "wait 500"),
+            (&[("retry-after", "later")], "wait 500"),
+            (&[("retry-after", "")], "wait 500"),
+        ];
+        for (headers, expected) in cases {
+            assert_eq!(
+                decide(0, &status(429, "", advice(headers)), 1.0),
+                *expected,
+                "{headers:?}"
+            );
+        }
+        assert_eq!(
+            decide(3, &status(429, "", advice(&[("retry-after", "999")])), 1.0),
+            "give up"
+        );
+    }
+
+    #[test]
+    fn only_failures_of_the_connection_are_connection_failures() {
+        let timeout = |after| Duration::from_secs(after);
+        let peer = || "http://h".to_owned();
+        let connect = client::Error::ConnectTimeout {
+            peer: peer(),
+            after: timeout(10),
+        };
+        assert_eq!(
+            Failure::from(&connect),
+            Failure::Connection("no connection to http://h within 10 s".into())
+        );
+        let silent = client::Error::FirstByteTimeout {
+            peer: peer(),
+            after: timeout(120),
+        };
+        assert_eq!(Failure::from(&silent), Failure::Lasting);
+    }
+
+    proptest! {
+        #[test]
+        fn no_header_panics(value in "[ -~]{0,40}", millis in any::<bool>()) {
+            let name = if millis { "retry-after-ms" } else { "retry-after" };
+            let found = advice(&[(name, &value)]);
+            decide(0, &status(429, "", found), 1.0);
+        }
+    }
+}

@@ -5,9 +5,14 @@
 //! [`Clean`] text, so nothing a stranger wrote can reach the terminal unsanitised.
 
 pub mod clean;
+pub mod figure;
 pub mod row;
+pub mod target;
+pub mod visible;
 pub mod width;
 pub mod wrap;
 
-pub use clean::Clean;
+pub use clean::{Clean, Cleaner, sanitize};
 pub use row::{CodeLine, Colours, Ground, Mark, NoColours, Role, Row, Span};
+pub use target::{link_host, link_target};
+pub use visible::{title, visible, visible_line};

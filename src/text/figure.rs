@@ -1,0 +1,227 @@
+//! Figures as a person reads them: durations, counts, sizes, money. Never more than three digits that matter.
+
+use super::Clean;
+
+/// `18 ms`, `4.1 s`, `41 s`, `2 min 5 s`, `1 h 3 min`, `3 d 4 h`.
+pub fn duration(milliseconds: u64) -> Clean {
+    // Rounded before the unit is chosen, so that nothing reads `60 s` or `1000 ms`.
+    let tenths = milliseconds.saturating_add(50) / 100;
+    let seconds = milliseconds.saturating_add(500) / 1000;
+    let text = if milliseconds < 1000 {
+        format!("{milliseconds} ms")
+    } else if tenths < 100 {
+        format!("{}.{} s", tenths / 10, tenths % 10)
+    } else if seconds < 60 {
+        format!("{seconds} s")
+    } else if seconds < 3600 {
+        two(seconds / 60, "min", seconds % 60, "s")
+    } else if seconds < 86_400 {
+        two(seconds / 3600, "h", seconds % 3600 / 60, "min")
+    } else {
+        two(seconds / 86_400, "d", seconds % 86_400 / 3600, "h")
+    };
+    Clean::from(text)
+}
+
+fn two(large: u64, large_unit: &str, small: u64, small_unit: &str) -> String {
+    match small {
+        0 => format!("{large} {large_unit}"),
+        _ => format!("{large} {large_unit} {small} {small_unit}"),
+    }
+}
+
+/// How long ago something was: `now`, `5 min ago`, `3 h ago`, `2 d ago`, `4 mo ago`, `1 y ago`.
+pub fn ago(milliseconds: u64) -> Clean {
+    let minutes = milliseconds / 60_000;
+    let (number, unit) = match minutes {
+        0 => return Clean::literal("now"),
+        1..60 => (minutes, "min"),
+        60..1440 => (minutes / 60, "h"),
+        1440..43_200 => (minutes / 1440, "d"),
+        43_200..525_600 => (minutes / 43_200, "mo"),
+        _ => (minutes / 525_600, "y"),
+    };
+    Clean::from(format!("{number} {unit} ago"))
+}
+
+/// `1 line`, `12 lines`, `12,345 lines`.
+pub fn count(number: usize, one: &str, many: &str) -> Clean {
+    let word = if number == 1 { one } else { many };
+    Clean::from(format!("{} {word}", grouped(number as u64)))
+}
+
+/// `12,345`.
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// `0 B`, `999 B`, `1.2 kB`, `34 MB`: powers of 1000, as disks and networks count.
+pub fn bytes(number: u64) -> Clean {
+    Clean::from(scaled(number, &[" B", " kB", " MB", " GB", " TB", " PB", " EB"]))
+}
+
+/// `950`, `1.2k`, `128k`, `1.5M`.
+pub fn tokens(number: u64) -> Clean {
+    Clean::from(scaled(number, &["", "k", "M", "G", "T", "P", "E"]))
+}
+
+/// `number` in thousands of thousands: one decimal below ten, where it is not zero.
+fn scaled(number: u64, units: &[&str]) -> String {
+    let mut step: u128 = 1;
+    let number = u128::from(number);
+    for (i, unit) in units.iter().enumerate() {
+        let next = step * 1000;
+        // Rounding must not give 1000 of a unit.
+        if i + 1 < units.len() && (number + step / 2) / step >= 1000 {
+            step = next;
+            continue;
+        }
+        let tenths = (number * 10 + step / 2) / step;
+        return if step == 1 || tenths >= 100 || tenths % 10 == 0 {
+            format!("{}{unit}", (number + step / 2) / step)
+        } else {
+            format!("{}.{}{unit}", tenths / 10, tenths % 10)
+        };
+    }
+    String::new()
+}
+
+/// Dollars: `$0.04`, `$1.20`, `$1,234.50`; less than a cent is said so, `<$0.01`.
+pub fn money(dollars: f64) -> Clean {
+    if !dollars.is_finite() {
+        return Clean::literal("$?");
+    }
+    let sign = if dollars < 0.0 { "-" } else { "" };
+    let amount = dollars.abs();
+    if amount == 0.0 {
+        return Clean::literal("$0.00");
+    }
+    if amount < 0.005 {
+        return Clean::literal("<$0.01");
+    }
+    // Saturates for sums nobody has.
+    let cents = (amount * 100.0).round() as u64;
+    Clean::from(format!("{sign}${}.{:02}", grouped(cents / 100), cents % 100))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations() {
+        let cases = [
+            (0, "0 ms"),
+            (18, "18 ms"),
+            (999, "999 ms"),
+            (1000, "1.0 s"),
+            (4120, "4.1 s"),
+            (9949, "9.9 s"),
+            (9950, "10 s"),
+            (41_000, "41 s"),
+            (59_499, "59 s"),
+            (59_500, "1 min"),
+            (125_000, "2 min 5 s"),
+            (3_599_499, "59 min 59 s"),
+            (3_599_500, "1 h"),
+            (3_780_000, "1 h 3 min"),
+            (86_400_000, "1 d"),
+            (273_600_000, "3 d 4 h"),
+        ];
+        for (milliseconds, text) in cases {
+            assert_eq!(duration(milliseconds), text, "{milliseconds}");
+        }
+        assert!(duration(u64::MAX).ends_with('h'));
+    }
+
+    #[test]
+    fn how_long_ago() {
+        let minute = 60_000;
+        let cases = [
+            (59_999, "now"),
+            (minute, "1 min ago"),
+            (59 * minute, "59 min ago"),
+            (60 * minute, "1 h ago"),
+            (23 * 60 * minute, "23 h ago"),
+            (24 * 60 * minute, "1 d ago"),
+            (45 * 24 * 60 * minute, "1 mo ago"),
+            (800 * 24 * 60 * minute, "2 y ago"),
+        ];
+        for (milliseconds, text) in cases {
+            assert_eq!(ago(milliseconds), text, "{milliseconds}");
+        }
+    }
+
+    #[test]
+    fn counts() {
+        let cases = [
+            (0, "0 lines"),
+            (1, "1 line"),
+            (2, "2 lines"),
+            (999, "999 lines"),
+            (1000, "1,000 lines"),
+            (1_234_567, "1,234,567 lines"),
+        ];
+        for (number, text) in cases {
+            assert_eq!(count(number, "line", "lines"), text);
+        }
+    }
+
+    #[test]
+    fn sizes() {
+        let cases = [
+            (0, "0 B"),
+            (999, "999 B"),
+            (1000, "1 kB"),
+            (1249, "1.2 kB"),
+            (9_960, "10 kB"),
+            (34_000_000, "34 MB"),
+            (999_499, "999 kB"),
+            (999_500, "1 MB"),
+            (u64::MAX, "18 EB"),
+        ];
+        for (number, text) in cases {
+            assert_eq!(bytes(number), text, "{number}");
+        }
+    }
+
+    #[test]
+    fn token_counts() {
+        let cases = [
+            (0, "0"),
+            (950, "950"),
+            (1000, "1k"),
+            (1234, "1.2k"),
+            (128_000, "128k"),
+            (1_500_000, "1.5M"),
+        ];
+        for (number, text) in cases {
+            assert_eq!(tokens(number), text, "{number}");
+        }
+    }
+
+    #[test]
+    fn sums_of_money() {
+        let cases = [
+            (0.0, "$0.00"),
+            (0.0004, "<$0.01"),
+            (0.005, "$0.01"),
+            (0.04, "$0.04"),
+            (1.2, "$1.20"),
+            (1234.5, "$1,234.50"),
+            (-2.0, "-$2.00"),
+            (f64::NAN, "$?"),
+        ];
+        for (dollars, text) in cases {
+            assert_eq!(money(dollars), text, "{dollars}");
+        }
+    }
+}

@@ -4,6 +4,7 @@
 //! [`Span`]s that name a [`Role`]; the theme turns roles into colours later. A span holds only
 //! [`Clean`] text, so nothing a stranger wrote can reach the terminal unsanitised.
 
+pub mod ansi;
 pub mod clean;
 pub mod figure;
 pub mod row;

@@ -1,5 +1,167 @@
 //! Typed settings from layers: defaults, user, project, environment, flags.
+//!
+//! One table ([`KEYS`]) says what a key is called, what it takes, where it may come from and where it goes; reading,
+//! the printed reference and the origin of each value follow from it. A wrong key or value never stops the program:
+//! it becomes a [`Problem`] with file, line and the nearest right name, and everything else holds. A project's file may
+//! not say where requests go, how they get there, or what key they carry.
 
+mod key;
+mod layer;
+mod paths;
 mod problem;
+mod provider;
+mod reference;
+mod secret;
+mod value;
 
+use std::{collections::BTreeMap, time::Duration};
+
+pub use key::{KEYS, Key};
+pub use layer::{Environment, File, Layer, Options, Origin, load, merge};
+pub use paths::Paths;
 pub use problem::{Place, Problem, Source, nearest, suggestion};
+pub use provider::{Connection, Gateway, Known, Provider, Refused, SERVICES, Upstream};
+pub use reference::{Explained, explain, reference};
+pub use secret::{KeyError, KeySource, Secret};
+pub use value::{Kind, duration};
+
+/// Everything that can be configured.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settings {
+    pub gateway: Gateway,
+    /// By name: what is configured, and the chosen one where its name alone says enough.
+    pub providers: BTreeMap<String, Provider>,
+    /// The name of the provider to use.
+    pub provider: Option<String>,
+    pub model: Option<String>,
+    /// `agent`, `plan`, `ask` or `debug`.
+    pub mode: String,
+    /// The name of a theme, or `auto`.
+    pub theme: String,
+    pub color: bool,
+    /// Whether clocks may tick while something runs.
+    pub motion: bool,
+    pub mouse: bool,
+    /// Whether links carry their target for the terminal (OSC 8).
+    pub links: bool,
+    pub serve: Serve,
+    pub ui: Ui,
+    /// By id: what the program cannot ask the server.
+    pub models: BTreeMap<String, Model>,
+    origins: BTreeMap<String, Origin>,
+}
+
+/// `sheaf serve`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Serve {
+    /// Address and port.
+    pub listen: String,
+    pub token: Option<Secret>,
+    pub max_streams: u64,
+    /// Names beside localhost under which a request may ask for the server.
+    pub allow_host: Vec<String>,
+    /// Origins of web pages that may call.
+    pub allow_origin: Vec<String>,
+    /// How long a turn with a conversation goes on after its last reader left.
+    pub linger: Duration,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ui {
+    /// Rows of a command's output above which it is folded to head and tail.
+    pub output_rows: u64,
+    /// `folded`, `shown` or `hidden`.
+    pub thinking: String,
+}
+
+/// What is known of a model.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Model {
+    /// Tokens that it can take in.
+    pub window: Option<u64>,
+    /// Dollars for a million tokens in.
+    pub price_in: Option<f64>,
+    /// Dollars for a million tokens out.
+    pub price_out: Option<f64>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            gateway: Gateway::default(),
+            providers: BTreeMap::new(),
+            provider: None,
+            model: None,
+            mode: "agent".to_owned(),
+            theme: "auto".to_owned(),
+            color: true,
+            motion: true,
+            mouse: true,
+            links: true,
+            serve: Serve {
+                listen: "127.0.0.1:8643".to_owned(),
+                token: None,
+                max_streams: 64,
+                allow_host: Vec::new(),
+                allow_origin: Vec::new(),
+                linger: Duration::from_secs(60),
+            },
+            ui: Ui {
+                output_rows: 20,
+                thinking: "folded".to_owned(),
+            },
+            models: BTreeMap::new(),
+            origins: BTreeMap::new(),
+        }
+    }
+}
+
+impl Settings {
+    /// Where the value at `path` (`gateway.url`, `providers.local.model`) comes from.
+    pub fn origin(&self, path: &str) -> &Origin {
+        self.origins.get(path).unwrap_or(&Origin::DEFAULT)
+    }
+
+    /// Whom to talk to: what the strongest layer names, the gateway before a provider of the same layer.
+    ///
+    /// When neither is named, the provider that `OPENAI_…` describes, else the only one configured.
+    pub fn upstream(&self) -> Upstream<'_> {
+        let gateway = self
+            .gateway
+            .connection
+            .has_url()
+            .then(|| self.origin("gateway.url").layer);
+        let provider = self.provider.as_ref().map(|_| self.origin("provider").layer);
+        if gateway.is_some() && gateway >= provider {
+            return Upstream::Gateway(&self.gateway);
+        }
+        let environment = ["base_url", "api_key", "model"].into_iter().any(|it| {
+            let layer = self.origin(&format!("providers.openai.{it}")).layer;
+            layer == Layer::Environment
+        });
+        let name = match &self.provider {
+            Some(name) => Some(name.as_str()),
+            None if environment => Some("openai"),
+            None if self.providers.len() == 1 => self.providers.keys().next().map(String::as_str),
+            None => None,
+        };
+        let found = name.and_then(|name| self.providers.get_key_value(name));
+        found.map_or(Upstream::Nobody, |(name, provider)| Upstream::Provider(name, provider))
+    }
+
+    /// The model to ask for: the strongest layer's word, the upstream's own before the general one of the same layer.
+    pub fn model(&self) -> Option<&str> {
+        let general = self.model.as_deref();
+        let own = match self.upstream() {
+            Upstream::Provider(name, provider) => {
+                let layer = self.origin(&format!("providers.{name}.model")).layer;
+                provider.model.as_deref().map(|it| (layer, it))
+            }
+            Upstream::Gateway(_) | Upstream::Nobody => None,
+        };
+        match own {
+            Some((layer, own)) if general.is_none() || layer >= self.origin("model").layer => Some(own),
+            Some(_) | None => general,
+        }
+    }
+}

@@ -1,0 +1,485 @@
+//! The table of all keys: reading, origins, the reference and `SHEAF_…` follow from it.
+
+use super::{
+    Settings,
+    value::{Kind, Slot, Way},
+};
+
+/// A setting that can be written.
+pub struct Key {
+    /// Where it stands; `*` is a name of the user's choice.
+    pub path: &'static str,
+    pub kind: Kind,
+    /// The environment variable that sets it.
+    pub variable: Option<&'static str>,
+    /// Whether a project's own file may set it.
+    pub in_project: bool,
+    pub about: &'static str,
+    /// Where it goes, for the name that stands for `*`.
+    pub(super) slot: for<'a> fn(&'a mut Settings, &str) -> Slot<'a>,
+}
+
+impl Key {
+    const fn new(
+        path: &'static str,
+        kind: Kind,
+        slot: for<'a> fn(&'a mut Settings, &str) -> Slot<'a>,
+        about: &'static str,
+    ) -> Self {
+        Self {
+            path,
+            kind,
+            variable: None,
+            in_project: false,
+            about,
+            slot,
+        }
+    }
+
+    const fn variable(mut self, name: &'static str) -> Self {
+        self.variable = Some(name);
+        self
+    }
+
+    const fn in_project(mut self) -> Self {
+        self.in_project = true;
+        self
+    }
+
+    /// The parts of its path.
+    pub(super) fn parts(&self) -> std::str::Split<'static, char> {
+        self.path.split('.')
+    }
+
+    /// Whether it is one of the ways to get a key, which exclude each other.
+    pub(super) fn gives_key(&self) -> bool {
+        matches!((self.slot)(&mut Settings::default(), ""), Slot::Key(..))
+    }
+
+    /// The key that stands at `path`.
+    pub(super) fn at(path: &[String]) -> Option<&'static Self> {
+        KEYS.iter().find(|key| {
+            let mut parts = key.parts();
+            path.iter()
+                .all(|it| parts.next().is_some_and(|part| part == "*" || part == it))
+                && parts.next().is_none()
+        })
+    }
+}
+
+const COUNT: Kind = Kind::Whole {
+    least: 1,
+    most: u64::MAX,
+};
+
+/// Variables of other programs that are honoured as they stand: the variable and the path that it sets.
+pub(super) const FOREIGN: &[(&str, &str)] = &[
+    ("OPENAI_BASE_URL", "providers.openai.base_url"),
+    ("OPENAI_API_KEY", "providers.openai.api_key"),
+    ("OPENAI_MODEL", "providers.openai.model"),
+];
+
+/// Variables of ours that are no settings.
+pub(super) const OTHER: &[&str] = &["SHEAF_DEV", "SHEAF_LOG", "SHEAF_SANDBOX"];
+
+/// All keys, in the order of the reference.
+pub const KEYS: &[Key] = &[
+    Key::new(
+        "provider",
+        Kind::Text,
+        |it, _| Slot::MaybeText(&mut it.provider),
+        "The provider to use: one of `providers`, or a service known by name such as openai, openrouter, ollama.",
+    )
+    .variable("SHEAF_PROVIDER")
+    .in_project(),
+    Key::new(
+        "model",
+        Kind::Text,
+        |it, _| Slot::MaybeText(&mut it.model),
+        "The model to ask for where the provider's own entry names none.",
+    )
+    .variable("SHEAF_MODEL")
+    .in_project(),
+    Key::new(
+        "mode",
+        Kind::Word(&["agent", "plan", "ask", "debug"]),
+        |it, _| Slot::Text(&mut it.mode),
+        "The mode to start in.",
+    )
+    .variable("SHEAF_MODE")
+    .in_project(),
+    Key::new(
+        "theme",
+        Kind::Text,
+        |it, _| Slot::Text(&mut it.theme),
+        "The name of a theme, or `auto`: dark or light by the terminal's background.",
+    )
+    .variable("SHEAF_THEME")
+    .in_project(),
+    Key::new(
+        "color",
+        Kind::Flag,
+        |it, _| Slot::Flag(&mut it.color),
+        "Whether there are colours; a `NO_COLOR` that is not empty turns them off.",
+    )
+    .variable("SHEAF_COLOR"),
+    Key::new(
+        "motion",
+        Kind::Flag,
+        |it, _| Slot::Flag(&mut it.motion),
+        "Whether clocks tick while something runs.",
+    )
+    .variable("SHEAF_MOTION"),
+    Key::new(
+        "mouse",
+        Kind::Flag,
+        |it, _| Slot::Flag(&mut it.mouse),
+        "Whether the wheel scrolls and clicks select; the terminal's own selection then wants Shift.",
+    )
+    .variable("SHEAF_MOUSE"),
+    Key::new(
+        "links",
+        Kind::Flag,
+        |it, _| Slot::Flag(&mut it.links),
+        "Whether links can be clicked in terminals that know how (OSC 8).",
+    )
+    .variable("SHEAF_LINKS"),
+    Key::new(
+        "gateway.url",
+        Kind::Url,
+        |it, _| Slot::MaybeText(&mut it.gateway.connection.url),
+        "The documents gateway to talk to, instead of a provider.",
+    )
+    .variable("SHEAF_GATEWAY"),
+    Key::new(
+        "gateway.token",
+        Kind::Secret,
+        |it, _| Slot::Key(&mut it.gateway.token, Way::Given),
+        "Its token. In a file only when no one else can read that file.",
+    )
+    .variable("SHEAF_TOKEN"),
+    Key::new(
+        "gateway.token_env",
+        Kind::Text,
+        |it, _| Slot::Key(&mut it.gateway.token, Way::Variable),
+        "The environment variable that holds its token.",
+    ),
+    Key::new(
+        "gateway.token_command",
+        Kind::Command,
+        |it, _| Slot::Key(&mut it.gateway.token, Way::Command),
+        "A command whose first line of output is its token; run when a request is made.",
+    ),
+    Key::new(
+        "gateway.token_file",
+        Kind::Path,
+        |it, _| Slot::Key(&mut it.gateway.token, Way::File),
+        "A file that only you can read and that holds its token.",
+    ),
+    Key::new(
+        "gateway.dialect",
+        Kind::Word(&["auto", "a", "b"]),
+        |it, _| Slot::Text(&mut it.gateway.dialect),
+        "The dialect of the stream to ask for.",
+    ),
+    Key::new(
+        "gateway.headers",
+        Kind::Headers,
+        |it, _| Slot::Headers(&mut it.gateway.connection.headers),
+        "More headers to send with every request.",
+    ),
+    Key::new(
+        "gateway.ca_file",
+        Kind::Path,
+        |it, _| Slot::Path(&mut it.gateway.connection.ca_file),
+        "Certificates to trust beside the system's (PEM).",
+    ),
+    Key::new(
+        "gateway.client_cert",
+        Kind::Path,
+        |it, _| Slot::Path(&mut it.gateway.connection.client_cert),
+        "Our certificate and its key in one file (PEM).",
+    ),
+    Key::new(
+        "gateway.proxy",
+        Kind::Text,
+        |it, _| Slot::MaybeText(&mut it.gateway.connection.proxy),
+        "The proxy to go through instead of the environment's, or `none`.",
+    ),
+    Key::new(
+        "gateway.allow_http",
+        Kind::Flag,
+        |it, _| Slot::Flag(&mut it.gateway.connection.allow_http),
+        "Whether an unencrypted address of another machine may be used.",
+    ),
+    Key::new(
+        "gateway.connect_timeout",
+        Kind::Duration,
+        |it, _| Slot::Duration(&mut it.gateway.connection.connect_timeout),
+        "How long connecting may take.",
+    ),
+    Key::new(
+        "gateway.first_byte_timeout",
+        Kind::Duration,
+        |it, _| Slot::Duration(&mut it.gateway.connection.first_byte_timeout),
+        "How long an answer may take to begin.",
+    ),
+    Key::new(
+        "gateway.idle_timeout",
+        Kind::Duration,
+        |it, _| Slot::Duration(&mut it.gateway.connection.idle_timeout),
+        "How long an answer may pause without a sign of life.",
+    ),
+    Key::new(
+        "providers.*.kind",
+        Kind::Word(&["openai"]),
+        |it, name| Slot::Text(&mut provider(it, name).kind),
+        "What it speaks; openai means chat completions, as most servers do.",
+    ),
+    Key::new(
+        "providers.*.base_url",
+        Kind::Url,
+        |it, name| Slot::MaybeText(&mut provider(it, name).connection.url),
+        "Its address, up to /v1. A service known by name needs none.",
+    ),
+    Key::new(
+        "providers.*.model",
+        Kind::Text,
+        |it, name| Slot::MaybeText(&mut provider(it, name).model),
+        "The model to ask it for.",
+    )
+    .in_project(),
+    Key::new(
+        "providers.*.api_key",
+        Kind::Secret,
+        |it, name| Slot::Key(&mut provider(it, name).key, Way::Given),
+        "Its key. In a file only when no one else can read that file.",
+    ),
+    Key::new(
+        "providers.*.api_key_env",
+        Kind::Text,
+        |it, name| Slot::Key(&mut provider(it, name).key, Way::Variable),
+        "The environment variable that holds its key.",
+    ),
+    Key::new(
+        "providers.*.key_command",
+        Kind::Command,
+        |it, name| Slot::Key(&mut provider(it, name).key, Way::Command),
+        "A command whose first line of output is its key; run when a request is made.",
+    ),
+    Key::new(
+        "providers.*.key_file",
+        Kind::Path,
+        |it, name| Slot::Key(&mut provider(it, name).key, Way::File),
+        "A file that only you can read and that holds its key.",
+    ),
+    Key::new(
+        "providers.*.headers",
+        Kind::Headers,
+        |it, name| Slot::Headers(&mut provider(it, name).connection.headers),
+        "More headers to send with every request.",
+    ),
+    Key::new(
+        "providers.*.ca_file",
+        Kind::Path,
+        |it, name| Slot::Path(&mut provider(it, name).connection.ca_file),
+        "Certificates to trust beside the system's (PEM).",
+    ),
+    Key::new(
+        "providers.*.client_cert",
+        Kind::Path,
+        |it, name| Slot::Path(&mut provider(it, name).connection.client_cert),
+        "Our certificate and its key in one file (PEM).",
+    ),
+    Key::new(
+        "providers.*.proxy",
+        Kind::Text,
+        |it, name| Slot::MaybeText(&mut provider(it, name).connection.proxy),
+        "The proxy to go through instead of the environment's, or `none`.",
+    ),
+    Key::new(
+        "providers.*.allow_http",
+        Kind::Flag,
+        |it, name| Slot::Flag(&mut provider(it, name).connection.allow_http),
+        "Whether an unencrypted address of another machine may be used.",
+    ),
+    Key::new(
+        "providers.*.connect_timeout",
+        Kind::Duration,
+        |it, name| Slot::Duration(&mut provider(it, name).connection.connect_timeout),
+        "How long connecting may take.",
+    ),
+    Key::new(
+        "providers.*.first_byte_timeout",
+        Kind::Duration,
+        |it, name| Slot::Duration(&mut provider(it, name).connection.first_byte_timeout),
+        "How long an answer may take to begin; a server that loads its model first wants minutes.",
+    ),
+    Key::new(
+        "providers.*.idle_timeout",
+        Kind::Duration,
+        |it, name| Slot::Duration(&mut provider(it, name).connection.idle_timeout),
+        "How long an answer may pause without a sign of life.",
+    ),
+    Key::new(
+        "providers.*.think_tags",
+        Kind::Flag,
+        |it, name| Slot::Flag(&mut provider(it, name).think_tags),
+        "Whether a <think> block at the start of an answer is shown as thinking.",
+    ),
+    Key::new(
+        "providers.*.allow_fields",
+        Kind::List,
+        |it, name| Slot::MaybeList(&mut provider(it, name).allow_fields),
+        "The optional fields of a request that it takes, for servers that refuse what they do not know; without it all are sent.",
+    ),
+    Key::new(
+        "providers.*.max_tokens",
+        COUNT,
+        |it, name| Slot::MaybeWhole(&mut provider(it, name).max_tokens),
+        "The most tokens to ask for in one answer.",
+    ),
+    Key::new(
+        "providers.*.temperature",
+        Kind::Number,
+        |it, name| Slot::MaybeNumber(&mut provider(it, name).temperature),
+        "How freely it may choose its words, where it has such a thing.",
+    ),
+    Key::new(
+        "providers.*.replay_reasoning",
+        Kind::Word(&["tool_loop", "always", "never"]),
+        |it, name| Slot::Text(&mut provider(it, name).replay_reasoning),
+        "When its earlier reasoning is sent back to it.",
+    ),
+    Key::new(
+        "models.*.window",
+        COUNT,
+        |it, name| Slot::MaybeWhole(&mut model(it, name).window),
+        "The tokens that the model takes in.",
+    )
+    .in_project(),
+    Key::new(
+        "models.*.price_in",
+        Kind::Number,
+        |it, name| Slot::MaybeNumber(&mut model(it, name).price_in),
+        "Dollars for a million tokens in.",
+    )
+    .in_project(),
+    Key::new(
+        "models.*.price_out",
+        Kind::Number,
+        |it, name| Slot::MaybeNumber(&mut model(it, name).price_out),
+        "Dollars for a million tokens out.",
+    )
+    .in_project(),
+    Key::new(
+        "ui.output_rows",
+        COUNT,
+        |it, _| Slot::Whole(&mut it.ui.output_rows),
+        "Rows of a command's output above which it is folded to head and tail.",
+    )
+    .variable("SHEAF_UI_OUTPUT_ROWS")
+    .in_project(),
+    Key::new(
+        "ui.thinking",
+        Kind::Word(&["folded", "shown", "hidden"]),
+        |it, _| Slot::Text(&mut it.ui.thinking),
+        "How a model's thinking is shown.",
+    )
+    .variable("SHEAF_UI_THINKING")
+    .in_project(),
+    Key::new(
+        "serve.listen",
+        Kind::Text,
+        |it, _| Slot::Text(&mut it.serve.listen),
+        "Where `sheaf serve` listens: address and port.",
+    )
+    .variable("SHEAF_SERVE_LISTEN"),
+    Key::new(
+        "serve.token",
+        Kind::Secret,
+        |it, _| Slot::Secret(&mut it.serve.token),
+        "What a client must show; without it one is made and kept in a file that only you can read.",
+    )
+    .variable("SHEAF_SERVE_TOKEN"),
+    Key::new(
+        "serve.max_streams",
+        Kind::Whole { least: 1, most: 4096 },
+        |it, _| Slot::Whole(&mut it.serve.max_streams),
+        "How many answers may stream at the same time.",
+    )
+    .variable("SHEAF_SERVE_MAX_STREAMS"),
+    Key::new(
+        "serve.allow_host",
+        Kind::List,
+        |it, _| Slot::List(&mut it.serve.allow_host),
+        "Names beside localhost under which clients may ask for it, behind a proxy.",
+    )
+    .variable("SHEAF_SERVE_ALLOW_HOST"),
+    Key::new(
+        "serve.allow_origin",
+        Kind::List,
+        |it, _| Slot::List(&mut it.serve.allow_origin),
+        "Web pages that may call it, such as https://example.com.",
+    )
+    .variable("SHEAF_SERVE_ALLOW_ORIGIN"),
+    Key::new(
+        "serve.linger",
+        Kind::Duration,
+        |it, _| Slot::Duration(&mut it.serve.linger),
+        "How long the turn of a conversation goes on after its last reader left.",
+    )
+    .variable("SHEAF_SERVE_LINGER"),
+];
+
+fn provider<'a>(settings: &'a mut Settings, name: &str) -> &'a mut super::Provider {
+    settings.providers.entry(name.to_owned()).or_default()
+}
+
+fn model<'a>(settings: &'a mut Settings, name: &str) -> &'a mut super::Model {
+    settings.models.entry(name.to_owned()).or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_and_variables_are_unique_and_variables_follow_the_path() {
+        let mut seen = Vec::new();
+        for key in KEYS {
+            assert!(!seen.contains(&key.path), "{}", key.path);
+            seen.push(key.path);
+            // What people type most has a shorter name.
+            let short = [("gateway.url", "SHEAF_GATEWAY"), ("gateway.token", "SHEAF_TOKEN")];
+            let expected = short.iter().find(|it| it.0 == key.path).map_or_else(
+                || format!("SHEAF_{}", key.path.replace('.', "_").to_ascii_uppercase()),
+                |it| it.1.to_owned(),
+            );
+            if let Some(variable) = key.variable {
+                assert_eq!(variable, expected);
+                assert!(!seen.contains(&variable), "{variable}");
+                seen.push(variable);
+            }
+        }
+    }
+
+    #[test]
+    fn a_project_cannot_say_where_requests_go_or_what_they_carry() {
+        for key in KEYS.iter().filter(|it| it.in_project) {
+            let last = key.parts().next_back().unwrap_or_default();
+            let harmless = [
+                "provider",
+                "model",
+                "mode",
+                "theme",
+                "window",
+                "price_in",
+                "price_out",
+                "output_rows",
+                "thinking",
+            ];
+            assert!(harmless.contains(&last), "{}", key.path);
+        }
+    }
+}

@@ -1,0 +1,576 @@
+//! The layers, weakest first, and how they become one.
+
+use std::{
+    collections::BTreeMap,
+    io::Read,
+    path::{Path, PathBuf},
+};
+
+use toml::{
+    Spanned,
+    de::{DeTable, DeValue},
+};
+
+use super::{
+    KEYS, Key, KeySource, Known, Paths, Place, Problem, Settings, Source,
+    key::{FOREIGN, OTHER},
+    secret, suggestion,
+    value::{Kind, Unfit, Value},
+};
+
+/// Who said it; the later one wins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Layer {
+    Default,
+    User,
+    Project,
+    Environment,
+    Flag,
+}
+
+/// Where a value comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Origin {
+    pub layer: Layer,
+    /// None for a default.
+    pub place: Option<Place>,
+}
+
+impl Origin {
+    pub(super) const DEFAULT: Self = Self {
+        layer: Layer::Default,
+        place: None,
+    };
+}
+
+impl std::fmt::Display for Origin {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.place {
+            None => f.write_str("default"),
+            Some(place) => place.fmt(f),
+        }
+    }
+}
+
+/// The environment of the process, as far as it is text, or one that a test made up.
+#[derive(Clone, Default)]
+pub struct Environment(BTreeMap<String, String>);
+
+impl Environment {
+    pub fn of_process() -> Self {
+        let pairs = std::env::vars_os();
+        Self(
+            pairs
+                .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+                .collect(),
+        )
+    }
+
+    /// The value of a variable that is set and not empty.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str).filter(|it| !it.is_empty())
+    }
+}
+
+impl<N: Into<String>, V: Into<String>> FromIterator<(N, V)> for Environment {
+    fn from_iter<I: IntoIterator<Item = (N, V)>>(pairs: I) -> Self {
+        Self(
+            pairs
+                .into_iter()
+                .map(|(name, value)| (name.into(), value.into()))
+                .collect(),
+        )
+    }
+}
+
+impl std::fmt::Debug for Environment {
+    /// Names only: values may be keys.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_set().entries(self.0.keys()).finish()
+    }
+}
+
+/// What the command line sets.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    pub gateway: Option<String>,
+    pub provider: Option<String>,
+    pub model: Option<String>,
+    pub mode: Option<String>,
+    pub theme: Option<String>,
+    pub listen: Option<String>,
+    pub allow_host: Vec<String>,
+    pub allow_origin: Vec<String>,
+    /// Any key as `path=value`.
+    pub set: Vec<String>,
+}
+
+impl Options {
+    /// Path, value and flag of each option that was given.
+    fn values(&self) -> Vec<(&'static str, String, &'static str)> {
+        let given = [
+            ("gateway.url", &self.gateway, "--gateway"),
+            ("provider", &self.provider, "--provider"),
+            ("model", &self.model, "--model"),
+            ("mode", &self.mode, "--mode"),
+            ("theme", &self.theme, "--theme"),
+            ("serve.listen", &self.listen, "--listen"),
+        ];
+        let given = given
+            .into_iter()
+            .filter_map(|(path, value, flag)| Some((path, value.clone()?, flag)));
+        let lists = [
+            ("serve.allow_host", &self.allow_host, "--allow-host"),
+            ("serve.allow_origin", &self.allow_origin, "--allow-origin"),
+        ];
+        let lists = lists.into_iter().filter(|it| !it.1.is_empty());
+        given
+            .chain(lists.map(|(path, values, flag)| (path, values.join(","), flag)))
+            .collect()
+    }
+}
+
+/// A file of settings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct File {
+    pub path: PathBuf,
+    pub text: String,
+    /// Whether others than its owner can read it: then it may hold no secret.
+    pub is_shared: bool,
+}
+
+/// A file of settings is a page of text; what is larger is something else.
+const LIMIT_BYTES: u64 = 1024 * 1024;
+
+impl File {
+    /// Reads a file; none when there is no such file.
+    pub fn read(path: &Path) -> Result<Option<Self>, Problem> {
+        let place = || Place::File {
+            path: path.to_owned(),
+            line: 0,
+            column: 0,
+        };
+        let failed = |error: std::io::Error| Problem::new(place(), format!("the settings cannot be read: {error}"));
+        let file = match secret::open(path) {
+            Ok(it) => it,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(failed(error)),
+        };
+        let facts = file.metadata().map_err(failed)?;
+        if !facts.is_file() {
+            return Err(Problem::new(place(), "the settings are not a file"));
+        }
+        let mut text = String::new();
+        let mut limited = file.take(LIMIT_BYTES + 1);
+        limited.read_to_string(&mut text).map_err(failed)?;
+        if text.len() as u64 > LIMIT_BYTES {
+            return Err(Problem::new(
+                place(),
+                format!("the settings are larger than {} KiB", LIMIT_BYTES / 1024),
+            ));
+        }
+        Ok(Some(Self {
+            path: path.to_owned(),
+            text,
+            is_shared: secret::is_shared(&facts),
+        }))
+    }
+}
+
+/// Reads all layers. `workspace` is given only when it is trusted.
+pub fn load(
+    paths: &Paths,
+    workspace: Option<&Path>,
+    environment: &Environment,
+    options: &Options,
+) -> (Settings, Vec<Problem>) {
+    let mut problems = Vec::new();
+    let mut read = |path: &Path| {
+        File::read(path).unwrap_or_else(|problem| {
+            problems.push(problem);
+            None
+        })
+    };
+    let user = read(&paths.settings());
+    let project = workspace.and_then(|it| read(&Paths::of_project(it)));
+    let (settings, mut found) = merge(user.as_ref(), project.as_ref(), environment, options);
+    problems.append(&mut found);
+    (settings, problems)
+}
+
+/// Merges layers that have been read. Problems come in the order of the layers, those of a file by line.
+pub fn merge(
+    user: Option<&File>,
+    project: Option<&File>,
+    environment: &Environment,
+    options: &Options,
+) -> (Settings, Vec<Problem>) {
+    let mut merging = Merging {
+        settings: Settings::default(),
+        problems: Vec::new(),
+        home: environment.get("HOME").map(PathBuf::from),
+        keys_given: BTreeMap::new(),
+    };
+    if let Some(file) = user {
+        merging.file(file, Layer::User);
+    }
+    if let Some(file) = project {
+        merging.file(file, Layer::Project);
+    }
+    merging.environment(environment);
+    merging.options(options);
+    merging.complete();
+    (merging.settings, merging.problems)
+}
+
+struct Merging {
+    settings: Settings,
+    problems: Vec<Problem>,
+    home: Option<PathBuf>,
+    /// By the name of what wants a key: the layer that gave one last, and how.
+    keys_given: BTreeMap<String, (Layer, &'static str)>,
+}
+
+impl Merging {
+    fn file(&mut self, file: &File, layer: Layer) {
+        let source = Source {
+            path: &file.path,
+            text: &file.text,
+        };
+        let (document, errors) = DeTable::parse_recoverable(&file.text);
+        let before = self.problems.len();
+        for error in errors {
+            let place = error.span().map_or_else(|| source.whole(), |it| source.place(it));
+            self.problems.push(Problem::new(place, error.message()));
+        }
+        self.table(document.get_ref(), &mut Vec::new(), &source, file.is_shared, layer);
+        self.problems[before..].sort();
+    }
+
+    fn table(
+        &mut self,
+        table: &DeTable<'_>,
+        path: &mut Vec<String>,
+        source: &Source<'_>,
+        is_shared: bool,
+        layer: Layer,
+    ) {
+        for (name, value) in table {
+            path.push(name.get_ref().clone().into_owned());
+            if let Some(key) = Key::at(path) {
+                self.entry(key, path, (name, value), source, is_shared, layer);
+            } else if !has_below(path) {
+                let problem = Problem::new(
+                    source.place(name.span()),
+                    format!("there is no key `{}`", path.join(".")),
+                );
+                self.problems.push(Problem {
+                    hint: meant(path),
+                    ..problem
+                });
+            } else if let Some(inner) = value.get_ref().as_table() {
+                self.table(inner, path, source, is_shared, layer);
+            } else {
+                let message = format!("`{}` is a table, not a value", path.join("."));
+                let hint = format!("[{}] on a line of its own, its keys below", path.join("."));
+                self.problems
+                    .push(Problem::new(source.place(value.span()), message).hint(hint));
+            }
+            path.pop();
+        }
+    }
+
+    fn entry(
+        &mut self,
+        key: &'static Key,
+        path: &[String],
+        (name, value): (&Spanned<std::borrow::Cow<'_, str>>, &Spanned<DeValue<'_>>),
+        source: &Source<'_>,
+        is_shared: bool,
+        layer: Layer,
+    ) {
+        let place = source.place(value.span());
+        if layer == Layer::Project && !key.in_project {
+            let message = format!("a project may not set `{}`", path.join("."));
+            let problem = Problem::new(source.place(name.span()), message);
+            self.problems.push(problem.hint("it belongs into your own config.toml"));
+            return;
+        }
+        if is_shared && holds_secret(key, value.get_ref()) {
+            let message = format!("`{}` is not used: others can read this file", path.join("."));
+            let hint = format!("chmod 600 {}", source.path.display());
+            self.problems.push(Problem::new(place, message).hint(hint));
+            return;
+        }
+        let value = key.kind.read(value.get_ref());
+        self.put(key, path, value, place, layer);
+    }
+
+    /// Takes over a value, or the problem with it.
+    fn put(&mut self, key: &'static Key, path: &[String], value: Result<Value, Unfit>, place: Place, layer: Layer) {
+        let written = path.join(".");
+        let value = match value {
+            Ok(it) => it,
+            Err(unfit) => {
+                let problem = Problem::new(place, format!("`{written}`: {}", unfit.message));
+                self.problems.push(Problem {
+                    hint: unfit.hint,
+                    ..problem
+                });
+                return;
+            }
+        };
+        if key.gives_key() {
+            let owner = path.split_last().map(|it| it.1.join(".")).unwrap_or_default();
+            let last = key.parts().next_back().unwrap_or_default();
+            match self.keys_given.insert(owner.clone(), (layer, last)) {
+                Some((before, other)) if before == layer && other != last => {
+                    let message = format!("`{written}` and `{owner}.{other}` both say where the key comes from");
+                    self.problems
+                        .push(Problem::new(place, message).hint("keep one of them"));
+                    self.keys_given.insert(owner, (before, other));
+                    return;
+                }
+                Some((_, other)) => {
+                    // The weaker layer's way to a key holds no longer.
+                    self.settings.origins.remove(&format!("{owner}.{other}"));
+                }
+                None => {}
+            }
+        }
+        let name = path.get(1).map(String::as_str).unwrap_or_default();
+        let fits = (key.slot)(&mut self.settings, name).put(value, self.home.as_deref());
+        debug_assert!(fits, "the slot of {} takes its kind", key.path);
+        let origin = Origin {
+            layer,
+            place: Some(place),
+        };
+        self.settings.origins.insert(written, origin);
+    }
+
+    fn environment(&mut self, environment: &Environment) {
+        let layer = Layer::Environment;
+        if environment.get("NO_COLOR").is_some() {
+            self.settings.color = false;
+            let origin = Origin {
+                layer,
+                place: Some(Place::Variable("NO_COLOR".to_owned())),
+            };
+            self.settings.origins.insert("color".to_owned(), origin);
+        }
+        let own = KEYS.iter().filter_map(|key| Some((key.variable?, key.path)));
+        for (variable, path) in FOREIGN.iter().copied().chain(own) {
+            let Some(text) = environment.get(variable) else {
+                continue;
+            };
+            let path: Vec<String> = path.split('.').map(str::to_owned).collect();
+            let key = Key::at(&path).expect("the tables of variables name keys, as a test holds");
+            self.put(
+                key,
+                &path,
+                key.kind.parse(text),
+                Place::Variable(variable.to_owned()),
+                layer,
+            );
+        }
+        let known = || KEYS.iter().filter_map(|it| it.variable).chain(OTHER.iter().copied());
+        let own = environment
+            .0
+            .keys()
+            .filter(|it| it.starts_with("SHEAF_") && !it.starts_with("SHEAF_TEST_"));
+        for name in own.filter(|name| !known().any(|it| it == *name)) {
+            let problem = Problem::new(Place::Variable(name.clone()), "there is no such setting");
+            self.problems.push(Problem {
+                hint: suggestion(name, known()),
+                ..problem
+            });
+        }
+    }
+
+    fn options(&mut self, options: &Options) {
+        for (path, text, flag) in options.values() {
+            let path: Vec<String> = path.split('.').map(str::to_owned).collect();
+            let key = Key::at(&path).expect("the options name keys, as a test holds");
+            self.put(
+                key,
+                &path,
+                key.kind.parse(&text),
+                Place::Flag(flag.to_owned()),
+                Layer::Flag,
+            );
+        }
+        for text in &options.set {
+            let place = Place::Flag("--set".to_owned());
+            let Some((path, value)) = text.split_once('=') else {
+                let problem = Problem::new(place, format!("`{text}` sets nothing"));
+                self.problems.push(problem.hint("--set key=value"));
+                continue;
+            };
+            let path = split_path(path);
+            match Key::at(&path) {
+                Some(key) => self.put(key, &path, key.kind.parse(value.trim()), place, Layer::Flag),
+                None => {
+                    let problem = Problem::new(place, format!("there is no key `{}`", path.join(".")));
+                    self.problems.push(Problem {
+                        hint: meant(&path),
+                        ..problem
+                    });
+                }
+            }
+        }
+    }
+
+    /// Fills in what a service's name says, and looks over the whole.
+    fn complete(&mut self) {
+        if let Some(name) = self.settings.provider.clone() {
+            let configured = self.settings.providers.contains_key(&name);
+            if !configured && Known::named(&name).is_some() {
+                self.settings.providers.entry(name).or_default();
+            } else if !configured {
+                let own = self.settings.providers.keys().map(String::as_str);
+                let known = super::SERVICES.iter().map(|it| it.name);
+                let hint = suggestion(&name, own.chain(known))
+                    .unwrap_or_else(|| format!("describe it under [providers.{name}]"));
+                let place = self.settings.origin("provider").place.clone();
+                if let Some(place) = place {
+                    let message = format!("there is no provider `{name}`");
+                    self.problems.push(Problem::new(place, message).hint(hint));
+                }
+                self.settings.provider = None;
+                self.settings.origins.remove("provider");
+            }
+        }
+        let Settings {
+            providers,
+            gateway,
+            origins,
+            ..
+        } = &mut self.settings;
+        for (name, provider) in providers {
+            let known = Known::named(name);
+            // A key belongs to the place it was made for: with another address none is taken from the environment unasked.
+            if let Some(known) = known
+                && !provider.connection.has_url()
+            {
+                provider.connection.url = Some(known.base_url.to_owned());
+                if !provider.key.is_some() && !known.variables.is_empty() {
+                    let names = known.variables.iter().map(|it| (*it).to_owned());
+                    provider.key = KeySource::Variables(names.collect());
+                }
+            }
+            let path = format!("providers.{name}");
+            let place = |it: &str| origins.get(&format!("{path}.{it}"))?.place.clone();
+            let any = [
+                "base_url",
+                "kind",
+                "model",
+                "api_key",
+                "api_key_env",
+                "key_command",
+                "key_file",
+                "headers",
+            ];
+            let Some(anywhere) = place("base_url").or_else(|| any.iter().find_map(|it| place(it))) else {
+                continue;
+            };
+            match provider.connection.url() {
+                Ok(_) => {}
+                Err(super::Refused::Missing) => {
+                    let problem = Problem::new(anywhere, format!("`{path}` has no base_url"));
+                    let known = super::SERVICES.iter().map(|it| it.name);
+                    let hint = suggestion(name, known).map(|it| format!("{it}, or add its address"));
+                    self.problems.push(Problem {
+                        hint: Some(hint.unwrap_or_else(|| "add its address, up to /v1".to_owned())),
+                        ..problem
+                    });
+                }
+                Err(refused) => self.problems.push(refusal(anywhere, &refused)),
+            }
+        }
+        let place = origins.get("gateway.url").and_then(|it| it.place.clone());
+        if let (Some(place), Err(refused)) = (place, gateway.connection.url()) {
+            self.problems.push(refusal(place, &refused));
+        }
+    }
+}
+
+/// A refusal carries its hint on a second line.
+fn refusal(place: Place, refused: &super::Refused) -> Problem {
+    let text = refused.to_string();
+    match text.split_once("\n  ") {
+        Some((message, hint)) => Problem::new(place, message).hint(hint),
+        None => Problem::new(place, text),
+    }
+}
+
+/// Whether a value is a secret, or likely to hold one.
+fn holds_secret(key: &Key, value: &DeValue<'_>) -> bool {
+    match key.kind {
+        Kind::Secret => true,
+        // Many headers are harmless; those that carry keys are named so.
+        Kind::Headers => value.as_table().is_some_and(|it| {
+            it.keys().any(|name| {
+                let name = name.get_ref().to_ascii_lowercase();
+                ["auth", "key", "token", "secret", "cookie"]
+                    .iter()
+                    .any(|it| name.contains(it))
+            })
+        }),
+        Kind::Text
+        | Kind::Word(_)
+        | Kind::Flag
+        | Kind::Whole { .. }
+        | Kind::Number
+        | Kind::Duration
+        | Kind::Url
+        | Kind::Path
+        | Kind::List
+        | Kind::Command => false,
+    }
+}
+
+/// Whether keys stand below `path`.
+fn has_below(path: &[String]) -> bool {
+    KEYS.iter().any(|key| {
+        let mut parts = key.parts();
+        path.iter()
+            .all(|it| parts.next().is_some_and(|part| part == "*" || part == it))
+            && parts.next().is_some()
+    })
+}
+
+/// What was probably meant by a path at which nothing stands.
+fn meant(path: &[String]) -> Option<String> {
+    let (last, above) = path.split_last()?;
+    let siblings = KEYS.iter().filter_map(|key| {
+        let mut parts = key.parts();
+        let is_here = above
+            .iter()
+            .all(|it| parts.next().is_some_and(|part| part == "*" || part == it));
+        parts.next().filter(|part| is_here && *part != "*")
+    });
+    suggestion(last, siblings).or_else(|| {
+        // The right name in the wrong table.
+        let elsewhere = KEYS.iter().find(|key| key.parts().next_back() == Some(last));
+        elsewhere.map(|it| format!("did you mean `{}`?", it.path.replace('*', "<name>")))
+    })
+}
+
+/// The parts of a dotted path, of which some may stand in quotes.
+fn split_path(text: &str) -> Vec<String> {
+    let mut parts = vec![String::new()];
+    let mut quote = None;
+    for it in text.trim().chars() {
+        match (quote, it) {
+            (Some(open), it) if open == it => quote = None,
+            (None, '"' | '\'') => quote = Some(it),
+            (None, '.') => parts.push(String::new()),
+            (Some(_) | None, it) => {
+                if let Some(part) = parts.last_mut() {
+                    part.push(it);
+                }
+            }
+        }
+    }
+    parts
+}

@@ -1,0 +1,342 @@
+//! Whom to talk to and how to reach them.
+
+use std::{collections::BTreeMap, net::IpAddr, path::PathBuf, time::Duration};
+
+use super::{KeySource, Secret};
+
+/// How to reach a server.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Connection {
+    /// Handed out by [`Connection::url`] only, which refuses to send in the clear.
+    pub(super) url: Option<String>,
+    /// Sent with every request; their values are secrets, since many servers take keys this way.
+    pub headers: BTreeMap<String, Secret>,
+    /// Certificates to trust beside the system's, as PEM.
+    pub ca_file: Option<PathBuf>,
+    /// Our certificate and its key in one PEM file.
+    pub client_cert: Option<PathBuf>,
+    /// Instead of the proxy that the environment names; `none` goes direct.
+    pub proxy: Option<String>,
+    /// Whether `http://` may be used for hosts other than this one.
+    pub allow_http: bool,
+    pub connect_timeout: Duration,
+    pub first_byte_timeout: Duration,
+    /// Without any byte, heartbeats included.
+    pub idle_timeout: Duration,
+}
+
+impl Default for Connection {
+    fn default() -> Self {
+        Self {
+            url: None,
+            headers: BTreeMap::new(),
+            ca_file: None,
+            client_cert: None,
+            proxy: None,
+            allow_http: false,
+            connect_timeout: Duration::from_secs(10),
+            first_byte_timeout: Duration::from_secs(120),
+            idle_timeout: Duration::from_secs(60),
+        }
+    }
+}
+
+/// Why an address is not used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    #[error("no address is configured")]
+    Missing,
+    #[error("`{0}` is not an address\n  an address starts with https:// or http://")]
+    Unreadable(String),
+    #[error(
+        "`{0}` would send the key and the conversation unencrypted\n  use https://, or set `allow_http = true` beside it"
+    )]
+    Unencrypted(String),
+}
+
+impl Connection {
+    /// The address, once it is certain that it may be used.
+    pub fn url(&self) -> Result<&str, Refused> {
+        let url = self.url.as_deref().ok_or(Refused::Missing)?;
+        let parsed = url::Url::parse(url).map_err(|_| Refused::Unreadable(url.to_owned()))?;
+        match parsed.scheme() {
+            "https" => Ok(url),
+            "http" if self.allow_http || is_here(&parsed) => Ok(url),
+            "http" => Err(Refused::Unencrypted(url.to_owned())),
+            _ => Err(Refused::Unreadable(url.to_owned())),
+        }
+    }
+
+    /// Whether an address is configured, be it usable or not.
+    pub fn has_url(&self) -> bool {
+        self.url.is_some()
+    }
+
+    /// Uses `url`, as it was found or asked for while the program runs.
+    pub fn at(mut self, url: impl Into<String>) -> Self {
+        self.url = Some(url.into());
+        self
+    }
+}
+
+/// Whether `url` names this very machine.
+pub(super) fn is_here(url: &url::Url) -> bool {
+    match url.host() {
+        Some(url::Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
+        Some(url::Host::Ipv4(it)) => IpAddr::V4(it).is_loopback(),
+        Some(url::Host::Ipv6(it)) => IpAddr::V6(it).is_loopback(),
+        None => false,
+    }
+}
+
+/// A documents gateway.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Gateway {
+    pub connection: Connection,
+    pub token: KeySource,
+    /// `auto`, `a` or `b`.
+    pub dialect: String,
+}
+
+impl Default for Gateway {
+    fn default() -> Self {
+        Self {
+            connection: Connection::default(),
+            token: KeySource::None,
+            dialect: "auto".to_owned(),
+        }
+    }
+}
+
+/// A model server.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Provider {
+    /// The protocol it speaks; `openai` means chat completions.
+    pub kind: String,
+    pub connection: Connection,
+    pub key: KeySource,
+    pub model: Option<String>,
+    /// Whether a leading `<think>` block is shown as thinking.
+    pub think_tags: bool,
+    /// Optional fields of a request that the server takes; none: all of them.
+    pub allow_fields: Option<Vec<String>>,
+    /// The most tokens to ask for in an answer.
+    pub max_tokens: Option<u64>,
+    pub temperature: Option<f64>,
+    /// `always`, `tool_loop` or `never`: whether earlier reasoning is sent back.
+    pub replay_reasoning: String,
+}
+
+impl Default for Provider {
+    fn default() -> Self {
+        Self {
+            kind: "openai".to_owned(),
+            connection: Connection::default(),
+            key: KeySource::None,
+            model: None,
+            think_tags: true,
+            allow_fields: None,
+            max_tokens: None,
+            temperature: None,
+            replay_reasoning: "tool_loop".to_owned(),
+        }
+    }
+}
+
+/// Whom the settings choose.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Upstream<'a> {
+    Gateway(&'a Gateway),
+    /// With its name.
+    Provider(&'a str, &'a Provider),
+    Nobody,
+}
+
+/// A service whose name says where it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Known {
+    /// As in `providers.<name>` and `--provider`.
+    pub name: &'static str,
+    pub title: &'static str,
+    pub base_url: &'static str,
+    /// Where its key usually stands; several where people use several. Empty: it needs none.
+    pub variables: &'static [&'static str],
+    /// Whether chat completions are spoken there, so that it can be used.
+    pub is_spoken: bool,
+}
+
+/// The services known by name.
+pub const SERVICES: &[Known] = &[
+    Known {
+        name: "openai",
+        title: "OpenAI",
+        base_url: "https://api.openai.com/v1",
+        variables: &["OPENAI_API_KEY"],
+        is_spoken: true,
+    },
+    Known {
+        name: "openrouter",
+        title: "OpenRouter",
+        base_url: "https://openrouter.ai/api/v1",
+        variables: &["OPENROUTER_API_KEY"],
+        is_spoken: true,
+    },
+    Known {
+        name: "mistral",
+        title: "Mistral",
+        base_url: "https://api.mistral.ai/v1",
+        variables: &["MISTRAL_API_KEY"],
+        is_spoken: true,
+    },
+    Known {
+        name: "deepseek",
+        title: "DeepSeek",
+        base_url: "https://api.deepseek.com/v1",
+        variables: &["DEEPSEEK_API_KEY"],
+        is_spoken: true,
+    },
+    Known {
+        name: "groq",
+        title: "Groq",
+        base_url: "https://api.groq.com/openai/v1",
+        variables: &["GROQ_API_KEY"],
+        is_spoken: true,
+    },
+    Known {
+        name: "xai",
+        title: "xAI",
+        base_url: "https://api.x.ai/v1",
+        variables: &["XAI_API_KEY"],
+        is_spoken: true,
+    },
+    Known {
+        name: "together",
+        title: "Together",
+        base_url: "https://api.together.xyz/v1",
+        variables: &["TOGETHER_API_KEY"],
+        is_spoken: true,
+    },
+    Known {
+        name: "fireworks",
+        title: "Fireworks",
+        base_url: "https://api.fireworks.ai/inference/v1",
+        variables: &["FIREWORKS_API_KEY"],
+        is_spoken: true,
+    },
+    Known {
+        name: "cerebras",
+        title: "Cerebras",
+        base_url: "https://api.cerebras.ai/v1",
+        variables: &["CEREBRAS_API_KEY"],
+        is_spoken: true,
+    },
+    Known {
+        name: "gemini",
+        title: "Gemini (its OpenAI-compatible door)",
+        base_url: "https://generativelanguage.googleapis.com/v1beta/openai",
+        variables: &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
+        is_spoken: true,
+    },
+    Known {
+        name: "anthropic",
+        title: "Anthropic",
+        base_url: "https://api.anthropic.com",
+        variables: &["ANTHROPIC_API_KEY"],
+        is_spoken: false,
+    },
+    Known {
+        name: "ollama",
+        title: "Ollama",
+        base_url: "http://127.0.0.1:11434/v1",
+        variables: &[],
+        is_spoken: true,
+    },
+    Known {
+        name: "lmstudio",
+        title: "LM Studio",
+        base_url: "http://127.0.0.1:1234/v1",
+        variables: &[],
+        is_spoken: true,
+    },
+    Known {
+        name: "llamacpp",
+        title: "llama.cpp",
+        base_url: "http://127.0.0.1:8080/v1",
+        variables: &[],
+        is_spoken: true,
+    },
+    Known {
+        name: "vllm",
+        title: "vLLM",
+        base_url: "http://127.0.0.1:8000/v1",
+        variables: &[],
+        is_spoken: true,
+    },
+];
+
+impl Known {
+    pub fn named(name: &str) -> Option<&'static Self> {
+        SERVICES.iter().find(|it| it.name == name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_sent_in_the_clear_to_another_machine_without_leave() {
+        let refused = |it: &str| Err(Refused::Unencrypted(it.to_owned()));
+        for (url, allow_http, expected) in [
+            ("https://api.example.com/v1", false, Ok("https://api.example.com/v1")),
+            ("http://localhost:1234/v1", false, Ok("http://localhost:1234/v1")),
+            ("http://a.localhost", false, Ok("http://a.localhost")),
+            ("http://127.9.9.9:1", false, Ok("http://127.9.9.9:1")),
+            ("http://[::1]:1", false, Ok("http://[::1]:1")),
+            ("http://10.0.0.1", false, refused("http://10.0.0.1")),
+            ("http://10.0.0.1", true, Ok("http://10.0.0.1")),
+            (
+                "http://127.0.0.1.example.com",
+                false,
+                refused("http://127.0.0.1.example.com"),
+            ),
+            (
+                "http://localhost@example.com",
+                false,
+                refused("http://localhost@example.com"),
+            ),
+            ("http://0.0.0.0:1", false, refused("http://0.0.0.0:1")),
+            (
+                "ftp://localhost",
+                true,
+                Err(Refused::Unreadable("ftp://localhost".to_owned())),
+            ),
+            (
+                "localhost:1234",
+                true,
+                Err(Refused::Unreadable("localhost:1234".to_owned())),
+            ),
+            ("", true, Err(Refused::Unreadable(String::new()))),
+        ] {
+            let connection = Connection {
+                allow_http,
+                ..Connection::default().at(url)
+            };
+            assert_eq!(connection.url(), expected, "{url}");
+        }
+        assert_eq!(Connection::default().url(), Err(Refused::Missing));
+    }
+
+    #[test]
+    fn every_known_service_can_be_reached_as_it_stands() {
+        for it in SERVICES {
+            assert_eq!(
+                Connection::default().at(it.base_url).url(),
+                Ok(it.base_url),
+                "{}",
+                it.name
+            );
+            assert_eq!(Known::named(it.name), Some(it), "names are unique");
+        }
+    }
+}

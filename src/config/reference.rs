@@ -1,0 +1,91 @@
+//! The table of keys as a text to read, and where each present value comes from.
+
+use std::fmt::Write;
+
+use super::{KEYS, Key, Origin, Settings, key::FOREIGN};
+
+/// Every key with its kind, default, variable and meaning, as Markdown.
+pub fn reference() -> String {
+    let mut text = String::from(
+        "# Configuration\n\n\
+         From weakest to strongest: defaults, `$XDG_CONFIG_HOME/sheaf/config.toml`, `.sheaf/config.toml` of a trusted\n\
+         workspace, the environment, flags. A project may set only what is marked ◇.\n",
+    );
+    let mut settings = Settings::default();
+    let mut section = None;
+    for key in KEYS {
+        let here = key.path.rsplit_once('.').map(|it| it.0);
+        if section != Some(here) {
+            section = Some(here);
+            let title = here.map_or_else(
+                || "## Top level".to_owned(),
+                |it| format!("## [{}]", it.replace('*', "<name>")),
+            );
+            let _ = write!(text, "\n{title}\n\n");
+        }
+        let name = key.path.rsplit_once('.').map_or(key.path, |it| it.1);
+        let default = (key.slot)(&mut settings, "").show();
+        let default = default.map_or_else(|| "unset".to_owned(), |it| format!("`{it}`"));
+        let mark = if key.in_project { " ◇" } else { "" };
+        let _ = writeln!(
+            text,
+            "- `{name}`{mark}: {}; default {default}{}  ",
+            key.kind.describe(),
+            variables(key)
+        );
+        let _ = writeln!(text, "  {}", key.about);
+    }
+    text
+}
+
+fn variables(key: &Key) -> String {
+    let foreign = FOREIGN.iter().filter(|it| {
+        let mut parts = it.1.split('.');
+        key.parts()
+            .all(|part| parts.next().is_some_and(|it| part == "*" || part == it))
+            && parts.next().is_none()
+    });
+    let foreign = foreign.map(|it| format!("`{}` for {}", it.0, it.1));
+    let all: Vec<String> = key
+        .variable
+        .map(|it| format!("`{it}`"))
+        .into_iter()
+        .chain(foreign)
+        .collect();
+    match all.is_empty() {
+        true => String::new(),
+        false => format!("; {}", all.join(", ")),
+    }
+}
+
+/// A present value and where it comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Explained {
+    pub path: String,
+    /// As it would be written in a file, secrets hidden; none where there is none.
+    pub value: Option<String>,
+    pub origin: Origin,
+}
+
+/// Every key with its present value, in the order of the reference.
+pub fn explain(settings: &Settings) -> Vec<Explained> {
+    // Slots give write access, so the look goes to a copy.
+    let mut copy = settings.clone();
+    let mut found = Vec::new();
+    for key in KEYS {
+        let names: Vec<String> = match key.parts().next() {
+            Some("providers") => settings.providers.keys().cloned().collect(),
+            Some("models") => settings.models.keys().cloned().collect(),
+            Some(_) | None => vec![String::new()],
+        };
+        for name in names {
+            let path = key.path.replace('*', &name);
+            found.push(Explained {
+                value: (key.slot)(&mut copy, &name).show(),
+                origin: settings.origin(&path).clone(),
+                path,
+            });
+        }
+    }
+    found
+}

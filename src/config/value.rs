@@ -1,0 +1,372 @@
+//! What a value may be, how it is read from a file, a variable or a flag, and where it is put.
+
+use std::{borrow::Cow, collections::BTreeMap, path::PathBuf, time::Duration};
+
+use toml::de::{DeInteger, DeValue};
+
+use super::{Secret, suggestion};
+
+/// What a key takes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Kind {
+    Text,
+    /// One of these.
+    Word(&'static [&'static str]),
+    Flag,
+    Whole {
+        least: u64,
+        most: u64,
+    },
+    /// Not negative.
+    Number,
+    /// `"60s"`
+    Duration,
+    /// `http://` or `https://`
+    Url,
+    Path,
+    List,
+    /// Names of headers and their values.
+    Headers,
+    Secret,
+    /// A program with arguments, or a line for the shell.
+    Command,
+}
+
+/// A value, read and checked.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Value {
+    Text(String),
+    Flag(bool),
+    Whole(u64),
+    Number(f64),
+    Duration(Duration),
+    List(Vec<String>),
+    Headers(BTreeMap<String, Secret>),
+    Secret(Secret),
+}
+
+/// Why a value is refused, and what to write instead.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Unfit {
+    pub message: String,
+    pub hint: Option<String>,
+}
+
+fn unfit(message: impl Into<String>, hint: impl Into<Option<String>>) -> Unfit {
+    Unfit {
+        message: message.into(),
+        hint: hint.into(),
+    }
+}
+
+impl Kind {
+    /// What stands in the reference.
+    pub fn describe(self) -> Cow<'static, str> {
+        match self {
+            Self::Text => "text".into(),
+            Self::Word(words) => words.join(" | ").into(),
+            Self::Flag => "true | false".into(),
+            Self::Whole { least, most: u64::MAX } => format!("whole number from {least}").into(),
+            Self::Whole { least, most } => format!("whole number, {least} to {most}").into(),
+            Self::Number => "number".into(),
+            Self::Duration => "duration, such as \"60s\"".into(),
+            Self::Url => "address".into(),
+            Self::Path => "path".into(),
+            Self::List => "list of texts".into(),
+            Self::Headers => "table of texts".into(),
+            Self::Secret => "secret text".into(),
+            Self::Command => "command, as a text for the shell or a list".into(),
+        }
+    }
+
+    /// A value as TOML has it.
+    pub(super) fn read(self, value: &DeValue<'_>) -> Result<Value, Unfit> {
+        match (self, value) {
+            (
+                Self::Text | Self::Word(_) | Self::Duration | Self::Url | Self::Path | Self::Secret | Self::Command,
+                DeValue::String(text),
+            ) => self.parse(text),
+            (Self::Flag, DeValue::Boolean(it)) => Ok(Value::Flag(*it)),
+            (Self::Whole { .. }, DeValue::Integer(it)) => match whole(it) {
+                Some(it) => self.in_range(it),
+                None => Err(self.out_of_range(&it.to_string())),
+            },
+            (Self::Number, DeValue::Integer(it)) => number(it.as_str(), it.radix()),
+            (Self::Number, DeValue::Float(it)) => number(it.as_str(), 10),
+            (Self::List | Self::Command, DeValue::Array(items)) => {
+                let texts = items.iter().map(|it| it.get_ref().as_str().map(str::to_owned));
+                match texts.collect::<Option<Vec<_>>>() {
+                    Some(texts) => self.listed(texts),
+                    None => Err(unfit("every entry of the list must be a text", None)),
+                }
+            }
+            (Self::Headers, DeValue::Table(entries)) => {
+                let mut headers = BTreeMap::new();
+                for (name, value) in entries {
+                    let name = name.get_ref().as_ref();
+                    let Some(text) = value.get_ref().as_str() else {
+                        return Err(unfit(format!("the header `{name}` must be a text"), None));
+                    };
+                    let token = |it: u8| it.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&it);
+                    if name.is_empty() || !name.bytes().all(token) {
+                        return Err(unfit(format!("`{name}` cannot be the name of a header"), None));
+                    }
+                    if text.chars().any(|it| it.is_control() && it != '\t') {
+                        return Err(unfit(format!("the header `{name}` has a control character"), None));
+                    }
+                    headers.insert(name.to_owned(), Secret::new(text));
+                }
+                Ok(Value::Headers(headers))
+            }
+            (_, found) => {
+                let hint = match (self, found) {
+                    (Self::Duration, DeValue::Integer(it)) => Some(format!("\"{it}s\" for seconds")),
+                    (Self::Text | Self::Word(_) | Self::Path | Self::Url, _) => {
+                        Some("a text stands in quotes".to_owned())
+                    }
+                    (Self::Flag | Self::Whole { .. } | Self::Number, DeValue::String(_)) => {
+                        Some("without quotes".to_owned())
+                    }
+                    _ => None,
+                };
+                let message = format!("wants {}, this is {}", self.describe(), article(found.type_str()));
+                Err(unfit(message, hint))
+            }
+        }
+    }
+
+    /// A value as a variable or a flag has it.
+    pub(super) fn parse(self, text: &str) -> Result<Value, Unfit> {
+        match self {
+            Self::Text => Ok(Value::Text(text.to_owned())),
+            Self::Path if text.is_empty() => Err(unfit("the path is empty", None)),
+            Self::Path => Ok(Value::Text(text.to_owned())),
+            Self::Word(words) => {
+                if let Some(word) = words.iter().find(|it| it.eq_ignore_ascii_case(text)) {
+                    return Ok(Value::Text((*word).to_owned()));
+                }
+                let hint =
+                    suggestion(text, words.iter().copied()).unwrap_or_else(|| format!("one of {}", words.join(", ")));
+                Err(unfit(format!("`{text}` is not among its values"), hint))
+            }
+            Self::Flag => match text.to_ascii_lowercase().as_str() {
+                "true" | "1" | "yes" | "on" => Ok(Value::Flag(true)),
+                "false" | "0" | "no" | "off" => Ok(Value::Flag(false)),
+                _ => Err(unfit(format!("`{text}` is neither true nor false"), None)),
+            },
+            Self::Whole { .. } => match text.trim().replace('_', "").parse() {
+                Ok(it) => self.in_range(it),
+                Err(_) => Err(self.out_of_range(text)),
+            },
+            Self::Number => number(text, 10),
+            Self::Duration => match duration(text) {
+                Some(it) if it.is_zero() => Err(unfit("the duration must be longer than nothing", None)),
+                Some(it) => Ok(Value::Duration(it)),
+                None => {
+                    let hint = "a number and its unit: \"500ms\", \"60s\", \"2m\", \"1h\"".to_owned();
+                    Err(unfit(format!("`{text}` is not a duration"), hint))
+                }
+            },
+            Self::Url => address(text),
+            Self::List => {
+                let items = text.split(',').map(str::trim).filter(|it| !it.is_empty());
+                Ok(Value::List(items.map(str::to_owned).collect()))
+            }
+            Self::Headers => Err(unfit("headers can only be set in a file", None)),
+            Self::Secret => {
+                let text = text.trim();
+                if text.is_empty() || text.chars().any(char::is_control) {
+                    return Err(unfit("the secret is empty or has more than one line", None));
+                }
+                Ok(Value::Secret(Secret::new(text)))
+            }
+            Self::Command => {
+                if text.trim().is_empty() {
+                    return Err(unfit("the command is empty", None));
+                }
+                self.listed(["sh", "-c", text].map(str::to_owned).to_vec())
+            }
+        }
+    }
+
+    fn listed(self, texts: Vec<String>) -> Result<Value, Unfit> {
+        if self == Self::Command && texts.first().is_none_or(|it| it.is_empty()) {
+            return Err(unfit("the command is empty", None));
+        }
+        Ok(Value::List(texts))
+    }
+
+    fn in_range(self, it: u64) -> Result<Value, Unfit> {
+        match self {
+            Self::Whole { least, most } if (least..=most).contains(&it) => Ok(Value::Whole(it)),
+            _ => Err(self.out_of_range(&it.to_string())),
+        }
+    }
+
+    fn out_of_range(self, text: &str) -> Unfit {
+        unfit(format!("`{text}` is not a {}", self.describe()), None)
+    }
+}
+
+fn article(kind: &str) -> String {
+    let vowel = kind.starts_with(['a', 'e', 'i', 'o', 'u']);
+    format!("{} {kind}", if vowel { "an" } else { "a" })
+}
+
+fn whole(it: &DeInteger<'_>) -> Option<u64> {
+    u64::from_str_radix(it.as_str(), it.radix()).ok()
+}
+
+fn number(text: &str, radix: u32) -> Result<Value, Unfit> {
+    let parsed = if radix == 10 {
+        text.trim().replace('_', "").parse::<f64>().ok()
+    } else {
+        u64::from_str_radix(text, radix).ok().map(|it| it as f64)
+    };
+    match parsed {
+        Some(it) if it.is_finite() && it >= 0.0 => Ok(Value::Number(it)),
+        _ => Err(unfit(format!("`{text}` is not a number from 0"), None)),
+    }
+}
+
+/// Reads `500ms`, `60s`, `2m`, `1h`.
+pub fn duration(text: &str) -> Option<Duration> {
+    let text = text.trim();
+    let digits = text.find(|it: char| !it.is_ascii_digit())?;
+    let (number, unit) = text.split_at_checked(digits)?;
+    let number: u64 = number.parse().ok()?;
+    let seconds = |each: u64| number.checked_mul(each).map(Duration::from_secs);
+    // A year and more is a slip of the finger, and sums of it overflow clocks.
+    let found = match unit.trim() {
+        "ms" => Some(Duration::from_millis(number)),
+        "s" => seconds(1),
+        "m" | "min" => seconds(60),
+        "h" => seconds(3600),
+        _ => None,
+    };
+    found.filter(|it| it.as_secs() < 366 * 24 * 3600)
+}
+
+/// A duration as it would be written.
+pub(super) fn written(duration: Duration) -> String {
+    let (seconds, millis) = (duration.as_secs(), duration.subsec_millis());
+    match (seconds, millis) {
+        (0, 0) => "0s".to_owned(),
+        (_, 1..) => format!("{}ms", duration.as_millis()),
+        (it, 0) if it % 3600 == 0 => format!("{}h", it / 3600),
+        (it, 0) if it % 60 == 0 && it > 60 => format!("{}m", it / 60),
+        (it, 0) => format!("{it}s"),
+    }
+}
+
+fn address(text: &str) -> Result<Value, Unfit> {
+    let text = text.trim();
+    let start = "an address starts with https:// or http://".to_owned();
+    let not_one = || match text.contains('@') {
+        // It may hold a password, which is not to be repeated.
+        true => unfit("this is not an address", start.clone()),
+        false => unfit(format!("`{text}` is not an address"), start.clone()),
+    };
+    let url = url::Url::parse(text).map_err(|_| not_one())?;
+    if !url.username().is_empty() || url.password().is_some() {
+        let hint = "a token has its own key, and shows in fewer places".to_owned();
+        return Err(unfit("the address holds a name or a password", hint));
+    }
+    if !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
+        return Err(not_one());
+    }
+    Ok(Value::Text(text.trim_end_matches('/').to_owned()))
+}
+
+/// Where a value is put.
+pub(super) enum Slot<'a> {
+    Text(&'a mut String),
+    MaybeText(&'a mut Option<String>),
+    Flag(&'a mut bool),
+    Whole(&'a mut u64),
+    MaybeWhole(&'a mut Option<u64>),
+    MaybeNumber(&'a mut Option<f64>),
+    Duration(&'a mut Duration),
+    Path(&'a mut Option<PathBuf>),
+    List(&'a mut Vec<String>),
+    MaybeList(&'a mut Option<Vec<String>>),
+    Headers(&'a mut BTreeMap<String, Secret>),
+    Secret(&'a mut Option<Secret>),
+    /// A key: the ways to get one exclude each other, so the last word counts.
+    Key(&'a mut super::KeySource, Way),
+}
+
+/// One of the ways to get a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    Given,
+    Variable,
+    Command,
+    File,
+}
+
+impl Slot<'_> {
+    /// Puts a value that its key's [`Kind`] has read; false when kind and slot of a key do not fit.
+    pub(super) fn put(self, value: Value, home: Option<&std::path::Path>) -> bool {
+        use super::KeySource;
+
+        let path = |text: String| match (text.strip_prefix("~/"), home) {
+            (Some(rest), Some(home)) => home.join(rest),
+            _ => PathBuf::from(text),
+        };
+        match (self, value) {
+            (Self::Text(slot), Value::Text(it)) => *slot = it,
+            (Self::MaybeText(slot), Value::Text(it)) => *slot = Some(it),
+            (Self::Flag(slot), Value::Flag(it)) => *slot = it,
+            (Self::Whole(slot), Value::Whole(it)) => *slot = it,
+            (Self::MaybeWhole(slot), Value::Whole(it)) => *slot = Some(it),
+            (Self::MaybeNumber(slot), Value::Number(it)) => *slot = Some(it),
+            (Self::Duration(slot), Value::Duration(it)) => *slot = it,
+            (Self::Path(slot), Value::Text(it)) => *slot = Some(path(it)),
+            (Self::List(slot), Value::List(it)) => *slot = it,
+            (Self::MaybeList(slot), Value::List(it)) => *slot = Some(it),
+            (Self::Headers(slot), Value::Headers(it)) => *slot = it,
+            (Self::Secret(slot), Value::Secret(it)) => *slot = Some(it),
+            (Self::Key(slot, Way::Given), Value::Secret(it)) => *slot = KeySource::Given(it),
+            (Self::Key(slot, Way::Variable), Value::Text(it)) => *slot = KeySource::Variables(vec![it]),
+            (Self::Key(slot, Way::Command), Value::List(it)) => *slot = KeySource::Command(it),
+            (Self::Key(slot, Way::File), Value::Text(it)) => *slot = KeySource::File(path(it)),
+            _ => return false,
+        }
+        true
+    }
+
+    /// The value as it would be written in a file, secrets hidden; none where there is none.
+    pub(super) fn show(&self) -> Option<String> {
+        use super::KeySource;
+
+        let quoted = |it: &str| toml::Value::String(it.to_owned()).to_string();
+        let list = |it: &[String]| format!("[{}]", it.iter().map(|it| quoted(it)).collect::<Vec<_>>().join(", "));
+        match self {
+            Self::Text(it) => Some(quoted(it)),
+            Self::MaybeText(it) => it.as_deref().map(quoted),
+            Self::Flag(it) => Some(it.to_string()),
+            Self::Whole(it) => Some(it.to_string()),
+            Self::MaybeWhole(it) => it.map(|it| it.to_string()),
+            Self::MaybeNumber(it) => it.map(|it| it.to_string()),
+            Self::Duration(it) => Some(quoted(&written(**it))),
+            Self::Path(it) => it.as_deref().map(|it| quoted(&it.to_string_lossy())),
+            Self::List(it) => Some(list(it)),
+            Self::MaybeList(it) => it.as_deref().map(list),
+            Self::Headers(it) if it.is_empty() => None,
+            Self::Headers(it) => {
+                let entries = it.keys().map(|name| format!("{} = \"***\"", quoted(name)));
+                Some(format!("{{ {} }}", entries.collect::<Vec<_>>().join(", ")))
+            }
+            Self::Secret(it) => it.as_ref().map(|_| "\"***\"".to_owned()),
+            Self::Key(KeySource::Given(_), Way::Given) => Some("\"***\"".to_owned()),
+            Self::Key(KeySource::Variables(names), Way::Variable) => Some(quoted(&names.join(", "))),
+            Self::Key(KeySource::Command(words), Way::Command) => match words.as_slice() {
+                [shell, option, line] if shell == "sh" && option == "-c" => Some(quoted(line)),
+                words => Some(list(words)),
+            },
+            Self::Key(KeySource::File(path), Way::File) => Some(quoted(&path.to_string_lossy())),
+            Self::Key(_, Way::Given | Way::Variable | Way::Command | Way::File) => None,
+        }
+    }
+}

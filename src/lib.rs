@@ -21,3 +21,4 @@ pub mod protocol;
 pub mod text;
 pub mod theme;
 pub mod transcript;
+pub mod tui;

@@ -1,0 +1,64 @@
+//! One dim line where an answer ended otherwise than by itself.
+
+use super::{
+    Look, Sheet,
+    heading::sign,
+};
+use crate::{
+    protocol::{Ending, FinishReason},
+    text::{Clean, Mark, Role, Row, Span, wrap::wrap},
+};
+
+impl Sheet {
+    /// The line under an answer; `None` where it ended as answers do. `has_error`: an error document says why already.
+    pub fn ending(ending: &Ending, has_error: bool, look: &Look<'_>) -> Option<Self> {
+        let (glyph, words, again) = match &ending.finish_reason {
+            FinishReason::Stop | FinishReason::AwaitingInput => return None,
+            FinishReason::Error if has_error => return None,
+            FinishReason::Cancelled => (sign("·", Role::Dim), Clean::literal("stopped"), false),
+            FinishReason::MaxTurns => (
+                sign("·", Role::Waiting),
+                Clean::literal("stopped at the limit of requests for one turn; say continue to go on"),
+                false,
+            ),
+            FinishReason::Length => (
+                sign("·", Role::Waiting),
+                Clean::literal("the answer reached the longest the model may write; say continue to go on"),
+                false,
+            ),
+            FinishReason::Refusal => (sign("✗", Role::Error), Clean::literal("the model refused to go on"), false),
+            FinishReason::Error => (sign("✗", Role::Error), Clean::literal("the answer failed"), true),
+            FinishReason::Interrupted => (
+                sign("✗", Role::Error),
+                Clean::literal("the stream broke off; what came is kept"),
+                true,
+            ),
+            FinishReason::Other(word) => (
+                sign("·", Role::Dim),
+                Clean::line(&format!("ended: {}", word.replace('_', " "))),
+                false,
+            ),
+        };
+        let mut spans = vec![Span::new(words, Role::Dim)];
+        if again {
+            spans.extend(hint("r", "try again", Role::Error));
+        }
+        let rows: Vec<Row> = wrap(&spans, look.width.max(1), &[], &[]);
+        Some(Self {
+            glyph,
+            is_line: rows.len() == 1,
+            rows,
+            ..Self::default()
+        })
+    }
+}
+
+/// A key and what it does, behind a gap.
+pub(super) fn hint(key: &'static str, does: &'static str, role: Role) -> [Span; 4] {
+    [
+        sign("  ", Role::Text),
+        sign(key, role).marked(Mark::BOLD),
+        sign(" ", Role::Text),
+        sign(does, Role::Dim),
+    ]
+}

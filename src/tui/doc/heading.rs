@@ -1,0 +1,204 @@
+//! The first row of a document: a word, what it is about, and facts at the right edge.
+
+use crate::text::{
+    Clean, Role, Row, Span, figure,
+    width::{cut_end, cut_middle, cut_spans, pad, spans_width, width},
+};
+
+/// Columns of the word that names a kind or a tool, with the blank behind it.
+pub(super) const WORD: usize = 7;
+
+/// The pane shows no facts where the content is narrower: that is a screen of less than 40 columns.
+pub(super) const FACTS_FROM: usize = 37;
+
+/// Columns between two facts, and between the content and the facts.
+const GAP: usize = 2;
+
+/// What hangs at the right edge. Where it does not fit, the lightest goes first.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Facts(Vec<Fact>);
+
+#[derive(Clone, Debug)]
+struct Fact {
+    weight: Weight,
+    spans: Vec<Span>,
+}
+
+/// How long a fact stays when it gets narrow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Weight {
+    Light,
+    Medium,
+    /// The state: goes last.
+    Heavy,
+}
+
+impl Facts {
+    pub fn push(&mut self, weight: Weight, spans: impl Into<Vec<Span>>) {
+        let spans = spans.into();
+        if spans.iter().any(|it| !it.text.is_empty()) {
+            self.0.push(Fact { weight, spans });
+        }
+    }
+
+    pub fn word(&mut self, weight: Weight, text: impl Into<Clean>, role: Role) {
+        let span = Span::new(text, role);
+        self.push(weight, [Span { text: Clean::line(&span.text), ..span }]);
+    }
+
+    pub fn duration(&mut self, milliseconds: Option<u64>) {
+        if let Some(it) = milliseconds {
+            self.word(Weight::Medium, figure::duration(it), Role::Dim);
+        }
+    }
+
+    /// The facts that fit beside `wants` columns of content, and the columns that are left for the content.
+    ///
+    /// Content has a claim to what it wants up to half of the width; beyond that only the heaviest fact is kept.
+    pub fn fit(mut self, wants: usize, columns: usize) -> (Vec<Span>, usize) {
+        if columns < FACTS_FROM {
+            return (Vec::new(), columns);
+        }
+        loop {
+            let taken = self.width();
+            if taken == 0 {
+                return (Vec::new(), columns);
+            }
+            let left = columns.saturating_sub(taken + GAP);
+            let heaviest = self.0.len() == 1 && self.0.iter().all(|it| it.weight == Weight::Heavy);
+            let claim = wants.min(if heaviest { columns / 3 } else { columns / 2 });
+            if left >= claim {
+                return (self.spans(), left);
+            }
+            let lightest = self.0.iter().map(|it| it.weight).min();
+            if let Some(at) = self.0.iter().rposition(|it| Some(it.weight) == lightest) {
+                self.0.remove(at);
+            }
+        }
+    }
+
+    fn width(&self) -> usize {
+        let gaps = self.0.len().saturating_sub(1) * GAP;
+        gaps + self.0.iter().map(|it| spans_width(&it.spans)).sum::<usize>()
+    }
+
+    fn spans(self) -> Vec<Span> {
+        let mut spans = Vec::new();
+        for fact in self.0 {
+            if !spans.is_empty() {
+                spans.push(gap(GAP));
+            }
+            spans.extend(fact.spans);
+        }
+        spans
+    }
+}
+
+/// Empty columns.
+pub(super) fn gap(columns: usize) -> Span {
+    const BLANKS: &str = "                ";
+    match BLANKS.get(..columns) {
+        Some(blanks) => Span::new(Clean::literal(blanks), Role::Text),
+        None => Span::new(" ".repeat(columns), Role::Text),
+    }
+}
+
+/// A literal of ours in a role.
+pub(super) const fn sign(text: &'static str, role: Role) -> Span {
+    Span {
+        text: Clean::literal(text),
+        role,
+        mark: crate::text::Mark::NONE,
+        ground: crate::text::Ground::Plain,
+        link: None,
+    }
+}
+
+/// The word of a heading: dim, as wide as all of them; a longer one has a gap behind it.
+pub(super) fn word(text: &str) -> Span {
+    let text = cut_end(&Clean::line(text), 3 * WORD);
+    let columns = if width(&text) < WORD { WORD } else { width(&text) + GAP };
+    Span::new(pad(&text, columns), Role::Dim)
+}
+
+/// One row of a word, a title that is cut where it must be, and facts.
+pub(super) fn heading(name: &str, title: &[Span], facts: Facts, columns: usize) -> Row {
+    let mut spans = Vec::with_capacity(title.len() + 1);
+    if !name.is_empty() {
+        spans.push(word(name));
+    }
+    spans.extend_from_slice(title);
+    line(&spans, facts, columns)
+}
+
+/// One row of spans that is cut where it must be, and facts.
+pub(super) fn line(spans: &[Span], facts: Facts, columns: usize) -> Row {
+    let (facts, room) = facts.fit(spans_width(spans), columns);
+    Row::of(cut_spans(spans, room)).facts(facts)
+}
+
+/// A heading about a path, which is cut in its middle so that its name stays.
+pub(super) fn path_heading(name: &str, path: &Span, behind: &[Span], facts: Facts, columns: usize) -> Row {
+    let mut spans = Vec::with_capacity(behind.len() + 2);
+    if !name.is_empty() {
+        spans.push(word(name));
+    }
+    let around = spans_width(&spans) + spans_width(behind);
+    let (facts, room) = facts.fit(around + width(&path.text), columns);
+    let text = cut_middle(&path.text, room.saturating_sub(around).max(1));
+    spans.push(Span { text: Clean::from(text), ..path.clone() });
+    spans.extend_from_slice(behind);
+    Row::of(cut_spans(&spans, room)).facts(facts)
+}
+
+/// The first line that says something, for where there is one line only. Reads no more than it needs.
+pub(super) fn first_line(text: &str) -> Clean {
+    const MOST: usize = 2000;
+    let start = text.trim_start();
+    let line = start.split('\n').next().unwrap_or_default();
+    let end = line.char_indices().nth(MOST).map_or(line.len(), |(at, _)| at);
+    Clean::line(line.get(..end).unwrap_or_default().trim_end())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn facts() -> Facts {
+        let mut facts = Facts::default();
+        facts.word(Weight::Heavy, "✓ 0", Role::Done);
+        facts.word(Weight::Medium, "5.3 s", Role::Dim);
+        facts.word(Weight::Light, "no network", Role::Dim);
+        facts
+    }
+
+    fn check(wants: usize, columns: usize) -> (String, usize) {
+        let (spans, room) = facts().fit(wants, columns);
+        (spans.iter().map(|it| it.text.as_str()).collect(), room)
+    }
+
+    #[test]
+    fn the_lightest_fact_goes_first() {
+        for (name, wants, columns, kept, room) in [
+            ("all fit", 20, 60, "✓ 0  5.3 s  no network", 36),
+            ("content has a claim to half of the width", 60, 48, "✓ 0  5.3 s", 36),
+            ("short content leaves room for all", 5, 37, "✓ 0  5.3 s  no network", 13),
+            ("long content keeps state and time", 60, 37, "✓ 0  5.3 s", 25),
+            ("too narrow for facts", 5, 36, "", 36),
+        ] {
+            assert_eq!(check(wants, columns), (kept.to_owned(), room), "{name}");
+        }
+    }
+
+    #[test]
+    fn words_stand_in_one_column() {
+        for (name, text, shown) in [
+            ("short", "read", "read   "),
+            ("six letters", "search", "search "),
+            ("too long for the column", "resolve", "resolve  "),
+            ("a stranger's", "github__create_issue_comment", "github__create_issue…  "),
+        ] {
+            assert_eq!(word(text).text, shown, "{name}");
+        }
+    }
+}

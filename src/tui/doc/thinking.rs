@@ -1,0 +1,85 @@
+//! What the model thinks before it speaks: one dim line, its whole text when it is unfolded.
+
+use super::{
+    Fold, Key, Look, Sheet,
+    heading::{Facts, heading, line, sign},
+};
+use crate::text::{
+    Clean, Role, Row, Span, figure,
+    width::{cut, cut_start},
+    wrap::wrap,
+};
+
+/// Enough for the widest row, at four bytes a sign.
+const LAST_BYTES: usize = 1200;
+
+impl Sheet {
+    /// Brings the rows of a stretch of thinking up to date, which only grows. `took_ms`: how long it was; `None` while
+    /// it goes on. The first row that may have changed.
+    pub fn think(&mut self, text: &str, took_ms: Option<u64>, look: &Look<'_>) -> Option<usize> {
+        let fold = if look.fold == Fold::Full { Fold::Full } else { Fold::Folded };
+        let key = Key {
+            version: text.len() as u64,
+            is_open: took_ms.is_none(),
+            second: took_ms.unwrap_or_default(),
+            ..Key::shape(&Look { fold, ..*look })
+        };
+        if !self.turns_to(key) {
+            return None;
+        }
+        let width = look.width.max(1);
+        let head = head(text, took_ms, fold, width);
+        let signed = self.sign(sign("·", Role::Faint), fold == Fold::Folded);
+        let same = self.rows.first() == Some(&head);
+        if self.rows.is_empty() {
+            self.rows.push(head);
+        } else if let Some(first) = self.rows.first_mut() {
+            *first = head;
+        }
+        if fold == Fold::Folded {
+            self.rows.truncate(1);
+            return (signed || !same).then_some(0);
+        }
+        let lines = &mut self.memo.lines;
+        lines.take(text, took_ms.is_none());
+        let changed = lines.lay(&mut self.rows, 1, &[], |_, line, _| {
+            wrap(&[Span::new(Clean::new(line), Role::Dim)], width, &[], &[])
+        });
+        Some(if signed || !same { 0 } else { changed })
+    }
+}
+
+fn head(text: &str, took_ms: Option<u64>, fold: Fold, width: usize) -> Row {
+    match took_ms {
+        Some(took) => {
+            let words = match took {
+                0 => Clean::literal("thought"),
+                took => Clean::from(format!("thought for {}", figure::duration(took))),
+            };
+            line(&[Span::new(words, Role::Dim)], Facts::default(), width)
+        }
+        None if fold == Fold::Full => heading("thinking", &[], Facts::default(), width),
+        None => {
+            let room = width.saturating_sub("thinking  ".len());
+            heading("thinking", &[Span::new(last_words(text, room), Role::Dim)], Facts::default(), width)
+        }
+    }
+}
+
+/// As many of the last words as fit.
+fn last_words(text: &str, columns: usize) -> Clean {
+    let text = text.trim_end();
+    let start = text.floor_char_boundary(text.len().saturating_sub(LAST_BYTES));
+    let line = Clean::line(text.get(start..).unwrap_or_default());
+    let words = line.split_whitespace().collect::<Vec<_>>().join(" ");
+    if cut(&words, columns).len() == words.len() && start == 0 {
+        return Clean::from(words);
+    }
+    let tail = cut_start(&words, columns);
+    // What is left of the first word is no word.
+    let tail = match tail.split_once(' ') {
+        Some((_, rest)) if tail.starts_with('…') && !rest.is_empty() => format!("…{rest}"),
+        Some(_) | None => tail,
+    };
+    Clean::from(tail)
+}

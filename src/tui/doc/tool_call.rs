@@ -1,0 +1,410 @@
+//! `tool_call`: one line with the argument that matters; unfolded, all arguments and the result.
+
+use serde_json::{Map, Value};
+
+use super::{
+    Fold, Leaf, Look, elapsed_ms,
+    heading::{Facts, Weight, first_line, heading, line, path_heading, sign},
+    value::{Frame, member_rows, rows},
+};
+use crate::{
+    protocol::{Document, document::ToolCall},
+    text::{Clean, Role, Span, figure, width::width},
+};
+
+/// Which argument of a tool tells most, and how its result is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sort {
+    /// A file and the lines of it.
+    Read,
+    Grep,
+    Search,
+    Find,
+    List,
+    Lints,
+    /// A file that is changed.
+    File,
+    Command,
+    Web,
+    Task,
+    Other,
+}
+
+/// The word on the screen for each name on the wire, and its aliases.
+const WORDS: &[(&str, Sort, &[&str])] = &[
+    ("search", Sort::Search, &["codebase_search", "SemanticSearch", "semSearch"]),
+    ("grep", Sort::Grep, &["grep", "Grep", "grep_search", "rg"]),
+    ("read", Sort::Read, &["read_file", "Read", "read", "ReadFile"]),
+    ("find", Sort::Find, &["glob_file_search", "Glob", "file_search", "glob"]),
+    ("list", Sort::List, &["list_dir", "LS", "ls", "list_directory"]),
+    ("lints", Sort::Lints, &["read_lints", "ReadLints"]),
+    (
+        "edit",
+        Sort::File,
+        &[
+            "edit_file", "Edit", "search_replace", "StrReplace", "str_replace", "MultiEdit", "edit_notebook",
+            "EditNotebook", "NotebookEdit", "apply_patch",
+        ],
+    ),
+    ("write", Sort::File, &["write", "Write", "write_file", "create_file"]),
+    ("delete", Sort::File, &["delete_file", "Delete"]),
+    ("run", Sort::Command, &["run_terminal_cmd", "Shell", "Bash", "shell", "bash"]),
+    ("await", Sort::Command, &["await_command", "AwaitShell"]),
+    ("web", Sort::Web, &["web_search", "WebSearch"]),
+    ("fetch", Sort::Web, &["web_fetch", "WebFetch", "fetch"]),
+    ("todo", Sort::Other, &["todo_write", "TodoWrite", "updateTodos"]),
+    ("plan", Sort::Other, &["create_plan", "CreatePlan"]),
+    ("ask", Sort::Other, &["ask", "AskQuestion", "ask_question", "AskUserQuestion"]),
+    ("task", Sort::Task, &["task", "Task"]),
+    ("mode", Sort::Other, &["switch_mode", "SwitchMode"]),
+];
+
+const PATHS: &[&str] = &[
+    "target_file", "file_path", "path", "filePath", "relative_workspace_path", "absolute_path", "filename", "file",
+];
+const FOLDERS: &[&str] = &[
+    "target_directory", "target_directories", "path", "relative_workspace_path", "directory", "dir_path",
+    "targetDirectory", "targetDirectories", "include_pattern", "glob",
+];
+
+/// What to look for in a call nobody described to us, best first.
+const TELLING: &[&str] = &[
+    "command", "cmd", "query", "pattern", "search_term", "url", "uri", "path", "file_path", "filePath", "target_file",
+    "file", "filename", "name", "title", "target_mode_id", "description", "prompt", "text", "message", "id",
+];
+
+fn known(name: &str) -> Option<(&'static str, Sort)> {
+    let found = WORDS.iter().find(|(_, _, names)| names.contains(&name));
+    found.map(|&(word, sort, _)| (word, sort))
+}
+
+/// The word that the screen shows for a tool; a name that is not known is its own word.
+pub(super) fn word(name: &str) -> &str {
+    known(name).map_or(name, |(word, _)| word)
+}
+
+pub(super) fn is_running(call: &ToolCall<'_>, document: &Document) -> bool {
+    document.is_open() && call.result.is_none()
+}
+
+pub(super) fn summary(call: &ToolCall<'_>) -> Clean {
+    let title = title(call);
+    let text = format!("{} {}{}", word(call.tool_name), title.text, title.behind);
+    Clean::line(text.trim_end())
+}
+
+pub(super) fn leaf(call: &ToolCall<'_>, document: &Document, look: &Look<'_>) -> Leaf {
+    let running = is_running(call, document);
+    let failed = call.result.is_some_and(|it| it.failed);
+    let missing = call.result.is_none() && !running;
+    let glyph = if running {
+        sign("◐", Role::Waiting)
+    } else if failed || missing {
+        sign("✗", Role::Error)
+    } else {
+        sign("●", Role::Done)
+    };
+    let facts = facts(call, document, look, running);
+    let mut head = head(call, facts, failed, look);
+    if look.fold != Fold::Full {
+        return Leaf {
+            glyph,
+            rows: vec![head],
+            is_line: true,
+        };
+    }
+    head.continues = false;
+    let mut whole = vec![head];
+    let plain = Frame {
+        columns: look.width,
+        indent: &[],
+        role: Role::Text,
+    };
+    match call.arguments.get("_raw") {
+        Some(Value::String(raw)) if call.arguments.len() == 1 => {
+            whole.push(line(
+                &[sign("arguments that are no JSON:", Role::Dim)],
+                Facts::default(),
+                look.width,
+            ));
+            whole.extend(super::value::text_rows(raw, plain));
+        }
+        Some(_) | None => whole.extend(member_rows(call.arguments, plain)),
+    }
+    let bar = [sign("│ ", Role::Rule)];
+    if let Some(result) = call.result {
+        let role = if result.failed { Role::Error } else { Role::Dim };
+        whole.extend(rows(
+            readable(result.data),
+            Frame {
+                columns: look.width,
+                indent: &bar,
+                role,
+            },
+        ));
+    }
+    Leaf {
+        glyph,
+        is_line: whole.len() == 1,
+        rows: whole,
+    }
+}
+
+fn facts(call: &ToolCall<'_>, document: &Document, look: &Look<'_>, running: bool) -> Facts {
+    let mut facts = Facts::default();
+    if running {
+        if let Some(step) = document.metadata.get("progress").and_then(Value::as_object) {
+            facts.word(Weight::Light, progress(step), Role::Dim);
+        }
+        facts.word(Weight::Heavy, seconds(elapsed_ms(document, look)), Role::Waiting);
+        return facts;
+    }
+    match call.result {
+        Some(it) if it.failed => facts.word(Weight::Heavy, "failed", Role::Error),
+        Some(it) => facts.word(Weight::Medium, outcome(call, it.data), Role::Dim),
+        None if document.is_incomplete() => facts.word(Weight::Heavy, "broken off", Role::Error),
+        None => facts.word(Weight::Heavy, "no result", Role::Error),
+    }
+    if call.truncated {
+        facts.word(Weight::Light, "cut", Role::Dim);
+    }
+    facts.duration(call.duration_ms);
+    facts
+}
+
+/// How long something has been running, in whole seconds.
+pub(super) fn seconds(milliseconds: u64) -> Clean {
+    match milliseconds / 1000 {
+        seconds @ 0..10 => Clean::from(format!("{seconds} s")),
+        seconds => figure::duration(seconds * 1000),
+    }
+}
+
+fn progress(step: &Map<String, Value>) -> Clean {
+    let number = step.get("step").and_then(Value::as_u64);
+    let tool = step.get("toolName").and_then(Value::as_str).map(word);
+    match (number, tool) {
+        (Some(number), Some(tool)) => Clean::line(&format!("step {number}: {tool}")),
+        (Some(number), None) => Clean::from(format!("step {number}")),
+        (None, Some(tool)) => Clean::line(tool),
+        (None, None) => Clean::default(),
+    }
+}
+
+fn head(call: &ToolCall<'_>, facts: Facts, failed: bool, look: &Look<'_>) -> crate::text::Row {
+    let title = title(call);
+    let mut behind = Vec::new();
+    if !title.behind.is_empty() {
+        behind.push(Span::new(title.behind, Role::Text));
+    }
+    if failed
+        && look.fold != Fold::Full
+        && let Some(reason) = call.result.and_then(|it| reason(it.data))
+    {
+        behind.push(Span::new(format!("  {reason}"), Role::Error));
+    }
+    let text = Span::new(title.text, Role::Text);
+    // The path gives way to what stands behind it only as far as its name.
+    let word = word(call.tool_name);
+    if title.is_path && width(&text.text) * 2 > look.width {
+        return path_heading(word, &text, &behind, facts, look.width);
+    }
+    let spans: Vec<Span> = std::iter::once(text).chain(behind).collect();
+    heading(word, &spans, facts, look.width)
+}
+
+/// What a call is about.
+struct Title {
+    text: Clean,
+    /// A range of lines, which stays when a path is cut.
+    behind: Clean,
+    is_path: bool,
+}
+
+impl Title {
+    fn plain(text: &str) -> Self {
+        Self {
+            text: first_line(text),
+            behind: Clean::default(),
+            is_path: false,
+        }
+    }
+
+    fn path(text: &str) -> Self {
+        Self {
+            text: Clean::line(text),
+            behind: Clean::default(),
+            is_path: true,
+        }
+    }
+}
+
+fn title(call: &ToolCall<'_>) -> Title {
+    let arguments = call.arguments;
+    let first = |names: &[&str]| names.iter().find_map(|name| argument(arguments, name));
+    if let Some(raw) = first(&["_raw"]) {
+        return Title::plain(&raw);
+    }
+    let sort = known(call.tool_name).map_or(Sort::Other, |(_, sort)| sort);
+    let found = match sort {
+        Sort::Read => first(PATHS).map(|path| Title {
+            behind: lines(arguments),
+            ..Title::path(&path)
+        }),
+        Sort::File => first(PATHS).map(|it| Title::path(&it)),
+        Sort::Grep => first(&["pattern", "query", "regex"]).map(|pattern| {
+            let place = first(FOLDERS).filter(|it| it != ".");
+            let place = place.map_or_else(String::new, |it| format!(" in {it}"));
+            Title::plain(&format!("\"{pattern}\"{place}"))
+        }),
+        Sort::Search => first(&["query"]).map(|query| {
+            let place = first(FOLDERS).map_or_else(String::new, |it| format!("  in {it}"));
+            Title::plain(&format!("{query}{place}"))
+        }),
+        Sort::Find => first(&["glob_pattern", "pattern", "query", "globPattern"]).map(|pattern| {
+            let place = first(&["target_directory", "targetDirectory", "path"]).filter(|it| it != ".");
+            let place = place.map_or_else(String::new, |it| format!(" in {it}"));
+            Title::plain(&format!("{pattern}{place}"))
+        }),
+        Sort::List => Some(Title::path(&first(FOLDERS).unwrap_or_else(|| ".".to_owned()))),
+        Sort::Lints => Some(Title::plain(&first(&["paths", "path"]).unwrap_or_else(|| "changed files".to_owned()))),
+        Sort::Command => first(&["command", "cmd", "command_id"]).map(|it| Title::plain(&it)),
+        Sort::Web => first(&["search_term", "searchTerm", "query", "url"]).map(|it| Title::plain(&it)),
+        Sort::Task => task(arguments),
+        Sort::Other => None,
+    };
+    found.unwrap_or_else(|| other(arguments))
+}
+
+fn task(arguments: &Map<String, Value>) -> Option<Title> {
+    let sort = argument(arguments, "subagent_type").or_else(|| argument(arguments, "subagentType"));
+    let about = argument(arguments, "description").or_else(|| argument(arguments, "prompt"))?;
+    Some(Title::plain(&match sort {
+        Some(sort) => format!("{sort}: {}", first_line(&about)),
+        None => about,
+    }))
+}
+
+fn other(arguments: &Map<String, Value>) -> Title {
+    let telling = TELLING.iter().find_map(|name| argument(arguments, name));
+    let any = || arguments.keys().find_map(|name| argument(arguments, name));
+    Title::plain(&telling.or_else(any).unwrap_or_default())
+}
+
+/// An argument as one text, if it is a scalar or a list of them.
+fn argument(arguments: &Map<String, Value>, name: &str) -> Option<String> {
+    let text = match arguments.get(name)? {
+        Value::String(text) => text.clone(),
+        Value::Number(number) => number.to_string(),
+        Value::Array(items) => {
+            let texts: Vec<&str> = items.iter().take(20).filter_map(Value::as_str).collect();
+            texts.join(" ")
+        }
+        Value::Object(kind) => kind.get("kind").and_then(Value::as_str).unwrap_or_default().to_owned(),
+        Value::Null | Value::Bool(_) => return None,
+    };
+    (!text.trim().is_empty()).then_some(text)
+}
+
+/// `  1–80`, `  from 40`, `  last 20 lines`: which lines a call reads.
+fn lines(arguments: &Map<String, Value>) -> Clean {
+    let number = |names: &[&str]| {
+        let value = names.iter().find_map(|name| arguments.get(*name))?;
+        value.as_i64().or_else(|| value.as_str()?.trim().parse().ok())
+    };
+    let first = number(&["offset", "start_line_one_indexed", "startLine", "start_line"]);
+    let limit = number(&["limit"]).filter(|&it| it > 0);
+    let last = number(&["end_line_one_indexed_inclusive", "endLine", "end_line"]);
+    Clean::from(match (first, limit, last) {
+        (Some(first), _, _) if first < 0 => {
+            format!("  last {}", figure::count(first.unsigned_abs() as usize, "line", "lines"))
+        }
+        (first, Some(limit), _) => {
+            let first = first.unwrap_or(1).max(1);
+            format!("  {first}–{}", first.saturating_add(limit - 1))
+        }
+        (first, None, Some(last)) if last > 0 => format!("  {}–{last}", first.unwrap_or(1).max(1)),
+        (Some(first), None, _) if first > 1 => format!("  from {first}"),
+        (_, None, _) => String::new(),
+    })
+}
+
+/// What a result comes to: `3 matches`, `10 chunks`. Empty where there is nothing to count.
+fn outcome(call: &ToolCall<'_>, data: &Value) -> Clean {
+    let number = |name: &str| data.get(name).and_then(Value::as_u64).map(|it| it as usize);
+    let length = |name: &str| data.get(name).and_then(Value::as_array).map(Vec::len);
+    let items = || data.as_array().map(Vec::len);
+    let hits = || data.as_str().map(hits);
+    let text_lines = || data.as_str().map(|it| it.lines().filter(|it| !it.trim().is_empty()).count());
+    let count = |number: Option<usize>, one: &str, many: &str| {
+        number.map_or_else(Clean::default, |it| figure::count(it, one, many))
+    };
+    match known(call.tool_name).map_or(Sort::Other, |(_, sort)| sort) {
+        Sort::Grep => {
+            let number = number("matchCount").or_else(|| length("matches")).or_else(items).or_else(hits);
+            count(number, "match", "matches")
+        }
+        Sort::Search => count(length("chunks").or_else(items), "chunk", "chunks"),
+        Sort::Find => {
+            let number = number("totalFiles").or_else(|| length("files")).or_else(items).or_else(text_lines);
+            count(number, "file", "files")
+        }
+        Sort::List => count(length("entries").or_else(items).or_else(text_lines), "entry", "entries"),
+        Sort::Lints => {
+            let files = data.get("fileDiagnostics").and_then(Value::as_array);
+            let problems = files.map(|files| {
+                let each = files.iter().filter_map(|it| it.get("diagnostics")?.as_array());
+                each.map(Vec::len).sum()
+            });
+            match problems {
+                Some(0) => Clean::literal("clean"),
+                other => count(other, "problem", "problems"),
+            }
+        }
+        Sort::Web => count(length("results"), "result", "results"),
+        Sort::Task => count(number("toolCallCount"), "call", "calls"),
+        Sort::Read | Sort::File | Sort::Command => Clean::default(),
+        Sort::Other => match data {
+            Value::Array(items) => figure::count(items.len(), "item", "items"),
+            Value::Bool(_) | Value::Number(_) => super::value::short(data).unwrap_or_default(),
+            Value::Null | Value::String(_) | Value::Object(_) => Clean::default(),
+        },
+    }
+}
+
+/// Lines that look like a hit of grep: `path:21:text`, or `21:text` under the file's name.
+fn hits(text: &str) -> usize {
+    let is_number = |part: &str| !part.is_empty() && part.bytes().all(|it| it.is_ascii_digit());
+    let is_hit = |line: &&str| {
+        let mut parts = line.splitn(3, ':');
+        let (first, second, rest) = (parts.next(), parts.next(), parts.next());
+        match (first, second, rest) {
+            (Some(number), Some(_), _) if is_number(number.trim()) => true,
+            (Some(_), Some(number), Some(_)) => is_number(number),
+            _ => false,
+        }
+    };
+    text.lines().filter(is_hit).count()
+}
+
+/// Why a call failed, in one line.
+fn reason(data: &Value) -> Option<Clean> {
+    let text = match data {
+        Value::String(text) => text.as_str(),
+        Value::Object(members) => ["message", "error", "reason", "detail"]
+            .iter()
+            .find_map(|name| members.get(*name)?.as_str())?,
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => return None,
+    };
+    let line = first_line(text);
+    (!line.is_empty()).then_some(line)
+}
+
+/// The part of a result that a person reads: the file's text, the hits, the report, without what wraps them.
+fn readable(data: &Value) -> &Value {
+    let Value::Object(members) = data else { return data };
+    let inner = ["content", "matches", "chunks", "files", "results", "entries", "report", "output"]
+        .iter()
+        .find_map(|name| members.get(*name).filter(|it| it.is_string() || it.is_array()));
+    inner.unwrap_or(data)
+}

@@ -1,9 +1,6 @@
 //! One dim line where an answer ended otherwise than by itself.
 
-use super::{
-    Look, Sheet,
-    heading::sign,
-};
+use super::{Look, Sheet, heading::sign};
 use crate::{
     protocol::{Ending, FinishReason},
     text::{Clean, Mark, Role, Row, Span, wrap::wrap},
@@ -26,7 +23,11 @@ impl Sheet {
                 Clean::literal("the answer reached the longest the model may write; say continue to go on"),
                 false,
             ),
-            FinishReason::Refusal => (sign("✗", Role::Error), Clean::literal("the model refused to go on"), false),
+            FinishReason::Refusal => (
+                sign("✗", Role::Error),
+                Clean::literal("the model refused to go on"),
+                false,
+            ),
             FinishReason::Error => (sign("✗", Role::Error), Clean::literal("the answer failed"), true),
             FinishReason::Interrupted => (
                 sign("✗", Role::Error),

@@ -43,7 +43,13 @@ impl Facts {
 
     pub fn word(&mut self, weight: Weight, text: impl Into<Clean>, role: Role) {
         let span = Span::new(text, role);
-        self.push(weight, [Span { text: Clean::line(&span.text), ..span }]);
+        self.push(
+            weight,
+            [Span {
+                text: Clean::line(&span.text),
+                ..span
+            }],
+        );
     }
 
     pub fn duration(&mut self, milliseconds: Option<u64>) {
@@ -146,7 +152,10 @@ pub(super) fn path_heading(name: &str, path: &Span, behind: &[Span], facts: Fact
     let around = spans_width(&spans) + spans_width(behind);
     let (facts, room) = facts.fit(around + width(&path.text), columns);
     let text = cut_middle(&path.text, room.saturating_sub(around).max(1));
-    spans.push(Span { text: Clean::from(text), ..path.clone() });
+    spans.push(Span {
+        text: Clean::from(text),
+        ..path.clone()
+    });
     spans.extend_from_slice(behind);
     Row::of(cut_spans(&spans, room)).facts(facts)
 }
@@ -181,7 +190,7 @@ mod tests {
     fn the_lightest_fact_goes_first() {
         for (name, wants, columns, kept, room) in [
             ("all fit", 20, 60, "✓ 0  5.3 s  no network", 36),
-            ("content has a claim to half of the width", 60, 48, "✓ 0  5.3 s", 36),
+            ("content has a claim to half of the width", 60, 46, "✓ 0  5.3 s", 34),
             ("short content leaves room for all", 5, 37, "✓ 0  5.3 s  no network", 13),
             ("long content keeps state and time", 60, 37, "✓ 0  5.3 s", 25),
             ("too narrow for facts", 5, 36, "", 36),
@@ -196,7 +205,11 @@ mod tests {
             ("short", "read", "read   "),
             ("six letters", "search", "search "),
             ("too long for the column", "resolve", "resolve  "),
-            ("a stranger's", "github__create_issue_comment", "github__create_issue…  "),
+            (
+                "a stranger's",
+                "github__create_issue_comment",
+                "github__create_issue…  ",
+            ),
         ] {
             assert_eq!(word(text).text, shown, "{name}");
         }

@@ -30,7 +30,9 @@ impl Lines {
         if is_settled {
             return;
         }
-        let new = source.get(self.raw..).filter(|_| is_open && (self.was_open || self.raw == 0));
+        let new = source
+            .get(self.raw..)
+            .filter(|_| is_open && (self.was_open || self.raw == 0));
         if let Some(new) = new {
             // A line without its line break may go on.
             if !self.clean.ends_with('\n') {
@@ -100,9 +102,20 @@ fn says(coloured: &CodeLine, line: &str) -> bool {
 }
 
 /// One line of code as rows, in colours where there are some.
-pub(super) fn code_rows(line: &str, colours: Option<&CodeLine>, columns: usize, first: &[Span], rest: &[Span]) -> Vec<Row> {
+pub(super) fn code_rows(
+    line: &str,
+    colours: Option<&CodeLine>,
+    columns: usize,
+    first: &[Span],
+    rest: &[Span],
+) -> Vec<Row> {
     match colours {
         Some(spans) => wrap_hard(spans, columns, first, rest),
-        None => wrap_hard(&[Span::new(Clean::new(line), crate::text::Role::Text)], columns, first, rest),
+        None => wrap_hard(
+            &[Span::new(Clean::new(line), crate::text::Role::Text)],
+            columns,
+            first,
+            rest,
+        ),
     }
 }

@@ -41,7 +41,10 @@ fn strong(text: &Clean) -> Span {
 
 fn whole(text: &str, facts: Facts, width: usize) -> Vec<Row> {
     let spans = [strong(&Clean::new(text))];
-    let wants = text.lines().next().map_or(0, |it| spans_width(&[strong(&first_line(it))]));
+    let wants = text
+        .lines()
+        .next()
+        .map_or(0, |it| spans_width(&[strong(&first_line(it))]));
     let (facts, room) = facts.fit(wants, width);
     let mut rows = wrap(&spans, room, &[], &[]);
     if let Some(first) = rows.first_mut() {
@@ -57,7 +60,11 @@ fn head(text: &str, facts: Facts, width: usize) -> Vec<Row> {
     } else {
         text.len()
     };
-    let shown = if shown > HEAD_BYTES { floor(text, HEAD_BYTES) } else { shown };
+    let shown = if shown > HEAD_BYTES {
+        floor(text, HEAD_BYTES)
+    } else {
+        shown
+    };
     let (head, rest) = text.split_at(shown);
     let mut rows = whole(head.trim_end(), facts, width);
     if !rest.is_empty() {
@@ -65,7 +72,11 @@ fn head(text: &str, facts: Facts, width: usize) -> Vec<Row> {
             1 => figure::count(rest.chars().count(), "sign", "signs"),
             lines => figure::count(lines, "line", "lines"),
         };
-        rows.push(line(&[sign("…", Role::Dim), gap(1), Span::new(more, Role::Dim)], Facts::default(), width));
+        rows.push(line(
+            &[sign("…", Role::Dim), gap(1), Span::new(more, Role::Dim)],
+            Facts::default(),
+            width,
+        ));
     }
     rows
 }

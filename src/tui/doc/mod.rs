@@ -9,6 +9,8 @@ mod ending;
 mod heading;
 mod lines;
 mod message;
+#[cfg(test)]
+mod testing;
 mod text;
 mod thinking;
 mod tool_call;
@@ -162,7 +164,14 @@ impl Sheet {
             View::Text(it) => text::grow(&it, document, look, self),
             View::ToolCall(it) => self.replace(tool_call::leaf(&it, document, look)),
             View::Unknown(it) => self.replace(unknown::leaf(&it, look)),
-            View::CodeReference(_) | View::CodeBlock(_) | View::FileEdit(_) | View::TerminalCommand(_) | View::Plan(_) | View::Clarification(_) | View::Error(_) | View::TodoUpdate(_) => self.replace(unknown::leaf(&bare(document), look)),
+            View::CodeReference(_)
+            | View::CodeBlock(_)
+            | View::FileEdit(_)
+            | View::TerminalCommand(_)
+            | View::Plan(_)
+            | View::Clarification(_)
+            | View::Error(_)
+            | View::TodoUpdate(_) => self.replace(unknown::leaf(&bare(document), look)),
         }
     }
 
@@ -264,7 +273,7 @@ pub fn summary(document: &Document) -> Clean {
         View::Text(it) => text::summary(&it),
         View::ToolCall(it) => tool_call::summary(&it),
         View::Unknown(it) => unknown::summary(&it),
-            _ => unknown::summary(&bare(document)),
+        _ => unknown::summary(&bare(document)),
     }
 }
 
@@ -274,7 +283,7 @@ fn folded(document: &Document, look: &Look<'_>) -> Leaf {
         View::Text(it) => text::folded(&it, look),
         View::ToolCall(it) => tool_call::leaf(&it, document, look),
         View::Unknown(it) => unknown::folded(&it, look),
-            _ => unknown::folded(&bare(document), look),
+        _ => unknown::folded(&bare(document), look),
     }
 }
 
@@ -310,7 +319,6 @@ impl Colours for Watch<'_> {
         lines
     }
 }
-
 
 fn bare(document: &Document) -> crate::protocol::document::Unknown<'_> {
     crate::protocol::document::Unknown {

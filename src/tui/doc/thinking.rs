@@ -17,7 +17,11 @@ impl Sheet {
     /// Brings the rows of a stretch of thinking up to date, which only grows. `took_ms`: how long it was; `None` while
     /// it goes on. The first row that may have changed.
     pub fn think(&mut self, text: &str, took_ms: Option<u64>, look: &Look<'_>) -> Option<usize> {
-        let fold = if look.fold == Fold::Full { Fold::Full } else { Fold::Folded };
+        let fold = if look.fold == Fold::Full {
+            Fold::Full
+        } else {
+            Fold::Folded
+        };
         let key = Key {
             version: text.len() as u64,
             is_open: took_ms.is_none(),
@@ -61,7 +65,12 @@ fn head(text: &str, took_ms: Option<u64>, fold: Fold, width: usize) -> Row {
         None if fold == Fold::Full => heading("thinking", &[], Facts::default(), width),
         None => {
             let room = width.saturating_sub("thinking  ".len());
-            heading("thinking", &[Span::new(last_words(text, room), Role::Dim)], Facts::default(), width)
+            heading(
+                "thinking",
+                &[Span::new(last_words(text, room), Role::Dim)],
+                Facts::default(),
+                width,
+            )
         }
     }
 }

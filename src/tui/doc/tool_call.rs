@@ -32,7 +32,11 @@ enum Sort {
 
 /// The word on the screen for each name on the wire, and its aliases.
 const WORDS: &[(&str, Sort, &[&str])] = &[
-    ("search", Sort::Search, &["codebase_search", "SemanticSearch", "semSearch"]),
+    (
+        "search",
+        Sort::Search,
+        &["codebase_search", "SemanticSearch", "semSearch"],
+    ),
     ("grep", Sort::Grep, &["grep", "Grep", "grep_search", "rg"]),
     ("read", Sort::Read, &["read_file", "Read", "read", "ReadFile"]),
     ("find", Sort::Find, &["glob_file_search", "Glob", "file_search", "glob"]),
@@ -42,35 +46,85 @@ const WORDS: &[(&str, Sort, &[&str])] = &[
         "edit",
         Sort::File,
         &[
-            "edit_file", "Edit", "search_replace", "StrReplace", "str_replace", "MultiEdit", "edit_notebook",
-            "EditNotebook", "NotebookEdit", "apply_patch",
+            "edit_file",
+            "Edit",
+            "search_replace",
+            "StrReplace",
+            "str_replace",
+            "MultiEdit",
+            "edit_notebook",
+            "EditNotebook",
+            "NotebookEdit",
+            "apply_patch",
         ],
     ),
     ("write", Sort::File, &["write", "Write", "write_file", "create_file"]),
     ("delete", Sort::File, &["delete_file", "Delete"]),
-    ("run", Sort::Command, &["run_terminal_cmd", "Shell", "Bash", "shell", "bash"]),
+    (
+        "run",
+        Sort::Command,
+        &["run_terminal_cmd", "Shell", "Bash", "shell", "bash"],
+    ),
     ("await", Sort::Command, &["await_command", "AwaitShell"]),
     ("web", Sort::Web, &["web_search", "WebSearch"]),
     ("fetch", Sort::Web, &["web_fetch", "WebFetch", "fetch"]),
     ("todo", Sort::Other, &["todo_write", "TodoWrite", "updateTodos"]),
     ("plan", Sort::Other, &["create_plan", "CreatePlan"]),
-    ("ask", Sort::Other, &["ask", "AskQuestion", "ask_question", "AskUserQuestion"]),
+    (
+        "ask",
+        Sort::Other,
+        &["ask", "AskQuestion", "ask_question", "AskUserQuestion"],
+    ),
     ("task", Sort::Task, &["task", "Task"]),
     ("mode", Sort::Other, &["switch_mode", "SwitchMode"]),
 ];
 
 const PATHS: &[&str] = &[
-    "target_file", "file_path", "path", "filePath", "relative_workspace_path", "absolute_path", "filename", "file",
+    "target_file",
+    "file_path",
+    "path",
+    "filePath",
+    "relative_workspace_path",
+    "absolute_path",
+    "filename",
+    "file",
 ];
 const FOLDERS: &[&str] = &[
-    "target_directory", "target_directories", "path", "relative_workspace_path", "directory", "dir_path",
-    "targetDirectory", "targetDirectories", "include_pattern", "glob",
+    "target_directory",
+    "target_directories",
+    "path",
+    "relative_workspace_path",
+    "directory",
+    "dir_path",
+    "targetDirectory",
+    "targetDirectories",
+    "include_pattern",
+    "glob",
 ];
 
 /// What to look for in a call nobody described to us, best first.
 const TELLING: &[&str] = &[
-    "command", "cmd", "query", "pattern", "search_term", "url", "uri", "path", "file_path", "filePath", "target_file",
-    "file", "filename", "name", "title", "target_mode_id", "description", "prompt", "text", "message", "id",
+    "command",
+    "cmd",
+    "query",
+    "pattern",
+    "search_term",
+    "url",
+    "uri",
+    "path",
+    "file_path",
+    "filePath",
+    "target_file",
+    "file",
+    "filename",
+    "name",
+    "title",
+    "target_mode_id",
+    "description",
+    "prompt",
+    "text",
+    "message",
+    "id",
 ];
 
 fn known(name: &str) -> Option<(&'static str, Sort)> {
@@ -267,7 +321,9 @@ fn title(call: &ToolCall<'_>) -> Title {
             Title::plain(&format!("{pattern}{place}"))
         }),
         Sort::List => Some(Title::path(&first(FOLDERS).unwrap_or_else(|| ".".to_owned()))),
-        Sort::Lints => Some(Title::plain(&first(&["paths", "path"]).unwrap_or_else(|| "changed files".to_owned()))),
+        Sort::Lints => Some(Title::plain(
+            &first(&["paths", "path"]).unwrap_or_else(|| "changed files".to_owned()),
+        )),
         Sort::Command => first(&["command", "cmd", "command_id"]).map(|it| Title::plain(&it)),
         Sort::Web => first(&["search_term", "searchTerm", "query", "url"]).map(|it| Title::plain(&it)),
         Sort::Task => task(arguments),
@@ -317,7 +373,10 @@ fn lines(arguments: &Map<String, Value>) -> Clean {
     let last = number(&["end_line_one_indexed_inclusive", "endLine", "end_line"]);
     Clean::from(match (first, limit, last) {
         (Some(first), _, _) if first < 0 => {
-            format!("  last {}", figure::count(first.unsigned_abs() as usize, "line", "lines"))
+            format!(
+                "  last {}",
+                figure::count(first.unsigned_abs() as usize, "line", "lines")
+            )
         }
         (first, Some(limit), _) => {
             let first = first.unwrap_or(1).max(1);
@@ -335,18 +394,27 @@ fn outcome(call: &ToolCall<'_>, data: &Value) -> Clean {
     let length = |name: &str| data.get(name).and_then(Value::as_array).map(Vec::len);
     let items = || data.as_array().map(Vec::len);
     let hits = || data.as_str().map(hits);
-    let text_lines = || data.as_str().map(|it| it.lines().filter(|it| !it.trim().is_empty()).count());
+    let text_lines = || {
+        data.as_str()
+            .map(|it| it.lines().filter(|it| !it.trim().is_empty()).count())
+    };
     let count = |number: Option<usize>, one: &str, many: &str| {
         number.map_or_else(Clean::default, |it| figure::count(it, one, many))
     };
     match known(call.tool_name).map_or(Sort::Other, |(_, sort)| sort) {
         Sort::Grep => {
-            let number = number("matchCount").or_else(|| length("matches")).or_else(items).or_else(hits);
+            let number = number("matchCount")
+                .or_else(|| length("matches"))
+                .or_else(items)
+                .or_else(hits);
             count(number, "match", "matches")
         }
         Sort::Search => count(length("chunks").or_else(items), "chunk", "chunks"),
         Sort::Find => {
-            let number = number("totalFiles").or_else(|| length("files")).or_else(items).or_else(text_lines);
+            let number = number("totalFiles")
+                .or_else(|| length("files"))
+                .or_else(items)
+                .or_else(text_lines);
             count(number, "file", "files")
         }
         Sort::List => count(length("entries").or_else(items).or_else(text_lines), "entry", "entries"),
@@ -403,8 +471,78 @@ fn reason(data: &Value) -> Option<Clean> {
 /// The part of a result that a person reads: the file's text, the hits, the report, without what wraps them.
 fn readable(data: &Value) -> &Value {
     let Value::Object(members) = data else { return data };
-    let inner = ["content", "matches", "chunks", "files", "results", "entries", "report", "output"]
-        .iter()
-        .find_map(|name| members.get(*name).filter(|it| it.is_string() || it.is_array()));
+    let inner = [
+        "content", "matches", "chunks", "files", "results", "entries", "report", "output",
+    ]
+    .iter()
+    .find_map(|name| members.get(*name).filter(|it| it.is_string() || it.is_array()));
     inner.unwrap_or(data)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::testing::{closed, look, open, picture};
+    use super::*;
+
+    #[test]
+    fn calls_are_one_line() {
+        let calls = [
+            closed(
+                "tool_call",
+                None,
+                json!({
+                    "toolName": "read_file", "arguments": { "target_file": "src/cart.rs", "offset": 1, "limit": 80 },
+                    "result": "pub struct Cart {}", "duration_ms": 18,
+                }),
+            ),
+            closed(
+                "tool_call",
+                None,
+                json!({
+                    "toolName": "grep", "arguments": { "pattern": "fn total", "path": "src" },
+                    "result": { "status": "success", "data": { "matchCount": 3, "matches": [] } }, "duration_ms": 12,
+                }),
+            ),
+            closed(
+                "tool_call",
+                None,
+                json!({
+                    "toolName": "task", "duration_ms": 4120,
+                    "arguments": { "subagent_type": "explore", "description": "who calls Cart::total?", "prompt": "…" },
+                    "result": { "status": "success", "data": { "toolCallCount": 6, "report": "nobody" } },
+                }),
+            ),
+            open(
+                "tool_call",
+                None,
+                json!({
+                    "toolName": "codebase_search", "arguments": { "query": "where are discounts validated?" },
+                }),
+            ),
+            closed(
+                "tool_call",
+                None,
+                json!({
+                    "toolName": "Read", "arguments": { "path": "src/none.rs" }, "duration_ms": 2,
+                    "result": { "error": "no such file" },
+                }),
+            ),
+            closed(
+                "tool_call",
+                None,
+                json!({ "toolName": "github__create_issue", "arguments": { "title": "Leak" } }),
+            ),
+        ];
+        let shown: String = calls.iter().map(|it| picture(it, &look(72))).collect();
+        insta::assert_snapshot!(shown, @r#"
+● read   src/cart.rs  1–80                                           18 ms
+● grep   "fn total" in src                                3 matches  12 ms
+● task   explore: who calls Cart::total?                    6 calls  4.1 s
+◐ search where are discounts validated?                               12 s
+✗ read   src/none.rs  no such file                            failed  2 ms
+✗ github__create_issue  Leak                                     no result
+"#);
+    }
 }

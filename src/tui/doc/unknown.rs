@@ -18,7 +18,13 @@ pub(super) fn leaf(unknown: &Unknown<'_>, look: &Look<'_>) -> Leaf {
         role: Role::Dim,
     };
     if let Some(content) = unknown.content {
-        rows.extend(text_rows(content, Frame { role: Role::Text, ..frame }));
+        rows.extend(text_rows(
+            content,
+            Frame {
+                role: Role::Text,
+                ..frame
+            },
+        ));
     }
     if !unknown.metadata.is_empty() {
         rows.extend(json_rows(unknown.metadata, frame));

@@ -127,7 +127,10 @@ fn add_items(items: &[Value], frame: Frame<'_>, depth: usize, rows: &mut Vec<Row
             Value::Array(_) => add_nested(item, frame, depth, rows),
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
                 let text = short(item).unwrap_or_else(|| bounded(item.as_str().unwrap_or_default()));
-                rows.extend(wrap_line(&[sign("• ", Role::Faint), Span::new(text, frame.role)], frame));
+                rows.extend(wrap_line(
+                    &[sign("• ", Role::Faint), Span::new(text, frame.role)],
+                    frame,
+                ));
             }
         }
     }
@@ -137,7 +140,10 @@ fn add_members(members: &Map<String, Value>, frame: Frame<'_>, depth: usize, row
     let (head, hidden, tail) = ends(members.len(), HEAD, TAIL);
     for (at, (name, value)) in members.iter().enumerate() {
         if at == head.end && hidden > 0 {
-            rows.push(note(&format!("… {}", figure::count(hidden, "member", "members")), frame));
+            rows.push(note(
+                &format!("… {}", figure::count(hidden, "member", "members")),
+                frame,
+            ));
         }
         if !head.contains(&at) && !tail.contains(&at) {
             continue;
@@ -156,7 +162,10 @@ fn add_members(members: &Map<String, Value>, frame: Frame<'_>, depth: usize, row
 /// What belongs to the row above stands two columns to the right.
 fn add_nested(value: &Value, frame: Frame<'_>, depth: usize, rows: &mut Vec<Row>) {
     let indent: Vec<Span> = frame.indent.iter().cloned().chain([sign("  ", Role::Text)]).collect();
-    let inner = Frame { indent: &indent, ..frame };
+    let inner = Frame {
+        indent: &indent,
+        ..frame
+    };
     if depth < DEPTH || value.is_string() {
         add(value, inner, depth + 1, rows);
     } else {
@@ -197,7 +206,12 @@ fn bounded(line: &str) -> Clean {
 }
 
 fn wrapped(text: &Clean, frame: Frame<'_>) -> Vec<Row> {
-    wrap(&[Span::new(text.clone(), frame.role)], frame.columns, frame.indent, frame.indent)
+    wrap(
+        &[Span::new(text.clone(), frame.role)],
+        frame.columns,
+        frame.indent,
+        frame.indent,
+    )
 }
 
 /// A line whose continuation stands two columns to the right.

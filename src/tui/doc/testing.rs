@@ -1,0 +1,131 @@
+//! Documents and pictures of them for the tests of looks.
+
+use serde_json::{Map, Value};
+
+use super::{Fold, Look, Sheet};
+use crate::{
+    protocol::{Document, DocumentStart, Event, Kind, Response, Turn},
+    text::{Clean, Mark, NoColours, Role, Row, Span, width::spans_width},
+    transcript::Todos,
+};
+
+/// 12 s after a document of [`open`] began.
+pub const NOW: u64 = 1_012_345;
+pub const BEGAN: u64 = 1_000_000;
+
+pub fn look(width: usize) -> Look<'static> {
+    static NO_TODOS: std::sync::LazyLock<Todos> = std::sync::LazyLock::new(Todos::default);
+    Look {
+        width,
+        fold: Fold::Usual,
+        selected: false,
+        read_only: false,
+        joined: false,
+        newest: true,
+        turn: Turn(7),
+        colours: &NoColours,
+        colours_version: 0,
+        todos: &NO_TODOS,
+        now_ms: NOW,
+        cited: None,
+        root: None,
+    }
+}
+
+pub fn members(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(members) => members,
+        other => panic!("metadata is an object, not {other}"),
+    }
+}
+
+/// A response with one document that is still open.
+pub fn opened(kind: &str, content: Option<&str>, metadata: Value) -> Response {
+    let mut response = Response::default();
+    let start = DocumentStart {
+        id: "doc_001".into(),
+        kind: Kind::parse(kind),
+        sequence: Some(1),
+        content: content.map(str::to_owned),
+        metadata: crate::protocol::document::normalise(&Kind::parse(kind), members(metadata)),
+    };
+    response.apply(&Event::DocumentStart(start), BEGAN);
+    response
+}
+
+pub fn open(kind: &str, content: Option<&str>, metadata: Value) -> Document {
+    opened(kind, content, metadata).documents.remove(0)
+}
+
+pub fn closed(kind: &str, content: Option<&str>, metadata: Value) -> Document {
+    let mut response = opened(kind, content, metadata);
+    let end = Event::DocumentEnd {
+        document: "doc_001".into(),
+        final_content: None,
+        metadata: Map::new(),
+    };
+    response.apply(&end, NOW);
+    response.documents.remove(0)
+}
+
+/// A document as it looks: glyph, content, facts at the right edge.
+pub fn picture(document: &Document, look: &Look<'_>) -> String {
+    let mut sheet = Sheet::default();
+    sheet.update(document, look);
+    paint(&sheet, look.width)
+}
+
+pub fn paint(sheet: &Sheet, width: usize) -> String {
+    let mut picture = String::new();
+    for (at, row) in sheet.rows.iter().enumerate() {
+        let glyph = if at == 0 || sheet.is_bar {
+            sheet.glyph.text.as_str()
+        } else {
+            ""
+        };
+        let facts: String = row.facts.iter().map(|it| it.text.as_str()).collect();
+        let used = spans_width(&row.spans) + spans_width(&row.facts);
+        let gap = if facts.is_empty() {
+            0
+        } else {
+            width.saturating_sub(used)
+        };
+        let line = format!("{glyph:1} {}{}{facts}", row.plain(), " ".repeat(gap));
+        picture.push_str(line.trim_end());
+        picture.push('\n');
+    }
+    picture
+}
+
+/// One row with the role of each span: `read:Dim src/cart.rs:Text | 18 ms:Dim`. Gaps are left out.
+pub fn roles(row: &Row) -> String {
+    let list = |spans: &[Span]| {
+        let named = spans.iter().filter(|it| !it.text.trim().is_empty());
+        let named = named.map(|it| {
+            let bold = if it.mark.has(Mark::BOLD) { "+bold" } else { "" };
+            let line = if it.mark.has(Mark::UNDERLINE) { "+underline" } else { "" };
+            format!("{}:{:?}{bold}{line}", it.text.trim(), it.role)
+        });
+        named.collect::<Vec<_>>().join(" ")
+    };
+    if row.facts.is_empty() {
+        list(&row.spans)
+    } else {
+        format!("{} | {}", list(&row.spans), list(&row.facts))
+    }
+}
+
+/// The first row that is wider than it may be, facts included.
+pub fn too_wide(sheet: &Sheet, width: usize) -> Option<String> {
+    let is_wide = |row: &&Row| {
+        let facts = spans_width(&row.facts);
+        let gap = usize::from(facts > 0);
+        spans_width(&row.spans) + facts + gap > width
+    };
+    let found = sheet.rows.iter().find(is_wide);
+    found.map(|it| format!("{:?} | {:?}", it.plain(), it.facts))
+}
+
+pub fn glyph(sheet: &Sheet) -> (Clean, Role) {
+    (sheet.glyph.text.clone(), sheet.glyph.role)
+}

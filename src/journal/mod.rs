@@ -4,6 +4,10 @@
 //! its deltas are dropped, because `document_end` carries the whole. A reader that comes late sees gaps in the
 //! positions and the same fold.
 
+mod close;
 mod log;
+mod whole;
 
+pub use close::{Cut, closing};
 pub use log::{Follower, Log};
+pub use whole::settled;

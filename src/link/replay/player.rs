@@ -1,0 +1,497 @@
+//! What comes next in a recording. Pure but for the log it appends to: it has no clock and waits for nothing.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::Arc,
+    time::Duration,
+};
+
+use serde_json::{Map, Value, json};
+
+use super::{Audience, Recording, Speed};
+use crate::{
+    journal::{Cut, Log, closing, settled},
+    protocol::{
+        ClarificationResponse, Command, DocumentId, DocumentStart, Done, Entry, Event, FinishReason, Kind, Message,
+        Outcome, Response, ResponseStart, Status, Turn, View, document::Clarification,
+    },
+};
+
+/// No pause of a recording is longer: nobody wants to wait again for what somebody once waited for.
+const LONGEST_GAP: Duration = Duration::from_secs(5);
+
+/// What the player waits for before its next step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// This much recorded time.
+    Pause(Duration),
+    /// The user: a message or an answer.
+    Command,
+    /// Everything was played and nobody is there to go on.
+    Nothing,
+}
+
+#[derive(Debug)]
+pub struct Player {
+    script: Arc<Vec<Entry>>,
+    next: usize,
+    /// Counts every step ever made, so that one step can be told from another.
+    steps: u64,
+    audience: Audience,
+    /// Entries keep their recorded times.
+    keeps_times: bool,
+    /// The first turn has begun.
+    begun: bool,
+    /// The script stands at its start and a message sets it off.
+    waits_to_begin: bool,
+    /// The fold of the current response, and whether there is one that has not ended.
+    response: Response,
+    in_response: bool,
+    /// Messages that wait for their turn.
+    queue: VecDeque<Message>,
+    /// The answer to the question at `next`.
+    answer: Option<ClarificationResponse>,
+    /// Options chosen in the current turn, for branches.
+    chosen: HashMap<DocumentId, Vec<String>>,
+    /// Which live turn a recorded one became.
+    turns: HashMap<Turn, Turn>,
+}
+
+impl Player {
+    pub fn new(recording: &Recording, speed: Speed, audience: Audience) -> Self {
+        let script = match speed {
+            Speed::AtOnce => recording.entries(),
+            Speed::Times(_) => recording.paced(),
+        };
+        let mut player = Self {
+            script,
+            next: 0,
+            steps: 0,
+            audience,
+            keeps_times: speed == Speed::AtOnce && recording.is_timed(),
+            begun: false,
+            waits_to_begin: audience == Audience::Asking,
+            response: Response::default(),
+            in_response: false,
+            queue: VecDeque::new(),
+            answer: None,
+            chosen: HashMap::new(),
+            turns: HashMap::new(),
+        };
+        player.pass_marks();
+        player
+    }
+
+    /// Differs for each step.
+    pub fn step_number(&self) -> u64 {
+        self.steps
+    }
+
+    pub fn need(&self) -> Need {
+        let now = Need::Pause(Duration::ZERO);
+        if self.must_close() {
+            return now;
+        }
+        if self.wants_message() {
+            return if self.queue.is_empty() { Need::Command } else { now };
+        }
+        if self.next >= self.script.len() {
+            return Need::Nothing;
+        }
+        match self.question() {
+            Some((document, _)) if self.answer.is_some() || !self.shows_questions(document) => now,
+            Some(_) => Need::Command,
+            None => Need::Pause(self.gap()),
+        }
+    }
+
+    /// Makes the next step; to be called when [`Self::need`] is a pause and the pause is over.
+    pub fn step(&mut self, log: &Log, now_ms: u64) {
+        self.steps += 1;
+        if self.must_close() {
+            self.close(Cut::Interrupted, log, now_ms);
+        } else if self.wants_message() {
+            if let Some(message) = self.queue.pop_front() {
+                self.begin_turn(message, log, now_ms);
+            }
+        } else if let Some((document, metadata)) = self.question() {
+            let (document, metadata) = (document.clone(), metadata.clone());
+            self.step_question(document, metadata, log, now_ms);
+        } else if let Some(entry) = self.script.get(self.next).cloned() {
+            self.next += 1;
+            if let Event::UserMessage(message) = entry.event {
+                self.next -= 1;
+                self.begin_turn(message, log, self.time(entry.at_ms, now_ms));
+            } else {
+                self.emit(&entry, log, now_ms);
+            }
+        }
+        self.pass_marks();
+    }
+
+    /// Does what the user wants; what comes of it is in the log at once or after the next steps.
+    pub fn obey(&mut self, command: Command, log: &Log, now_ms: u64) {
+        match command {
+            Command::Submit(submit) => self.queue.push_back(submit.message),
+            Command::Answer { turn, response } => {
+                if turn == log.turn() {
+                    self.take_answer(response);
+                }
+            }
+            Command::Cancel => {
+                if self.in_response {
+                    self.steps += 1;
+                    self.close(Cut::Cancelled, log, now_ms);
+                    self.skip_to_message();
+                    self.pass_marks();
+                }
+            }
+            Command::Update {
+                turn,
+                document,
+                metadata,
+            } => {
+                log.append_to(turn, now_ms, Event::DocumentUpdate { document, metadata });
+            }
+        }
+    }
+
+    /// Whether the script goes on with a new turn although the response has no end.
+    fn must_close(&self) -> bool {
+        self.in_response
+            && self
+                .script
+                .get(self.next)
+                .is_none_or(|it| matches!(it.event, Event::UserMessage(_)))
+    }
+
+    fn wants_message(&self) -> bool {
+        if self.waits_to_begin {
+            return true;
+        }
+        let at_message = self
+            .script
+            .get(self.next)
+            .is_none_or(|it| matches!(it.event, Event::UserMessage(_)));
+        match self.audience {
+            Audience::Absent => false,
+            Audience::Asking => at_message,
+            Audience::Present => at_message && (self.begun || self.next >= self.script.len()),
+        }
+    }
+
+    /// The live question that ends at `next`, with its recorded metadata; `None` when the recorded answer will do.
+    fn question(&self) -> Option<(&DocumentId, &Map<String, Value>)> {
+        if self.audience == Audience::Absent {
+            return None;
+        }
+        let Event::DocumentEnd { document, metadata, .. } = &self.script.get(self.next)?.event else {
+            return None;
+        };
+        let open = self.response.get(document)?;
+        // Without an outcome it is the form that ends the turn, and the next message answers it.
+        let is_live = open.kind == Kind::Clarification && open.is_open() && metadata.contains_key("outcome");
+        is_live.then_some((document, metadata))
+    }
+
+    fn shows_questions(&self, document: &DocumentId) -> bool {
+        self.response
+            .get(document)
+            .and_then(|it| it.metadata.get("questions"))
+            .and_then(Value::as_array)
+            .is_some_and(|it| !it.is_empty())
+    }
+
+    /// Shows the questions first, should the recording bring them at the end only; then ends the document as answered.
+    fn step_question(&mut self, document: DocumentId, mut metadata: Map<String, Value>, log: &Log, now_ms: u64) {
+        for member in ["outcome", "answers", "reason"] {
+            metadata.shift_remove(member);
+        }
+        let Some(answer) = self.answer.take() else {
+            self.append(
+                Event::MetadataDelta {
+                    document: document.clone(),
+                    metadata,
+                    append: Vec::new(),
+                },
+                log,
+                now_ms,
+            );
+            if !self.shows_questions(&document) {
+                // There is nothing to answer: the recorded outcome stands.
+                if let Some(entry) = self.script.get(self.next).cloned() {
+                    self.next += 1;
+                    self.emit(&entry, log, now_ms);
+                }
+            }
+            return;
+        };
+        metadata.insert("outcome".into(), json!(answer.outcome));
+        metadata.insert("answers".into(), json!(answer.answers));
+        if let Some(reason) = &answer.reason {
+            metadata.insert("reason".into(), reason.as_str().into());
+        }
+        let chosen = answer
+            .answers
+            .into_iter()
+            .flat_map(|it| it.selected_option_ids)
+            .collect();
+        self.chosen.insert(document.clone(), chosen);
+        let final_content = self.response.get(&document).and_then(|it| it.content.clone());
+        self.next += 1;
+        self.append(
+            Event::DocumentEnd {
+                document,
+                final_content,
+                metadata,
+            },
+            log,
+            now_ms,
+        );
+    }
+
+    fn take_answer(&mut self, response: ClarificationResponse) {
+        if let Some((document, _)) = self.question() {
+            if *document == response.document_id && self.answer.is_none() {
+                self.answer = Some(response);
+            }
+            return;
+        }
+        // A question that ended its turn is answered by a message.
+        if self.in_response || !self.wants_message() {
+            return;
+        }
+        let Some(View::Clarification(asked)) = self.response.get(&response.document_id).map(|it| it.view()) else {
+            return;
+        };
+        let mut message = Message::user(readable(&asked, &response));
+        message.clarification_response = Some(response);
+        self.queue.push_back(message);
+    }
+
+    fn begin_turn(&mut self, message: Message, log: &Log, at_ms: u64) {
+        log.append(at_ms, Event::UserMessage(message));
+        self.begun = true;
+        self.waits_to_begin = false;
+        self.response = Response::default();
+        self.in_response = true;
+        self.chosen.clear();
+        match self.script.get(self.next) {
+            Some(Entry {
+                turn,
+                event: Event::UserMessage(_),
+                ..
+            }) => {
+                self.turns.insert(*turn, log.turn());
+                self.next += 1;
+            }
+            Some(entry) => {
+                self.turns.insert(entry.turn, log.turn());
+            }
+            None => self.say_the_end(log, at_ms),
+        }
+    }
+
+    /// Writes a recorded entry to the turn that its own became.
+    fn emit(&mut self, entry: &Entry, log: &Log, now_ms: u64) {
+        let at_ms = self.time(entry.at_ms, now_ms);
+        let turn = self.turns.get(&entry.turn).copied().unwrap_or_else(|| log.turn());
+        if turn != log.turn() {
+            log.append_to(turn, at_ms, entry.event.clone());
+            return;
+        }
+        if let Event::DocumentEnd { document, metadata, .. } = &entry.event
+            && let Some(answers) = metadata.get("answers")
+        {
+            self.chosen.insert(document.clone(), option_ids(answers));
+        }
+        self.append(entry.event.clone(), log, at_ms);
+    }
+
+    fn append(&mut self, event: Event, log: &Log, at_ms: u64) {
+        match &event {
+            Event::ResponseStart(_)
+            | Event::DocumentStart(_)
+            | Event::ContentDelta { .. }
+            | Event::ToolCallStart { .. }
+            | Event::ToolCallArguments { .. }
+            | Event::ToolResult { .. }
+            | Event::MetadataDelta { .. }
+            | Event::ThinkingDelta { .. }
+            | Event::DocumentEnd { .. } => {
+                self.begun = true;
+                self.in_response = self.response.is_running();
+            }
+            Event::Done(_) => self.in_response = false,
+            Event::UserMessage(_)
+            | Event::DocumentUpdate { .. }
+            | Event::Notice(_)
+            | Event::Progress(_)
+            | Event::Title(_)
+            | Event::Unknown { .. } => {}
+        }
+        self.response.apply(&event, at_ms);
+        log.append(at_ms, settled(event, &self.response));
+    }
+
+    fn close(&mut self, cut: Cut, log: &Log, now_ms: u64) {
+        for event in closing(&self.response, cut) {
+            self.append(event, log, now_ms);
+        }
+        self.in_response = false;
+        self.answer = None;
+    }
+
+    /// Leaves out the rest of the turn.
+    fn skip_to_message(&mut self) {
+        let rest = self.script.get(self.next..).unwrap_or_default();
+        let skipped = match self.audience {
+            Audience::Absent => rest.len(),
+            Audience::Present | Audience::Asking => rest
+                .iter()
+                .position(|it| matches!(it.event, Event::UserMessage(_)))
+                .unwrap_or(rest.len()),
+        };
+        self.next += skipped;
+    }
+
+    /// Stands on something that can be played: decides branches, and begins anew where that is wanted.
+    fn pass_marks(&mut self) {
+        while let Some(mark) = self.script.get(self.next).and_then(|it| Mark::of(&it.event)) {
+            self.next += 1;
+            match mark {
+                Mark::Join => {}
+                Mark::Branch(branch) => {
+                    if !branch.is_taken(&self.chosen) {
+                        let rest = self.script.get(self.next..).unwrap_or_default();
+                        let is_join = |it: &Entry| matches!(Mark::of(&it.event), Some(Mark::Join));
+                        self.next += rest.iter().position(is_join).map_or(rest.len(), |it| it + 1);
+                    }
+                }
+            }
+        }
+        if self.audience == Audience::Asking && self.next >= self.script.len() && !self.must_close() {
+            self.next = 0;
+            self.waits_to_begin = true;
+        }
+    }
+
+    fn say_the_end(&mut self, log: &Log, at_ms: u64) {
+        let document = DocumentId::numbered(1);
+        let text = "The recording ends here. What you type goes nowhere; nothing was sent.";
+        for event in [
+            Event::ResponseStart(ResponseStart::default()),
+            Event::DocumentStart(DocumentStart {
+                id: document.clone(),
+                kind: Kind::Text,
+                sequence: Some(1),
+                content: None,
+                metadata: Map::new(),
+            }),
+            Event::DocumentEnd {
+                document,
+                final_content: Some(text.to_owned()),
+                metadata: Map::new(),
+            },
+            Event::Done(Done {
+                status: Some(Status::Completed),
+                finish_reason: Some(FinishReason::Stop),
+                ..Done::default()
+            }),
+        ] {
+            self.append(event, log, at_ms);
+        }
+    }
+
+    /// Recorded time between the entry before and the next one.
+    fn gap(&self) -> Duration {
+        let time = |at: usize| self.script.get(at).map(|it| it.at_ms);
+        let gap = match (self.next.checked_sub(1).and_then(time), time(self.next)) {
+            (Some(before), Some(next)) => Duration::from_millis(next.saturating_sub(before)),
+            (None, _) | (_, None) => Duration::ZERO,
+        };
+        gap.min(LONGEST_GAP)
+    }
+
+    fn time(&self, recorded_ms: u64, now_ms: u64) -> u64 {
+        if self.keeps_times { recorded_ms } else { now_ms }
+    }
+}
+
+/// A mark of ours in a recording: events between a branch and its join are played for some answers only.
+enum Mark<'a> {
+    Branch(Branch<'a>),
+    Join,
+}
+
+/// `{"document": id, "when": [option ids]}` or `"unless"`, or both.
+struct Branch<'a> {
+    document: &'a str,
+    when: Option<&'a Value>,
+    unless: Option<&'a Value>,
+}
+
+impl<'a> Mark<'a> {
+    fn of(event: &'a Event) -> Option<Self> {
+        let Event::Unknown { name, data } = event else {
+            return None;
+        };
+        match name.as_str() {
+            "replay_branch" => Some(Self::Branch(Branch {
+                document: data.get("document").and_then(Value::as_str).unwrap_or_default(),
+                when: data.get("when"),
+                unless: data.get("unless"),
+            })),
+            "replay_join" => Some(Self::Join),
+            _ => None,
+        }
+    }
+}
+
+impl Branch<'_> {
+    fn is_taken(&self, chosen: &HashMap<DocumentId, Vec<String>>) -> bool {
+        let chosen = chosen
+            .get(&DocumentId::from(self.document))
+            .map_or(&[][..], Vec::as_slice);
+        let names = |list: &Value| {
+            list.as_array().is_some_and(|list| {
+                list.iter()
+                    .filter_map(Value::as_str)
+                    .any(|id| chosen.iter().any(|it| it == id))
+            })
+        };
+        self.when.is_none_or(names) && !self.unless.is_some_and(names)
+    }
+}
+
+fn option_ids(answers: &Value) -> Vec<String> {
+    answers
+        .as_array()
+        .map_or(&[][..], Vec::as_slice)
+        .iter()
+        .filter_map(|it| it.get("selectedOptionIds")?.as_array())
+        .flatten()
+        .filter_map(Value::as_str)
+        .map(str::to_owned)
+        .collect()
+}
+
+/// The answer as a line for each question, for whoever reads the message alone.
+fn readable(asked: &Clarification<'_>, response: &ClarificationResponse) -> String {
+    if response.outcome != Outcome::Answered {
+        return response.reason.clone().unwrap_or_else(|| response.outcome.to_string());
+    }
+    let line = |answer: &crate::protocol::Answer| {
+        let question = asked.questions.iter().find(|it| it.id == answer.question_id);
+        let label = |id: &String| {
+            question
+                .and_then(|it| it.options.iter().find(|option| option.id == id))
+                .map_or_else(|| id.clone(), |option| option.label.to_owned())
+        };
+        let mut said: Vec<_> = answer.selected_option_ids.iter().map(label).collect();
+        said.extend(answer.free_text.iter().map(|it| format!("other: {it}")));
+        let text = question.map_or(answer.question_id.as_str(), |it| it.text);
+        format!("{text} -> {}", said.join(", "))
+    };
+    response.answers.iter().map(line).collect::<Vec<_>>().join("\n")
+}

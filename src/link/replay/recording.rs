@@ -1,0 +1,188 @@
+//! What a recording holds: entries with times, from whatever it was kept in.
+
+use std::{collections::HashSet, sync::Arc};
+
+use serde_json::{Map, Value};
+
+use crate::protocol::{DocumentId, DocumentStart, Entry, Event, Kind, Position, Turn};
+
+/// The pace of a recording that has no times: 50 events a second.
+const UNTIMED_STEP_MS: u64 = 20;
+
+/// A text is brought in at most this many pieces.
+const MOST_PIECES: usize = 2_000;
+
+/// A conversation that happened, ready to be played any number of times.
+#[derive(Clone, Debug)]
+pub struct Recording {
+    name: String,
+    entries: Arc<Vec<Entry>>,
+    is_timed: bool,
+}
+
+impl Recording {
+    /// `name` is what the header calls it. Entries without times of their own get an even pace.
+    pub fn new(name: impl Into<String>, mut entries: Vec<Entry>) -> Self {
+        let is_timed = entries.first().map(|it| it.at_ms) < entries.last().map(|it| it.at_ms);
+        let mut clock = 0;
+        for (at, entry) in entries.iter_mut().enumerate() {
+            // Clocks are set back now and then; a recording goes forward only.
+            clock = if is_timed {
+                clock.max(entry.at_ms)
+            } else {
+                at as u64 * UNTIMED_STEP_MS
+            };
+            entry.at_ms = clock;
+        }
+        Self {
+            name: name.into(),
+            entries: Arc::new(entries),
+            is_timed,
+        }
+    }
+
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// As recorded, ordered in time.
+    pub fn entries(&self) -> Arc<Vec<Entry>> {
+        Arc::clone(&self.entries)
+    }
+
+    /// Whether the times are the recorded ones.
+    pub fn is_timed(&self) -> bool {
+        self.is_timed
+    }
+
+    /// The model that answered first.
+    pub fn model(&self) -> Option<String> {
+        self.entries.iter().find_map(|it| {
+            if let Event::ResponseStart(start) = &it.event {
+                start.model.clone()
+            } else {
+                None
+            }
+        })
+    }
+
+    /// With the pieces that a journal dropped made up again: a text that took three seconds to come takes them again.
+    ///
+    /// Says the same in the end, because `document_end` wins.
+    pub fn paced(&self) -> Arc<Vec<Entry>> {
+        if !self.is_timed {
+            return self.entries();
+        }
+        let streamed = self.streamed();
+        let mut paced = Vec::with_capacity(self.entries.len());
+        for (at, entry) in self.entries.iter().enumerate() {
+            if let Event::ThinkingDelta { delta } = &entry.event {
+                let until = self.entries.get(at + 1).map_or(entry.at_ms, |it| it.at_ms);
+                spread(entry, until, &pieces(delta), &mut paced, |piece| Event::ThinkingDelta {
+                    delta: piece.to_owned(),
+                });
+                continue;
+            }
+            paced.push(entry.clone());
+            if let Event::DocumentStart(start) = &entry.event
+                && !streamed.contains(&(entry.turn, start.id.clone()))
+            {
+                self.spread_document(at, start, &mut paced);
+            }
+        }
+        // Documents that were open together come together; equal times keep their order.
+        paced.sort_by_key(|it| it.at_ms);
+        for (at, entry) in paced.iter_mut().enumerate() {
+            entry.position = Position(at as u64 + 1);
+        }
+        Arc::new(paced)
+    }
+
+    /// Documents whose pieces the recording still has.
+    fn streamed(&self) -> HashSet<(Turn, DocumentId)> {
+        let mut streamed = HashSet::new();
+        for entry in self.entries.iter() {
+            if let Event::ContentDelta { document, .. } = &entry.event {
+                streamed.insert((entry.turn, document.clone()));
+            } else if let Event::MetadataDelta { document, append, .. } = &entry.event
+                && !append.is_empty()
+            {
+                streamed.insert((entry.turn, document.clone()));
+            }
+        }
+        streamed
+    }
+
+    /// Brings the content or output of the document that starts at `at` in pieces until its end.
+    fn spread_document(&self, at: usize, start: &DocumentStart, paced: &mut Vec<Entry>) {
+        let Some(entry) = self.entries.get(at) else { return };
+        let rest = self.entries.get(at + 1..).unwrap_or_default();
+        let is_end = |it: &&Entry| {
+            it.turn == entry.turn && matches!(&it.event, Event::DocumentEnd { document, .. } if *document == start.id)
+        };
+        let Some(Entry {
+            at_ms: until_ms,
+            event:
+                Event::DocumentEnd {
+                    final_content,
+                    metadata,
+                    ..
+                },
+            ..
+        }) = rest.iter().find(is_end)
+        else {
+            return;
+        };
+        if start.kind == Kind::TerminalCommand {
+            let output = metadata.get("output").and_then(Value::as_str).unwrap_or_default();
+            let lines: Vec<_> = output.split_inclusive('\n').collect();
+            spread(entry, *until_ms, &grouped(output, &lines), paced, |piece| {
+                Event::MetadataDelta {
+                    document: start.id.clone(),
+                    metadata: Map::new(),
+                    append: vec![("output".to_owned(), piece.to_owned())],
+                }
+            });
+        } else if let (None, Some(content)) = (&start.content, final_content) {
+            spread(entry, *until_ms, &pieces(content), paced, |piece| Event::ContentDelta {
+                document: start.id.clone(),
+                delta: piece.to_owned(),
+            });
+        }
+    }
+}
+
+/// Puts one event for each piece between `from` and `until_ms`; a single one when there is no time between them.
+fn spread(from: &Entry, until_ms: u64, pieces: &[&str], paced: &mut Vec<Entry>, event: impl Fn(&str) -> Event) {
+    let span = until_ms.saturating_sub(from.at_ms);
+    let count = pieces.len() as u64;
+    for (at, piece) in pieces.iter().enumerate() {
+        paced.push(Entry {
+            // The last piece comes a step before the end.
+            at_ms: from.at_ms + span * at as u64 / count.max(1),
+            event: event(piece),
+            ..from.clone()
+        });
+    }
+}
+
+/// Words with the space behind them.
+fn pieces(text: &str) -> Vec<&str> {
+    let words: Vec<_> = text.split_inclusive([' ', '\n']).collect();
+    grouped(text, &words)
+}
+
+/// Neighbours joined until there are few enough of them. `parts` make up `text`.
+fn grouped<'a>(text: &'a str, parts: &[&'a str]) -> Vec<&'a str> {
+    let size = parts.len().div_ceil(MOST_PIECES).max(1);
+    let mut from = 0;
+    parts
+        .chunks(size)
+        .map(|group| {
+            let to = from + group.iter().map(|it| it.len()).sum::<usize>();
+            let piece = text.get(from..to).unwrap_or_default();
+            from = to;
+            piece
+        })
+        .collect()
+}

@@ -407,15 +407,14 @@ impl Merging {
                 continue;
             };
             let path = split_path(path);
-            match Key::at(&path) {
-                Some(key) => self.put(key, &path, key.kind.parse(value.trim()), place, Layer::Flag),
-                None => {
-                    let problem = Problem::new(place, format!("there is no key `{}`", path.join(".")));
-                    self.problems.push(Problem {
-                        hint: meant(&path),
-                        ..problem
-                    });
-                }
+            if let Some(key) = Key::at(&path) {
+                self.put(key, &path, key.kind.parse(value.trim()), place, Layer::Flag);
+            } else {
+                let problem = Problem::new(place, format!("there is no key `{}`", path.join(".")));
+                self.problems.push(Problem {
+                    hint: meant(&path),
+                    ..problem
+                });
             }
         }
     }
@@ -478,7 +477,7 @@ impl Merging {
                 Err(super::Refused::Missing) => {
                     let problem = Problem::new(anywhere, format!("`{path}` has no base_url"));
                     let known = super::SERVICES.iter().map(|it| it.name);
-                    let hint = suggestion(name, known).map(|it| format!("{it}, or add its address"));
+                    let hint = suggestion(name, known).map(|it| format!("{it} if not, add its address"));
                     self.problems.push(Problem {
                         hint: Some(hint.unwrap_or_else(|| "add its address, up to /v1".to_owned())),
                         ..problem
@@ -573,4 +572,628 @@ fn split_path(text: &str) -> Vec<String> {
         }
     }
     parts
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use pretty_assertions::assert_eq;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::config::{Secret, Upstream, explain};
+
+    fn file(name: &str, text: &str) -> File {
+        File {
+            path: PathBuf::from(name),
+            text: text.to_owned(),
+            is_shared: false,
+        }
+    }
+
+    fn environment(words: &str) -> Environment {
+        words.split_whitespace().filter_map(|it| it.split_once('=')).collect()
+    }
+
+    fn read(user: &str) -> (Settings, Vec<String>) {
+        all(user, "", "", &Options::default())
+    }
+
+    fn all(user: &str, project: &str, variables: &str, options: &Options) -> (Settings, Vec<String>) {
+        let user = file("config.toml", user);
+        let project = file("project.toml", project);
+        let (settings, problems) = merge(Some(&user), Some(&project), &environment(variables), options);
+        (settings, problems.iter().map(ToString::to_string).collect())
+    }
+
+    const NOTHING: [&str; 0] = [];
+
+    #[test]
+    fn nothing_at_all_gives_the_defaults() {
+        let (settings, problems) = merge(None, None, &Environment::default(), &Options::default());
+        assert_eq!((settings, problems), (Settings::default(), vec![]));
+        assert_eq!(Settings::default().upstream(), Upstream::Nobody);
+    }
+
+    #[test]
+    fn every_kind_of_value_arrives() {
+        let (settings, problems) = read(
+            r#"
+            provider = "local"
+            theme = "owl"
+            color = false
+            [gateway]
+            url = "https://gateway.example.com/"
+            token_command = "pass show gateway"
+            dialect = "b"
+            headers = { X-Team = "ours" }
+            idle_timeout = "90s"
+            [providers.local]
+            base_url = "http://127.0.0.1:8080/v1"
+            key_command = ["pass", "show", "local"]
+            allow_fields = ["tools", "stream_options"]
+            max_tokens = 4_096
+            temperature = 1
+            first_byte_timeout = "10m"
+            ca_file = "~/ca.pem"
+            [models."gpt-4.1/mini"]
+            window = 0x20000
+            price_in = 0.4
+            [serve]
+            max_streams = 8
+            allow_host = ["a.example", "b.example"]
+            "#,
+        );
+        assert_eq!(problems, NOTHING);
+        assert_eq!(settings.provider.as_deref(), Some("local"));
+        assert_eq!(
+            (settings.theme.as_str(), settings.color, settings.motion),
+            ("owl", false, true)
+        );
+        let gateway = &settings.gateway;
+        assert_eq!(gateway.connection.url(), Ok("https://gateway.example.com"));
+        let line = ["sh", "-c", "pass show gateway"].map(str::to_owned).to_vec();
+        assert_eq!(gateway.token, KeySource::Command(line));
+        assert_eq!(gateway.dialect, "b");
+        assert_eq!(gateway.connection.headers["X-Team"].expose(), "ours");
+        assert_eq!(gateway.connection.idle_timeout, Duration::from_secs(90));
+        assert_eq!(gateway.connection.connect_timeout, Duration::from_secs(10));
+        let local = &settings.providers["local"];
+        assert_eq!(
+            local.key,
+            KeySource::Command(["pass", "show", "local"].map(str::to_owned).to_vec())
+        );
+        assert_eq!(
+            local.allow_fields,
+            Some(vec!["tools".to_owned(), "stream_options".to_owned()])
+        );
+        assert_eq!((local.max_tokens, local.temperature), (Some(4096), Some(1.0)));
+        assert_eq!(local.connection.first_byte_timeout, Duration::from_mins(10));
+        let model = &settings.models["gpt-4.1/mini"];
+        assert_eq!(
+            (model.window, model.price_in, model.price_out),
+            (Some(131_072), Some(0.4), None)
+        );
+        assert_eq!(settings.serve.allow_host, ["a.example", "b.example"]);
+    }
+
+    #[test]
+    fn a_later_layer_wins_and_each_value_knows_where_it_comes_from() {
+        let user = "theme = 'user'\nmodel = 'user'\nmode = 'ask'\nui.output_rows = 5";
+        let project = "theme = 'project'\nmodel = 'project'\nmode = 'plan'";
+        let options = Options {
+            theme: Some("flag".to_owned()),
+            ..Options::default()
+        };
+        let (settings, problems) = all(user, project, "SHEAF_THEME=variable SHEAF_MODEL=variable", &options);
+        assert_eq!(problems, NOTHING);
+        let seen = (
+            settings.theme.as_str(),
+            settings.model.as_deref(),
+            settings.mode.as_str(),
+        );
+        assert_eq!(seen, ("flag", Some("variable"), "plan"));
+        assert_eq!(settings.ui.output_rows, 5);
+        let origins = ["theme", "model", "mode", "ui.output_rows", "mouse"].map(|it| settings.origin(it).to_string());
+        assert_eq!(
+            origins,
+            [
+                "--theme",
+                "$SHEAF_MODEL",
+                "project.toml:3:8",
+                "config.toml:4:18",
+                "default"
+            ]
+        );
+        assert_eq!(settings.origin("mode").layer, Layer::Project);
+    }
+
+    #[test]
+    fn every_mistake_is_named_at_once_and_the_rest_holds() {
+        let (settings, problems) = read(concat!(
+            "them = 'owl'\n",
+            "mode = 'plam'\n",
+            "motion = 'no'\n",
+            "theme = 3\n",
+            "idle_timeout = '60s'\n",
+            "gateway = 'http://localhost'\n",
+            "mouse = false\n",
+            "[providers.local]\n",
+            "base_ulr = 'http://localhost:1/v1'\n",
+            "base_url = 'localhost:1/v1'\n",
+            "idle_timeout = 60\n",
+            "first_byte_timeout = '60 parsecs'\n",
+            "connect_timeout = '0s'\n",
+            "max_tokens = -1\n",
+            "kind = 'opanai'\n",
+            "headers = { 'X Y' = 'z' }\n",
+            "allow_fields = ['a', 1]\n",
+            "key_command = []\n",
+            "[serve]\n",
+            "max_streams = 0\n",
+            "[modles.x]\n",
+            "window = 1\n",
+        ));
+        assert_eq!(
+            problems,
+            [
+                "config.toml:1:1: there is no key `them`\n  did you mean `theme`?",
+                "config.toml:2:8: `mode`: `plam` is not among its values\n  did you mean `plan`?",
+                "config.toml:3:10: `motion`: wants true | false, this is a string\n  without quotes",
+                "config.toml:4:9: `theme`: wants text, this is an integer\n  a text stands in quotes",
+                "config.toml:5:1: there is no key `idle_timeout`\n  did you mean `gateway.idle_timeout`?",
+                "config.toml:6:11: `gateway` is a table, not a value\n  [gateway] on a line of its own, its keys below",
+                "config.toml:9:1: there is no key `providers.local.base_ulr`\n  did you mean `base_url`?",
+                "config.toml:10:12: `providers.local.base_url`: `localhost:1/v1` is not an address\n  an address starts with https:// or http://",
+                "config.toml:11:16: `providers.local.idle_timeout`: wants duration, such as \"60s\", this is an integer\n  \"60s\" for seconds",
+                "config.toml:12:22: `providers.local.first_byte_timeout`: `60 parsecs` is not a duration\n  a number and its unit: \"500ms\", \"60s\", \"2m\", \"1h\"",
+                "config.toml:13:19: `providers.local.connect_timeout`: the duration must be longer than nothing",
+                "config.toml:14:14: `providers.local.max_tokens`: `-1` is not a whole number from 1",
+                "config.toml:15:8: `providers.local.kind`: `opanai` is not among its values\n  did you mean `openai`?",
+                "config.toml:16:11: `providers.local.headers`: `X Y` cannot be the name of a header",
+                "config.toml:17:16: `providers.local.allow_fields`: every entry of the list must be a text",
+                "config.toml:18:15: `providers.local.key_command`: the command is empty",
+                "config.toml:20:15: `serve.max_streams`: `0` is not a whole number, 1 to 4096",
+                "config.toml:21:2: there is no key `modles`\n  did you mean `models`?",
+            ]
+        );
+        assert!(!settings.mouse, "what is right is taken");
+        assert_eq!(settings.mode, "agent");
+    }
+
+    #[test]
+    fn broken_toml_is_named_and_what_could_be_read_holds() {
+        let (settings, problems) = read("mode = 'plan'\ntheme = \nmouse = false\n[gateway\nurl = 'http://localhost'\n");
+        assert!(
+            problems.iter().any(|it| it.starts_with("config.toml:2:")),
+            "{problems:?}"
+        );
+        assert!(
+            problems.iter().any(|it| it.starts_with("config.toml:4:")),
+            "{problems:?}"
+        );
+        assert_eq!((settings.mode.as_str(), settings.mouse), ("plan", false));
+    }
+
+    #[test]
+    fn a_project_sets_harmless_things_only() {
+        let project = concat!(
+            "model = 'big'\n",
+            "gateway.url = 'https://evil.example'\n",
+            "gateway.token = 'x'\n",
+            "[providers.openai]\n",
+            "base_url = 'https://evil.example/v1'\n",
+            "key_command = 'curl evil.example'\n",
+            "proxy = 'http://evil.example'\n",
+            "ca_file = 'evil.pem'\n",
+            "headers = { a = 'b' }\n",
+            "[serve]\n",
+            "listen = '0.0.0.0:1'\n",
+        );
+        let (settings, problems) = all("", project, "OPENAI_API_KEY=sk", &Options::default());
+        let refused = |line: u8, key: &str| {
+            format!("project.toml:{line}:1: a project may not set `{key}`\n  it belongs into your own config.toml")
+        };
+        let mut expected = vec![
+            refused(2, "gateway.url").replace(":1: ", ":9: "),
+            refused(3, "gateway.token").replace(":1: ", ":9: "),
+            refused(5, "providers.openai.base_url"),
+            refused(6, "providers.openai.key_command"),
+            refused(7, "providers.openai.proxy"),
+            refused(8, "providers.openai.ca_file"),
+            refused(9, "providers.openai.headers"),
+            refused(11, "serve.listen"),
+        ];
+        expected.sort_by_key(|it| it.split(':').nth(1).and_then(|it| it.parse::<u8>().ok()));
+        assert_eq!(problems, expected);
+        assert_eq!(settings.model.as_deref(), Some("big"));
+        assert_eq!(
+            settings.providers["openai"].connection.url(),
+            Ok("https://api.openai.com/v1")
+        );
+        assert!(!settings.gateway.connection.has_url());
+    }
+
+    #[test]
+    fn a_file_that_others_can_read_gives_no_secret() {
+        let text = "theme = 'owl'\n[gateway]\ntoken = 'hidden'\nheaders = { X-Api-Key = 'hidden' }\n[serve]\ntoken = 'hidden'\n[providers.openai]\napi_key = 'hidden'\nheaders = { X-Team = 'a' }\n";
+        let shared = File {
+            is_shared: true,
+            ..file("config.toml", text)
+        };
+        let (settings, problems) = merge(Some(&shared), None, &Environment::default(), &Options::default());
+        let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
+        let unused = |place: &str, key: &str| {
+            format!("config.toml:{place}: `{key}` is not used: others can read this file\n  chmod 600 config.toml")
+        };
+        let expected = [
+            unused("3:9", "gateway.token"),
+            unused("4:11", "gateway.headers"),
+            unused("6:9", "serve.token"),
+            unused("8:11", "providers.openai.api_key"),
+        ];
+        assert_eq!(problems, expected);
+        assert_eq!(settings.theme, "owl");
+        assert_eq!(settings.gateway.token, KeySource::None);
+        assert_eq!(settings.providers["openai"].connection.headers.len(), 1);
+        let private = File {
+            is_shared: false,
+            ..shared
+        };
+        let (settings, problems) = merge(Some(&private), None, &Environment::default(), &Options::default());
+        assert_eq!(problems, []);
+        assert_eq!(settings.serve.token, Some(Secret::new("hidden")));
+    }
+
+    #[test]
+    fn no_secret_shows_in_debug_output_explanations_or_problems() {
+        let text = "[gateway]\ntoken = 'hidden'\nurl = 'https://me:hidden@x.example'\n[gateway.headers]\nAuthorization = 'hidden'\n[providers.openai]\napi_key = \"hid\\u0007den hidden\"\nbase_url = 'me:hidden@x'\n";
+        let variables = "OPENAI_API_KEY=hidden SHEAF_SERVE_TOKEN=hidden";
+        let user = file("config.toml", text);
+        let environment = environment(variables);
+        let (settings, problems) = merge(Some(&user), None, &environment, &Options::default());
+        assert_eq!(problems.len(), 3, "{problems:?}");
+        for shown in [
+            format!("{settings:?}"),
+            format!("{problems:?}"),
+            format!("{:?}", explain(&settings)),
+            format!("{environment:?}"),
+            format!("{:?} {}", Secret::new("hidden"), Secret::new("hidden")),
+        ] {
+            assert!(!shown.contains("hidden"), "{shown}");
+        }
+    }
+
+    #[test]
+    fn the_last_word_on_a_key_counts_and_two_words_at_once_are_told() {
+        let text = "[providers.openai]\nkey_file = 'a'\napi_key_env = 'B'\n";
+        let (settings, problems) = all(text, "", "OPENAI_API_KEY=c", &Options::default());
+        assert_eq!(
+            problems,
+            [
+                "config.toml:2:12: `providers.openai.key_file` and `providers.openai.api_key_env` both say where the key comes from\n  keep one of them"
+            ]
+        );
+        assert_eq!(settings.providers["openai"].key, KeySource::Given(Secret::new("c")));
+        assert_eq!(settings.origin("providers.openai.api_key_env").layer, Layer::Default);
+        assert_eq!(settings.origin("providers.openai.api_key").layer, Layer::Environment);
+        let (settings, _) = read(text);
+        assert_eq!(
+            settings.providers["openai"].key,
+            KeySource::Variables(vec!["B".to_owned()])
+        );
+    }
+
+    #[test]
+    fn wrong_variables_and_flags_are_named() {
+        let options = Options {
+            provider: Some("opnai".to_owned()),
+            mode: Some("pan".to_owned()),
+            gateway: Some("gateway.example".to_owned()),
+            set: vec![
+                "ui.thinkin=shown".to_owned(),
+                "nonsense".to_owned(),
+                "ui.thinking = shown".to_owned(),
+            ],
+            ..Options::default()
+        };
+        let (settings, problems) = all(
+            "",
+            "",
+            "SHEAF_THEEM=owl SHEAF_MOUSE=maybe SHEAF_DEV=1 SHEAF_TEST_X=1",
+            &options,
+        );
+        assert_eq!(
+            problems,
+            [
+                "$SHEAF_MOUSE: `mouse`: `maybe` is neither true nor false",
+                "$SHEAF_THEEM: there is no such setting\n  did you mean `SHEAF_THEME`?",
+                "--gateway: `gateway.url`: `gateway.example` is not an address\n  an address starts with https:// or http://",
+                "--mode: `mode`: `pan` is not among its values\n  did you mean `plan`?",
+                "--set: there is no key `ui.thinkin`\n  did you mean `thinking`?",
+                "--set: `nonsense` sets nothing\n  --set key=value",
+                "--provider: there is no provider `opnai`\n  did you mean `openai`?",
+            ]
+        );
+        assert_eq!(settings.ui.thinking, "shown");
+        assert_eq!(settings.provider, None);
+    }
+
+    #[test]
+    fn a_dotted_path_takes_quotes() {
+        let options = Options {
+            set: vec![
+                "models.\"gpt-4.1\".window=7".to_owned(),
+                "models.'a.b'.window=8".to_owned(),
+            ],
+            ..Options::default()
+        };
+        let (settings, problems) = all("", "", "", &options);
+        assert_eq!(problems, NOTHING);
+        assert_eq!(settings.models["gpt-4.1"].window, Some(7));
+        assert_eq!(settings.models["a.b"].window, Some(8));
+    }
+
+    #[test]
+    fn no_color_turns_colours_off_unless_somebody_stronger_wants_them() {
+        for (variables, set, expected) in [
+            ("NO_COLOR=1", None, false),
+            ("NO_COLOR=", None, true),
+            ("", None, true),
+            ("NO_COLOR=1 SHEAF_COLOR=true", None, true),
+            ("NO_COLOR=1", Some("color=true"), true),
+        ] {
+            let options = Options {
+                set: set.map(str::to_owned).into_iter().collect(),
+                ..Options::default()
+            };
+            let (settings, problems) = all("", "", variables, &options);
+            assert_eq!((settings.color, problems.len()), (expected, 0), "{variables} {set:?}");
+        }
+    }
+
+    /// Who is asked, where, with which key and model.
+    fn asked(user: &str, variables: &str, options: &Options) -> String {
+        let (settings, problems) = all(user, "", variables, options);
+        assert_eq!(problems, NOTHING, "{user} {variables}");
+        let model = settings.model().unwrap_or("-");
+        match settings.upstream() {
+            Upstream::Nobody => format!("nobody {model}"),
+            Upstream::Gateway(it) => format!("gateway {} {model}", it.connection.url().unwrap_or("-")),
+            Upstream::Provider(name, it) => {
+                let key = match &it.key {
+                    KeySource::None => "none",
+                    KeySource::Given(it) => it.expose(),
+                    KeySource::Variables(names) => &names.join(" "),
+                    KeySource::Command(_) => "command",
+                    KeySource::File(_) => "file",
+                };
+                format!("{name} {} {key} {model}", it.connection.url().unwrap_or("-"))
+            }
+        }
+    }
+
+    #[test]
+    fn the_strongest_word_decides_whom_to_ask_for_which_model() {
+        let gateway = "gateway.url = 'https://g'\n";
+        let two = "[providers.a]\nbase_url = 'https://a'\nmodel = 'm'\n[providers.b]\nbase_url = 'https://b'\n";
+        let options = |it: &str| {
+            let mut options = Options::default();
+            for pair in it.split_whitespace() {
+                let (name, value) = pair.split_once('=').expect("a pair");
+                let slot = match name {
+                    "gateway" => &mut options.gateway,
+                    "provider" => &mut options.provider,
+                    _ => &mut options.model,
+                };
+                *slot = Some(value.to_owned());
+            }
+            options
+        };
+        for (user, variables, flags, expected) in [
+            ("", "", "", "nobody -"),
+            ("", "OPENAI_API_KEY=k", "", "openai https://api.openai.com/v1 k -"),
+            (
+                "",
+                "OPENAI_API_KEY=k OPENAI_MODEL=m",
+                "",
+                "openai https://api.openai.com/v1 k m",
+            ),
+            (
+                "",
+                "OPENAI_BASE_URL=http://localhost:1/v1",
+                "",
+                "openai http://localhost:1/v1 none -",
+            ),
+            (
+                "",
+                "OPENAI_BASE_URL=http://localhost:1/v1 OPENAI_API_KEY=k OPENAI_MODEL=m",
+                "model=n",
+                "openai http://localhost:1/v1 k n",
+            ),
+            (
+                "",
+                "GROQ_API_KEY=k",
+                "provider=groq",
+                "groq https://api.groq.com/openai/v1 GROQ_API_KEY -",
+            ),
+            (
+                "",
+                "",
+                "provider=ollama model=q",
+                "ollama http://127.0.0.1:11434/v1 none q",
+            ),
+            (gateway, "", "", "gateway https://g -"),
+            (gateway, "OPENAI_API_KEY=k", "", "gateway https://g -"),
+            (
+                gateway,
+                "",
+                "provider=ollama",
+                "ollama http://127.0.0.1:11434/v1 none -",
+            ),
+            (two, "", "", "nobody -"),
+            (two, "", "provider=a", "a https://a none m"),
+            (two, "", "provider=b", "b https://b none -"),
+            (two, "SHEAF_GATEWAY=https://g", "provider=a", "a https://a none m"),
+            (two, "SHEAF_PROVIDER=a", "gateway=https://g", "gateway https://g -"),
+            (
+                two,
+                "SHEAF_PROVIDER=a SHEAF_GATEWAY=https://g",
+                "",
+                "gateway https://g -",
+            ),
+            (two, "SHEAF_MODEL=x", "provider=a", "a https://a none x"),
+            ("[providers.a]\nbase_url = 'https://a'", "", "", "a https://a none -"),
+            (
+                "model = 'x'\n[providers.a]\nbase_url = 'https://a'\nmodel = 'm'",
+                "",
+                "",
+                "a https://a none m",
+            ),
+            (
+                "[providers.mistral]\nbase_url = 'https://mine'",
+                "MISTRAL_API_KEY=k",
+                "",
+                "mistral https://mine none -",
+            ),
+        ] {
+            assert_eq!(
+                asked(user, variables, &options(flags)),
+                expected,
+                "{user}|{variables}|{flags}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_provider_that_cannot_be_reached_is_told() {
+        for (text, expected) in [
+            (
+                "[providers.olama]\nmodel = 'x'",
+                "config.toml:2:9: `providers.olama` has no base_url\n  did you mean `ollama`? if not, add its address",
+            ),
+            (
+                "[providers.far]\nbase_url = 'http://far.example/v1'",
+                "config.toml:2:12: `http://far.example/v1` would send the key and the conversation unencrypted\n  use https://, or set `allow_http = true` beside it",
+            ),
+            (
+                "[gateway]\nurl = 'http://10.0.0.1'",
+                "config.toml:2:7: `http://10.0.0.1` would send the key and the conversation unencrypted\n  use https://, or set `allow_http = true` beside it",
+            ),
+            ("[gateway]\nurl = 'http://10.0.0.1'\nallow_http = true", ""),
+        ] {
+            assert_eq!(read(text).1.join("|"), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_tables_of_variables_and_flags_name_keys() {
+        let every = Options {
+            gateway: Some(String::new()),
+            provider: Some(String::new()),
+            model: Some(String::new()),
+            mode: Some(String::new()),
+            theme: Some(String::new()),
+            listen: Some(String::new()),
+            allow_host: vec![String::new()],
+            allow_origin: vec![String::new()],
+            set: Vec::new(),
+        };
+        let flags = every.values().into_iter().map(|it| it.0);
+        for path in FOREIGN.iter().map(|it| it.1).chain(flags) {
+            assert!(Key::at(&split_path(path)).is_some(), "{path}");
+        }
+    }
+
+    #[test]
+    fn files_are_found_read_and_refused() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let paths = Paths::under(folder.path());
+        let workspace = folder.path().join("work");
+        let project = Paths::of_project(&workspace);
+        let load = |workspace: Option<&Path>| {
+            let (settings, problems) = load(&paths, workspace, &Environment::default(), &Options::default());
+            let problems: Vec<String> = problems.iter().map(|it| it.message.clone()).collect();
+            (settings.theme, settings.mode, problems.join("; "))
+        };
+        let seen = |theme: &str, mode: &str, problems: &str| (theme.to_owned(), mode.to_owned(), problems.to_owned());
+        assert_eq!(
+            load(Some(&workspace)),
+            seen("auto", "agent", ""),
+            "no file is no problem"
+        );
+        std::fs::create_dir_all(&paths.config).expect("made");
+        std::fs::create_dir_all(project.parent().expect("a parent")).expect("made");
+        std::fs::write(paths.settings(), "theme = 'owl'").expect("written");
+        std::fs::write(&project, "mode = 'ask'").expect("written");
+        assert_eq!(load(Some(&workspace)), seen("owl", "ask", ""));
+        assert_eq!(
+            load(None),
+            seen("owl", "agent", ""),
+            "a workspace that is not trusted says nothing"
+        );
+        std::fs::write(paths.settings(), [0xff, 0xfe]).expect("written");
+        assert!(load(None).2.contains("cannot be read"));
+        std::fs::write(paths.settings(), " ".repeat(LIMIT_BYTES as usize + 1)).expect("written");
+        assert_eq!(load(None).2, "the settings are larger than 1024 KiB");
+        std::fs::remove_file(paths.settings()).expect("removed");
+        std::fs::create_dir(paths.settings()).expect("made");
+        assert_eq!(load(None).2, "the settings are not a file");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_file_of_settings_knows_whether_others_can_read_it() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("config.toml");
+        std::fs::write(&path, "[serve]\ntoken = 'x'").expect("written");
+        for (mode, expected) in [
+            (0o600, false),
+            (0o400, false),
+            (0o640, true),
+            (0o604, true),
+            (0o644, true),
+        ] {
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).expect("set");
+            let file = File::read(&path).expect("readable").expect("there");
+            assert_eq!(file.is_shared, expected, "{mode:o}");
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(128))]
+
+        #[test]
+        fn no_file_stops_the_program(text in "[a-z.=\\[\\]'\"# \n0-9é\u{7}]{0,200}", project in ".{0,80}") {
+            let user = file("config.toml", &text);
+            let project = file("project.toml", &project);
+            let _ = merge(Some(&user), Some(&project), &Environment::default(), &Options::default());
+        }
+
+        #[test]
+        fn any_value_under_any_key_is_taken_or_told(
+            key in prop::sample::select(KEYS.iter().map(|it| it.path).collect::<Vec<_>>()),
+            value in prop::sample::select(vec!["1", "-1", "1.5", "nan", "true", "''", "'x'", "'60s'", "[]", "['x']", "[1]", "{}", "{ a = 'b' }", "1979-05-27", "'https://x.example'"]),
+        ) {
+            let path = key.replace('*', "x");
+            let (settings, problems) = read(&format!("{path} = {value}\n"));
+            let is_taken = settings.origin(&path).layer == Layer::User;
+            // A provider without an address is told of, although its other values are taken; so is an unknown provider.
+            let is_told = !problems.is_empty();
+            prop_assert!(is_taken || is_told, "{} = {}", path, value);
+        }
+
+        #[test]
+        fn what_is_shown_can_be_read_again(rows in 1..u64::MAX, millis in 1..100_000_000_u64, text in "[^\u{0}-\u{1f}\u{7f}]{1,20}") {
+            let first = format!("ui.output_rows = {}\nserve.linger = '{millis}ms'\nmodel = {}\n", rows.min(i64::MAX as u64), toml::Value::String(text));
+            let (settings, problems) = read(&first);
+            prop_assert_eq!(problems, Vec::<String>::new());
+            let again: String = explain(&settings).iter().filter_map(|it| Some(format!("{} = {}\n", it.path, it.value.as_ref()?))).collect();
+            let (again, problems) = read(&again);
+            prop_assert_eq!(problems, Vec::<String>::new());
+            prop_assert_eq!((again.ui, again.serve, again.model), (settings.ui, settings.serve, settings.model));
+        }
+    }
 }

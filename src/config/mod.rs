@@ -104,7 +104,7 @@ impl Default for Settings {
                 max_streams: 64,
                 allow_host: Vec::new(),
                 allow_origin: Vec::new(),
-                linger: Duration::from_secs(60),
+                linger: Duration::from_mins(1),
             },
             ui: Ui {
                 output_rows: 20,

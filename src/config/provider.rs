@@ -35,8 +35,8 @@ impl Default for Connection {
             proxy: None,
             allow_http: false,
             connect_timeout: Duration::from_secs(10),
-            first_byte_timeout: Duration::from_secs(120),
-            idle_timeout: Duration::from_secs(60),
+            first_byte_timeout: Duration::from_mins(2),
+            idle_timeout: Duration::from_mins(1),
         }
     }
 }

@@ -29,7 +29,7 @@ pub fn reference() -> String {
         let mark = if key.in_project { " ◇" } else { "" };
         let _ = writeln!(
             text,
-            "- `{name}`{mark}: {}; default {default}{}  ",
+            "- `{name}`{mark}: {}; default {default}{}",
             key.kind.describe(),
             variables(key)
         );
@@ -52,9 +52,10 @@ fn variables(key: &Key) -> String {
         .into_iter()
         .chain(foreign)
         .collect();
-    match all.is_empty() {
-        true => String::new(),
-        false => format!("; {}", all.join(", ")),
+    if all.is_empty() {
+        String::new()
+    } else {
+        format!("; {}", all.join(", "))
     }
 }
 
@@ -88,4 +89,47 @@ pub fn explain(settings: &Settings) -> Vec<Explained> {
         }
     }
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Environment, File, Options, merge};
+
+    #[test]
+    fn the_reference_says_what_the_table_says() {
+        insta::assert_snapshot!(reference());
+    }
+
+    #[test]
+    fn an_explanation_names_value_and_origin() {
+        let file = File {
+            path: "config.toml".into(),
+            text: "theme = 'owl'\n[providers.groq]\napi_key = 'hidden'\n".to_owned(),
+            is_shared: false,
+        };
+        let variables = Environment::from_iter([("SHEAF_MODE", "ask")]);
+        let (settings, _) = merge(Some(&file), None, &variables, &Options::default());
+        let rows: Vec<String> = explain(&settings)
+            .iter()
+            .map(|it| {
+                format!(
+                    "{} = {} ({})",
+                    it.path,
+                    it.value.as_deref().unwrap_or("unset"),
+                    it.origin
+                )
+            })
+            .collect();
+        for expected in [
+            "theme = \"owl\" (config.toml:1:9)",
+            "mode = \"ask\" ($SHEAF_MODE)",
+            "model = unset (default)",
+            "providers.groq.api_key = \"***\" (config.toml:3:11)",
+            "providers.groq.key_file = unset (default)",
+            "providers.groq.base_url = \"https://api.groq.com/openai/v1\" (default)",
+        ] {
+            assert!(rows.iter().any(|it| it == expected), "{expected} in {rows:#?}");
+        }
+    }
 }

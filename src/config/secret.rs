@@ -82,7 +82,7 @@ pub enum KeyError {
 const LIMIT_BYTES: usize = 16 * 1024;
 
 /// A key command may ask for a finger or a password.
-const COMMAND_LIMIT: std::time::Duration = std::time::Duration::from_secs(60);
+const COMMAND_LIMIT: std::time::Duration = std::time::Duration::from_mins(1);
 
 impl KeySource {
     /// Whether a request would carry a key.
@@ -200,4 +200,92 @@ async fn run(words: &[String]) -> Result<Secret, KeyError> {
     let text = String::from_utf8(output.stdout).map_err(|_| failed("its output is not text".to_owned()))?;
     let first = text.lines().find(|it| !it.trim().is_empty()).unwrap_or_default();
     one_line(first, || format!("the output of `{command}`"))
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::{fs::Permissions, os::unix::fs::PermissionsExt};
+
+    use super::*;
+
+    async fn resolve(source: KeySource) -> Result<Option<String>, String> {
+        let environment = Environment::from_iter([("KEY", "from-variable"), ("EMPTY", ""), ("LINES", "a\nb")]);
+        let found = source.resolve(&environment).await;
+        found
+            .map(|it| it.map(|it| it.expose().to_owned()))
+            .map_err(|it| it.to_string())
+    }
+
+    #[tokio::test]
+    async fn keys_come_from_where_the_settings_say() {
+        let text = |it: &str| Ok(Some(it.to_owned()));
+        let names = |it: &[&str]| KeySource::Variables(it.iter().map(|it| (*it).to_owned()).collect());
+        let line = |it: &str| KeySource::Command(["sh", "-c", it].map(str::to_owned).to_vec());
+        for (source, expected) in [
+            (KeySource::None, Ok(None)),
+            (KeySource::Given(Secret::new("given")), text("given")),
+            (names(&["KEY"]), text("from-variable")),
+            (names(&["EMPTY", "KEY"]), text("from-variable")),
+            (
+                names(&["EMPTY", "GONE"]),
+                Err("the environment has no EMPTY or GONE".to_owned()),
+            ),
+            (
+                names(&["LINES"]),
+                Err("$LINES is not a key: it is empty, too long or has more than one line".to_owned()),
+            ),
+            (line("echo; echo '  key  '; echo more; echo noise >&2"), text("key")),
+            (
+                line("exit 3"),
+                Err("the key command `exit 3` failed: exit status: 3".to_owned()),
+            ),
+            (
+                line("true"),
+                Err("the output of `true` is not a key: it is empty, too long or has more than one line".to_owned()),
+            ),
+            (
+                KeySource::Command(vec!["/nowhere/pass".to_owned(), "show".to_owned()]),
+                Err("the key command `/nowhere/pass show` did not run".to_owned()),
+            ),
+        ] {
+            assert_eq!(resolve(source.clone()).await, expected, "{source:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_key_file_is_read_only_when_no_one_else_can() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("key");
+        let shown = path.display();
+        let odd = format!("{shown} is not a key: it is empty, too long or has more than one line");
+        for (text, mode, expected) in [
+            ("key\n", 0o600, Ok(Some("key".to_owned()))),
+            ("key", 0o400, Ok(Some("key".to_owned()))),
+            (
+                "key",
+                0o640,
+                Err(format!(
+                    "the key file {shown} can be read by others\n  chmod 600 {shown}"
+                )),
+            ),
+            (
+                "key",
+                0o604,
+                Err(format!(
+                    "the key file {shown} can be read by others\n  chmod 600 {shown}"
+                )),
+            ),
+            ("", 0o600, Err(odd.clone())),
+            ("one\ntwo", 0o600, Err(odd.clone())),
+            (&"x".repeat(LIMIT_BYTES + 1), 0o600, Err(odd)),
+        ] {
+            let _ = std::fs::remove_file(&path);
+            std::fs::write(&path, text).expect("written");
+            std::fs::set_permissions(&path, Permissions::from_mode(mode)).expect("set");
+            assert_eq!(resolve(KeySource::File(path.clone())).await, expected, "{mode:o}");
+        }
+        let gone = resolve(KeySource::File(folder.path().join("gone"))).await;
+        assert!(gone.is_err_and(|it| it.ends_with("gone cannot be read")));
+        assert!(resolve(KeySource::File(folder.path().to_owned())).await.is_err());
+    }
 }

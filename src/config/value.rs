@@ -138,9 +138,8 @@ impl Kind {
     /// A value as a variable or a flag has it.
     pub(super) fn parse(self, text: &str) -> Result<Value, Unfit> {
         match self {
-            Self::Text => Ok(Value::Text(text.to_owned())),
             Self::Path if text.is_empty() => Err(unfit("the path is empty", None)),
-            Self::Path => Ok(Value::Text(text.to_owned())),
+            Self::Text | Self::Path => Ok(Value::Text(text.to_owned())),
             Self::Word(words) => {
                 if let Some(word) = words.iter().find(|it| it.eq_ignore_ascii_case(text)) {
                     return Ok(Value::Text((*word).to_owned()));
@@ -190,7 +189,7 @@ impl Kind {
     }
 
     fn listed(self, texts: Vec<String>) -> Result<Value, Unfit> {
-        if self == Self::Command && texts.first().is_none_or(|it| it.is_empty()) {
+        if self == Self::Command && texts.first().is_none_or(std::string::String::is_empty) {
             return Err(unfit("the command is empty", None));
         }
         Ok(Value::List(texts))
@@ -262,10 +261,13 @@ pub(super) fn written(duration: Duration) -> String {
 fn address(text: &str) -> Result<Value, Unfit> {
     let text = text.trim();
     let start = "an address starts with https:// or http://".to_owned();
-    let not_one = || match text.contains('@') {
+    let not_one = || {
         // It may hold a password, which is not to be repeated.
-        true => unfit("this is not an address", start.clone()),
-        false => unfit(format!("`{text}` is not an address"), start.clone()),
+        let shown = (!text.contains('@')).then(|| format!("`{text}`"));
+        unfit(
+            format!("{} is not an address", shown.as_deref().unwrap_or("this")),
+            start.clone(),
+        )
     };
     let url = url::Url::parse(text).map_err(|_| not_one())?;
     if !url.username().is_empty() || url.password().is_some() {
@@ -367,6 +369,76 @@ impl Slot<'_> {
             },
             Self::Key(KeySource::File(path), Way::File) => Some(quoted(&path.to_string_lossy())),
             Self::Key(_, Way::Given | Way::Variable | Way::Command | Way::File) => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_a_number_and_a_unit() {
+        let millis = Duration::from_millis;
+        for (text, expected) in [
+            ("500ms", Some(millis(500))),
+            ("60s", Some(millis(60_000))),
+            (" 2 m ", Some(millis(120_000))),
+            ("3min", Some(millis(180_000))),
+            ("1h", Some(millis(3_600_000))),
+            ("0s", Some(millis(0))),
+            ("60", None),
+            ("s", None),
+            ("1.5s", None),
+            ("-1s", None),
+            ("1d", None),
+            ("", None),
+            ("9999999999h", None),
+            ("99999999999999999999s", None),
+            ("18446744073709551615h", None),
+        ] {
+            assert_eq!(duration(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_duration_is_written_as_it_can_be_read() {
+        for (millis, expected) in [
+            (0, "0s"),
+            (1, "1ms"),
+            (1500, "1500ms"),
+            (60_000, "60s"),
+            (120_000, "2m"),
+            (7_200_000, "2h"),
+        ] {
+            let it = Duration::from_millis(millis);
+            assert_eq!(written(it), expected);
+            assert_eq!(duration(expected), Some(it));
+        }
+    }
+
+    #[test]
+    fn an_address_is_http_and_holds_no_password() {
+        let text = |it: &str| Ok(Value::Text(it.to_owned()));
+        for (given, expected) in [
+            ("https://api.example.com/v1/", text("https://api.example.com/v1")),
+            (" http://[::1]:8080 ", text("http://[::1]:8080")),
+            (
+                "https://me:pw@example.com",
+                Err("the address holds a name or a password".to_owned()),
+            ),
+            (
+                "ftp://me:pw@example.com",
+                Err("the address holds a name or a password".to_owned()),
+            ),
+            (
+                "file:///etc/passwd",
+                Err("`file:///etc/passwd` is not an address".to_owned()),
+            ),
+            ("example.com", Err("`example.com` is not an address".to_owned())),
+            ("me:pw@example.com", Err("this is not an address".to_owned())),
+        ] {
+            assert_eq!(Kind::Url.parse(given).map_err(|it| it.message), expected, "{given}");
         }
     }
 }

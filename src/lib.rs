@@ -11,6 +11,14 @@
 //! | 4 | `agent` `tui` `serve` `print` |
 //! | 5 | `cli` |
 
+#![cfg_attr(
+    test,
+    allow(
+        clippy::disallowed_methods,
+        reason = "tests make files and run commands as they like"
+    )
+)]
+
 pub mod agent;
 pub mod config;
 pub mod journal;

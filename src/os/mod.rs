@@ -1,1 +1,5 @@
-//! Processes and atomic files for our own use; nothing that a model or a repository asked for runs here.
+//! Processes, files and the clipboard for our own use; nothing that a model or a repository asked for runs here.
+
+pub mod clipboard;
+pub mod file;
+pub mod process;

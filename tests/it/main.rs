@@ -1,1 +1,4 @@
-
+#![allow(
+    clippy::disallowed_methods,
+    reason = "tests make files and run commands as they like"
+)]

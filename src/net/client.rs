@@ -93,8 +93,8 @@ impl Default for Timeouts {
     fn default() -> Self {
         Self {
             connect: Duration::from_secs(10),
-            first_byte: Duration::from_secs(120),
-            idle: Duration::from_secs(60),
+            first_byte: Duration::from_mins(2),
+            idle: Duration::from_mins(1),
         }
     }
 }
@@ -297,7 +297,7 @@ struct Inner {
     /// `https://host:port`, for messages.
     name: String,
     reach: Reach,
-    inner: OnceCell<reqwest::Client>,
+    client: OnceCell<reqwest::Client>,
 }
 
 impl Client {
@@ -332,7 +332,7 @@ impl Client {
             peer,
             name,
             reach,
-            inner: OnceCell::new(),
+            client: OnceCell::new(),
         })))
     }
 
@@ -439,7 +439,7 @@ impl Client {
                     })
                 })
         };
-        self.0.inner.get_or_try_init(make).await
+        self.0.client.get_or_try_init(make).await
     }
 
     /// Sorts what a request died of.
@@ -965,7 +965,9 @@ mod tests {
         let (seen, mut diary) = diary();
         let thief = peer::listen(move |mut socket| {
             let seen = seen.clone();
-            async move { seen.send(socket.request().await).unwrap() }
+            async move {
+                seen.send(socket.request().await).unwrap();
+            }
         })
         .await;
         for status in [
@@ -1096,7 +1098,7 @@ mod tests {
     }
 
     const SHORT: Duration = Duration::from_millis(60);
-    const LONG: Duration = Duration::from_secs(60);
+    const LONG: Duration = Duration::from_mins(1);
 
     #[tokio::test]
     async fn every_wait_has_an_end() {
@@ -1317,6 +1319,8 @@ mod tests {
         (certificates, PrivateKeyDer::from_pem_file(&path).ok())
     }
 
+    type Change<'a> = &'a dyn Fn(&mut Peer);
+
     /// A server with TLS that answers one request per connection, and says who the client was.
     fn tls_server() -> String {
         use std::io::{Read, Write};
@@ -1373,7 +1377,7 @@ mod tests {
         };
         assert_eq!(ask(&both).await.unwrap(), "known");
 
-        let cases: &[(&str, &dyn Fn(&mut Peer))] = &[
+        let cases: &[(&str, Change)] = &[
             ("File", &|it| it.ca_file = Some(fixture("absent.pem"))),
             ("Certificate", &|it| it.ca_file = Some(fixture("../../../Cargo.toml"))),
             ("Certificate", &|it| it.client_certificate = Some(fixture("ca.pem"))),

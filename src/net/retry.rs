@@ -30,7 +30,7 @@ impl Default for Policy {
             retries: 3,
             base: Duration::from_millis(500),
             cap: Duration::from_secs(8),
-            patience: Duration::from_secs(60),
+            patience: Duration::from_mins(1),
         }
     }
 }

@@ -85,8 +85,11 @@ impl Surroundings {
             format!("\x1bPtmux;{}\x1b\\", plain.replace('\x1b', "\x1b\x1b"))
         } else if self.screen {
             // It takes short strings only; the terminal behind it sees them as one.
-            let pieces = plain.as_bytes().chunks(76).map(|it| String::from_utf8_lossy(it));
-            pieces.map(|it| format!("\x1bP{it}\x1b\\")).collect()
+            let mut wrapped = String::new();
+            for piece in plain.as_bytes().chunks(76) {
+                wrapped.extend(["\x1bP", &String::from_utf8_lossy(piece), "\x1b\\"]);
+            }
+            wrapped
         } else {
             plain
         };
@@ -171,7 +174,8 @@ fn utf16_of(text: &str) -> Vec<u8> {
         .collect()
 }
 
-#[cfg(all(test, unix))]
+#[cfg(unix)]
+#[cfg(test)]
 mod tests {
     use super::*;
     use pretty_assertions::assert_eq;

@@ -70,9 +70,8 @@ pub fn write(path: &Path, bytes: &[u8], access: Access) -> Result<(), Error> {
     let (mut file, mut temporary) = beside(&path, access, old.is_some())?;
     let fill = |file: &mut File| {
         file.write_all(bytes)?;
-        match &old {
-            Some(old) => keep(file, old)?,
-            None => {}
+        if let Some(old) = &old {
+            keep(file, old)?;
         }
         file.sync_all()
     };
@@ -320,7 +319,8 @@ pub fn lock(path: &Path) -> Result<Locked, Error> {
     }
 }
 
-#[cfg(all(test, unix))]
+#[cfg(unix)]
+#[cfg(test)]
 mod tests {
     use super::*;
     use pretty_assertions::assert_eq;

@@ -148,23 +148,19 @@ impl Command {
         let mut child = self.spawned(&mut command)?;
         let mut group = Group::of(&child);
         let finished = tokio::time::timeout(self.timeout, self.attend(&mut child)).await;
-        match finished {
-            Ok(result) => {
-                group.leave();
-                result.map_err(|source| Error::Wait {
-                    program: self.name(),
-                    source,
-                })
-            }
-            Err(_) => {
-                drop(group);
-                child.wait().await.ok();
-                Err(Error::TimedOut {
-                    program: self.name(),
-                    after: self.timeout,
-                })
-            }
+        if let Ok(result) = finished {
+            group.leave();
+            return result.map_err(|source| Error::Wait {
+                program: self.name(),
+                source,
+            });
         }
+        drop(group);
+        child.wait().await.ok();
+        Err(Error::TimedOut {
+            program: self.name(),
+            after: self.timeout,
+        })
     }
 
     /// Runs the command; its standard output if it succeeded.
@@ -348,7 +344,8 @@ fn is_executable(_: &std::fs::Metadata) -> bool {
     true
 }
 
-#[cfg(all(test, unix))]
+#[cfg(unix)]
+#[cfg(test)]
 mod tests {
     use super::*;
     use pretty_assertions::assert_eq;
@@ -475,7 +472,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let child = folder.path().join("child");
         let line = format!("sleep 600 & echo $! > {}; wait", child.display());
-        let waiting = tokio::spawn(Command::shell(line).timeout(Duration::from_secs(600)).run());
+        let waiting = tokio::spawn(Command::shell(line).timeout(Duration::from_mins(10)).run());
         written(&child).await;
         waiting.abort();
         gone(&child).await;
@@ -487,7 +484,7 @@ mod tests {
         let child = folder.path().join("child");
         let line = format!("sleep 600 & echo $! > {}; echo done", child.display());
         for command in [Command::shell(&line), Command::shell(&line).without_output()] {
-            let output = command.timeout(Duration::from_secs(60)).run().await.unwrap();
+            let output = command.timeout(Duration::from_mins(1)).run().await.unwrap();
             assert!(output.status.success());
             let pid = std::fs::read_to_string(&child).unwrap().trim().parse().unwrap();
             let pid = rustix::process::Pid::from_raw(pid).unwrap();

@@ -7,8 +7,8 @@
 //! | 0 | [`os`] [`text`] [`net`] |
 //! | 1 | [`protocol`] [`config`] |
 //! | 2 | [`theme`] [`transcript`] [`journal`] [`link`] |
-//! | 3 | `model` |
-//! | 4 | `agent` `tui` `serve` `print` |
+//! | 3 | [`model`] |
+//! | 4 | [`agent`] `tui` `serve` `print` |
 //! | 5 | `cli` |
 
 #![cfg_attr(
@@ -23,6 +23,7 @@ pub mod agent;
 pub mod config;
 pub mod journal;
 pub mod link;
+pub mod model;
 pub mod net;
 pub mod os;
 pub mod protocol;

@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, net::IpAddr, path::PathBuf, time::Duration};
 
 use super::{KeySource, Secret};
+use crate::net::client::{HeaderMap, HeaderName, HeaderValue, Peer, Proxy, Timeouts};
 
 /// How to reach a server.
 #[derive(Clone, Debug, PartialEq)]
@@ -52,6 +53,8 @@ pub enum Refused {
         "`{0}` would send the key and the conversation unencrypted\n  use https://, or set `allow_http = true` beside it"
     )]
     Unencrypted(String),
+    #[error("the header `{0}` cannot be sent\n  its name or its value has characters that headers must not have")]
+    Header(String),
 }
 
 impl Connection {
@@ -65,6 +68,39 @@ impl Connection {
             "http" => Err(Refused::Unencrypted(url.to_owned())),
             _ => Err(Refused::Unreadable(url.to_owned())),
         }
+    }
+
+    /// How the client reaches it, once it is certain that it may be reached.
+    pub fn peer(&self) -> Result<Peer, Refused> {
+        let url = self.url()?;
+        let base = url::Url::parse(url).map_err(|_| Refused::Unreadable(url.to_owned()))?;
+        let mut headers = HeaderMap::new();
+        for (name, value) in &self.headers {
+            match (HeaderName::try_from(name), HeaderValue::try_from(value.expose())) {
+                (Ok(known), Ok(mut value)) => {
+                    value.set_sensitive(true);
+                    headers.insert(known, value);
+                }
+                (Ok(_) | Err(_), Ok(_) | Err(_)) => return Err(Refused::Header(name.clone())),
+            }
+        }
+        Ok(Peer {
+            allow_http: self.allow_http,
+            headers,
+            proxy: match self.proxy.as_deref() {
+                None => Proxy::Environment,
+                Some("none") => Proxy::Direct,
+                Some(url) => Proxy::Through(url.to_owned()),
+            },
+            ca_file: self.ca_file.clone(),
+            client_certificate: self.client_cert.clone(),
+            timeouts: Timeouts {
+                connect: self.connect_timeout,
+                first_byte: self.first_byte_timeout,
+                idle: self.idle_timeout,
+            },
+            ..Peer::new(base)
+        })
     }
 
     /// Whether an address is configured, be it usable or not.

@@ -1,0 +1,341 @@
+//! Why a model gave no answer, or only a part of one, and what the user can do about it.
+
+use serde_json::Value;
+
+use crate::net::client;
+
+/// What failed, in our words and in the server's.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct Failure {
+    pub kind: FailureKind,
+    /// One line, ours.
+    pub message: String,
+    /// The server's own words, shortened; untrusted.
+    pub said: Option<String>,
+    /// The system's words, where it was not the server.
+    pub cause: Option<String>,
+    /// What the provider's support asks for.
+    pub request_id: Option<String>,
+    /// What to do, where it is more than the kind says.
+    pub hint: Option<String>,
+}
+
+/// Sorted by who must act.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum FailureKind {
+    /// The user: no key, a wrong key, or one that may not do this.
+    Key,
+    /// The user: nothing left to spend.
+    Credit,
+    /// The user: no such model or no such address.
+    NotFound,
+    /// The user: the conversation does not fit into the model's window.
+    TooLong,
+    /// Us: the server refuses the request as it stands.
+    Request,
+    /// Time: too many requests.
+    Busy,
+    /// Time: the server is loading or has too much to do.
+    Overloaded,
+    /// The network or the server: no connection, no answer, an internal error.
+    Unreachable,
+    /// The server: what came is no answer in this format.
+    Garbled,
+    /// The network or the server: the answer broke off.
+    Interrupted,
+    /// The server: more in one line or event than we read.
+    Oversized,
+}
+
+impl FailureKind {
+    /// The code of an `error` document.
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::Key => "LLM_AUTH",
+            Self::Credit | Self::Busy => "LLM_RATE_LIMITED",
+            Self::NotFound | Self::Unreachable => "LLM_UNAVAILABLE",
+            Self::TooLong => "LLM_CONTEXT_LENGTH",
+            Self::Request | Self::Garbled => "LLM_BAD_RESPONSE",
+            Self::Overloaded => "LLM_OVERLOADED",
+            Self::Interrupted => "STREAM_INTERRUPTED",
+            Self::Oversized => "STREAM_PROTOCOL",
+        }
+    }
+
+    const fn next_step(self) -> &'static str {
+        match self {
+            Self::Key => {
+                "check the key: OPENAI_API_KEY or the provider's key in the configuration (`sheaf doctor` tests it)"
+            }
+            Self::Credit => {
+                "the account has nothing left to spend: look at the provider's billing page or choose another model"
+            }
+            Self::NotFound => "check the model's name and the base URL: `/model` lists what the server offers",
+            Self::TooLong => "start a new conversation, send less, or choose a model with a larger window",
+            Self::Request => "the server refuses this request: another model or another provider may take it",
+            Self::Busy => "wait a little and send the message again",
+            Self::Overloaded => "the server is busy or still loading its model: try again in a moment",
+            Self::Unreachable => "check that the server runs and that the base URL is right, then try again",
+            Self::Garbled => "check that the base URL belongs to an OpenAI-compatible server",
+            Self::Interrupted => "what came is kept; send the message again for a whole answer",
+            Self::Oversized => "what came is kept; the server does not keep to the format",
+        }
+    }
+}
+
+/// More of a server's words than this says nothing more.
+const SAID_LIMIT_CHARACTERS: usize = 600;
+
+impl Failure {
+    pub fn new(kind: FailureKind, message: impl Into<String>) -> Self {
+        Self {
+            kind,
+            message: message.into(),
+            said: None,
+            cause: None,
+            request_id: None,
+            hint: None,
+        }
+    }
+
+    pub fn hint(self, hint: impl Into<String>) -> Self {
+        Self {
+            hint: Some(hint.into()),
+            ..self
+        }
+    }
+
+    /// From an error of ours whose first line says what happened, and the others what to do.
+    pub fn from_error(kind: FailureKind, error: &dyn std::error::Error) -> Self {
+        let text = error.to_string();
+        let (message, hint) = match text.split_once('\n') {
+            Some((message, hint)) => (message, Some(hint.trim().to_owned())),
+            None => (text.as_str(), None),
+        };
+        let causes = std::iter::successors(error.source(), |it| it.source());
+        let causes = causes.map(ToString::to_string).collect::<Vec<_>>().join(": ");
+        Self {
+            hint,
+            cause: (!causes.is_empty()).then_some(causes),
+            ..Self::new(kind, message)
+        }
+    }
+
+    /// Adds the server's words; nothing when there are none.
+    pub fn saying(mut self, said: &str) -> Self {
+        let said = said.trim();
+        if !said.is_empty() {
+            let mut short: String = said.chars().take(SAID_LIMIT_CHARACTERS).collect();
+            if short.len() < said.len() {
+                short.push('…');
+            }
+            self.said = Some(short);
+        }
+        self
+    }
+
+    /// For `details` of an `error` document: what the server said, then what to do.
+    pub fn details(&self) -> String {
+        let mut lines = Vec::new();
+        if let Some(cause) = &self.cause {
+            lines.push(format!("cause: {cause}"));
+        }
+        if let Some(said) = &self.said {
+            lines.push(format!("the server says: {said}"));
+        }
+        if let Some(id) = &self.request_id {
+            lines.push(format!("request id: {id}"));
+        }
+        lines.push(self.hint.clone().unwrap_or_else(|| self.kind.next_step().to_owned()));
+        lines.join("\n")
+    }
+
+    /// From an error object or text of a server, and its HTTP status if it was not 200.
+    ///
+    /// A number in `code` counts as a status when there is no other: gateways put an upstream's there.
+    pub fn from_server(status: Option<u16>, error: &Value) -> Self {
+        let said = words(error);
+        let in_body = ["code", "status"].iter().find_map(|name| number(error.get(name)?));
+        let status = status.filter(|it| *it >= 400).or(in_body);
+        let names = ["code", "type", "status"]
+            .iter()
+            .filter_map(|name| error.get(name)?.as_str())
+            .collect::<Vec<_>>()
+            .join(" ");
+        let kind = classify(status, &format!("{names} {said}").to_lowercase());
+        let message = match (kind, status) {
+            (FailureKind::Key, _) => "the server does not accept the key".to_owned(),
+            (FailureKind::Credit, _) => "the account has no credit left".to_owned(),
+            (FailureKind::NotFound, _) => "the server does not know the model or the address".to_owned(),
+            (FailureKind::TooLong, _) => "the conversation is too long for the model".to_owned(),
+            (FailureKind::Busy, _) => "too many requests".to_owned(),
+            (FailureKind::Overloaded, _) => "the server has no capacity at the moment".to_owned(),
+            (FailureKind::Request, Some(status)) => format!("the server refused the request ({status})"),
+            (FailureKind::Unreachable, Some(status)) => format!("the server failed ({status})"),
+            (
+                FailureKind::Request
+                | FailureKind::Unreachable
+                | FailureKind::Garbled
+                | FailureKind::Interrupted
+                | FailureKind::Oversized,
+                _,
+            ) => "the server reported an error".to_owned(),
+        };
+        Self::new(kind, message).saying(&said)
+    }
+}
+
+/// What an error says, in whichever of the known shapes: text, `message`, `error`, `detail`.
+fn words(error: &Value) -> String {
+    match error {
+        Value::String(text) => text.clone(),
+        Value::Object(members) => ["message", "error", "detail", "msg", "title"]
+            .iter()
+            .filter_map(|name| members.get(*name))
+            .find(|it| !it.is_null())
+            .map_or_else(|| error.to_string(), words),
+        Value::Array(items) => items.iter().map(words).collect::<Vec<_>>().join("; "),
+        Value::Null => String::new(),
+        Value::Bool(_) | Value::Number(_) => error.to_string(),
+    }
+}
+
+/// An HTTP status, as a number or in quotes.
+fn number(value: &Value) -> Option<u16> {
+    let number = match value {
+        Value::String(text) => text.trim().parse().ok()?,
+        other => u16::try_from(other.as_u64()?).ok()?,
+    };
+    (400..600).contains(&number).then_some(number)
+}
+
+/// Words weigh more than the status, because gateways answer 400 or 500 for everything; vague ones weigh less.
+fn classify(status: Option<u16>, words: &str) -> FailureKind {
+    let found = |signs: &[(FailureKind, &[&str])]| {
+        let hit = signs
+            .iter()
+            .find(|(_, signs)| signs.iter().any(|it| words.contains(it)));
+        hit.map(|(kind, _)| *kind)
+    };
+    found(SIGNS).unwrap_or_else(|| match status {
+        Some(401 | 403 | 407) => FailureKind::Key,
+        Some(402) => FailureKind::Credit,
+        Some(404 | 405 | 410) => FailureKind::NotFound,
+        Some(413) => FailureKind::TooLong,
+        Some(429) => FailureKind::Busy,
+        Some(503 | 529) => FailureKind::Overloaded,
+        Some(408 | 500..) => FailureKind::Unreachable,
+        Some(_) => FailureKind::Request,
+        None => found(VAGUE_SIGNS).unwrap_or(FailureKind::Garbled),
+    })
+}
+
+/// In lower case, the first hit wins.
+const SIGNS: &[(FailureKind, &[&str])] = &[
+    (
+        FailureKind::Credit,
+        &[
+            "insufficient_quota",
+            "billing",
+            "insufficient balance",
+            "credit balance",
+            "out of credits",
+        ],
+    ),
+    (
+        FailureKind::Busy,
+        &[
+            "rate_limit",
+            "rate limit",
+            "too many requests",
+            "tokens per min",
+            "resource_exhausted",
+        ],
+    ),
+    (
+        FailureKind::TooLong,
+        &[
+            "context_length",
+            "exceed_context_size",
+            "contextwindowexceeded",
+            "context size",
+            "context length",
+            "context window",
+            "context_window",
+            "prompt is too long",
+            "input is too long",
+        ],
+    ),
+    (
+        FailureKind::Key,
+        &[
+            "invalid_api_key",
+            "authentication",
+            "unauthorized",
+            "unauthenticated",
+            "permission_error",
+            "permission_denied",
+            "api key",
+            "no auth credentials",
+            // A LiteLLM proxy without a database says this of a key that is not its own.
+            "no_db_connection",
+        ],
+    ),
+    (
+        FailureKind::Overloaded,
+        &[
+            "overloaded",
+            "unavailable_error",
+            "loading model",
+            "insufficient_system_resource",
+        ],
+    ),
+    (
+        FailureKind::NotFound,
+        &[
+            "model_not_found",
+            "invalid model",
+            "model not found",
+            "does not exist",
+            "unknown model",
+        ],
+    ),
+];
+
+/// What gateways say of anything.
+const VAGUE_SIGNS: &[(FailureKind, &[&str])] = &[
+    (
+        FailureKind::Unreachable,
+        &["internal_server_error", "server_error", "api_error", "connection error"],
+    ),
+    (FailureKind::Request, &["invalid_request_error", "bad_request"]),
+];
+
+impl From<&client::Error> for Failure {
+    fn from(error: &client::Error) -> Self {
+        let kind = match error {
+            client::Error::Address { .. }
+            | client::Error::PlainHttp { .. }
+            | client::Error::PublicHttp { .. }
+            | client::Error::Redirect { .. } => FailureKind::NotFound,
+            client::Error::Header { .. } => FailureKind::Key,
+            client::Error::File { .. }
+            | client::Error::Certificate { .. }
+            | client::Error::Proxy { .. }
+            | client::Error::Trust { .. }
+            | client::Error::Refused { .. }
+            | client::Error::Name { .. }
+            | client::Error::Tls { .. }
+            | client::Error::Connect { .. }
+            | client::Error::ConnectTimeout { .. }
+            | client::Error::FirstByteTimeout { .. }
+            | client::Error::Closed { .. }
+            | client::Error::Request { .. } => FailureKind::Unreachable,
+            client::Error::IdleTimeout { .. } | client::Error::Cut { .. } => FailureKind::Interrupted,
+            client::Error::NotHttp { .. } | client::Error::Compressed { .. } => FailureKind::Garbled,
+            client::Error::HeadersTooLarge { .. } | client::Error::TooLarge { .. } => FailureKind::Oversized,
+        };
+        Self::from_error(kind, error)
+    }
+}

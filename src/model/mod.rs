@@ -1,0 +1,167 @@
+//! Language models: one trait, one file for each format that a server may speak.
+//!
+//! Whatever the format, an answer arrives as [`Piece`]s, and nothing of a provider's own words goes further than
+//! this module. Servers that call themselves compatible are not, so a provider reads leniently, says what it
+//! repaired, and never takes a stream that was cut for an answer that ended.
+
+pub mod catalogue;
+mod failure;
+pub mod openai;
+
+use std::{pin::Pin, sync::Arc};
+
+use futures::{Stream, StreamExt, future, stream};
+use serde_json::{Map, Value};
+use tokio::sync::mpsc;
+
+pub use failure::{Failure, FailureKind};
+
+use crate::{
+    config::{self, Environment},
+    protocol::{Notice, Progress},
+};
+
+/// Whoever answers.
+pub trait Provider: Send + Sync {
+    /// For the header and for messages: `openai at 127.0.0.1:8089`.
+    fn peer(&self) -> &str;
+
+    /// Asks for an answer. Nothing happens before the first poll; dropping the stream drops the request.
+    ///
+    /// Exactly one [`Piece::End`] or [`Piece::Error`] comes, and it comes last.
+    fn stream(&self, request: ModelRequest) -> PieceStream;
+
+    /// The models that one may choose from, as far as the server says.
+    fn models(&self) -> Pin<Box<dyn Future<Output = Result<Vec<Model>, Failure>> + Send>>;
+}
+
+pub type PieceStream = Pin<Box<dyn Stream<Item = Piece> + Send>>;
+
+/// A format that we speak.
+pub struct Format {
+    /// The word in the configuration: `kind` of a provider.
+    pub name: &'static str,
+    /// Reads no file and opens nothing: the first request does.
+    pub open: fn(&config::Provider, &Environment) -> Result<Arc<dyn Provider>, Failure>,
+}
+
+pub const PROVIDERS: &[Format] = &[openai::FORMAT];
+
+/// The provider that `settings` describe.
+pub fn open(settings: &config::Provider, environment: &Environment) -> Result<Arc<dyn Provider>, Failure> {
+    match PROVIDERS.iter().find(|it| it.name == settings.kind) {
+        Some(format) => (format.open)(settings, environment),
+        None => {
+            let known = PROVIDERS.iter().map(|it| it.name).collect::<Vec<_>>().join(", ");
+            let message = format!("there is no kind of provider called `{}`", settings.kind);
+            Err(Failure::new(FailureKind::NotFound, message).hint(format!("known kinds: {known}")))
+        }
+    }
+}
+
+/// A stream of what `work` sends. It runs only while the stream is polled and goes with it.
+fn produce<F>(work: impl FnOnce(mpsc::Sender<Piece>) -> F) -> PieceStream
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    // Room for what a few chunks of a fast server bring; a reader that waits holds the server back.
+    let (sender, mut receiver) = mpsc::channel(64);
+    let pieces = stream::poll_fn(move |cx| receiver.poll_recv(cx));
+    let work = stream::once(work(sender)).filter_map(|()| future::ready(None));
+    Box::pin(stream::select(pieces, work))
+}
+
+/// What is asked of a model.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ModelRequest {
+    pub model: String,
+    pub system: String,
+    /// Oldest first; the last one is the user's.
+    pub messages: Vec<ModelMessage>,
+    /// Somebody sees a long countdown and can stop it; without, a server that wants a long pause is given up.
+    pub is_attended: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ModelMessage {
+    User(String),
+    Assistant(String),
+}
+
+/// A step of an answer.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Piece {
+    /// What is being waited for.
+    Progress(Progress),
+    /// At most once, before anything that the model said.
+    Start {
+        response_id: Option<String>,
+        model: Option<String>,
+    },
+    Text(String),
+    Thinking(String),
+    /// Reasoning that only its maker can read; it goes back unchanged, to the same model only.
+    ThinkingDone {
+        opaque: Value,
+    },
+    CallStart {
+        slot: usize,
+        id: String,
+        name: String,
+    },
+    /// A fragment of JSON text.
+    CallArguments {
+        slot: usize,
+        fragment: String,
+    },
+    /// For every start, before the end; a call that was cut off has none.
+    CallDone {
+        slot: usize,
+        id: String,
+        name: String,
+        /// The text itself when it is no JSON object.
+        arguments: Result<Map<String, Value>, String>,
+    },
+    /// Counts of the whole request so far; the last one holds.
+    Usage(Tokens),
+    /// The model declines, in its own words.
+    Refusal(String),
+    /// Something in the stream had to be repaired or left out.
+    Notice(Notice),
+    End(EndReason),
+    Error(Failure),
+}
+
+/// Token counts; 0 = unknown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tokens {
+    pub prompt: u64,
+    /// How many of the prompt's were in the server's cache.
+    pub cached: u64,
+    pub completion: u64,
+    /// How many of the completion's were reasoning.
+    pub reasoning: u64,
+}
+
+/// Why a model stopped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EndReason {
+    Stop,
+    /// It waits for the results of its calls.
+    ToolUse,
+    /// The limit of tokens was reached.
+    Length,
+    Refusal,
+    /// A filter at the provider's cut the answer.
+    ContentFilter,
+    /// A word that we do not know: the answer ended.
+    Other(String),
+}
+
+/// A model that a server offers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Model {
+    pub id: String,
+    /// Tokens that fit, if the server says so or we know the model.
+    pub window: Option<u64>,
+}

@@ -1,0 +1,182 @@
+//! The request of a chat completion: address and body. Pure.
+
+use serde_json::{Value, json};
+use url::Url;
+
+use crate::{
+    config,
+    model::{ModelMessage, ModelRequest},
+};
+
+/// The address under which a server's endpoints lie, from one as users paste it.
+///
+/// The path of an endpoint and slashes at the end are taken off. What has no path then gets `/v1`, because that is
+/// where every server has it; what has a path is left alone (`/openai/v1`, `/v1beta/openai`, a deployment of
+/// Azure's). A query stays, a fragment goes.
+pub fn base(pasted: &Url) -> Url {
+    let mut url = pasted.clone();
+    url.set_fragment(None);
+    let mut path = pasted.path().trim_end_matches('/');
+    for ending in ["/chat/completions", "/models", "/chat"] {
+        if let Some(rest) = path.strip_suffix(ending) {
+            path = rest.trim_end_matches('/');
+            break;
+        }
+    }
+    url.set_path(if path.is_empty() { "/v1" } else { path });
+    url
+}
+
+/// Only what every server takes and what the settings ask for: several servers refuse a request over one member that
+/// they do not know, which is what `allow_fields` is for.
+pub fn body(request: &ModelRequest, settings: &config::Provider) -> Value {
+    let mut messages = Vec::new();
+    if !request.system.is_empty() {
+        messages.push(json!({ "role": "system", "content": request.system }));
+    }
+    messages.extend(request.messages.iter().map(|it| match it {
+        ModelMessage::User(content) => json!({ "role": "user", "content": content }),
+        ModelMessage::Assistant(content) => json!({ "role": "assistant", "content": content }),
+    }));
+    let mut body = json!({ "model": request.model, "stream": true, "messages": messages });
+    let takes = |field: &str| {
+        let allowed = settings.allow_fields.as_ref();
+        allowed.is_none_or(|it| it.iter().any(|it| it == field))
+    };
+    if takes("stream_options") {
+        body["stream_options"] = json!({ "include_usage": true });
+    }
+    if let Some(tokens) = settings.max_tokens {
+        // OpenAI's own models refuse the old name, most other servers do not know the new one.
+        let is_new = settings.allow_fields.is_some() && takes("max_completion_tokens");
+        let is_openai = settings
+            .connection
+            .url()
+            .is_ok_and(|it| it.contains("//api.openai.com"));
+        let name = if is_new || is_openai {
+            "max_completion_tokens"
+        } else {
+            "max_tokens"
+        };
+        body[name] = tokens.into();
+    }
+    if let Some(temperature) = settings.temperature
+        && takes("temperature")
+    {
+        body["temperature"] = temperature.into();
+    }
+    body
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_taken_as_it_was_pasted() {
+        let cases = [
+            ("https://api.openai.com/v1", "https://api.openai.com/v1"),
+            ("https://api.openai.com/v1/", "https://api.openai.com/v1"),
+            ("https://api.openai.com", "https://api.openai.com/v1"),
+            ("https://api.openai.com/", "https://api.openai.com/v1"),
+            (
+                "https://api.openai.com/v1/chat/completions",
+                "https://api.openai.com/v1",
+            ),
+            (
+                "https://api.openai.com/v1/chat/completions/",
+                "https://api.openai.com/v1",
+            ),
+            ("https://api.openai.com/chat/completions", "https://api.openai.com/v1"),
+            ("https://api.openai.com/v1/models", "https://api.openai.com/v1"),
+            ("http://127.0.0.1:8089//", "http://127.0.0.1:8089/v1"),
+            ("https://api.groq.com/openai/v1", "https://api.groq.com/openai/v1"),
+            (
+                "https://example.org/v1beta/openai/",
+                "https://example.org/v1beta/openai",
+            ),
+            (
+                "https://x.openai.azure.com/openai/deployments/d?api-version=2024-10-21#top",
+                "https://x.openai.azure.com/openai/deployments/d?api-version=2024-10-21",
+            ),
+        ];
+        for (pasted, want) in cases {
+            let pasted = Url::parse(pasted).expect(pasted);
+            assert_eq!(base(&pasted).as_str(), want, "{pasted}");
+        }
+    }
+
+    #[test]
+    fn the_request_says_no_more_than_it_must() {
+        let request = ModelRequest {
+            model: "m".to_owned(),
+            system: "Be brief.".to_owned(),
+            messages: vec![
+                ModelMessage::User("hi".to_owned()),
+                ModelMessage::Assistant("hello".to_owned()),
+                ModelMessage::User("bye".to_owned()),
+            ],
+            is_attended: true,
+        };
+        let messages = json!([
+            { "role": "system", "content": "Be brief." },
+            { "role": "user", "content": "hi" },
+            { "role": "assistant", "content": "hello" },
+            { "role": "user", "content": "bye" },
+        ]);
+        let bare = json!({ "model": "m", "stream": true, "messages": messages });
+        let with = |name: &str, value: Value| {
+            let mut body = bare.clone();
+            body[name] = value;
+            body
+        };
+        let strict = config::Provider {
+            allow_fields: Some(Vec::new()),
+            ..config::Provider::default()
+        };
+        assert_eq!(body(&request, &strict), bare, "nothing optional is allowed");
+        let usage = json!({ "include_usage": true });
+        assert_eq!(
+            body(&request, &config::Provider::default()),
+            with("stream_options", usage),
+            "the default"
+        );
+        let limited = config::Provider {
+            max_tokens: Some(9),
+            temperature: Some(0.5),
+            ..strict.clone()
+        };
+        assert_eq!(
+            body(&request, &limited),
+            with("max_tokens", 9.into()),
+            "a limit, and no temperature"
+        );
+        let modern = config::Provider {
+            allow_fields: Some(vec!["max_completion_tokens".to_owned(), "temperature".to_owned()]),
+            ..limited
+        };
+        let mut want = with("max_completion_tokens", 9.into());
+        want["temperature"] = 0.5.into();
+        assert_eq!(body(&request, &modern), want, "the new name, and a temperature");
+        let openai = config::Provider {
+            connection: config::Connection::default().at("https://api.openai.com/v1"),
+            max_tokens: Some(9),
+            ..strict
+        };
+        assert_eq!(
+            body(&request, &openai),
+            with("max_completion_tokens", 9.into()),
+            "OpenAI itself"
+        );
+    }
+
+    #[test]
+    fn no_system_prompt_is_no_message() {
+        let strict = config::Provider {
+            allow_fields: Some(Vec::new()),
+            ..config::Provider::default()
+        };
+        let empty = json!({ "model": "", "stream": true, "messages": [] });
+        assert_eq!(body(&ModelRequest::default(), &strict), empty);
+    }
+}

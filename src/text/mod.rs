@@ -7,6 +7,8 @@
 pub mod ansi;
 pub mod clean;
 pub mod figure;
+pub mod highlight;
+pub mod language;
 pub mod row;
 pub mod target;
 pub mod visible;
@@ -14,6 +16,8 @@ pub mod width;
 pub mod wrap;
 
 pub use clean::{Clean, Cleaner, sanitize};
+pub use highlight::{Highlighter, code_lines};
+pub use language::language_of;
 pub use row::{CodeLine, Colours, Ground, Mark, NoColours, Role, Row, Span};
 pub use target::{link_host, link_target};
 pub use visible::{title, visible, visible_line};

@@ -9,6 +9,7 @@ pub mod clean;
 pub mod figure;
 pub mod highlight;
 pub mod language;
+pub mod markdown;
 pub mod row;
 pub mod target;
 pub mod visible;

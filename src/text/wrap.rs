@@ -29,6 +29,22 @@ pub fn wrap_hard(spans: &[Span], width: usize, first_indent: &[Span], rest_inden
     lay(spans, width, first_indent, rest_indent, false)
 }
 
+/// Like [`wrap`] without indents, and with the spans that the last row was made of: to wrap them and
+/// what follows them gives the rows from there on.
+pub(super) fn wrap_open(spans: &[Span], width: usize) -> (Vec<Row>, Vec<Span>) {
+    let mut paragraph = Paragraph::new(spans, width.max(1), &[], &[], true);
+    for span in 0..spans.len() {
+        paragraph.push_span(span);
+    }
+    paragraph.end_row(paragraph.reach());
+    let Some(Place { span, byte }) = paragraph.last else {
+        return (paragraph.rows, Vec::new());
+    };
+    let mut rest = vec![part(&spans[span], byte..spans[span].text.len())];
+    rest.extend_from_slice(&spans[span + 1..]);
+    (paragraph.rows, rest)
+}
+
 fn lay(spans: &[Span], columns: usize, first_indent: &[Span], rest_indent: &[Span], words: bool) -> Vec<Row> {
     let expanded: Vec<Span>;
     let spans = if spans.iter().any(|it| it.text.contains('\t')) {
@@ -106,6 +122,8 @@ struct Paragraph<'a> {
     rest_room: usize,
     words: bool,
     rows: Vec<Row>,
+    /// Where the last row of `rows` begins.
+    last: Option<Place>,
     /// Whether the row being filled continues the one before it.
     continues: bool,
     pieces: Vec<Piece>,
@@ -142,6 +160,7 @@ impl<'a> Paragraph<'a> {
             rest_room,
             words,
             rows: Vec::new(),
+            last: None,
             continues: false,
             pieces: Vec::new(),
             columns: 0,
@@ -346,6 +365,10 @@ impl<'a> Paragraph<'a> {
             &self.rest_indent
         };
         let mut spans = indent.clone();
+        self.last = self.pieces.first().map(|it| Place {
+            span: it.span,
+            byte: it.range.start,
+        });
         for piece in &self.pieces {
             let Some(until) = until.filter(|it| (piece.span, piece.range.start) < (it.span, it.byte)) else {
                 break;

@@ -1,0 +1,548 @@
+//! Markdown source to blocks of styled spans: what is to be seen, before it is given a width.
+
+use std::{cell::RefCell, collections::HashMap, ops::Range, sync::Arc};
+
+use pulldown_cmark::{Alignment, BrokenLink, CodeBlockKind, CowStr, Event, LinkType, Options, Parser, Tag, TagEnd};
+
+use crate::text::{Clean, Mark, Role, Span};
+
+/// Containers nested deeper than this are shown at this depth.
+const DEEPEST: usize = 32;
+
+/// Stands in the source where a mark is hidden; never shown.
+pub(super) const HIDDEN: char = '\u{2060}';
+
+/// Labels of reference definitions and where they lead.
+pub(super) type Definitions = HashMap<String, String>;
+
+#[derive(Debug)]
+pub(super) enum Block {
+    /// A paragraph; line breaks are in the text.
+    Text(Vec<Span>),
+    Heading(Vec<Span>),
+    Code(Code),
+    /// Raw HTML, as it stands.
+    Html(Vec<Span>),
+    Quote(Vec<Block>),
+    List(List),
+    Table(Table),
+    Rule,
+}
+
+#[derive(Debug)]
+pub(super) struct Code {
+    pub language: String,
+    pub fenced: bool,
+    pub source: String,
+}
+
+#[derive(Debug)]
+pub(super) struct List {
+    /// The first number of an ordered list.
+    pub start: Option<u64>,
+    /// Whether blank rows part the items.
+    pub loose: bool,
+    pub items: Vec<Item>,
+}
+
+#[derive(Debug)]
+pub(super) struct Item {
+    pub task: Option<bool>,
+    pub blocks: Vec<Block>,
+    /// Where it begins in the source.
+    pub start: usize,
+}
+
+pub(super) type Cell = Vec<Span>;
+
+#[derive(Debug)]
+pub(super) struct Table {
+    pub alignments: Vec<Alignment>,
+    pub head: Vec<Cell>,
+    pub rows: Vec<Vec<Cell>>,
+}
+
+/// A document's blocks, and what other parts of it must know about it.
+#[derive(Debug, Default)]
+pub(super) struct Tree {
+    /// The outermost blocks and the bytes they stand in.
+    pub blocks: Vec<(Block, Range<usize>)>,
+    /// With the byte where each definition begins.
+    pub definitions: Vec<(String, String, usize)>,
+    /// References that no definition is known for.
+    pub unresolved: Vec<String>,
+}
+
+pub(super) fn options() -> Options {
+    Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS
+}
+
+/// How labels are compared.
+pub(super) fn label(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase()
+}
+
+/// Reads `source`; references without a definition in it are looked up in `known`.
+pub(super) fn read(source: &str, known: &Definitions) -> Tree {
+    let unresolved = RefCell::new(Vec::new());
+    let look_up = |link: BrokenLink<'_>| {
+        let label = label(&link.reference);
+        if let Some(url) = known.get(&label) {
+            return Some((CowStr::from(url.clone()), CowStr::Borrowed("")));
+        }
+        unresolved.borrow_mut().push(label);
+        None
+    };
+    let parser = Parser::new_with_broken_link_callback(source, options(), Some(look_up));
+    let mut events = parser.into_offset_iter();
+    let definitions = events
+        .reference_definitions()
+        .iter()
+        .map(|(name, definition)| (label(name), definition.dest.to_string(), definition.span.start))
+        .collect();
+    let mut builder = Builder::default();
+    for (event, range) in events.by_ref() {
+        builder.take(event, range);
+    }
+    drop(events);
+    Tree {
+        blocks: builder.blocks,
+        definitions,
+        unresolved: unresolved.into_inner(),
+    }
+}
+
+enum Frame {
+    Quote(Vec<Block>),
+    List(List),
+    Item(Item),
+}
+
+#[derive(Default)]
+struct Builder {
+    blocks: Vec<(Block, Range<usize>)>,
+    /// Where the outermost block being built stands.
+    range: Range<usize>,
+    /// Tags open around the next event.
+    depth: usize,
+    frames: Vec<Frame>,
+    /// Containers open beyond [`DEEPEST`].
+    skipped: usize,
+    table: Option<Table>,
+    code: Option<Code>,
+    inline: Inline,
+}
+
+impl Builder {
+    fn take(&mut self, event: Event<'_>, range: Range<usize>) {
+        if self.depth == 0 {
+            self.range = range.clone();
+        }
+        match event {
+            Event::Start(tag) => {
+                self.depth += 1;
+                self.start(tag, range);
+            }
+            Event::End(tag) => {
+                self.depth = self.depth.saturating_sub(1);
+                self.end(tag);
+            }
+            Event::Text(text) => match &mut self.code {
+                Some(code) => code.source.push_str(&text),
+                None => self.inline.push(&text),
+            },
+            Event::Code(text) => self.inline.with(|it| it.code = true, &text),
+            Event::Html(text) | Event::InlineHtml(text) => self.inline.html(&text),
+            Event::SoftBreak => self.inline.push(" "),
+            Event::HardBreak => self.inline.line_break(),
+            Event::Rule => {
+                self.close_text();
+                self.push(Block::Rule);
+            }
+            Event::TaskListMarker(done) => {
+                if self.skipped == 0
+                    && let Some(Frame::Item(item)) = self.frames.last_mut()
+                {
+                    item.task = Some(done);
+                }
+            }
+            // Not enabled, but text is never lost.
+            Event::InlineMath(text) | Event::DisplayMath(text) | Event::FootnoteReference(text) => {
+                self.inline.push(&text)
+            }
+        }
+    }
+
+    fn start(&mut self, tag: Tag<'_>, range: Range<usize>) {
+        match tag {
+            Tag::Paragraph => {
+                self.close_text();
+                let frames = self.frames.len();
+                if self.skipped == 0
+                    && let Some([Frame::List(list), Frame::Item(_)]) = self.frames.get_mut(frames.saturating_sub(2)..)
+                {
+                    list.loose = true;
+                }
+            }
+            Tag::Heading { .. } => {
+                self.close_text();
+                self.inline.heading = true;
+            }
+            Tag::BlockQuote(_) => {
+                self.close_text();
+                self.inline.quotes += 1;
+                self.open(Frame::Quote(Vec::new()));
+            }
+            Tag::CodeBlock(kind) => {
+                self.close_text();
+                let (language, fenced) = match kind {
+                    CodeBlockKind::Fenced(info) => (language(&info), true),
+                    CodeBlockKind::Indented => (String::new(), false),
+                };
+                self.code = Some(Code {
+                    language,
+                    fenced,
+                    source: String::new(),
+                });
+            }
+            Tag::HtmlBlock => self.close_text(),
+            Tag::List(start) => {
+                self.close_text();
+                self.open(Frame::List(List {
+                    start,
+                    loose: false,
+                    items: Vec::new(),
+                }));
+            }
+            Tag::Item => {
+                self.close_text();
+                self.open(Frame::Item(Item {
+                    task: None,
+                    blocks: Vec::new(),
+                    start: range.start,
+                }));
+            }
+            Tag::Table(alignments) => {
+                self.close_text();
+                self.table = Some(Table {
+                    alignments,
+                    head: Vec::new(),
+                    rows: Vec::new(),
+                });
+            }
+            Tag::TableRow => {
+                if let Some(table) = &mut self.table {
+                    table.rows.push(Vec::new());
+                }
+            }
+            Tag::TableHead => self.inline.heading = true,
+            Tag::Emphasis => self.inline.style(|it| it.emphases += 1),
+            Tag::Strong => self.inline.style(|it| it.strongs += 1),
+            Tag::Strikethrough => self.inline.style(|it| it.strikes += 1),
+            Tag::Link {
+                link_type, dest_url, ..
+            } => self.inline.open_link(link_type, &dest_url),
+            Tag::Image {
+                link_type, dest_url, ..
+            } => self.inline.open_image(link_type, &dest_url),
+            Tag::TableCell
+            | Tag::FootnoteDefinition(_)
+            | Tag::DefinitionList
+            | Tag::DefinitionListTitle
+            | Tag::DefinitionListDefinition
+            | Tag::Superscript
+            | Tag::Subscript
+            | Tag::MetadataBlock(_) => {}
+        }
+    }
+
+    fn end(&mut self, tag: TagEnd) {
+        match tag {
+            TagEnd::Paragraph => self.close_text(),
+            TagEnd::Heading(_) => {
+                let spans = self.inline.finish();
+                self.inline.heading = false;
+                self.push(Block::Heading(spans));
+            }
+            TagEnd::BlockQuote(_) => {
+                self.close_text();
+                self.inline.quotes = self.inline.quotes.saturating_sub(1);
+                self.close();
+            }
+            TagEnd::CodeBlock => {
+                if let Some(code) = self.code.take() {
+                    self.push(Block::Code(code));
+                }
+            }
+            TagEnd::HtmlBlock => {
+                let spans = self.inline.finish();
+                if !spans.is_empty() {
+                    self.push(Block::Html(spans));
+                }
+            }
+            TagEnd::List(_) | TagEnd::Item => {
+                self.close_text();
+                self.close();
+            }
+            TagEnd::Table => {
+                if let Some(table) = self.table.take() {
+                    self.push(Block::Table(table));
+                }
+            }
+            TagEnd::TableHead => self.inline.heading = false,
+            TagEnd::TableCell => {
+                let cell = self.inline.finish();
+                if let Some(table) = &mut self.table {
+                    match table.rows.last_mut() {
+                        Some(row) => row.push(cell),
+                        None => table.head.push(cell),
+                    }
+                }
+            }
+            TagEnd::Emphasis => self.inline.style(|it| it.emphases -= 1),
+            TagEnd::Strong => self.inline.style(|it| it.strongs -= 1),
+            TagEnd::Strikethrough => self.inline.style(|it| it.strikes -= 1),
+            TagEnd::Link => self.inline.close_link(),
+            TagEnd::Image => self.inline.close_image(),
+            TagEnd::TableRow
+            | TagEnd::FootnoteDefinition
+            | TagEnd::DefinitionList
+            | TagEnd::DefinitionListTitle
+            | TagEnd::DefinitionListDefinition
+            | TagEnd::Superscript
+            | TagEnd::Subscript
+            | TagEnd::MetadataBlock(_) => {}
+        }
+    }
+
+    fn open(&mut self, frame: Frame) {
+        // A list and its item are skipped or shown together.
+        let room = if matches!(frame, Frame::List(_)) {
+            DEEPEST - 1
+        } else {
+            DEEPEST
+        };
+        if self.skipped > 0 || self.frames.len() >= room {
+            self.skipped += 1;
+        } else {
+            self.frames.push(frame);
+        }
+    }
+
+    fn close(&mut self) {
+        if self.skipped > 0 {
+            self.skipped -= 1;
+            return;
+        }
+        match self.frames.pop() {
+            Some(Frame::Quote(blocks)) => self.push(Block::Quote(blocks)),
+            Some(Frame::List(list)) => self.push(Block::List(list)),
+            Some(Frame::Item(item)) => {
+                if let Some(Frame::List(list)) = self.frames.last_mut() {
+                    list.items.push(item);
+                }
+            }
+            None => {}
+        }
+    }
+
+    /// Ends the text that stands in an item without a paragraph of its own.
+    fn close_text(&mut self) {
+        let spans = self.inline.finish();
+        if !spans.is_empty() {
+            self.push(Block::Text(spans));
+        }
+    }
+
+    fn push(&mut self, block: Block) {
+        match self.frames.last_mut() {
+            Some(Frame::Quote(blocks) | Frame::Item(Item { blocks, .. })) => blocks.push(block),
+            // The parser puts nothing but items into lists.
+            Some(Frame::List(_)) | None => self.blocks.push((block, self.range.clone())),
+        }
+    }
+}
+
+/// The first word of a fence's info string, as highlighters know it.
+pub(super) fn language(info: &str) -> String {
+    let word = info
+        .trim_start()
+        .split(|it: char| it.is_whitespace() || matches!(it, ',' | '{' | ':'))
+        .next();
+    Clean::new(word.unwrap_or_default()).chars().take(32).collect()
+}
+
+/// The text of one leaf block, gathered in runs of one look.
+#[derive(Default)]
+struct Inline {
+    heading: bool,
+    quotes: usize,
+    emphases: usize,
+    strongs: usize,
+    strikes: usize,
+    code: bool,
+    raw: bool,
+    images: Vec<Option<Target>>,
+    link: Option<Target>,
+    /// What the link shows so far.
+    shown: String,
+    spans: Vec<Span>,
+    run: String,
+}
+
+#[derive(Clone)]
+struct Target {
+    url: Arc<str>,
+    /// What a reader must see of it.
+    place: String,
+}
+
+impl Inline {
+    fn push(&mut self, text: &str) {
+        if self.link.is_some() {
+            self.shown.push_str(text);
+        }
+        self.run
+            .extend(text.chars().filter(|&it| it != HIDDEN).map(|it| match it {
+                '\n' | '\t' => ' ',
+                it => it,
+            }));
+    }
+
+    fn line_break(&mut self) {
+        self.run.push(if self.heading { ' ' } else { '\n' });
+    }
+
+    fn html(&mut self, text: &str) {
+        self.style(|it| it.raw = true);
+        self.run.extend(text.chars().filter(|&it| it != HIDDEN));
+        self.style(|it| it.raw = false);
+    }
+
+    fn with(&mut self, set: impl FnOnce(&mut Self), text: &str) {
+        self.style(set);
+        self.push(text);
+        self.style(|it| it.code = false);
+    }
+
+    /// Changes the look of what follows.
+    fn style(&mut self, change: impl FnOnce(&mut Self)) {
+        self.flush();
+        change(self);
+    }
+
+    fn flush(&mut self) {
+        if self.run.is_empty() {
+            return;
+        }
+        let role = if self.code {
+            Role::Code
+        } else if self.link.is_some() {
+            Role::Link
+        } else if self.raw || !self.images.is_empty() {
+            Role::Dim
+        } else if self.heading || self.strongs > 0 {
+            Role::Strong
+        } else if self.quotes > 0 {
+            Role::Dim
+        } else {
+            Role::Text
+        };
+        let mut mark = Mark::NONE;
+        for (set, with) in [
+            (self.heading || self.strongs > 0, Mark::BOLD),
+            (self.emphases > 0, Mark::ITALIC),
+            (self.strikes > 0, Mark::STRIKE),
+            (self.link.is_some(), Mark::UNDERLINE),
+        ] {
+            if set {
+                mark |= with;
+            }
+        }
+        let text = Clean::from(std::mem::take(&mut self.run));
+        if !text.is_empty() {
+            let link = self.link.as_ref().map(|it| Arc::clone(&it.url));
+            self.spans.push(Span::new(text, role).marked(mark).linked(link));
+        }
+    }
+
+    fn open_link(&mut self, kind: LinkType, url: &str) {
+        self.flush();
+        self.shown.clear();
+        self.link = target(kind, url);
+    }
+
+    fn close_link(&mut self) {
+        self.flush();
+        if let Some(target) = self.link.take()
+            && !names(&self.shown, &target.place)
+        {
+            self.note(&target.place);
+        }
+    }
+
+    fn open_image(&mut self, kind: LinkType, url: &str) {
+        self.flush();
+        self.images.push(target(kind, url));
+        self.push("[image: ");
+    }
+
+    fn close_image(&mut self) {
+        self.push("]");
+        self.flush();
+        if let Some(Some(target)) = self.images.pop() {
+            self.note(&target.place);
+        }
+    }
+
+    /// Where the text before leads.
+    fn note(&mut self, place: &str) {
+        let text = Clean::from(format!(" ({place})"));
+        self.spans.push(Span::new(text, Role::Faint));
+    }
+
+    fn finish(&mut self) -> Vec<Span> {
+        self.flush();
+        std::mem::take(&mut self.spans)
+    }
+}
+
+/// Where a link may lead: to the web or to a mailbox, else nowhere.
+fn target(kind: LinkType, url: &str) -> Option<Target> {
+    let mail;
+    let url = if matches!(kind, LinkType::Email) {
+        mail = format!("mailto:{url}");
+        &mail
+    } else {
+        url
+    };
+    let url = url::Url::parse(url).ok()?;
+    let place = match url.scheme() {
+        "http" | "https" => url.host_str()?.to_owned(),
+        "mailto" => url.path().to_owned(),
+        _ => return None,
+    };
+    Some(Target {
+        url: url.as_str().into(),
+        place,
+    })
+}
+
+/// Whether `shown` names `place` as a whole: `microsoft.com` does not name `t.co`.
+fn names(shown: &str, place: &str) -> bool {
+    let shown = shown.to_ascii_lowercase();
+    let place = place.to_ascii_lowercase();
+    let part = |it: char| it.is_alphanumeric() || matches!(it, '.' | '-' | '@' | '_');
+    !place.is_empty()
+        && shown.match_indices(&place).any(|(at, found)| {
+            let before = shown.get(..at).and_then(|it| it.chars().next_back());
+            let mut after = shown.get(at + found.len()..).unwrap_or_default().chars();
+            let next = after.next();
+            let ends = match next {
+                // The full stop of a sentence.
+                Some('.') => !after.next().is_some_and(part),
+                next => !next.is_some_and(part),
+            };
+            !before.is_some_and(part) && ends
+        })
+}

@@ -210,7 +210,7 @@ pub const KEYS: &[Key] = &[
         "gateway.allow_http",
         Kind::Flag,
         |it, _| Slot::Flag(&mut it.gateway.connection.allow_http),
-        "Whether an unencrypted address of another machine may be used.",
+        "Whether an unencrypted address in a private network may be used.",
     ),
     Key::new(
         "gateway.connect_timeout",
@@ -301,7 +301,7 @@ pub const KEYS: &[Key] = &[
         "providers.*.allow_http",
         Kind::Flag,
         |it, name| Slot::Flag(&mut provider(it, name).connection.allow_http),
-        "Whether an unencrypted address of another machine may be used.",
+        "Whether an unencrypted address in a private network may be used.",
     ),
     Key::new(
         "providers.*.connect_timeout",

@@ -2,7 +2,6 @@
 
 use std::{
     collections::BTreeMap,
-    io::Read,
     path::{Path, PathBuf},
 };
 
@@ -17,6 +16,7 @@ use super::{
     secret, suggestion,
     value::{Kind, Unfit, Value},
 };
+use crate::os::file;
 
 /// Who said it; the later one wins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -145,34 +145,27 @@ const LIMIT_BYTES: u64 = 1024 * 1024;
 impl File {
     /// Reads a file; none when there is no such file.
     pub fn read(path: &Path) -> Result<Option<Self>, Problem> {
-        let place = || Place::File {
-            path: path.to_owned(),
-            line: 0,
-            column: 0,
+        let problem = |message: String| {
+            let place = Place::File {
+                path: path.to_owned(),
+                line: 0,
+                column: 0,
+            };
+            Problem::new(place, message)
         };
-        let failed = |error: std::io::Error| Problem::new(place(), format!("the settings cannot be read: {error}"));
-        let file = match secret::open(path) {
+        let bytes = match file::read(path, LIMIT_BYTES) {
             Ok(it) => it,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(failed(error)),
+            Err(error) if error.is_absent() => return Ok(None),
+            Err(error) => {
+                let cause = std::error::Error::source(&error).map(|it| format!(": {it}"));
+                return Err(problem(format!("{error}{}", cause.unwrap_or_default())));
+            }
         };
-        let facts = file.metadata().map_err(failed)?;
-        if !facts.is_file() {
-            return Err(Problem::new(place(), "the settings are not a file"));
-        }
-        let mut text = String::new();
-        let mut limited = file.take(LIMIT_BYTES + 1);
-        limited.read_to_string(&mut text).map_err(failed)?;
-        if text.len() as u64 > LIMIT_BYTES {
-            return Err(Problem::new(
-                place(),
-                format!("the settings are larger than {} KiB", LIMIT_BYTES / 1024),
-            ));
-        }
+        let text = String::from_utf8(bytes).map_err(|_| problem("the settings are not UTF-8 text".to_owned()))?;
         Ok(Some(Self {
             path: path.to_owned(),
             text,
-            is_shared: secret::is_shared(&facts),
+            is_shared: secret::is_shared(path),
         }))
     }
 }
@@ -1134,12 +1127,12 @@ mod tests {
             "a workspace that is not trusted says nothing"
         );
         std::fs::write(paths.settings(), [0xff, 0xfe]).expect("written");
-        assert!(load(None).2.contains("cannot be read"));
+        assert!(load(None).2.contains("not UTF-8"));
         std::fs::write(paths.settings(), " ".repeat(LIMIT_BYTES as usize + 1)).expect("written");
-        assert_eq!(load(None).2, "the settings are larger than 1024 KiB");
+        assert!(load(None).2.ends_with("is larger than 1048576 bytes"));
         std::fs::remove_file(paths.settings()).expect("removed");
         std::fs::create_dir(paths.settings()).expect("made");
-        assert_eq!(load(None).2, "the settings are not a file");
+        assert!(load(None).2.ends_with("is not a regular file"));
     }
 
     #[cfg(unix)]

@@ -1,9 +1,9 @@
 //! Whom to talk to and how to reach them.
 
-use std::{collections::BTreeMap, net::IpAddr, path::PathBuf, time::Duration};
+use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
 use super::{KeySource, Secret};
-use crate::net::client::{HeaderMap, HeaderName, HeaderValue, Peer, Proxy, Timeouts};
+use crate::net::client::{HeaderMap, HeaderName, HeaderValue, Peer, Proxy, Timeouts, Url};
 
 /// How to reach a server.
 #[derive(Clone, Debug, PartialEq)]
@@ -18,7 +18,7 @@ pub struct Connection {
     pub client_cert: Option<PathBuf>,
     /// Instead of the proxy that the environment names; `none` goes direct.
     pub proxy: Option<String>,
-    /// Whether `http://` may be used for hosts other than this one.
+    /// Whether `http://` may go to a private network; the client refuses what turns out to be public.
     pub allow_http: bool,
     pub connect_timeout: Duration,
     pub first_byte_timeout: Duration,
@@ -61,7 +61,7 @@ impl Connection {
     /// The address, once it is certain that it may be used.
     pub fn url(&self) -> Result<&str, Refused> {
         let url = self.url.as_deref().ok_or(Refused::Missing)?;
-        let parsed = url::Url::parse(url).map_err(|_| Refused::Unreadable(url.to_owned()))?;
+        let parsed = Url::parse(url).map_err(|_| Refused::Unreadable(url.to_owned()))?;
         match parsed.scheme() {
             "https" => Ok(url),
             "http" if self.allow_http || is_here(&parsed) => Ok(url),
@@ -73,7 +73,7 @@ impl Connection {
     /// How the client reaches it, once it is certain that it may be reached.
     pub fn peer(&self) -> Result<Peer, Refused> {
         let url = self.url()?;
-        let base = url::Url::parse(url).map_err(|_| Refused::Unreadable(url.to_owned()))?;
+        let base = Url::parse(url).map_err(|_| Refused::Unreadable(url.to_owned()))?;
         let mut headers = HeaderMap::new();
         for (name, value) in &self.headers {
             match (HeaderName::try_from(name), HeaderValue::try_from(value.expose())) {
@@ -116,11 +116,11 @@ impl Connection {
 }
 
 /// Whether `url` names this very machine.
-pub(super) fn is_here(url: &url::Url) -> bool {
+fn is_here(url: &Url) -> bool {
     match url.host() {
         Some(url::Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
-        Some(url::Host::Ipv4(it)) => IpAddr::V4(it).is_loopback(),
-        Some(url::Host::Ipv6(it)) => IpAddr::V6(it).is_loopback(),
+        Some(url::Host::Ipv4(it)) => it.is_loopback() || it.is_unspecified(),
+        Some(url::Host::Ipv6(it)) => it.is_loopback() || it.is_unspecified(),
         None => false,
     }
 }
@@ -341,7 +341,7 @@ mod tests {
                 false,
                 refused("http://localhost@example.com"),
             ),
-            ("http://0.0.0.0:1", false, refused("http://0.0.0.0:1")),
+            ("http://0.0.0.0:1", false, Ok("http://0.0.0.0:1")),
             (
                 "ftp://localhost",
                 true,
@@ -361,6 +361,29 @@ mod tests {
             assert_eq!(connection.url(), expected, "{url}");
         }
         assert_eq!(Connection::default().url(), Err(Refused::Missing));
+    }
+
+    #[test]
+    fn what_is_configured_reaches_the_client() {
+        let mut connection = Connection {
+            allow_http: true,
+            proxy: Some("socks5h://localhost:1".to_owned()),
+            idle_timeout: Duration::from_secs(7),
+            ..Connection::default().at("http://10.0.0.1/v1")
+        };
+        connection.headers.insert("X-Team".to_owned(), Secret::new("ours"));
+        let peer = connection.peer().expect("all is well");
+        assert_eq!(peer.base.as_str(), "http://10.0.0.1/v1");
+        assert_eq!(peer.headers["x-team"], "ours");
+        assert!(peer.headers["x-team"].is_sensitive() && peer.allow_http);
+        assert_eq!(peer.proxy, Proxy::Through("socks5h://localhost:1".to_owned()));
+        assert_eq!(peer.timeouts.idle, Duration::from_secs(7));
+        connection.proxy = Some("none".to_owned());
+        assert_eq!(connection.peer().map(|it| it.proxy).ok(), Some(Proxy::Direct));
+        connection.headers.insert("X-Odd".to_owned(), Secret::new("a\nb"));
+        assert_eq!(connection.peer().err(), Some(Refused::Header("X-Odd".to_owned())));
+        connection.allow_http = false;
+        assert!(matches!(connection.peer(), Err(Refused::Unencrypted(_))));
     }
 
     #[test]

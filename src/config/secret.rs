@@ -1,12 +1,13 @@
 //! Keys: never shown, never written, and fetched only when a request needs one.
 
 use std::{
-    fmt, io,
+    fmt,
     path::{Path, PathBuf},
     sync::Arc,
 };
 
 use super::Environment;
+use crate::os::{file, process};
 
 /// A text that no one but its user should see: it shows as `***` and is overwritten when the last copy goes.
 #[derive(Clone, PartialEq, Eq)]
@@ -66,16 +67,12 @@ pub enum KeySource {
 pub enum KeyError {
     #[error("the environment has no {}", .0.join(" or "))]
     Unset(Vec<String>),
-    #[error("the key file {} cannot be read", .path.display())]
-    Unreadable { path: PathBuf, source: io::Error },
-    #[error("the key file {path} can be read by others\n  chmod 600 {path}", path = .0.display())]
-    Shared(PathBuf),
+    #[error("the key file gave none")]
+    File(#[from] file::Error),
     #[error("{0} is not a key: it is empty, too long or has more than one line")]
     Odd(String),
-    #[error("the key command `{command}` did not run")]
-    NotRun { command: String, source: io::Error },
-    #[error("the key command `{command}` failed: {reason}")]
-    Failed { command: String, reason: String },
+    #[error("the key command gave none")]
+    Command(#[from] process::Error),
 }
 
 /// A key is a line; what is longer is a wrong file.
@@ -105,8 +102,11 @@ impl KeySource {
     }
 }
 
-/// The key in `text`: one line that can stand in a header.
-fn one_line(text: &str, what: impl Fn() -> String) -> Result<Secret, KeyError> {
+/// The key in `bytes`: one line that can stand in a header.
+fn one_line(bytes: impl Into<Vec<u8>>, what: impl Fn() -> String) -> Result<Secret, KeyError> {
+    let Ok(text) = String::from_utf8(bytes.into()) else {
+        return Err(KeyError::Odd(what()));
+    };
     let text = text.trim();
     let is_odd = text.is_empty() || text.len() > LIMIT_BYTES || text.chars().any(char::is_control);
     if is_odd {
@@ -116,136 +116,88 @@ fn one_line(text: &str, what: impl Fn() -> String) -> Result<Secret, KeyError> {
 }
 
 fn read(path: &Path) -> Result<Secret, KeyError> {
-    use std::io::Read;
-
-    let unreadable = |source| KeyError::Unreadable {
-        path: path.to_owned(),
-        source,
-    };
-    let file = open(path).map_err(unreadable)?;
-    // Asked of the open file, so that it cannot be another one by now.
-    let facts = file.metadata().map_err(unreadable)?;
-    if !facts.is_file() {
-        return Err(KeyError::Odd(path.display().to_string()));
-    }
-    if is_shared(&facts) {
-        return Err(KeyError::Shared(path.to_owned()));
-    }
-    let mut text = String::new();
-    let mut limited = file.take(LIMIT_BYTES as u64 + 2);
-    limited.read_to_string(&mut text).map_err(unreadable)?;
-    one_line(&text, || path.display().to_string())
+    // Secrets are often mounted as links; the file behind them is what must be private.
+    let target = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let bytes = file::read_private(&target, LIMIT_BYTES as u64)?;
+    one_line(bytes, || path.display().to_string())
 }
 
-/// Opens without waiting: a named pipe in the place of a file must not stop us.
+/// Whether others than the owner may read the file at `path`.
 #[cfg(unix)]
-pub(super) fn open(path: &Path) -> io::Result<std::fs::File> {
-    use std::os::unix::fs::OpenOptionsExt;
-    std::fs::OpenOptions::new()
-        .read(true)
-        .custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC)
-        .open(path)
-}
-
-#[cfg(not(unix))]
-pub(super) fn open(path: &Path) -> io::Result<std::fs::File> {
-    std::fs::File::open(path)
-}
-
-/// Whether others than the owner may read a file.
-#[cfg(unix)]
-pub(super) fn is_shared(facts: &std::fs::Metadata) -> bool {
+pub(super) fn is_shared(path: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
-    facts.permissions().mode() & 0o077 != 0
+    std::fs::metadata(path).is_ok_and(|it| it.permissions().mode() & 0o077 != 0)
 }
 
 #[cfg(not(unix))]
-pub(super) fn is_shared(_: &std::fs::Metadata) -> bool {
+pub(super) fn is_shared(_: &Path) -> bool {
     false
 }
 
-/// A command as the user wrote it.
-pub(super) fn spoken(words: &[String]) -> String {
-    match words {
-        [shell, option, line] if shell == "sh" && option == "-c" => line.clone(),
-        words => words.join(" "),
-    }
-}
-
 async fn run(words: &[String]) -> Result<Secret, KeyError> {
-    let command = spoken(words);
-    let failed = |reason: String| KeyError::Failed {
-        command: command.clone(),
-        reason,
+    let command = match words {
+        [shell, option, line] if shell == "sh" && option == "-c" => process::Command::shell(line),
+        [program, arguments @ ..] => process::Command::new(program).args(arguments),
+        // Reading the settings refuses an empty command.
+        [] => return Err(KeyError::Odd("an empty key command".to_owned())),
     };
-    let Some((program, arguments)) = words.split_first() else {
-        return Err(failed("it is empty".to_owned()));
-    };
-    let mut child = tokio::process::Command::new(program);
-    child
-        .args(arguments)
-        .stdin(std::process::Stdio::null())
-        .stderr(std::process::Stdio::null())
-        .kill_on_drop(true);
-    let output = tokio::time::timeout(COMMAND_LIMIT, child.output())
-        .await
-        .map_err(|_| failed(format!("no answer within {} s", COMMAND_LIMIT.as_secs())))?
-        .map_err(|source| KeyError::NotRun {
-            command: command.clone(),
-            source,
-        })?;
-    if !output.status.success() {
-        return Err(failed(output.status.to_string()));
-    }
-    let text = String::from_utf8(output.stdout).map_err(|_| failed("its output is not text".to_owned()))?;
-    let first = text.lines().find(|it| !it.trim().is_empty()).unwrap_or_default();
-    one_line(first, || format!("the output of `{command}`"))
+    let output = command.timeout(COMMAND_LIMIT).limit_bytes(LIMIT_BYTES).output().await?;
+    // Password stores write notes below the key.
+    let start = output.iter().position(|it| !it.is_ascii_whitespace());
+    let rest = output.get(start.unwrap_or(output.len())..).unwrap_or_default();
+    let first = rest.split(|it| *it == b'\n').next().unwrap_or_default();
+    one_line(first, || "what the key command wrote".to_owned())
 }
 
 #[cfg(all(test, unix))]
 mod tests {
-    use std::{fs::Permissions, os::unix::fs::PermissionsExt};
+    use std::{error::Error, fs::Permissions, os::unix::fs::PermissionsExt};
 
     use super::*;
+    use crate::os::file::{Access, write};
 
     async fn resolve(source: KeySource) -> Result<Option<String>, String> {
         let environment = Environment::from_iter([("KEY", "from-variable"), ("EMPTY", ""), ("LINES", "a\nb")]);
         let found = source.resolve(&environment).await;
-        found
-            .map(|it| it.map(|it| it.expose().to_owned()))
-            .map_err(|it| it.to_string())
+        let found = found.map(|it| it.map(|it| it.expose().to_owned()));
+        found.map_err(|error| match error.source() {
+            Some(cause) => format!("{error}: {cause}"),
+            None => error.to_string(),
+        })
     }
 
     #[tokio::test]
     async fn keys_come_from_where_the_settings_say() {
         let text = |it: &str| Ok(Some(it.to_owned()));
+        let error = |it: &str| Err(it.to_owned());
         let names = |it: &[&str]| KeySource::Variables(it.iter().map(|it| (*it).to_owned()).collect());
         let line = |it: &str| KeySource::Command(["sh", "-c", it].map(str::to_owned).to_vec());
+        let words = |it: &[&str]| KeySource::Command(it.iter().map(|it| (*it).to_owned()).collect());
+        let odd = |it: &str| {
+            Err(format!(
+                "{it} is not a key: it is empty, too long or has more than one line"
+            ))
+        };
         for (source, expected) in [
             (KeySource::None, Ok(None)),
             (KeySource::Given(Secret::new("given")), text("given")),
             (names(&["KEY"]), text("from-variable")),
             (names(&["EMPTY", "KEY"]), text("from-variable")),
-            (
-                names(&["EMPTY", "GONE"]),
-                Err("the environment has no EMPTY or GONE".to_owned()),
-            ),
-            (
-                names(&["LINES"]),
-                Err("$LINES is not a key: it is empty, too long or has more than one line".to_owned()),
-            ),
+            (names(&["EMPTY", "GONE"]), error("the environment has no EMPTY or GONE")),
+            (names(&["LINES"]), odd("$LINES")),
             (line("echo; echo '  key  '; echo more; echo noise >&2"), text("key")),
+            (words(&["echo", "a $HOME"]), text("a $HOME")),
             (
-                line("exit 3"),
-                Err("the key command `exit 3` failed: exit status: 3".to_owned()),
+                line("echo locked >&2; exit 3"),
+                error(
+                    "the key command gave none: the command `echo locked >&2; exit 3` failed (exit status: 3)\nlocked",
+                ),
             ),
+            (line("true"), odd("what the key command wrote")),
+            (line("printf '\\377'"), odd("what the key command wrote")),
             (
-                line("true"),
-                Err("the output of `true` is not a key: it is empty, too long or has more than one line".to_owned()),
-            ),
-            (
-                KeySource::Command(vec!["/nowhere/pass".to_owned(), "show".to_owned()]),
-                Err("the key command `/nowhere/pass show` did not run".to_owned()),
+                words(&["/nowhere/pass", "show"]),
+                error("the key command gave none: the command `/nowhere/pass` was not found"),
             ),
         ] {
             assert_eq!(resolve(source.clone()).await, expected, "{source:?}");
@@ -257,35 +209,36 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("key");
         let shown = path.display();
-        let odd = format!("{shown} is not a key: it is empty, too long or has more than one line");
+        let key = Ok(Some("key".to_owned()));
+        let odd = Err(format!(
+            "{shown} is not a key: it is empty, too long or has more than one line"
+        ));
+        let shared = Err(format!(
+            "the key file gave none: {shown} can be read by others\nrun `chmod 600 {shown}`"
+        ));
+        let large = Err(format!(
+            "the key file gave none: {shown} is larger than {LIMIT_BYTES} bytes"
+        ));
         for (text, mode, expected) in [
-            ("key\n", 0o600, Ok(Some("key".to_owned()))),
-            ("key", 0o400, Ok(Some("key".to_owned()))),
-            (
-                "key",
-                0o640,
-                Err(format!(
-                    "the key file {shown} can be read by others\n  chmod 600 {shown}"
-                )),
-            ),
-            (
-                "key",
-                0o604,
-                Err(format!(
-                    "the key file {shown} can be read by others\n  chmod 600 {shown}"
-                )),
-            ),
-            ("", 0o600, Err(odd.clone())),
-            ("one\ntwo", 0o600, Err(odd.clone())),
-            (&"x".repeat(LIMIT_BYTES + 1), 0o600, Err(odd)),
+            ("key\n", 0o600, &key),
+            ("key", 0o400, &key),
+            ("key", 0o640, &shared),
+            ("key", 0o604, &shared),
+            ("", 0o600, &odd),
+            ("one\ntwo", 0o600, &odd),
+            (&"x".repeat(LIMIT_BYTES + 1), 0o600, &large),
         ] {
-            let _ = std::fs::remove_file(&path);
-            std::fs::write(&path, text).expect("written");
+            write(&path, text.as_bytes(), Access::Private).expect("written");
             std::fs::set_permissions(&path, Permissions::from_mode(mode)).expect("set");
-            assert_eq!(resolve(KeySource::File(path.clone())).await, expected, "{mode:o}");
+            assert_eq!(&resolve(KeySource::File(path.clone())).await, expected, "{mode:o}");
         }
         let gone = resolve(KeySource::File(folder.path().join("gone"))).await;
-        assert!(gone.is_err_and(|it| it.ends_with("gone cannot be read")));
+        assert!(gone.is_err_and(|it| it.contains("gone could not be opened")));
         assert!(resolve(KeySource::File(folder.path().to_owned())).await.is_err());
+        let link = folder.path().join("link");
+        std::fs::set_permissions(&path, Permissions::from_mode(0o600)).expect("set");
+        write(&path, b"key", Access::Private).expect("written");
+        std::os::unix::fs::symlink(&path, &link).expect("linked");
+        assert_eq!(resolve(KeySource::File(link)).await, key, "a link to a private file");
     }
 }

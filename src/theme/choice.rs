@@ -1,8 +1,9 @@
 //! Which theme, and with how many colours: from what is configured and what the terminal says of itself.
 
-use std::{io, path::Path};
+use std::path::Path;
 
 use super::{Rgb, colour};
+use crate::os::file::{self, Access};
 
 /// How many colours a terminal shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -135,16 +136,19 @@ const MEMORY: &str = "background";
 
 /// The background that a terminal reported the last time, from the state folder.
 pub fn recall(state: &Path) -> Option<Rgb> {
-    // A dozen bytes were written; anything longer is not ours and not worth reading.
-    let path = state.join(MEMORY);
-    let small = std::fs::metadata(&path).is_ok_and(|it| it.is_file() && it.len() <= 64);
-    Rgb::parse(small.then(|| std::fs::read_to_string(&path).ok())??.trim())
+    // A dozen bytes were written; anything longer is not ours.
+    let bytes = file::read(&state.join(MEMORY), 64).ok()?;
+    Rgb::parse(std::str::from_utf8(&bytes).ok()?)
 }
 
 /// Keeps the reported background in the state folder for the next start's first frame.
-pub fn remember(state: &Path, background: Rgb) -> io::Result<()> {
-    std::fs::create_dir_all(state)?;
-    std::fs::write(state.join(MEMORY), format!("#{background}\n"))
+pub fn remember(state: &Path, background: Rgb) -> Result<(), file::Error> {
+    file::private_folder(state)?;
+    file::write(
+        &state.join(MEMORY),
+        format!("#{background}\n").as_bytes(),
+        Access::Private,
+    )
 }
 
 #[cfg(test)]

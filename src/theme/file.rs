@@ -9,7 +9,10 @@ use ratatui::style::Modifier;
 use toml::{Spanned, de::DeTable, de::DeValue};
 
 use super::{BUILT_IN, Depth, GROUNDS, Paint, Palette, ROLES, Rgb, Theme, Tint};
-use crate::config::{Place, Problem, Source, suggestion};
+use crate::{
+    config::{Place, Problem, Source, suggestion},
+    os::file,
+};
 
 /// A theme file is a page of text; what is larger is something else.
 const LIMIT_BYTES: u64 = 256 * 1024;
@@ -89,18 +92,13 @@ fn read(path: &Path) -> Result<Option<String>, Problem> {
         };
         Problem::new(place, message)
     };
-    let size = match std::fs::metadata(path) {
-        Ok(it) if !it.is_file() => return Err(problem("the theme is not a file".to_owned())),
-        Ok(it) => it.len(),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(problem(format!("the theme cannot be read: {error}"))),
+    let bytes = match file::read(path, LIMIT_BYTES) {
+        Ok(it) => it,
+        Err(error) if error.is_absent() => return Ok(None),
+        Err(error) => return Err(problem(error.to_string())),
     };
-    if size > LIMIT_BYTES {
-        return Err(problem(format!("the theme is larger than {} KiB", LIMIT_BYTES / 1024)));
-    }
-    std::fs::read_to_string(path)
-        .map(Some)
-        .map_err(|error| problem(format!("the theme cannot be read: {error}")))
+    let text = String::from_utf8(bytes).map_err(|_| problem("the theme is not UTF-8 text".to_owned()))?;
+    Ok(Some(text))
 }
 
 /// Reads a theme. What is missing comes from its base, by default the built-in theme of its appearance.
@@ -460,7 +458,7 @@ mod tests {
         let missing = "--theme: there is no theme `owll`\n  did you mean `owl`?";
         assert_eq!(load("owll"), (text, name("sheaf-dark"), name(missing)));
         assert!(load("../owl").2.contains("there is no theme"));
-        assert!(load("nest").2.contains("not a file"));
+        assert!(load("nest").2.contains("not a regular file"));
         assert_eq!(
             names(folder.path()),
             ["sheaf-dark", "sheaf-light", "terminal", "nest", "owl"]

@@ -52,7 +52,7 @@ pub enum Event {
     ThinkingDelta {
         delta: String,
     },
-    /// `metadata` is a merge patch; a strict writer sends it complete.
+    /// `metadata` is complete: a member replaces its namesake whole, null takes it away.
     DocumentEnd {
         document: DocumentId,
         final_content: Option<String>,
@@ -115,13 +115,18 @@ pub struct Done {
     pub usage: Option<Usage>,
     pub id: Option<ResponseId>,
     pub conversation_id: Option<ConversationId>,
+    pub model: Option<String>,
+    pub mode: Option<Mode>,
+    /// ISO 8601, UTC.
+    pub created: Option<String>,
     pub status: Option<Status>,
     pub finish_reason: Option<FinishReason>,
     pub duration_ms: Option<u64>,
     pub tool_call_count: Option<u64>,
     pub turn_count: Option<u64>,
-    /// Members of `done` and of its `metadata` that we do not know.
+    /// Members of `done`, its `usage` and its `metadata` that we do not know.
     pub extra: Map<String, Value>,
+    pub extra_usage: Map<String, Value>,
     pub extra_metadata: Map<String, Value>,
 }
 

@@ -7,6 +7,7 @@
 //! 5. Unknown events, kinds and members are values: kept, shown plainly, forwarded untouched.
 //! 6. Nobody else's words: provider wire types stop at `model/`, ratatui types never come here.
 
+pub mod codec;
 mod command;
 pub mod document;
 mod event;

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::{
     ConversationId, DocumentId, FinishReason, Mode, Notice, ResponseId, Status, Usage,
@@ -27,10 +27,28 @@ pub struct Response {
     pub thinking: Vec<Thinking>,
     pub notices: Vec<Notice>,
     pub extra: Map<String, Value>,
+    /// Members of `usage` that we do not know.
+    pub extra_usage: Map<String, Value>,
     index: HashMap<DocumentId, usize>,
-    /// Arrival numbers beside `documents`: their order when not every document has a sequence.
-    arrival: Vec<u64>,
+    order: Order,
 }
+
+/// How `documents` are sorted: by sequence as long as every document has one, else by arrival.
+#[derive(Clone, Debug, Default)]
+struct Order {
+    /// Arrival numbers beside `documents`.
+    arrival: Vec<u64>,
+    /// A document came without a sequence.
+    by_arrival: bool,
+    /// A late document was put at the end, to be sorted in when the response ends.
+    is_postponed: bool,
+    /// How many documents have made room for late ones.
+    moved: usize,
+}
+
+/// Once late documents have moved so many others, they wait at the end: a stream that counts down must not cost the
+/// square of its length.
+const MOVES_LIMIT: usize = 1_000_000;
 
 /// How a response ended.
 #[derive(Clone, Debug, PartialEq)]
@@ -81,14 +99,10 @@ impl Response {
                 document,
                 tool_name,
                 tool_call_id,
-            } => self.grow(document, |it| {
-                it.version += 1;
-                it.metadata.insert("toolName".into(), tool_name.as_str().into());
-                if let Some(id) = tool_call_id {
-                    it.metadata.insert("toolCallId".into(), id.as_str().into());
-                }
+            } => self.grow(document, |it| it.name_call(tool_name, tool_call_id.as_deref())),
+            Event::ToolCallArguments { document, arguments } => self.grow(document, |it| {
+                it.push_arguments(arguments);
             }),
-            Event::ToolCallArguments { document, arguments } => self.grow(document, |it| it.push_arguments(arguments)),
             Event::ToolResult {
                 document,
                 result,
@@ -114,7 +128,7 @@ impl Response {
                 metadata,
             } => {
                 match self.grow(document, |it| {
-                    it.patch(metadata);
+                    it.assign(metadata);
                     if let Some(text) = final_content {
                         it.content = Some(text.clone());
                     }
@@ -156,13 +170,9 @@ impl Response {
         self.index.get(id).copied()
     }
 
-    /// The number a person uses for the document at `at`: its sequence where the sequences are sound, else its place.
+    /// The number a person uses for the document at `at`; a strict writer sends the same as its sequence.
     pub fn number(&self, at: usize) -> u64 {
-        let sequence = self.documents.get(at).and_then(|it| it.sequence);
-        match sequence {
-            Some(sequence) if self.is_sound() => sequence,
-            Some(_) | None => at as u64 + 1,
-        }
+        at as u64 + 1
     }
 
     pub fn is_running(&self) -> bool {
@@ -196,17 +206,32 @@ impl Response {
         );
         if let Some(ending) = ending {
             metadata.insert("finishReason".into(), ending.finish_reason.as_str().into());
-            metadata.extend(ending.extra_metadata.clone());
+            for (name, value) in &ending.extra_metadata {
+                metadata.entry(name.clone()).or_insert_with(|| value.clone());
+            }
         }
+        let mut usage = self.extra_usage.clone();
+        usage.insert("promptTokens".into(), self.usage.prompt_tokens.into());
+        usage.insert("completionTokens".into(), self.usage.completion_tokens.into());
+        usage.insert("totalTokens".into(), self.usage.total_tokens.into());
+        // What nobody said is left out: null is no string, and readers have defaults for what is absent.
         let mut whole = Map::new();
-        whole.insert("id".into(), json!(self.id));
-        whole.insert("conversationId".into(), json!(self.conversation_id));
-        whole.insert("model".into(), json!(self.model));
-        whole.insert("mode".into(), json!(self.mode.unwrap_or_default()));
-        whole.insert("created".into(), json!(self.created));
-        whole.insert("status".into(), json!(self.status()));
+        let mut say = |name: &str, text: Option<&str>| {
+            if let Some(text) = text {
+                whole.insert(name.to_owned(), text.into());
+            }
+        };
+        say("id", self.id.as_ref().map(ResponseId::as_str));
+        say(
+            "conversationId",
+            self.conversation_id.as_ref().map(ConversationId::as_str),
+        );
+        say("model", self.model.as_deref());
+        say("mode", Some(self.mode.unwrap_or_default().as_str()));
+        say("created", self.created.as_deref());
+        say("status", Some(self.status().as_str()));
         whole.insert("documents".into(), self.documents_json());
-        whole.insert("usage".into(), json!(self.usage));
+        whole.insert("usage".into(), usage.into());
         whole.insert("metadata".into(), metadata.into());
         for (name, value) in &self.extra {
             whole.entry(name.clone()).or_insert_with(|| value.clone());
@@ -247,51 +272,52 @@ impl Response {
         if self.index.contains_key(&start.id) {
             return Change::Nothing;
         }
-        let at = self.documents.len();
+        let arrival = self.documents.len() as u64;
+        let at = self.place(start.sequence);
+        self.documents.insert(at, Document::open(start.clone(), at_ms));
+        self.order.arrival.insert(at, arrival);
         self.index.insert(start.id.clone(), at);
-        self.arrival.push(at as u64);
-        let in_order = self
-            .documents
-            .last()
-            .is_none_or(|it| match (it.sequence, start.sequence) {
-                (Some(last), Some(new)) => last <= new,
-                // From here on arrival decides; whatever was sorted before goes back to it.
-                (Some(_), None) => false,
-                (None, _) => true,
-            });
-        self.documents.push(Document::open(start.clone(), at_ms));
-        if !in_order {
+        self.reindex(at + 1);
+        if start.sequence.is_none() && !self.order.by_arrival {
+            self.order.by_arrival = true;
             self.sort();
         }
         Change::Opened(self.index.get(&start.id).copied().unwrap_or(at))
     }
 
-    /// By sequence if every document has one, else by arrival.
+    /// Where a new document belongs.
+    fn place(&mut self, sequence: Option<u64>) -> usize {
+        let end = self.documents.len();
+        let last = self.documents.last().and_then(|it| it.sequence);
+        if self.order.by_arrival || sequence.is_none() || last <= sequence {
+            return end;
+        }
+        let at = self.documents.partition_point(|it| it.sequence <= sequence);
+        if self.order.is_postponed || self.order.moved + (end - at) > MOVES_LIMIT {
+            self.order.is_postponed = true;
+            return end;
+        }
+        self.order.moved += end - at;
+        at
+    }
+
     fn sort(&mut self) {
-        let sequenced = self.documents.iter().all(|it| it.sequence.is_some());
-        let mut pairs: Vec<_> = std::mem::take(&mut self.arrival)
+        let by_arrival = self.order.by_arrival;
+        let mut pairs: Vec<_> = std::mem::take(&mut self.order.arrival)
             .into_iter()
             .zip(std::mem::take(&mut self.documents))
             .collect();
-        pairs.sort_by_key(|(arrival, it)| (if sequenced { it.sequence } else { None }, *arrival));
-        (self.arrival, self.documents) = pairs.into_iter().unzip();
-        for (at, it) in self.documents.iter().enumerate() {
+        pairs.sort_by_key(|(arrival, it)| (if by_arrival { None } else { it.sequence }, *arrival));
+        (self.order.arrival, self.documents) = pairs.into_iter().unzip();
+        self.reindex(0);
+    }
+
+    fn reindex(&mut self, from: usize) {
+        for (at, it) in self.documents.iter().enumerate().skip(from) {
             if let Some(slot) = self.index.get_mut(&it.id) {
                 *slot = at;
             }
         }
-    }
-
-    /// Whether the sequences can serve as numbers: all there, each larger than the one before.
-    fn is_sound(&self) -> bool {
-        let mut last = 0;
-        self.documents.iter().all(|it| match it.sequence {
-            Some(sequence) if sequence > last => {
-                last = sequence;
-                true
-            }
-            Some(_) | None => false,
-        })
     }
 
     fn grow(&mut self, id: &DocumentId, change: impl FnOnce(&mut Document)) -> Change {
@@ -328,8 +354,20 @@ impl Response {
         if done.conversation_id.is_some() {
             self.conversation_id.clone_from(&done.conversation_id);
         }
+        if done.model.is_some() {
+            self.model.clone_from(&done.model);
+        }
+        if done.mode.is_some() {
+            self.mode = done.mode;
+        }
+        if done.created.is_some() {
+            self.created.clone_from(&done.created);
+        }
         for it in self.documents.iter_mut().filter(|it| it.is_open()) {
             it.finish();
+        }
+        if self.order.is_postponed && !self.order.by_arrival {
+            self.sort();
         }
         let status = done.status.clone().unwrap_or(Status::Completed);
         let finish_reason = done.finish_reason.clone().unwrap_or(match status {
@@ -337,6 +375,7 @@ impl Response {
             Status::Completed | Status::Streaming | Status::Other(_) => FinishReason::Stop,
         });
         self.extra.extend(done.extra.clone());
+        self.extra_usage.extend(done.extra_usage.clone());
         self.ending = Some(Ending {
             status,
             finish_reason,

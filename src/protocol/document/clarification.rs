@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Document, member};
+use super::{Document, member, normal::rename};
 use crate::protocol::{Answer, Outcome, QuestionKind};
 
 #[derive(Clone, Debug, PartialEq)]
@@ -101,10 +101,9 @@ pub(super) fn settle_questions(metadata: &mut Map<String, Value>) {
         }
         let Value::Object(members) = question else { continue };
         for alias in ["prompt", "question"] {
-            if let Some(text) = members.shift_remove(alias) {
-                member::default(members, "text", text);
-            }
+            rename(members, alias, "text");
         }
+        member::coerce(members, &["id", "text"], &[], &["allowMultiple", "allowFreeText"]);
         member::default(members, "id", format!("q{}", at + 1));
         member::default(members, "options", Vec::<Value>::new());
         let Some(Value::Array(options)) = members.get_mut("options") else {
@@ -114,6 +113,7 @@ pub(super) fn settle_questions(metadata: &mut Map<String, Value>) {
             match option {
                 Value::String(label) => *option = json!({ "id": label.clone(), "label": std::mem::take(label) }),
                 Value::Object(members) => {
+                    member::coerce(members, &["id", "label", "description"], &[], &[]);
                     let label = member::text(members, "label").unwrap_or_default().to_owned();
                     member::default(members, "id", label);
                     let id = member::text(members, "id").unwrap_or_default().to_owned();

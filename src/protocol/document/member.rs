@@ -7,9 +7,18 @@ pub fn text<'a>(members: &'a Map<String, Value>, name: &str) -> Option<&'a str> 
 }
 
 pub fn integer(members: &Map<String, Value>, name: &str) -> Option<i64> {
-    match members.get(name)? {
+    whole(members.get(name)?)
+}
+
+/// A number without its fraction, also from digits in a string.
+pub fn whole(value: &Value) -> Option<i64> {
+    match value {
         Value::Number(number) => number.as_i64().or_else(|| number.as_f64().map(|it| it as i64)),
-        Value::String(text) => text.trim().parse().ok(),
+        Value::String(text) => {
+            let text = text.trim();
+            let float = || text.parse::<f64>().ok().filter(|it| it.is_finite()).map(|it| it as i64);
+            text.parse().ok().or_else(float)
+        }
         Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
     }
 }
@@ -39,5 +48,32 @@ pub fn texts<'a>(members: &'a Map<String, Value>, name: &str) -> Vec<&'a str> {
 pub fn default(members: &mut Map<String, Value>, name: &str, value: impl Into<Value>) {
     if members.get(name).is_none_or(Value::is_null) {
         members.insert(name.to_owned(), value.into());
+    }
+}
+
+/// Gives scalars of the wrong type the right one: a number that should be a text, digits in a text, `"true"`.
+/// What has no counterpart stays, and readers treat it as absent.
+pub fn coerce(members: &mut Map<String, Value>, texts: &[&str], integers: &[&str], booleans: &[&str]) {
+    for &name in texts {
+        if let Some(value @ (Value::Number(_) | Value::Bool(_))) = members.get_mut(name) {
+            *value = Value::String(value.to_string());
+        }
+    }
+    for &name in integers {
+        if let Some(Value::String(_) | Value::Number(_)) = members.get(name)
+            && let Some(number) = integer(members, name)
+        {
+            members.insert(name.to_owned(), number.into());
+        }
+    }
+    for &name in booleans {
+        let truth = match members.get(name) {
+            Some(Value::String(word)) => word.trim().to_ascii_lowercase().parse().ok(),
+            Some(Value::Number(number)) => number.as_i64().map(|it| it != 0),
+            Some(Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_)) | None => None,
+        };
+        if let Some(truth) = truth {
+            members.insert(name.to_owned(), Value::Bool(truth));
+        }
     }
 }

@@ -9,7 +9,8 @@ mod code_block;
 mod code_reference;
 mod error;
 mod file_edit;
-mod member;
+mod fragments;
+pub(super) mod member;
 mod normal;
 mod plan;
 mod terminal_command;
@@ -59,7 +60,7 @@ pub struct Document {
     /// Milliseconds since the Unix epoch, from the log.
     pub started_ms: u64,
     /// Fragments of the arguments' JSON text, until they make a whole.
-    arguments_text: String,
+    arguments: fragments::Fragments,
 }
 
 /// Equal when they say the same; when and how often they changed does not count.
@@ -100,7 +101,7 @@ impl Document {
             state: State::Open,
             version: 1,
             started_ms: at_ms,
-            arguments_text: String::new(),
+            arguments: fragments::Fragments::default(),
         }
     }
 
@@ -142,41 +143,47 @@ impl Document {
         self.content.get_or_insert_default().push_str(delta);
     }
 
-    pub(super) fn push_arguments(&mut self, arguments: &Value) {
+    pub(super) fn name_call(&mut self, tool_name: &str, tool_call_id: Option<&str>) {
         self.version += 1;
-        let whole = match arguments {
-            Value::String(fragment) => {
-                self.arguments_text.push_str(fragment);
-                // An object can only be whole at a closing brace; parsing after every fragment would be quadratic.
-                if !self.arguments_text.trim_end().ends_with('}') {
-                    return;
-                }
-                match serde_json::from_str::<Value>(&self.arguments_text) {
-                    Ok(whole @ Value::Object(_)) => whole,
-                    Ok(_) | Err(_) => return,
-                }
-            }
-            whole => {
-                self.arguments_text.clear();
-                whole.clone()
-            }
+        self.metadata.insert("toolName".into(), tool_name.into());
+        if let Some(id) = tool_call_id {
+            self.metadata.insert("toolCallId".into(), id.into());
+        }
+    }
+
+    /// An object replaces the arguments, a text is a piece of one. Gives the arguments when they are whole.
+    pub(super) fn push_arguments(&mut self, arguments: &Value) -> Option<Value> {
+        self.version += 1;
+        let whole = if let Value::String(piece) = arguments {
+            self.arguments.push(piece)
+        } else {
+            self.arguments.clear();
+            Some(normalise_arguments(arguments.clone()))
         };
-        self.metadata.insert("arguments".into(), normalise_arguments(whole));
+        if let Some(whole) = &whole {
+            self.metadata.insert("arguments".into(), whole.clone());
+        }
+        whole
+    }
+
+    /// Bytes of arguments that are not whole yet.
+    pub(super) fn pending_arguments(&self) -> usize {
+        self.arguments.len()
     }
 
     /// The last result wins. Edits and commands take an object as metadata, a command takes a text as its output.
     pub(super) fn set_result(&mut self, result: &Value, duration_ms: Option<u64>) {
         self.version += 1;
         self.settle_arguments();
-        match (&self.kind, result) {
-            (Kind::FileEdit | Kind::TerminalCommand, Value::Object(members)) => {
-                let patch = normalise(&self.kind, members.clone());
-                merge_patch(&mut self.metadata, patch);
+        let takes_members = matches!(self.kind, Kind::FileEdit | Kind::TerminalCommand);
+        match bare(result) {
+            Value::Object(members) if takes_members => {
+                merge_patch(&mut self.metadata, normalise(&self.kind, members.clone()));
             }
-            (Kind::TerminalCommand, Value::String(output)) => {
+            Value::String(output) if self.kind == Kind::TerminalCommand => {
                 self.metadata.insert("output".into(), Value::String(output.clone()));
             }
-            (_, result) => {
+            _ => {
                 self.metadata.insert("result".into(), normalise_result(result.clone()));
             }
         }
@@ -185,12 +192,32 @@ impl Document {
         }
     }
 
+    /// RFC 7396, but that what a call was given and what it gave are one value each: the last one wins, nulls and all.
     pub(super) fn patch(&mut self, patch: &Map<String, Value>) {
         if patch.is_empty() {
             return;
         }
         self.version += 1;
-        merge_patch(&mut self.metadata, normalise(&self.kind, patch.clone()));
+        let mut patch = normalise(&self.kind, patch.clone());
+        for name in ["arguments", "result", "subject"] {
+            if let Some(whole @ Value::Object(_)) = patch.get_mut(name).map(Value::take) {
+                patch.shift_remove(name);
+                self.metadata.insert(name.to_owned(), whole);
+            }
+        }
+        merge_patch(&mut self.metadata, patch);
+    }
+
+    /// What `document_end` carries: each member replaces its namesake whole, null takes it away.
+    pub(super) fn assign(&mut self, members: &Map<String, Value>) {
+        self.version += 1;
+        for (name, value) in normalise(&self.kind, members.clone()) {
+            if value.is_null() {
+                self.metadata.shift_remove(&name);
+            } else {
+                self.metadata.insert(name, value);
+            }
+        }
     }
 
     pub(super) fn append(&mut self, member: &str, text: &str) {
@@ -237,14 +264,24 @@ impl Document {
         self.metadata = filled;
     }
 
-    /// Arguments that never became an object are kept as they came.
-    fn settle_arguments(&mut self) {
-        if self.arguments_text.is_empty() {
-            return;
+    pub(super) fn settle_arguments(&mut self) -> Option<Value> {
+        let whole = self.arguments.take()?;
+        self.metadata.insert("arguments".into(), whole.clone());
+        Some(whole)
+    }
+}
+
+/// The data of a `{status, data}` that says no more than that, else the result itself.
+fn bare(result: &Value) -> &Value {
+    match result {
+        Value::Object(members)
+            if members.len() == 2 && members.get("status").and_then(Value::as_str) == Some("success") =>
+        {
+            members.get("data").filter(|it| !it.is_null()).unwrap_or(result)
         }
-        let text = std::mem::take(&mut self.arguments_text);
-        self.metadata
-            .insert("arguments".into(), normalise_arguments(Value::String(text)));
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) | Value::Object(_) => {
+            result
+        }
     }
 }
 

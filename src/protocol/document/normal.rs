@@ -1,80 +1,165 @@
-//! One form for what travels in several: flat members, aliases, bare results.
+//! One form for what travels in several: flat members, aliases, bare results, numbers in strings.
 
 use serde_json::{Map, Value, json};
 
-use super::clarification::settle_questions;
+use super::{clarification::settle_questions, member, plan::settle_todos};
 use crate::protocol::Kind;
+
+/// How deep a member's value may nest. JSON is read to a depth of 128; a response object, an event and a line of the
+/// journal each wrap a member a few levels more and must still be readable.
+pub const DEPTH_LIMIT: usize = 96;
 
 /// Resolves aliases of a kind's metadata; unknown members stay as they are.
 ///
-/// The same function serves JSON documents, the payload of `document_start` and every patch.
+/// The same function serves JSON documents, the payload of `document_start` and every patch. Doing it twice changes
+/// nothing.
 pub fn normalise(kind: &Kind, mut members: Map<String, Value>) -> Map<String, Value> {
     rename(&mut members, "durationMs", "duration_ms");
-    rename(&mut members, "exit_code", "exitCode");
     for alias in ["call_id", "callId"] {
         rename(&mut members, alias, "toolCallId");
     }
     match kind {
-        Kind::FileEdit | Kind::CodeReference => {
-            for alias in ["path", "file", "target_file"] {
-                rename(&mut members, alias, "filePath");
+        Kind::FileEdit => {
+            settle_path(&mut members);
+            settle_diff(&mut members);
+        }
+        Kind::CodeReference => settle_path(&mut members),
+        Kind::TerminalCommand => {
+            rename(&mut members, "cwd", "workingDirectory");
+            rename(&mut members, "exit_code", "exitCode");
+            if let Some(word @ Value::String(_)) = members.get_mut("permissions") {
+                *word = json!([word.take()]);
             }
         }
-        Kind::TerminalCommand => rename(&mut members, "cwd", "workingDirectory"),
-        Kind::ToolCall => rename(&mut members, "name", "toolName"),
-        Kind::Plan => rename(&mut members, "name", "title"),
-        Kind::Text | Kind::CodeBlock | Kind::Clarification | Kind::Error | Kind::TodoUpdate | Kind::Other(_) => {}
-    }
-    match kind {
-        Kind::FileEdit => settle_diff(&mut members),
-        Kind::Clarification => settle_questions(&mut members),
         Kind::ToolCall => {
+            rename(&mut members, "name", "toolName");
             if let Some(arguments) = members.get_mut("arguments") {
                 *arguments = normalise_arguments(arguments.take());
             }
-            if let Some(result) = members.get_mut("result") {
+            if let Some(result) = members.get_mut("result").filter(|it| !it.is_null()) {
                 *result = normalise_result(result.take());
             }
         }
-        Kind::Text
-        | Kind::CodeReference
-        | Kind::CodeBlock
-        | Kind::TerminalCommand
-        | Kind::Plan
-        | Kind::Error
-        | Kind::TodoUpdate
-        | Kind::Other(_) => {}
+        Kind::Plan => {
+            rename(&mut members, "name", "title");
+            settle_todos(&mut members);
+        }
+        Kind::TodoUpdate => settle_todos(&mut members),
+        Kind::Clarification => settle_questions(&mut members),
+        Kind::Text | Kind::CodeBlock | Kind::Error | Kind::Other(_) => {}
+    }
+    let known = Known::of(kind);
+    member::coerce(&mut members, known.texts, known.integers, known.booleans);
+    for value in members.values_mut().filter(|it| is_deeper(it, DEPTH_LIMIT)) {
+        *value = Value::String(value.to_string());
     }
     members
 }
 
+/// The members of a kind whose scalar type is fixed, by that type.
+struct Known {
+    texts: &'static [&'static str],
+    integers: &'static [&'static str],
+    booleans: &'static [&'static str],
+}
+
+impl Known {
+    fn of(kind: &Kind) -> Self {
+        let (texts, integers, booleans): (&[_], &[_], &[_]) = match kind {
+            Kind::Text => (&["format"], &[], &["incomplete"]),
+            Kind::CodeReference => (&["filePath", "language"], &["startLine", "endLine"], &["incomplete"]),
+            Kind::CodeBlock => (&["language", "purpose"], &[], &["incomplete"]),
+            Kind::FileEdit => (
+                &[
+                    "filePath",
+                    "newFilePath",
+                    "operation",
+                    "language",
+                    "applied",
+                    "toolCallId",
+                    "toolName",
+                ],
+                &[],
+                &["incomplete"],
+            ),
+            Kind::ToolCall => (
+                &["toolName", "toolCallId"],
+                &["duration_ms"],
+                &["truncated", "incomplete"],
+            ),
+            Kind::TerminalCommand => (
+                &["command", "workingDirectory", "output", "state", "toolCallId"],
+                &["exitCode", "duration_ms"],
+                &["truncated", "incomplete"],
+            ),
+            Kind::Plan => (&["title", "overview", "format"], &[], &["incomplete"]),
+            Kind::Clarification => (&["kind", "outcome", "toolCallId"], &[], &["incomplete"]),
+            Kind::Error => (&["errorCode", "source"], &[], &["incomplete"]),
+            Kind::TodoUpdate => (&[], &[], &["merge", "incomplete"]),
+            Kind::Other(_) => (&[], &[], &[]),
+        };
+        Self {
+            texts,
+            integers,
+            booleans,
+        }
+    }
+}
+
 /// Arguments as an object: JSON text is parsed, anything else is kept under `_raw`.
 pub fn normalise_arguments(arguments: Value) -> Value {
-    match arguments {
+    let settled = match arguments {
         Value::Object(_) => arguments,
         Value::Null => json!({}),
         Value::String(text) if text.trim().is_empty() => json!({}),
         Value::String(text) => match serde_json::from_str(&text) {
             Ok(whole @ Value::Object(_)) => whole,
+            // Some writers encode twice.
+            Ok(Value::String(inner)) => match serde_json::from_str(&inner) {
+                Ok(whole @ Value::Object(_)) => whole,
+                Ok(_) | Err(_) => json!({ "_raw": text }),
+            },
             Ok(_) | Err(_) => json!({ "_raw": text }),
         },
         other => json!({ "_raw": other.to_string() }),
+    };
+    if is_deeper(&settled, DEPTH_LIMIT) {
+        return json!({ "_raw": settled.to_string() });
     }
+    settled
 }
 
 /// A result as `{status, data}`.
 pub fn normalise_result(result: Value) -> Value {
     let Value::Object(mut members) = result else {
-        return json!({ "status": "success", "data": result });
+        return json!({ "status": "success", "data": shallow(result) });
     };
     if let Some("success" | "error") = members.get("status").and_then(Value::as_str) {
-        members.entry("data").or_insert(Value::Null);
+        let data = members.get_mut("data").map(Value::take);
+        members.insert("data".to_owned(), shallow(data.unwrap_or(Value::Null)));
         return Value::Object(members);
     }
     if members.get("status").is_none() && matches!(members.get("error"), Some(Value::String(_) | Value::Object(_))) {
-        return json!({ "status": "error", "data": members.shift_remove("error") });
+        return json!({ "status": "error", "data": members.shift_remove("error").map(shallow) });
     }
-    json!({ "status": "success", "data": members })
+    json!({ "status": "success", "data": shallow(Value::Object(members)) })
+}
+
+fn shallow(data: Value) -> Value {
+    if is_deeper(&data, DEPTH_LIMIT - 1) {
+        Value::String(data.to_string())
+    } else {
+        data
+    }
+}
+
+/// Whether arrays and objects nest more than `limit` times.
+pub fn is_deeper(value: &Value, limit: usize) -> bool {
+    match value {
+        Value::Array(items) => limit == 0 || items.iter().any(|it| is_deeper(it, limit - 1)),
+        Value::Object(members) => limit == 0 || members.values().any(|it| is_deeper(it, limit - 1)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+    }
 }
 
 /// RFC 7396: null removes, objects merge, everything else replaces.
@@ -106,10 +191,15 @@ fn settle_diff(members: &mut Map<String, Value>) {
         rename(members, alias, name);
     }
     if let Some(Value::Object(diff)) = members.get_mut("diff") {
-        rename(diff, "old_string", "oldString");
-        rename(diff, "new_string", "newString");
-        rename(diff, "start_line", "startLine");
-        rename(diff, "end_line", "endLine");
+        for (alias, name) in [
+            ("old_string", "oldString"),
+            ("new_string", "newString"),
+            ("start_line", "startLine"),
+            ("end_line", "endLine"),
+        ] {
+            rename(diff, alias, name);
+        }
+        member::coerce(diff, &["oldString", "newString"], &["startLine", "endLine"], &[]);
     }
     let loose: Vec<_> = ["oldString", "newString", "startLine", "endLine"]
         .into_iter()
@@ -129,10 +219,17 @@ fn settle_diff(members: &mut Map<String, Value>) {
     }
 }
 
-/// The member under its own name wins over its alias.
-fn rename(members: &mut Map<String, Value>, alias: &str, name: &str) {
-    if let Some(value) = members.shift_remove(alias)
-        && members.get(name).is_none_or(Value::is_null)
+/// Every name that a path travels under.
+fn settle_path(members: &mut Map<String, Value>) {
+    for alias in ["path", "file", "target_file"] {
+        rename(members, alias, "filePath");
+    }
+}
+
+/// Where both are there, the name wins and the alias stays what it is: an unknown member.
+pub(super) fn rename(members: &mut Map<String, Value>, alias: &str, name: &str) {
+    if members.get(name).is_none_or(Value::is_null)
+        && let Some(value) = members.shift_remove(alias)
     {
         members.insert(name.to_owned(), value);
     }

@@ -1,6 +1,6 @@
 //! `plan`: what will be done, as Markdown and as a list of todos.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::{Document, member};
 use crate::protocol::TodoStatus;
@@ -56,18 +56,30 @@ pub(super) fn fill(metadata: &mut Map<String, Value>) {
     member::default(metadata, "overview", "");
     member::default(metadata, "todos", Vec::<Value>::new());
     member::default(metadata, "format", "markdown");
-    if let Some(Value::Array(todos)) = metadata.get_mut("todos") {
-        for (at, todo) in todos.iter_mut().enumerate() {
-            if let Value::String(content) = todo {
-                *todo = serde_json::json!({ "content": std::mem::take(content) });
-            }
-            if let Value::Object(members) = todo {
-                member::default(members, "id", format!("todo-{}", at + 1));
-                let id = member::text(members, "id").unwrap_or_default().to_owned();
-                member::default(members, "content", id);
-                member::default(members, "status", "pending");
-                member::default(members, "dependencies", Vec::<Value>::new());
-            }
+    let Some(Value::Array(todos)) = metadata.get_mut("todos") else {
+        return;
+    };
+    for (at, todo) in todos.iter_mut().enumerate() {
+        let Value::Object(members) = todo else { continue };
+        member::default(members, "id", format!("todo-{}", at + 1));
+        let id = member::text(members, "id").unwrap_or_default().to_owned();
+        member::default(members, "content", id);
+        member::default(members, "status", "pending");
+        member::default(members, "dependencies", Vec::<Value>::new());
+    }
+}
+
+/// Turns plain strings into todos and numbers into ids; done on arrival, for plans and for updates.
+pub(super) fn settle_todos(metadata: &mut Map<String, Value>) {
+    let Some(Value::Array(todos)) = metadata.get_mut("todos") else {
+        return;
+    };
+    for (at, todo) in todos.iter_mut().enumerate() {
+        if let Value::String(text) = todo {
+            *todo = json!({ "id": format!("todo-{}", at + 1), "content": std::mem::take(text) });
+        }
+        if let Value::Object(members) = todo {
+            member::coerce(members, &["id", "content", "status"], &[], &[]);
         }
     }
 }

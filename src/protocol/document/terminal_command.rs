@@ -29,7 +29,10 @@ impl<'a> TerminalCommand<'a> {
             command: member::text(members, "command").unwrap_or_default(),
             working_directory: member::text(members, "workingDirectory"),
             exit_code,
-            output: member::text(members, "output").unwrap_or_default(),
+            // Some writers stream what a command prints as content.
+            output: member::text(members, "output")
+                .filter(|it| !it.is_empty())
+                .unwrap_or_else(|| it.text()),
             duration_ms: member::count(members, "duration_ms"),
             permissions: member::texts(members, "permissions")
                 .into_iter()
@@ -39,8 +42,9 @@ impl<'a> TerminalCommand<'a> {
                 Some(word) => CommandState::parse(word),
                 None if exit_code.is_some() => CommandState::Completed,
                 None if it.is_open() => CommandState::Running,
-                // Ended without saying how: whatever it was, it is over and nothing vouches for success.
-                None => CommandState::Cancelled,
+                None if it.is_incomplete() => CommandState::Cancelled,
+                // Writers of the flat form need not say how a command ended.
+                None => CommandState::Completed,
             },
             truncated: member::boolean(members, "truncated").unwrap_or_default(),
             tool_call_id: member::text(members, "toolCallId"),

@@ -1,0 +1,1301 @@
+//! The decoder of event streams: a state machine that repairs what it can and says so.
+//!
+//! It holds a copy of each document that is open, nothing of those that have ended. Every way in ends in one `done`:
+//! the writer's own, `[DONE]`, an `error` event, the end of input, a broken connection.
+
+use serde_json::{Map, Value, json};
+
+use super::{
+    DecodeError, Foreign, Identity, Limits,
+    open::{Naming, Open, Shelf, fit, is_sound},
+    payload::{Parts, cut, parse, take_count, take_text, take_usage, text_of, weigh_all},
+    time,
+};
+use crate::protocol::{
+    Document, DocumentId, DocumentStart, Done, Event, FinishReason, Kind, Mode, Notice, ResponseStart, Severity,
+    Status, Usage,
+    document::{normalise, normalise_result},
+};
+
+/// Reads one response. Push frames until [`Decoder::is_done`], then throw it away.
+pub struct Decoder {
+    identity: Identity,
+    limits: Limits,
+    out: Vec<Event>,
+    shelf: Shelf,
+    phase: Phase,
+    /// Notices and unknown events from before the response began; `response_start` comes first.
+    held: Vec<Event>,
+    /// What a second or late `response_start` said; goes out with `done`.
+    late: Option<ResponseStart>,
+    /// Something of our protocol was seen: it is too late to call the server foreign.
+    is_ours: bool,
+    tool_calls: u64,
+    notices: usize,
+    thinking_bytes: usize,
+    response_bytes: usize,
+    /// Documents were refused: ids that we do not know are theirs.
+    is_full: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Waiting,
+    Running,
+    Done,
+}
+
+/// The events that the wire knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Name {
+    ResponseStart,
+    DocumentStart,
+    ContentDelta,
+    ToolCallStart,
+    ToolCallArguments,
+    ToolResult,
+    MetadataDelta,
+    ThinkingDelta,
+    DocumentEnd,
+    DocumentUpdate,
+    Done,
+    Error,
+}
+
+impl Name {
+    fn parse(word: &str) -> Option<Self> {
+        Some(match word {
+            "response_start" => Self::ResponseStart,
+            "document_start" => Self::DocumentStart,
+            "content_delta" => Self::ContentDelta,
+            "tool_call_start" => Self::ToolCallStart,
+            "tool_call_arguments" => Self::ToolCallArguments,
+            "tool_result" => Self::ToolResult,
+            "metadata_delta" => Self::MetadataDelta,
+            "thinking_delta" => Self::ThinkingDelta,
+            "document_end" => Self::DocumentEnd,
+            "document_update" => Self::DocumentUpdate,
+            "done" => Self::Done,
+            "error" => Self::Error,
+            _ => return None,
+        })
+    }
+
+    /// Whether `data` wraps the event's members (`{type, documentId, data}`) instead of being one of them.
+    fn is_wrapped(self, members: &Map<String, Value>) -> bool {
+        let needs: &[&str] = match self {
+            Self::ResponseStart => &["response", "id", "model", "conversationId", "capabilities"],
+            Self::DocumentStart => &["document", "id"],
+            Self::ContentDelta | Self::ThinkingDelta => &["delta", "content", "text"],
+            Self::ToolCallStart => &["toolName", "name"],
+            Self::ToolCallArguments => &["arguments"],
+            Self::ToolResult => &["result"],
+            Self::MetadataDelta => &["metadata", "append"],
+            Self::DocumentUpdate => &["metadata"],
+            Self::Done => &["usage", "status", "metadata", "response"],
+            Self::Error => &["message", "code", "error"],
+            // Everything on an end is optional, so only the bare envelope counts as one.
+            Self::DocumentEnd => {
+                return members
+                    .keys()
+                    .all(|it| matches!(it.as_str(), "type" | "documentId" | "data" | "id" | "event"));
+            }
+        };
+        !needs.iter().any(|it| members.contains_key(*it))
+    }
+}
+
+/// Where the connection or the writer broke a response off.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Breach<'a> {
+    /// One of the protocol's error codes.
+    pub code: &'a str,
+    /// `gateway`, `stream` or `client`.
+    pub source: &'a str,
+    pub message: &'a str,
+    pub details: &'a str,
+}
+
+impl Decoder {
+    pub fn new(identity: Identity) -> Self {
+        Self::with_limits(identity, Limits::default())
+    }
+
+    pub fn with_limits(identity: Identity, limits: Limits) -> Self {
+        Self {
+            identity,
+            limits,
+            out: Vec::new(),
+            shelf: Shelf::default(),
+            phase: Phase::Waiting,
+            held: Vec::new(),
+            late: None,
+            is_ours: false,
+            tool_calls: 0,
+            notices: 0,
+            thinking_bytes: 0,
+            response_bytes: 0,
+            is_full: false,
+        }
+    }
+
+    /// Nothing comes any more.
+    pub fn is_done(&self) -> bool {
+        self.phase == Phase::Done
+    }
+
+    /// Reads one event of a stream: its `event:` field, if it has one, and its data.
+    pub fn frame(&mut self, event: Option<&str>, data: &str) -> Result<Vec<Event>, DecodeError> {
+        if !self.is_done() {
+            self.read(event, data)?;
+        }
+        Ok(std::mem::take(&mut self.out))
+    }
+
+    /// The input has ended. Without a `done` before it the response counts as interrupted.
+    pub fn finish(&mut self) -> Vec<Event> {
+        if !self.is_done() {
+            self.notice(
+                Severity::Error,
+                "interrupted",
+                "the stream ended before the answer did",
+                None,
+            );
+            self.end_broken(Vec::new());
+        }
+        std::mem::take(&mut self.out)
+    }
+
+    /// The stream cannot be read further; says why in an `error` document.
+    pub fn fail(&mut self, breach: &Breach<'_>) -> Vec<Event> {
+        if !self.is_done() {
+            let document = json!({
+                "content": breach.message,
+                "metadata": { "errorCode": breach.code, "source": breach.source, "details": breach.details },
+            });
+            self.end_broken(vec![document]);
+        }
+        std::mem::take(&mut self.out)
+    }
+
+    /// The user stopped the response.
+    pub fn cancel(&mut self) -> Vec<Event> {
+        if !self.is_done() {
+            while let Some(id) = self.shelf.oldest() {
+                if let Some(open) = self.shelf.get(&id) {
+                    let document = &mut open.document;
+                    match document.kind {
+                        Kind::ToolCall if !document.metadata.contains_key("result") => {
+                            document.set_result(&json!({ "status": "error", "data": "cancelled" }), None);
+                        }
+                        Kind::TerminalCommand => {
+                            document.metadata.insert("state".into(), "cancelled".into());
+                        }
+                        Kind::Clarification => {
+                            document.metadata.entry("outcome").or_insert_with(|| "cancelled".into());
+                        }
+                        Kind::ToolCall
+                        | Kind::Text
+                        | Kind::CodeReference
+                        | Kind::CodeBlock
+                        | Kind::FileEdit
+                        | Kind::Plan
+                        | Kind::Error
+                        | Kind::TodoUpdate
+                        | Kind::Other(_) => {}
+                    }
+                }
+                self.close(&id, true);
+            }
+            self.done(Done {
+                status: Some(Status::Completed),
+                finish_reason: Some(FinishReason::Cancelled),
+                ..Done::default()
+            });
+        }
+        std::mem::take(&mut self.out)
+    }
+
+    fn read(&mut self, event: Option<&str>, data: &str) -> Result<(), DecodeError> {
+        let event = event.map(str::trim).filter(|it| !it.is_empty() && *it != "message");
+        if data.len() > self.limits.event_bytes {
+            let message = format!("an event of {} bytes was skipped", data.len());
+            self.notice(Severity::Error, "event-too-large", &message, None);
+            return Ok(());
+        }
+        let text = data.trim();
+        if text == "[DONE]" {
+            self.end_marker();
+            return Ok(());
+        }
+        if matches!(event, Some("ping" | "heartbeat" | "keepalive" | "keep-alive")) {
+            return Ok(());
+        }
+        if text.is_empty() {
+            if event == Some("done") {
+                self.finish_with(Map::new());
+            }
+            return Ok(());
+        }
+        match parse(text) {
+            Ok((Value::Object(members), mended)) => {
+                if mended {
+                    let message = format!("mended JSON that was not quite right: {}", quote(text));
+                    self.notice(Severity::Warning, "mended-json", &message, None);
+                }
+                self.object(event, members)
+            }
+            Ok((_, _)) => {
+                let message = format!("skipped data that is no JSON object: {}", quote(text));
+                self.notice(Severity::Warning, "not-an-object", &message, None);
+                Ok(())
+            }
+            Err(error) => {
+                let message = format!("skipped data that is no JSON ({error}): {}", quote(text));
+                self.notice(Severity::Warning, "bad-json", &message, None);
+                Ok(())
+            }
+        }
+    }
+
+    fn object(&mut self, event: Option<&str>, mut members: Map<String, Value>) -> Result<(), DecodeError> {
+        if !self.is_ours
+            && let Some(what) = Foreign::of(&members)
+        {
+            return Err(DecodeError::Foreign { what });
+        }
+        let word = members.get("type").and_then(Value::as_str);
+        let (by_field, by_type) = (event.and_then(Name::parse), word.and_then(Name::parse));
+        let name = match (event, by_field, by_type) {
+            (Some(_), Some(field), own) => {
+                // `error` is a kind of document too.
+                if own.is_some_and(|it| it != field && it != Name::Error) {
+                    let message = format!(
+                        "an event is called {} outside and {} inside; the outer name counts",
+                        quote(event.unwrap_or_default()),
+                        quote(word.unwrap_or_default())
+                    );
+                    self.notice(Severity::Warning, "two-names", &message, None);
+                }
+                field
+            }
+            (Some(outer), None, Some(own)) if own != Name::Error => {
+                let message = format!(
+                    "an event called {} says it is a known one and is read as such",
+                    quote(outer)
+                );
+                self.notice(Severity::Info, "two-names", &message, None);
+                own
+            }
+            (None, _, Some(own)) => own,
+            (None, _, None) if members.get("documents").is_some_and(Value::is_array) => {
+                self.notice(
+                    Severity::Warning,
+                    "answer-in-stream",
+                    "the stream holds a whole answer as one event",
+                    None,
+                );
+                self.is_ours = true;
+                self.answer(members);
+                return Ok(());
+            }
+            (None, _, None) if word.is_none() && members.contains_key("error") => Name::Error,
+            (outer, _, _) => {
+                let name = outer.or(word).unwrap_or("message");
+                if outer.is_none() && word.is_none() {
+                    let message = "an event has no name: neither an event field nor a type";
+                    self.notice(Severity::Warning, "nameless-event", message, None);
+                }
+                let name = cut(name, self.limits.id_bytes).to_owned();
+                self.unknown(name, members);
+                return Ok(());
+            }
+        };
+        self.is_ours = true;
+        if let Some(Value::Object(_)) = members.get("data")
+            && name.is_wrapped(&members)
+            && let Some(Value::Object(inner)) = members.shift_remove("data")
+        {
+            members.extend(inner);
+        }
+        self.event(name, members);
+        Ok(())
+    }
+
+    fn event(&mut self, name: Name, mut members: Map<String, Value>) {
+        match name {
+            Name::ResponseStart => self.response_start(members),
+            Name::DocumentStart => self.document_start(members),
+            Name::ContentDelta => {
+                let delta = self.delta(&mut members);
+                if let Some(id) = self.target(&mut members, &Kind::Text) {
+                    self.grow(&id, &delta);
+                }
+            }
+            Name::ThinkingDelta => {
+                let delta = self.delta(&mut members);
+                self.think(&delta);
+            }
+            Name::ToolCallStart => self.tool_call_start(members),
+            Name::ToolCallArguments => {
+                let arguments = members
+                    .shift_remove("arguments")
+                    .or_else(|| members.shift_remove("delta"));
+                if let Some(id) = self.target(&mut members, &Kind::ToolCall) {
+                    self.arguments(&id, arguments.unwrap_or(Value::Null));
+                }
+            }
+            Name::ToolResult => self.tool_result(members),
+            Name::MetadataDelta => self.metadata_delta(members),
+            Name::DocumentEnd => self.document_end(members),
+            Name::DocumentUpdate => self.document_update(members),
+            Name::Done => self.finish_with(members),
+            Name::Error => self.foreign_error(members),
+        }
+    }
+
+    fn response_start(&mut self, mut members: Map<String, Value>) {
+        members.shift_remove("type");
+        if let Some(Value::Object(_)) = members.get("response")
+            && let Some(Value::Object(inner)) = members.shift_remove("response")
+        {
+            members.extend(inner);
+        }
+        let start = self.start_of(&mut members);
+        match self.phase {
+            Phase::Waiting => self.begin(start),
+            Phase::Running | Phase::Done => {
+                self.notice(
+                    Severity::Warning,
+                    "late-response-start",
+                    "response_start came late or twice; what it says counts at the end",
+                    None,
+                );
+                self.late = Some(start);
+            }
+        }
+    }
+
+    /// The members of a response that are known at its start; leaves those that belong to its end.
+    fn start_of(&mut self, members: &mut Map<String, Value>) -> ResponseStart {
+        let limit = self.limits.id_bytes;
+        let mut odd = None;
+        let mut id_of = |name: &'static str| {
+            let id = take_text(members, &[name])?;
+            if is_sound(&id, limit) {
+                return Some(id);
+            }
+            odd = Some(name);
+            None
+        };
+        let id = id_of("id").map(Into::into);
+        let conversation_id = id_of("conversationId").map(Into::into);
+        if let Some(name) = odd {
+            let message = format!("{name} is too long or has characters that no id should have");
+            self.notice(Severity::Warning, "odd-id", &message, None);
+        }
+        let model = take_text(members, &["model"]).filter(|it| !it.is_empty());
+        let mode = self.mode_of(members);
+        let created = self.created_of(members);
+        let capabilities = match members.shift_remove("capabilities") {
+            Some(Value::Array(words)) => words.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
+            Some(Value::String(word)) => vec![word],
+            // A map of names to whether they are there.
+            Some(Value::Object(words)) => words
+                .into_iter()
+                .filter(|(_, has)| has.as_bool() == Some(true))
+                .map(|(word, _)| word)
+                .collect(),
+            Some(Value::Null | Value::Bool(_) | Value::Number(_)) | None => Vec::new(),
+        };
+        if members.get("status").and_then(Value::as_str) == Some(Status::Streaming.as_str()) {
+            members.shift_remove("status");
+        }
+        ResponseStart {
+            id,
+            conversation_id,
+            model,
+            mode,
+            created,
+            capabilities,
+            extra: std::mem::take(members),
+        }
+    }
+
+    fn mode_of(&mut self, members: &mut Map<String, Value>) -> Option<Mode> {
+        let word = take_text(members, &["mode"])?;
+        let mode = Mode::parse(&word);
+        if mode.is_none() {
+            let message = format!("there is no mode {}; shown as {}", quote(&word), self.identity.mode);
+            self.notice(Severity::Warning, "unknown-mode", &message, None);
+        }
+        mode
+    }
+
+    fn created_of(&mut self, members: &mut Map<String, Value>) -> Option<String> {
+        let value = members.shift_remove("created").filter(|it| !it.is_null())?;
+        let created = time::read(&value);
+        if created.is_none() {
+            let message = format!("created is no point in time: {}", quote(&text_of(&value)));
+            self.notice(Severity::Info, "bad-time", &message, None);
+        }
+        created
+    }
+
+    /// Opens the response; members that the writer left out are the identity's.
+    fn begin(&mut self, start: ResponseStart) {
+        self.phase = Phase::Running;
+        self.out.push(Event::ResponseStart(ResponseStart {
+            id: Some(start.id.unwrap_or_else(|| self.identity.id.clone())),
+            model: Some(start.model.unwrap_or_else(|| self.identity.model.clone())),
+            mode: Some(start.mode.unwrap_or(self.identity.mode)),
+            created: Some(start.created.unwrap_or_else(|| time::iso(self.identity.created_ms))),
+            ..start
+        }));
+        self.out.append(&mut self.held);
+    }
+
+    fn emit(&mut self, event: Event) {
+        if self.phase == Phase::Waiting {
+            if matches!(event, Event::Notice(_) | Event::Unknown { .. }) {
+                self.held.push(event);
+                return;
+            }
+            self.begin(ResponseStart::default());
+        }
+        self.out.push(event);
+    }
+
+    fn document_start(&mut self, mut members: Map<String, Value>) {
+        if members.get("type").and_then(Value::as_str) == Some("document_start") {
+            members.shift_remove("type");
+        }
+        if let Some(Value::Object(_)) = members.get("document")
+            && let Some(Value::Object(mut inner)) = members.shift_remove("document")
+        {
+            for name in ["sequence", "metadata", "documentId"] {
+                if let Some(value) = members.shift_remove(name)
+                    && !inner.contains_key(name)
+                {
+                    inner.insert(name.to_owned(), value);
+                }
+            }
+            if inner.contains_key("id") {
+                inner.shift_remove("documentId");
+            }
+            members = inner;
+        }
+        let parts = Parts::of(members);
+        self.open(parts);
+    }
+
+    /// Opens a document; `None` when there are too many.
+    fn open(&mut self, parts: Parts) -> Option<DocumentId> {
+        if self.shelf.count() >= self.limits.documents {
+            if !self.is_full {
+                let message = format!("only the first {} documents are kept", self.limits.documents);
+                self.notice(Severity::Error, "too-many-documents", &message, None);
+            }
+            self.is_full = true;
+            return None;
+        }
+        let (id, naming) = self.shelf.name(parts.id.as_deref(), &self.limits);
+        match naming {
+            Naming::AsSent => {}
+            Naming::Missing => {
+                let message = format!("a document has no id; it is called {id}");
+                self.notice(Severity::Warning, "missing-id", &message, Some(&id));
+            }
+            Naming::Hashed => {
+                let message = format!("a document's id is too long or odd; it is called {id}");
+                self.notice(Severity::Warning, "odd-id", &message, Some(&id));
+            }
+            Naming::Duplicate => {
+                let message = format!("a second document has the same id; it is called {id}");
+                self.notice(Severity::Warning, "duplicate-id", &message, Some(&id));
+            }
+        }
+        for name in &parts.odd {
+            let message = format!("a document's {name} is missing or of the wrong type");
+            self.notice(Severity::Warning, "wrong-type", &message, Some(&id));
+        }
+        let mut metadata = normalise(&parts.kind, parts.metadata);
+        let mut content = parts.content;
+        let room = self.limits.document_bytes.min(self.response_room());
+        let is_cut = fit(&mut content, &mut metadata, room);
+        self.response_bytes += content.as_ref().map_or(0, String::len) + weigh_all(&metadata);
+        if parts.kind == Kind::ToolCall {
+            self.tool_calls += 1;
+        }
+        let start = DocumentStart {
+            id: id.clone(),
+            kind: parts.kind,
+            sequence: parts.sequence,
+            content,
+            metadata,
+        };
+        let mut open = Open::new(Document::open(start.clone(), 0), self.shelf.count() as u64);
+        open.is_cut = is_cut;
+        self.shelf.put(parts.id.as_deref(), open, &self.limits);
+        self.emit(Event::DocumentStart(start));
+        if is_cut {
+            self.notice_cut(&id);
+        }
+        Some(id)
+    }
+
+    /// The open document that an event is about; makes one of `kind` when nobody started it.
+    fn target(&mut self, members: &mut Map<String, Value>, kind: &Kind) -> Option<DocumentId> {
+        let wire = take_text(members, &["documentId", "document_id", "id"]);
+        let Some(wire) = wire else {
+            let newest = self.shelf.newest();
+            let message = match &newest {
+                Some(id) => format!("an event names no document; {id} takes it"),
+                None => "an event names no document and none is open".to_owned(),
+            };
+            self.notice(Severity::Warning, "missing-id", &message, newest.as_ref());
+            return newest.or_else(|| self.open(implicit(None, kind)));
+        };
+        let id = self.shelf.route(&wire, &self.limits);
+        if self.shelf.is_open(&id) {
+            return Some(id);
+        }
+        if self.shelf.is_known(&id) {
+            let message = format!("{id} has ended; what came for it later is dropped");
+            self.notice(Severity::Warning, "late-event", &message, Some(&id));
+            return None;
+        }
+        if self.is_full {
+            return None;
+        }
+        let opened = self.open(implicit(Some(wire), kind))?;
+        let message = format!("nobody started {opened}; it is shown as {kind}");
+        self.notice(Severity::Warning, "unknown-document", &message, Some(&opened));
+        Some(opened)
+    }
+
+    /// The text of a delta, however it is wrapped.
+    fn delta(&mut self, members: &mut Map<String, Value>) -> String {
+        let names = ["delta", "content", "text"];
+        let delta = names
+            .iter()
+            .find_map(|&name| members.shift_remove(name).filter(|it| !it.is_null()));
+        match delta {
+            Some(Value::String(text)) => text,
+            Some(other) => {
+                self.notice(
+                    Severity::Warning,
+                    "wrong-type",
+                    "a delta is no text; it was turned into one",
+                    None,
+                );
+                text_of(&other)
+            }
+            None => String::new(),
+        }
+    }
+
+    fn grow(&mut self, id: &DocumentId, delta: &str) {
+        let taken = self.room(id, delta.len());
+        let delta = cut(delta, taken);
+        if delta.is_empty() {
+            return;
+        }
+        if let Some(open) = self.shelf.get(id) {
+            open.document.push_content(delta);
+        }
+        self.emit(Event::ContentDelta {
+            document: id.clone(),
+            delta: delta.to_owned(),
+        });
+    }
+
+    /// How many of `wanted` bytes the document can still take; says so once when it is full.
+    fn room(&mut self, id: &DocumentId, wanted: usize) -> usize {
+        let response_room = self.response_room();
+        let limit = self.limits.document_bytes;
+        let Some(open) = self.shelf.get(id) else { return 0 };
+        let was_cut = open.is_cut;
+        let mut room = open.room(wanted, limit);
+        if room > response_room {
+            room = response_room;
+            open.is_cut = true;
+        }
+        let is_cut = open.is_cut;
+        self.response_bytes += room;
+        if is_cut && !was_cut {
+            self.notice_cut(id);
+        }
+        room
+    }
+
+    fn response_room(&self) -> usize {
+        self.limits.response_bytes.saturating_sub(self.response_bytes)
+    }
+
+    fn notice_cut(&mut self, id: &DocumentId) {
+        let message = format!("{id} is too large; what goes beyond is cut");
+        self.notice(Severity::Error, "document-too-large", &message, Some(id));
+    }
+
+    fn think(&mut self, delta: &str) {
+        let limit = self.limits.thinking_bytes;
+        let room = limit - self.thinking_bytes;
+        let kept = cut(delta, room);
+        if kept.len() < delta.len() {
+            self.thinking_bytes = limit;
+            if room > 0 {
+                self.notice(
+                    Severity::Warning,
+                    "thinking-too-large",
+                    "the rest of the thinking is dropped",
+                    None,
+                );
+            }
+        } else {
+            self.thinking_bytes += kept.len();
+        }
+        if !kept.is_empty() {
+            self.emit(Event::ThinkingDelta { delta: kept.to_owned() });
+        }
+    }
+
+    fn tool_call_start(&mut self, mut members: Map<String, Value>) {
+        let tool_name = take_text(&mut members, &["toolName", "tool_name", "name"]);
+        let tool_call_id = take_text(&mut members, &["toolCallId", "call_id", "callId"]);
+        let arguments = members.shift_remove("arguments").filter(|it| !it.is_null());
+        let Some(id) = self.target(&mut members, &Kind::ToolCall) else {
+            return;
+        };
+        let before = |open: &Open| {
+            open.document
+                .metadata
+                .get("toolName")
+                .and_then(Value::as_str)
+                .map(str::to_owned)
+        };
+        let tool_name = tool_name.or_else(|| self.shelf.get(&id).and_then(|it| before(it)));
+        let wanted = tool_name.as_ref().map_or(0, String::len) + tool_call_id.as_ref().map_or(0, String::len);
+        if self.room(&id, wanted) < wanted {
+            return;
+        }
+        let tool_name = tool_name.unwrap_or_else(|| "tool".to_owned());
+        if let Some(open) = self.shelf.get(&id) {
+            open.document.name_call(&tool_name, tool_call_id.as_deref());
+        }
+        self.emit(Event::ToolCallStart {
+            document: id.clone(),
+            tool_name,
+            tool_call_id,
+        });
+        if let Some(arguments) = arguments {
+            self.arguments(&id, arguments);
+        }
+    }
+
+    /// Fragments are gathered, so that what goes on is whole.
+    fn arguments(&mut self, id: &DocumentId, arguments: Value) {
+        let wanted = super::payload::weigh(&arguments);
+        if self.room(id, wanted) < wanted {
+            return;
+        }
+        let Some(open) = self.shelf.get(id) else { return };
+        let whole = open.document.push_arguments(&arguments);
+        if let Some(whole) = whole {
+            self.emit(Event::ToolCallArguments {
+                document: id.clone(),
+                arguments: whole,
+            });
+        }
+    }
+
+    fn tool_result(&mut self, mut members: Map<String, Value>) {
+        let duration_ms = take_count(&mut members, &["duration_ms", "durationMs"]);
+        let truncated = members.shift_remove("truncated").filter(Value::is_boolean);
+        let result = members.shift_remove("result").unwrap_or(Value::Null);
+        let Some(id) = self.target(&mut members, &Kind::ToolCall) else {
+            return;
+        };
+        let wanted = super::payload::weigh(&result);
+        if self.room(&id, wanted) < wanted {
+            return;
+        }
+        let Some(open) = self.shelf.get(&id) else { return };
+        let settled = open.document.settle_arguments();
+        let result = if open.document.kind == Kind::ToolCall {
+            normalise_result(result)
+        } else {
+            result
+        };
+        open.document.set_result(&result, duration_ms);
+        if let Some(arguments) = settled {
+            self.emit(Event::ToolCallArguments {
+                document: id.clone(),
+                arguments,
+            });
+        }
+        self.emit(Event::ToolResult {
+            document: id.clone(),
+            result,
+            duration_ms,
+        });
+        if let Some(truncated) = truncated {
+            let patch = Map::from_iter([("truncated".to_owned(), truncated)]);
+            self.patch(&id, patch, Vec::new());
+        }
+    }
+
+    fn metadata_delta(&mut self, mut members: Map<String, Value>) {
+        let patch = self.object_of(&mut members, "metadata");
+        let appended = self.object_of(&mut members, "append");
+        let Some(id) = self.target(&mut members, &Kind::Text) else {
+            return;
+        };
+        let mut append = Vec::new();
+        for (member, text) in appended {
+            if !matches!(text, Value::String(_)) {
+                let message = format!(
+                    "what is appended to {} is no text; it was turned into one",
+                    quote(&member)
+                );
+                self.notice(Severity::Warning, "wrong-type", &message, Some(&id));
+            }
+            append.push((member, text_of(&text)));
+        }
+        self.patch(&id, patch, append);
+    }
+
+    fn patch(&mut self, id: &DocumentId, patch: Map<String, Value>, append: Vec<(String, String)>) {
+        let wanted = weigh_all(&patch);
+        let patch = if self.room(id, wanted) < wanted {
+            Map::new()
+        } else {
+            patch
+        };
+        let mut kept = Vec::with_capacity(append.len());
+        for (member, text) in append {
+            let taken = self.room(id, text.len());
+            let text = cut(&text, taken);
+            if !text.is_empty() {
+                kept.push((member, text.to_owned()));
+            }
+        }
+        let Some(open) = self.shelf.get(id) else { return };
+        let patch = normalise(&open.document.kind, patch);
+        open.document.patch(&patch);
+        for (member, text) in &kept {
+            open.document.append(member, text);
+        }
+        if !patch.is_empty() || !kept.is_empty() {
+            self.emit(Event::MetadataDelta {
+                document: id.clone(),
+                metadata: patch,
+                append: kept,
+            });
+        }
+    }
+
+    /// A member that has to be an object; anything else is dropped with a notice.
+    fn object_of(&mut self, members: &mut Map<String, Value>, name: &str) -> Map<String, Value> {
+        match members.shift_remove(name) {
+            Some(Value::Object(inner)) => inner,
+            None | Some(Value::Null) => Map::new(),
+            Some(Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_)) => {
+                let message = format!("{name} is no object and was dropped");
+                self.notice(Severity::Warning, "wrong-type", &message, None);
+                Map::new()
+            }
+        }
+    }
+
+    fn document_end(&mut self, mut members: Map<String, Value>) {
+        members.shift_remove("type");
+        members.shift_remove("event");
+        let mut final_content = members.shift_remove("finalContent").filter(|it| !it.is_null());
+        let mut patch = Map::new();
+        if let Some(Value::Object(_)) = members.get("document")
+            && let Some(Value::Object(inner)) = members.shift_remove("document")
+        {
+            let whole = Parts::of(inner);
+            if let Some(id) = whole.id {
+                members.entry("documentId").or_insert(Value::String(id));
+            }
+            final_content = final_content.or(whole.content.map(Value::String));
+            patch = whole.metadata;
+        }
+        let explicit = self.object_of(&mut members, "metadata");
+        let wire = take_text(&mut members, &["documentId", "document_id", "id"]);
+        members.shift_remove("id");
+        members.shift_remove("sequence");
+        let content = members.shift_remove("content").filter(|it| !it.is_null());
+        let final_content = final_content.or(content);
+        patch.extend(members);
+        patch.extend(explicit);
+
+        let route = wire.as_deref().map(|it| self.shelf.route(it, &self.limits));
+        if let Some(id) = &route
+            && !self.shelf.is_known(id)
+            && patch.is_empty()
+            && final_content.is_none()
+        {
+            let message = format!("nobody started {id}, and it ended empty");
+            self.notice(Severity::Warning, "unknown-document", &message, None);
+            return;
+        }
+        let mut address = Map::new();
+        if let Some(wire) = wire {
+            address.insert("documentId".into(), wire.into());
+        } else if self.shelf.newest().is_none() {
+            self.notice(
+                Severity::Warning,
+                "missing-id",
+                "an end names no document and none is open",
+                None,
+            );
+            return;
+        }
+        let Some(id) = self.target(&mut address, &Kind::Text) else {
+            return;
+        };
+        let wanted = weigh_all(&patch);
+        let fits = self.room(&id, wanted) >= wanted;
+        if let Some(open) = self.shelf.get(&id)
+            && fits
+        {
+            open.document.patch(&patch);
+        }
+        if let Some(text) = final_content {
+            self.final_content(&id, text);
+        }
+        self.close(&id, false);
+    }
+
+    fn final_content(&mut self, id: &DocumentId, text: Value) {
+        let text = match text {
+            Value::String(text) => text,
+            other => {
+                let message = format!("the final content of {id} is no text; it was turned into one");
+                self.notice(Severity::Warning, "wrong-type", &message, Some(id));
+                text_of(&other)
+            }
+        };
+        let response_room = self.response_room();
+        let limit = self.limits.document_bytes;
+        let Some(open) = self.shelf.get(id) else { return };
+        let before = open.document.text();
+        if before == text {
+            return;
+        }
+        // A writer that sent no deltas contradicts nobody.
+        let differs = !before.is_empty();
+        let kept = cut(&text, limit.min(response_room + before.len()));
+        let grown = kept.len().saturating_sub(before.len());
+        open.is_cut = kept.len() < text.len();
+        open.document.content = Some(kept.to_owned());
+        self.response_bytes += grown;
+        if differs {
+            let message = format!("the final content of {id} differs from its pieces and replaces them");
+            self.notice(Severity::Warning, "final-content", &message, Some(id));
+        }
+    }
+
+    fn document_update(&mut self, mut members: Map<String, Value>) {
+        let patch = self.object_of(&mut members, "metadata");
+        let Some(wire) = take_text(&mut members, &["documentId", "document_id", "id"]) else {
+            self.notice(Severity::Warning, "missing-id", "an update names no document", None);
+            return;
+        };
+        let id = self.shelf.route(&wire, &self.limits);
+        if !self.shelf.is_known(&id) {
+            let message = format!("an update is about {id}, which nobody started");
+            self.notice(Severity::Warning, "unknown-document", &message, None);
+            return;
+        }
+        if patch.is_empty() {
+            return;
+        }
+        if self.shelf.is_open(&id) {
+            self.patch(&id, patch, Vec::new());
+            return;
+        }
+        let weight = weigh_all(&patch);
+        if weight > self.response_room() {
+            self.notice(
+                Severity::Error,
+                "response-too-large",
+                "the answer is too large; changes are dropped",
+                None,
+            );
+            return;
+        }
+        self.response_bytes += weight;
+        self.emit(Event::DocumentUpdate {
+            document: id,
+            metadata: patch,
+        });
+    }
+
+    fn unknown(&mut self, name: String, members: Map<String, Value>) {
+        let weight = name.len() + weigh_all(&members) + 64;
+        if weight > self.response_room() {
+            self.notice(
+                Severity::Error,
+                "response-too-large",
+                "the answer is too large; events that are not known are dropped",
+                None,
+            );
+            return;
+        }
+        self.response_bytes += weight;
+        self.emit(Event::Unknown {
+            name,
+            data: Value::Object(members),
+        });
+    }
+
+    /// Ends a document: what goes out is complete.
+    fn close(&mut self, id: &DocumentId, is_incomplete: bool) {
+        let Some(mut open) = self.shelf.take(id) else { return };
+        let document = &mut open.document;
+        if is_incomplete {
+            document.metadata.insert("incomplete".into(), true.into());
+        }
+        if open.is_cut {
+            document.metadata.insert("truncated".into(), true.into());
+        }
+        document.finish();
+        let final_content = document.content.take();
+        let metadata = open.settled();
+        self.emit(Event::DocumentEnd {
+            document: id.clone(),
+            final_content,
+            metadata,
+        });
+    }
+
+    fn close_all(&mut self, is_incomplete: bool) {
+        while let Some(id) = self.shelf.oldest() {
+            if !is_incomplete {
+                let message = format!("{id} was still open at the end of the answer");
+                self.notice(Severity::Warning, "unclosed-document", &message, Some(&id));
+            }
+            self.close(&id, is_incomplete);
+        }
+    }
+
+    /// `[DONE]` on its own ends the response too.
+    fn end_marker(&mut self) {
+        self.is_ours = true;
+        self.close_all(false);
+        self.done(Done::default());
+    }
+
+    fn finish_with(&mut self, mut members: Map<String, Value>) {
+        members.shift_remove("type");
+        members.shift_remove("event");
+        if let Some(Value::Object(_)) = members.get("response")
+            && let Some(Value::Object(inner)) = members.shift_remove("response")
+        {
+            members.extend(inner);
+        }
+        if let Some(Value::Array(documents)) = members.get_mut("documents").map(Value::take) {
+            members.shift_remove("documents");
+            self.missed(documents);
+        }
+        self.close_all(false);
+        let done = self.done_of(members);
+        self.done(done);
+    }
+
+    /// Documents of a final list that the stream did not carry.
+    fn missed(&mut self, documents: Vec<Value>) {
+        for document in documents {
+            if let Value::Object(members) = document {
+                let parts = Parts::of(members);
+                let id = parts.id.as_deref().map(|it| self.shelf.route(it, &self.limits));
+                if id.is_none_or(|it| !self.shelf.is_known(&it)) {
+                    self.settled(parts);
+                }
+            }
+        }
+    }
+
+    /// A document that comes whole.
+    pub(super) fn settled(&mut self, mut parts: Parts) {
+        if parts.kind == Kind::ToolCall
+            && let Some(result) = parts.metadata.get_mut("result").filter(|it| it.is_null())
+        {
+            // In a patch null takes a member away; in a document it is what the call gave.
+            *result = normalise_result(Value::Null);
+        }
+        if let Some(id) = self.open(parts) {
+            self.close(&id, false);
+        }
+    }
+
+    /// Everything that a response says at its end.
+    fn done_of(&mut self, mut members: Map<String, Value>) -> Done {
+        let (usage, extra_usage) = match members.shift_remove("usage") {
+            Some(Value::Object(mut usage)) => (Some(take_usage(&mut usage)), usage),
+            Some(_) | None => (None, Map::new()),
+        };
+        let status = take_text(&mut members, &["status"]).map(|it| Status::parse(&it));
+        let mut metadata = self.object_of(&mut members, "metadata");
+        let mut finish_reason = take_text(&mut metadata, &["finishReason", "finish_reason"]);
+        let mut duration_ms = take_count(&mut metadata, &["duration_ms", "durationMs"]);
+        if finish_reason.is_none() {
+            finish_reason = take_text(&mut members, &["finishReason", "finish_reason"]);
+        }
+        if duration_ms.is_none() {
+            duration_ms = take_count(&mut members, &["duration_ms", "durationMs"]);
+        }
+        let tool_call_count = take_count(&mut metadata, &["toolCallCount"]);
+        let turn_count = take_count(&mut metadata, &["turnCount"]);
+        let start = self.start_of(&mut members);
+        Done {
+            usage,
+            id: start.id,
+            conversation_id: start.conversation_id,
+            model: start.model,
+            mode: start.mode,
+            created: start.created,
+            status,
+            finish_reason: finish_reason.map(|it| FinishReason::parse(&it)),
+            duration_ms,
+            tool_call_count,
+            turn_count,
+            extra: start.extra,
+            extra_usage,
+            extra_metadata: metadata,
+        }
+    }
+
+    /// The one `done` of a response, with every default filled in.
+    fn done(&mut self, mut done: Done) {
+        if done.status == Some(Status::Streaming) {
+            let message = "the answer says at its end that it is still streaming; it counts as completed";
+            self.notice(Severity::Warning, "status", message, None);
+            done.status = Some(Status::Completed);
+        }
+        if let Some(late) = self.late.take() {
+            done.id = done.id.or(late.id);
+            done.conversation_id = done.conversation_id.or(late.conversation_id);
+            done.model = done.model.or(late.model);
+            done.mode = done.mode.or(late.mode);
+            done.created = done.created.or(late.created);
+            for (name, value) in late.extra {
+                done.extra.entry(name).or_insert(value);
+            }
+        }
+        let status = done.status.unwrap_or(Status::Completed);
+        let finish_reason = done.finish_reason.unwrap_or(match status {
+            Status::Error => FinishReason::Error,
+            Status::Completed | Status::Streaming | Status::Other(_) => FinishReason::Stop,
+        });
+        self.emit(Event::Done(Done {
+            usage: Some(done.usage.unwrap_or(Usage::default())),
+            status: Some(status),
+            finish_reason: Some(finish_reason),
+            tool_call_count: Some(done.tool_call_count.unwrap_or(self.tool_calls)),
+            turn_count: Some(done.turn_count.unwrap_or(1)),
+            ..done
+        }));
+        self.phase = Phase::Done;
+    }
+
+    /// The answer broke off: what is open is kept and marked, `documents` say why.
+    fn end_broken(&mut self, documents: Vec<Value>) {
+        let finish_reason = FinishReason::Interrupted;
+        self.close_all(true);
+        self.report(documents);
+        self.done(Done {
+            status: Some(Status::Error),
+            finish_reason: Some(finish_reason),
+            ..Done::default()
+        });
+    }
+
+    fn report(&mut self, documents: Vec<Value>) {
+        for document in documents {
+            if let Value::Object(members) = document {
+                let mut parts = Parts::of(members);
+                parts.kind = Kind::Error;
+                parts.id = Some(self.shelf.fresh().to_string());
+                parts.odd.clear();
+                // Why it ended is shown however much there is already.
+                self.limits.documents = self.limits.documents.max(self.shelf.count() + 1);
+                self.settled(parts);
+            }
+        }
+    }
+
+    /// An `error` event, as other gateways send it, ends the response.
+    fn foreign_error(&mut self, mut members: Map<String, Value>) {
+        self.is_ours = true;
+        members.shift_remove("type");
+        let failure = super::failure::Failure::of(members);
+        self.close_all(true);
+        self.report(vec![failure.to_document()]);
+        self.done(Done {
+            status: Some(Status::Error),
+            finish_reason: Some(FinishReason::Error),
+            ..Done::default()
+        });
+    }
+
+    /// A whole response object: the same events as its stream.
+    pub(super) fn answer(&mut self, mut members: Map<String, Value>) {
+        let documents = members.shift_remove("documents");
+        let status = members.get("status").cloned();
+        let mut ending = Map::new();
+        for name in ["usage", "metadata", "status"] {
+            if let Some(value) = members.shift_remove(name) {
+                ending.insert(name.to_owned(), value);
+            }
+        }
+        let error = members.shift_remove("error").filter(|it| !it.is_null());
+        let start = self.start_of(&mut members);
+        if self.phase == Phase::Waiting {
+            self.begin(start);
+        } else {
+            self.late = Some(start);
+        }
+        let documents = match documents {
+            Some(Value::Array(documents)) => documents,
+            None | Some(Value::Null) => Vec::new(),
+            Some(_) => {
+                self.notice(Severity::Error, "wrong-type", "documents is no list", None);
+                Vec::new()
+            }
+        };
+        let mut all = Vec::with_capacity(documents.len());
+        for document in documents {
+            match document {
+                Value::Object(members) => all.push(Parts::of(members)),
+                other => {
+                    let message = format!("skipped a document that is no object: {}", quote(&other.to_string()));
+                    self.notice(Severity::Warning, "not-an-object", &message, None);
+                }
+            }
+        }
+        if all.iter().all(|it| it.sequence.is_some()) {
+            all.sort_by_key(|it| it.sequence);
+        }
+        for parts in all {
+            self.settled(parts);
+        }
+        let failed = error.is_some();
+        if let Some(error) = error {
+            let failure = super::failure::Failure::of(Map::from_iter([("error".to_owned(), error)]));
+            self.report(vec![failure.to_document()]);
+        }
+        self.close_all(false);
+        let mut done = self.done_of(ending);
+        if failed && status.is_none() {
+            done.status = Some(Status::Error);
+        }
+        self.done(done);
+    }
+
+    pub(super) fn take(&mut self) -> Vec<Event> {
+        std::mem::take(&mut self.out)
+    }
+
+    pub(super) fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    fn notice(&mut self, severity: Severity, code: &str, message: &str, document: Option<&DocumentId>) {
+        self.notices += 1;
+        let limit = self.limits.notices;
+        let (code, message, document) = match self.notices.cmp(&limit) {
+            std::cmp::Ordering::Less => (code, message, document),
+            std::cmp::Ordering::Equal => ("and-more", "there is more to complain about; it is not listed", None),
+            std::cmp::Ordering::Greater => return,
+        };
+        self.emit(Event::Notice(Notice {
+            severity,
+            code: code.to_owned(),
+            message: message.to_owned(),
+            document: document.cloned(),
+        }));
+    }
+}
+
+/// The parts of a document that nobody started.
+fn implicit(id: Option<String>, kind: &Kind) -> Parts {
+    Parts {
+        id,
+        kind: kind.clone(),
+        sequence: None,
+        content: None,
+        metadata: Map::new(),
+        odd: Vec::new(),
+    }
+}
+
+/// A short look at what was sent.
+fn quote(text: &str) -> String {
+    let short = cut(text, 80);
+    let more = if short.len() < text.len() { "…" } else { "" };
+    format!("`{short}{more}`")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::Response;
+
+    fn decoded(frames: &[(Option<&str>, &str)]) -> Response {
+        let mut decoder = Decoder::new(Identity::local("m", Mode::Agent, 0));
+        let mut response = Response::default();
+        for (event, data) in frames {
+            for event in decoder.frame(*event, data).expect("ours") {
+                response.apply(&event, 0);
+            }
+        }
+        for event in decoder.finish() {
+            response.apply(&event, 0);
+        }
+        response
+    }
+
+    #[test]
+    fn the_flat_stream_of_the_concept_folds() {
+        let response = decoded(&[
+            (
+                None,
+                r#"{"type":"document_start","document":{"id":"d1","type":"file_edit","filePath":"src/a.rs","operation":"create"}}"#,
+            ),
+            (
+                None,
+                r#"{"type":"content_delta","documentId":"d1","delta":"fn main() {}\n"}"#,
+            ),
+            (None, r#"{"type":"document_end","documentId":"d1"}"#),
+            (
+                None,
+                r#"{"type":"document_start","document":{"id":"d2","type":"plan","title":"T","todos":[{"id":"x","content":"X","status":"pending"}]}}"#,
+            ),
+            (None, r#"{"type":"document_end","documentId":"d2"}"#),
+            (None, r#"{"type":"some_future_event","x":1}"#),
+            (
+                None,
+                r#"{"type":"done","usage":{"promptTokens":1,"completionTokens":2}}"#,
+            ),
+            (None, "[DONE]"),
+        ]);
+        assert_eq!(response.notices, []);
+        assert_eq!(
+            response.documents_json(),
+            json!([
+                { "id": "d1", "type": "file_edit", "sequence": 1, "content": "fn main() {}\n",
+                  "metadata": { "filePath": "src/a.rs", "operation": "create", "language": "rust", "diff": null } },
+                { "id": "d2", "type": "plan", "sequence": 2, "content": "",
+                  "metadata": { "title": "T", "overview": "", "format": "markdown", "todos": [
+                    { "id": "x", "content": "X", "status": "pending", "dependencies": [] } ] } },
+            ])
+        );
+        assert_eq!(response.usage.total_tokens, 3);
+        assert_eq!(response.status(), Status::Completed);
+    }
+}

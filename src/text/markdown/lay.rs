@@ -92,7 +92,7 @@ impl Fence {
         }
         if rows.len() == self.starts[0] {
             let label = self.label(0);
-            rows.push(Row::of(self.first.clone()).facts(label));
+            rows.push(Row::of(room(&self.first, columns).0).facts(label));
         }
         changed
     }
@@ -176,7 +176,7 @@ impl Layout<'_> {
 
     fn blocks(&mut self, blocks: &[Block], first: &[Span], rest: &[Span], loose: bool) {
         if blocks.is_empty() {
-            self.rows.push(Row::of(first));
+            self.rows.push(Row::of(room(first, self.width).0));
         }
         for (index, block) in blocks.iter().enumerate() {
             if index == 0 {

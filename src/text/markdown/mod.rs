@@ -774,10 +774,223 @@ mod tests {
         text
     }
 
+    /// Streams `source` in pieces and calls `each` with what is shown after each of them.
+    fn stream(
+        source: &str,
+        width: usize,
+        pieces: impl Iterator<Item = usize>,
+        mut each: impl FnMut(&Flow, &str, &[Row]),
+    ) -> Vec<Row> {
+        let mut flow = Flow::new(7);
+        let mut rows = Vec::new();
+        let mut end = 0;
+        let mut before: Vec<Row> = Vec::new();
+        for piece in pieces {
+            if end >= source.len() {
+                break;
+            }
+            end = (end + piece.max(1)).min(source.len());
+            while !source.is_char_boundary(end) {
+                end += 1;
+            }
+            let changed = flow.update(&source[..end], false, width, &NoColours, &mut rows);
+            assert!(
+                before.iter().take(changed).eq(rows.iter().take(changed)),
+                "rows before {changed} changed at {:?}",
+                &source[..end]
+            );
+            each(&flow, &source[..end], &rows);
+            before.clone_from(&rows);
+        }
+        flow.update(source, true, width, &NoColours, &mut rows);
+        rows
+    }
+
+    fn text(rows: &[Row]) -> String {
+        rows.iter().map(|it| it.plain() + "\n").collect()
+    }
+
+    /// What is shown of `source` while more may come.
+    fn open(source: &str) -> String {
+        let mut rows = Vec::new();
+        Flow::new(7).update(source, false, 60, &NoColours, &mut rows);
+        text(&rows).trim_end().to_owned()
+    }
+
     #[test]
-    fn dump() {
+    fn marks_are_hidden_until_they_are_decided() {
+        for (source, shown) in [
+            ("this is **bo", "this is bo"),
+            ("this is **", "this is"),
+            ("this is **bold*", "this is bold"),
+            ("this is *it", "this is it"),
+            ("both ***bo", "both bo"),
+            ("a ~~str", "a str"),
+            ("call `co", "call co"),
+            ("call ``co`", "call co"),
+            ("call `", "call"),
+            ("see [te", "see te"),
+            ("see [text]", "see text"),
+            ("see [text](http", "see text"),
+            ("see [text](http://x.y \"ti", "see text"),
+            ("see [text](http://x.y)", "see text (x.y)"),
+            ("see [text][re", "see text"),
+            ("see ![al", "see"),
+            ("see ![alt](http://x.y/", "see"),
+            ("see <https://x.y", "see"),
+            ("see <https://x.y>", "see https://x.y"),
+            ("cats &am", "cats"),
+            ("cats &amp;", "cats &"),
+            ("a \\", "a"),
+            ("a \\*", "a *"),
+            ("wow!", "wow"),
+            ("2 * 3", "2 * 3"),
+            ("a_b_c and snake_case", "a_b_c and snake_case"),
+            ("index [0] of", "index [0] of"),
+            ("a < b", "a < b"),
+            ("if a <b and", "if a <b and"),
+            ("text\n#", "text"),
+            ("text\n##", "text"),
+            ("text\n## He", "text\n\nHe"),
+            ("text\n-", "text"),
+            ("text\n--", "text"),
+            ("text\n- ", "text"),
+            ("text\n- a", "text\n\n• a"),
+            ("text\n- [", "text"),
+            ("- a\n- [x", "• a"),
+            ("- [x] do", "☑ do"),
+            ("text\n1", "text"),
+            ("text\n1.", "text"),
+            ("text\n``", "text"),
+            ("text\n```ru", "text"),
+            ("- item\n\n  ```ru", "• item"),
+            ("text\n>", "text"),
+            ("> a\n> > ", "│ a"),
+            ("> a **b", "│ a b"),
+            ("***", ""),
+            ("# Title #", "Title"),
+            ("[a]: http://x", ""),
+            ("| a | b |", ""),
+            ("| a | b |\n", ""),
+            ("| a | b |\n|--", ""),
+            ("| a | b |\n|---|---|\n| **x** | `y", "a  b\n─  ─\nx  y"),
+            ("| a | b |\n|---|---|\n|", "a  b\n─  ─"),
+            ("see a | b", "see a"),
+            ("| no table\nmore", "| no table more"),
+            ("```\nlet a = 1;\n``", "  let a = 1;"),
+            ("```\n# not a heading", "  # not a heading"),
+            ("**bold** and _it_ and `code`", "bold and it and code"),
+            ("**a *b", "a b"),
+            ("**a [b", "a b"),
+            ("a **[b](http://x", "a b"),
+        ] {
+            assert_eq!(open(source), shown, "{source:?}");
+        }
+    }
+
+    #[test]
+    fn an_open_mark_already_looks_like_what_it_will_be() {
+        let mut rows = Vec::new();
+        Flow::new(7).update("this is **bo", false, 60, &NoColours, &mut rows);
+        let expected = [Span::new("this is ", Role::Text), Span::new("bo", Role::Strong).bold()];
+        assert_eq!(rows, [Row::of(expected)]);
+    }
+
+    #[test]
+    fn the_sample_reads_well() {
         for width in [40, 80, 120] {
             println!("== {width}\n{}", picture(&whole(SAMPLE, width), width));
+        }
+    }
+
+    /// What is shown, without what depends on widths: spaces, lines and bars.
+    fn squeeze(rows: &[Row]) -> String {
+        let text = rows.iter().flat_map(|it| &it.spans).flat_map(|it| it.text.chars());
+        text.filter(|it| !it.is_whitespace() && !matches!(it, '─' | '│'))
+            .collect()
+    }
+
+    #[test]
+    fn each_frame_shows_a_beginning_of_what_is_shown_in_the_end() {
+        let samples = [
+            SAMPLE,
+            "Plain words, with (parens), a colon: and *emphasis*, **strong**, ***both***, `code` and ``co`de``.\n",
+            "**Bold start** then [a link](https://a.b/c \"title\") and [an address](<https://a.b/d e>)!\n\nNext.\n",
+            "- a **b\n  c** d\n- `x\n  y`\n\n1) one\n2) two\n\n   more\n",
+            "> quoted *text\n> over* lines\nlazy\n\nafter\n",
+            "a *b **c** d* e **f *g* h** i\n",
+            "math 2 * 3 * 4, snake_case_name, __init__ and a_b\n",
+            "~~~python\nx = '`' * 3\n```\n~~~\n\ntext\n",
+            "| a | b |\n|---|---|\n| **x** | `y` |\n| [l](http://m.n) | z |\n\ntail\n",
+            "1. one\n\n   ```sh\n   ls | wc\n   ```\n\n2. two\n",
+            "Ends with a mark: *\n\n\\*not emphasis\\* &lt;tag&gt; &amp; &copy;\n",
+            "Term\n====\n\nOther\n---\n\nText - with dash -- and more\n",
+            "see ![a picture](https://i.j/k.png) and <https://l.m> or <b>raw</b> x\n",
+            "[ref]: https://r.s\n\n[ref] and [text][ref]\n",
+        ];
+        for source in samples {
+            let last = squeeze(&whole(source, 60));
+            stream(source, 60, std::iter::repeat(1), |_, prefix, rows| {
+                let shown = squeeze(rows);
+                assert!(
+                    last.starts_with(&shown),
+                    "{prefix:?}\nshows {shown:?}\nbut ends as {last:?}"
+                );
+            });
+        }
+    }
+
+    fn hidden(it: char) -> bool {
+        it == tree::HIDDEN || it.is_control() && it != '\n'
+    }
+
+    fn markdown() -> impl Strategy<Value = String> {
+        let unit = prop_oneof![
+            8 => "[a-z]{1,7} ",
+            4 => Just("\n".to_owned()),
+            3 => Just("\n\n".to_owned()),
+            1 => "[ -~]{1,5}",
+            10 => proptest::sample::select(vec![
+                "**", "*", "_", "`", "``", "```", "~~", "[", "](", ")", "](http://x.y/z)", "[a][b]", "\n\n[b]: http://q.r\n\n", "![", "<", "<b>", "</b>",
+                "<https://x.y>", "&amp;", "&#27;", "&", "\\", "#", "# ", "## ", "- ", "\n- ", "\n  - ", "\n* ", "1. ", "\n2) ", "> ", "\n> ", ">", "---\n", "===\n", "\n---\n",
+                "\n```rust\n", "\n~~~\n", "\n| a | b |\n|---|:-:|\n", "| x | y |\n", "|", "    ", "\t", "[ ] ", "[x] ", "漢字", "。", "👨‍👩‍👧‍👦", "🇩🇪", "e\u{301}", "!", ":", "\r\n",
+            ]).prop_map(str::to_owned),
+        ];
+        proptest::collection::vec(unit, 0..40).prop_map(|it| it.concat())
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(192))]
+
+        #[test]
+        fn streamed_it_ends_as_it_does_at_once(source in markdown(), width in 1_usize..120, piece in 1_usize..9) {
+            let streamed = stream(&source, width, std::iter::repeat(piece), |_, _, rows| {
+                let wide = rows.iter().find(|it| spans_width(&it.spans) > width);
+                assert_eq!(wide, None, "in {width} columns");
+            });
+            prop_assert_eq!(text(&streamed), text(&whole(&source, width)));
+            prop_assert_eq!(streamed, whole(&source, width));
+        }
+
+        #[test]
+        fn frozen_rows_never_change(source in markdown(), width in 8_usize..60) {
+            let mut frozen: Vec<Row> = Vec::new();
+            stream(&source, width, std::iter::repeat(1), |flow, prefix, rows| {
+                assert!(rows.get(..frozen.len()) == Some(&frozen[..]), "at {prefix:?}");
+                frozen = rows[..flow.frozen_rows].to_vec();
+            });
+        }
+
+        #[test]
+        fn no_control_character_gets_through(codes in proptest::collection::vec(0_u32..0x2100, 1..20), width in 1_usize..300) {
+            let entities: String = codes.iter().map(|it| format!("&#{it};`&#{it};`[x&#x{it:x};](http://x.y/&#{it};) ")).collect();
+            for row in whole(&entities, width) {
+                for span in row.spans {
+                    prop_assert_eq!(&*crate::text::clean::sanitize(&span.text), &*span.text);
+                    prop_assert!(!span.text.contains(hidden));
+                    prop_assert!(span.link.is_none_or(|it| it.is_ascii() && !it.contains(char::is_control)));
+                }
+            }
         }
     }
 }

@@ -4,7 +4,7 @@ use std::{cell::RefCell, collections::HashMap, ops::Range, sync::Arc};
 
 use pulldown_cmark::{Alignment, BrokenLink, CodeBlockKind, CowStr, Event, LinkType, Options, Parser, Tag, TagEnd};
 
-use crate::text::{Clean, Mark, Role, Span};
+use crate::text::{Clean, Mark, Role, Span, link_host, link_target};
 
 /// Containers nested deeper than this are shown at this depth.
 const DEEPEST: usize = 32;
@@ -516,16 +516,9 @@ fn target(kind: LinkType, url: &str) -> Option<Target> {
     } else {
         url
     };
-    let url = url::Url::parse(url).ok()?;
-    let place = match url.scheme() {
-        "http" | "https" => url.host_str()?.to_owned(),
-        "mailto" => url.path().to_owned(),
-        _ => return None,
-    };
-    Some(Target {
-        url: url.as_str().into(),
-        place,
-    })
+    let url = link_target(url)?;
+    let place = link_host(&url)?;
+    Some(Target { url, place })
 }
 
 /// Whether `shown` names `place` as a whole: `microsoft.com` does not name `t.co`.

@@ -6,6 +6,7 @@
 
 pub mod ansi;
 pub mod clean;
+pub mod diff;
 pub mod figure;
 pub mod highlight;
 pub mod language;

@@ -1,0 +1,766 @@
+//! Two texts line by line: what went, what came, and which words changed inside of a line.
+//!
+//! Results depend on the texts alone, never on a clock: difficult input gets a longer diff, not a slower one. Line ends
+//! count (a line that lost its `\r` or its newline has changed) but are kept beside the text, which is as it was
+//! written: clean it by [`DiffLine::pieces`] before it is shown.
+
+use std::{collections::HashMap, fmt::Write as _, ops::Range};
+
+use similar::{Algorithm, DiffOp, capture_diff_slices, group_diff_ops};
+
+use super::Clean;
+
+/// Lines shown around a change.
+pub const CONTEXT_LINES: usize = 3;
+/// Longer lines are not compared word by word.
+const LONGEST_LINE_BYTES: usize = 2000;
+/// Changed lines beyond these are not compared word by word.
+const MOST_REFINED_LINES: usize = 4000;
+/// Removed times added lines up to which the best pairs are searched; beyond, lines pair in order.
+const MOST_PAIRINGS: usize = 1600;
+/// Share of two lines that must be equal for the rest to be marked; below, marking everything says nothing.
+const LEAST_ALIKE: f64 = 0.5;
+
+/// What a line of a diff is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Context,
+    Removed,
+    Added,
+    /// So many unchanged lines are left out here.
+    Skip(usize),
+}
+
+/// How a line ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum End {
+    #[default]
+    Newline,
+    /// `\r\n`.
+    Return,
+    /// The last line of a text without a newline at its end.
+    Missing,
+}
+
+impl End {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Newline => "\n",
+            Self::Return => "\r\n",
+            Self::Missing => "",
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DiffLine {
+    pub kind: Kind,
+    /// Line number in the old text; absent for added lines. Of a skip: its first line.
+    pub old: Option<usize>,
+    /// Line number in the new text; absent for removed lines. Of a skip: its first line.
+    pub new: Option<usize>,
+    /// Without its end.
+    pub text: String,
+    pub end: End,
+    /// The bytes of `text` that differ from the line it is paired with; empty when the whole line counts as changed.
+    pub words: Vec<Range<usize>>,
+}
+
+impl DiffLine {
+    /// The text in one row's worth of clean pieces, and whether each one is a changed word. Tabs stay.
+    pub fn pieces(&self) -> Vec<(Clean, bool)> {
+        let mut pieces = Vec::new();
+        let mut at = 0;
+        let mut push = |range: Range<usize>, changed| {
+            let text = self.text.get(range).unwrap_or_default();
+            if !text.is_empty() {
+                pieces.push((
+                    Clean::from(text.replace(['\r', '\n', '\u{2028}', '\u{2029}'], " ")),
+                    changed,
+                ));
+            }
+        };
+        for word in &self.words {
+            push(at..word.start, false);
+            push(word.clone(), true);
+            at = word.end;
+        }
+        push(at..self.text.len(), false);
+        pieces
+    }
+}
+
+/// The lines of a diff, hunk after hunk.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Diff {
+    /// Empty when the texts are equal. Between two hunks, and where lines before the first or behind the last one are
+    /// left out, stands a [`Kind::Skip`].
+    pub lines: Vec<DiffLine>,
+    pub added: usize,
+    pub removed: usize,
+    /// The numbers of the texts' first lines.
+    pub first: (usize, usize),
+}
+
+/// Compares `old` and `new`, with `context` unchanged lines around each change.
+///
+/// `first_old` and `first_new` are the numbers of their first lines: 1 for whole files.
+pub fn diff(old: &str, new: &str, first_old: usize, first_new: usize, context: usize) -> Diff {
+    let old: Vec<&str> = old.split_inclusive('\n').collect();
+    let new: Vec<&str> = new.split_inclusive('\n').collect();
+    let ops = {
+        // Comparing numbers instead of lines: each line is hashed once.
+        let mut numbers = HashMap::new();
+        let mut number = |line| {
+            let next = numbers.len();
+            *numbers.entry(line).or_insert(next)
+        };
+        let old: Vec<usize> = old.iter().map(|&it| number(it)).collect();
+        let new: Vec<usize> = new.iter().map(|&it| number(it)).collect();
+        capture_diff_slices(Algorithm::Myers, &old, &new)
+    };
+    let mut builder = Builder {
+        old,
+        new,
+        refined: 0,
+        diff: Diff {
+            first: (first_old, first_new),
+            ..Diff::default()
+        },
+    };
+    // Doubling it must not overflow.
+    let context = context.min(usize::MAX / 4);
+    let mut shown_old = 0;
+    let mut shown_new = 0;
+    for group in group_diff_ops(ops, context) {
+        if group.iter().all(|it| matches!(it, DiffOp::Equal { .. })) {
+            continue;
+        }
+        for op in group {
+            let (from_old, from_new) = (op.old_range().start, op.new_range().start);
+            builder.skip(shown_old, shown_new, from_old - shown_old);
+            shown_old = op.old_range().end;
+            shown_new = op.new_range().end;
+            builder.op(op);
+        }
+    }
+    if !builder.diff.lines.is_empty() {
+        let rest = builder.old.len() - shown_old;
+        builder.skip(shown_old, shown_new, rest);
+    }
+    builder.diff
+}
+
+struct Builder<'a> {
+    old: Vec<&'a str>,
+    new: Vec<&'a str>,
+    /// Changed lines that were compared word by word.
+    refined: usize,
+    diff: Diff,
+}
+
+impl Builder<'_> {
+    fn skip(&mut self, old: usize, new: usize, count: usize) {
+        if count > 0 {
+            self.line(Kind::Skip(count), Some(old), Some(new), "\n", Vec::new());
+        }
+    }
+
+    fn op(&mut self, op: DiffOp) {
+        let (old, new) = (op.old_range(), op.new_range());
+        if let DiffOp::Equal { .. } = op {
+            for (i, j) in old.zip(new) {
+                self.line(Kind::Context, Some(i), Some(j), self.old[i], Vec::new());
+            }
+            return;
+        }
+        let mut old_words = vec![Vec::new(); old.len()];
+        let mut new_words = vec![Vec::new(); new.len()];
+        self.refined += old.len() + new.len();
+        if self.refined <= MOST_REFINED_LINES {
+            for (i, j) in pairs(&self.old[old.clone()], &self.new[new.clone()]) {
+                let (before, _) = part(self.old[old.start + i]);
+                let (after, _) = part(self.new[new.start + j]);
+                if let Some((removed, added)) = words(before, after) {
+                    old_words[i] = removed;
+                    new_words[j] = added;
+                }
+            }
+        }
+        self.diff.removed += old.len();
+        self.diff.added += new.len();
+        for (i, words) in old.zip(old_words) {
+            self.line(Kind::Removed, Some(i), None, self.old[i], words);
+        }
+        for (j, words) in new.zip(new_words) {
+            self.line(Kind::Added, None, Some(j), self.new[j], words);
+        }
+    }
+
+    fn line(&mut self, kind: Kind, old: Option<usize>, new: Option<usize>, line: &str, words: Vec<Range<usize>>) {
+        let (text, end) = part(line);
+        let (first_old, first_new) = self.diff.first;
+        self.diff.lines.push(DiffLine {
+            kind,
+            old: old.map(|it| it.saturating_add(first_old)),
+            new: new.map(|it| it.saturating_add(first_new)),
+            text: text.to_owned(),
+            end,
+            words,
+        });
+    }
+}
+
+/// A line and its end.
+fn part(line: &str) -> (&str, End) {
+    match line.strip_suffix('\n') {
+        None => (line, End::Missing),
+        Some(text) => match text.strip_suffix('\r') {
+            None => (text, End::Newline),
+            Some(text) => (text, End::Return),
+        },
+    }
+}
+
+/// Which removed line became which added one: pairs that are alike, in order, with the most in common overall.
+fn pairs(old: &[&str], new: &[&str]) -> Vec<(usize, usize)> {
+    if old.is_empty() || new.is_empty() {
+        return Vec::new();
+    }
+    if old.len() == new.len() || old.len() * new.len() > MOST_PAIRINGS {
+        return (0..old.len().min(new.len())).map(|it| (it, it)).collect();
+    }
+    let old: Vec<_> = old.iter().map(|it| Bag::of(it)).collect();
+    let new: Vec<_> = new.iter().map(|it| Bag::of(it)).collect();
+    // Of the lines from `i` and `j` on: the most that pairing can have in common.
+    let mut best = vec![vec![0.0; new.len() + 1]; old.len() + 1];
+    let mut alike = vec![vec![0.0; new.len()]; old.len()];
+    for i in (0..old.len()).rev() {
+        for j in (0..new.len()).rev() {
+            alike[i][j] = old[i].alike(&new[j]);
+            let paired = if alike[i][j] < LEAST_ALIKE {
+                0.0
+            } else {
+                alike[i][j] + best[i + 1][j + 1]
+            };
+            best[i][j] = f64::max(paired, f64::max(best[i + 1][j], best[i][j + 1]));
+        }
+    }
+    let (mut i, mut j) = (0, 0);
+    let mut pairs = Vec::new();
+    while i < old.len() && j < new.len() {
+        if alike[i][j] >= LEAST_ALIKE && best[i][j] <= alike[i][j] + best[i + 1][j + 1] {
+            pairs.push((i, j));
+            (i, j) = (i + 1, j + 1);
+        } else if best[i + 1][j] >= best[i][j + 1] {
+            i += 1;
+        } else {
+            j += 1;
+        }
+    }
+    pairs
+}
+
+/// The words of a line without their order: a cheap measure of likeness.
+struct Bag<'a> {
+    words: HashMap<&'a str, usize>,
+    bytes: usize,
+}
+
+impl<'a> Bag<'a> {
+    fn of(line: &'a str) -> Self {
+        let mut words = HashMap::new();
+        let mut bytes = 0;
+        if line.len() <= LONGEST_LINE_BYTES {
+            for word in tokens(line).into_iter().filter(|it| !it.trim().is_empty()) {
+                *words.entry(word).or_insert(0) += 1;
+                bytes += word.len();
+            }
+        }
+        Self { words, bytes }
+    }
+
+    fn alike(&self, other: &Self) -> f64 {
+        let shared = |(word, count): (&&str, &usize)| word.len() * other.words.get(word).map_or(0, |it| *it.min(count));
+        let common: usize = self.words.iter().map(shared).sum();
+        share(common, self.bytes + other.bytes)
+    }
+}
+
+/// How much of `total` bytes on both sides are `common` to them, from 0 to 1.
+fn share(common: usize, total: usize) -> f64 {
+    if total == 0 {
+        0.0
+    } else {
+        2.0 * common as f64 / total as f64
+    }
+}
+
+/// The changed bytes of two lines, where they are alike enough for that to say something.
+fn words(old: &str, new: &str) -> Option<(Vec<Range<usize>>, Vec<Range<usize>>)> {
+    if old.len() > LONGEST_LINE_BYTES || new.len() > LONGEST_LINE_BYTES {
+        return None;
+    }
+    let (old_tokens, new_tokens) = (tokens(old), tokens(new));
+    let (mut removed, mut added) = (Vec::new(), Vec::new());
+    let (mut at_old, mut at_new) = (0, 0);
+    let mut common = 0;
+    let bytes = |tokens: &[&str]| tokens.iter().map(|it| it.len()).sum::<usize>();
+    let ink = |tokens: &[&str]| tokens.iter().map(|it| it.trim().len()).sum::<usize>();
+    for op in capture_diff_slices(Algorithm::Myers, &old_tokens, &new_tokens) {
+        let before = &old_tokens[op.old_range()];
+        let after = &new_tokens[op.new_range()];
+        let (end_old, end_new) = (at_old + bytes(before), at_new + bytes(after));
+        if let DiffOp::Equal { .. } = op {
+            common += ink(before);
+        } else {
+            mark(&mut removed, at_old..end_old, old);
+            mark(&mut added, at_new..end_new, new);
+        }
+        (at_old, at_new) = (end_old, end_new);
+    }
+    let total = ink(&old_tokens) + ink(&new_tokens);
+    // Lines of blanks differ in nothing else.
+    let alike = total == 0 || share(common, total) >= LEAST_ALIKE;
+    alike.then_some((removed, added))
+}
+
+/// Adds a changed range; one that only blanks part from the last one is joined to it.
+fn mark(ranges: &mut Vec<Range<usize>>, range: Range<usize>, line: &str) {
+    if range.is_empty() {
+        return;
+    }
+    match ranges.last_mut() {
+        Some(last) if line.get(last.end..range.start).is_some_and(|it| it.trim().is_empty()) => last.end = range.end,
+        _ => ranges.push(range),
+    }
+}
+
+/// Words, runs of blanks, and every other character alone.
+fn tokens(line: &str) -> Vec<&str> {
+    #[derive(PartialEq)]
+    enum Class {
+        Word,
+        Blank,
+        Other,
+    }
+    let class = |c: char| match c {
+        _ if c.is_alphanumeric() || c == '_' => Class::Word,
+        _ if c.is_whitespace() => Class::Blank,
+        _ => Class::Other,
+    };
+    let mut tokens = Vec::new();
+    let mut start = 0;
+    let mut before = Class::Other;
+    for (at, c) in line.char_indices() {
+        let now = class(c);
+        // A mark that combines stays with its base.
+        let combines = unicode_width::UnicodeWidthChar::width(c) == Some(0);
+        if at > 0 && !combines && (now != before || now == Class::Other) {
+            tokens.push(line.get(start..at).unwrap_or_default());
+            start = at;
+        }
+        if at == 0 || !combines {
+            before = now;
+        }
+    }
+    if start < line.len() {
+        tokens.push(line.get(start..).unwrap_or_default());
+    }
+    tokens
+}
+
+impl Diff {
+    /// The diff in unified form, as `git apply` and `patch` take it; empty when nothing changed.
+    ///
+    /// A path is absent where the file does not exist: before it is created, after it is deleted.
+    pub fn patch(&self, old_path: Option<&str>, new_path: Option<&str>) -> String {
+        if self.lines.is_empty() {
+            return String::new();
+        }
+        let mut out = format!("--- {}\n+++ {}\n", name("a/", old_path), name("b/", new_path));
+        // The last line seen on each side: what a side without lines in a hunk is placed behind.
+        let mut last = (self.first.0.saturating_sub(1), self.first.1.saturating_sub(1));
+        for hunk in self.lines.chunk_by(|a, b| !is_skip(a) && !is_skip(b)) {
+            if let [
+                DiffLine {
+                    kind: Kind::Skip(count),
+                    old: Some(old),
+                    new: Some(new),
+                    ..
+                },
+            ] = hunk
+            {
+                last = (old + count - 1, new + count - 1);
+                continue;
+            }
+            let old = Side::of(hunk.iter().filter_map(|it| it.old), last.0);
+            let new = Side::of(hunk.iter().filter_map(|it| it.new), last.1);
+            last = (old.last, new.last);
+            // Writing to a string does not fail.
+            let _ = writeln!(out, "@@ -{},{} +{},{} @@", old.start, old.count, new.start, new.count);
+            for line in hunk {
+                out.push(match line.kind {
+                    Kind::Removed => '-',
+                    Kind::Added => '+',
+                    Kind::Context | Kind::Skip(_) => ' ',
+                });
+                out.push_str(&line.text);
+                out.push_str(line.end.as_str());
+                if line.end == End::Missing {
+                    out.push_str("\n\\ No newline at end of file\n");
+                }
+            }
+        }
+        out
+    }
+}
+
+fn is_skip(line: &DiffLine) -> bool {
+    matches!(line.kind, Kind::Skip(_))
+}
+
+/// What a hunk covers of one text.
+struct Side {
+    start: usize,
+    count: usize,
+    last: usize,
+}
+
+impl Side {
+    fn of(numbers: impl Iterator<Item = usize>, before: usize) -> Self {
+        let numbers: Vec<usize> = numbers.collect();
+        Self {
+            start: numbers.first().copied().unwrap_or(before),
+            count: numbers.len(),
+            last: numbers.last().copied().unwrap_or(before),
+        }
+    }
+}
+
+/// A path as patches name it: quoted where it holds what would end the name, with a tab behind it where it has blanks.
+fn name(prefix: &str, path: Option<&str>) -> String {
+    let Some(path) = path else {
+        return "/dev/null".to_owned();
+    };
+    let path = path.trim_start_matches('/');
+    if !path.contains(|c: char| c.is_control() || c == '"' || c == '\\') {
+        let end = if path.contains(' ') { "\t" } else { "" };
+        return format!("{prefix}{path}{end}");
+    }
+    let mut out = format!("\"{prefix}");
+    for byte in path.bytes() {
+        match byte {
+            b'"' | b'\\' => {
+                out.push('\\');
+                out.push(byte.into());
+            }
+            b' '..=b'~' => out.push(byte.into()),
+            _ => {
+                let _ = write!(out, "\\{byte:03o}");
+            }
+        }
+    }
+    out.push('"');
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::process::Stdio;
+
+    /// The diff as signs, numbers and texts; changed words in brackets.
+    fn drawn(diff: &Diff) -> String {
+        let mut out = String::new();
+        for line in &diff.lines {
+            let number = |it: Option<usize>| it.map_or(String::from("."), |it| it.to_string());
+            let sign = match line.kind {
+                Kind::Context => ' ',
+                Kind::Removed => '-',
+                Kind::Added => '+',
+                Kind::Skip(count) => {
+                    let _ = writeln!(out, "{} {} … {count}", number(line.old), number(line.new));
+                    continue;
+                }
+            };
+            let _ = write!(out, "{} {} {sign}", number(line.old), number(line.new));
+            for (piece, changed) in line.pieces() {
+                let _ = if changed {
+                    write!(out, "[{piece}]")
+                } else {
+                    write!(out, "{piece}")
+                };
+            }
+            out.push_str(match line.end {
+                End::Newline => "\n",
+                End::Return => "␍\n",
+                End::Missing => "∅\n",
+            });
+        }
+        out
+    }
+
+    fn check(old: &str, new: &str, context: usize, expected: &str) {
+        let diff = diff(old, new, 1, 1, context);
+        assert_eq!(drawn(&diff), expected, "{old:?} -> {new:?}");
+    }
+
+    #[test]
+    fn equal_texts_have_no_lines() {
+        check("", "", 3, "");
+        check("a\nb", "a\nb", 3, "");
+    }
+
+    #[test]
+    fn a_changed_word_is_marked_on_both_sides() {
+        check(
+            "let timeout = Duration::from_secs(5);\n",
+            "let timeout = Duration::from_secs(30);\n",
+            3,
+            "1 . -let timeout = Duration::from_secs([5]);\n. 1 +let timeout = Duration::from_secs([30]);\n",
+        );
+    }
+
+    #[test]
+    fn changed_words_parted_by_blanks_are_one_range() {
+        check(
+            "call(one two, third, fourth)\n",
+            "call(uno dos, third, fourth)\n",
+            3,
+            "1 . -call([one two], third, fourth)\n. 1 +call([uno dos], third, fourth)\n",
+        );
+    }
+
+    #[test]
+    fn lines_that_have_little_in_common_are_not_refined() {
+        check(
+            "alpha beta\n",
+            "gamma delta\n",
+            3,
+            "1 . -alpha beta\n. 1 +gamma delta\n",
+        );
+    }
+
+    #[test]
+    fn a_line_is_paired_with_the_one_it_became() {
+        check(
+            "fn run(a: u32) -> u32 {\n",
+            "/// Runs.\n#[inline]\nfn run(a: u64) -> u32 {\n",
+            3,
+            "1 . -fn run(a: [u32]) -> u32 {\n. 1 +/// Runs.\n. 2 +#[inline]\n. 3 +fn run(a: [u64]) -> u32 {\n",
+        );
+    }
+
+    #[test]
+    fn an_inserted_line_has_its_context() {
+        check(
+            "a\nb\nc\nd\ne\nf\ng\nh\n",
+            "a\nb\nc\nd\nX\ne\nf\ng\nh\n",
+            2,
+            "1 1 … 2\n3 3  c\n4 4  d\n. 5 +X\n5 6  e\n6 7  f\n7 8 … 2\n",
+        );
+    }
+
+    #[test]
+    fn two_changes_far_apart_are_two_hunks() {
+        check(
+            "1\n2\n3\n4\n5\n6\n7\n8\n9\n",
+            "2\n3\n4\n5\n6\n7\n8\n9\nten\n",
+            1,
+            "1 . -1\n2 1  2\n3 2 … 6\n9 8  9\n. 9 +ten\n",
+        );
+    }
+
+    #[test]
+    fn line_ends_and_the_missing_newline_count() {
+        check("a\r\nb\n", "a\nb\n", 0, "1 . -a␍\n. 1 +a\n2 2 … 1\n");
+        check("a", "a\n", 3, "1 . -a∅\n. 1 +a\n");
+        check("a\nb", "a", 3, "1 . -a\n2 . -b∅\n. 1 +a∅\n");
+    }
+
+    #[test]
+    fn a_new_file_and_a_deleted_one() {
+        check("", "a\nb\n", 3, ". 1 +a\n. 2 +b\n");
+        check("a\nb\n", "", 3, "1 . -a\n2 . -b\n");
+    }
+
+    #[test]
+    fn numbers_start_where_the_fragment_lies() {
+        let diff = diff("a\nb\n", "a\nc\n", 40, 42, 3);
+        assert_eq!(drawn(&diff), "40 42  a\n41 . -b\n. 43 +c\n");
+        assert_eq!((diff.added, diff.removed), (1, 1));
+    }
+
+    #[test]
+    fn pieces_are_clean() {
+        let diff = diff("", "a\x1b[31mb\rc\u{202e}\td\n", 1, 1, 3);
+        assert_eq!(diff.lines[0].pieces(), [(Clean::new("ab c\td"), false)]);
+    }
+
+    #[test]
+    fn large_texts_are_compared_in_time() {
+        let old: String = (0..100_000).map(|it| format!("line {it}\n")).collect();
+        let other: String = (0..100_000).map(|it| format!("other {it}\n")).collect();
+        let every_tenth: String = (0..100_000)
+            .map(|it| {
+                if it % 10 == 0 {
+                    format!("changed {it}\n")
+                } else {
+                    format!("line {it}\n")
+                }
+            })
+            .collect();
+        let scattered: String = (0..50_000_u64).map(|it| format!("{}\n", it * 7919 % 97)).collect();
+        let scattered_too: String = (0..50_000_u64).map(|it| format!("{}\n", it * 104_729 % 89)).collect();
+        for (old, new) in [(&old, &other), (&old, &every_tenth), (&scattered, &scattered_too)] {
+            let diff = diff(old, new, 1, 1, 3);
+            assert!(diff.added > 0 && diff.removed > 0);
+        }
+        let long = "word ".repeat(100_000);
+        let diff = diff(&long, &format!("{long}end"), 1, 1, 3);
+        assert_eq!(diff.lines.len(), 2);
+    }
+
+    #[test]
+    fn a_patch_says_where_and_what() {
+        let patch = diff("a\nb\nc\n", "a\nX\nc", 1, 1, 1).patch(Some("src/a.rs"), Some("src/a.rs"));
+        let expected =
+            "--- a/src/a.rs\n+++ b/src/a.rs\n@@ -1,3 +1,3 @@\n a\n-b\n-c\n+X\n+c\n\\ No newline at end of file\n";
+        assert_eq!(patch, expected);
+        let created = diff("", "a\n", 1, 1, 3).patch(None, Some("new file"));
+        assert_eq!(created, "--- /dev/null\n+++ b/new file\t\n@@ -0,0 +1,1 @@\n+a\n");
+        assert_eq!(diff("a", "a", 1, 1, 3).patch(Some("a"), Some("a")), "");
+    }
+
+    /// Runs `git apply` or `patch` on `old`; what the file holds then. `None` without that program.
+    fn applied(program: &str, arguments: &[&str], old: &str, patch: &str) -> Option<String> {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("file name");
+        if !old.is_empty() {
+            std::fs::write(&file, old).unwrap();
+        }
+        #[expect(clippy::disallowed_methods, reason = "the program under comparison is a real one")]
+        let mut command = std::process::Command::new(program);
+        let child = command
+            .args(arguments)
+            .current_dir(folder.path())
+            .env("GIT_CEILING_DIRECTORIES", folder.path().parent()?)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn();
+        let mut child = child.ok()?;
+        std::io::Write::write_all(&mut child.stdin.take().unwrap(), patch.as_bytes()).unwrap();
+        let output = child.wait_with_output().unwrap();
+        assert!(output.status.success(), "{program}: {output:?}\n{patch}");
+        Some(std::fs::read_to_string(&file).unwrap_or_default())
+    }
+
+    #[test]
+    fn real_programs_accept_the_patch() {
+        let numbered: String = (1..60).map(|it| format!("line {it}\n")).collect();
+        let changed = numbered
+            .replace("line 7\n", "seven\n")
+            .replace("line 30\n", "")
+            .replace("line 50\n", "50\nmore\n");
+        let cases = [
+            (numbered.as_str(), changed.as_str()),
+            ("a\nb\nc", "a\nc\n"),
+            ("a\nb\n", "a\nb"),
+            ("", "new\nfile"),
+            ("old\nfile\n", ""),
+            ("a\r\nb\r\n", "a\r\nB\r\n"),
+            ("x\n", "before\nx\nafter\n"),
+            ("", "-- \n++ \n@@ -1 +1 @@\n"),
+        ];
+        for (old, new) in cases {
+            let name = "file name";
+            let old_name = (!old.is_empty()).then_some(name);
+            let new_name = (!new.is_empty()).then_some(name);
+            for context in [0, 1, 3] {
+                let patch = diff(old, new, 1, 1, context).patch(old_name, new_name);
+                let zero: &[&str] = if context == 0 {
+                    &["apply", "--unidiff-zero"]
+                } else {
+                    &["apply"]
+                };
+                for (program, arguments) in [("git", zero), ("patch", &["-p1", "--binary"])] {
+                    if let Some(result) = applied(program, arguments, old, &patch) {
+                        assert_eq!(result, new, "{program}, context {context}\n{patch}");
+                    }
+                }
+            }
+        }
+    }
+
+    fn text() -> impl Strategy<Value = String> {
+        let line = prop_oneof![
+            Just("a b c"),
+            Just("a b"),
+            Just("x"),
+            Just(""),
+            Just("a b c d"),
+            Just("é ü"),
+            Just("\t{")
+        ];
+        let lines = proptest::collection::vec((line, prop_oneof![4 => Just("\n"), 1 => Just("\r\n")]), 0..12);
+        (lines, any::<bool>()).prop_map(|(lines, ends)| {
+            let mut text: String = lines.iter().map(|(line, end)| format!("{line}{end}")).collect();
+            if !ends && text.ends_with('\n') {
+                text.pop();
+            }
+            text
+        })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(256))]
+
+        #[test]
+        fn both_texts_can_be_read_from_the_diff(old in text(), new in text()) {
+            let diff = diff(&old, &new, 1, 1, usize::MAX);
+            let side = |gone: Kind| -> String {
+                let lines = diff.lines.iter().filter(|it| it.kind != gone);
+                lines.map(|it| format!("{}{}", it.text, it.end.as_str())).collect()
+            };
+            if old == new {
+                prop_assert!(diff.lines.is_empty());
+            } else {
+                prop_assert_eq!(side(Kind::Added), old);
+                prop_assert_eq!(side(Kind::Removed), new);
+            }
+        }
+
+        #[test]
+        fn numbers_and_skips_cover_both_texts(old in text(), new in text(), context in 0usize..4) {
+            let diff = diff(&old, &new, 1, 1, context);
+            if diff.lines.is_empty() {
+                prop_assert_eq!(&old, &new);
+                return Ok(());
+            }
+            let (mut at_old, mut at_new) = (1, 1);
+            for line in &diff.lines {
+                prop_assert!(line.old.is_none_or(|it| it == at_old) && line.new.is_none_or(|it| it == at_new));
+                let count = if let Kind::Skip(count) = line.kind { count } else { 1 };
+                at_old += line.old.map_or(0, |_| count);
+                at_new += line.new.map_or(0, |_| count);
+            }
+            prop_assert_eq!(at_old - 1, old.split_inclusive('\n').count());
+            prop_assert_eq!(at_new - 1, new.split_inclusive('\n').count());
+        }
+
+        #[test]
+        fn words_lie_in_order_on_character_borders(old in any::<String>(), new in any::<String>()) {
+            for line in diff(&old, &new, 1, 1, 3).lines {
+                let mut at = 0;
+                for word in line.words {
+                    prop_assert!(word.start >= at && word.start < word.end);
+                    prop_assert!(line.text.get(word.clone()).is_some());
+                    at = word.end;
+                }
+            }
+        }
+    }
+}

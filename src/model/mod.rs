@@ -5,6 +5,7 @@
 //! repaired, and never takes a stream that was cut for an answer that ended.
 
 pub mod catalogue;
+pub mod discover;
 mod failure;
 pub mod openai;
 

@@ -187,6 +187,35 @@ pub fn read(path: &Path, limit_bytes: u64) -> Result<Vec<u8>, Error> {
     contents(path, regular(path, &options)?, limit_bytes)
 }
 
+/// Reads a regular file below `root`, whatever the path says: no link and no `..` leads out of it.
+#[cfg(target_os = "linux")]
+pub fn read_beneath(root: &Path, path: &Path, limit_bytes: u64) -> std::io::Result<Vec<u8>> {
+    use rustix::fs::{Mode, OFlags, ResolveFlags};
+    let folder = File::open(root)?;
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
+    let file = File::from(rustix::fs::openat2(&folder, path, flags, Mode::empty(), resolve)?);
+    let about = file.metadata()?;
+    if !about.is_file() || about.len() > limit_bytes {
+        return Err(std::io::ErrorKind::InvalidInput.into());
+    }
+    let mut bytes = Vec::new();
+    std::io::Read::read_to_end(&mut std::io::Read::take(file, limit_bytes), &mut bytes)?;
+    Ok(bytes)
+}
+
+/// Reads a regular file below `root`: the path is resolved first and must still be below it.
+#[cfg(not(target_os = "linux"))]
+pub fn read_beneath(root: &Path, path: &Path, limit_bytes: u64) -> std::io::Result<Vec<u8>> {
+    let root = root.canonicalize()?;
+    let path = root.join(path).canonicalize()?;
+    let about = std::fs::metadata(&path)?;
+    if !path.starts_with(&root) || !about.is_file() || about.len() > limit_bytes {
+        return Err(std::io::ErrorKind::InvalidInput.into());
+    }
+    std::fs::read(path)
+}
+
 /// Reads a file that holds a secret: an error when others may read it too. Follows no link.
 pub fn read_private(path: &Path, limit_bytes: u64) -> Result<Vec<u8>, Error> {
     let mut options = OpenOptions::new();

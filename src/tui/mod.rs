@@ -1,3 +1,23 @@
 //! The terminal program: a fold of the log on the screen, and keys that become commands.
+//!
+//! Elm outside, plain structs inside: one [`app::App`], changed by [`update::update`] and the actions it calls, seen
+//! through `view`. It knows documents and a link; it cannot name an agent, a tool or a provider.
 
+pub mod action;
+pub mod app;
 pub mod doc;
+pub mod effect;
+mod field;
+pub mod input;
+mod interim;
+pub mod keymap;
+mod layer;
+pub mod msg;
+pub mod paint;
+mod pane;
+mod run;
+mod tty;
+pub mod update;
+mod view;
+
+pub use run::{Error, Setup, now_ms, run};

@@ -1,0 +1,238 @@
+//! What can be done wherever one is.
+
+use super::Action;
+use crate::{
+    protocol::{Command, Mode},
+    tui::{
+        app::{App, Focus},
+        effect::Effect,
+        layer::{Layer, Page, Picker},
+        pane::Item,
+    },
+};
+
+/// Two presses of Ctrl+C within this time leave the program.
+const TWICE_MS: u64 = 2000;
+
+pub const MODE_NEXT: Action = Action {
+    name: "mode.next",
+    slash: "",
+    hint: "mode",
+    about: "go to the next mode: agent, plan, ask, debug",
+    run: |app, _| set_mode(app, app.mode.next()),
+};
+
+pub const MODE: Action = Action {
+    name: "mode",
+    slash: "mode",
+    hint: "mode",
+    about: "choose a mode, or `/mode plan`",
+    run: |app, word| match Mode::parse(word) {
+        Some(mode) => set_mode(app, mode),
+        None if word.is_empty() => {
+            app.layers.push(Layer::Picker(Picker::modes(app.mode)));
+            Vec::new()
+        }
+        None => {
+            app.say(format!(
+                "there is no mode {word}; the modes are agent, plan, ask and debug"
+            ));
+            Vec::new()
+        }
+    },
+};
+
+pub const MODEL: Action = Action {
+    name: "model",
+    slash: "model",
+    hint: "model",
+    about: "choose the model, or `/model NAME`",
+    run: |app, word| {
+        if word.is_empty() {
+            app.say("asking for the models …");
+            return vec![Effect::Models];
+        }
+        app.model = Some(word.to_owned());
+        app.say(format!("the next answer comes from {word}"));
+        Vec::new()
+    },
+};
+
+pub const THEME: Action = Action {
+    name: "theme",
+    slash: "theme",
+    hint: "theme",
+    about: "choose the colours, or `/theme NAME`",
+    run: |app, word| {
+        if word.is_empty() {
+            app.layers
+                .push(Layer::Picker(Picker::themes(&app.themes.names, &app.themes.chosen)));
+        } else if app.themes.names.iter().any(|it| it == word) || word == "auto" {
+            app.choose_theme(word);
+        } else {
+            app.say(format!(
+                "there is no theme {word}; there are auto, {}",
+                app.themes.names.join(", ")
+            ));
+        }
+        Vec::new()
+    },
+};
+
+pub const PALETTE: Action = Action {
+    name: "palette",
+    slash: "",
+    hint: "palette",
+    about: "find anything one can do",
+    run: |app, _| {
+        app.layers
+            .push(Layer::Picker(Picker::palette(&app.keymap, app.is_developer)));
+        Vec::new()
+    },
+};
+
+pub const KEYS: Action = Action {
+    name: "keys",
+    slash: "help",
+    hint: "keys",
+    about: "show every key and command",
+    run: |app, _| {
+        app.layers.push(Layer::Page(Page::keys(&app.keymap, app.is_developer)));
+        Vec::new()
+    },
+};
+
+pub const FOCUS: Action = Action {
+    name: "focus",
+    slash: "",
+    hint: "transcript",
+    about: "go from the composer to the transcript and back; to a question that waits first",
+    run: |app, _| {
+        match app.focus {
+            Focus::Composer => focus_transcript(app),
+            Focus::Transcript => focus_composer(app),
+        }
+        Vec::new()
+    },
+};
+
+pub const ESCAPE: Action = Action {
+    name: "escape",
+    slash: "",
+    hint: "stop",
+    about: "close what is open; else go back to the composer; else stop the answer",
+    run: |app, _| {
+        if app.focus == Focus::Transcript && !app.is_busy() {
+            focus_composer(app);
+            return Vec::new();
+        }
+        stop(app)
+    },
+};
+
+pub const INTERRUPT: Action = Action {
+    name: "interrupt",
+    slash: "",
+    hint: "stop",
+    about: "stop the answer; else clear the draft; twice to quit",
+    run: |app, _| {
+        if app.is_busy() {
+            return stop(app);
+        }
+        if !app.composer.field.is_empty() {
+            app.composer.history.keep(&app.composer.field.text());
+            app.composer.field.clear();
+            focus_composer(app);
+            return Vec::new();
+        }
+        if app.now_ms.saturating_sub(app.last_interrupt_ms) < TWICE_MS {
+            return vec![Effect::Quit(0)];
+        }
+        app.last_interrupt_ms = app.now_ms;
+        app.say("ctrl+c again to quit");
+        Vec::new()
+    },
+};
+
+pub const LEAVE: Action = Action {
+    name: "leave",
+    slash: "",
+    hint: "quit",
+    about: "quit, when nothing is written",
+    run: |app, _| {
+        if app.composer.field.is_empty() {
+            vec![Effect::Quit(0)]
+        } else {
+            Vec::new()
+        }
+    },
+};
+
+pub const QUIT: Action = Action {
+    name: "quit",
+    slash: "quit",
+    hint: "quit",
+    about: "quit",
+    run: |_, _| vec![Effect::Quit(0)],
+};
+
+pub const SUSPEND: Action = Action {
+    name: "suspend",
+    slash: "",
+    hint: "suspend",
+    about: "go back to the shell; `fg` comes back here",
+    run: |_, _| vec![Effect::Suspend],
+};
+
+pub const REDRAW: Action = Action {
+    name: "redraw",
+    slash: "",
+    hint: "redraw",
+    about: "paint the screen again",
+    run: |_, _| vec![Effect::Redraw],
+};
+
+pub const PANIC: Action = Action {
+    name: "panic",
+    slash: "panic",
+    hint: "panic",
+    about: "panic, to see that the terminal is given back (only under SHEAF_DEV=1)",
+    run: |app, _| {
+        assert!(!app.is_developer, "asked for with /panic");
+        app.say("there is no command /panic");
+        Vec::new()
+    },
+};
+
+fn set_mode(app: &mut App, mode: Mode) -> Vec<Effect> {
+    app.mode = mode;
+    Vec::new()
+}
+
+fn stop(app: &mut App) -> Vec<Effect> {
+    if app.is_busy() {
+        vec![Effect::Send(Command::Cancel)]
+    } else {
+        Vec::new()
+    }
+}
+
+pub fn focus_composer(app: &mut App) {
+    app.focus = Focus::Composer;
+    app.asking.took_focus = false;
+    app.pane.selected = None;
+    app.pane.release();
+}
+
+/// To the question that waits, else to the last document in view.
+pub fn focus_transcript(app: &mut App) {
+    let waiting = app.transcript.waiting().map(Item::Document);
+    let last = app.pane.lines.iter().rev().find_map(|it| app.pane.item_of(it));
+    let Some(item) = waiting.or(last).or_else(|| app.pane.items.last().copied()) else {
+        app.say("nothing to read yet");
+        return;
+    };
+    app.focus = Focus::Transcript;
+    app.asking.since_ms = app.now_ms;
+    app.with_pane(|pane, context| pane.select(item, context));
+}

@@ -1,0 +1,100 @@
+//! What one can do: a table that keys, slash commands and the palette share. Help is printed from it.
+
+mod answer;
+pub mod everywhere;
+pub mod reading;
+mod writing;
+
+use super::{app::App, effect::Effect};
+
+/// Something that a key, a slash command or the palette does.
+pub struct Action {
+    /// What a keymap calls it; a slash command is called the same unless `slash` says otherwise.
+    pub name: &'static str,
+    /// `/word` in the composer; empty: none.
+    pub slash: &'static str,
+    /// One word for the footer.
+    pub hint: &'static str,
+    /// One line for help and palette.
+    pub about: &'static str,
+    pub run: fn(&mut App, &str) -> Vec<Effect>,
+}
+
+/// Everything one can do, in the order of the help page.
+pub static ACTIONS: &[Action] = &[
+    writing::SEND,
+    writing::QUEUE,
+    writing::NEWLINE,
+    writing::CLEAR,
+    writing::EDITOR,
+    everywhere::MODE_NEXT,
+    everywhere::MODE,
+    everywhere::MODEL,
+    everywhere::THEME,
+    everywhere::PALETTE,
+    everywhere::KEYS,
+    everywhere::FOCUS,
+    everywhere::ESCAPE,
+    everywhere::INTERRUPT,
+    everywhere::LEAVE,
+    everywhere::QUIT,
+    everywhere::SUSPEND,
+    everywhere::REDRAW,
+    reading::NEXT,
+    reading::PREVIOUS,
+    reading::TURN_NEXT,
+    reading::TURN_PREVIOUS,
+    reading::NEXT_EDIT,
+    reading::NEXT_ERROR,
+    reading::NEXT_QUESTION,
+    reading::LINE_UP,
+    reading::LINE_DOWN,
+    reading::PAGE_UP,
+    reading::PAGE_DOWN,
+    reading::TOP,
+    reading::BOTTOM,
+    reading::FOLD,
+    reading::FOLD_ALL,
+    reading::FOLD_KIND,
+    reading::REASONING,
+    reading::COPY,
+    reading::COPY_CODE,
+    reading::OPEN,
+    answer::RETRY,
+    answer::PLAN_BUILD,
+    answer::PLAN_SAVE,
+    answer::PLAN_COMMENT,
+    everywhere::PANIC,
+];
+
+pub fn find(name: &str) -> Option<&'static Action> {
+    ACTIONS.iter().find(|it| it.name == name)
+}
+
+/// The action that `/word` means.
+pub fn find_slash(word: &str) -> Option<&'static Action> {
+    ACTIONS.iter().find(|it| !it.slash.is_empty() && it.slash == word)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn no_two_actions_share_a_name_or_a_slash_word() {
+        let names: HashSet<_> = ACTIONS.iter().map(|it| it.name).collect();
+        assert_eq!(names.len(), ACTIONS.len());
+        let words: Vec<_> = ACTIONS.iter().map(|it| it.slash).filter(|it| !it.is_empty()).collect();
+        assert_eq!(words.iter().collect::<HashSet<_>>().len(), words.len());
+    }
+
+    #[test]
+    fn every_action_says_what_it_does() {
+        for action in ACTIONS {
+            assert!(!action.about.is_empty() && !action.hint.is_empty(), "{}", action.name);
+            assert!(!action.about.ends_with('.'), "{}", action.name);
+        }
+    }
+}

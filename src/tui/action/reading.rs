@@ -1,0 +1,378 @@
+//! What can be done with what was said.
+
+use super::Action;
+use crate::{
+    protocol::{Kind, View},
+    tui::{
+        app::{App, Focus},
+        doc::Fold,
+        effect::Effect,
+        interim,
+        pane::Item,
+    },
+};
+
+pub const NEXT: Action = Action {
+    name: "next",
+    slash: "",
+    hint: "next",
+    about: "go to the next document",
+    run: |app, _| go(app, true, |_, _| true),
+};
+
+pub const PREVIOUS: Action = Action {
+    name: "previous",
+    slash: "",
+    hint: "previous",
+    about: "go to the document before",
+    run: |app, _| go(app, false, |_, _| true),
+};
+
+pub const TURN_NEXT: Action = Action {
+    name: "turn.next",
+    slash: "",
+    hint: "next turn",
+    about: "go to the next message of yours",
+    run: |app, _| go(app, true, |_, item| matches!(item, Item::Message(_))),
+};
+
+pub const TURN_PREVIOUS: Action = Action {
+    name: "turn.previous",
+    slash: "",
+    hint: "turn",
+    about: "go to the message of yours before",
+    run: |app, _| go(app, false, |_, item| matches!(item, Item::Message(_))),
+};
+
+pub const NEXT_EDIT: Action = Action {
+    name: "next.edit",
+    slash: "",
+    hint: "next edit",
+    about: "go to the next edit of a file",
+    run: |app, _| go(app, true, |app, item| is_kind(app, item, &Kind::FileEdit)),
+};
+
+pub const NEXT_ERROR: Action = Action {
+    name: "next.error",
+    slash: "",
+    hint: "next error",
+    about: "go to the next error, failed call or failed command",
+    run: |app, _| go(app, true, is_failure),
+};
+
+pub const NEXT_QUESTION: Action = Action {
+    name: "next.question",
+    slash: "",
+    hint: "next question",
+    about: "go to the question that waits",
+    run: |app, _| {
+        match app.transcript.waiting() {
+            Some(place) => select(app, Item::Document(place)),
+            None => app.say("no question waits"),
+        }
+        Vec::new()
+    },
+};
+
+pub const LINE_UP: Action = Action {
+    name: "line.up",
+    slash: "",
+    hint: "up",
+    about: "scroll up by a line",
+    run: |app, _| scroll(app, -1),
+};
+
+pub const LINE_DOWN: Action = Action {
+    name: "line.down",
+    slash: "",
+    hint: "down",
+    about: "scroll down by a line",
+    run: |app, _| scroll(app, 1),
+};
+
+pub const PAGE_UP: Action = Action {
+    name: "page.up",
+    slash: "",
+    hint: "page up",
+    about: "scroll up by a page",
+    run: |app, _| scroll(app, -app.pane.page()),
+};
+
+pub const PAGE_DOWN: Action = Action {
+    name: "page.down",
+    slash: "",
+    hint: "page down",
+    about: "scroll down by a page",
+    run: |app, _| scroll(app, app.pane.page()),
+};
+
+pub const TOP: Action = Action {
+    name: "top",
+    slash: "",
+    hint: "top",
+    about: "go to the beginning of the conversation",
+    run: |app, _| {
+        app.pane.to_top();
+        if app.focus == Focus::Transcript
+            && let Some(first) = app.pane.items.first().copied()
+        {
+            app.pane.selected = Some(first);
+        }
+        Vec::new()
+    },
+};
+
+pub const BOTTOM: Action = Action {
+    name: "bottom",
+    slash: "",
+    hint: "end",
+    about: "go to the end and follow it",
+    run: |app, _| {
+        app.pane.to_end();
+        if app.focus == Focus::Transcript
+            && let Some(last) = app.pane.items.last().copied()
+        {
+            app.pane.selected = Some(last);
+        }
+        Vec::new()
+    },
+};
+
+pub const FOLD: Action = Action {
+    name: "fold",
+    slash: "",
+    hint: "fold",
+    about: "fold or unfold the document",
+    run: |app, _| {
+        let Some(item) = app.pane.selected else {
+            return Vec::new();
+        };
+        let next = next_fold(app, item);
+        app.pane.set_fold(item, next);
+        app.with_pane(|pane, context| pane.select(item, context));
+        Vec::new()
+    },
+};
+
+pub const FOLD_ALL: Action = Action {
+    name: "fold.all",
+    slash: "fold",
+    hint: "fold all",
+    about: "fold every document to its line, or show all as usual again",
+    run: |app, _| fold_where(app, |_| true),
+};
+
+pub const FOLD_KIND: Action = Action {
+    name: "fold.kind",
+    slash: "",
+    hint: "fold kind",
+    about: "fold or unfold every document of this kind",
+    run: |app, _| {
+        let Some(kind) = app
+            .selected()
+            .and_then(|it| app.transcript.get(it))
+            .map(|it| it.kind.clone())
+        else {
+            return Vec::new();
+        };
+        fold_where(app, |it| *it == kind)
+    },
+};
+
+pub const REASONING: Action = Action {
+    name: "reasoning",
+    slash: "reasoning",
+    hint: "reasoning",
+    about: "show or fold what the model thought",
+    run: |app, _| {
+        app.show_thinking = !app.show_thinking;
+        Vec::new()
+    },
+};
+
+pub const COPY: Action = Action {
+    name: "copy",
+    slash: "copy",
+    hint: "copy",
+    about: "copy the document without gutters; `/copy` takes the last answer",
+    run: |app, _| {
+        let Some((what, text)) = copied(app, false) else {
+            app.say("nothing to copy");
+            return Vec::new();
+        };
+        vec![Effect::Copy { text, what }]
+    },
+};
+
+pub const COPY_CODE: Action = Action {
+    name: "copy.code",
+    slash: "",
+    hint: "copy code",
+    about: "copy only the code of the document",
+    run: |app, _| {
+        let Some((what, text)) = copied(app, true) else {
+            app.say("there is no code in it");
+            return Vec::new();
+        };
+        vec![Effect::Copy { text, what }]
+    },
+};
+
+pub const OPEN: Action = Action {
+    name: "open",
+    slash: "",
+    hint: "open",
+    about: "open the file of the document in $VISUAL or $EDITOR",
+    run: |app, _| {
+        let target = app
+            .selected()
+            .and_then(|it| app.transcript.get(it))
+            .and_then(|it| match it.view() {
+                View::CodeReference(it) => Some((it.file_path.to_owned(), Some(it.start_line))),
+                View::FileEdit(it) => {
+                    let path = it.new_file_path.unwrap_or(it.file_path);
+                    Some((path.to_owned(), it.diff.as_ref().and_then(|it| it.start_line)))
+                }
+                _ => None,
+            });
+        match target {
+            Some((path, line)) => vec![Effect::OpenFile { path, line }],
+            None => {
+                app.say("this document has no file");
+                Vec::new()
+            }
+        }
+    },
+};
+
+/// Selects the next item that `wanted` likes; says so when there is none.
+fn go(app: &mut App, forward: bool, wanted: fn(&App, Item) -> bool) -> Vec<Effect> {
+    let found = app.pane.find(forward, |item| wanted(app, item));
+    match found {
+        Some(item) => select(app, item),
+        None => app.say(if forward { "no more below" } else { "no more above" }),
+    }
+    Vec::new()
+}
+
+pub fn select(app: &mut App, item: Item) {
+    app.focus = Focus::Transcript;
+    app.asking.since_ms = app.now_ms;
+    app.with_pane(|pane, context| pane.select(item, context));
+}
+
+fn scroll(app: &mut App, by: isize) -> Vec<Effect> {
+    app.with_pane(|pane, context| pane.scroll(by, context));
+    Vec::new()
+}
+
+fn is_kind(app: &App, item: Item, kind: &Kind) -> bool {
+    matches!(item, Item::Document(place) if app.transcript.get(place).is_some_and(|it| it.kind == *kind))
+}
+
+fn is_failure(app: &App, item: Item) -> bool {
+    let Item::Document(place) = item else { return false };
+    match app.transcript.get(place).map(crate::protocol::Document::view) {
+        Some(View::Error(_)) => true,
+        Some(View::ToolCall(it)) => it.result.is_some_and(|it| it.failed),
+        Some(View::TerminalCommand(it)) => it.exit_code.is_some_and(|it| it != 0),
+        Some(View::FileEdit(it)) => it.applied == crate::protocol::Applied::Failed,
+        _ => false,
+    }
+}
+
+/// What shows one line unasked unfolds first; what shows itself folds first.
+fn next_fold(app: &App, item: Item) -> Fold {
+    let is_line = app.pane.sheet(item).is_some_and(|it| it.rows.len() <= 1);
+    match app.pane.fold_of(item) {
+        Fold::Usual if is_line || can_show_more(app, item) => Fold::Full,
+        Fold::Usual => Fold::Folded,
+        Fold::Full if is_line_by_nature(app, item) => Fold::Usual,
+        Fold::Full => Fold::Folded,
+        Fold::Folded => Fold::Usual,
+    }
+}
+
+fn is_line_by_nature(app: &App, item: Item) -> bool {
+    match item {
+        Item::Thinking(..) => true,
+        Item::Document(place) => app
+            .transcript
+            .get(place)
+            .is_some_and(|it| matches!(it.kind, Kind::ToolCall | Kind::TodoUpdate)),
+        Item::Message(_) | Item::Ending(_) => false,
+    }
+}
+
+/// Whether the usual look leaves something out.
+fn can_show_more(app: &App, item: Item) -> bool {
+    match item {
+        Item::Document(place) => app.transcript.get(place).is_some_and(leaves_out),
+        Item::Message(_) | Item::Thinking(..) | Item::Ending(_) => false,
+    }
+}
+
+/// Outputs, new files and calls show only their head and tail unasked.
+fn leaves_out(document: &crate::protocol::Document) -> bool {
+    match document.view() {
+        View::TerminalCommand(it) => it.output.lines().count() > 8,
+        View::FileEdit(it) => it.diff.is_none() && it.content.is_some_and(|it| it.lines().count() > 12),
+        View::ToolCall(_) | View::TodoUpdate(_) | View::Unknown(_) => true,
+        _ => false,
+    }
+}
+
+fn fold_where(app: &mut App, wanted: impl Fn(&Kind) -> bool) -> Vec<Effect> {
+    let items: Vec<_> = app
+        .pane
+        .items
+        .iter()
+        .copied()
+        .filter(
+            |it| matches!(it, Item::Document(place) if app.transcript.get(*place).is_some_and(|it| wanted(&it.kind))),
+        )
+        .collect();
+    let all_folded = items.iter().all(|it| app.pane.fold_of(*it) == Fold::Folded);
+    let fold = if all_folded { Fold::Usual } else { Fold::Folded };
+    for item in items {
+        app.pane.set_fold(item, fold);
+    }
+    if let Some(item) = app.pane.selected {
+        app.with_pane(|pane, context| pane.select(item, context));
+    }
+    Vec::new()
+}
+
+/// What is copied and its name: the selected item, else the last answer.
+fn copied(app: &App, code_only: bool) -> Option<(String, String)> {
+    let found = match app.pane.selected {
+        Some(Item::Document(place)) => {
+            let document = app.transcript.get(place)?;
+            let text = if code_only {
+                interim::code_only(document)?
+            } else {
+                interim::copy_text(document)
+            };
+            (app.transcript.address(place)?.to_string(), text)
+        }
+        Some(Item::Message(at)) => {
+            let exchange = app.transcript.exchanges.get(at)?;
+            (exchange.turn.to_string(), exchange.message.as_ref()?.content.clone())
+        }
+        Some(Item::Thinking(at, n)) => {
+            let exchange = app.transcript.exchanges.get(at)?;
+            ("the reasoning".into(), exchange.response.thinking.get(n)?.text.clone())
+        }
+        Some(Item::Ending(_)) => return None,
+        None => {
+            let exchange = app
+                .transcript
+                .exchanges
+                .iter()
+                .rev()
+                .find(|it| !it.response.documents.is_empty())?;
+            ("the last answer".into(), exchange.response.plain_text())
+        }
+    };
+    (!found.1.is_empty()).then_some(found)
+}

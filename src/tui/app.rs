@@ -1,0 +1,219 @@
+//! The state of the screen. One struct, changed by `update` and the actions only.
+
+use std::{
+    collections::{HashMap, HashSet},
+    path::PathBuf,
+    sync::Arc,
+};
+
+use super::{
+    effect::Effect,
+    field::Field,
+    interim::Form,
+    keymap::Keymap,
+    layer::Layer,
+    pane::{Item, Pane, transcript::Shown},
+    view::Layout,
+};
+use crate::{
+    config::Settings,
+    link::{About, Link},
+    protocol::{DocumentId, Kind, Mode, Progress, Submit, Turn, View},
+    text::Colours,
+    theme::Theme,
+    transcript::{Place, Transcript},
+};
+
+/// Where printable keys go.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Focus {
+    #[default]
+    Composer,
+    Transcript,
+}
+
+pub struct App {
+    pub link: Arc<dyn Link>,
+    pub about: About,
+    pub transcript: Transcript,
+    pub pane: Pane,
+    pub composer: Composer,
+    pub focus: Focus,
+    pub layers: Vec<Layer>,
+    pub mode: Mode,
+    /// The model that was chosen here; `None`: the link's own.
+    pub model: Option<String>,
+    pub place: Where,
+    pub asking: Asking,
+    /// One short sentence, until the next key.
+    pub toast: Option<String>,
+    pub theme: Theme,
+    pub themes: Themes,
+    pub keymap: Keymap,
+    pub settings: Settings,
+    /// Milliseconds since the Unix epoch, as of the last message.
+    pub now_ms: u64,
+    pub size: (u16, u16),
+    /// When Ctrl+C was pressed last with nothing to stop or clear.
+    pub last_interrupt_ms: u64,
+    /// Actions that only developers of this program need are there.
+    pub is_developer: bool,
+    /// Grows with every change of colours.
+    pub look_version: u64,
+    pub colours: Arc<dyn Colours + Send + Sync>,
+    /// Grows whenever code got its colours.
+    pub colours_version: u64,
+    pub show_thinking: bool,
+    pub has_keyboard_protocol: bool,
+    /// What is wrong with the configuration, for the first screen.
+    pub problems: Vec<String>,
+    /// As of the last `measure`.
+    pub layout: Layout,
+    /// Sequences for the terminal that paint nothing (a copy), written before the next frame.
+    pub aside: Vec<u8>,
+}
+
+/// The folder that the conversation is about.
+#[derive(Clone, Debug, Default)]
+pub struct Where {
+    pub workspace: PathBuf,
+    /// As the header shows it: `~/code/shop`.
+    pub shown: String,
+    pub branch: Option<String>,
+}
+
+/// What may be chosen for colours, and what the terminal said.
+#[derive(Clone, Debug, Default)]
+pub struct Themes {
+    pub names: Vec<String>,
+    /// `auto` or a name.
+    pub chosen: String,
+    pub folder: PathBuf,
+    pub seen: crate::theme::Seen,
+    pub surroundings: crate::theme::Surroundings,
+}
+
+#[derive(Default)]
+pub struct Composer {
+    pub field: Field,
+    /// Messages that wait until the running turn has ended, oldest first.
+    pub queue: Vec<Submit>,
+    pub history: History,
+}
+
+/// What was sent before, and the draft that was left for it.
+#[derive(Default)]
+pub struct History {
+    pub sent: Vec<String>,
+    /// Where in `sent` the field is; `None`: at the draft.
+    pub at: Option<usize>,
+    pub draft: String,
+}
+
+/// Open questions and the answers in the making.
+#[derive(Default)]
+pub struct Asking {
+    pub forms: HashMap<(Turn, DocumentId), Form>,
+    /// Since when the question has the keys: what decides is ignored for a moment.
+    pub since_ms: u64,
+    /// The question took the focus by itself and gives it back.
+    pub took_focus: bool,
+    /// What the disk holds where documents cite it.
+    pub cited: HashMap<(Turn, DocumentId), Option<String>>,
+    /// The newest question that was already brought to the reader's notice.
+    pub announced: Option<(Turn, DocumentId)>,
+    /// Answered here; the event that closes it is on its way.
+    pub sent: HashSet<(Turn, DocumentId)>,
+    /// When a message was sent that has not come back as an event yet.
+    pub submitted_ms: Option<u64>,
+}
+
+impl App {
+    /// The item under the reader's eye, if it is a document.
+    pub fn selected(&self) -> Option<Place> {
+        match self.pane.selected? {
+            Item::Document(place) => Some(place),
+            Item::Message(_) | Item::Thinking(..) | Item::Ending(_) => None,
+        }
+    }
+
+    /// The open question that has the keys.
+    pub fn question(&self) -> Option<Place> {
+        if self.focus != Focus::Transcript {
+            return None;
+        }
+        let place = self.selected()?;
+        let document = self.transcript.get(place)?;
+        self.transcript.is_waiting(place.exchange, document).then_some(place)
+    }
+
+    pub fn turn_of(&self, place: Place) -> Turn {
+        self.transcript
+            .exchanges
+            .get(place.exchange)
+            .map(|it| it.turn)
+            .unwrap_or_default()
+    }
+
+    /// The model as it would be asked now.
+    pub fn model_name(&self) -> Option<&str> {
+        self.model.as_deref().or(self.about.model.as_deref())
+    }
+
+    pub fn is_busy(&self) -> bool {
+        self.transcript.is_running()
+    }
+
+    /// Whether something in view shows the time as it passes.
+    pub fn shows_time(&self) -> bool {
+        let retrying = matches!(self.transcript.progress, Some(Progress::Retrying { .. }));
+        (self.settings.motion && self.is_busy() && self.transcript.waiting().is_none())
+            || retrying
+            || self.pane.needs_clock(&self.transcript)
+    }
+
+    /// Since when the seconds are counted.
+    pub fn clock_origin(&self) -> u64 {
+        self.transcript.exchanges.last().map_or(0, |it| it.at_ms)
+    }
+
+    /// Citations in view that were not compared with the disk yet.
+    pub fn citations(&mut self) -> Vec<Effect> {
+        let mut effects = Vec::new();
+        for shown in &self.pane.lines {
+            let Shown::Row {
+                item: Item::Document(place),
+                row: 0,
+            } = shown
+            else {
+                continue;
+            };
+            let Some(document) = self.transcript.get(*place) else {
+                continue;
+            };
+            if document.kind != Kind::CodeReference || document.is_open() {
+                continue;
+            }
+            let View::CodeReference(view) = document.view() else {
+                continue;
+            };
+            let name = (self.turn_of(*place), document.id.clone());
+            if self.asking.cited.contains_key(&name) {
+                continue;
+            }
+            effects.push(Effect::Cite {
+                turn: name.0,
+                document: name.1.clone(),
+                path: view.file_path.to_owned(),
+                first: view.start_line,
+                last: view.end_line,
+            });
+            self.asking.cited.insert(name, None);
+        }
+        effects
+    }
+
+    pub fn say(&mut self, text: impl Into<String>) {
+        self.toast = Some(text.into());
+    }
+}

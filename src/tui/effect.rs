@@ -1,0 +1,41 @@
+//! Work that the screen asks for. `update` returns these; `run` carries them out and brings the outcome back.
+
+use crate::{
+    protocol::{Command, DocumentId, Turn},
+    theme::Rgb,
+};
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Effect {
+    Send(Command),
+    /// To the clipboard, by whatever way there is.
+    Copy {
+        text: String,
+        what: String,
+    },
+    /// Into a file of the workspace that the user asked for.
+    Save {
+        path: String,
+        text: String,
+    },
+    /// Look up what a citation cites.
+    Cite {
+        turn: Turn,
+        document: DocumentId,
+        path: String,
+        first: u64,
+        last: u64,
+    },
+    Models,
+    /// The draft in the user's editor.
+    EditDraft(String),
+    /// A file of the workspace in the user's editor.
+    OpenFile {
+        path: String,
+        line: Option<u64>,
+    },
+    Remember(Rgb),
+    Suspend,
+    Redraw,
+    Quit(u8),
+}

@@ -1,0 +1,324 @@
+//! Which key does what, where: `assets/keymap.toml`, over it the user's own file.
+//!
+//! A key belongs to a place (composer, transcript, question, plan); what a place does not claim is looked up under
+//! `everywhere`. A key that nobody claims goes to the composer as text.
+
+use std::{collections::HashMap, fmt, path::Path};
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+
+use super::action;
+use crate::config::{Problem, Source, suggestion};
+
+const DEFAULT: &str = include_str!("../../assets/keymap.toml");
+
+/// A key with its modifiers, in one form for every way a terminal may report it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Chord {
+    pub code: KeyCode,
+    pub modifiers: KeyModifiers,
+}
+
+/// Where a key is pressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Place {
+    Everywhere,
+    Composer,
+    Transcript,
+    Plan,
+}
+
+impl Place {
+    pub const ALL: [Self; 4] = [Self::Everywhere, Self::Composer, Self::Transcript, Self::Plan];
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Everywhere => "everywhere",
+            Self::Composer => "composer",
+            Self::Transcript => "transcript",
+            Self::Plan => "plan",
+        }
+    }
+}
+
+/// Keys to names of actions.
+#[derive(Clone, Default)]
+pub struct Keymap {
+    table: HashMap<(Place, Chord), &'static action::Action>,
+}
+
+impl Keymap {
+    /// The keys that everybody has.
+    pub fn built_in() -> Self {
+        let mut keymap = Self::default();
+        let source = Source {
+            path: Path::new("keymap.toml"),
+            text: DEFAULT,
+        };
+        let problems = keymap.read(&source);
+        debug_assert_eq!(problems, []);
+        keymap
+    }
+
+    /// Puts the user's keys over the built-in ones; what is wrong is named and left out.
+    pub fn load(&mut self, path: &Path) -> Vec<Problem> {
+        match std::fs::read_to_string(path) {
+            Ok(text) => self.read(&Source { path, text: &text }),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
+            Err(error) => vec![Problem::new(
+                Source { path, text: "" }.whole(),
+                format!("could not be read: {error}"),
+            )],
+        }
+    }
+
+    /// What the chord does at `place`; an action of the place itself wins.
+    pub fn find(&self, place: Place, chord: Chord) -> Option<&'static action::Action> {
+        self.table
+            .get(&(place, chord))
+            .or_else(|| self.table.get(&(Place::Everywhere, chord)))
+            .copied()
+    }
+
+    /// What the chord does at `place` and only there.
+    pub fn find_only(&self, place: Place, chord: Chord) -> Option<&'static action::Action> {
+        self.table.get(&(place, chord)).copied()
+    }
+
+    /// The keys of an action at a place, the shortest first.
+    pub fn keys(&self, place: Place, name: &str) -> Vec<Chord> {
+        let mut keys: Vec<_> = self
+            .table
+            .iter()
+            .filter(|((at, _), it)| *at == place && it.name == name)
+            .map(|((_, chord), _)| *chord)
+            .collect();
+        keys.sort_by_key(|it| {
+            let text = it.to_string();
+            (text.len(), text)
+        });
+        keys
+    }
+
+    fn read(&mut self, source: &Source<'_>) -> Vec<Problem> {
+        let mut problems = Vec::new();
+        let document = match toml::de::DeTable::parse(source.text) {
+            Ok(document) => document,
+            Err(error) => {
+                return vec![Problem::new(
+                    source.place(error.span().unwrap_or_default()),
+                    error.message().to_owned(),
+                )];
+            }
+        };
+        for (section, keys) in document.get_ref() {
+            let Some(place) = Place::ALL
+                .into_iter()
+                .find(|it| it.as_str() == section.get_ref().as_ref())
+            else {
+                let names = Place::ALL.map(Place::as_str);
+                problems.push(unknown(source, section.span(), "place", section.get_ref(), names));
+                continue;
+            };
+            let toml::de::DeValue::Table(keys) = keys.get_ref() else {
+                problems.push(Problem::new(
+                    source.place(keys.span()),
+                    format!("`{}` must be a table of keys", section.get_ref()),
+                ));
+                continue;
+            };
+            for (key, name) in keys {
+                let Some(chord) = Chord::parse(key.get_ref()) else {
+                    problems.push(
+                        Problem::new(source.place(key.span()), format!("`{}` is no key", key.get_ref()))
+                            .hint("keys look like \"ctrl+k\", \"shift+tab\", \"f2\", \"G\""),
+                    );
+                    continue;
+                };
+                let Some(word) = name.get_ref().as_str() else {
+                    problems.push(Problem::new(
+                        source.place(name.span()),
+                        "the name of an action must be a text",
+                    ));
+                    continue;
+                };
+                if word.is_empty() {
+                    self.table.remove(&(place, chord));
+                    continue;
+                }
+                match action::find(word) {
+                    Some(action) => {
+                        self.table.insert((place, chord), action);
+                    }
+                    None => problems.push(unknown(
+                        source,
+                        name.span(),
+                        "action",
+                        word,
+                        action::ACTIONS.iter().map(|it| it.name),
+                    )),
+                }
+            }
+        }
+        problems
+    }
+}
+
+fn unknown<'a>(
+    source: &Source<'_>,
+    span: std::ops::Range<usize>,
+    what: &str,
+    word: &str,
+    names: impl IntoIterator<Item = &'a str>,
+) -> Problem {
+    let problem = Problem::new(source.place(span), format!("there is no {what} `{word}`"));
+    match suggestion(word, names) {
+        Some(hint) => problem.hint(hint),
+        None => problem,
+    }
+}
+
+impl Chord {
+    pub fn of(event: KeyEvent) -> Self {
+        let mut modifiers =
+            event.modifiers & (KeyModifiers::SHIFT | KeyModifiers::CONTROL | KeyModifiers::ALT | KeyModifiers::SUPER);
+        let code = match event.code {
+            KeyCode::BackTab => {
+                modifiers |= KeyModifiers::SHIFT;
+                KeyCode::Tab
+            }
+            KeyCode::Char(letter) => {
+                // The letter says whether Shift was down; only with Ctrl is it a modifier of its own.
+                if modifiers.contains(KeyModifiers::CONTROL) {
+                    KeyCode::Char(letter.to_ascii_lowercase())
+                } else {
+                    modifiers -= KeyModifiers::SHIFT;
+                    KeyCode::Char(letter)
+                }
+            }
+            other => other,
+        };
+        Self { code, modifiers }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        let mut modifiers = KeyModifiers::NONE;
+        let mut rest = text;
+        loop {
+            let (word, tail) = match rest.split_once('+') {
+                Some((word, tail)) if !word.is_empty() && !tail.is_empty() => (word, tail),
+                _ => break,
+            };
+            modifiers |= match word {
+                "ctrl" => KeyModifiers::CONTROL,
+                "alt" => KeyModifiers::ALT,
+                "shift" => KeyModifiers::SHIFT,
+                "super" => KeyModifiers::SUPER,
+                _ => return None,
+            };
+            rest = tail;
+        }
+        let mut letters = rest.chars();
+        let code = match (letters.next(), letters.next()) {
+            (Some(letter), None) => KeyCode::Char(letter),
+            _ => match NAMES.iter().find(|(name, _)| *name == rest) {
+                Some((_, code)) => *code,
+                None => KeyCode::F(
+                    rest.strip_prefix('f')?
+                        .parse()
+                        .ok()
+                        .filter(|it| (1..=24).contains(it))?,
+                ),
+            },
+        };
+        Some(Self { code, modifiers })
+    }
+}
+
+const NAMES: &[(&str, KeyCode)] = &[
+    ("enter", KeyCode::Enter),
+    ("esc", KeyCode::Esc),
+    ("tab", KeyCode::Tab),
+    ("space", KeyCode::Char(' ')),
+    ("backspace", KeyCode::Backspace),
+    ("delete", KeyCode::Delete),
+    ("insert", KeyCode::Insert),
+    ("up", KeyCode::Up),
+    ("down", KeyCode::Down),
+    ("left", KeyCode::Left),
+    ("right", KeyCode::Right),
+    ("home", KeyCode::Home),
+    ("end", KeyCode::End),
+    ("pgup", KeyCode::PageUp),
+    ("pgdn", KeyCode::PageDown),
+];
+
+impl fmt::Display for Chord {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (modifier, word) in [
+            (KeyModifiers::SUPER, "super+"),
+            (KeyModifiers::CONTROL, "ctrl+"),
+            (KeyModifiers::ALT, "alt+"),
+            (KeyModifiers::SHIFT, "shift+"),
+        ] {
+            if self.modifiers.contains(modifier) {
+                f.write_str(word)?;
+            }
+        }
+        if let Some((name, _)) = NAMES.iter().find(|(_, code)| *code == self.code) {
+            return f.write_str(name);
+        }
+        match self.code {
+            KeyCode::Char(letter) => write!(f, "{letter}"),
+            KeyCode::F(n) => write!(f, "f{n}"),
+            other => write!(f, "{other:?}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_key_of_the_table_prints_as_it_is_written() {
+        for text in [
+            "ctrl+k",
+            "shift+tab",
+            "alt+enter",
+            "f12",
+            "G",
+            "?",
+            "ctrl+.",
+            "ctrl+shift+up",
+            "+",
+            "space",
+            "/",
+        ] {
+            assert_eq!(Chord::parse(text).map(|it| it.to_string()).as_deref(), Some(text));
+        }
+        for text in ["", "hyper+x", "ctrl+", "f99", "nokey"] {
+            assert_eq!(Chord::parse(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_wrong_line_names_itself_and_the_nearest_name() {
+        let mut keymap = Keymap::built_in();
+        let text = "[transcript]\n\"x\" = \"copi\"\n[composr]\n\"ctrl+k\" = \"palette\"\n";
+        let problems = keymap.read(&Source {
+            path: Path::new("k.toml"),
+            text,
+        });
+        let shown: Vec<_> = problems.iter().map(ToString::to_string).collect();
+        assert_eq!(shown.len(), 2, "{shown:?}");
+        assert!(
+            shown[0].contains("copi") && shown[0].contains("copy") && shown[0].contains('2'),
+            "{shown:?}"
+        );
+        assert!(
+            shown[1].contains("composr") && shown[1].contains("composer"),
+            "{shown:?}"
+        );
+    }
+}

@@ -1,0 +1,41 @@
+//! What floats above the conversation. The top layer sees input first.
+
+mod page;
+mod picker;
+
+use crossterm::event::KeyEvent;
+
+pub use page::Page;
+pub use picker::{Choice, Picker, role_of};
+
+/// A closed set: every kind of layer is an arm here and nowhere else.
+pub enum Layer {
+    Picker(Picker),
+    Page(Page),
+}
+
+/// What a layer made of a key.
+pub enum Answer {
+    /// It stays; the key was its own.
+    Taken,
+    /// It goes.
+    Close,
+    /// It goes, and this was chosen.
+    Chosen(Choice),
+}
+
+impl Layer {
+    pub fn key(&mut self, event: KeyEvent) -> Answer {
+        match self {
+            Self::Picker(it) => it.key(event),
+            Self::Page(it) => it.key(event),
+        }
+    }
+
+    pub fn wheel(&mut self, by: isize) {
+        match self {
+            Self::Picker(it) => it.wheel(by),
+            Self::Page(it) => it.scroll(by),
+        }
+    }
+}

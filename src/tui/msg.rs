@@ -1,0 +1,45 @@
+//! What can happen to the screen, by source.
+
+use std::sync::Arc;
+
+use super::input::Input;
+use crate::{
+    link::Link,
+    protocol::{Entry, Turn},
+};
+
+pub enum Msg {
+    Input(Input),
+    Resize(u16, u16),
+    /// New entries of the log that is followed.
+    Entries(Vec<Arc<Entry>>),
+    /// Another conversation takes the place of this one.
+    Switch(Arc<dyn Link>),
+    Done(Outcome),
+    /// Some code got its colours.
+    Colours,
+    /// A second has passed while something on the screen shows the time.
+    Tick,
+    Continued,
+}
+
+/// What came of an effect.
+#[derive(Debug)]
+pub enum Outcome {
+    Copied(Result<String, String>),
+    /// Bytes that carry a copy through the terminal, still to be written to it.
+    Osc52 {
+        bytes: Vec<u8>,
+        what: String,
+    },
+    Saved(Result<String, String>),
+    /// What the file holds at the lines that a document cites; `None`: it cannot be read.
+    Cited {
+        turn: Turn,
+        document: crate::protocol::DocumentId,
+        text: Option<String>,
+    },
+    Models(Result<Vec<String>, String>),
+    Edited(Result<String, String>),
+    Failed(String),
+}

@@ -1,0 +1,7 @@
+//! From rows that name roles to cells, and from cells to the fewest bytes.
+
+pub mod line;
+pub mod screen;
+
+pub use line::{Cell, Line};
+pub use screen::{Frame, Screen};

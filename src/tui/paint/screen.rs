@@ -1,0 +1,468 @@
+//! What the terminal shows now, and the fewest bytes that make it show something else.
+//!
+//! ratatui's own `Terminal` hides its previous buffer, so the screen keeps the shown lines itself. A frame names every
+//! line by a key; a line with the key it had is not touched, not even composed. When the lines of the scroll region have
+//! moved, the terminal is told to scroll and only what is new is painted. A frame is one write, wrapped in a
+//! synchronized update when it touches more than one place.
+
+use std::{fmt::Write as _, io::Write as _, ops::Range};
+
+use ratatui::style::{Color, Modifier, Style};
+
+use super::line::{Cell, Line};
+
+/// Lines that stay equal to be worth a scroll.
+const WORTH_SCROLLING: usize = 3;
+
+/// A gap of unchanged cells this short is written again rather than jumped over.
+const SHORT_GAP: usize = 4;
+
+/// What is to be shown.
+pub struct Frame<'a> {
+    /// One key for each line from the top; equal keys mean equal lines. 0 is never equal.
+    pub keys: &'a [u64],
+    /// Lines that move together when the reader scrolls.
+    pub region: Range<usize>,
+    /// Where the caret is; `None` hides it.
+    pub caret: Option<(u16, u16)>,
+}
+
+/// The double of the terminal's screen.
+pub struct Screen {
+    width: usize,
+    lines: Vec<Line>,
+    keys: Vec<u64>,
+    scratch: Line,
+    pen: Option<Style>,
+    /// Where the terminal's cursor is, if that is certain.
+    at: Option<(usize, usize)>,
+    caret: Option<(u16, u16)>,
+    caret_shown: Option<bool>,
+    body: Vec<u8>,
+    /// Places painted since the frame began.
+    runs: usize,
+    cleared: bool,
+    /// OSC 8 links are written.
+    pub links: bool,
+    /// Synchronized updates are written.
+    pub synchronized: bool,
+}
+
+impl Screen {
+    pub fn new(width: u16, height: u16) -> Self {
+        let mut screen = Self {
+            width: 0,
+            lines: Vec::new(),
+            keys: Vec::new(),
+            scratch: Line::default(),
+            pen: None,
+            at: None,
+            caret: None,
+            caret_shown: None,
+            body: Vec::new(),
+            runs: 0,
+            cleared: false,
+            links: true,
+            synchronized: true,
+        };
+        screen.resize(width, height);
+        screen
+    }
+
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    pub fn height(&self) -> usize {
+        self.lines.len()
+    }
+
+    /// Takes a new size; the next frame paints everything.
+    pub fn resize(&mut self, width: u16, height: u16) {
+        self.width = usize::from(width.max(1));
+        let height = usize::from(height.max(1));
+        self.lines = (0..height).map(|_| Line::blank(self.width)).collect();
+        self.keys = vec![0; height];
+        self.scratch = Line::blank(self.width);
+        self.forget();
+    }
+
+    /// The terminal shows who knows what: the next frame clears it and paints everything.
+    pub fn forget(&mut self) {
+        self.cleared = true;
+        self.pen = None;
+        self.at = None;
+        self.caret_shown = None;
+    }
+
+    /// Appends to `out` what turns the shown screen into `frame`. `paint` fills a blank line with what belongs there.
+    pub fn show(&mut self, frame: &Frame<'_>, out: &mut Vec<u8>, paint: &mut dyn FnMut(usize, &mut Line)) {
+        self.body.clear();
+        self.runs = 0;
+        if std::mem::take(&mut self.cleared) {
+            self.body.extend_from_slice(b"\x1b[m\x1b[H\x1b[2J");
+            self.pen = Some(Style::new());
+            self.at = Some((0, 0));
+            self.runs += 2;
+            for line in &mut self.lines {
+                line.reset();
+            }
+            self.keys.fill(0);
+        }
+        self.scroll(frame);
+        for y in 0..self.lines.len() {
+            let key = frame.keys.get(y).copied().unwrap_or_default();
+            if key != 0 && self.keys.get(y) == Some(&key) {
+                continue;
+            }
+            let mut next = std::mem::take(&mut self.scratch);
+            next.reset();
+            paint(y, &mut next);
+            self.paint_line(y, &next);
+            if let (Some(line), Some(old)) = (self.lines.get_mut(y), self.keys.get_mut(y)) {
+                self.scratch = std::mem::replace(line, next);
+                *old = key;
+            }
+        }
+        self.place_caret(frame.caret);
+        if self.body.is_empty() {
+            return;
+        }
+        // One run arrives in one write; only what is spread over the screen could be seen half done.
+        let wrapped = self.synchronized && self.runs > 1;
+        if wrapped {
+            out.extend_from_slice(b"\x1b[?2026h");
+        }
+        out.extend_from_slice(&self.body);
+        if wrapped {
+            out.extend_from_slice(b"\x1b[?2026l");
+        }
+    }
+
+    /// Moves lines that are still wanted elsewhere in the region.
+    fn scroll(&mut self, frame: &Frame<'_>) {
+        let region = frame.region.start..frame.region.end.min(self.lines.len());
+        let (Some(old), Some(new)) = (self.keys.get(region.clone()), frame.keys.get(region.clone())) else {
+            return;
+        };
+        let height = region.len();
+        let equal = |shift: isize| {
+            (0..height)
+                .filter(|&y| {
+                    let from = y as isize + shift;
+                    from >= 0
+                        && (from as usize) < height
+                        && new.get(y).is_some_and(|&key| key > 1)
+                        && old.get(from as usize) == new.get(y)
+                })
+                .count()
+        };
+        let stay = equal(0);
+        if height < 2 || stay + 2 >= height {
+            return;
+        }
+        let best = (1..height as isize)
+            .flat_map(|it| [it, -it])
+            .map(|it| (equal(it), it))
+            .max_by_key(|&(n, it)| (n, -it.abs()));
+        let Some((kept, shift)) = best else { return };
+        if kept < stay + WORTH_SCROLLING {
+            return;
+        }
+        let count = shift.unsigned_abs();
+        self.set_pen(Style::new());
+        let letter = if shift > 0 { 'S' } else { 'T' };
+        let _ = write!(
+            self.body,
+            "\x1b[{};{}r\x1b[{count}{letter}\x1b[r",
+            region.start + 1,
+            region.end
+        );
+        self.at = Some((0, 0));
+        self.runs += 2;
+        let (Some(lines), Some(keys)) = (self.lines.get_mut(region.clone()), self.keys.get_mut(region)) else {
+            return;
+        };
+        if shift > 0 {
+            lines.rotate_left(count);
+            keys.rotate_left(count);
+        } else {
+            lines.rotate_right(count);
+            keys.rotate_right(count);
+        }
+        let fresh = if shift > 0 { height - count..height } else { 0..count };
+        for y in fresh {
+            if let (Some(line), Some(key)) = (lines.get_mut(y), keys.get_mut(y)) {
+                line.reset();
+                *key = 0;
+            }
+        }
+    }
+
+    fn paint_line(&mut self, y: usize, next: &Line) {
+        let Some(shown) = self.lines.get(y) else { return };
+        let shown = shown.clone();
+        let relinked = shown.links != next.links;
+        let blank_from = next.cells.iter().rposition(|it| !it.is_blank()).map_or(0, |it| it + 1);
+        let mut x = 0;
+        while x < self.width {
+            if x >= blank_from {
+                // Nothing more to show: one sequence clears the rest, if there is a rest.
+                if shown.cells.iter().skip(x).any(|it| !it.is_blank()) {
+                    self.go(x, y);
+                    let pen = self.pen.unwrap_or_default();
+                    if pen.bg.is_some_and(|it| it != Color::Reset)
+                        || pen.add_modifier.contains(Modifier::REVERSED)
+                        || self.pen.is_none()
+                    {
+                        self.set_pen(Style::new());
+                    }
+                    self.body.extend_from_slice(b"\x1b[K");
+                }
+                return;
+            }
+            let (Some(old), Some(new)) = (shown.cells.get(x), next.cells.get(x)) else {
+                return;
+            };
+            if old == new && !(relinked && (shown.link_at(x).is_some() || next.link_at(x).is_some())) {
+                x += 1;
+                continue;
+            }
+            // The second half of a wide character comes with its first.
+            if new.symbol().is_empty() {
+                x += 1;
+                continue;
+            }
+            // A short way inside a line is cheaper to write than to jump.
+            if let Some((at, row)) = self.at
+                && row == y
+                && at < x
+                && x - at <= SHORT_GAP
+                && self.is_plain_gap(next, at, x)
+            {
+                for gap in at..x {
+                    if let Some(cell) = next.cells.get(gap) {
+                        self.put(cell);
+                    }
+                }
+            }
+            self.go(x, y);
+            x = self.run(y, x, next, &shown, relinked, blank_from);
+        }
+    }
+
+    /// Writes cells from `x` on while they differ; returns where it stopped.
+    fn run(&mut self, y: usize, mut x: usize, next: &Line, shown: &Line, relinked: bool, blank_from: usize) -> usize {
+        while x < blank_from {
+            let (Some(old), Some(new)) = (shown.cells.get(x), next.cells.get(x)) else {
+                break;
+            };
+            if old == new && !(relinked && (shown.link_at(x).is_some() || next.link_at(x).is_some())) {
+                break;
+            }
+            let link = if self.links { next.link_at(x) } else { None };
+            if let Some((range, target)) = link {
+                let _ = write!(self.body, "\x1b]8;;{target}\x1b\\");
+                for at in x..range.end.min(self.width) {
+                    if let Some(cell) = next.cells.get(at) {
+                        self.put(cell);
+                    }
+                }
+                self.body.extend_from_slice(b"\x1b]8;;\x1b\\");
+                x = range.end;
+                // A link is an island: whatever follows is addressed anew.
+                continue;
+            }
+            let before = self.at;
+            self.put(new);
+            x += new.width().max(1);
+            if before.is_some() && self.at.is_none() {
+                // The width of what was written is a matter of opinion between terminals.
+                self.go(x.min(self.width.saturating_sub(1)), y);
+            }
+        }
+        x
+    }
+
+    fn is_plain_gap(&self, line: &Line, from: usize, to: usize) -> bool {
+        line.cells.get(from..to).is_some_and(|cells| {
+            cells
+                .iter()
+                .all(|it| it.symbol().len() == 1 && (it.is_space() || Some(it.style) == self.pen))
+        }) && (from..to).all(|x| line.link_at(x).is_none())
+    }
+
+    fn put(&mut self, cell: &Cell) {
+        if cell.symbol().is_empty() {
+            return;
+        }
+        // A blank shows no foreground: whatever pen has its background will do.
+        let fits = cell.is_space()
+            && self.pen.is_some_and(|pen| {
+                pen.bg.unwrap_or(Color::Reset) == cell.style.bg.unwrap_or(Color::Reset) && !shows_on_blank(pen)
+            })
+            && !shows_on_blank(cell.style);
+        if !fits {
+            self.set_pen(cell.style);
+        }
+        self.body.extend_from_slice(cell.symbol().as_bytes());
+        self.at = self.at.and_then(|(x, y)| {
+            let x = x + cell.width();
+            // In the last column terminals wait with the wrap: the position is no place one can count on.
+            (x < self.width && cell.is_certain()).then_some((x, y))
+        });
+    }
+
+    fn go(&mut self, x: usize, y: usize) {
+        if self.at == Some((x, y)) {
+            return;
+        }
+        self.runs += 1;
+        match self.at {
+            Some((_, row)) if row == y && x == 0 => self.body.push(b'\r'),
+            Some((column, row)) if row == y && column < x && x - column < 10 => {
+                let _ = match x - column {
+                    1 => write!(self.body, "\x1b[C"),
+                    n => write!(self.body, "\x1b[{n}C"),
+                };
+            }
+            _ => {
+                let _ = if x == 0 {
+                    write!(self.body, "\x1b[{}H", y + 1)
+                } else {
+                    write!(self.body, "\x1b[{};{}H", y + 1, x + 1)
+                };
+            }
+        }
+        self.at = Some((x, y));
+    }
+
+    fn set_pen(&mut self, style: Style) {
+        if self.pen == Some(style) {
+            return;
+        }
+        let mut text = String::new();
+        let old = self.pen;
+        let from = old.unwrap_or_default();
+        let lost = from.add_modifier - style.add_modifier;
+        if style == Style::new() || old.is_none() {
+            text.push_str(";0");
+            Self::push_difference(&mut text, Style::new(), style);
+        } else {
+            if lost.intersects(Modifier::BOLD | Modifier::DIM) {
+                text.push_str(";22");
+            }
+            for (modifier, code) in [
+                (Modifier::ITALIC, ";23"),
+                (Modifier::UNDERLINED, ";24"),
+                (Modifier::REVERSED, ";27"),
+                (Modifier::CROSSED_OUT, ";29"),
+            ] {
+                if lost.contains(modifier) {
+                    text.push_str(code);
+                }
+            }
+            // 22 takes bold and dim away together: what stays has to be said again.
+            let mut base = from;
+            base.add_modifier -= lost;
+            if lost.intersects(Modifier::BOLD | Modifier::DIM) {
+                base.add_modifier -= Modifier::BOLD | Modifier::DIM;
+            }
+            Self::push_difference(&mut text, base, style);
+        }
+        self.pen = Some(style);
+        let codes = text.trim_start_matches(';');
+        let codes = if codes == "0" { "" } else { codes };
+        let _ = write!(self.body, "\x1b[{codes}m");
+    }
+
+    fn push_difference(text: &mut String, from: Style, to: Style) {
+        let gained = to.add_modifier - from.add_modifier;
+        for (modifier, code) in [
+            (Modifier::BOLD, ";1"),
+            (Modifier::DIM, ";2"),
+            (Modifier::ITALIC, ";3"),
+            (Modifier::UNDERLINED, ";4"),
+            (Modifier::REVERSED, ";7"),
+            (Modifier::CROSSED_OUT, ";9"),
+        ] {
+            if gained.contains(modifier) {
+                text.push_str(code);
+            }
+        }
+        let fg = to.fg.unwrap_or(Color::Reset);
+        if fg != from.fg.unwrap_or(Color::Reset) {
+            push_colour(text, fg, 30);
+        }
+        let bg = to.bg.unwrap_or(Color::Reset);
+        if bg != from.bg.unwrap_or(Color::Reset) {
+            push_colour(text, bg, 40);
+        }
+    }
+
+    fn place_caret(&mut self, caret: Option<(u16, u16)>) {
+        match caret {
+            Some((x, y)) => {
+                let place = (usize::from(x).min(self.width.saturating_sub(1)), usize::from(y));
+                if self.at != Some(place) {
+                    let runs = self.runs;
+                    self.go(place.0, place.1);
+                    self.runs = runs;
+                }
+                if self.caret_shown != Some(true) {
+                    self.body.extend_from_slice(b"\x1b[?25h");
+                }
+            }
+            None => {
+                if self.caret_shown != Some(false) {
+                    self.body.extend_from_slice(b"\x1b[?25l");
+                }
+            }
+        }
+        self.caret_shown = Some(caret.is_some());
+        self.caret = caret;
+    }
+
+    /// The shown screen as text, for tests: what a person would see.
+    pub fn text(&self) -> String {
+        self.lines.iter().map(|it| it.text() + "\n").collect()
+    }
+
+    pub fn line(&self, y: usize) -> Option<&Line> {
+        self.lines.get(y)
+    }
+}
+
+/// Whether a blank in this style is anything but its background.
+fn shows_on_blank(style: Style) -> bool {
+    style
+        .add_modifier
+        .intersects(Modifier::UNDERLINED | Modifier::REVERSED | Modifier::CROSSED_OUT)
+}
+
+/// SGR codes of a colour; `base` is 30 for the foreground, 40 for the background.
+fn push_colour(text: &mut String, colour: Color, base: u8) {
+    let named = |n: u8| if n < 8 { base + n } else { base + 60 + n - 8 };
+    let _ = match colour {
+        Color::Reset => write!(text, ";{}", base + 9),
+        Color::Rgb(r, g, b) => write!(text, ";{};2;{r};{g};{b}", base + 8),
+        Color::Indexed(n) if n < 16 => write!(text, ";{}", named(n)),
+        Color::Indexed(n) => write!(text, ";{};5;{n}", base + 8),
+        Color::Black => write!(text, ";{}", named(0)),
+        Color::Red => write!(text, ";{}", named(1)),
+        Color::Green => write!(text, ";{}", named(2)),
+        Color::Yellow => write!(text, ";{}", named(3)),
+        Color::Blue => write!(text, ";{}", named(4)),
+        Color::Magenta => write!(text, ";{}", named(5)),
+        Color::Cyan => write!(text, ";{}", named(6)),
+        Color::Gray => write!(text, ";{}", named(7)),
+        Color::DarkGray => write!(text, ";{}", named(8)),
+        Color::LightRed => write!(text, ";{}", named(9)),
+        Color::LightGreen => write!(text, ";{}", named(10)),
+        Color::LightYellow => write!(text, ";{}", named(11)),
+        Color::LightBlue => write!(text, ";{}", named(12)),
+        Color::LightMagenta => write!(text, ";{}", named(13)),
+        Color::LightCyan => write!(text, ";{}", named(14)),
+        Color::White => write!(text, ";{}", named(15)),
+    };
+}

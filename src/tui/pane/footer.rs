@@ -1,0 +1,138 @@
+//! The four or five keys that matter now; a short word of news at the right.
+
+use crate::{
+    protocol::View,
+    text::{Clean, Role, Span, width},
+    transcript::is_approval,
+    tui::{
+        app::{App, Focus},
+        keymap::Place,
+    },
+};
+
+pub fn spans(app: &App, columns: usize) -> (Vec<Span>, Vec<Span>) {
+    let news: Vec<Span> = app
+        .toast
+        .iter()
+        .map(|it| {
+            Span::new(
+                Clean::line(&width::cut_end(it, columns.saturating_sub(2))),
+                Role::Accent,
+            )
+        })
+        .collect();
+    let room = columns.saturating_sub(width::spans_width(&news) + if news.is_empty() { 1 } else { 4 });
+    let mut spans = Vec::new();
+    for (keys, word) in hints(app) {
+        let wants = width::width(&keys) + 1 + width::width(&word) + if spans.is_empty() { 0 } else { 3 };
+        if width::spans_width(&spans) + wants > room {
+            break;
+        }
+        if !spans.is_empty() {
+            spans.push(Span::new(Clean::literal("   "), Role::Faint));
+        }
+        spans.push(Span::new(Clean::line(&keys), Role::Dim).bold());
+        spans.push(Span::new(Clean::line(&format!(" {word}")), Role::Faint));
+    }
+    (spans, news)
+}
+
+fn hints(app: &App) -> Vec<(String, String)> {
+    let fixed = |pairs: &[(&str, &str)]| {
+        pairs
+            .iter()
+            .map(|(key, word)| ((*key).to_owned(), (*word).to_owned()))
+            .collect()
+    };
+    if !app.layers.is_empty() {
+        return fixed(&[("enter", "choose"), ("↑↓", "move"), ("esc", "close")]);
+    }
+    let key = |place: Place, name: &str| {
+        let keys = app.keymap.keys(place, name);
+        let keys = if keys.is_empty() {
+            app.keymap.keys(Place::Everywhere, name)
+        } else {
+            keys
+        };
+        keys.first().map(ToString::to_string).unwrap_or_default()
+    };
+    if let Some(place) = app.question() {
+        let document = app.transcript.get(place);
+        if document.is_some_and(is_approval) {
+            return vec![
+                ("y a A n".into(), "answer".into()),
+                ("tab".into(), "composer".into()),
+                ("esc".into(), "stop".into()),
+                ("f1".into(), "keys".into()),
+            ];
+        }
+        let options = document.map(|it| match it.view() {
+            View::Clarification(it) => it.questions.iter().map(|it| it.options.len()).max().unwrap_or(0),
+            _ => 0,
+        });
+        let digits = match options.unwrap_or(0) {
+            0 => "o".to_owned(),
+            1 => "1".to_owned(),
+            n => format!("1-{}", n.min(9)),
+        };
+        return vec![
+            (digits, "answer".into()),
+            ("s".into(), "skip".into()),
+            ("tab".into(), "composer".into()),
+            ("esc".into(), "stop".into()),
+            ("?".into(), "keys".into()),
+        ];
+    }
+    let names: &[(&str, &str)] = match app.focus {
+        Focus::Composer if app.is_busy() => &[
+            ("escape", "stop"),
+            ("send", "queue"),
+            ("newline", "newline"),
+            ("focus", "transcript"),
+            ("keys", "keys"),
+        ],
+        Focus::Composer => &[
+            ("send", "send"),
+            ("newline", "newline"),
+            ("mode.next", "mode"),
+            ("focus", "transcript"),
+            ("palette", "palette"),
+            ("keys", "keys"),
+        ],
+        Focus::Transcript => &[
+            ("next", "next"),
+            ("previous", "previous"),
+            ("fold", "fold"),
+            ("copy", "copy"),
+            ("focus", "composer"),
+            ("keys", "keys"),
+        ],
+    };
+    let place = match app.focus {
+        Focus::Composer => Place::Composer,
+        Focus::Transcript => Place::Transcript,
+    };
+    let mut hints: Vec<_> = names
+        .iter()
+        .map(|(name, word)| {
+            // The newline key that works in every terminal is the one to teach.
+            let key = if *name == "newline" {
+                "alt+enter".to_owned()
+            } else {
+                key(place, name)
+            };
+            let key = if *name == "newline" && app.is_busy() {
+                "ctrl+j".to_owned()
+            } else {
+                key
+            };
+            (key, (*word).to_owned())
+        })
+        .filter(|(key, _)| !key.is_empty())
+        .collect();
+    if app.focus == Focus::Composer && app.transcript.waiting().is_some() {
+        hints.insert(0, ("tab".into(), "answer".into()));
+        hints.retain(|(_, word)| word != "transcript");
+    }
+    hints
+}

@@ -1,0 +1,89 @@
+//! One line: where one is on the left, who answers on the right.
+
+use crate::{
+    text::{Clean, Role, Span, figure, width},
+    tui::app::App,
+};
+
+/// The two halves of the header for so many columns.
+pub fn spans(app: &App, columns: usize) -> (Vec<Span>, Vec<Span>) {
+    let right = right(app, columns);
+    let room = columns.saturating_sub(width::spans_width(&right) + 3);
+    let mut left = vec![Span::new(Clean::line(&width::cut_middle(&app.place.shown, room)), Role::Dim).bold()];
+    let mut push = |text: Clean, role: Role, gap: &'static str| {
+        let wants = width::width(&text) + gap.len();
+        if width::spans_width(&left) + wants <= room {
+            left.push(Span::new(Clean::literal(gap), role));
+            left.push(Span::new(text, role));
+        }
+    };
+    if let Some(branch) = &app.place.branch {
+        push(Clean::line(branch), Role::Dim, "  ");
+    }
+    if let Some(title) = &app.transcript.title {
+        let used =
+            width::width(&app.place.shown) + app.place.branch.as_deref().map_or(0, |it| width::width(it) + 2) + 3;
+        let title = width::cut_end(title, room.saturating_sub(used).min(60));
+        if width::width(&title) > 3 {
+            push(Clean::line(&title), Role::Dim, "   ");
+        }
+    }
+    (left, right)
+}
+
+fn right(app: &App, columns: usize) -> Vec<Span> {
+    let mut spans: Vec<Span> = Vec::new();
+    let wide = columns >= 100;
+    if let Some(model) = app
+        .model_name()
+        .or(Some(app.about.peer.as_str()))
+        .filter(|it| !it.is_empty())
+    {
+        let model = width::cut_middle(model, if wide { 40 } else { columns / 4 });
+        spans.push(Span::new(Clean::line(&model), Role::Dim));
+    }
+    let (last, total) = app.transcript.usage();
+    if last.total_tokens > 0 && columns >= 40 {
+        match app.about.window.filter(|it| *it > 0) {
+            Some(window) => {
+                let share = (last.total_tokens as f64 / window as f64 * 100.0).min(999.0);
+                if wide {
+                    spans.push(Span::new(Clean::literal("  "), Role::Dim));
+                    spans.extend(meter(
+                        share / 100.0,
+                        8,
+                        if share > 85.0 { Role::Waiting } else { Role::Accent },
+                    ));
+                }
+                spans.push(Span::new(Clean::line(&format!(" {share:.0}%")), Role::Dim));
+            }
+            None => {
+                spans.push(Span::new(
+                    Clean::line(&format!("  {} tokens", figure::tokens(last.total_tokens))),
+                    Role::Dim,
+                ));
+            }
+        }
+    }
+    let price = app.model_name().and_then(|it| app.settings.models.get(it));
+    if let Some(price) = price
+        && let (Some(input), Some(output)) = (price.price_in, price.price_out)
+        && total.total_tokens > 0
+        && wide
+    {
+        let dollars = (total.prompt_tokens as f64 * input + total.completion_tokens as f64 * output) / 1e6;
+        spans.push(Span::new(Clean::literal("  "), Role::Dim));
+        spans.push(Span::new(figure::money(dollars), Role::Dim));
+    }
+    spans
+}
+
+/// A bar of `cells` signs, filled to `share` of 1.
+pub fn meter(share: f64, cells: usize, role: Role) -> [Span; 2] {
+    let full = (share * cells as f64).round().clamp(0.0, cells as f64) as usize;
+    let full = if share > 0.0 { full.max(1) } else { full };
+    [
+        Span::new(Clean::new(&"▰".repeat(full)), role),
+        Span::new(Clean::new(&"▱".repeat(cells - full)), Role::Faint),
+    ]
+}

@@ -1,0 +1,609 @@
+//! The conversation as a long strip of items, of which only what is visible is ever laid out.
+//!
+//! The view is anchored to an item and a row inside it, never to a distance from the top: what happens elsewhere cannot
+//! move what the reader looks at. It follows the end only while the end is in view.
+
+use std::{
+    collections::HashMap,
+    hash::{DefaultHasher, Hash, Hasher},
+};
+
+use crate::{
+    protocol::{Change, Document, FinishReason, Kind, View},
+    text::{Clean, Colours, Row, Span},
+    transcript::{Exchange, Moved, Place, Transcript},
+    tui::{
+        app::Asking,
+        doc::{self, Fold, Look, Sheet},
+    },
+};
+
+/// Prose wider than this is hard to read.
+const MEASURE: usize = 112;
+
+/// Sheets kept beyond those in view.
+const KEPT: usize = 600;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Item {
+    /// The user's message of an exchange.
+    Message(usize),
+    /// A stretch of thinking of an exchange.
+    Thinking(usize, usize),
+    Document(Place),
+    /// How an exchange ended, where that needs saying.
+    Ending(usize),
+}
+
+impl Item {
+    pub fn exchange(self) -> usize {
+        match self {
+            Self::Message(it) | Self::Thinking(it, _) | Self::Ending(it) => it,
+            Self::Document(place) => place.exchange,
+        }
+    }
+}
+
+/// What is on a line of the pane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shown {
+    Blank,
+    Row { item: Item, row: usize },
+}
+
+/// Everything that looks depend on besides the documents.
+pub struct Context<'a> {
+    pub transcript: &'a Transcript,
+    pub asking: &'a Asking,
+    pub colours: &'a dyn Colours,
+    pub colours_version: u64,
+    pub now_ms: u64,
+    /// Columns of content.
+    pub width: usize,
+    pub show_thinking: bool,
+    pub has_focus: bool,
+    pub root: Option<&'a str>,
+}
+
+#[derive(Default)]
+pub struct Pane {
+    pub items: Vec<Item>,
+    pub selected: Option<Item>,
+    /// Documents that opened while the reader was elsewhere.
+    pub unseen: usize,
+    pub follow: Following,
+    sheets: HashMap<Item, Sheet>,
+    /// What the sheets of messages and endings were made for.
+    plain_keys: HashMap<Item, u64>,
+    folds: HashMap<Item, Fold>,
+    anchor: Anchor,
+    /// What is on the lines, from the top, as of the last `measure`.
+    pub lines: Vec<Shown>,
+    height: usize,
+    width: usize,
+}
+
+/// Whether the end is to stay in view.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Following {
+    #[default]
+    End,
+    /// Anchored; goes back to following when the end comes into view.
+    Here,
+    /// Anchored, whatever is in view: the reader walks through documents.
+    Pinned,
+}
+
+/// The first line in view: a line of an item, the blank line above it counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Anchor {
+    item: usize,
+    line: usize,
+}
+
+impl Pane {
+    /// Takes note of what an entry did to the transcript.
+    pub fn moved(&mut self, moved: Moved, transcript: &Transcript) {
+        match moved.change {
+            Change::Nothing | Change::Notice | Change::Grew(_) | Change::Ended(_) | Change::Updated(_) => {}
+            Change::Opened(at) => {
+                let count = transcript
+                    .exchanges
+                    .get(moved.exchange)
+                    .map_or(0, |it| it.response.documents.len());
+                if at + 1 != count {
+                    // It went in between: places behind it are other documents now.
+                    self.sheets.retain(|item, _| item.exchange() != moved.exchange);
+                    self.plain_keys.retain(|item, _| item.exchange() != moved.exchange);
+                }
+                if self.follow != Following::End {
+                    self.unseen += 1;
+                }
+                self.list(moved.exchange, transcript);
+            }
+            Change::Thinking | Change::Response | Change::Finished => self.list(moved.exchange, transcript),
+        }
+    }
+
+    /// Lists the items anew from an exchange on.
+    pub fn list(&mut self, from: usize, transcript: &Transcript) {
+        let keep = self.items.partition_point(|it| it.exchange() < from);
+        self.items.truncate(keep);
+        for (at, exchange) in transcript.exchanges.iter().enumerate().skip(from) {
+            if exchange.message.is_some() {
+                self.items.push(Item::Message(at));
+            }
+            let mut thoughts = exchange.response.thinking.iter().enumerate().peekable();
+            for document in 0..exchange.response.documents.len() {
+                while let Some((n, _)) = thoughts.next_if(|(_, it)| it.before <= document) {
+                    self.items.push(Item::Thinking(at, n));
+                }
+                self.items.push(Item::Document(Place { exchange: at, document }));
+            }
+            self.items.extend(thoughts.map(|(n, _)| Item::Thinking(at, n)));
+            if has_ending(exchange) {
+                self.items.push(Item::Ending(at));
+            }
+        }
+        if self.selected.is_some_and(|it| !self.items.contains(&it)) {
+            self.selected = None;
+        }
+    }
+
+    /// Forgets everything remembered about looks (another theme needs none of this; another conversation does).
+    pub fn reset(&mut self) {
+        *self = Self::default();
+    }
+
+    pub fn fold_of(&self, item: Item) -> Fold {
+        self.folds.get(&item).copied().unwrap_or_default()
+    }
+
+    pub fn set_fold(&mut self, item: Item, fold: Fold) {
+        if fold == Fold::Usual {
+            self.folds.remove(&item);
+        } else {
+            self.folds.insert(item, fold);
+        }
+    }
+
+    pub fn sheet(&self, item: Item) -> Option<&Sheet> {
+        self.sheets.get(&item)
+    }
+
+    /// Lays out what is in view and fills `lines`.
+    pub fn measure(&mut self, context: &Context<'_>, height: usize) {
+        if self.width != 0 && self.width != context.width {
+            self.rescale(context);
+        }
+        self.width = context.width;
+        self.height = height;
+        self.lines.clear();
+        if self.items.is_empty() {
+            self.anchor = Anchor::default();
+            self.follow = Following::End;
+            return;
+        }
+        if self.anchor.item >= self.items.len() {
+            self.follow = Following::End;
+        }
+        match self.follow {
+            Following::End => self.anchor_to_end(context),
+            Following::Here | Following::Pinned => {
+                let extent = self.extent(self.anchor.item, context);
+                self.anchor.line = self.anchor.line.min(extent.saturating_sub(1));
+            }
+        }
+        let is_short = !self.fill(context);
+        if is_short && self.follow != Following::End && self.anchor != Anchor::default() {
+            self.anchor_to_end(context);
+            self.fill(context);
+        }
+        let is_at_end = self.end_is_in_view(context);
+        if is_at_end && self.follow == Following::Here {
+            self.follow = Following::End;
+        }
+        if is_at_end {
+            self.unseen = 0;
+        }
+        self.forget_far();
+    }
+
+    /// Moves the view by so many lines, down if positive.
+    pub fn scroll(&mut self, by: isize, context: &Context<'_>) {
+        if self.items.is_empty() {
+            return;
+        }
+        self.follow = Following::Here;
+        let mut line = self.anchor.line as isize + by;
+        while line < 0 && self.anchor.item > 0 {
+            self.anchor.item -= 1;
+            line += self.extent(self.anchor.item, context) as isize;
+        }
+        loop {
+            let extent = self.extent(self.anchor.item, context) as isize;
+            if line < extent || self.anchor.item + 1 >= self.items.len() {
+                break;
+            }
+            line -= extent;
+            self.anchor.item += 1;
+        }
+        self.anchor.line = line.max(0) as usize;
+    }
+
+    /// The reader left: nothing is selected, and the end is followed again when it is in view.
+    pub fn release(&mut self) {
+        if self.follow == Following::Pinned {
+            self.follow = Following::Here;
+        }
+    }
+
+    pub fn item_of(&self, shown: &Shown) -> Option<Item> {
+        match shown {
+            Shown::Row { item, .. } => Some(*item),
+            Shown::Blank => None,
+        }
+    }
+
+    pub fn page(&self) -> isize {
+        (self.height as isize - 2).max(1)
+    }
+
+    pub fn to_top(&mut self) {
+        self.anchor = Anchor::default();
+        self.follow = Following::Here;
+    }
+
+    pub fn to_end(&mut self) {
+        self.follow = Following::End;
+        self.unseen = 0;
+    }
+
+    /// Selects an item and brings it into view.
+    pub fn select(&mut self, item: Item, context: &Context<'_>) {
+        self.selected = Some(item);
+        let Some(at) = self.items.iter().position(|it| *it == item) else {
+            return;
+        };
+        self.follow = if at + 1 == self.items.len() {
+            Following::End
+        } else {
+            Following::Pinned
+        };
+        if self.follow == Following::End {
+            return;
+        }
+        let first = self
+            .lines
+            .iter()
+            .position(|it| matches!(it, Shown::Row { item: of, .. } if *of == item));
+        let gap = self.gap(at, context);
+        let extent = self.extent(at, context);
+        match first {
+            // All of it is in view, or as much as there is room for.
+            Some(y) if y + (extent - gap) <= self.height || y <= 1 => {
+                let is_cut_above = matches!(self.lines.get(y), Some(Shown::Row { row, .. }) if *row > 0);
+                if is_cut_above {
+                    self.anchor = Anchor { item: at, line: 0 };
+                }
+            }
+            Some(y) => {
+                let missing = y + (extent - gap) - self.height;
+                self.scroll(missing.min(y) as isize, context);
+                self.follow = Following::Pinned;
+            }
+            None => {
+                let is_above = at < self.anchor.item || at == self.anchor.item;
+                self.anchor = Anchor { item: at, line: 0 };
+                if !is_above && extent < self.height {
+                    self.scroll(extent as isize - self.height as isize, context);
+                    self.follow = Following::Pinned;
+                }
+            }
+        }
+    }
+
+    /// The item on a line of the pane.
+    pub fn item_at(&self, y: usize) -> Option<Item> {
+        match self.lines.get(y)? {
+            Shown::Row { item, .. } => Some(*item),
+            Shown::Blank => None,
+        }
+    }
+
+    /// The next item from the selected one for which `wanted` holds; from the view's end when nothing is selected.
+    pub fn find(&self, forward: bool, wanted: impl Fn(Item) -> bool) -> Option<Item> {
+        let from = self.selected.and_then(|it| self.items.iter().position(|at| *at == it));
+        match (forward, from) {
+            (true, Some(at)) => self.items.iter().skip(at + 1).copied().find(|it| wanted(*it)),
+            (true, None) => {
+                let first = self.lines.iter().find_map(|it| match it {
+                    Shown::Row { item, .. } => Some(*item),
+                    Shown::Blank => None,
+                })?;
+                let at = self.items.iter().position(|it| *it == first)?;
+                self.items.iter().skip(at).copied().find(|it| wanted(*it))
+            }
+            (false, Some(at)) => self.items.iter().take(at).rev().copied().find(|it| wanted(*it)),
+            (false, None) => {
+                let last = self.lines.iter().rev().find_map(|it| match it {
+                    Shown::Row { item, .. } => Some(*item),
+                    Shown::Blank => None,
+                })?;
+                let at = self.items.iter().position(|it| *it == last)?;
+                self.items.iter().take(at + 1).rev().copied().find(|it| wanted(*it))
+            }
+        }
+    }
+
+    /// Whether something in view shows how long it has been running.
+    pub fn needs_clock(&self, transcript: &Transcript) -> bool {
+        self.lines.iter().any(|it| match it {
+            Shown::Row {
+                item: Item::Document(place),
+                row: 0,
+            } => transcript
+                .get(*place)
+                .is_some_and(|it| it.is_open() && doc::needs_clock(it)),
+            Shown::Row { .. } | Shown::Blank => false,
+        })
+    }
+
+    /// The rows of a line, and what stands in its gutter.
+    pub fn row<'a>(&'a self, shown: &Shown) -> Option<(&'a Row, Option<&'a Span>)> {
+        let Shown::Row { item, row } = shown else { return None };
+        let sheet = self.sheets.get(item)?;
+        let glyph = (*row == 0 || sheet.is_bar).then_some(&sheet.glyph);
+        Some((sheet.rows.get(*row)?, glyph))
+    }
+
+    fn anchor_to_end(&mut self, context: &Context<'_>) {
+        let mut item = self.items.len();
+        let mut above = 0;
+        while item > 0 && above < self.height {
+            item -= 1;
+            above += self.extent(item, context);
+        }
+        self.anchor = Anchor {
+            item,
+            line: above.saturating_sub(self.height),
+        };
+    }
+
+    /// Fills `lines` from the anchor; whether they reach the bottom.
+    fn fill(&mut self, context: &Context<'_>) -> bool {
+        self.lines.clear();
+        let mut skip = self.anchor.line;
+        for at in self.anchor.item..self.items.len() {
+            let Some(item) = self.items.get(at).copied() else { break };
+            let extent = self.extent(at, context);
+            let gap = self.gap(at, context);
+            for line in skip..extent {
+                if self.lines.len() >= self.height {
+                    return true;
+                }
+                self.lines.push(if line < gap {
+                    Shown::Blank
+                } else {
+                    Shown::Row { item, row: line - gap }
+                });
+            }
+            skip = 0;
+        }
+        self.lines.len() >= self.height
+    }
+
+    fn end_is_in_view(&self, context: &Context<'_>) -> bool {
+        let Some(last) = self.items.last() else { return true };
+        let rows = self.sheets.get(last).map_or(0, |it| it.rows.len());
+        let _ = context;
+        rows == 0
+            || self
+                .lines
+                .iter()
+                .rev()
+                .any(|it| matches!(it, Shown::Row { item, row } if item == last && row + 1 == rows))
+    }
+
+    /// Lines of an item with the blank line above it.
+    fn extent(&mut self, at: usize, context: &Context<'_>) -> usize {
+        let Some(item) = self.items.get(at).copied() else {
+            return 0;
+        };
+        self.update(item, context);
+        let rows = self.sheets.get(&item).map_or(0, |it| it.rows.len());
+        if rows == 0 { 0 } else { rows + self.gap(at, context) }
+    }
+
+    /// Single lines stand together; everything else has a blank line above.
+    fn gap(&mut self, at: usize, context: &Context<'_>) -> usize {
+        let Some(before) = at.checked_sub(1).and_then(|it| self.items.get(it)).copied() else {
+            return 1;
+        };
+        let Some(item) = self.items.get(at).copied() else {
+            return 1;
+        };
+        self.update(before, context);
+        let is_line = |it: &Item| self.sheets.get(it).is_some_and(|it| it.is_line);
+        let is_joined = matches!(item, Item::Document(place) if joined(context.transcript, place));
+        usize::from(!(is_joined || is_line(&before) && is_line(&item)))
+    }
+
+    fn update(&mut self, item: Item, context: &Context<'_>) {
+        let fold = self.fold_of(item);
+        let selected = context.has_focus && self.selected == Some(item);
+        let sheet = self.sheets.entry(item).or_default();
+        let Some(exchange) = context.transcript.exchanges.get(item.exchange()) else {
+            return;
+        };
+        let mode = exchange.response.mode;
+        let mut look = Look {
+            width: context.width,
+            fold,
+            selected,
+            read_only: mode.is_some_and(crate::protocol::Mode::is_read_only),
+            joined: false,
+            newest: false,
+            turn: exchange.turn,
+            colours: context.colours,
+            colours_version: context.colours_version,
+            todos: &context.transcript.todos,
+            now_ms: context.now_ms,
+            cited: None,
+            root: context.root,
+        };
+        match item {
+            Item::Message(_) => {
+                let shown = (exchange.message.is_some(), look.width, look.fold);
+                let key = key_of(shown);
+                if self.plain_keys.insert(item, key) != Some(key)
+                    && let Some(message) = &exchange.message
+                {
+                    *sheet = Sheet::message(message, &clock(exchange.at_ms), &look);
+                }
+            }
+            Item::Thinking(_, at) => {
+                if context.show_thinking && look.fold == Fold::Usual {
+                    look.fold = Fold::Full;
+                }
+                let Some(thinking) = exchange.response.thinking.get(at) else {
+                    return;
+                };
+                let is_last = at + 1 == exchange.response.thinking.len();
+                let goes_on =
+                    is_last && exchange.response.is_running() && thinking.before == exchange.response.documents.len();
+                let ended = exchange
+                    .response
+                    .documents
+                    .get(thinking.before)
+                    .map_or(exchange.last_ms, |it| it.started_ms);
+                let took = (!goes_on).then(|| ended.saturating_sub(if at == 0 { exchange.at_ms } else { ended }));
+                sheet.think(&thinking.text, took, &look);
+            }
+            Item::Ending(_) => {
+                let Some(ending) = &exchange.response.ending else {
+                    return;
+                };
+                let key = key_of((ending.finish_reason.as_str(), look.width));
+                if self.plain_keys.insert(item, key) != Some(key) {
+                    let has_error = exchange.response.documents.iter().any(|it| it.kind == Kind::Error);
+                    *sheet = Sheet::ending(ending, has_error, &look).unwrap_or_default();
+                }
+            }
+            Item::Document(place) => {
+                let Some(document) = context.transcript.get(place) else {
+                    return;
+                };
+                if document.kind == Kind::Text {
+                    look.width = look.width.min(MEASURE);
+                }
+                look.joined = joined(context.transcript, place);
+                look.newest = document.kind != Kind::Plan || is_newest_plan(context.transcript, place);
+                let key = (exchange.turn, document.id.clone());
+                look.cited = context.asking.cited.get(&key).and_then(Option::as_deref);
+                sheet.update(document, &look);
+            }
+        }
+    }
+
+    /// After a change of width the reader should see what they saw: the same item, as far down in it.
+    fn rescale(&mut self, context: &Context<'_>) {
+        let Some(item) = self.items.get(self.anchor.item).copied() else {
+            return;
+        };
+        let old = self.sheets.get(&item).map_or(0, |it| it.rows.len());
+        let new = self.extent(self.anchor.item, context);
+        if old > 0 {
+            self.anchor.line = self.anchor.line * new / (old + 1);
+        }
+    }
+
+    /// Rows far from the view are made again when they are needed.
+    fn forget_far(&mut self) {
+        if self.sheets.len() <= KEPT * 2 {
+            return;
+        }
+        let from = self.anchor.item.saturating_sub(KEPT / 2);
+        let near: std::collections::HashSet<_> = self.items.iter().skip(from).take(KEPT).copied().collect();
+        self.sheets.retain(|item, _| near.contains(item));
+        self.plain_keys.retain(|item, _| near.contains(item));
+    }
+}
+
+fn key_of(what: impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    what.hash(&mut hasher);
+    hasher.finish()
+}
+
+fn has_ending(exchange: &Exchange) -> bool {
+    exchange
+        .response
+        .ending
+        .as_ref()
+        .is_some_and(|it| !matches!(it.finish_reason, FinishReason::Stop | FinishReason::AwaitingInput))
+}
+
+/// Hours and minutes of the user's own clock.
+fn clock(at_ms: u64) -> Clean {
+    let time = i64::try_from(at_ms)
+        .ok()
+        .and_then(chrono::DateTime::from_timestamp_millis);
+    time.map_or_else(Clean::default, |it| {
+        Clean::new(&it.with_timezone(&chrono::Local).format("%H:%M").to_string())
+    })
+}
+
+/// Whether the document is a further hunk of the edit that the document before it belongs to.
+fn joined(transcript: &Transcript, place: Place) -> bool {
+    let Some(before) = place.document.checked_sub(1) else {
+        return false;
+    };
+    let (Some(this), Some(before)) = (
+        transcript.get(place),
+        transcript.get(Place {
+            document: before,
+            ..place
+        }),
+    ) else {
+        return false;
+    };
+    is_same_edit(before, this)
+}
+
+fn is_same_edit(before: &Document, this: &Document) -> bool {
+    match (before.view(), this.view()) {
+        (View::FileEdit(before), View::FileEdit(this)) => {
+            this.tool_call_id.is_some()
+                && before.tool_call_id == this.tool_call_id
+                && before.file_path == this.file_path
+        }
+        _ => false,
+    }
+}
+
+fn is_newest_plan(transcript: &Transcript, place: Place) -> bool {
+    let newest = transcript
+        .exchanges
+        .iter()
+        .enumerate()
+        .rev()
+        .find_map(|(exchange, it)| {
+            let document = it.response.documents.iter().rposition(|it| it.kind == Kind::Plan)?;
+            Some(Place { exchange, document })
+        });
+    newest == Some(place)
+}
+
+/// The address of an item as the gutter shows it.
+pub fn address(transcript: &Transcript, item: Item) -> String {
+    match item {
+        Item::Message(at) => transcript
+            .exchanges
+            .get(at)
+            .map(|it| it.turn.to_string())
+            .unwrap_or_default(),
+        Item::Document(place) => transcript.address(place).map(|it| it.to_string()).unwrap_or_default(),
+        Item::Thinking(..) | Item::Ending(_) => String::new(),
+    }
+}

@@ -1,0 +1,644 @@
+//! The loop: waits for keys, events and outcomes, lets `update` change the state, draws, carries effects out.
+//!
+//! A key is drawn at once. Entries of the log are gathered for a frame, unless the last frame is older than that. When
+//! the terminal is slower than we are, frames are left out; nothing is ever queued for it.
+
+use std::{
+    collections::VecDeque,
+    io,
+    path::{Path, PathBuf},
+    pin::pin,
+    sync::Arc,
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+};
+
+use tokio::{
+    signal::unix::{SignalKind, signal},
+    sync::{Notify, mpsc},
+};
+
+use super::{
+    app::{App, Asking, Composer, Focus, Themes, Where},
+    effect::Effect,
+    input::{Input, Parser},
+    keymap::Keymap,
+    msg::{Msg, Outcome},
+    paint::Screen,
+    pane::Pane,
+    tty::{self, Tty, Wishes},
+    update::update,
+    view::Layout,
+};
+use crate::{
+    config::{Paths, Problem, Settings},
+    journal::Follower,
+    link::Link,
+    os::{clipboard, file, process},
+    protocol::{Command, Entry, Message, Mode, Position, Query, Reply, Submit},
+    text::{Clean, highlight::Highlighter, visible::title},
+    theme,
+    transcript::Transcript,
+};
+
+/// Entries are gathered for so long before they are drawn.
+const FRAME: Duration = Duration::from_millis(10);
+
+/// An Esc that stands alone for so long was the key.
+const ESCAPE: Duration = Duration::from_millis(25);
+
+/// Entries are applied for so long before keys are looked at again.
+const SLICE: Duration = Duration::from_millis(4);
+
+/// A file that is cited is read up to this size.
+const CITED_BYTES: u64 = 2 << 20;
+
+/// What the screen is started with.
+pub struct Setup {
+    pub link: Arc<dyn Link>,
+    /// Links that take the place of the first one.
+    pub switch: mpsc::UnboundedReceiver<Arc<dyn Link>>,
+    pub settings: Settings,
+    pub paths: Paths,
+    pub workspace: PathBuf,
+    pub problems: Vec<Problem>,
+    pub mode: Mode,
+    /// Sent as the first message.
+    pub prompt: Option<String>,
+    pub is_developer: bool,
+}
+
+/// Why the screen could not start or go on.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("standard output is no terminal\nsheaf -p answers without one")]
+    NoTerminal(#[source] io::Error),
+}
+
+/// Runs the screen until the user leaves it; returns the exit code.
+pub async fn run(setup: Setup) -> Result<u8, Error> {
+    let mut out = Vec::with_capacity(16 * 1024);
+    let tmux = std::env::var_os("TMUX").is_some();
+    tty::guard_against_faults();
+    give_back_on_panic(setup.paths.state.clone());
+    let tty = Tty::open(
+        Wishes {
+            mouse: setup.settings.mouse,
+            tmux,
+        },
+        &mut out,
+    )
+    .map_err(Error::NoTerminal)?;
+    Tty::ask(&mut out);
+    let size = tty.size().unwrap_or((80, 24));
+    let colours_ready = Arc::new(Notify::new());
+    let waker = Arc::clone(&colours_ready);
+    let colours = Arc::new(Highlighter::new(Some(Arc::new(move || waker.notify_one()))));
+    let mut session = Session {
+        app: app(&setup, size, Arc::clone(&colours)),
+        screen: Screen::new(size.0, size.1),
+        follower: setup.link.log().follow(Position(0)),
+        tty,
+        out,
+        paths: setup.paths,
+        outcomes: mpsc::unbounded_channel(),
+        backlog: VecDeque::new(),
+        exit: None,
+    };
+    session.screen.links = session.app.settings.links;
+    let name = title(&format!("sheaf {}", session.app.place.shown));
+    session.out.extend_from_slice(format!("\x1b]0;{name}\x07").as_bytes());
+    session.draw();
+    if let Some(text) = setup.prompt {
+        let submit = Submit {
+            message: Message::user(text),
+            mode: session.app.mode,
+            model: None,
+        };
+        session.app.link.send(Command::Submit(submit));
+    }
+    session.go(setup.switch, colours, colours_ready).await;
+    Ok(session.exit.unwrap_or_default())
+}
+
+fn app(setup: &Setup, size: (u16, u16), colours: Arc<Highlighter>) -> App {
+    let settings = setup.settings.clone();
+    let surroundings = theme::Surroundings::of(|name| std::env::var(name).ok());
+    let seen = theme::Seen {
+        reported: None,
+        remembered: theme::recall(&setup.paths.state),
+    };
+    let themes = Themes {
+        names: theme::names(&setup.paths.themes()),
+        chosen: settings.theme.clone(),
+        folder: setup.paths.themes(),
+        seen,
+        surroundings,
+    };
+    let mut keymap = Keymap::built_in();
+    let mut problems: Vec<_> = setup.problems.iter().map(ToString::to_string).collect();
+    problems.extend(keymap.load(&setup.paths.keymap()).iter().map(ToString::to_string));
+    App {
+        about: setup.link.about(),
+        link: Arc::clone(&setup.link),
+        transcript: Transcript::default(),
+        pane: Pane::default(),
+        composer: Composer::default(),
+        focus: Focus::Composer,
+        layers: Vec::new(),
+        mode: setup.mode,
+        model: None,
+        place: place(&setup.workspace),
+        asking: Asking::default(),
+        toast: None,
+        theme: themes.resolve(settings.color),
+        themes,
+        keymap,
+        show_thinking: settings.ui.thinking == "shown",
+        settings,
+        now_ms: now_ms(),
+        size,
+        last_interrupt_ms: 0,
+        is_developer: setup.is_developer,
+        look_version: 1,
+        colours,
+        colours_version: 1,
+        has_keyboard_protocol: false,
+        problems,
+        layout: Layout::default(),
+        aside: Vec::new(),
+    }
+}
+
+struct Session {
+    app: App,
+    screen: Screen,
+    follower: Follower,
+    tty: Tty,
+    /// Bytes that the terminal has not taken yet.
+    out: Vec<u8>,
+    paths: Paths,
+    outcomes: (mpsc::UnboundedSender<Outcome>, mpsc::UnboundedReceiver<Outcome>),
+    /// Entries that are read and not applied yet.
+    backlog: VecDeque<Arc<Entry>>,
+    exit: Option<u8>,
+}
+
+impl Session {
+    async fn go(
+        &mut self,
+        mut switch: mpsc::UnboundedReceiver<Arc<dyn Link>>,
+        colours: Arc<Highlighter>,
+        colours_ready: Arc<Notify>,
+    ) {
+        let Ok(mut signals) = Signals::new() else { return };
+        let mut parser = Parser::default();
+        let mut inputs = Vec::new();
+        let mut buffer = vec![0; 16 * 1024];
+        let mut batch = Vec::new();
+        let mut last_frame = Instant::now();
+        let mut escape_at: Option<Instant> = None;
+        let mut switch_open = true;
+        // Something new is not on the screen yet; a key's doing does not wait for the frame.
+        let (mut dirty, mut urgent) = (false, false);
+        while self.exit.is_none() {
+            if self.apply_slice() {
+                dirty = true;
+            }
+            let due = last_frame + FRAME;
+            if dirty && self.out.is_empty() && (urgent || Instant::now() >= due) {
+                self.draw();
+                last_frame = Instant::now();
+                (dirty, urgent) = (false, false);
+            }
+            let tick = self.next_tick();
+            let wait_frame = dirty && self.out.is_empty();
+            tokio::select! {
+                biased;
+                read = self.tty.read(&mut buffer) => {
+                    match read {
+                        Ok(0) | Err(_) => {
+                            // Nobody is there any more.
+                            tty::abandon();
+                            self.exit = Some(129);
+                        }
+                        Ok(n) => {
+                            parser.push(buffer.get(..n).unwrap_or_default(), &mut inputs);
+                            escape_at = parser.is_waiting().then(|| Instant::now() + ESCAPE);
+                            self.take_inputs(&mut inputs).await;
+                            (dirty, urgent) = (true, true);
+                        }
+                    }
+                }
+                signal = signals.next() => {
+                    if self.on_signal(signal).await {
+                        (dirty, urgent) = (true, true);
+                    }
+                }
+                () = until(escape_at), if escape_at.is_some() => {
+                    escape_at = None;
+                    parser.flush(&mut inputs);
+                    self.take_inputs(&mut inputs).await;
+                    (dirty, urgent) = (true, true);
+                }
+                ready = self.tty.writable(), if !self.out.is_empty() => {
+                    if ready.is_err() || self.tty.write(&mut self.out).is_err() {
+                        tty::abandon();
+                        self.exit = Some(129);
+                    }
+                }
+                Some(outcome) = self.outcomes.1.recv() => {
+                    self.handle(Msg::Done(outcome)).await;
+                    (dirty, urgent) = (true, true);
+                }
+                link = switch.recv(), if switch_open => {
+                    match link {
+                        Some(link) => {
+                            self.follower = link.log().follow(Position(0));
+                            self.backlog.clear();
+                            self.handle(Msg::Switch(link)).await;
+                            (dirty, urgent) = (true, true);
+                        }
+                        None => switch_open = false,
+                    }
+                }
+                () = std::future::ready(()), if !self.backlog.is_empty() => {}
+                more = self.follower.next(&mut batch), if self.backlog.is_empty() => {
+                    self.backlog.extend(batch.drain(..));
+                    if !more {
+                        // A closed log stays closed: nothing will come from it.
+                        self.follower = crate::journal::Log::new().follow(Position(0));
+                    }
+                }
+                () = colours_ready.notified() => {
+                    if !colours.take_ready().is_empty() {
+                        self.handle(Msg::Colours).await;
+                        dirty = true;
+                    }
+                }
+                () = until(Some(due)), if wait_frame => {}
+                () = until(tick), if tick.is_some() => {
+                    self.handle(Msg::Tick).await;
+                    dirty = true;
+                }
+            }
+        }
+        tty::leave();
+    }
+
+    /// Applies entries for a short while; whether there were any.
+    fn apply_slice(&mut self) -> bool {
+        if self.backlog.is_empty() {
+            return false;
+        }
+        self.app.now_ms = now_ms();
+        let until = Instant::now() + SLICE;
+        while !self.backlog.is_empty() && Instant::now() < until {
+            let count = self.backlog.len().min(64);
+            let entries: Vec<_> = self.backlog.drain(..count).collect();
+            for effect in update(&mut self.app, Msg::Entries(entries)) {
+                self.spawn(effect);
+            }
+        }
+        true
+    }
+
+    async fn take_inputs(&mut self, inputs: &mut Vec<Input>) {
+        for input in inputs.drain(..) {
+            self.handle(Msg::Input(input)).await;
+        }
+    }
+
+    async fn handle(&mut self, msg: Msg) {
+        self.app.now_ms = now_ms();
+        for effect in update(&mut self.app, msg) {
+            self.carry_out(effect).await;
+        }
+    }
+
+    /// Effects that need the terminal are done here and now; the rest goes its own way.
+    async fn carry_out(&mut self, effect: Effect) {
+        match effect {
+            Effect::Suspend => self.suspend(),
+            Effect::Redraw => self.screen.forget(),
+            Effect::EditDraft(text) => {
+                let outcome = self.edit_draft(&text).await;
+                Box::pin(self.handle(Msg::Done(Outcome::Edited(outcome)))).await;
+            }
+            Effect::OpenFile { path, line } => {
+                if let Err(why) = self.open_file(&path, line).await {
+                    Box::pin(self.handle(Msg::Done(Outcome::Failed(why)))).await;
+                }
+            }
+            other => self.spawn(other),
+        }
+    }
+
+    fn spawn(&mut self, effect: Effect) {
+        let send = self.outcomes.0.clone();
+        match effect {
+            Effect::Send(command) => self.app.link.send(command),
+            Effect::Quit(code) => self.exit = Some(code),
+            Effect::Copy { text, what } => {
+                // What is pasted from it may go to a shell.
+                let text = Clean::new(&text).to_string();
+                let folder = self.paths.state.clone();
+                // OSC 52 has to go through our own door to the terminal, in one piece.
+                let around = clipboard::Surroundings::read();
+                tokio::spawn(async move {
+                    let outcome = match clipboard::copy(&text, &around, &folder).await {
+                        Ok(clipboard::Way::Terminal(bytes)) => Outcome::Osc52 { bytes, what },
+                        Ok(way) => Outcome::Copied(Ok(format!("copied {what} ({way})"))),
+                        Err(error) => Outcome::Copied(Err(format!("{what} could not be copied: {error}"))),
+                    };
+                    let _ = send.send(outcome);
+                });
+            }
+            Effect::Save { path, text } => {
+                let target = self.app.place.workspace.join(&path);
+                tokio::task::spawn_blocking(move || {
+                    let saved = target
+                        .parent()
+                        .map_or(Ok(()), std::fs::create_dir_all)
+                        .map_err(|it| it.to_string())
+                        .and_then(|()| {
+                            file::write(&target, text.as_bytes(), file::Access::Shared).map_err(|it| it.to_string())
+                        });
+                    let _ = send.send(Outcome::Saved(match saved {
+                        Ok(()) => Ok(format!("saved as {path}")),
+                        Err(why) => Err(format!("{path} could not be written: {why}")),
+                    }));
+                });
+            }
+            Effect::Cite {
+                turn,
+                document,
+                path,
+                first,
+                last,
+            } => {
+                let root = self.app.place.workspace.clone();
+                tokio::task::spawn_blocking(move || {
+                    let text = file::read_beneath(&root, Path::new(&path), CITED_BYTES)
+                        .ok()
+                        .and_then(|bytes| String::from_utf8(bytes).ok())
+                        .map(|text| lines(&text, first, last));
+                    let _ = send.send(Outcome::Cited { turn, document, text });
+                });
+            }
+            Effect::Models => {
+                let reply = self.app.link.ask(Query::Models);
+                tokio::spawn(async move {
+                    let outcome = match reply.await {
+                        Ok(Reply::Models(names)) => Ok(names),
+                        Err(error) => Err(error.to_string()),
+                    };
+                    let _ = send.send(Outcome::Models(outcome));
+                });
+            }
+            Effect::Remember(colour) => {
+                let state = self.paths.state.clone();
+                // Only the next start is the worse for it when this fails.
+                tokio::task::spawn_blocking(move || drop(theme::remember(&state, colour)));
+            }
+            Effect::Suspend | Effect::Redraw | Effect::EditDraft(_) | Effect::OpenFile { .. } => {}
+        }
+    }
+
+    fn draw(&mut self) {
+        self.app.now_ms = now_ms();
+        self.out.append(&mut self.app.aside);
+        self.app.measure();
+        self.app.draw(&mut self.screen, &mut self.out);
+        if self.tty.write(&mut self.out).is_err() {
+            tty::abandon();
+            self.exit = Some(129);
+        }
+        for effect in self.app.citations() {
+            self.spawn(effect);
+        }
+    }
+
+    /// When the screen has to be looked at again because it shows the time.
+    fn next_tick(&self) -> Option<Instant> {
+        if !self.app.shows_time() {
+            return None;
+        }
+        let into = now_ms().saturating_sub(self.app.clock_origin()) % 1000;
+        Some(Instant::now() + Duration::from_millis(1000 - into))
+    }
+
+    async fn on_signal(&mut self, signal: Signal) -> bool {
+        match signal {
+            Signal::Resize => {
+                if let Some((width, height)) = self.tty.size() {
+                    self.screen.resize(width, height);
+                    self.handle(Msg::Resize(width, height)).await;
+                }
+            }
+            Signal::Stop => self.suspend(),
+            Signal::Continue => {
+                // Somebody stopped us without asking: the terminal may be anything now.
+                self.out.clear();
+                if self.tty.enter(&mut self.out).is_err() {
+                    self.exit = Some(129);
+                }
+                self.screen.forget();
+            }
+            Signal::Hangup => {
+                tty::abandon();
+                self.exit = Some(129);
+            }
+            Signal::End(code) => self.exit = Some(code),
+        }
+        true
+    }
+
+    fn suspend(&mut self) {
+        tty::leave();
+        self.out.clear();
+        tty::stop_here();
+        // Continued. The signal that says so finds everything done already.
+        if self.tty.enter(&mut self.out).is_err() {
+            self.exit = Some(129);
+        }
+        if let Some((width, height)) = self.tty.size() {
+            self.app.size = (width, height);
+            self.screen.resize(width, height);
+        }
+        self.screen.forget();
+    }
+
+    /// Gives the terminal to an editor until that ends.
+    async fn edit(&mut self, arguments: Vec<std::ffi::OsString>) -> Result<(), String> {
+        let editor = std::env::var("VISUAL")
+            .or_else(|_| std::env::var("EDITOR"))
+            .unwrap_or_else(|_| "vi".into());
+        tty::leave();
+        self.out.clear();
+        let ended = process::Command::shell(&editor)
+            .args(arguments)
+            .folder(&self.app.place.workspace)
+            .interact()
+            .await;
+        if self.tty.enter(&mut self.out).is_err() {
+            self.exit = Some(129);
+        }
+        self.screen.forget();
+        match ended {
+            Ok(status) if status.success() => Ok(()),
+            Ok(status) => Err(format!("{editor} ended with {status}")),
+            Err(error) => Err(format!(
+                "{editor} could not be started: {error}; set $VISUAL or $EDITOR"
+            )),
+        }
+    }
+
+    async fn edit_draft(&mut self, text: &str) -> Result<String, String> {
+        let path = self.paths.state.join(format!("draft-{}.md", std::process::id()));
+        file::private_folder(&self.paths.state).map_err(|it| it.to_string())?;
+        file::write(&path, text.as_bytes(), file::Access::Private).map_err(|it| it.to_string())?;
+        let edited = self.edit(vec![path.clone().into()]).await;
+        let text = file::read(&path, 16 << 20).map_err(|it| it.to_string());
+        let _ = std::fs::remove_file(&path);
+        edited?;
+        Ok(String::from_utf8_lossy(&text?).into_owned())
+    }
+
+    async fn open_file(&mut self, path: &str, line: Option<u64>) -> Result<(), String> {
+        let target = self.app.place.workspace.join(path);
+        if !target.starts_with(&self.app.place.workspace) || path.split('/').any(|it| it == "..") {
+            return Err(format!("{path} is outside the workspace"));
+        }
+        if !target.exists() {
+            return Err(format!("{path} does not exist"));
+        }
+        let mut arguments: Vec<std::ffi::OsString> = Vec::new();
+        if let Some(line) = line {
+            arguments.push(format!("+{line}").into());
+        }
+        arguments.push(target.into());
+        self.edit(arguments).await
+    }
+}
+
+enum Signal {
+    Resize,
+    Stop,
+    Continue,
+    Hangup,
+    /// Ends the program with this code.
+    End(u8),
+}
+
+struct Signals {
+    resize: tokio::signal::unix::Signal,
+    stop: tokio::signal::unix::Signal,
+    go_on: tokio::signal::unix::Signal,
+    hangup: tokio::signal::unix::Signal,
+    interrupt: tokio::signal::unix::Signal,
+    quit: tokio::signal::unix::Signal,
+    terminate: tokio::signal::unix::Signal,
+}
+
+impl Signals {
+    fn new() -> io::Result<Self> {
+        Ok(Self {
+            resize: signal(SignalKind::window_change())?,
+            stop: signal(SignalKind::from_raw(libc::SIGTSTP))?,
+            go_on: signal(SignalKind::from_raw(libc::SIGCONT))?,
+            hangup: signal(SignalKind::hangup())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            quit: signal(SignalKind::quit())?,
+            terminate: signal(SignalKind::terminate())?,
+        })
+    }
+
+    async fn next(&mut self) -> Signal {
+        tokio::select! {
+            _ = self.resize.recv() => Signal::Resize,
+            _ = self.stop.recv() => Signal::Stop,
+            _ = self.go_on.recv() => Signal::Continue,
+            _ = self.hangup.recv() => Signal::Hangup,
+            _ = self.interrupt.recv() => Signal::End(130),
+            _ = self.quit.recv() => Signal::End(131),
+            _ = self.terminate.recv() => Signal::End(143),
+        }
+    }
+}
+
+async fn until(at: Option<Instant>) {
+    let mut sleep = pin!(tokio::time::sleep_until(at.unwrap_or_else(Instant::now).into()));
+    sleep.as_mut().await;
+}
+
+pub fn now_ms() -> u64 {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |it| it.as_millis() as u64)
+}
+
+/// Lines `first` to `last`, counted from 1.
+fn lines(text: &str, first: u64, last: u64) -> String {
+    let count = last.saturating_sub(first) as usize + 1;
+    let chosen: Vec<_> = text
+        .lines()
+        .skip(first.saturating_sub(1) as usize)
+        .take(count)
+        .collect();
+    chosen.join("\n")
+}
+
+/// The workspace as the header shows it, with the branch that `.git/HEAD` names.
+fn place(workspace: &Path) -> Where {
+    let home = std::env::var_os("HOME").map(PathBuf::from);
+    let shown = match home.as_deref().and_then(|home| workspace.strip_prefix(home).ok()) {
+        Some(rest) if rest.as_os_str().is_empty() => "~".to_owned(),
+        Some(rest) => format!("~/{}", rest.display()),
+        None => workspace.display().to_string(),
+    };
+    Where {
+        workspace: workspace.to_owned(),
+        shown,
+        branch: branch(workspace),
+    }
+}
+
+fn branch(workspace: &Path) -> Option<String> {
+    let git = workspace.ancestors().map(|it| it.join(".git")).find(|it| it.exists())?;
+    // In a linked worktree `.git` is a file that names the folder.
+    let folder = if git.is_file() {
+        let text = String::from_utf8(file::read(&git, 4096).ok()?).ok()?;
+        git.parent()?.join(text.strip_prefix("gitdir:")?.trim())
+    } else {
+        git
+    };
+    let head = String::from_utf8(file::read(&folder.join("HEAD"), 4096).ok()?).ok()?;
+    let head = head.trim();
+    Some(match head.strip_prefix("ref: refs/heads/") {
+        Some(name) => name.to_owned(),
+        None => head.get(..8)?.to_owned(),
+    })
+}
+
+/// The terminal comes back before the message is printed; a panic elsewhere than here is only noted.
+fn give_back_on_panic(state: PathBuf) {
+    let here = std::thread::current().id();
+    std::panic::set_hook(Box::new(move |panic| {
+        let trace = std::backtrace::Backtrace::force_capture();
+        let text = format!("sheaf {} {panic}\n\n{trace}\n", env!("CARGO_PKG_VERSION"));
+        let path = state.join(format!("crash-{}.txt", now_ms()));
+        let kept =
+            file::private_folder(&state).and_then(|()| file::write(&path, text.as_bytes(), file::Access::Private));
+        if std::thread::current().id() != here {
+            tracing::error!("{panic}");
+            return;
+        }
+        tty::leave();
+        let said = Clean::new(&panic.to_string());
+        let mut message = format!("sheaf failed: {said}\n");
+        if kept.is_ok() {
+            message.push_str(&format!("the report is in {}\n", path.display()));
+        }
+        let _ = io::Write::write_all(&mut io::stderr(), message.as_bytes());
+    }));
+}

@@ -1,0 +1,222 @@
+//! The terminal's life: taken over on entry, given back on every way out.
+//!
+//! What gives it back is a constant, written with plain `write(2)`, so that a panic hook and a signal handler can do it
+//! too. The terminal is opened anew by its name: that file description is ours alone and can be non-blocking, while the
+//! shell's stays as it was.
+
+use std::{
+    ffi::OsString,
+    fs::{File, OpenOptions},
+    io::{self, Read, Write},
+    os::fd::{AsFd, AsRawFd},
+    os::unix::{ffi::OsStringExt, fs::OpenOptionsExt},
+    sync::atomic::{AtomicBool, AtomicPtr, Ordering},
+};
+
+use tokio::io::unix::AsyncFd;
+
+/// Ends a synchronized update, pops the keyboard protocol, turns off mouse, paste and focus reports, resets colours and
+/// the scroll region, restores the title, shows the cursor and leaves the alternate screen.
+const LEAVE: &[u8] =
+    b"\x1b[?2026l\x1b[<u\x1b[>4m\x1b[?1006l\x1b[?1000l\x1b[?1004l\x1b[?2004l\x1b[m\x1b[r\x1b[23;0t\x1b[?25h\x1b[?1049l";
+
+static ENTERED: AtomicBool = AtomicBool::new(false);
+static ORIGINAL: AtomicPtr<libc::termios> = AtomicPtr::new(std::ptr::null_mut());
+
+/// What to ask of the terminal.
+#[derive(Clone, Copy, Debug)]
+pub struct Wishes {
+    pub mouse: bool,
+    /// tmux forwards modified keys only when asked in xterm's way.
+    pub tmux: bool,
+}
+
+/// A terminal that is ours until this is dropped.
+pub struct Tty {
+    file: AsyncFd<File>,
+    wishes: Wishes,
+}
+
+impl Tty {
+    /// Opens the terminal that standard output is, puts it into raw mode and queues what takes the screen over.
+    ///
+    /// Fails when standard input or output is no terminal.
+    pub fn open(wishes: Wishes, out: &mut Vec<u8>) -> io::Result<Self> {
+        let name = rustix::termios::ttyname(io::stdout(), Vec::new())?;
+        let path = OsString::from_vec(name.into_bytes());
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY | libc::O_CLOEXEC)
+            .open(path)?;
+        #[expect(
+            unsafe_code,
+            reason = "tokio wants the promise that the descriptor stays the file's own"
+        )]
+        // SAFETY: a `File` keeps its descriptor until it is dropped, and here it is dropped with the registration.
+        let file = unsafe { AsyncFd::register(file)? };
+        let tty = Self { file, wishes };
+        remember_original(tty.file.get_ref())?;
+        tty.enter(out)?;
+        Ok(tty)
+    }
+
+    /// Takes the terminal (again): raw mode now, sequences into `out`.
+    pub fn enter(&self, out: &mut Vec<u8>) -> io::Result<()> {
+        ENTERED.store(true, Ordering::SeqCst);
+        let mut raw = rustix::termios::tcgetattr(self.file.get_ref().as_fd())?;
+        raw.make_raw();
+        rustix::termios::tcsetattr(self.file.get_ref().as_fd(), rustix::termios::OptionalActions::Now, &raw)?;
+        out.extend_from_slice(b"\x1b[?1049h\x1b[22;0t\x1b[?2004h\x1b[>5u");
+        if self.wishes.tmux {
+            out.extend_from_slice(b"\x1b[>4;2m");
+        }
+        if self.wishes.mouse {
+            out.extend_from_slice(b"\x1b[?1000h\x1b[?1006h");
+        }
+        Ok(())
+    }
+
+    /// Asks for the background and the keyboard protocol; the answers come with the keys.
+    pub fn ask(out: &mut Vec<u8>) {
+        out.extend_from_slice(b"\x1b]11;?\x1b\\\x1b[?u\x1b[c");
+    }
+
+    /// The terminal's size in cells; `None` when it says 0 (keep the old one).
+    pub fn size(&self) -> Option<(u16, u16)> {
+        let size = rustix::termios::tcgetwinsize(self.file.get_ref().as_fd()).ok()?;
+        (size.ws_col > 0 && size.ws_row > 0).then_some((size.ws_col, size.ws_row))
+    }
+
+    /// Waits for keys. `Ok(0)` and errors mean that the terminal is gone.
+    pub async fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.file
+            .async_io(tokio::io::Interest::READABLE, |mut file| file.read(buffer))
+            .await
+    }
+
+    /// Writes what the terminal takes now and keeps the rest in `out`.
+    pub fn write(&self, out: &mut Vec<u8>) -> io::Result<()> {
+        let mut done = 0;
+        while let Some(rest) = out.get(done..).filter(|it| !it.is_empty()) {
+            match self.file.get_ref().write(rest) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(n) => done += n,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) => return Err(error),
+            }
+        }
+        out.drain(..done);
+        Ok(())
+    }
+
+    /// Waits until the terminal takes bytes again.
+    pub async fn writable(&self) -> io::Result<()> {
+        self.file.writable().await?.clear_ready();
+        Ok(())
+    }
+}
+
+impl Drop for Tty {
+    fn drop(&mut self) {
+        leave();
+    }
+}
+
+/// Gives the terminal back. Safe to call twice, from a panic hook and from a signal handler.
+pub fn leave() {
+    if ENTERED.swap(false, Ordering::SeqCst) {
+        write_all(LEAVE);
+        restore_modes();
+    }
+}
+
+/// The terminal is gone: nothing more is to be written to it.
+pub fn abandon() {
+    ENTERED.store(false, Ordering::SeqCst);
+}
+
+/// Stops this program until somebody continues it.
+pub fn stop_here() {
+    #[expect(
+        unsafe_code,
+        reason = "raise(3) has no safe wrapper for SIGSTOP that acts on the whole process"
+    )]
+    // SAFETY: raising a signal for ourselves touches no memory.
+    unsafe {
+        libc::kill(libc::getpid(), libc::SIGSTOP);
+    }
+}
+
+/// Gives the terminal back before the process dies of a fault of its own.
+pub fn guard_against_faults() {
+    extern "C" fn on_fault(signal: libc::c_int) {
+        leave();
+        #[expect(
+            unsafe_code,
+            reason = "a signal handler may only use async-signal-safe calls, which libc's are"
+        )]
+        // SAFETY: both calls are async-signal-safe; the default action then ends the process with the right status.
+        unsafe {
+            libc::signal(signal, libc::SIG_DFL);
+            libc::raise(signal);
+        }
+    }
+    for signal in [libc::SIGSEGV, libc::SIGBUS, libc::SIGABRT, libc::SIGILL, libc::SIGFPE] {
+        #[expect(unsafe_code, reason = "installing a handler has no safe wrapper")]
+        // SAFETY: the handler only uses atomics, write(2) and tcsetattr(3).
+        unsafe {
+            libc::signal(signal, on_fault as *const () as libc::sighandler_t);
+        }
+    }
+}
+
+fn remember_original(file: &File) -> io::Result<()> {
+    let mut termios = Box::new(std::mem::MaybeUninit::<libc::termios>::zeroed());
+    #[expect(unsafe_code, reason = "the signal handler needs the plain C struct")]
+    // SAFETY: the pointer is to memory of the right size that tcgetattr fills; it is kept for the life of the process.
+    unsafe {
+        if libc::tcgetattr(file.as_raw_fd(), termios.as_mut_ptr()) != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        let old = ORIGINAL.swap(Box::into_raw(termios).cast(), Ordering::SeqCst);
+        if !old.is_null() {
+            // The first one is the true original.
+            ORIGINAL.store(old, Ordering::SeqCst);
+        }
+    }
+    Ok(())
+}
+
+fn restore_modes() {
+    let original = ORIGINAL.load(Ordering::SeqCst);
+    if !original.is_null() {
+        #[expect(
+            unsafe_code,
+            reason = "tcsetattr on the remembered struct, also from a signal handler"
+        )]
+        // SAFETY: the pointer was made by `remember_original` and is never freed.
+        unsafe {
+            libc::tcsetattr(libc::STDOUT_FILENO, libc::TCSANOW, original);
+        }
+    }
+}
+
+fn write_all(mut bytes: &[u8]) {
+    // A terminal that takes nothing for this many tries is gone.
+    for _ in 0..64 {
+        #[expect(unsafe_code, reason = "write(2) is what a signal handler may call")]
+        // SAFETY: the slice is valid for its length.
+        let written = unsafe { libc::write(libc::STDOUT_FILENO, bytes.as_ptr().cast(), bytes.len()) };
+        match usize::try_from(written) {
+            Ok(n) if n >= bytes.len() => return,
+            Ok(n) => bytes = bytes.get(n..).unwrap_or_default(),
+            Err(_) => {
+                if io::Error::last_os_error().kind() != io::ErrorKind::Interrupted {
+                    return;
+                }
+            }
+        }
+    }
+}

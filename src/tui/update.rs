@@ -1,0 +1,383 @@
+//! What each source of news does to the state. One arm per source; what a key does is in the actions.
+
+use std::sync::Arc;
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+
+use super::{
+    action::{self, everywhere::focus_composer},
+    app::{App, Focus},
+    effect::Effect,
+    input::{Input, Reply},
+    interim::{Form, Outcome as FormOutcome},
+    keymap::{Chord, Place},
+    layer::{Answer, Choice, Layer, Picker},
+    msg::{Msg, Outcome},
+    pane::Item,
+};
+use crate::{
+    link::Link,
+    protocol::{Change, Command, Entry, Kind, View},
+    theme,
+    transcript::is_approval,
+};
+
+/// Keys that decide are dropped for so long after a prompt appeared or got the focus: they were meant for something else.
+pub const TOO_EARLY_MS: u64 = 300;
+
+/// Lines that one notch of the wheel moves.
+const WHEEL_LINES: isize = 3;
+
+pub fn update(app: &mut App, msg: Msg) -> Vec<Effect> {
+    match msg {
+        Msg::Input(Input::Key(event)) => key(app, event),
+        Msg::Input(Input::Paste(text)) => {
+            paste(app, &text);
+            Vec::new()
+        }
+        Msg::Input(Input::Wheel { down, .. }) => {
+            let by = if down { WHEEL_LINES } else { -WHEEL_LINES };
+            match app.layers.last_mut() {
+                Some(layer) => layer.wheel(by.signum()),
+                None => app.with_pane(|pane, context| pane.scroll(by, context)),
+            }
+            Vec::new()
+        }
+        Msg::Input(Input::Click { y, .. }) => {
+            click(app, y);
+            Vec::new()
+        }
+        Msg::Input(Input::Focus(_)) => Vec::new(),
+        Msg::Input(Input::Reply(reply)) => answered(app, reply),
+        Msg::Resize(width, height) => {
+            app.size = (width, height);
+            Vec::new()
+        }
+        Msg::Entries(entries) => follow(app, &entries),
+        Msg::Switch(link) => {
+            switch(app, link);
+            Vec::new()
+        }
+        Msg::Done(outcome) => done(app, outcome),
+        Msg::Colours => {
+            app.colours_version += 1;
+            Vec::new()
+        }
+        Msg::Tick | Msg::Continued => Vec::new(),
+    }
+}
+
+fn key(app: &mut App, event: KeyEvent) -> Vec<Effect> {
+    app.toast = None;
+    if let Some(layer) = app.layers.last_mut() {
+        match layer.key(event) {
+            Answer::Taken => return Vec::new(),
+            Answer::Close => {
+                app.layers.pop();
+                return Vec::new();
+            }
+            Answer::Chosen(choice) => {
+                app.layers.pop();
+                return chosen(app, choice);
+            }
+        }
+    }
+    if let Some(effects) = form_key(app, event) {
+        return effects;
+    }
+    let chord = Chord::of(event);
+    let place = match app.focus {
+        Focus::Composer => Place::Composer,
+        Focus::Transcript => Place::Transcript,
+    };
+    let on_plan = app.focus == Focus::Transcript
+        && app
+            .selected()
+            .and_then(|it| app.transcript.get(it))
+            .is_some_and(|it| it.kind == Kind::Plan);
+    let special = if on_plan {
+        app.keymap.find_only(Place::Plan, chord)
+    } else {
+        None
+    };
+    if let Some(action) = special.or_else(|| app.keymap.find(place, chord)) {
+        return (action.run)(app, "");
+    }
+    let is_text = matches!(event.code, KeyCode::Char(_))
+        && !event
+            .modifiers
+            .intersects(KeyModifiers::CONTROL | KeyModifiers::ALT | KeyModifiers::SUPER);
+    if app.focus == Focus::Transcript {
+        if !is_text {
+            return Vec::new();
+        }
+        // A letter that means nothing here is the beginning of a message.
+        focus_composer(app);
+    }
+    if recall(app, event) {
+        return Vec::new();
+    }
+    if app.composer.field.key(event) && is_text {
+        app.composer.history.at = None;
+    }
+    Vec::new()
+}
+
+/// Gives the key to the question that has the focus; `None`: it is not for the question.
+fn form_key(app: &mut App, event: KeyEvent) -> Option<Vec<Effect>> {
+    let place = app.question()?;
+    let document = app.transcript.get(place)?;
+    let View::Clarification(view) = document.view() else {
+        return None;
+    };
+    let name = (app.turn_of(place), document.id.clone());
+    if app.asking.sent.contains(&name) {
+        return None;
+    }
+    let too_early = app.now_ms.saturating_sub(app.asking.since_ms) < TOO_EARLY_MS;
+    let decides = is_approval(document) && matches!(event.code, KeyCode::Char('y' | 'a' | 'A'));
+    let form = app.asking.forms.entry(name.clone()).or_insert_with(|| Form::new(&view));
+    if too_early && decides && !form.is_typing() {
+        return Some(Vec::new());
+    }
+    match form.key(event, &view) {
+        FormOutcome::Ignored => None,
+        FormOutcome::Changed => Some(Vec::new()),
+        FormOutcome::Answer(response) => {
+            let turn = name.0;
+            app.asking.sent.insert(name);
+            if app.asking.took_focus {
+                focus_composer(app);
+            }
+            Some(vec![Effect::Send(Command::Answer { turn, response })])
+        }
+    }
+}
+
+fn chosen(app: &mut App, choice: Choice) -> Vec<Effect> {
+    match choice {
+        Choice::Mode(mode) => app.mode = mode,
+        Choice::Model(name) => {
+            app.say(format!("the next answer comes from {name}"));
+            app.model = Some(name);
+        }
+        Choice::Theme(name) => app.choose_theme(&name),
+        Choice::Action(action) => return (action.run)(app, ""),
+    }
+    Vec::new()
+}
+
+/// Up and Down at the edge of the draft go through what was sent.
+fn recall(app: &mut App, event: KeyEvent) -> bool {
+    let field = &mut app.composer.field;
+    let history = &mut app.composer.history;
+    let text = match event.code {
+        KeyCode::Up if event.modifiers.is_empty() && field.is_at_top() => history.older(&field.text()),
+        KeyCode::Down if event.modifiers.is_empty() && history.at.is_some() && field.is_at_bottom() => history.newer(),
+        _ => return false,
+    };
+    match text {
+        Some(text) => {
+            field.set(&text);
+            true
+        }
+        None => false,
+    }
+}
+
+fn paste(app: &mut App, text: &str) {
+    if !app.layers.is_empty() {
+        return;
+    }
+    if let Some(place) = app.question()
+        && let Some(document) = app.transcript.get(place)
+        && let Some(form) = app
+            .asking
+            .forms
+            .get_mut(&(app.transcript.exchanges[place.exchange].turn, document.id.clone()))
+        && form.is_typing()
+    {
+        form.paste(text);
+        return;
+    }
+    if app.focus == Focus::Transcript {
+        focus_composer(app);
+    }
+    app.composer.field.paste(text);
+}
+
+fn click(app: &mut App, y: u16) {
+    let top = app.layout().transcript.start;
+    let Some(item) = usize::from(y).checked_sub(top).and_then(|it| app.pane.item_at(it)) else {
+        focus_composer(app);
+        return;
+    };
+    action::reading::select(app, item);
+}
+
+fn answered(app: &mut App, reply: Reply) -> Vec<Effect> {
+    match reply {
+        Reply::Background(colour) => {
+            if app.themes.seen.reported == Some(colour) {
+                return Vec::new();
+            }
+            app.themes.seen.reported = Some(colour);
+            let name = app.themes.chosen.clone();
+            app.choose_theme(&name);
+            if app.themes.seen.remembered == Some(colour) {
+                Vec::new()
+            } else {
+                vec![Effect::Remember(colour)]
+            }
+        }
+        Reply::Keyboard(_) => {
+            app.has_keyboard_protocol = true;
+            Vec::new()
+        }
+        Reply::Attributes => Vec::new(),
+    }
+}
+
+fn follow(app: &mut App, entries: &[Arc<Entry>]) -> Vec<Effect> {
+    let mut finished = false;
+    for entry in entries {
+        let moved = app.transcript.apply(entry);
+        app.pane.moved(moved, &app.transcript);
+        if let Change::Finished = moved.change {
+            finished = true;
+        }
+    }
+    app.asking.submitted_ms = None;
+    announce(app);
+    if finished && !app.is_busy() && !app.composer.queue.is_empty() && app.transcript.waiting().is_none() {
+        let submit = app.composer.queue.remove(0);
+        return vec![Effect::Send(Command::Submit(submit))];
+    }
+    Vec::new()
+}
+
+/// Brings a new question to the reader's notice, without taking the keys from somebody who writes.
+fn announce(app: &mut App) {
+    let Some(place) = app.transcript.waiting() else {
+        app.asking.announced = None;
+        if app.asking.took_focus {
+            focus_composer(app);
+        }
+        return;
+    };
+    let Some(document) = app.transcript.get(place) else {
+        return;
+    };
+    let name = (app.turn_of(place), document.id.clone());
+    if app.asking.announced.as_ref() == Some(&name) {
+        return;
+    }
+    if let View::Clarification(view) = document.view() {
+        app.asking.forms.entry(name.clone()).or_insert_with(|| Form::new(&view));
+    }
+    app.asking.announced = Some(name);
+    app.asking.since_ms = app.now_ms;
+    if app.focus == Focus::Composer && app.composer.field.is_empty() && app.layers.is_empty() {
+        app.focus = Focus::Transcript;
+        app.asking.took_focus = true;
+        app.pane.selected = Some(Item::Document(place));
+    }
+}
+
+fn switch(app: &mut App, link: Arc<dyn Link>) {
+    app.about = link.about();
+    app.link = link;
+    app.transcript = crate::transcript::Transcript::default();
+    app.pane.reset();
+    app.asking = super::app::Asking::default();
+    app.composer.queue.clear();
+    app.model = None;
+    app.focus = Focus::Composer;
+}
+
+fn done(app: &mut App, outcome: Outcome) -> Vec<Effect> {
+    match outcome {
+        Outcome::Copied(Ok(way)) | Outcome::Saved(Ok(way)) => app.say(way),
+        Outcome::Copied(Err(why)) | Outcome::Saved(Err(why)) | Outcome::Failed(why) => app.say(why),
+        Outcome::Osc52 { bytes, what } => {
+            app.aside.extend_from_slice(&bytes);
+            app.say(format!("copied {what} (terminal, OSC 52)"));
+        }
+        Outcome::Cited { turn, document, text } => {
+            app.asking.cited.insert((turn, document), text);
+        }
+        Outcome::Models(Ok(names)) if names.is_empty() => {
+            app.say("the server lists no models; /model NAME takes any name")
+        }
+        Outcome::Models(Ok(names)) => {
+            app.toast = None;
+            let picker = Picker::models(&names, app.model_name());
+            app.layers.push(Layer::Picker(picker));
+        }
+        Outcome::Models(Err(why)) => app.say(why),
+        Outcome::Edited(Ok(text)) => app.composer.field.set(text.trim_end_matches('\n')),
+        Outcome::Edited(Err(why)) => app.say(why),
+    }
+    Vec::new()
+}
+
+impl App {
+    /// Takes a theme by name, `auto` by the background, adapted to what the terminal says.
+    pub fn choose_theme(&mut self, name: &str) {
+        name.clone_into(&mut self.themes.chosen);
+        self.theme = self.themes.resolve(self.settings.color);
+        self.look_version += 1;
+    }
+}
+
+impl super::app::Themes {
+    pub fn resolve(&self, colour: bool) -> theme::Theme {
+        let name = theme::choose(&self.chosen, self.seen, &self.surroundings).to_owned();
+        let place = crate::config::Place::Flag("--theme".into());
+        let (theme, _) = theme::load(&name, &self.folder, &place);
+        let depth = if colour {
+            self.surroundings.depth()
+        } else {
+            theme::Depth::None
+        };
+        let theme = theme.with_depth(depth);
+        match self.seen.reported {
+            Some(background) => theme.adapted(background),
+            None => theme,
+        }
+    }
+}
+
+impl super::app::History {
+    /// Remembers a text once, as the newest.
+    pub fn keep(&mut self, text: &str) {
+        self.at = None;
+        if text.trim().is_empty() {
+            return;
+        }
+        self.sent.retain(|it| it != text);
+        self.sent.push(text.to_owned());
+    }
+
+    fn older(&mut self, draft: &str) -> Option<String> {
+        let at = match self.at {
+            None => {
+                draft.clone_into(&mut self.draft);
+                self.sent.len().checked_sub(1)?
+            }
+            Some(at) => at.checked_sub(1)?,
+        };
+        self.at = Some(at);
+        self.sent.get(at).cloned()
+    }
+
+    fn newer(&mut self) -> Option<String> {
+        let at = self.at? + 1;
+        if at >= self.sent.len() {
+            self.at = None;
+            return Some(std::mem::take(&mut self.draft));
+        }
+        self.at = Some(at);
+        self.sent.get(at).cloned()
+    }
+}

@@ -1,0 +1,458 @@
+//! The screen as a picture of the state: `measure` fills caches, `draw` only reads.
+
+use std::{
+    hash::{DefaultHasher, Hash, Hasher},
+    ops::Range,
+};
+
+use super::{
+    app::{App, Focus},
+    field::Drawn,
+    layer::Layer,
+    paint::{Frame, Line, Screen},
+    pane::{
+        Pane, composer, footer, header,
+        transcript::{Context, Shown, address},
+    },
+};
+use crate::text::{Clean, Ground, Mark, Role, Row, Span, width};
+
+/// Below this the screen says only that it is too small.
+const LEAST: (usize, usize) = (20, 5);
+
+/// Columns left free at the right.
+const MARGIN: usize = 1;
+
+/// Which lines belong to what, from the top.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Layout {
+    pub transcript: Range<usize>,
+    pub queue: Range<usize>,
+    pub rule: usize,
+    pub composer: Range<usize>,
+    pub footer: Option<usize>,
+    /// Columns before the content: address and glyph.
+    pub gutter: usize,
+    pub columns: usize,
+}
+
+impl Layout {
+    /// Columns of content.
+    pub fn content(&self) -> usize {
+        self.columns.saturating_sub(self.gutter + MARGIN).max(1)
+    }
+}
+
+impl App {
+    pub fn layout(&self) -> Layout {
+        self.layout.clone()
+    }
+
+    fn lay_out(&mut self) {
+        let (columns, height) = (usize::from(self.size.0), usize::from(self.size.1));
+        let spacious = height >= 16;
+        let footer = (height >= 8).then(|| height - 1);
+        let below = usize::from(footer.is_some()) + usize::from(spacious);
+        let most = composer::MOST_ROWS.min((height / 2) as u16).max(1);
+        let rows = self.composer.field.rows(self.size.0.saturating_sub(4)).min(most);
+        let end = height - below.min(height);
+        let start = end.saturating_sub(usize::from(rows));
+        let rule = start.saturating_sub(1);
+        let queued = self.composer.queue.len().min(3).min(rule.saturating_sub(4));
+        let gutter = if columns >= 60 { 8 } else { 3 };
+        self.layout = Layout {
+            transcript: 1.min(rule)..rule - queued.min(rule),
+            queue: rule - queued.min(rule)..rule,
+            rule,
+            composer: start..end,
+            footer,
+            gutter,
+            columns,
+        };
+    }
+
+    /// Calls `f` with the pane and everything that looks depend on.
+    pub fn with_pane<R>(&mut self, f: impl FnOnce(&mut Pane, &Context<'_>) -> R) -> R {
+        let mut pane = std::mem::take(&mut self.pane);
+        let context = Context {
+            transcript: &self.transcript,
+            asking: &self.asking,
+            colours: self.colours.as_ref(),
+            colours_version: self.colours_version,
+            now_ms: self.now_ms,
+            width: self.layout.content(),
+            show_thinking: self.show_thinking,
+            has_focus: self.focus == Focus::Transcript,
+            root: self.settings.links.then(|| self.place.workspace.to_str()).flatten(),
+        };
+        let result = f(&mut pane, &context);
+        self.pane = pane;
+        result
+    }
+
+    /// Lays out what will be seen.
+    pub fn measure(&mut self) {
+        self.lay_out();
+        let height = self.layout.transcript.len();
+        // One blank line keeps the newest words off the rule.
+        let height = if self.size.1 >= 16 {
+            height.saturating_sub(1)
+        } else {
+            height
+        };
+        self.with_pane(|pane, context| pane.measure(context, height));
+        let rows = self.layout.transcript.len();
+        for layer in &mut self.layers {
+            if let Layer::Page(page) = layer {
+                page.height = rows.max(1);
+                page.scroll(0);
+            }
+        }
+    }
+
+    /// Paints the measured state into the screen; the bytes go to `out`.
+    pub fn draw(&mut self, screen: &mut Screen, out: &mut Vec<u8>) {
+        let (columns, height) = (screen.width(), screen.height());
+        if columns < LEAST.0 || height < LEAST.1 {
+            draw_too_small(self, screen, out);
+            return;
+        }
+        let style = self.theme.style(Role::Text, Mark::NONE, Ground::Plain);
+        let rows = self.layout.composer.len() as u16;
+        let drawn = self
+            .composer
+            .field
+            .draw((columns as u16).saturating_sub(4), rows, style);
+        let app = &*self;
+        let picture = Picture::of(app, drawn);
+        let keys: Vec<u64> = (0..height).map(|y| picture.key(y)).collect();
+        let frame = Frame {
+            keys: &keys,
+            region: app.layout.transcript.clone(),
+            caret: picture.caret(),
+        };
+        screen.show(&frame, out, &mut |y, line| picture.paint(y, line));
+    }
+}
+
+/// Everything that is about to be seen, ready to be hashed and painted line by line.
+struct Picture<'a> {
+    app: &'a App,
+    drawn: Drawn,
+    page: Option<(&'a [Row], usize)>,
+    /// Rows of a picker and the line they begin at.
+    picker: Option<(Vec<Row>, usize, usize)>,
+    welcome: Vec<Row>,
+}
+
+impl<'a> Picture<'a> {
+    fn of(app: &'a App, drawn: Drawn) -> Self {
+        let layout = &app.layout;
+        let mut page = None;
+        let mut picker = None;
+        for layer in &app.layers {
+            match layer {
+                Layer::Page(it) => page = Some((it.rows.as_slice(), it.top)),
+                Layer::Picker(it) => {
+                    let wide = layout.columns.saturating_sub(4).min(76);
+                    let rows = it.rows(wide);
+                    let top = layout.rule.saturating_sub(rows.len());
+                    picker = Some((rows, top, 2));
+                }
+            }
+        }
+        let welcome = if app.pane.items.is_empty() {
+            welcome(app)
+        } else {
+            Vec::new()
+        };
+        Self {
+            app,
+            drawn,
+            page,
+            picker,
+            welcome,
+        }
+    }
+
+    /// What identifies the line at `y`; equal keys paint equal lines.
+    fn key(&self, y: usize) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.app.look_version.hash(&mut hasher);
+        let layout = &self.app.layout;
+        if let Some((rows, top, _)) = &self.picker
+            && let Some(row) = y.checked_sub(*top).and_then(|it| rows.get(it))
+        {
+            3.hash(&mut hasher);
+            hash_row(row, &mut hasher);
+        }
+        if layout.transcript.contains(&y) {
+            let at = y - layout.transcript.start;
+            if let Some((rows, top)) = self.page {
+                match rows.get(top + at) {
+                    Some(row) => hash_row(row, &mut hasher),
+                    None => return 1,
+                }
+            } else if self.app.pane.items.is_empty() {
+                match self.welcome.get(at) {
+                    Some(row) => hash_row(row, &mut hasher),
+                    None if self.picker.is_none() => return 1,
+                    None => {}
+                }
+            } else {
+                match self.app.pane.lines.get(at) {
+                    Some(shown @ Shown::Row { item, row }) => {
+                        let Some((content, glyph)) = self.app.pane.row(shown) else {
+                            return 1;
+                        };
+                        hash_row(content, &mut hasher);
+                        glyph.map(|it| (it.text.as_str(), it.role, it.mark)).hash(&mut hasher);
+                        if *row == 0 {
+                            address(&self.app.transcript, *item).hash(&mut hasher);
+                            self.is_selected(*item).hash(&mut hasher);
+                        }
+                    }
+                    Some(Shown::Blank) | None if self.picker.is_none() => return 1,
+                    Some(Shown::Blank) | None => {}
+                }
+            }
+            return hasher.finish().max(2);
+        }
+        y.hash(&mut hasher);
+        if y == 0 {
+            let (left, right) = header::spans(self.app, layout.columns.saturating_sub(2));
+            hash_spans(&left, &mut hasher);
+            hash_spans(&right, &mut hasher);
+        } else if layout.queue.contains(&y) {
+            self.queued(y).hash(&mut hasher);
+        } else if y == layout.rule {
+            hash_spans(&composer::rule(self.app, layout.columns), &mut hasher);
+        } else if layout.composer.contains(&y) {
+            (
+                self.app.composer.field.version(),
+                self.app.mode,
+                layout.composer.clone(),
+            )
+                .hash(&mut hasher);
+            (self.app.focus == Focus::Composer).hash(&mut hasher);
+        } else if Some(y) == layout.footer {
+            let (left, right) = footer::spans(self.app, layout.columns.saturating_sub(3));
+            hash_spans(&left, &mut hasher);
+            hash_spans(&right, &mut hasher);
+        }
+        hasher.finish().max(2)
+    }
+
+    fn caret(&self) -> Option<(u16, u16)> {
+        if !self.app.layers.is_empty() || self.app.focus != Focus::Composer {
+            return None;
+        }
+        let (x, y) = self.drawn.caret;
+        Some((x + 3, y + self.app.layout.composer.start as u16))
+    }
+
+    fn paint(&self, y: usize, line: &mut Line) {
+        let app = self.app;
+        let layout = &app.layout;
+        let columns = line.width();
+        if layout.transcript.contains(&y) {
+            self.paint_transcript(y - layout.transcript.start, line);
+        } else if y == 0 {
+            let (left, right) = header::spans(app, columns.saturating_sub(2));
+            put_both(line, 1, &left, &right, app);
+        } else if layout.queue.contains(&y) {
+            let text = width::cut_end(&self.queued(y), columns.saturating_sub(layout.gutter + MARGIN));
+            let spans = [
+                Span::new(Clean::literal("queued  "), Role::Faint),
+                Span::new(Clean::new(&text), Role::Dim),
+            ];
+            line.put(
+                layout.gutter.saturating_sub(5),
+                columns,
+                &spans,
+                Ground::Plain,
+                &app.theme,
+            );
+        } else if y == layout.rule {
+            line.put(0, columns, &composer::rule(app, columns), Ground::Plain, &app.theme);
+        } else if layout.composer.contains(&y) {
+            self.paint_composer(y - layout.composer.start, line);
+        } else if Some(y) == layout.footer {
+            let (left, right) = footer::spans(app, columns.saturating_sub(3));
+            put_both(line, 2, &left, &right, app);
+        }
+        if let Some((rows, top, x)) = &self.picker
+            && let Some(row) = y.checked_sub(*top).and_then(|it| rows.get(it))
+        {
+            line.put(*x, columns, &row.spans, Ground::Plain, &app.theme);
+        }
+    }
+
+    fn paint_composer(&self, row: usize, line: &mut Line) {
+        let app = self.app;
+        if row == 0 {
+            let sign = [Span::new(Clean::literal("›"), super::layer::role_of(app.mode))];
+            line.put(1, line.width(), &sign, Ground::Plain, &app.theme);
+        }
+        if app.composer.field.is_empty() {
+            let text = width::cut(composer::PLACEHOLDER, line.width().saturating_sub(4));
+            line.put(
+                3,
+                line.width(),
+                &[Span::new(Clean::new(text), Role::Faint)],
+                Ground::Plain,
+                &app.theme,
+            );
+        } else {
+            self.drawn.row(row as u16, 3, line);
+        }
+    }
+
+    fn paint_transcript(&self, at: usize, line: &mut Line) {
+        let app = self.app;
+        let gutter = app.layout.gutter;
+        if let Some((rows, top)) = self.page {
+            if let Some(row) = rows.get(top + at) {
+                put_row(line, 3, row, Ground::Plain, app);
+            }
+            return;
+        }
+        if app.pane.items.is_empty() {
+            if let Some(row) = self.welcome.get(at) {
+                put_row(line, gutter, row, Ground::Plain, app);
+            }
+            return;
+        }
+        let Some(shown @ Shown::Row { item, row }) = app.pane.lines.get(at) else {
+            return;
+        };
+        let Some((content, glyph)) = app.pane.row(shown) else {
+            return;
+        };
+        let ground = if *row == 0 && self.is_selected(*item) {
+            Ground::Selection
+        } else {
+            Ground::Plain
+        };
+        line.ground(0..line.width(), ground, &app.theme);
+        if *row == 0 && gutter >= 8 {
+            let text = width::pad_start(&address(&app.transcript, *item), 5);
+            let span = Span::new(Clean::line(&text), Role::Faint);
+            line.put(0, 5, &[span], ground, &app.theme);
+        }
+        if let Some(glyph) = glyph {
+            line.put(gutter - 2, gutter, std::slice::from_ref(glyph), ground, &app.theme);
+        }
+        put_row(line, gutter, content, ground, app);
+    }
+
+    fn is_selected(&self, item: super::pane::Item) -> bool {
+        self.app.focus == Focus::Transcript && self.app.pane.selected == Some(item)
+    }
+
+    fn queued(&self, y: usize) -> String {
+        let queue = &self.app.composer.queue;
+        let at = y - self.app.layout.queue.start;
+        let first = queue
+            .get(at)
+            .map(|it| it.message.content.replace('\n', " "))
+            .unwrap_or_default();
+        let hidden = queue.len().saturating_sub(self.app.layout.queue.len());
+        if hidden > 0 && at + 1 == self.app.layout.queue.len() {
+            format!("{first}  (and {hidden} more)")
+        } else {
+            first
+        }
+    }
+}
+
+fn put_row(line: &mut Line, x: usize, row: &Row, ground: Ground, app: &App) {
+    let limit = line.width().saturating_sub(MARGIN);
+    let under = if ground == Ground::Plain { row.ground } else { ground };
+    line.ground(x..limit, row.ground, &app.theme);
+    let end = line.put(x, limit, &row.spans, under, &app.theme);
+    if line.width() >= 40 && !row.facts.is_empty() {
+        let wants = width::spans_width(&row.facts);
+        let at = limit.saturating_sub(wants);
+        if at > end {
+            line.put(at, limit, &row.facts, under, &app.theme);
+        }
+    }
+}
+
+fn put_both(line: &mut Line, x: usize, left: &[Span], right: &[Span], app: &App) {
+    let limit = line.width().saturating_sub(MARGIN);
+    let end = line.put(x, limit, left, Ground::Plain, &app.theme);
+    let at = limit.saturating_sub(width::spans_width(right));
+    if at > end || left.is_empty() {
+        line.put(at, limit, right, Ground::Plain, &app.theme);
+    }
+}
+
+/// What stands where no conversation is yet.
+fn welcome(app: &App) -> Vec<Row> {
+    if app.transcript.is_running() {
+        return Vec::new();
+    }
+    let line = |spans: Vec<Span>| Row::of(spans);
+    let text = |text: &str, role| Span::new(Clean::line(text), role);
+    let who = app.model_name().map_or_else(
+        || app.about.peer.clone(),
+        |model| {
+            if app.about.peer.is_empty() {
+                model.to_owned()
+            } else {
+                format!("{model}  {}", app.about.peer)
+            }
+        },
+    );
+    let mut rows = vec![
+        Row::blank(),
+        line(vec![
+            text("sheaf ", Role::Strong).bold(),
+            text(env!("CARGO_PKG_VERSION"), Role::Faint),
+        ]),
+    ];
+    if !who.is_empty() {
+        rows.push(line(vec![text(&who, Role::Dim)]));
+    }
+    for problem in &app.problems {
+        rows.push(Row::blank());
+        for part in problem.lines() {
+            rows.push(line(vec![text(part, Role::Waiting)]));
+        }
+    }
+    rows
+}
+
+fn draw_too_small(app: &App, screen: &mut Screen, out: &mut Vec<u8>) {
+    let keys: Vec<u64> = (0..screen.height())
+        .map(|y| if y == 0 { 3 + app.look_version } else { 1 })
+        .collect();
+    let frame = Frame {
+        keys: &keys,
+        region: 0..0,
+        caret: None,
+    };
+    screen.show(&frame, out, &mut |y, line| {
+        if y == 0 {
+            let span = Span::new(Clean::literal("sheaf: the terminal is too small"), Role::Text);
+            line.put(0, line.width(), &[span], Ground::Plain, &app.theme);
+        }
+    });
+}
+
+fn hash_row(row: &Row, hasher: &mut impl Hasher) {
+    hash_spans(&row.spans, hasher);
+    hash_spans(&row.facts, hasher);
+    row.ground.hash(hasher);
+}
+
+fn hash_spans(spans: &[Span], hasher: &mut impl Hasher) {
+    spans.len().hash(hasher);
+    for span in spans {
+        span.text.as_str().hash(hasher);
+        (span.role, span.mark, span.ground).hash(hasher);
+        span.link.hash(hasher);
+    }
+}

@@ -1,3 +1,14 @@
 //! The embedded producer: it asks a model and appends what comes back to a log, as documents.
+//!
+//! ```text
+//! Piece ─► Turn::step ─► Writer (Segmenter) ─► events ─► Log
+//! ```
+//!
+//! All of it is pure but [`driver`], which runs the turns.
 
+pub mod driver;
+pub mod history;
+pub mod prompt;
 pub mod segment;
+pub mod turn;
+pub mod write;

@@ -32,6 +32,9 @@ pub trait Provider: Send + Sync {
     /// Exactly one [`Piece::End`] or [`Piece::Error`] comes, and it comes last.
     fn stream(&self, request: ModelRequest) -> PieceStream;
 
+    /// Does ahead of the first request what it would otherwise wait for; says nothing to the server.
+    fn warm(&self) -> Pin<Box<dyn Future<Output = ()> + Send>>;
+
     /// The models that one may choose from, as far as the server says.
     fn models(&self) -> Pin<Box<dyn Future<Output = Result<Vec<Model>, Failure>> + Send>>;
 }
@@ -75,6 +78,7 @@ where
 /// What is asked of a model.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ModelRequest {
+    /// Empty: the first that the server lists.
     pub model: String,
     pub system: String,
     /// Oldest first; the last one is the user's.

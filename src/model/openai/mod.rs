@@ -17,7 +17,7 @@ use super::{Failure, FailureKind, Format, Model, ModelRequest, Piece, PieceStrea
 use crate::{
     config::{self, Environment, Secret},
     net::{
-        client::{Body, Client, HeaderMap, Request, Response},
+        client::{self, Body, Client, HeaderMap, Request, Response},
         retry::{self, Advice, Decision, Policy},
         sse::Frames,
     },
@@ -95,9 +95,17 @@ impl Provider for OpenAi {
         })
     }
 
+    fn warm(&self) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        let client = self.0.client.clone();
+        Box::pin(async move {
+            // What fails here fails again with the first request, and is said then.
+            let _ = client.warm().await;
+        })
+    }
+
     fn models(&self) -> Pin<Box<dyn Future<Output = Result<Vec<Model>, Failure>> + Send>> {
         let inner = Arc::clone(&self.0);
-        Box::pin(async move { inner.models().await })
+        Box::pin(async move { inner.list().await.map_err(|(failure, _)| failure) })
     }
 }
 
@@ -122,10 +130,9 @@ enum Outcome {
 
 impl Inner {
     async fn answer(&self, request: &ModelRequest, out: &Out) -> Result<(), Gone> {
-        let body = request::body(request, &self.settings).to_string();
         let mut retried = 0;
         loop {
-            let (failure, reason) = match self.attempt(body.clone(), out).await? {
+            let (failure, reason) = match self.attempt(request, out).await? {
                 Outcome::Over => return Ok(()),
                 Outcome::Failed(failure, reason) => (failure, reason),
             };
@@ -154,12 +161,20 @@ impl Inner {
         }
     }
 
-    async fn attempt(&self, body: String, out: &Out) -> Result<Outcome, Gone> {
+    async fn attempt(&self, request: &ModelRequest, out: &Out) -> Result<Outcome, Gone> {
         out.give(Piece::Progress(Progress::Connecting {
             peer: self.name.clone(),
         }))
         .await?;
-        let request = match self.authorised(Request::post("chat/completions", body)).await {
+        let mut asked = request::body(request, &self.settings);
+        if request.model.is_empty() {
+            match self.first_model().await {
+                Ok(model) => asked["model"] = model.into(),
+                Err((failure, reason)) => return Ok(Outcome::Failed(failure, reason)),
+            }
+        }
+        let request = Request::post("chat/completions", asked.to_string());
+        let request = match self.authorised(request).await {
             Ok(request) => request.accept("text/event-stream"),
             Err(failure) => return Ok(Outcome::Failed(failure, retry::Failure::Lasting)),
         };
@@ -275,21 +290,29 @@ impl Inner {
         }
     }
 
-    async fn models(&self) -> Result<Vec<Model>, Failure> {
-        let request = self
-            .authorised(Request::get("models"))
-            .await?
-            .accept("application/json");
-        let response = self.client.open(request).await.map_err(|it| Failure::from(&it))?;
+    /// Servers on this machine have one model, and nobody likes to spell it.
+    async fn first_model(&self) -> Result<String, (Failure, retry::Failure)> {
+        let models = self.list().await?;
+        models.into_iter().next().map(|it| it.id).ok_or_else(|| {
+            let failure = Failure::new(FailureKind::NotFound, "no model is chosen and the server lists none");
+            (
+                failure.hint("name one: `sheaf --model NAME` or `model` in the configuration"),
+                retry::Failure::Lasting,
+            )
+        })
+    }
+
+    async fn list(&self) -> Result<Vec<Model>, (Failure, retry::Failure)> {
+        let lasting = |failure| (failure, retry::Failure::Lasting);
+        let broken = |error: &client::Error| (Failure::from(error), retry::Failure::from(error));
+        let request = self.authorised(Request::get("models")).await.map_err(lasting)?;
+        let opened = self.client.open(request.accept("application/json")).await;
+        let response = opened.map_err(|it| broken(&it))?;
         if !response.status.is_success() {
-            return Err(refused(response).await.0);
+            return Err(refused(response).await);
         }
-        let body = response
-            .body
-            .read(BODY_LIMIT_BYTES)
-            .await
-            .map_err(|it| Failure::from(&it))?;
-        listed(&body)
+        let body = response.body.read(BODY_LIMIT_BYTES).await.map_err(|it| broken(&it))?;
+        listed(&body).map_err(lasting)
     }
 
     /// Adds the key, which is fetched now if it never was.

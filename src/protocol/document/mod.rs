@@ -26,7 +26,7 @@ pub use code_block::CodeBlock;
 pub use code_reference::CodeReference;
 pub use error::Error;
 pub use file_edit::{Diff, FileEdit, Hunk};
-pub use normal::{merge_patch, normalise, normalise_arguments, normalise_result};
+pub use normal::{language_of, merge_patch, normalise, normalise_arguments, normalise_result};
 pub use plan::{Plan, Todo};
 pub use terminal_command::TerminalCommand;
 pub use text::Text;

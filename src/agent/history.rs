@@ -1,0 +1,151 @@
+//! What was said so far, as messages for a model.
+
+use std::sync::Arc;
+
+use crate::{
+    model::ModelMessage,
+    protocol::{Document, Entry, Kind, Response},
+    transcript::Transcript,
+};
+
+/// The conversation in `entries`, oldest message first.
+///
+/// Answers become Markdown again, with fences and citations as the model wrote them; what failed is left out,
+/// because the model did not say it. A message that got no answer joins the next one: many servers refuse two
+/// messages of the same side in a row.
+pub fn messages(entries: &[Arc<Entry>]) -> Vec<ModelMessage> {
+    let mut transcript = Transcript::default();
+    transcript.apply_all(entries);
+    let mut messages = Vec::new();
+    for exchange in &transcript.exchanges {
+        if let Some(message) = &exchange.message {
+            push(&mut messages, ModelMessage::User(message.content.clone()));
+        }
+        push(&mut messages, ModelMessage::Assistant(markdown(&exchange.response)));
+    }
+    messages
+}
+
+/// Adds a message, to the one before it if that is from the same side. A blank one is none.
+pub fn push(messages: &mut Vec<ModelMessage>, message: ModelMessage) {
+    let (ModelMessage::User(text) | ModelMessage::Assistant(text)) = &message;
+    if text.trim().is_empty() {
+        return;
+    }
+    match (messages.last_mut(), &message) {
+        (Some(ModelMessage::User(last)), ModelMessage::User(more))
+        | (Some(ModelMessage::Assistant(last)), ModelMessage::Assistant(more)) => {
+            last.push_str("\n\n");
+            last.push_str(more);
+        }
+        (Some(ModelMessage::User(_) | ModelMessage::Assistant(_)) | None, _) => messages.push(message),
+    }
+}
+
+fn markdown(response: &Response) -> String {
+    let said = response.documents.iter().filter(|it| it.kind != Kind::Error);
+    let parts: Vec<String> = said.map(Document::plain_text).filter(|it| !it.is_empty()).collect();
+    parts.join("\n\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use pretty_assertions::assert_eq;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::{
+        agent::write::Writer,
+        journal::Log,
+        protocol::{Done, Event, Message, Mode, Position},
+    };
+
+    fn user(text: &str) -> ModelMessage {
+        ModelMessage::User(text.to_owned())
+    }
+
+    fn assistant(text: &str) -> ModelMessage {
+        ModelMessage::Assistant(text.to_owned())
+    }
+
+    /// A conversation of questions and what the model wrote; an answer that starts with `!` failed.
+    fn check(exchanges: &[(&str, &str)], want: &[ModelMessage]) {
+        let log = Log::new();
+        for (question, answer) in exchanges {
+            log.append(0, Event::UserMessage(Message::user(*question)));
+            let mut writer = Writer::new(Mode::Agent);
+            let mut events = match answer.strip_prefix('!') {
+                Some(message) => writer.error("LLM_AUTH", "llm", message, ""),
+                None => writer.text(answer),
+            };
+            events.extend(writer.flush());
+            events.push(Event::Done(Done::default()));
+            for event in events {
+                log.append(0, event);
+            }
+        }
+        assert_eq!(messages(&log.after(Position(0))), want);
+    }
+
+    #[test]
+    fn answers_are_markdown_again() {
+        let answer = "Look:\n\n```12:14:src/cart.rs\na\n```\n\nand\n\n````md\n```\nx\n```\n````";
+        check(
+            &[("hi", answer), ("thanks", "Done.")],
+            &[user("hi"), assistant(answer), user("thanks"), assistant("Done.")],
+        );
+    }
+
+    #[test]
+    fn a_message_without_an_answer_joins_the_next() {
+        check(
+            &[("one", "!no key"), ("two", ""), ("three", "ok")],
+            &[user("one\n\ntwo\n\nthree"), assistant("ok")],
+        );
+    }
+
+    #[test]
+    fn an_empty_conversation_has_no_messages() {
+        check(&[], &[]);
+        check(&[("", "")], &[]);
+    }
+
+    fn documents(text: &str) -> Vec<(Kind, String)> {
+        let mut writer = Writer::new(Mode::Agent);
+        let mut events = writer.text(text);
+        events.extend(writer.flush());
+        let mut response = Response::default();
+        for event in &events {
+            response.apply(event, 0);
+        }
+        response
+            .documents
+            .iter()
+            .map(|it| (it.kind.clone(), it.text().to_owned()))
+            .collect()
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(128))]
+
+        /// What goes back to the model is cut into the same documents as what came from it.
+        #[test]
+        fn markdown_and_documents_are_the_same_thing(parts in prop::collection::vec(
+            prop::sample::select(vec![
+                "Some text.", "- a\n- b", "1. one\n\n   two", "```rust\nfn a() {}\n```", "```1:2:a b.rs\nx\n\ny\n```",
+                "~~~\n```\n~~~", "````\n```\n````", "> ```\n> x\n> ```", "`code`", "```\n```",
+            ]),
+            0..8,
+        )) {
+            let whole = parts.join("\n\n");
+            let mut response = Response::default();
+            let mut writer = Writer::new(Mode::Agent);
+            let mut events = writer.text(&whole);
+            events.extend(writer.flush());
+            for event in &events {
+                response.apply(event, 0);
+            }
+            prop_assert_eq!(documents(&markdown(&response)), documents(&whole));
+        }
+    }
+}

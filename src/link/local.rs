@@ -1,0 +1,121 @@
+//! A link to a producer in this very program: the log is shared, commands go through a channel.
+//!
+//! Whoever connects the two gives the [`Inbox`] to the producer and keeps the [`Local`].
+
+use std::{future::Future, pin::Pin, sync::Arc};
+
+use tokio::sync::{mpsc, oneshot};
+
+use super::{About, AskError, Link};
+use crate::{
+    journal::Log,
+    protocol::{Command, Event, Notice, Query, Reply, Severity},
+};
+
+/// The consumer's end.
+pub struct Local {
+    log: Arc<Log>,
+    outbox: mpsc::UnboundedSender<Letter>,
+    about: About,
+}
+
+/// What reaches the producer.
+#[derive(Debug)]
+pub enum Letter {
+    Command(Command),
+    /// Dropping the sender is an answer, too: it cannot be answered.
+    Ask(Query, oneshot::Sender<Result<Reply, AskError>>),
+}
+
+/// The producer's end. It is empty for good once the consumer has gone.
+pub type Inbox = mpsc::UnboundedReceiver<Letter>;
+
+impl Local {
+    pub fn new(log: Arc<Log>, about: About) -> (Self, Inbox) {
+        // Nobody types or clicks faster than a producer reads; a bound would make `send` wait.
+        let (outbox, inbox) = mpsc::unbounded_channel();
+        (Self { log, outbox, about }, inbox)
+    }
+}
+
+impl Link for Local {
+    fn log(&self) -> &Arc<Log> {
+        &self.log
+    }
+
+    fn send(&self, command: Command) {
+        if self.outbox.send(Letter::Command(command)).is_err() {
+            let notice = Notice {
+                severity: Severity::Error,
+                code: "nobody-there".to_owned(),
+                message: format!("{} has ended: nothing was sent", self.about.peer),
+                document: None,
+            };
+            let at_ms = u64::try_from(chrono::Utc::now().timestamp_millis()).unwrap_or_default();
+            self.log.append(at_ms, Event::Notice(notice));
+        }
+    }
+
+    fn about(&self) -> About {
+        self.about.clone()
+    }
+
+    fn ask(&self, query: Query) -> Pin<Box<dyn Future<Output = Result<Reply, AskError>> + Send>> {
+        let (sender, receiver) = oneshot::channel();
+        let sent = self.outbox.send(Letter::Ask(query, sender)).is_ok();
+        let peer = self.about.peer.clone();
+        Box::pin(async move {
+            match receiver.await {
+                Ok(reply) if sent => reply,
+                Ok(_) | Err(_) => Err(AskError::Unsupported { peer }),
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::Position;
+
+    fn local() -> (Local, Inbox) {
+        let about = About {
+            peer: "somebody".to_owned(),
+            ..About::default()
+        };
+        Local::new(Log::new(), about)
+    }
+
+    #[tokio::test]
+    async fn commands_and_questions_arrive_in_order() {
+        let (link, mut inbox) = local();
+        link.send(Command::Cancel);
+        let asked = link.ask(Query::Models);
+        assert!(matches!(inbox.recv().await, Some(Letter::Command(Command::Cancel))));
+        let Some(Letter::Ask(Query::Models, reply)) = inbox.recv().await else {
+            panic!("a question")
+        };
+        reply
+            .send(Ok(Reply::Models(vec!["m".to_owned()])))
+            .expect("somebody waits");
+        assert_eq!(asked.await.expect("a reply"), Reply::Models(vec!["m".to_owned()]));
+        drop(link);
+        assert!(inbox.recv().await.is_none());
+    }
+
+    #[tokio::test]
+    async fn a_producer_that_has_ended_is_said_so() {
+        let (link, inbox) = local();
+        drop(inbox);
+        link.send(Command::Cancel);
+        let entries = link.log().after(Position(0));
+        let [entry] = entries.as_slice() else {
+            panic!("{entries:?}")
+        };
+        assert!(matches!(&entry.event, Event::Notice(it) if it.code == "nobody-there"));
+        assert!(matches!(
+            link.ask(Query::Models).await,
+            Err(AskError::Unsupported { .. })
+        ));
+    }
+}

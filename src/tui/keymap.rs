@@ -310,7 +310,8 @@ mod tests {
             path: Path::new("k.toml"),
             text,
         });
-        let shown: Vec<_> = problems.iter().map(ToString::to_string).collect();
+        let mut shown: Vec<_> = problems.iter().map(ToString::to_string).collect();
+        shown.sort();
         assert_eq!(shown.len(), 2, "{shown:?}");
         assert!(
             shown[0].contains("copi") && shown[0].contains("copy") && shown[0].contains('2'),

@@ -153,7 +153,7 @@ impl Line {
         let style = theme.style(Role::Text, Mark::NONE, ground);
         let end = range.end.min(self.cells.len());
         for cell in self.cells.iter_mut().take(end).skip(range.start) {
-            cell.style = Style { fg: None, ..style };
+            cell.style = bare(style);
         }
     }
 
@@ -197,7 +197,7 @@ impl Line {
                         _ if wide => Symbol::new(""),
                         _ => Symbol::SPACE,
                     };
-                    cell.style = style;
+                    cell.style = if shown == " " { bare(style) } else { style };
                 }
                 x += columns;
             }
@@ -223,6 +223,9 @@ impl Line {
                 };
                 target.symbol = if at == 0 { Symbol::new(symbol) } else { Symbol::new("") };
                 target.style = plain(cell.style());
+                if symbol == " " {
+                    target.style = bare(target.style);
+                }
             }
             column += columns as u16;
         }
@@ -234,6 +237,19 @@ impl Line {
         {
             self.links.push((range, Arc::clone(target)));
         }
+    }
+}
+
+/// A blank shows no foreground and no weight: leaving them out makes blanks equal that look equal.
+fn bare(style: Style) -> Style {
+    let shown = Modifier::UNDERLINED | Modifier::REVERSED | Modifier::CROSSED_OUT;
+    if style.add_modifier.intersects(shown) {
+        return style;
+    }
+    Style {
+        fg: None,
+        add_modifier: Modifier::empty(),
+        ..style
     }
 }
 

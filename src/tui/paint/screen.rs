@@ -466,3 +466,259 @@ fn push_colour(text: &mut String, colour: Color, base: u8) {
         Color::White => write!(text, ";{}", named(15)),
     };
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::{
+        text::{Clean, Ground, Role, Span},
+        theme::Theme,
+    };
+
+    /// A frame as data: what each line says, and where the region begins and ends.
+    #[derive(Clone, Debug)]
+    struct Picture {
+        lines: Vec<Vec<(String, Role, Ground)>>,
+        region: Range<usize>,
+        caret: Option<(u16, u16)>,
+    }
+
+    fn keys(picture: &Picture) -> Vec<u64> {
+        use std::hash::{DefaultHasher, Hash, Hasher};
+        let key = |line: &Vec<(String, Role, Ground)>| {
+            let mut hasher = DefaultHasher::new();
+            line.hash(&mut hasher);
+            hasher.finish().max(2)
+        };
+        picture.lines.iter().map(key).collect()
+    }
+
+    fn show(screen: &mut Screen, picture: &Picture, theme: &Theme) -> Vec<u8> {
+        let mut out = Vec::new();
+        let keys = keys(picture);
+        let frame = Frame {
+            keys: &keys,
+            region: picture.region.clone(),
+            caret: picture.caret,
+        };
+        screen.show(&frame, &mut out, &mut |y, line| {
+            let spans: Vec<_> = picture.lines[y]
+                .iter()
+                .map(|(text, role, ground)| Span::new(Clean::new(text), *role).on(*ground))
+                .collect();
+            let width = line.width();
+            line.put(0, width, &spans, Ground::Plain, theme);
+        });
+        out
+    }
+
+    fn assert_same(parser: &vt100::Parser, screen: &Screen, picture: &Picture) {
+        for y in 0..screen.height() {
+            let line = screen.line(y).unwrap();
+            for x in 0..screen.width() {
+                let ours = &line.cells[x];
+                let theirs = parser.screen().cell(y as u16, x as u16).unwrap();
+                let symbol = if theirs.is_wide_continuation() {
+                    ""
+                } else {
+                    theirs.contents()
+                };
+                let symbol = if symbol.is_empty() && !theirs.is_wide_continuation() {
+                    " "
+                } else {
+                    symbol
+                };
+                assert_eq!(ours.symbol(), symbol, "cell {x},{y} of\n{}", screen.text());
+                let ground = match ours.style.bg {
+                    Some(Color::Rgb(r, g, b)) => vt100::Color::Rgb(r, g, b),
+                    _ => vt100::Color::Default,
+                };
+                // The emulator keeps no colours for the second half of a wide character.
+                if !theirs.is_wide_continuation() {
+                    assert_eq!(ground, theirs.bgcolor(), "ground of {x},{y}");
+                }
+                if !ours.is_space() && !ours.symbol().is_empty() {
+                    let colour = match ours.style.fg {
+                        Some(Color::Rgb(r, g, b)) => vt100::Color::Rgb(r, g, b),
+                        _ => vt100::Color::Default,
+                    };
+                    assert_eq!(colour, theirs.fgcolor(), "colour of {x},{y}");
+                    assert_eq!(
+                        ours.style.add_modifier.contains(Modifier::BOLD),
+                        theirs.bold(),
+                        "weight of {x},{y}"
+                    );
+                }
+            }
+        }
+        if let Some((x, y)) = picture.caret {
+            let x = x.min(screen.width() as u16 - 1);
+            assert_eq!(parser.screen().cursor_position(), (y, x));
+        }
+        assert_eq!(parser.screen().hide_cursor(), picture.caret.is_none());
+    }
+
+    fn span() -> impl Strategy<Value = (String, Role, Ground)> {
+        let text = prop_oneof![
+            "[a-z ]{0,12}",
+            Just("語漢".to_owned()),
+            Just("● ✓ ±".to_owned()),
+            Just("ab\tc".to_owned()),
+            Just("é".to_owned()),
+            Just("      ".to_owned()),
+        ];
+        let role = prop_oneof![
+            Just(Role::Text),
+            Just(Role::Strong),
+            Just(Role::Error),
+            Just(Role::Faint)
+        ];
+        let ground = prop_oneof![4 => Just(Ground::Plain), 1 => Just(Ground::Added), 1 => Just(Ground::Selection)];
+        (text, role, ground)
+    }
+
+    const HEIGHT: usize = 9;
+
+    fn picture() -> impl Strategy<Value = Picture> {
+        let lines = proptest::collection::vec(proptest::collection::vec(span(), 0..4), HEIGHT);
+        (
+            lines,
+            0usize..4,
+            5usize..=HEIGHT,
+            proptest::option::of((0u16..24, 0u16..HEIGHT as u16)),
+        )
+            .prop_map(|(lines, start, end, caret)| Picture {
+                lines,
+                region: start..end,
+                caret,
+            })
+    }
+
+    /// Frames as programs make them: whole new ones, one line changed, lines moved.
+    fn frames() -> impl Strategy<Value = Vec<Picture>> {
+        let step = (picture(), 0usize..4, 1usize..4);
+        (picture(), proptest::collection::vec(step, 1..8)).prop_map(|(first, steps)| {
+            let mut all = vec![first];
+            for (fresh, what, by) in steps {
+                let by = by.min(fresh.region.len());
+                let mut next = all.last().unwrap().clone();
+                next.caret = fresh.caret;
+                match what {
+                    0 => next = fresh,
+                    1 => next.lines[by] = fresh.lines[by].clone(),
+                    2 => {
+                        next.region = fresh.region.clone();
+                        next.lines[fresh.region.clone()].rotate_left(by);
+                        for y in fresh.region.end - by..fresh.region.end {
+                            next.lines[y] = fresh.lines[y].clone();
+                        }
+                    }
+                    _ => {
+                        next.region = fresh.region.clone();
+                        next.lines[fresh.region.clone()].rotate_right(by);
+                    }
+                }
+                all.push(next);
+            }
+            all
+        })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(256))]
+        #[test]
+        fn a_terminal_shows_what_the_screen_believes_it_shows(frames in frames(), width in 8u16..24) {
+            let theme = Theme::built_in("sheaf-dark").unwrap();
+            let mut screen = Screen::new(width, HEIGHT as u16);
+            let mut parser = vt100::Parser::new(
+                std::num::NonZeroU16::new(HEIGHT as u16).unwrap(), std::num::NonZeroU16::new(width).unwrap(), 0);
+            for picture in &frames {
+                let out = show(&mut screen, picture, &theme);
+                parser.process(&out);
+                assert_same(&parser, &screen, picture);
+            }
+        }
+    }
+
+    fn lines(texts: &[&str]) -> Picture {
+        Picture {
+            lines: texts
+                .iter()
+                .map(|it| vec![((*it).to_owned(), Role::Text, Ground::Plain)])
+                .collect(),
+            region: 1..texts.len() - 1,
+            caret: Some((2, texts.len() as u16 - 1)),
+        }
+    }
+
+    #[test]
+    fn a_frame_that_changes_nothing_writes_nothing() {
+        let theme = Theme::built_in("sheaf-dark").unwrap();
+        let mut screen = Screen::new(20, 4);
+        let picture = lines(&["head", "one", "two", "› "]);
+        assert!(!show(&mut screen, &picture, &theme).is_empty());
+        assert_eq!(show(&mut screen, &picture, &theme), b"");
+    }
+
+    #[test]
+    fn a_word_at_the_end_of_a_line_costs_little_more_than_itself() {
+        let theme = Theme::built_in("sheaf-dark").unwrap();
+        let mut screen = Screen::new(40, 4);
+        show(&mut screen, &lines(&["head", "one", "two", "› "]), &theme);
+        show(&mut screen, &lines(&["head", "one", "two and", "› "]), &theme);
+        let out = show(&mut screen, &lines(&["head", "one", "two and three", "› "]), &theme);
+        // To the place, the word, back to the caret.
+        assert_eq!(String::from_utf8_lossy(&out), "\x1b[3;9Hthree\x1b[4;3H");
+    }
+
+    #[test]
+    fn lines_that_move_are_moved_by_the_terminal() {
+        let theme = Theme::built_in("sheaf-dark").unwrap();
+        let mut screen = Screen::new(40, 8);
+        show(
+            &mut screen,
+            &lines(&["head", "a1", "b2", "c3", "d4", "e5", "f6", "› "]),
+            &theme,
+        );
+        let out = show(
+            &mut screen,
+            &lines(&["head", "b2", "c3", "d4", "e5", "f6", "g7", "› "]),
+            &theme,
+        );
+        let out = String::from_utf8_lossy(&out);
+        assert!(out.contains("\x1b[2;7r\x1b[1S\x1b[r"), "{out:?}");
+        assert!(out.contains("g7") && !out.contains("f6"), "{out:?}");
+        assert!(
+            out.starts_with("\x1b[?2026h") && out.ends_with("\x1b[?2026l"),
+            "{out:?}"
+        );
+    }
+
+    #[test]
+    fn a_link_is_closed_on_its_own_row() {
+        let theme = Theme::built_in("sheaf-dark").unwrap();
+        let mut screen = Screen::new(30, 1);
+        let mut out = Vec::new();
+        let frame = Frame {
+            keys: &[7],
+            region: 0..0,
+            caret: None,
+        };
+        screen.show(&frame, &mut out, &mut |_, line| {
+            let target: std::sync::Arc<str> = "https://example.org/".into();
+            let spans = [
+                Span::new(Clean::literal("see "), Role::Text),
+                Span::new(Clean::literal("docs"), Role::Text).linked(Some(target)),
+                Span::new(Clean::literal(" now"), Role::Text),
+            ];
+            line.put(0, 30, &spans, Ground::Plain, &theme);
+        });
+        let out = String::from_utf8_lossy(&out);
+        assert!(
+            out.contains("\x1b]8;;https://example.org/\x1b\\docs\x1b]8;;\x1b\\"),
+            "{out:?}"
+        );
+    }
+}

@@ -28,6 +28,8 @@ pub struct Decoder {
     held: Vec<Event>,
     /// What a second or late `response_start` said; goes out with `done`.
     late: Option<ResponseStart>,
+    /// Metadata of the response that came with its start.
+    metadata: Map<String, Value>,
     /// Something of our protocol was seen: it is too late to call the server foreign.
     is_ours: bool,
     tool_calls: u64,
@@ -130,6 +132,7 @@ impl Decoder {
             phase: Phase::Waiting,
             held: Vec::new(),
             late: None,
+            metadata: Map::new(),
             is_ours: false,
             tool_calls: 0,
             notices: 0,
@@ -288,7 +291,7 @@ impl Decoder {
                 own
             }
             (None, _, Some(own)) => own,
-            (None, _, None) if members.get("documents").is_some_and(Value::is_array) => {
+            (None, _, None) if word.is_none() && members.get("documents").is_some_and(Value::is_array) => {
                 self.notice(
                     Severity::Warning,
                     "answer-in-stream",
@@ -307,6 +310,9 @@ impl Decoder {
                     self.notice(Severity::Warning, "nameless-event", message, None);
                 }
                 let name = cut(name, self.limits.id_bytes).to_owned();
+                if outer.is_none() {
+                    members.shift_remove("type");
+                }
                 self.unknown(name, members);
                 return Ok(());
             }
@@ -361,6 +367,11 @@ impl Decoder {
         {
             members.extend(inner);
         }
+        // A response object as it is at its start; its end says these anew.
+        members.shift_remove("usage");
+        let metadata = self.object_of(&mut members, "metadata");
+        self.metadata.extend(metadata);
+        let documents = members.shift_remove("documents");
         let start = self.start_of(&mut members);
         match self.phase {
             Phase::Waiting => self.begin(start),
@@ -373,6 +384,9 @@ impl Decoder {
                 );
                 self.late = Some(start);
             }
+        }
+        if let Some(Value::Array(documents)) = documents {
+            self.missed(documents);
         }
     }
 
@@ -1040,7 +1054,8 @@ impl Decoder {
             Some(_) | None => (None, Map::new()),
         };
         let status = take_text(&mut members, &["status"]).map(|it| Status::parse(&it));
-        let mut metadata = self.object_of(&mut members, "metadata");
+        let mut metadata = std::mem::take(&mut self.metadata);
+        metadata.extend(self.object_of(&mut members, "metadata"));
         let mut finish_reason = take_text(&mut metadata, &["finishReason", "finish_reason"]);
         let mut duration_ms = take_count(&mut metadata, &["duration_ms", "durationMs"]);
         if finish_reason.is_none() {

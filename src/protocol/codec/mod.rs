@@ -2,22 +2,27 @@
 //!
 //! The rule is *tolerant reader, strict writer*. A [`Decoder`] takes whatever a gateway sends, in either dialect, and
 //! gives events that need no second look: every document starts once and ends once, with its whole content and
-//! metadata, and there is one `done`. What it had to repair it says in notices. An `Encoder` writes only what the
-//! protocol's own text allows. `record` is the lossless form that the journal keeps.
+//! metadata, and there is one `done`. What it had to repair it says in notices. An [`Encoder`] writes only what the
+//! protocol's own text allows. [`record`] is the lossless form that the journal keeps.
 //!
 //! Nothing here knows a clock, a file or a random number; what a response lacks comes in with [`Identity`].
 
 mod body;
 mod decode;
+mod encode;
 mod failure;
 mod foreign;
 mod open;
 mod payload;
+pub mod record;
+mod request;
 mod time;
 
 pub use decode::{Breach, Decoder};
+pub use encode::{Encoder, PING, answer};
 pub use failure::Failure;
 pub use foreign::{DecodeError, Foreign};
+pub use request::{Context, OpenFile, RequestError};
 pub use time::iso;
 
 use super::{ConversationId, Mode, ResponseId};

@@ -230,6 +230,14 @@ impl Document {
         }
     }
 
+    /// A call that ended without a result is passed on as a failed one; the view still says that there is none.
+    pub(super) fn settle_result(&mut self) {
+        if self.kind == Kind::ToolCall && !self.is_open() && self.metadata.get("result").is_none_or(Value::is_null) {
+            let result = serde_json::json!({ "status": "error", "data": tool_call::NO_RESULT });
+            self.metadata.insert("result".into(), result);
+        }
+    }
+
     /// Ends the document: writes down the defaults of its kind.
     pub(super) fn finish(&mut self) {
         self.version += 1;
@@ -288,15 +296,19 @@ fn bare(result: &Value) -> &Value {
 impl Document {
     /// The document as a strict writer prints it: nested metadata, defaults written down.
     pub fn to_json(&self, sequence: u64) -> Value {
+        let mut strict = self.clone();
+        strict.settle_arguments();
+        strict.fill();
+        strict.settle_result();
+        let mut metadata = strict.metadata;
+        if self.kind == Kind::FileEdit {
+            metadata.entry("diff").or_insert(Value::Null);
+        }
         let mut whole = Map::new();
         whole.insert("id".into(), self.id.as_str().into());
         whole.insert("type".into(), self.kind.as_str().into());
         whole.insert("sequence".into(), sequence.into());
-        whole.insert("content".into(), self.content.as_deref().into());
-        let mut metadata = self.metadata.clone();
-        if self.kind == Kind::FileEdit && !metadata.contains_key("diff") {
-            metadata.insert("diff".into(), Value::Null);
-        }
+        whole.insert("content".into(), strict.content.into());
         whole.insert("metadata".into(), metadata.into());
         whole.into()
     }

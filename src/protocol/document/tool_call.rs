@@ -26,6 +26,9 @@ pub struct CallResult<'a> {
     pub data: &'a Value,
 }
 
+/// What a strict writer gives as the result of a call that never got one.
+pub(super) const NO_RESULT: &str = "no result received";
+
 static NOTHING: LazyLock<Map<String, Value>> = LazyLock::new(Map::new);
 
 impl<'a> ToolCall<'a> {
@@ -35,6 +38,7 @@ impl<'a> ToolCall<'a> {
             failed: member::text(result, "status") == Some("error"),
             data: result.get("data").unwrap_or(&Value::Null),
         });
+        let result = result.filter(|it| !it.failed || it.data.as_str() != Some(NO_RESULT));
         Self {
             tool_name: member::text(members, "toolName").unwrap_or("tool"),
             tool_call_id: member::text(members, "toolCallId"),

@@ -1,0 +1,447 @@
+//! Requests: written strictly, read tolerantly.
+
+use serde_json::{Map, Value, json};
+
+use super::payload::{take_text, text_of};
+use crate::protocol::{
+    Answer, ClarificationResponse, Dialect, Message, Mode, Notice, Outcome, Request, Role, Severity, document::member,
+};
+
+/// Why a request cannot be answered; the client has to mend it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RequestError {
+    #[error("the request is no JSON object")]
+    NotAnObject,
+    #[error("`{member}` is missing")]
+    Missing { member: String },
+    #[error("`{member}` has to be {wanted}")]
+    WrongType { member: String, wanted: &'static str },
+    #[error("`{member}` is empty")]
+    Empty { member: String },
+}
+
+/// What the client says about its surroundings.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Context {
+    /// Absolute, as the gateway sees it.
+    pub workspace_path: Option<String>,
+    pub open_files: Vec<OpenFile>,
+    /// An indented tree.
+    pub project_layout: Option<String>,
+    /// Rule bodies, resolved.
+    pub rules: Vec<String>,
+    pub extra: Map<String, Value>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OpenFile {
+    /// From the workspace root.
+    pub path: String,
+    pub content: Option<String>,
+    pub cursor_line: Option<u64>,
+}
+
+impl Context {
+    /// Members of the wrong type count as absent.
+    pub fn from_json(context: &Value) -> Self {
+        let Value::Object(members) = context else {
+            return Self::default();
+        };
+        let mut members = members.clone();
+        let workspace_path = take_text(&mut members, &["workspacePath"]);
+        let project_layout = take_text(&mut members, &["projectLayout"]);
+        let mut list = |name: &str| match members.shift_remove(name) {
+            Some(Value::Array(items)) => items,
+            Some(one @ (Value::String(_) | Value::Object(_))) => vec![one],
+            Some(Value::Null | Value::Bool(_) | Value::Number(_)) | None => Vec::new(),
+        };
+        let open_files = list("openFiles").into_iter().filter_map(OpenFile::read).collect();
+        let rules = list("rules").iter().filter_map(rule).collect();
+        Self {
+            workspace_path,
+            open_files,
+            project_layout,
+            rules,
+            extra: members,
+        }
+    }
+
+    /// Files travel as paths where a path is all there is.
+    pub fn to_json(&self) -> Value {
+        let mut context = Map::new();
+        if let Some(path) = &self.workspace_path {
+            context.insert("workspacePath".into(), path.as_str().into());
+        }
+        if !self.open_files.is_empty() {
+            let files = self.open_files.iter().map(OpenFile::to_json).collect();
+            context.insert("openFiles".into(), Value::Array(files));
+        }
+        if let Some(layout) = &self.project_layout {
+            context.insert("projectLayout".into(), layout.as_str().into());
+        }
+        if !self.rules.is_empty() {
+            context.insert("rules".into(), self.rules.as_slice().into());
+        }
+        for (name, value) in &self.extra {
+            context.entry(name.clone()).or_insert_with(|| value.clone());
+        }
+        context.into()
+    }
+}
+
+impl OpenFile {
+    fn read(file: Value) -> Option<Self> {
+        match file {
+            Value::String(path) => Some(Self {
+                path,
+                ..Self::default()
+            }),
+            Value::Object(mut members) => Some(Self {
+                path: take_text(&mut members, &["path", "filePath", "file"])?,
+                content: take_text(&mut members, &["content"]),
+                cursor_line: member::count(&members, "cursorLine"),
+            }),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => None,
+        }
+    }
+
+    fn to_json(&self) -> Value {
+        if self.content.is_none() && self.cursor_line.is_none() {
+            return self.path.as_str().into();
+        }
+        let mut file = Map::from_iter([("path".to_owned(), self.path.as_str().into())]);
+        if let Some(content) = &self.content {
+            file.insert("content".into(), content.as_str().into());
+        }
+        if let Some(line) = self.cursor_line {
+            file.insert("cursorLine".into(), line.into());
+        }
+        file.into()
+    }
+}
+
+/// The body of a rule, however it is wrapped.
+fn rule(rule: &Value) -> Option<String> {
+    match rule {
+        Value::String(text) => Some(text.clone()),
+        Value::Object(members) => {
+            let names = ["content", "body", "text", "rule", "description"];
+            names
+                .iter()
+                .find_map(|name| member::text(members, name).map(str::to_owned))
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => None,
+    }
+}
+
+impl Request {
+    /// Reads the body of a request; the notices say what was ignored or guessed.
+    pub fn from_json(body: &Value) -> Result<(Self, Vec<Notice>), RequestError> {
+        let Value::Object(members) = body else {
+            return Err(RequestError::NotAnObject);
+        };
+        let mut members = members.clone();
+        let mut notices = Vec::new();
+        let mut say = |code: &str, message: String| {
+            notices.push(Notice {
+                severity: Severity::Warning,
+                code: code.to_owned(),
+                message,
+                document: None,
+            });
+        };
+        let messages = match members.shift_remove("messages") {
+            Some(Value::Array(messages)) => messages,
+            Some(Value::Null) | None => {
+                return Err(RequestError::Missing {
+                    member: "messages".to_owned(),
+                });
+            }
+            Some(Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_)) => {
+                return Err(RequestError::WrongType {
+                    member: "messages".to_owned(),
+                    wanted: "a list of messages",
+                });
+            }
+        };
+        if messages.is_empty() {
+            return Err(RequestError::Empty {
+                member: "messages".to_owned(),
+            });
+        }
+        let messages = messages
+            .into_iter()
+            .enumerate()
+            .map(|(at, it)| message(it, &format!("messages[{at}]")))
+            .collect::<Result<_, _>>()?;
+        let model = take_text(&mut members, &["model"]).unwrap_or_default();
+        if model.is_empty() {
+            say(
+                "missing-model",
+                "the request names no model; the default is used".to_owned(),
+            );
+        }
+        let mode = match take_text(&mut members, &["mode"]) {
+            None => Mode::default(),
+            Some(word) => Mode::parse(&word).unwrap_or_else(|| {
+                say(
+                    "unknown-mode",
+                    format!("there is no mode `{word}`; {} is used", Mode::default()),
+                );
+                Mode::default()
+            }),
+        };
+        let context = members.shift_remove("context").filter(|it| !it.is_null());
+        if context.as_ref().is_some_and(|it| !it.is_object()) {
+            say("wrong-type", "`context` is no object and is ignored".to_owned());
+        }
+        let context = context
+            .filter(Value::is_object)
+            .map(|it| Context::from_json(&it).to_json());
+        let mut registry = members.shift_remove("availableTools").filter(|it| !it.is_null());
+        if registry.as_ref().is_some_and(|it| !it.is_object()) {
+            say("wrong-type", "`availableTools` is no object and is ignored".to_owned());
+            registry = None;
+        }
+        let tools = match members.shift_remove("tools") {
+            None | Some(Value::Null) => None,
+            Some(Value::Array(tools)) => Some(
+                tools
+                    .iter()
+                    .filter_map(|it| {
+                        let name = tool(it);
+                        if name.is_none() {
+                            say("wrong-type", format!("a tool without a name is ignored: {it}"));
+                        }
+                        name
+                    })
+                    .collect(),
+            ),
+            Some(Value::Object(tools)) => {
+                let wanted = tools
+                    .iter()
+                    .filter(|(_, it)| is_enabled(it))
+                    .map(|(name, _)| name.clone())
+                    .collect();
+                // The list keeps the names, the registry what it says about them.
+                registry.get_or_insert(Value::Object(tools));
+                Some(wanted)
+            }
+            Some(Value::String(name)) => Some(vec![name]),
+            Some(Value::Bool(_) | Value::Number(_)) => {
+                return Err(RequestError::WrongType {
+                    member: "tools".to_owned(),
+                    wanted: "a list of names",
+                });
+            }
+        };
+        member::coerce(&mut members, &[], &[], &["stream"]);
+        let stream = match members.shift_remove("stream") {
+            Some(Value::Bool(stream)) => stream,
+            None | Some(Value::Null) => false,
+            Some(Value::Number(_) | Value::String(_) | Value::Array(_) | Value::Object(_)) => {
+                return Err(RequestError::WrongType {
+                    member: "stream".to_owned(),
+                    wanted: "true or false",
+                });
+            }
+        };
+        let conversation_id = take_text(&mut members, &["conversationId"]).filter(|it| !it.is_empty());
+        let dialect = members
+            .get("streamOptions")
+            .and_then(|it| it.get("dialect"))
+            .and_then(Value::as_str)
+            .map(str::to_owned);
+        let dialect = dialect.and_then(|word| {
+            let dialect = Dialect::parse(&word);
+            if dialect.is_none() {
+                say(
+                    "unknown-dialect",
+                    format!("there is no dialect `{word}`; the usual one is used"),
+                );
+            }
+            dialect
+        });
+        if let Some(Value::Object(options)) = members.get_mut("streamOptions") {
+            options.shift_remove("dialect");
+            if options.is_empty() {
+                members.shift_remove("streamOptions");
+            }
+        }
+        let request = Self {
+            model,
+            mode,
+            context,
+            messages,
+            tools,
+            available_tools: registry,
+            stream,
+            conversation_id: conversation_id.map(Into::into),
+            dialect,
+            extra: members,
+        };
+        Ok((request, notices))
+    }
+
+    pub fn to_json(&self) -> Value {
+        let mut body = Map::new();
+        body.insert("model".into(), self.model.as_str().into());
+        body.insert("mode".into(), self.mode.as_str().into());
+        if let Some(context) = &self.context {
+            body.insert("context".into(), context.clone());
+        }
+        body.insert("messages".into(), self.messages.iter().map(|it| json!(it)).collect());
+        if let Some(tools) = &self.tools {
+            body.insert("tools".into(), tools.as_slice().into());
+        }
+        if let Some(registry) = &self.available_tools {
+            body.insert("availableTools".into(), registry.clone());
+        }
+        body.insert("stream".into(), self.stream.into());
+        if let Some(id) = &self.conversation_id {
+            body.insert("conversationId".into(), id.as_str().into());
+        }
+        if let Some(dialect) = self.dialect {
+            let mut options = match self.extra.get("streamOptions") {
+                Some(Value::Object(options)) => options.clone(),
+                Some(_) | None => Map::new(),
+            };
+            options.insert("dialect".into(), dialect.as_str().into());
+            body.insert("streamOptions".into(), options.into());
+        }
+        for (name, value) in &self.extra {
+            body.entry(name.clone()).or_insert_with(|| value.clone());
+        }
+        body.into()
+    }
+
+    /// What the client says about its surroundings, empty where it says nothing.
+    pub fn surroundings(&self) -> Context {
+        self.context.as_ref().map(Context::from_json).unwrap_or_default()
+    }
+
+    /// Whether the client allows the tool: by its list and by its registry, where it sent them.
+    pub fn permits(&self, tool: &str) -> bool {
+        let listed = self.tools.as_ref().is_none_or(|it| it.iter().any(|name| name == tool));
+        let registered = self
+            .available_tools
+            .as_ref()
+            .and_then(|it| it.get(tool))
+            .is_none_or(is_enabled);
+        listed && registered
+    }
+}
+
+/// A tool is on unless its entry says otherwise.
+fn is_enabled(entry: &Value) -> bool {
+    entry
+        .as_bool()
+        .or_else(|| entry.get("enabled")?.as_bool())
+        .unwrap_or(true)
+}
+
+/// A tool's name: a string, a function object, or anything with a name.
+fn tool(tool: &Value) -> Option<String> {
+    let name = match tool {
+        Value::String(name) => name,
+        _ => tool
+            .get("function")
+            .and_then(|it| it.get("name"))
+            .or_else(|| tool.get("name"))?
+            .as_str()?,
+    };
+    (!name.is_empty()).then(|| name.to_owned())
+}
+
+fn message(value: Value, place: &str) -> Result<Message, RequestError> {
+    let Value::Object(mut members) = value else {
+        return Err(RequestError::WrongType {
+            member: place.to_owned(),
+            wanted: "an object",
+        });
+    };
+    let Some(role) = take_text(&mut members, &["role"]) else {
+        return Err(RequestError::Missing {
+            member: format!("{place}.role"),
+        });
+    };
+    let documents = match members.shift_remove("documents") {
+        Some(Value::Array(documents)) => documents,
+        Some(_) | None => Vec::new(),
+    };
+    let content = match members.shift_remove("content") {
+        None if documents.is_empty() => {
+            return Err(RequestError::Missing {
+                member: format!("{place}.content"),
+            });
+        }
+        None => String::new(),
+        Some(content) => text_of(&content),
+    };
+    let clarification_response = match members.shift_remove("clarificationResponse") {
+        Some(Value::Object(answer)) => Some(clarification(answer, place)?),
+        Some(_) | None => None,
+    };
+    Ok(Message {
+        role: Role::parse(role.trim()),
+        content,
+        clarification_response,
+        documents,
+        extra: members,
+    })
+}
+
+impl ClarificationResponse {
+    /// Reads the body of an `input` request; numbers count as ids.
+    pub fn from_json(body: &Value) -> Result<Self, RequestError> {
+        match body {
+            Value::Object(members) => match members.get("clarificationResponse") {
+                Some(Value::Object(inner)) => clarification(inner.clone(), ""),
+                Some(_) | None => clarification(members.clone(), ""),
+            },
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+                Err(RequestError::NotAnObject)
+            }
+        }
+    }
+}
+
+fn clarification(mut members: Map<String, Value>, place: &str) -> Result<ClarificationResponse, RequestError> {
+    let missing = |member: &str| RequestError::Missing {
+        member: if place.is_empty() {
+            member.to_owned()
+        } else {
+            format!("{place}.clarificationResponse.{member}")
+        },
+    };
+    let document_id = take_text(&mut members, &["documentId"]).ok_or_else(|| missing("documentId"))?;
+    let answers: Vec<_> = match members.shift_remove("answers") {
+        Some(Value::Array(answers)) => answers.into_iter().filter_map(answer).collect(),
+        Some(_) | None => Vec::new(),
+    };
+    let outcome = match take_text(&mut members, &["outcome"]) {
+        Some(word) => Outcome::parse(&word),
+        None if answers.is_empty() => return Err(missing("outcome")),
+        None => Outcome::Answered,
+    };
+    Ok(ClarificationResponse {
+        document_id: document_id.into(),
+        outcome,
+        answers,
+        reason: take_text(&mut members, &["reason"]),
+    })
+}
+
+fn answer(value: Value) -> Option<Answer> {
+    let Value::Object(mut members) = value else { return None };
+    let selected = match members.shift_remove("selectedOptionIds") {
+        Some(Value::Array(ids)) => ids.iter().map(text_of).collect(),
+        Some(one @ (Value::String(_) | Value::Number(_))) => vec![text_of(&one)],
+        Some(Value::Null | Value::Bool(_) | Value::Object(_)) | None => Vec::new(),
+    };
+    Some(Answer {
+        question_id: take_text(&mut members, &["questionId"])?,
+        selected_option_ids: selected,
+        free_text: take_text(&mut members, &["freeText"]),
+    })
+}

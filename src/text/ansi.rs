@@ -23,6 +23,8 @@ const LIMIT_BYTES: usize = 64 << 20;
 const SEGMENT_BYTES: usize = 256 << 10;
 /// Longest parameters of a control sequence; real ones have less than 40 bytes.
 const LONGEST_SEQUENCE: usize = 128;
+/// After so many line ends without a movement of the cursor the emulator goes again.
+const CALM_LINES: usize = 2 * ROWS.get() as usize;
 /// Most times a character is repeated by one sequence.
 const MOST_REPEATS: u32 = 200;
 /// One expensive sequence (it touches every cell) is obeyed per so many bytes of output …
@@ -40,6 +42,10 @@ pub struct Output {
     returned: bool,
     store: Store,
     emulator: Option<Box<Emulator>>,
+    /// Line ends since the cursor was last moved otherwise.
+    calm_lines: usize,
+    /// A scroll region or the other screen was asked for: the emulator knows more than its rows tell.
+    pinned: bool,
     /// The emulator's rows in the store's form, made when asked for.
     live: OnceLock<Segment>,
     seen_bytes: u64,
@@ -55,6 +61,8 @@ impl Default for Output {
             returned: false,
             store: Store::default(),
             emulator: None,
+            calm_lines: 0,
+            pinned: false,
             live: OnceLock::new(),
             seen_bytes: 0,
             effort: 0,
@@ -98,12 +106,8 @@ impl Output {
     pub fn finish(&mut self) {
         self.sequence = Sequence::No;
         self.returned = false;
-        if self.emulator.is_some() {
-            let live = self.live().clone();
-            self.store.close_with(live);
-            self.emulator = None;
-            self.live = OnceLock::new();
-        }
+        self.dismiss();
+        self.store.look = Look::default();
     }
 
     /// How many lines there are; the last one may be unfinished.
@@ -169,7 +173,13 @@ impl Output {
             ('\n' | '\x0b' | '\x0c', _) => {
                 self.returned = false;
                 match &mut self.emulator {
-                    Some(emulator) => emulator.feed("\r\n", &mut self.store),
+                    Some(emulator) => {
+                        emulator.feed("\r\n", &mut self.store);
+                        self.calm_lines += 1;
+                        if self.calm_lines >= CALM_LINES && !self.pinned {
+                            self.dismiss();
+                        }
+                    }
                     None => self.store.line_end(),
                 }
                 Sequence::No
@@ -268,6 +278,7 @@ impl Output {
             _ => false,
         };
         if obeyed {
+            self.pinned |= matches!(last, 'r' | 'h');
             let sequence = format!("\x1b[{}{last}", self.parameters);
             self.emulate(&sequence);
         }
@@ -289,6 +300,7 @@ impl Output {
 
     /// Feeds the emulator, which is brought up when needed.
     fn emulate(&mut self, wire: &str) {
+        self.calm_lines = 0;
         let store = &mut self.store;
         let returned = std::mem::take(&mut self.returned);
         let emulator = self.emulator.get_or_insert_with(|| Box::new(Emulator::primed(store)));
@@ -296,6 +308,17 @@ impl Output {
             emulator.feed("\r", store);
         }
         emulator.feed(wire, store);
+    }
+
+    /// Moves the emulator's rows into the store and gives its memory back.
+    fn dismiss(&mut self) {
+        self.flush();
+        if let Some(emulator) = self.emulator.take() {
+            let live = emulator.live(&self.store);
+            self.store.close_with(&live, emulator.look());
+            self.pinned = false;
+            self.live = OnceLock::new();
+        }
     }
 
     fn flush(&mut self) {
@@ -406,6 +429,36 @@ impl Emulator {
         scrolled.clear();
     }
 
+    /// What text that comes next would look like.
+    fn look(&self) -> Look {
+        let screen = self.parser.screen();
+        let mut look = Look {
+            role: match screen.fgcolor() {
+                vt100::Color::Default => Role::Text,
+                vt100::Color::Idx(i) => Role::Indexed(i),
+                vt100::Color::Rgb(r, g, b) => Role::Rgb(r, g, b),
+            },
+            ground: match screen.bgcolor() {
+                vt100::Color::Default => Ground::Plain,
+                vt100::Color::Idx(i) => Ground::Indexed(i),
+                vt100::Color::Rgb(r, g, b) => Ground::Rgb(r, g, b),
+            },
+            mark: Mark::NONE,
+        };
+        for (is_set, mark) in [
+            (screen.bold(), Mark::BOLD),
+            (screen.dim(), Mark::FAINT),
+            (screen.italic(), Mark::ITALIC),
+            (screen.underline(), Mark::UNDERLINE),
+            (screen.inverse(), Mark::REVERSE),
+        ] {
+            if is_set {
+                look.mark |= mark;
+            }
+        }
+        look
+    }
+
     /// The screen's rows down to the cursor or the last one that shows something.
     fn live(&self, store: &Store) -> Segment {
         let screen = self.parser.screen();
@@ -425,11 +478,12 @@ impl Emulator {
         // Rows below the cursor count only where they show something; the cursor's own line stays open.
         let below = usize::from(ROWS.get() - 1).saturating_sub(screen.cursor_position().0.into());
         for _ in 0..below {
-            if !live.blank_open_line() || live.ends.pop().is_none() {
+            live.trim_open_line();
+            if live.open_start() < live.text.len() || live.ends.pop().is_none() {
                 break;
             }
         }
-        live.blank_open_line();
+        live.trim_open_line();
         live
     }
 }
@@ -499,6 +553,7 @@ impl Store {
     fn formatted(&mut self, text: &str) {
         for (i, line) in text.split('\n').enumerate() {
             if i > 0 {
+                self.last().trim_open_line();
                 self.line_end();
             }
             let mut pieces = line.split("\x1b[");
@@ -549,15 +604,15 @@ impl Store {
         wire
     }
 
-    /// Replaces the open line by `live` and starts a new look.
-    fn close_with(&mut self, live: Segment) {
+    /// Replaces the open line by `live`; what comes next has `look`.
+    fn close_with(&mut self, live: &Segment, look: Look) {
         let last = self.last();
         let finished = last.ends.len();
         last.split_off(finished);
-        self.look = Look::default();
+        last.append(live);
+        self.look = look;
         self.cleaner.finish();
         self.column = (0, 0);
-        self.segments.push_back(live);
     }
 
     /// Gives up the oldest lines behind the first segment until the rest weighs at most `limit_bytes`.
@@ -707,6 +762,21 @@ impl Segment {
         rest
     }
 
+    /// Adds the lines of `other`; the own open line is empty.
+    fn append(&mut self, other: &Self) {
+        let start = self.text.len() as u32;
+        self.look(Look::default());
+        self.text.push_str(&other.text);
+        self.ends.extend(other.ends.iter().map(|it| it + start));
+        for run in &other.runs {
+            let start = run.start + start;
+            if self.runs.last().is_some_and(|it| it.start == start) {
+                self.runs.pop();
+            }
+            self.runs.push(Run { start, ..*run });
+        }
+    }
+
     /// How many of the last finished lines have together at most `most_bytes`, at most `most_lines`.
     fn lines_from(&self, most_bytes: usize, most_lines: usize) -> usize {
         let end = self.open_start();
@@ -714,20 +784,14 @@ impl Segment {
         (0..self.ends.len()).rev().take(most_lines).take_while(small).count()
     }
 
-    /// Empties the open line if it shows nothing, and says so.
-    fn blank_open_line(&mut self) -> bool {
-        let range = self.range(self.ends.len());
-        let start = range.start;
-        let mut blank = true;
-        self.pieces(range, |text, look| {
-            blank &= look.ground == Ground::Plain && !look.mark.has(Mark::REVERSE) && text.trim_matches(' ').is_empty();
-        });
-        if blank {
-            self.text.truncate(start);
-            let runs = self.runs.partition_point(|it| (it.start as usize) < start);
-            self.runs.truncate(runs);
-        }
-        blank
+    /// Takes the blanks from the end of the open line: the emulator cannot tell erased cells from printed blanks, and
+    /// erasing in a colour would make every line as wide as the emulator.
+    fn trim_open_line(&mut self) {
+        let open = self.text.get(self.open_start()..).unwrap_or_default();
+        let end = self.open_start() + open.trim_end_matches(' ').len();
+        self.text.truncate(end);
+        let runs = self.runs.partition_point(|it| (it.start as usize) < end);
+        self.runs.truncate(runs);
     }
 
     fn weight_bytes(&self) -> usize {
@@ -869,6 +933,7 @@ impl Colour {
 }
 
 #[cfg(test)]
+#[expect(clippy::format_collect, reason = "short texts, and read more easily")]
 mod tests {
     use super::*;
     use proptest::prelude::*;
@@ -1062,6 +1127,31 @@ mod tests {
     }
 
     #[test]
+    fn the_emulator_goes_when_the_cursor_rests_and_comes_again() {
+        let mut output = Output::default();
+        output.push("bar 1\rbar 2\n\x1b[1;31m");
+        assert!(output.emulator.is_some());
+        for i in 0..CALM_LINES * 3 {
+            output.push(&format!("{i}\n"));
+        }
+        assert!(output.emulator.is_none());
+        output.push("one\n\x1b[1A\x1b[2Ktwo\n");
+        assert!(output.emulator.is_some());
+        let red = |text: &str| [Span::new(text, Role::Indexed(1)).bold()];
+        assert_eq!(
+            output.head(3),
+            [
+                vec![Span::new("bar 2", Role::Text)],
+                red("0").to_vec(),
+                red("1").to_vec()
+            ]
+        );
+        let last = format!("{}", CALM_LINES * 3 - 1);
+        assert_eq!(output.tail(2), [red(&last), red("two")]);
+        assert_eq!(output.lines_total(), CALM_LINES * 3 + 2);
+    }
+
+    #[test]
     fn a_finished_output_can_go_on() {
         let mut output = Output::of("10%\r20%\n");
         output.push("more");
@@ -1082,6 +1172,7 @@ mod tests {
             .prop_map(str::to_owned),
             1 => any::<char>().prop_map(String::from),
             1 => (0usize..300).prop_map(|it| "x".repeat(it)),
+            1 => (0usize..150).prop_map(|it| "y\n".repeat(it)),
         ];
         proptest::collection::vec(one, 0..60).prop_map(|it| it.concat())
     }
@@ -1114,7 +1205,8 @@ mod tests {
             let text: String = lines.iter().map(|it| format!("\x1b[32m{it}\x1b[m\n")).collect();
             // A sequence that changes nothing but brings the emulator up.
             let emulated = format!("\x1b7\x1b8{text}");
-            prop_assert_eq!(plain(&Output::of(&emulated)), plain(&Output::of(&text)));
+            let trimmed: Vec<String> = plain(&Output::of(&text)).iter().map(|it| it.trim_end().to_owned()).collect();
+            prop_assert_eq!(plain(&Output::of(&emulated)), trimmed);
         }
     }
 }

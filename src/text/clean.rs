@@ -192,6 +192,7 @@ impl Cleaner {
     }
 
     /// Steps the escape machine; whether `c` is text and not part of a sequence.
+    #[expect(clippy::match_same_arms, reason = "which arm comes first decides")]
     fn passes(&mut self, c: char) -> bool {
         if self.escape == Escape::No && !c.is_control() {
             return true;
@@ -340,19 +341,18 @@ impl Out for Sink<'_> {
     }
 
     fn text(&mut self, text: &str) {
-        match &mut self.own {
-            Some(own) => own.push_str(text),
-            None => {
-                let (done, rest) = self.source.split_at(self.same);
-                if rest.starts_with(text) {
-                    self.same += text.len();
-                } else {
-                    let mut own = String::with_capacity(self.source.len());
-                    own.push_str(done);
-                    own.push_str(text);
-                    self.own = Some(own);
-                }
-            }
+        if let Some(own) = &mut self.own {
+            own.push_str(text);
+            return;
+        }
+        let (done, rest) = self.source.split_at(self.same);
+        if rest.starts_with(text) {
+            self.same += text.len();
+        } else {
+            let mut own = String::with_capacity(self.source.len());
+            own.push_str(done);
+            own.push_str(text);
+            self.own = Some(own);
         }
     }
 }

@@ -137,8 +137,7 @@ pub fn diff(old: &str, new: &str, first_old: usize, first_new: usize, context: u
             continue;
         }
         for op in group {
-            let (from_old, from_new) = (op.old_range().start, op.new_range().start);
-            builder.skip(shown_old, shown_new, from_old - shown_old);
+            builder.skip(shown_old, shown_new, op.old_range().start - shown_old);
             shown_old = op.old_range().end;
             shown_new = op.new_range().end;
             builder.op(op);
@@ -296,8 +295,10 @@ fn share(common: usize, total: usize) -> f64 {
     }
 }
 
+type Words = Vec<Range<usize>>;
+
 /// The changed bytes of two lines, where they are alike enough for that to say something.
-fn words(old: &str, new: &str) -> Option<(Vec<Range<usize>>, Vec<Range<usize>>)> {
+fn words(old: &str, new: &str) -> Option<(Words, Words)> {
     if old.len() > LONGEST_LINE_BYTES || new.len() > LONGEST_LINE_BYTES {
         return None;
     }
@@ -466,6 +467,7 @@ fn name(prefix: &str, path: Option<&str>) -> String {
 }
 
 #[cfg(test)]
+#[expect(clippy::format_collect, reason = "short texts, and read more easily")]
 mod tests {
     use super::*;
     use proptest::prelude::*;

@@ -85,7 +85,7 @@ fn scaled(number: u64, units: &[&str]) -> String {
             continue;
         }
         let tenths = (number * 10 + step / 2) / step;
-        return if step == 1 || tenths >= 100 || tenths % 10 == 0 {
+        return if step == 1 || tenths >= 100 || tenths.is_multiple_of(10) {
             format!("{}{unit}", (number + step / 2) / step)
         } else {
             format!("{}.{}{unit}", tenths / 10, tenths % 10)

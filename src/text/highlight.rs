@@ -546,10 +546,9 @@ impl Grammar {
         let mut scopes = self.stack.as_slice().iter().rev().take(DEEPEST_LOOK);
         let meaning = scopes.find_map(|&it| *meanings.entry(it).or_insert_with(|| meaning(it)));
         match meaning {
-            None => Role::Text,
             Some(Meaning::Is(role)) => role,
             Some(Meaning::Operator) if token.chars().all(char::is_alphabetic) => Role::Keyword,
-            Some(Meaning::Operator) => Role::Text,
+            None | Some(Meaning::Operator) => Role::Text,
             Some(Meaning::Storage) if PRIMITIVES.contains(&token.trim()) => Role::Type,
             Some(Meaning::Storage) => Role::Keyword,
             Some(Meaning::String) => {
@@ -702,7 +701,8 @@ mod tests {
     #[test]
     fn tokens_have_the_role_they_play() {
         use Role::{Added, Comment, Function, Keyword, Number, Removed, String, Type};
-        let cases: &[(&str, &str, &[(&str, Role)])] = &[
+        type Tokens = &'static [(&'static str, Role)];
+        let cases: &[(&str, &str, Tokens)] = &[
             (
                 "rust",
                 "pub fn main() {\n    let x: u32 = 42; // why\n    call(\"text\");\n}\nstruct Point;\n",

@@ -1,6 +1,8 @@
 //! Text for a decision: where a person approves a command or a path, nothing may hide, so what would be dropped
 //! elsewhere is written out here. `rm x‹U+202E›` instead of `rm x`, `a ·×5000 b` instead of a row of nothing.
 
+use std::fmt::Write as _;
+
 use unicode_width::UnicodeWidthChar as _;
 
 use super::clean::{Clean, ZWJ, ZWNJ, is_hidden, is_selector};
@@ -45,6 +47,7 @@ fn show(text: &str, keeps_lines: bool) -> Clean {
     let mut out = String::with_capacity(text.len());
     let mut chars = text.chars().peekable();
     let mut marks = 0;
+    // Writing to a string does not fail.
     while let Some(c) = chars.next() {
         if c == ' ' || c == '\t' || (c == '\n' && keeps_lines) {
             marks = 0;
@@ -56,9 +59,9 @@ fn show(text: &str, keeps_lines: bool) -> Clean {
             if count <= MOST_BLANKS {
                 out.push_str(&run);
             } else if c == '\n' {
-                out.push_str(&format!("\n‹U+000A›×{count}\n"));
+                let _ = writeln!(out, "\n‹U+000A›×{count}");
             } else {
-                out.push_str(&format!("·×{count}"));
+                let _ = write!(out, "·×{count}");
             }
             continue;
         }
@@ -66,7 +69,7 @@ fn show(text: &str, keeps_lines: bool) -> Clean {
         marks = if mark { marks + 1 } else { 0 };
         let blank = !c.is_ascii() && (c.is_whitespace() || looks_blank(c));
         if c.is_control() || is_hidden(c) || is_selector(c) || blank || matches!(c, ZWJ | ZWNJ) || marks > MOST_MARKS {
-            out.push_str(&format!("‹U+{:04X}›", u32::from(c)));
+            let _ = write!(out, "‹U+{:04X}›", u32::from(c));
             marks = 0;
         } else {
             out.push(c);

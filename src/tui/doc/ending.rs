@@ -3,7 +3,7 @@
 use super::{Look, Sheet, heading::sign};
 use crate::{
     protocol::{Ending, FinishReason},
-    text::{Clean, Mark, Role, Row, Span, wrap::wrap},
+    text::{Clean, Role, Row, Span, wrap::wrap},
 };
 
 impl Sheet {
@@ -42,7 +42,8 @@ impl Sheet {
         };
         let mut spans = vec![Span::new(words, Role::Dim)];
         if again {
-            spans.extend(hint("r", "try again", Role::Error));
+            spans.push(gap(2));
+            spans.extend(key("r", "try again", Role::Error));
         }
         let rows: Vec<Row> = wrap(&spans, look.width.max(1), &[], &[]);
         Some(Self {
@@ -52,14 +53,4 @@ impl Sheet {
             ..Self::default()
         })
     }
-}
-
-/// A key and what it does, behind a gap.
-pub(super) fn hint(key: &'static str, does: &'static str, role: Role) -> [Span; 4] {
-    [
-        sign("  ", Role::Text),
-        sign(key, role).marked(Mark::BOLD),
-        sign(" ", Role::Text),
-        sign(does, Role::Dim),
-    ]
 }

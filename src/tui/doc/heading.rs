@@ -160,6 +160,11 @@ pub(super) fn path_heading(name: &str, path: &Span, behind: &[Span], facts: Fact
     Row::of(cut_spans(&spans, room)).facts(facts)
 }
 
+/// A key and what it does.
+pub(super) fn key(name: &'static str, does: &'static str, role: Role) -> Vec<Span> {
+    vec![sign(name, role).bold(), gap(1), sign(does, Role::Dim)]
+}
+
 /// The first line that says something, for where there is one line only. Reads no more than it needs.
 pub(super) fn first_line(text: &str) -> Clean {
     const MOST: usize = 2000;

@@ -1,0 +1,523 @@
+//! `clarification`: questions in the flow, with their keys while they wait and their answers afterwards. An approval is
+//! the same widget about one planned action, which it shows whole and with everything that hides made visible.
+//!
+//! Beside what the protocol names, the subject of an approval may say what the action would do: `wouldReach` and
+//! `wouldWrite`, lists of texts. What "always" would store is the description of the option that grants it.
+
+use serde_json::Value;
+
+use super::{
+    Leaf, Look, file_edit,
+    form::{Form, Grant, grants, is_approval, spoken, takes_text},
+    heading::{Facts, Weight, WORD, first_line, gap, heading, key, line, sign, word},
+    tool_call,
+};
+use crate::{
+    protocol::{
+        Document, DocumentStart, Kind, Outcome, Permission, View,
+        document::{Clarification, Question, normalise},
+    },
+    text::{
+        Clean, Role, Row, Span, figure, visible, visible_line,
+        width::{pad, spans_width, width},
+        wrap::wrap,
+    },
+};
+
+/// Columns before the label of an option: its key and where the arrows are.
+const KEY: usize = 3;
+/// Gap between two keys in one row.
+const KEYS: usize = 3;
+
+pub(super) fn leaf(view: &Clarification<'_>, document: &Document, look: &Look<'_>, form: Option<&Form>) -> Leaf {
+    if is_approval(view) {
+        return approval(view, document, look, form);
+    }
+    let mut facts = Facts::default();
+    let (state, role) = state(view, document, form);
+    facts.word(Weight::Heavy, state, role);
+    let title = Span::new(title(view), Role::Strong).bold();
+    let mut rows = titled(&[title], facts, look.width);
+    match &view.outcome {
+        Some(Outcome::Answered | Outcome::Other(_)) => rows.extend(answers(view, look.width)),
+        Some(Outcome::Skipped | Outcome::Cancelled) => rows.extend(asked(view, look.width)),
+        None => rows.extend(questions(view, look.width, form)),
+    }
+    Leaf {
+        glyph: sign("?", Role::Link),
+        rows,
+        is_line: false,
+    }
+}
+
+pub(super) fn folded(view: &Clarification<'_>, document: &Document, look: &Look<'_>, form: Option<&Form>) -> Leaf {
+    let mut facts = Facts::default();
+    let (state, role) = if is_approval(view) {
+        verdict(view, subject(view).as_ref(), document, form)
+    } else {
+        state(view, document, form)
+    };
+    facts.word(Weight::Heavy, state, role);
+    let row = if is_approval(view) {
+        let title = Span::new(first_line(&planned(view, subject(view).as_ref()).title), Role::Text);
+        heading("allow", &[title], facts, look.width)
+    } else {
+        line(&[Span::new(title(view), Role::Text)], facts, look.width)
+    };
+    Leaf {
+        glyph: glyph(view),
+        rows: vec![row],
+        is_line: true,
+    }
+}
+
+pub(super) fn summary(view: &Clarification<'_>) -> Clean {
+    if is_approval(view) {
+        Clean::line(&format!("allow {}", first_line(&planned(view, subject(view).as_ref()).title)))
+    } else {
+        title(view)
+    }
+}
+
+fn glyph(view: &Clarification<'_>) -> Span {
+    sign("?", if is_approval(view) { Role::Waiting } else { Role::Link })
+}
+
+/// The text that leads to the questions; without one the only question, or how many there are.
+fn title(view: &Clarification<'_>) -> Clean {
+    let lead = first_line(view.content);
+    if !lead.is_empty() {
+        let end = lead.trim_end_matches([':', ' ']).len();
+        return lead.slice(0..end);
+    }
+    match view.questions.as_slice() {
+        [only] => first_line(only.text),
+        several => figure::count(several.len(), "question", "questions"),
+    }
+}
+
+/// Whether the only question is already the title.
+fn is_title(view: &Clarification<'_>) -> bool {
+    view.questions.len() == 1 && first_line(view.content).is_empty() && !view.questions.iter().any(|it| it.text.contains('\n'))
+}
+
+fn state(view: &Clarification<'_>, document: &Document, form: Option<&Form>) -> (Clean, Role) {
+    match &view.outcome {
+        Some(Outcome::Answered) => (Clean::literal("answered"), Role::Done),
+        Some(Outcome::Skipped) => (Clean::literal("skipped"), Role::Dim),
+        Some(Outcome::Cancelled) => (Clean::literal("cancelled"), Role::Dim),
+        Some(Outcome::Other(word)) => (Clean::line(&word.replace('_', " ")), Role::Dim),
+        None if form.is_some() || document.is_open() => (Clean::literal("waiting"), Role::Waiting),
+        None => (Clean::literal("not answered"), Role::Dim),
+    }
+}
+
+/// The rest of the lead text, then a question under the other, each with its options.
+fn questions(view: &Clarification<'_>, columns: usize, form: Option<&Form>) -> Vec<Row> {
+    let mut rows = lead(view, columns);
+    let several = view.questions.len() > 1;
+    for (at, question) in view.questions.iter().enumerate() {
+        if at > 0 {
+            rows.push(Row::blank());
+        }
+        let is_current = form.is_some_and(|it| it.current() == at);
+        if !is_title(view) {
+            let role = if is_current || !several { Role::Text } else { Role::Dim };
+            rows.extend(wrap(&[Span::new(Clean::new(question.text.trim()), role)], columns, &[], &[]));
+        }
+        for option in 0..question.options.len() {
+            rows.extend(option_rows(question, option, at, several, form.map(|it| (it, is_current)), columns));
+        }
+        if let Some(form) = form {
+            rows.extend(text_rows(form, at, is_current, question, columns));
+        }
+    }
+    if let Some(form) = form {
+        rows.extend(hints(view, form, columns));
+    }
+    rows
+}
+
+/// What the lead text says beyond the line that is the title.
+fn lead(view: &Clarification<'_>, columns: usize) -> Vec<Row> {
+    match view.content.trim().split_once('\n') {
+        Some((_, rest)) if !rest.trim().is_empty() => {
+            let mut rows = wrap(&[Span::new(Clean::new(rest.trim()), Role::Text)], columns, &[], &[]);
+            rows.push(Row::blank());
+            rows
+        }
+        Some(_) | None => Vec::new(),
+    }
+}
+
+fn option_rows(
+    question: &Question<'_>,
+    option: usize,
+    at: usize,
+    several: bool,
+    form: Option<(&Form, bool)>,
+    columns: usize,
+) -> Vec<Row> {
+    let Some(choice) = question.options.get(option) else {
+        return Vec::new();
+    };
+    let is_current = form.is_some_and(|(_, is_current)| is_current);
+    let is_picked = form.is_some_and(|(form, _)| form.is_picked(at, option));
+    let has_cursor = form.is_some_and(|(form, _)| is_current && form.cursor() == Some(option));
+    let number = match option {
+        0..9 if form.is_some() => (option + 1).to_string(),
+        _ => "•".to_owned(),
+    };
+    let key = if is_current {
+        Span::new(number, Role::Link).bold()
+    } else {
+        Span::new(number, Role::Faint)
+    };
+    let mut first = vec![key, sign(if has_cursor { "› " } else { "  " }, Role::Link)];
+    if question.allow_multiple || several {
+        let (on, off) = if question.allow_multiple { ("☑ ", "☐ ") } else { ("● ", "○ ") };
+        let role = if is_picked { Role::Done } else { Role::Dim };
+        first.push(sign(if is_picked { on } else { off }, role));
+    }
+    let rest = [gap(spans_width(&first))];
+    let mut text = vec![Span::new(Clean::new(choice.label.trim()), if is_picked { Role::Strong } else { Role::Text })];
+    if let Some(description) = choice.description.map(str::trim).filter(|it| !it.is_empty()) {
+        text.push(gap(KEYS));
+        text.push(Span::new(Clean::new(description), Role::Dim));
+    }
+    wrap(&text, columns, &first, &rest)
+}
+
+/// What was typed for a question, or is being typed.
+fn text_rows(form: &Form, at: usize, is_current: bool, question: &Question<'_>, columns: usize) -> Vec<Row> {
+    let typed = form.typed().filter(|_| is_current);
+    let text = typed.unwrap_or_else(|| form.text(at));
+    if typed.is_none() && text.is_empty() {
+        return Vec::new();
+    }
+    let name = if question.options.is_empty() { "answer: " } else { "other: " };
+    let mut spans = vec![sign(name, Role::Dim), Span::new(Clean::line(text), Role::Strong)];
+    if typed.is_some() {
+        spans.push(sign("▏", Role::Waiting));
+    }
+    let first = [if is_current { sign("o", Role::Link).bold() } else { sign(" ", Role::Text) }, gap(KEY - 1)];
+    wrap(&spans, columns, &first, &[gap(KEY)])
+}
+
+/// The keys that matter now.
+fn hints(view: &Clarification<'_>, form: &Form, columns: usize) -> Vec<Row> {
+    let question = view.questions.get(form.current());
+    let several = view.questions.len() > 1 || question.is_some_and(|it| it.allow_multiple);
+    let mut keys = Vec::new();
+    if form.is_typing() {
+        let sends = view.questions.len() == 1 && !several;
+        keys.push(key("enter", if sends { "send" } else { "done" }, Role::Link));
+        keys.push(key("esc", "back", Role::Link));
+        return keys_rows(&keys, columns);
+    }
+    if question.is_some_and(|it| takes_text(it) && form.text(form.current()).is_empty()) {
+        let does = if question.is_some_and(|it| it.options.is_empty()) { "answer…" } else { "other…" };
+        keys.push([sign("o", Role::Link).bold(), gap(KEY - 1), sign(does, Role::Dim)].to_vec());
+    }
+    keys.push([sign("s", Role::Link).bold(), gap(KEY - 1), sign("skip", Role::Dim)].to_vec());
+    if several && form.is_complete(view) {
+        keys.push(key("enter", "send", Role::Link));
+    }
+    keys_rows(&keys, columns)
+}
+
+/// Keys beside each other, as many in a row as fit.
+fn keys_rows(keys: &[Vec<Span>], columns: usize) -> Vec<Row> {
+    let mut rows: Vec<Row> = Vec::new();
+    for key in keys {
+        let taken = rows.last().map(|it| spans_width(&it.spans));
+        match rows.last_mut() {
+            Some(row) if taken.is_some_and(|it| it + KEYS + spans_width(key) <= columns) => {
+                row.spans.push(gap(KEYS));
+                row.spans.extend_from_slice(key);
+            }
+            Some(_) | None => rows.extend(wrap(key, columns, &[], &[])),
+        }
+    }
+    rows
+}
+
+/// Questions and answers beside each other; where there is no room, under each other.
+fn answers(view: &Clarification<'_>, columns: usize) -> Vec<Row> {
+    let only = is_title(view);
+    let lines: Vec<(Clean, Clean)> = view
+        .questions
+        .iter()
+        .map(|question| {
+            let answer = view.answers.iter().find(|it| it.question_id == question.id);
+            let spoken = answer.map(|it| spoken(it, question, false)).filter(|it| !it.is_empty());
+            let answer = spoken.map_or(Clean::literal("—"), Clean::from);
+            (first_line(question.text), answer)
+        })
+        .collect();
+    let widest = lines.iter().map(|(question, _)| width(question)).max().unwrap_or(0);
+    let mut rows = Vec::new();
+    for (question, answer) in lines {
+        let answer = [Span::new(answer, Role::Text)];
+        if only {
+            rows.extend(wrap(&answer, columns, &[], &[]));
+        } else if widest * 2 <= columns {
+            let first = [Span::new(pad(&question, widest), Role::Dim), gap(2)];
+            rows.extend(wrap(&answer, columns, &first, &[gap(widest + 2)]));
+        } else {
+            rows.extend(wrap(&[Span::new(question, Role::Dim)], columns, &[], &[]));
+            rows.extend(wrap(&answer, columns, &[gap(2)], &[gap(2)]));
+        }
+    }
+    rows
+}
+
+/// The questions alone, when nobody answered them.
+fn asked(view: &Clarification<'_>, columns: usize) -> Vec<Row> {
+    if is_title(view) {
+        return Vec::new();
+    }
+    let rows = view.questions.iter().flat_map(|it| {
+        wrap(&[Span::new(Clean::new(it.text.trim()), Role::Dim)], columns, &[], &[])
+    });
+    rows.collect()
+}
+
+/// A title that may need several rows, its facts beside the first.
+fn titled(title: &[Span], facts: Facts, columns: usize) -> Vec<Row> {
+    let (facts, room) = facts.fit(spans_width(title), columns);
+    let mut rows = wrap(title, room, &[], &[]);
+    if let Some(first) = rows.first_mut() {
+        first.facts = facts;
+    }
+    rows
+}
+
+fn approval(view: &Clarification<'_>, document: &Document, look: &Look<'_>, form: Option<&Form>) -> Leaf {
+    let columns = look.width;
+    let subject = subject(view);
+    let planned = planned(view, subject.as_ref());
+    let mut facts = Facts::default();
+    let (state, role) = verdict(view, subject.as_ref(), document, form);
+    facts.word(Weight::Heavy, state, role);
+    let title: Vec<Span> = [Span::new(planned.verb, Role::Dim), Span::new(planned.title, Role::Strong).bold()]
+        .into_iter()
+        .filter(|it| !it.text.is_empty())
+        .collect();
+    let (facts, room) = facts.fit(WORD + spans_width(&title), columns);
+    // Whole, whatever its length: nobody can allow what is not on the screen.
+    let mut rows = wrap(&title, room, &[word("allow")], &[gap(WORD)]);
+    if let Some(first) = rows.first_mut() {
+        first.facts = facts;
+    }
+    if let Some(subject) = &subject {
+        rows.extend(details(subject, look));
+    }
+    let lead = view.content.trim();
+    if view.subject.is_some() && !lead.is_empty() && (lead.contains('\n') || !lead.ends_with('?')) {
+        rows.extend(wrap(&[Span::new(visible(lead), Role::Dim)], columns, &[], &[]));
+    }
+    rows.extend(consequences(view, columns));
+    match form.filter(|_| view.outcome.is_none()) {
+        Some(form) => {
+            rows.push(Row::blank());
+            rows.extend(grant_rows(view, form, columns));
+        }
+        None => rows.extend(because(view, columns)),
+    }
+    Leaf {
+        glyph: glyph(view),
+        rows,
+        is_line: false,
+    }
+}
+
+/// The planned action as the document that it would become.
+fn subject(view: &Clarification<'_>) -> Option<Document> {
+    let mut members = view.subject?.as_object()?.clone();
+    let kind = Kind::parse(members.shift_remove("type")?.as_str()?);
+    let content = members.shift_remove("content");
+    Some(Document::open(
+        DocumentStart {
+            id: "subject".into(),
+            sequence: None,
+            content: content.as_ref().and_then(Value::as_str).map(str::to_owned),
+            metadata: normalise(&kind, members),
+            kind,
+        },
+        0,
+    ))
+}
+
+/// What would be done, to what. The title is never cut.
+struct Planned {
+    verb: Clean,
+    title: Clean,
+}
+
+fn planned(view: &Clarification<'_>, subject: Option<&Document>) -> Planned {
+    let only = |title: Clean| Planned {
+        verb: Clean::default(),
+        title,
+    };
+    match subject.map(Document::view) {
+        Some(View::TerminalCommand(it)) => only(visible(it.command)),
+        Some(View::FileEdit(it)) => {
+            let target = it.new_file_path.map(|it| format!(" → {}", visible_line(it)));
+            Planned {
+                verb: Clean::line(&format!("{} ", it.operation)),
+                title: Clean::from(format!("{}{}", visible_line(it.file_path), target.unwrap_or_default())),
+            }
+        }
+        Some(View::ToolCall(it)) => only(visible_line(tool_call::word(it.tool_name))),
+        Some(
+            View::Text(_)
+            | View::CodeReference(_)
+            | View::CodeBlock(_)
+            | View::Plan(_)
+            | View::Clarification(_)
+            | View::Error(_)
+            | View::TodoUpdate(_)
+            | View::Unknown(_),
+        )
+        | None => only(match view.questions.first() {
+            Some(question) if !question.text.trim().is_empty() => visible(question.text.trim()),
+            Some(_) | None => visible(view.content.trim()),
+        }),
+    }
+}
+
+/// What the title does not say about the action.
+fn details(subject: &Document, look: &Look<'_>) -> Vec<Row> {
+    match subject.view() {
+        View::TerminalCommand(it) => {
+            let folder = it.working_directory.filter(|it| !it.is_empty());
+            folder.map_or_else(Vec::new, |it| labelled("in folder", &[Span::new(visible_line(it), Role::Text)], look.width))
+        }
+        View::FileEdit(it) => file_edit::body(&it, subject, look).rows,
+        View::ToolCall(it) => {
+            let rows = it.arguments.iter().flat_map(|(name, value)| {
+                let text = match value {
+                    Value::String(text) => visible(text),
+                    other => visible(&serde_json::to_string_pretty(other).unwrap_or_default()),
+                };
+                let name = Span::new(Clean::from(format!("{}: ", visible_line(name))), Role::Dim);
+                wrap(&[name, Span::new(text, Role::Text)], look.width, &[], &[gap(2)])
+            });
+            rows.collect()
+        }
+        View::Unknown(_) => {
+            let json = serde_json::to_string_pretty(&subject.metadata).unwrap_or_default();
+            wrap(&[Span::new(visible(&json), Role::Text)], look.width, &[], &[])
+        }
+        View::Text(_)
+        | View::CodeReference(_)
+        | View::CodeBlock(_)
+        | View::Plan(_)
+        | View::Clarification(_)
+        | View::Error(_)
+        | View::TodoUpdate(_) => wrap(&[Span::new(visible(subject.text()), Role::Text)], look.width, &[], &[]),
+    }
+}
+
+/// What would be reached and written, and what "always" would store.
+fn consequences(view: &Clarification<'_>, columns: usize) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for (name, label) in [("wouldReach", "would reach"), ("wouldWrite", "would write")] {
+        let found = view.subject.and_then(|it| it.get(name).or_else(|| it.get("metadata")?.get(name)));
+        for (at, text) in found.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).enumerate() {
+            let label = if at == 0 { label } else { "" };
+            rows.extend(labelled(label, &[Span::new(visible_line(text), Role::Text)], columns));
+        }
+    }
+    let question = view.questions.first();
+    let options = question.map_or(&[][..], |it| it.options.as_slice());
+    let always = options.iter().find(|it| it.id == "allow_always");
+    if let Some(rule) = always.and_then(|it| it.description) {
+        let rule = visible_line(rule.trim());
+        let end = rule.rfind(')').map_or(rule.len(), |it| it + 1);
+        let spans = [
+            Span::new(rule.slice(0..end), Role::Code),
+            Span::new(rule.slice(end..rule.len()), Role::Dim),
+        ];
+        rows.extend(labelled("always means", &spans, columns));
+    }
+    rows
+}
+
+fn labelled(label: &str, text: &[Span], columns: usize) -> Vec<Row> {
+    const LABEL: usize = "always means ".len();
+    wrap(text, columns, &[Span::new(pad(label, LABEL), Role::Dim)], &[gap(LABEL)])
+}
+
+/// The keys that decide, or the reason that is being typed.
+fn grant_rows(view: &Clarification<'_>, form: &Form, columns: usize) -> Vec<Row> {
+    let Some(question) = view.questions.first() else {
+        return Vec::new();
+    };
+    if let Some(reason) = form.typed() {
+        let first = [sign("n", Role::Waiting).bold(), sign(" no, because: ", Role::Dim)];
+        let spans = [Span::new(Clean::line(reason), Role::Strong), sign("▏", Role::Waiting)];
+        let mut rows = wrap(&spans, columns, &first, &[gap(2)]);
+        rows.extend(keys_rows(&[key("enter", "send", Role::Waiting), key("esc", "back", Role::Waiting)], columns));
+        return rows;
+    }
+    let mut keys = Vec::new();
+    let list = grants(question);
+    for &(at, grant) in &list {
+        let Some(option) = question.options.get(at) else { continue };
+        let does = match grant {
+            Grant::Once => Clean::literal("once"),
+            Grant::Session => Clean::literal("this session"),
+            Grant::Always if option.description.is_some() => Clean::literal("always"),
+            Grant::Never if question.allow_free_text => Clean::literal("no, because…"),
+            Grant::Never => Clean::literal("no"),
+            Grant::Always | Grant::Number(_) => visible_line(option.label),
+        };
+        let letter = Span::new(grant.key().to_string(), Role::Waiting).bold();
+        keys.push([letter, gap(1), Span::new(does, Role::Dim)].to_vec());
+    }
+    if !list.iter().any(|(_, grant)| *grant == Grant::Never) {
+        keys.push(key("n", "no, because…", Role::Waiting));
+    }
+    keys_rows(&keys, columns)
+}
+
+/// How an approval was decided, or what it needs as long as it waits.
+fn verdict(view: &Clarification<'_>, subject: Option<&Document>, document: &Document, form: Option<&Form>) -> (Clean, Role) {
+    let is_over = !document.is_open() && form.is_none();
+    match &view.outcome {
+        Some(Outcome::Answered | Outcome::Other(_)) => {
+            let id = view.answers.iter().flat_map(|it| &it.selected_option_ids).next();
+            match id.map(String::as_str) {
+                Some("allow_once") => (Clean::literal("✓ allowed once"), Role::Done),
+                Some("allow_session") => (Clean::literal("✓ allowed for this session"), Role::Done),
+                Some("allow_always") => (Clean::literal("✓ always allowed"), Role::Done),
+                Some("reject_once") => (Clean::literal("✗ rejected"), Role::Error),
+                Some("reject_always") => (Clean::literal("✗ always rejected"), Role::Error),
+                Some(id) => {
+                    let options = view.questions.iter().flat_map(|it| &it.options);
+                    let label = options.into_iter().find(|it| it.id == id).map_or(id, |it| it.label);
+                    (Clean::line(label), Role::Dim)
+                }
+                None => (Clean::literal("✗ rejected"), Role::Error),
+            }
+        }
+        Some(Outcome::Skipped) => (Clean::literal("✗ rejected"), Role::Error),
+        Some(Outcome::Cancelled) => (Clean::literal("cancelled"), Role::Dim),
+        None if is_over => (Clean::literal("not answered"), Role::Dim),
+        None => match subject.map(Document::view) {
+            Some(View::TerminalCommand(it)) if !it.permissions.is_empty() => {
+                let names: Vec<&str> = it.permissions.iter().map(Permission::as_str).collect();
+                (Clean::line(&format!("needs {}", names.join(", "))), Role::Waiting)
+            }
+            Some(_) | None => (Clean::literal("waiting"), Role::Waiting),
+        },
+    }
+}
+
+fn because(view: &Clarification<'_>, columns: usize) -> Vec<Row> {
+    let reason = view.answers.iter().find_map(|it| it.free_text.as_deref());
+    let reason = reason.filter(|it| !it.trim().is_empty());
+    reason.map_or_else(Vec::new, |it| labelled("because", &[Span::new(Clean::new(it), Role::Text)], columns))
+}

@@ -1,0 +1,146 @@
+//! Code under a heading: with or without line numbers, in colours as they become ready, laid line by line as it grows.
+
+use super::{
+    Look, Sheet,
+    heading::{gap, sign},
+    seed,
+};
+use crate::{
+    protocol::Document,
+    text::{
+        Clean, CodeLine, Ground, Role, Row, Span,
+        width::{pad_start, part},
+        wrap::wrap_hard,
+    },
+};
+
+/// Columns of a line number at least, so that most files have their code in one column.
+const NUMBER: usize = 3;
+/// Columns between the number and the code: a blank, the sign of a change, a blank.
+const SIGN: usize = 3;
+/// Code that has no numbers stands as far right as in Markdown.
+const INDENT: usize = 2;
+
+/// What a growing piece of code is.
+pub(super) struct Code<'a> {
+    pub glyph: Span,
+    pub head: Row,
+    /// The number of the first line and the greatest that is to be expected.
+    pub numbers: Option<(u64, u64)>,
+    pub language: &'a str,
+    pub content: &'a str,
+    pub gutter: Gutter,
+}
+
+/// What a line of code stands on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Gutter {
+    #[default]
+    Plain,
+    Added,
+    Removed,
+}
+
+impl Gutter {
+    pub const fn ground(self) -> Ground {
+        match self {
+            Self::Plain => Ground::Plain,
+            Self::Added => Ground::Added,
+            Self::Removed => Ground::Removed,
+        }
+    }
+
+    pub const fn word_ground(self) -> Ground {
+        match self {
+            Self::Plain => Ground::Plain,
+            Self::Added => Ground::AddedWord,
+            Self::Removed => Ground::RemovedWord,
+        }
+    }
+}
+
+pub(super) fn grow(code: Code<'_>, document: &Document, look: &Look<'_>, sheet: &mut Sheet) -> Option<usize> {
+    let signed = sheet.sign(code.glyph, false);
+    let headed = sheet.set_head(vec![code.head]);
+    let before = sheet.rows.len();
+    let above = sheet.memo.head;
+    let lines = &mut sheet.memo.lines;
+    lines.take(code.content, document.is_open());
+    let colours = look
+        .colours
+        .code(seed(document, look), code.language, lines.text(), !document.is_open());
+    let digits = code.numbers.map_or(0, |(_, last)| digits(last));
+    let changed = lines.lay(&mut sheet.rows, above, &colours, |at, line, colours| {
+        let number = code.numbers.map(|(first, _)| first + at as u64);
+        let pieces = pieces(line, colours, code.gutter.ground());
+        code_line(&pieces, number, digits, code.gutter, look.width)
+    });
+    if signed || headed {
+        Some(0)
+    } else if changed == before && before == sheet.rows.len() {
+        None
+    } else {
+        Some(changed)
+    }
+}
+
+/// Columns that numbers up to `last` take.
+pub(super) fn digits(last: u64) -> usize {
+    (last.max(1).ilog10() as usize + 1).max(NUMBER)
+}
+
+/// One line of code as rows. `digits` 0: there are no numbers at all.
+pub(super) fn code_line(pieces: &[Span], number: Option<u64>, digits: usize, gutter: Gutter, columns: usize) -> Vec<Row> {
+    let ground = gutter.ground();
+    let (first, rest) = if digits == 0 && gutter == Gutter::Plain {
+        (vec![gap(INDENT)], vec![gap(2 * INDENT)])
+    } else {
+        let text = number.map_or_else(String::new, |it| it.to_string());
+        let number = Span::new(pad_start(&text, digits), Role::Faint).on(ground);
+        let mark = match gutter {
+            Gutter::Plain => sign("   ", Role::Text),
+            Gutter::Added => sign(" + ", Role::Added).on(ground),
+            Gutter::Removed => sign(" − ", Role::Removed).on(ground),
+        };
+        (vec![number, mark], vec![gap(digits + SIGN).on(ground)])
+    };
+    let mut rows = wrap_hard(pieces, columns, &first, &rest);
+    for row in &mut rows {
+        row.ground = ground;
+    }
+    rows
+}
+
+/// A line in its colours, or plain, on a ground.
+pub(super) fn pieces(line: &str, colours: Option<&CodeLine>, ground: Ground) -> Vec<Span> {
+    match colours {
+        Some(spans) => spans.iter().map(|it| it.clone().on(ground)).collect(),
+        None => vec![Span::new(Clean::new(line), Role::Text).on(ground)],
+    }
+}
+
+/// Paints the changed bytes of a line on the ground of changed words.
+pub(super) fn mark_words(spans: Vec<Span>, words: &[std::ops::Range<usize>], gutter: Gutter) -> Vec<Span> {
+    if words.is_empty() {
+        return spans;
+    }
+    let mut marked = Vec::with_capacity(spans.len() + 2 * words.len());
+    let mut start = 0;
+    for span in spans {
+        let end = start + span.text.len();
+        let mut at = start;
+        for word in words.iter().filter(|it| it.start < end && it.end > start) {
+            let (from, to) = (word.start.max(start), word.end.min(end));
+            if from > at {
+                marked.push(part(&span, at - start..from - start));
+            }
+            marked.push(part(&span, from - start..to - start).on(gutter.word_ground()));
+            at = to;
+        }
+        if at < end {
+            marked.push(part(&span, at - start..end - start));
+        }
+        start = end;
+    }
+    marked
+}

@@ -1,0 +1,64 @@
+//! Todos as rows with checkboxes, for plans and their updates.
+
+use super::heading::{gap, sign};
+use crate::{
+    protocol::TodoStatus,
+    text::{Clean, Mark, Role, Row, Span, wrap::wrap},
+};
+
+/// What a row shows of a todo.
+pub(super) struct Item<'a> {
+    pub content: &'a str,
+    pub status: &'a TodoStatus,
+    /// The places of the todos that come before it, counted from 1.
+    pub after: Vec<usize>,
+}
+
+pub(super) fn rows(items: &[Item<'_>], columns: usize) -> Vec<Row> {
+    let rows = items.iter().flat_map(|item| {
+        let mut spans = vec![text(item.content, item.status)];
+        let is_over = matches!(item.status, TodoStatus::Completed | TodoStatus::Cancelled);
+        if !item.after.is_empty() && !is_over {
+            let list: Vec<String> = item.after.iter().map(ToString::to_string).collect();
+            spans.push(gap(2));
+            spans.push(Span::new(format!("after {}", list.join(", ")), Role::Faint));
+        }
+        wrap(&spans, columns, &[checkbox(item.status), gap(1)], &[gap(2)])
+    });
+    rows.collect()
+}
+
+/// `☐ ☑ ◐ ⊘`; a word of somebody else's is pending as far as we know.
+pub(super) fn checkbox(status: &TodoStatus) -> Span {
+    match status {
+        TodoStatus::Pending | TodoStatus::Other(_) => sign("☐", Role::Dim),
+        TodoStatus::InProgress => sign("◐", Role::Waiting),
+        TodoStatus::Completed => sign("☑", Role::Done),
+        TodoStatus::Cancelled => sign("⊘", Role::Faint),
+    }
+}
+
+pub(super) fn text(content: &str, status: &TodoStatus) -> Span {
+    let text = Clean::line(content.trim());
+    match status {
+        TodoStatus::Pending | TodoStatus::InProgress => Span::new(text, Role::Text),
+        TodoStatus::Completed => Span::new(text, Role::Dim),
+        TodoStatus::Cancelled => Span::new(text, Role::Dim).marked(Mark::STRIKE),
+        TodoStatus::Other(word) => Span::new(format!("{text} ({})", Clean::line(word)), Role::Text),
+    }
+}
+
+/// `▰▰▰▱▱▱ 2 of 4`
+pub(super) fn progress(done: usize, all: usize) -> Vec<Span> {
+    const CELLS: usize = 6;
+    let full = if all == 0 { 0 } else { (CELLS * done.min(all) + all / 2) / all };
+    // A bar is neither empty nor full before its time.
+    let full = match done {
+        0 => 0,
+        done if done >= all => CELLS,
+        _ => full.clamp(1, CELLS - 1),
+    };
+    let bar = format!("{}{}", "▰".repeat(full), "▱".repeat(CELLS - full));
+    let role = if all > 0 && done >= all { Role::Done } else { Role::Waiting };
+    vec![Span::new(bar, role), Span::new(format!(" {done} of {all}"), Role::Dim)]
+}

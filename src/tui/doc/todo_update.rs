@@ -1,0 +1,82 @@
+//! `todo_update`: which todos changed, in one line; unfolded, one below the other.
+
+use super::{
+    Fold, Leaf, Look,
+    heading::{Facts, Weight, gap, heading, sign},
+    todo::{self, Item},
+};
+use crate::{
+    protocol::{TodoStatus, document::TodoUpdate},
+    text::{Clean, Role, Span, figure},
+};
+
+pub(super) fn leaf(update: &TodoUpdate<'_>, look: &Look<'_>) -> Leaf {
+    let changes = changes(update, look);
+    let mut facts = Facts::default();
+    if let Some((done, all)) = look.progress {
+        facts.word(Weight::Medium, format!("{done} of {all}"), Role::Dim);
+    }
+    let mut rows = Vec::new();
+    if look.fold == Fold::Full {
+        let title = figure::count(changes.len(), "change", "changes");
+        rows.push(heading("todo", &[Span::new(title, Role::Dim)], facts, look.width));
+        let items: Vec<Item<'_>> = changes
+            .iter()
+            .map(|(content, status)| Item {
+                content,
+                status,
+                after: Vec::new(),
+            })
+            .collect();
+        rows.extend(todo::rows(&items, look.width));
+    } else {
+        rows.push(heading("todo", &line(&changes), facts, look.width));
+    }
+    Leaf {
+        glyph: sign("≡", Role::Dim),
+        is_line: rows.len() == 1,
+        rows,
+    }
+}
+
+pub(super) fn summary(update: &TodoUpdate<'_>) -> Clean {
+    let list = update.todos.iter().take(20).map(|it| {
+        let status = it.status.as_ref().unwrap_or(&TodoStatus::Pending);
+        format!("{} {}", todo::checkbox(status).text, it.content.unwrap_or(it.id).trim())
+    });
+    Clean::line(&format!("todo  {}", list.collect::<Vec<_>>().join("  ")))
+}
+
+/// Text and status of each todo that changed; what the update does not say is as the live list has it.
+fn changes(update: &TodoUpdate<'_>, look: &Look<'_>) -> Vec<(String, TodoStatus)> {
+    let known = update.todos.iter().map(|it| {
+        let live = look.todos.get(it.id);
+        let content = it.content.map(str::to_owned).or_else(|| live.map(|it| it.content.clone()));
+        let status = it.status.clone().or_else(|| live.map(|it| it.status.clone()));
+        (
+            content.unwrap_or_else(|| it.id.to_owned()),
+            status.unwrap_or(TodoStatus::Pending),
+        )
+    });
+    known.collect()
+}
+
+/// What moved comes first in a line that may be cut; of what merely waits there may be a lot.
+fn line(changes: &[(String, TodoStatus)]) -> Vec<Span> {
+    /// More do not fit into any line.
+    const MOST: usize = 20;
+    let waits = |status: &TodoStatus| *status == TodoStatus::Pending;
+    let moved = changes.iter().filter(|(_, status)| !waits(status));
+    let waiting = changes.iter().filter(|(_, status)| waits(status));
+    let mut spans = Vec::new();
+    for (content, status) in moved.chain(waiting).take(MOST) {
+        if !spans.is_empty() {
+            spans.push(gap(2));
+        }
+        spans.extend([todo::checkbox(status), gap(1), todo::text(content, status)]);
+    }
+    if spans.is_empty() {
+        spans.push(sign("nothing changed", Role::Dim));
+    }
+    spans
+}

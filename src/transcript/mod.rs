@@ -5,7 +5,7 @@
 
 mod todos;
 
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
 pub use todos::{Todo, Todos};
 
@@ -21,6 +21,8 @@ pub struct Transcript {
     pub todos: Todos,
     pub title: Option<String>,
     pub progress: Option<Progress>,
+    /// What the todos came to after each update of them: completed and all.
+    steps: HashMap<Place, (usize, usize)>,
 }
 
 /// A user's message and the response to it.
@@ -109,6 +111,11 @@ impl Transcript {
             turn: exchange.turn,
             number: exchange.response.number(place.document),
         })
+    }
+
+    /// Completed todos and all todos as the update at `place` left them.
+    pub fn progress_at(&self, place: Place) -> Option<(usize, usize)> {
+        self.steps.get(&place).copied()
     }
 
     pub fn place_of(&self, address: Address) -> Option<Place> {
@@ -237,7 +244,10 @@ impl Transcript {
         };
         match document.view() {
             View::Plan(plan) => self.todos.begin(&plan),
-            View::TodoUpdate(update) => self.todos.change(&update),
+            View::TodoUpdate(update) => {
+                self.todos.change(&update);
+                self.steps.insert(place, self.todos.progress());
+            }
             _ => {}
         }
     }

@@ -7,9 +7,9 @@ use std::{
 };
 
 use super::{
+    doc::Form,
     effect::Effect,
     field::Field,
-    interim::Form,
     keymap::Keymap,
     layer::Layer,
     pane::{Item, Pane, transcript::Shown},

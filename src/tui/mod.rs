@@ -9,7 +9,6 @@ pub mod doc;
 pub mod effect;
 mod field;
 pub mod input;
-mod interim;
 pub mod keymap;
 mod layer;
 pub mod msg;

@@ -7,9 +7,9 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use super::{
     action::{self, everywhere::focus_composer},
     app::{App, Focus},
+    doc::{Form, Outcome as FormOutcome},
     effect::Effect,
     input::{Input, Reply},
-    interim::{Form, Outcome as FormOutcome},
     keymap::{Chord, Place},
     layer::{Answer, Choice, Layer, Picker},
     msg::{Msg, Outcome},
@@ -136,7 +136,11 @@ fn form_key(app: &mut App, event: KeyEvent) -> Option<Vec<Effect>> {
     }
     let too_early = app.now_ms.saturating_sub(app.asking.since_ms) < TOO_EARLY_MS;
     let decides = is_approval(document) && matches!(event.code, KeyCode::Char('y' | 'a' | 'A'));
-    let form = app.asking.forms.entry(name.clone()).or_insert_with(|| Form::new(&view));
+    let form = app
+        .asking
+        .forms
+        .entry(name.clone())
+        .or_insert_with(|| Form::new(name.1.clone()));
     if too_early && decides && !form.is_typing() {
         return Some(Vec::new());
     }
@@ -272,8 +276,11 @@ fn announce(app: &mut App) {
     if app.asking.announced.as_ref() == Some(&name) {
         return;
     }
-    if let View::Clarification(view) = document.view() {
-        app.asking.forms.entry(name.clone()).or_insert_with(|| Form::new(&view));
+    if document.kind == Kind::Clarification {
+        app.asking
+            .forms
+            .entry(name.clone())
+            .or_insert_with(|| Form::new(name.1.clone()));
     }
     app.asking.announced = Some(name);
     app.asking.since_ms = app.now_ms;

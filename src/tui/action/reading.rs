@@ -5,9 +5,8 @@ use crate::{
     protocol::{Kind, View},
     tui::{
         app::{App, Focus},
-        doc::Fold,
+        doc::{self, Fold},
         effect::Effect,
-        interim,
         pane::Item,
     },
 };
@@ -349,9 +348,9 @@ fn copied(app: &App, code_only: bool) -> Option<(String, String)> {
         Some(Item::Document(place)) => {
             let document = app.transcript.get(place)?;
             let text = if code_only {
-                interim::code_only(document)?
+                doc::code_only(document)?.into_string()
             } else {
-                interim::copy_text(document)
+                doc::copy_text(document).into_string()
             };
             (app.transcript.address(place)?.to_string(), text)
         }

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::{
     Leaf, Look, file_edit,
     form::{Form, Grant, grants, is_approval, spoken, takes_text},
-    heading::{Facts, Weight, WORD, first_line, gap, heading, key, line, sign, word},
+    heading::{Facts, WORD, Weight, first_line, gap, heading, key, line, sign, titled, word},
     tool_call,
 };
 use crate::{
@@ -37,7 +37,7 @@ pub(super) fn leaf(view: &Clarification<'_>, document: &Document, look: &Look<'_
     let (state, role) = state(view, document, form);
     facts.word(Weight::Heavy, state, role);
     let title = Span::new(title(view), Role::Strong).bold();
-    let mut rows = titled(&[title], facts, look.width);
+    let mut rows = titled(&[title], &[], &[], facts, look.width);
     match &view.outcome {
         Some(Outcome::Answered | Outcome::Other(_)) => rows.extend(answers(view, look.width)),
         Some(Outcome::Skipped | Outcome::Cancelled) => rows.extend(asked(view, look.width)),
@@ -73,7 +73,10 @@ pub(super) fn folded(view: &Clarification<'_>, document: &Document, look: &Look<
 
 pub(super) fn summary(view: &Clarification<'_>) -> Clean {
     if is_approval(view) {
-        Clean::line(&format!("allow {}", first_line(&planned(view, subject(view).as_ref()).title)))
+        Clean::line(&format!(
+            "allow {}",
+            first_line(&planned(view, subject(view).as_ref()).title)
+        ))
     } else {
         title(view)
     }
@@ -98,7 +101,9 @@ fn title(view: &Clarification<'_>) -> Clean {
 
 /// Whether the only question is already the title.
 fn is_title(view: &Clarification<'_>) -> bool {
-    view.questions.len() == 1 && first_line(view.content).is_empty() && !view.questions.iter().any(|it| it.text.contains('\n'))
+    view.questions.len() == 1
+        && first_line(view.content).is_empty()
+        && !view.questions.iter().any(|it| it.text.contains('\n'))
 }
 
 fn state(view: &Clarification<'_>, document: &Document, form: Option<&Form>) -> (Clean, Role) {
@@ -123,13 +128,25 @@ fn questions(view: &Clarification<'_>, columns: usize, form: Option<&Form>) -> V
         let is_current = form.is_some_and(|it| it.current() == at);
         if !is_title(view) {
             let role = if is_current || !several { Role::Text } else { Role::Dim };
-            rows.extend(wrap(&[Span::new(Clean::new(question.text.trim()), role)], columns, &[], &[]));
+            rows.extend(wrap(
+                &[Span::new(Clean::new(question.text.trim()), role)],
+                columns,
+                &[],
+                &[],
+            ));
         }
         for option in 0..question.options.len() {
-            rows.extend(option_rows(question, option, at, several, form.map(|it| (it, is_current)), columns));
+            rows.extend(option_rows(
+                question,
+                option,
+                at,
+                several,
+                form.map(|it| (it, is_current)),
+                columns,
+            ));
         }
         if let Some(form) = form {
-            rows.extend(text_rows(form, at, is_current, question, columns));
+            rows.extend(text_rows(form, at, is_current, several, question, columns));
         }
     }
     if let Some(form) = form {
@@ -175,12 +192,19 @@ fn option_rows(
     };
     let mut first = vec![key, sign(if has_cursor { "› " } else { "  " }, Role::Link)];
     if question.allow_multiple || several {
-        let (on, off) = if question.allow_multiple { ("☑ ", "☐ ") } else { ("● ", "○ ") };
+        let (on, off) = if question.allow_multiple {
+            ("☑ ", "☐ ")
+        } else {
+            ("● ", "○ ")
+        };
         let role = if is_picked { Role::Done } else { Role::Dim };
         first.push(sign(if is_picked { on } else { off }, role));
     }
     let rest = [gap(spans_width(&first))];
-    let mut text = vec![Span::new(Clean::new(choice.label.trim()), if is_picked { Role::Strong } else { Role::Text })];
+    let mut text = vec![Span::new(
+        Clean::new(choice.label.trim()),
+        if is_picked { Role::Strong } else { Role::Text },
+    )];
     if let Some(description) = choice.description.map(str::trim).filter(|it| !it.is_empty()) {
         text.push(gap(KEYS));
         text.push(Span::new(Clean::new(description), Role::Dim));
@@ -189,19 +213,51 @@ fn option_rows(
 }
 
 /// What was typed for a question, or is being typed.
-fn text_rows(form: &Form, at: usize, is_current: bool, question: &Question<'_>, columns: usize) -> Vec<Row> {
+fn text_rows(
+    form: &Form,
+    at: usize,
+    is_current: bool,
+    several: bool,
+    question: &Question<'_>,
+    columns: usize,
+) -> Vec<Row> {
     let typed = form.typed().filter(|_| is_current);
     let text = typed.unwrap_or_else(|| form.text(at));
     if typed.is_none() && text.is_empty() {
-        return Vec::new();
+        return if several && is_current && takes_text(question) {
+            wrap(&other(question), columns, &[], &[gap(KEY)])
+        } else {
+            Vec::new()
+        };
     }
-    let name = if question.options.is_empty() { "answer: " } else { "other: " };
+    let name = if question.options.is_empty() {
+        "answer: "
+    } else {
+        "other: "
+    };
     let mut spans = vec![sign(name, Role::Dim), Span::new(Clean::line(text), Role::Strong)];
     if typed.is_some() {
         spans.push(sign("▏", Role::Waiting));
     }
-    let first = [if is_current { sign("o", Role::Link).bold() } else { sign(" ", Role::Text) }, gap(KEY - 1)];
+    let first = [
+        if is_current {
+            sign("o", Role::Link).bold()
+        } else {
+            sign(" ", Role::Text)
+        },
+        gap(KEY - 1),
+    ];
     wrap(&spans, columns, &first, &[gap(KEY)])
+}
+
+/// The key that begins to type, as wide as those of the options.
+fn other(question: &Question<'_>) -> Vec<Span> {
+    let does = if question.options.is_empty() {
+        "answer…"
+    } else {
+        "other…"
+    };
+    vec![sign("o", Role::Link).bold(), gap(KEY - 1), sign(does, Role::Dim)]
 }
 
 /// The keys that matter now.
@@ -215,9 +271,9 @@ fn hints(view: &Clarification<'_>, form: &Form, columns: usize) -> Vec<Row> {
         keys.push(key("esc", "back", Role::Link));
         return keys_rows(&keys, columns);
     }
-    if question.is_some_and(|it| takes_text(it) && form.text(form.current()).is_empty()) {
-        let does = if question.is_some_and(|it| it.options.is_empty()) { "answer…" } else { "other…" };
-        keys.push([sign("o", Role::Link).bold(), gap(KEY - 1), sign(does, Role::Dim)].to_vec());
+    let only = question.filter(|_| view.questions.len() == 1);
+    if let Some(question) = only.filter(|it| takes_text(it) && form.text(0).is_empty()) {
+        keys.push(other(question));
     }
     keys.push([sign("s", Role::Link).bold(), gap(KEY - 1), sign("skip", Role::Dim)].to_vec());
     if several && form.is_complete(view) {
@@ -277,20 +333,11 @@ fn asked(view: &Clarification<'_>, columns: usize) -> Vec<Row> {
     if is_title(view) {
         return Vec::new();
     }
-    let rows = view.questions.iter().flat_map(|it| {
-        wrap(&[Span::new(Clean::new(it.text.trim()), Role::Dim)], columns, &[], &[])
-    });
+    let rows = view
+        .questions
+        .iter()
+        .flat_map(|it| wrap(&[Span::new(Clean::new(it.text.trim()), Role::Dim)], columns, &[], &[]));
     rows.collect()
-}
-
-/// A title that may need several rows, its facts beside the first.
-fn titled(title: &[Span], facts: Facts, columns: usize) -> Vec<Row> {
-    let (facts, room) = facts.fit(spans_width(title), columns);
-    let mut rows = wrap(title, room, &[], &[]);
-    if let Some(first) = rows.first_mut() {
-        first.facts = facts;
-    }
-    rows
 }
 
 fn approval(view: &Clarification<'_>, document: &Document, look: &Look<'_>, form: Option<&Form>) -> Leaf {
@@ -300,16 +347,15 @@ fn approval(view: &Clarification<'_>, document: &Document, look: &Look<'_>, form
     let mut facts = Facts::default();
     let (state, role) = verdict(view, subject.as_ref(), document, form);
     facts.word(Weight::Heavy, state, role);
-    let title: Vec<Span> = [Span::new(planned.verb, Role::Dim), Span::new(planned.title, Role::Strong).bold()]
-        .into_iter()
-        .filter(|it| !it.text.is_empty())
-        .collect();
-    let (facts, room) = facts.fit(WORD + spans_width(&title), columns);
+    let title: Vec<Span> = [
+        Span::new(planned.verb, Role::Dim),
+        Span::new(planned.title, Role::Strong).bold(),
+    ]
+    .into_iter()
+    .filter(|it| !it.text.is_empty())
+    .collect();
     // Whole, whatever its length: nobody can allow what is not on the screen.
-    let mut rows = wrap(&title, room, &[word("allow")], &[gap(WORD)]);
-    if let Some(first) = rows.first_mut() {
-        first.facts = facts;
-    }
+    let mut rows = titled(&title, &[word("allow")], &[gap(WORD)], facts, columns);
     if let Some(subject) = &subject {
         rows.extend(details(subject, look));
     }
@@ -337,6 +383,9 @@ fn subject(view: &Clarification<'_>) -> Option<Document> {
     let mut members = view.subject?.as_object()?.clone();
     let kind = Kind::parse(members.shift_remove("type")?.as_str()?);
     let content = members.shift_remove("content");
+    if let Some(Value::Object(nested)) = members.shift_remove("metadata") {
+        members.extend(nested);
+    }
     Some(Document::open(
         DocumentStart {
             id: "subject".into(),
@@ -361,7 +410,8 @@ fn planned(view: &Clarification<'_>, subject: Option<&Document>) -> Planned {
         title,
     };
     match subject.map(Document::view) {
-        Some(View::TerminalCommand(it)) => only(visible(it.command)),
+        // Something must stand there; a subject that says nothing is no reason to show nothing.
+        Some(View::TerminalCommand(it)) if !it.command.trim().is_empty() => only(visible(it.command)),
         Some(View::FileEdit(it)) => {
             let target = it.new_file_path.map(|it| format!(" → {}", visible_line(it)));
             Planned {
@@ -374,6 +424,7 @@ fn planned(view: &Clarification<'_>, subject: Option<&Document>) -> Planned {
             View::Text(_)
             | View::CodeReference(_)
             | View::CodeBlock(_)
+            | View::TerminalCommand(_)
             | View::Plan(_)
             | View::Clarification(_)
             | View::Error(_)
@@ -392,9 +443,11 @@ fn details(subject: &Document, look: &Look<'_>) -> Vec<Row> {
     match subject.view() {
         View::TerminalCommand(it) => {
             let folder = it.working_directory.filter(|it| !it.is_empty());
-            folder.map_or_else(Vec::new, |it| labelled("in folder", &[Span::new(visible_line(it), Role::Text)], look.width))
+            folder.map_or_else(Vec::new, |it| {
+                labelled("in folder", &[Span::new(visible_line(it), Role::Text)], look.width)
+            })
         }
-        View::FileEdit(it) => file_edit::body(&it, subject, look).rows,
+        View::FileEdit(it) => file_edit::body(&it, subject, look),
         View::ToolCall(it) => {
             let rows = it.arguments.iter().flat_map(|(name, value)| {
                 let text = match value {
@@ -424,8 +477,16 @@ fn details(subject: &Document, look: &Look<'_>) -> Vec<Row> {
 fn consequences(view: &Clarification<'_>, columns: usize) -> Vec<Row> {
     let mut rows = Vec::new();
     for (name, label) in [("wouldReach", "would reach"), ("wouldWrite", "would write")] {
-        let found = view.subject.and_then(|it| it.get(name).or_else(|| it.get("metadata")?.get(name)));
-        for (at, text) in found.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).enumerate() {
+        let found = view
+            .subject
+            .and_then(|it| it.get(name).or_else(|| it.get("metadata")?.get(name)));
+        for (at, text) in found
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .enumerate()
+        {
             let label = if at == 0 { label } else { "" };
             rows.extend(labelled(label, &[Span::new(visible_line(text), Role::Text)], columns));
         }
@@ -459,13 +520,18 @@ fn grant_rows(view: &Clarification<'_>, form: &Form, columns: usize) -> Vec<Row>
         let first = [sign("n", Role::Waiting).bold(), sign(" no, because: ", Role::Dim)];
         let spans = [Span::new(Clean::line(reason), Role::Strong), sign("▏", Role::Waiting)];
         let mut rows = wrap(&spans, columns, &first, &[gap(2)]);
-        rows.extend(keys_rows(&[key("enter", "send", Role::Waiting), key("esc", "back", Role::Waiting)], columns));
+        rows.extend(keys_rows(
+            &[key("enter", "send", Role::Waiting), key("esc", "back", Role::Waiting)],
+            columns,
+        ));
         return rows;
     }
     let mut keys = Vec::new();
     let list = grants(question);
     for &(at, grant) in &list {
-        let Some(option) = question.options.get(at) else { continue };
+        let Some(option) = question.options.get(at) else {
+            continue;
+        };
         let does = match grant {
             Grant::Once => Clean::literal("once"),
             Grant::Session => Clean::literal("this session"),
@@ -484,7 +550,12 @@ fn grant_rows(view: &Clarification<'_>, form: &Form, columns: usize) -> Vec<Row>
 }
 
 /// How an approval was decided, or what it needs as long as it waits.
-fn verdict(view: &Clarification<'_>, subject: Option<&Document>, document: &Document, form: Option<&Form>) -> (Clean, Role) {
+fn verdict(
+    view: &Clarification<'_>,
+    subject: Option<&Document>,
+    document: &Document,
+    form: Option<&Form>,
+) -> (Clean, Role) {
     let is_over = !document.is_open() && form.is_none();
     match &view.outcome {
         Some(Outcome::Answered | Outcome::Other(_)) => {
@@ -519,5 +590,7 @@ fn verdict(view: &Clarification<'_>, subject: Option<&Document>, document: &Docu
 fn because(view: &Clarification<'_>, columns: usize) -> Vec<Row> {
     let reason = view.answers.iter().find_map(|it| it.free_text.as_deref());
     let reason = reason.filter(|it| !it.trim().is_empty());
-    reason.map_or_else(Vec::new, |it| labelled("because", &[Span::new(Clean::new(it), Role::Text)], columns))
+    reason.map_or_else(Vec::new, |it| {
+        labelled("because", &[Span::new(Clean::new(it), Role::Text)], columns)
+    })
 }

@@ -90,7 +90,13 @@ pub(super) fn digits(last: u64) -> usize {
 }
 
 /// One line of code as rows. `digits` 0: there are no numbers at all.
-pub(super) fn code_line(pieces: &[Span], number: Option<u64>, digits: usize, gutter: Gutter, columns: usize) -> Vec<Row> {
+pub(super) fn code_line(
+    pieces: &[Span],
+    number: Option<u64>,
+    digits: usize,
+    gutter: Gutter,
+    columns: usize,
+) -> Vec<Row> {
     let ground = gutter.ground();
     let (first, rest) = if digits == 0 && gutter == Gutter::Plain {
         (vec![gap(INDENT)], vec![gap(2 * INDENT)])

@@ -24,7 +24,11 @@ pub(super) fn grow(block: &CodeBlock<'_>, document: &Document, look: &Look<'_>, 
 
 pub(super) fn folded(block: &CodeBlock<'_>, document: &Document, look: &Look<'_>) -> Leaf {
     let mut facts = Facts::default();
-    facts.word(Weight::Light, figure::count(block.content.lines().count(), "line", "lines"), Role::Dim);
+    facts.word(
+        Weight::Light,
+        figure::count(block.content.lines().count(), "line", "lines"),
+        Role::Dim,
+    );
     let title = [Span::new(first_line(block.content), Role::Text)];
     Leaf {
         glyph: glyph(),
@@ -34,7 +38,11 @@ pub(super) fn folded(block: &CodeBlock<'_>, document: &Document, look: &Look<'_>
 }
 
 pub(super) fn summary(block: &CodeBlock<'_>) -> Clean {
-    let language = if block.language.is_empty() { "code" } else { block.language };
+    let language = if block.language.is_empty() {
+        "code"
+    } else {
+        block.language
+    };
     Clean::line(&format!("{language}  {}", first_line(block.content)))
 }
 

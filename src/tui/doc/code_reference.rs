@@ -49,7 +49,12 @@ pub(super) fn differs(reference: &CodeReference<'_>, document: &Document, cited:
     let Some(cited) = cited.filter(|_| !document.is_open()) else {
         return false;
     };
-    let trimmed = |text: &'_ str| text.trim_end().lines().map(|it| it.trim_end().to_owned()).collect::<Vec<_>>();
+    let trimmed = |text: &'_ str| {
+        text.trim_end()
+            .lines()
+            .map(|it| it.trim_end().to_owned())
+            .collect::<Vec<_>>()
+    };
     cited != reference.content && trimmed(cited) != trimmed(reference.content)
 }
 

@@ -1,6 +1,9 @@
 //! One dim line where an answer ended otherwise than by itself.
 
-use super::{Look, Sheet, heading::sign};
+use super::{
+    Look, Sheet,
+    heading::{gap, key, sign},
+};
 use crate::{
     protocol::{Ending, FinishReason},
     text::{Clean, Role, Row, Span, wrap::wrap},

@@ -2,41 +2,97 @@
 
 use super::{
     Leaf, Look,
-    heading::{Facts, WORD, Weight, first_line, gap, heading, key, sign, word},
+    heading::{Facts, WORD, Weight, first_line, gap, heading, key, sign, titled, word},
     value::{Frame, text_rows},
 };
 use crate::{
     protocol::document::Error,
-    text::{Clean, Role, Row, Span, width::spans_width, wrap::wrap},
+    text::{Clean, Role, Row, Span, wrap::wrap},
 };
 
 /// The next step for each code, and whether trying again can help.
 const STEPS: &[(&str, &str, bool)] = &[
     ("FILE_NOT_FOUND", "Check the path.", false),
-    ("FILE_EXISTS", "Choose another name, or ask for an edit of the file.", false),
-    ("PERMISSION_DENIED", "Check the rights of the file or of its folder.", false),
-    ("PATH_OUTSIDE_WORKSPACE", "Start sheaf with --workspace on a folder that holds the file.", false),
-    ("IGNORED_FILE", "An ignore file keeps it from the model; change that if it may be seen.", false),
-    ("EDIT_NO_MATCH", "The file is not as the model thinks; ask it to read the file again.", false),
+    (
+        "FILE_EXISTS",
+        "Choose another name, or ask for an edit of the file.",
+        false,
+    ),
+    (
+        "PERMISSION_DENIED",
+        "Check the rights of the file or of its folder.",
+        false,
+    ),
+    (
+        "PATH_OUTSIDE_WORKSPACE",
+        "Start sheaf with --workspace on a folder that holds the file.",
+        false,
+    ),
+    (
+        "IGNORED_FILE",
+        "An ignore file keeps it from the model; change that if it may be seen.",
+        false,
+    ),
+    (
+        "EDIT_NO_MATCH",
+        "The file is not as the model thinks; ask it to read the file again.",
+        false,
+    ),
     ("EDIT_AMBIGUOUS", "Ask for an edit with more lines around it.", false),
     ("EDIT_STALE", "The file has changed since; ask to read it again.", false),
-    ("COMMAND_FAILED_TO_START", "Check that the program is installed and in the path.", false),
-    ("COMMAND_TIMEOUT", "Ask to run it in the background, or with more time.", false),
-    ("TOOL_UNKNOWN", "The model named a tool that there is not; it has been told.", false),
-    ("TOOL_ARGUMENTS_INVALID", "The model has been told what was wrong with the arguments.", false),
+    (
+        "COMMAND_FAILED_TO_START",
+        "Check that the program is installed and in the path.",
+        false,
+    ),
+    (
+        "COMMAND_TIMEOUT",
+        "Ask to run it in the background, or with more time.",
+        false,
+    ),
+    (
+        "TOOL_UNKNOWN",
+        "The model named a tool that there is not; it has been told.",
+        false,
+    ),
+    (
+        "TOOL_ARGUMENTS_INVALID",
+        "The model has been told what was wrong with the arguments.",
+        false,
+    ),
     ("TOOL_FORBIDDEN_IN_MODE", "Shift+Tab changes the mode.", false),
     ("TOOL_REJECTED", "The model knows that you said no.", false),
     ("TOOL_FAILED", "The model has seen the message.", false),
-    ("LLM_AUTH", "Check the provider's key; sheaf doctor says which one is used.", true),
+    (
+        "LLM_AUTH",
+        "Check the provider's key; sheaf doctor says which one is used.",
+        true,
+    ),
     ("LLM_RATE_LIMITED", "Wait a moment.", true),
     ("LLM_OVERLOADED", "The provider has too much to do.", true),
-    ("LLM_CONTEXT_LENGTH", "Begin a new conversation, or take a model with a larger window.", false),
+    (
+        "LLM_CONTEXT_LENGTH",
+        "Begin a new conversation, or take a model with a larger window.",
+        false,
+    ),
     ("LLM_REFUSAL", "Ask in other words.", false),
     ("LLM_BAD_RESPONSE", "The provider sent what nobody can read.", true),
-    ("LLM_UNAVAILABLE", "Check that the model's server runs; sheaf doctor looks for it.", true),
+    (
+        "LLM_UNAVAILABLE",
+        "Check that the model's server runs; sheaf doctor looks for it.",
+        true,
+    ),
     ("STREAM_INTERRUPTED", "What came is kept.", true),
-    ("STREAM_PROTOCOL", "The server sent what is no stream of documents; check its address.", true),
-    ("UNAUTHORIZED", "Check the gateway's token (SHEAF_TOKEN); sheaf doctor says which one is used.", true),
+    (
+        "STREAM_PROTOCOL",
+        "The server sent what is no stream of documents; check its address.",
+        true,
+    ),
+    (
+        "UNAUTHORIZED",
+        "Check the gateway's token (SHEAF_TOKEN); sheaf doctor says which one is used.",
+        true,
+    ),
     ("RATE_LIMITED", "Wait a moment.", true),
     ("CANCELLED", "", true),
     ("MAX_TURNS", "Say continue to go on.", false),
@@ -54,11 +110,7 @@ pub(super) fn leaf(error: &Error<'_>, look: &Look<'_>) -> Leaf {
         text => Clean::new(text),
     };
     let title = [Span::new(message, Role::Strong).bold()];
-    let (facts, room) = facts(error).fit(WORD + spans_width(&title), look.width);
-    let mut rows = wrap(&title, room, &[word("error")], &[gap(WORD)]);
-    if let Some(first) = rows.first_mut() {
-        first.facts = facts;
-    }
+    let mut rows = titled(&title, &[word("error")], &[gap(WORD)], facts(error), look.width);
     rows.extend(text_rows(
         &error.details,
         Frame {

@@ -267,11 +267,7 @@ impl Form {
                 field.picks.clear();
             }
         }
-        if is_empty {
-            Outcome::Changed
-        } else {
-            self.go_on(view)
-        }
+        if is_empty { Outcome::Changed } else { self.go_on(view) }
     }
 
     fn pick(&mut self, option: usize, view: &Clarification<'_>, question: &Question<'_>) -> Outcome {

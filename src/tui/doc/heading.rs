@@ -3,6 +3,7 @@
 use crate::text::{
     Clean, Role, Row, Span, figure,
     width::{cut_end, cut_middle, cut_spans, pad, spans_width, width},
+    wrap::wrap,
 };
 
 /// Columns of the word that names a kind or a tool, with the blank behind it.
@@ -141,6 +142,27 @@ pub(super) fn heading(name: &str, title: &[Span], facts: Facts, columns: usize) 
 pub(super) fn line(spans: &[Span], facts: Facts, columns: usize) -> Row {
     let (facts, room) = facts.fit(spans_width(spans), columns);
     Row::of(cut_spans(spans, room)).facts(facts)
+}
+
+/// A title that is shown whole, in several rows where it must be. Facts that would leave it too little room beside
+/// them stand at the right of a row of their own.
+pub(super) fn titled(title: &[Span], first: &[Span], rest: &[Span], facts: Facts, columns: usize) -> Vec<Row> {
+    let text: usize = title
+        .iter()
+        .map(|it| it.text.lines().map(width).max().unwrap_or(0))
+        .sum();
+    let wants = spans_width(first) + text;
+    let (facts, room) = facts.fit(wants, columns);
+    if room >= wants || room * 3 >= columns * 2 {
+        let mut rows = wrap(title, room, first, rest);
+        if let Some(first) = rows.first_mut() {
+            first.facts = facts;
+        }
+        return rows;
+    }
+    let mut rows = wrap(title, columns, first, rest);
+    rows.push(Row::default().facts(facts));
+    rows
 }
 
 /// A heading about a path, which is cut in its middle so that its name stays.

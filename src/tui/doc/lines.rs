@@ -49,6 +49,11 @@ impl Lines {
         self.was_open = is_open;
     }
 
+    /// Forgets where its rows are, for another width.
+    pub fn reshape(&mut self) {
+        self.ends.clear();
+    }
+
     pub fn text(&self) -> &str {
         &self.clean
     }
@@ -90,7 +95,7 @@ impl Lines {
 }
 
 /// Whether the coloured line is this line; colours may come from a moment when it was shorter.
-fn says(coloured: &CodeLine, line: &str) -> bool {
+pub(super) fn says(coloured: &CodeLine, line: &str) -> bool {
     let mut rest = line;
     for span in coloured.iter() {
         match rest.strip_prefix(span.text.trim_end_matches('\n')) {

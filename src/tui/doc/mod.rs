@@ -5,14 +5,28 @@
 //! the rows of one document and only lays out again what may have changed: a document that grows is laid from its last
 //! unfinished line or block on.
 
+mod clarification;
+mod code;
+mod code_block;
+mod code_reference;
+mod copy;
 mod ending;
+mod error;
+mod file_edit;
+mod form;
+#[cfg(test)]
+mod gallery;
 mod heading;
 mod lines;
 mod message;
+mod plan;
+mod terminal_command;
 #[cfg(test)]
 mod testing;
 mod text;
 mod thinking;
+mod todo;
+mod todo_update;
 mod tool_call;
 mod unknown;
 mod value;
@@ -28,11 +42,17 @@ use std::{
 
 use crate::{
     protocol::{Document, Turn, View},
-    text::{Clean, CodeLine, Colours, Role, Row, Span},
+    text::{Clean, CodeLine, Colours, Mark, Role, Row, Span, markdown::Flow},
     transcript::Todos,
 };
 
+pub use copy::{code_only, copy_text};
+pub use error::is_retryable;
+pub use file_edit::joins;
+pub use form::{Form, Outcome};
+
 use lines::Lines;
+use terminal_command::Printed;
 
 /// Everything a look may depend on besides the document.
 #[derive(Clone, Copy)]
@@ -46,7 +66,8 @@ pub struct Look<'a> {
     pub read_only: bool,
     /// The document before this one is the same file and call: its header stands for this hunk too.
     pub joined: bool,
-    /// The newest plan follows the live list; older ones stay as they were sent.
+    /// Nothing replaces it: the newest plan, or a document of the last turn. It follows the live list and may be tried
+    /// again; older ones stay as they were sent.
     pub newest: bool,
     /// Ids of documents are unique inside a turn only.
     pub turn: Turn,
@@ -55,8 +76,12 @@ pub struct Look<'a> {
     pub colours_version: u64,
     /// The conversation's live list.
     pub todos: &'a Todos,
+    /// Completed todos and all todos as this document left them.
+    pub progress: Option<(usize, usize)>,
     /// Milliseconds since the Unix epoch; what runs shows how long it has, in whole seconds.
     pub now_ms: u64,
+    /// The answer in the making, for the question that waits.
+    pub form: Option<&'a Form>,
     /// What the cited file holds now at the cited lines, if it could be read.
     pub cited: Option<&'a str>,
     /// The workspace's folder, where the terminal takes links to files.
@@ -106,13 +131,36 @@ struct Key {
     todos: u64,
     second: u64,
     differs: bool,
+    newest: bool,
+    /// The version of the answer in the making, counted from 1.
+    form: u64,
+    progress: Option<(usize, usize)>,
     colours: u64,
 }
 
 /// What a kind keeps between two calls, so that work is proportional to what is new.
 #[derive(Default)]
 struct Memo {
+    /// Rows above what grows.
+    head: usize,
     lines: Lines,
+    flow: Option<Flow>,
+    /// The rows of `flow` where they are not all of the rows.
+    flow_rows: Vec<Row>,
+    printed: Option<Printed>,
+    found: Option<file_edit::Found>,
+}
+
+impl Memo {
+    /// For another width or fold: what was read stays, what was laid goes.
+    fn reshape(&mut self) {
+        self.head = 0;
+        self.lines.reshape();
+        self.flow_rows.clear();
+        if let Some(printed) = &mut self.printed {
+            printed.reshape();
+        }
+    }
 }
 
 /// What a kind that is laid out as a whole looks like.
@@ -162,16 +210,16 @@ impl Sheet {
         }
         match document.view() {
             View::Text(it) => text::grow(&it, document, look, self),
+            View::CodeReference(it) => code_reference::grow(&it, document, look, self),
+            View::CodeBlock(it) => code_block::grow(&it, document, look, self),
+            View::FileEdit(it) => file_edit::grow(&it, document, look, self),
             View::ToolCall(it) => self.replace(tool_call::leaf(&it, document, look)),
+            View::TerminalCommand(it) => terminal_command::grow(&it, document, look, self),
+            View::Plan(it) => plan::grow(&it, document, look, self),
+            View::Clarification(it) => self.replace(clarification::leaf(&it, document, look, form(document, look))),
+            View::Error(it) => self.replace(error::leaf(&it, look)),
+            View::TodoUpdate(it) => self.replace(todo_update::leaf(&it, look)),
             View::Unknown(it) => self.replace(unknown::leaf(&it, look)),
-            View::CodeReference(_)
-            | View::CodeBlock(_)
-            | View::FileEdit(_)
-            | View::TerminalCommand(_)
-            | View::Plan(_)
-            | View::Clarification(_)
-            | View::Error(_)
-            | View::TodoUpdate(_) => self.replace(unknown::leaf(&bare(document), look)),
         }
     }
 
@@ -183,7 +231,7 @@ impl Sheet {
         LAYOUTS.fetch_add(1, Ordering::Relaxed);
         let fits = |old: &Key| old.width == key.width && old.fold == key.fold;
         if !self.key.as_ref().is_some_and(fits) {
-            self.memo = Memo::default();
+            self.memo.reshape();
             self.rows.clear();
         }
         self.key = Some(key);
@@ -205,6 +253,17 @@ impl Sheet {
         changed
     }
 
+    /// Replaces the rows above what grows; whether they changed.
+    fn set_head(&mut self, head: Vec<Row>) -> bool {
+        let old = self.memo.head.min(self.rows.len());
+        if self.rows.get(..old) == Some(head.as_slice()) && self.memo.head == head.len() {
+            return false;
+        }
+        self.memo.head = head.len();
+        self.rows.splice(..old, head);
+        true
+    }
+
     /// Sets what stands beside the rows; whether that changed.
     fn sign(&mut self, glyph: Span, is_line: bool) -> bool {
         let changed = self.glyph != glyph || self.is_line != is_line;
@@ -222,8 +281,34 @@ impl Key {
             ..Self::shape(look)
         };
         match document.view() {
+            View::Text(_) | View::CodeBlock(_) | View::Unknown(_) => {}
+            View::CodeReference(it) => {
+                key.links = look.root.is_some();
+                key.differs = code_reference::differs(&it, document, look.cited);
+            }
+            View::FileEdit(_) => {
+                key.links = look.root.is_some();
+                key.read_only = look.read_only;
+                key.joined = look.joined;
+            }
             View::ToolCall(_) => key.second = second(document, look),
-            _ => {}
+            View::TerminalCommand(_) => {
+                key.second = second(document, look);
+                key.read_only = look.read_only;
+            }
+            View::Plan(_) => {
+                key.newest = look.newest;
+                key.selected = look.selected;
+                if plan::is_live(document, look) {
+                    key.todos = 1 + look.todos.version;
+                }
+            }
+            View::Clarification(_) => key.form = form(document, look).map_or(0, |it| 1 + it.version),
+            View::Error(_) => key.newest = look.newest,
+            View::TodoUpdate(_) => {
+                key.todos = 1 + look.todos.version;
+                key.progress = look.progress;
+            }
         }
         key
     }
@@ -241,6 +326,9 @@ impl Key {
             todos: 0,
             second: 0,
             differs: false,
+            newest: false,
+            form: 0,
+            progress: None,
             colours: 0,
         }
     }
@@ -263,7 +351,16 @@ fn elapsed_ms(document: &Document, look: &Look<'_>) -> u64 {
 pub fn needs_clock(document: &Document) -> bool {
     match document.view() {
         View::ToolCall(it) => tool_call::is_running(&it, document),
-        _ => false,
+        View::TerminalCommand(it) => terminal_command::is_running(&it),
+        View::Text(_)
+        | View::CodeReference(_)
+        | View::CodeBlock(_)
+        | View::FileEdit(_)
+        | View::Plan(_)
+        | View::Clarification(_)
+        | View::Error(_)
+        | View::TodoUpdate(_)
+        | View::Unknown(_) => false,
     }
 }
 
@@ -271,9 +368,16 @@ pub fn needs_clock(document: &Document) -> bool {
 pub fn summary(document: &Document) -> Clean {
     match document.view() {
         View::Text(it) => text::summary(&it),
+        View::CodeReference(it) => code_reference::summary(&it),
+        View::CodeBlock(it) => code_block::summary(&it),
+        View::FileEdit(it) => file_edit::summary(&it),
         View::ToolCall(it) => tool_call::summary(&it),
+        View::TerminalCommand(it) => terminal_command::summary(&it),
+        View::Plan(it) => plan::summary(&it),
+        View::Clarification(it) => clarification::summary(&it),
+        View::Error(it) => error::summary(&it),
+        View::TodoUpdate(it) => todo_update::summary(&it),
         View::Unknown(it) => unknown::summary(&it),
-        _ => unknown::summary(&bare(document)),
     }
 }
 
@@ -281,10 +385,27 @@ pub fn summary(document: &Document) -> Clean {
 fn folded(document: &Document, look: &Look<'_>) -> Leaf {
     match document.view() {
         View::Text(it) => text::folded(&it, look),
+        View::CodeReference(it) => code_reference::folded(&it, document, look),
+        View::CodeBlock(it) => code_block::folded(&it, document, look),
+        View::FileEdit(it) => file_edit::folded(&it, document, look),
         View::ToolCall(it) => tool_call::leaf(&it, document, look),
+        View::TerminalCommand(it) => terminal_command::folded(&it, document, look),
+        View::Plan(it) => plan::folded(&it, document, look),
+        View::Clarification(it) => clarification::folded(&it, document, look, form(document, look)),
+        View::Error(it) => error::folded(&it, look),
+        View::TodoUpdate(it) => todo_update::leaf(&it, look),
         View::Unknown(it) => unknown::folded(&it, look),
-        _ => unknown::folded(&bare(document), look),
     }
+}
+
+/// The answer in the making, if it is for this document.
+fn form<'a>(document: &Document, look: &Look<'a>) -> Option<&'a Form> {
+    look.form.filter(|it| it.document == document.id)
+}
+
+/// What changes something although the mode says that nothing is changed.
+fn badge() -> Span {
+    Span::new(Clean::literal(" not in a read-only mode "), Role::Error).marked(Mark::REVERSE | Mark::BOLD)
 }
 
 /// Names a block of code across calls.
@@ -317,13 +438,5 @@ impl Colours for Watch<'_> {
             self.is_waiting.set(true);
         }
         lines
-    }
-}
-
-fn bare(document: &Document) -> crate::protocol::document::Unknown<'_> {
-    crate::protocol::document::Unknown {
-        kind: document.kind.as_str(),
-        content: document.content.as_deref(),
-        metadata: &document.metadata,
     }
 }

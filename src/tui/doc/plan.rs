@@ -3,13 +3,13 @@
 
 use super::{
     Leaf, Look, Sheet,
-    heading::{Facts, WORD, Weight, gap, heading, key, sign, word},
+    heading::{Facts, WORD, Weight, gap, heading, key, sign, titled, word},
     seed,
     todo::{self, Item},
 };
 use crate::{
     protocol::{Document, TodoStatus, document::Plan},
-    text::{Clean, Role, Row, Span, markdown::Flow, width::spans_width, wrap::wrap},
+    text::{Clean, Role, Row, Span, markdown::Flow, wrap::wrap},
 };
 
 pub(super) fn grow(plan: &Plan<'_>, document: &Document, look: &Look<'_>, sheet: &mut Sheet) -> Option<usize> {
@@ -80,13 +80,20 @@ fn head(plan: &Plan<'_>, document: &Document, look: &Look<'_>) -> Vec<Row> {
         "" => Span::new("without a title", Role::Dim),
         title => Span::new(Clean::line(title), Role::Strong).bold(),
     };
-    let (facts, room) = facts(plan, document, look).fit(WORD + spans_width(std::slice::from_ref(&title)), columns);
-    let mut rows = wrap(&[title], room, &[word("plan")], &[gap(WORD)]);
-    if let Some(first) = rows.first_mut() {
-        first.facts = facts;
-    }
+    let mut rows = titled(
+        &[title],
+        &[word("plan")],
+        &[gap(WORD)],
+        facts(plan, document, look),
+        columns,
+    );
     if !plan.overview.trim().is_empty() {
-        rows.extend(wrap(&[Span::new(Clean::new(plan.overview.trim()), Role::Text)], columns, &[], &[]));
+        rows.extend(wrap(
+            &[Span::new(Clean::new(plan.overview.trim()), Role::Text)],
+            columns,
+            &[],
+            &[],
+        ));
     }
     let items = items(plan, document, look);
     if !items.is_empty() {

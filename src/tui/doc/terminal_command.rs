@@ -67,7 +67,12 @@ pub(super) fn grow(
         printed.lay_full(&mut sheet.rows, above, look.width)
     } else {
         let rows = printed.usual(look.width);
-        let same = sheet.rows.iter().skip(above).zip(&rows).take_while(|(old, new)| old == new);
+        let same = sheet
+            .rows
+            .iter()
+            .skip(above)
+            .zip(&rows)
+            .take_while(|(old, new)| old == new);
         let changed = above + same.count();
         sheet.rows.truncate(above);
         sheet.rows.extend(rows);
@@ -120,7 +125,10 @@ fn head(command: &TerminalCommand<'_>, document: &Document, look: &Look<'_>) -> 
     if let Some(first) = rows.first_mut() {
         first.facts = facts;
     }
-    if let Some(folder) = command.working_directory.filter(|it| look.fold == Fold::Full && !it.is_empty()) {
+    if let Some(folder) = command
+        .working_directory
+        .filter(|it| look.fold == Fold::Full && !it.is_empty())
+    {
         let spans = [sign("in ", Role::Dim), Span::new(Clean::line(folder), Role::Dim)];
         rows.extend(wrap(&spans, look.width, &[], &[gap(2)]));
     }
@@ -140,7 +148,10 @@ fn facts(command: &TerminalCommand<'_>, document: &Document, look: &Look<'_>) ->
             None => facts.word(Weight::Heavy, "ended", Role::Dim),
         },
         CommandState::Background => {
-            facts.push(Weight::Heavy, [sign("◐", Role::Waiting), sign(" background", Role::Dim)]);
+            facts.push(
+                Weight::Heavy,
+                [sign("◐", Role::Waiting), sign(" background", Role::Dim)],
+            );
         }
         CommandState::TimedOut => facts.word(Weight::Heavy, "✗ timed out", Role::Error),
         CommandState::Rejected => facts.word(Weight::Heavy, "✗ rejected", Role::Error),
@@ -186,7 +197,8 @@ impl Printed {
             let read = source.as_bytes().get(..self.raw)?;
             Some(crc32fast::hash(read) == self.checksum.clone().finalize())
         };
-        let goes_on = source.is_char_boundary(self.raw) && source.len() >= self.raw && (grows || is_same() == Some(true));
+        let goes_on =
+            source.is_char_boundary(self.raw) && source.len() >= self.raw && (grows || is_same() == Some(true));
         if !goes_on {
             *self = Self {
                 dim: self.dim,

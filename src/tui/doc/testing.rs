@@ -27,6 +27,8 @@ pub fn look(width: usize) -> Look<'static> {
         colours_version: 0,
         todos: &NO_TODOS,
         now_ms: NOW,
+        progress: None,
+        form: None,
         cited: None,
         root: None,
     }

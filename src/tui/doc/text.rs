@@ -1,18 +1,23 @@
 //! `text`: Markdown, or plain words where the writer says so.
 
 use super::{
-    Fold, Leaf, Look, Sheet,
+    Leaf, Look, Sheet,
     heading::{Facts, Weight, first_line, line},
+    seed,
 };
 use crate::{
     protocol::{Document, TextFormat, document::Text},
-    text::{Clean, Role, Span, figure, wrap::wrap},
+    text::{Clean, Role, Span, figure, markdown, markdown::Flow, wrap::wrap},
 };
 
 pub(super) fn grow(text: &Text<'_>, document: &Document, look: &Look<'_>, sheet: &mut Sheet) -> Option<usize> {
     let signed = sheet.sign(Span::default(), false);
     let first = match text.format {
-        TextFormat::Markdown | TextFormat::Other(_) => plain(text, document, look, sheet),
+        TextFormat::Markdown | TextFormat::Other(_) => {
+            let flow = sheet.memo.flow.get_or_insert_with(|| Flow::new(seed(document, look)));
+            let is_closed = !document.is_open();
+            flow.update(text.content, is_closed, look.width, look.colours, &mut sheet.rows)
+        }
         TextFormat::Plain => plain(text, document, look, sheet),
     };
     Some(if signed { 0 } else { first })
@@ -39,12 +44,9 @@ pub(super) fn folded(text: &Text<'_>, look: &Look<'_>) -> Leaf {
     }
 }
 
-/// The first line without the signs that make it a heading, a quote or an item.
 pub(super) fn summary(text: &Text<'_>) -> Clean {
-    let line = first_line(text.content);
-    let start = line.len() - line.trim_start_matches(['#', '>', '-', '*', ' ', '`']).len();
-    match line.slice(start..line.len()) {
-        it if it.is_empty() => line,
-        it => it,
+    match text.format {
+        TextFormat::Markdown | TextFormat::Other(_) => markdown::summary(text.content),
+        TextFormat::Plain => first_line(text.content),
     }
 }

@@ -51,7 +51,11 @@ pub(super) fn text(content: &str, status: &TodoStatus) -> Span {
 /// `▰▰▰▱▱▱ 2 of 4`
 pub(super) fn progress(done: usize, all: usize) -> Vec<Span> {
     const CELLS: usize = 6;
-    let full = if all == 0 { 0 } else { (CELLS * done.min(all) + all / 2) / all };
+    let full = if all == 0 {
+        0
+    } else {
+        (CELLS * done.min(all) + all / 2) / all
+    };
     // A bar is neither empty nor full before its time.
     let full = match done {
         0 => 0,
@@ -59,6 +63,10 @@ pub(super) fn progress(done: usize, all: usize) -> Vec<Span> {
         _ => full.clamp(1, CELLS - 1),
     };
     let bar = format!("{}{}", "▰".repeat(full), "▱".repeat(CELLS - full));
-    let role = if all > 0 && done >= all { Role::Done } else { Role::Waiting };
+    let role = if all > 0 && done >= all {
+        Role::Done
+    } else {
+        Role::Waiting
+    };
     vec![Span::new(bar, role), Span::new(format!(" {done} of {all}"), Role::Dim)]
 }

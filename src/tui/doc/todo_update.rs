@@ -51,7 +51,10 @@ pub(super) fn summary(update: &TodoUpdate<'_>) -> Clean {
 fn changes(update: &TodoUpdate<'_>, look: &Look<'_>) -> Vec<(String, TodoStatus)> {
     let known = update.todos.iter().map(|it| {
         let live = look.todos.get(it.id);
-        let content = it.content.map(str::to_owned).or_else(|| live.map(|it| it.content.clone()));
+        let content = it
+            .content
+            .map(str::to_owned)
+            .or_else(|| live.map(|it| it.content.clone()));
         let status = it.status.clone().or_else(|| live.map(|it| it.status.clone()));
         (
             content.unwrap_or_else(|| it.id.to_owned()),

@@ -469,7 +469,7 @@ fn reason(data: &Value) -> Option<Clean> {
 }
 
 /// The part of a result that a person reads: the file's text, the hits, the report, without what wraps them.
-fn readable(data: &Value) -> &Value {
+pub(super) fn readable(data: &Value) -> &Value {
     let Value::Object(members) = data else { return data };
     let inner = [
         "content", "matches", "chunks", "files", "results", "entries", "report", "output",

@@ -448,7 +448,9 @@ impl Pane {
             colours: context.colours,
             colours_version: context.colours_version,
             todos: &context.transcript.todos,
+            progress: None,
             now_ms: context.now_ms,
+            form: None,
             cited: None,
             root: context.root,
         };
@@ -498,9 +500,16 @@ impl Pane {
                     look.width = look.width.min(MEASURE);
                 }
                 look.joined = joined(context.transcript, place);
-                look.newest = document.kind != Kind::Plan || is_newest_plan(context.transcript, place);
+                look.newest = match document.kind {
+                    Kind::Plan => is_newest_plan(context.transcript, place),
+                    _ => place.exchange + 1 == context.transcript.exchanges.len(),
+                };
+                look.progress = context.transcript.progress_at(place);
                 let key = (exchange.turn, document.id.clone());
                 look.cited = context.asking.cited.get(&key).and_then(Option::as_deref);
+                if context.transcript.is_waiting(place.exchange, document) {
+                    look.form = context.asking.forms.get(&key);
+                }
                 sheet.update(document, &look);
             }
         }

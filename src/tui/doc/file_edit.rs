@@ -1,0 +1,332 @@
+//! `file_edit`: what happens to which file, how many lines come and go, whether it is done, and the change itself with
+//! line numbers, syntax colours and the changed words marked. Hunks of one call and file share the first one's header.
+
+use super::{
+    Fold, Leaf, Look, Sheet,
+    code::{Gutter, code_line, digits, mark_words, pieces},
+    heading::{Facts, Weight, gap, heading, line, path_heading, sign},
+    seed,
+    value::ends,
+};
+use crate::{
+    protocol::{Applied, Document, Operation, View, document::FileEdit},
+    text::{
+        Clean, CodeLine, Role, Row, Span,
+        diff::{CONTEXT_LINES, Diff, DiffLine, Kind, diff},
+        figure,
+        width::width,
+    },
+};
+
+/// A longer change keeps so many lines of its head and its tail.
+const HEAD: usize = 60;
+const TAIL: usize = 20;
+/// A new file is shown by its head.
+const CREATED_HEAD: usize = 12;
+/// The second text of a document, beside the one that [`seed`] names.
+const OLD_SIDE: u64 = 0x5eaf_0000_0000_0000;
+
+/// The change of one document, found once.
+pub(super) struct Found {
+    version: u64,
+    diff: Diff,
+}
+
+pub(super) fn grow(edit: &FileEdit<'_>, document: &Document, look: &Look<'_>, sheet: &mut Sheet) -> Option<usize> {
+    if edit.diff.is_none()
+        && look.fold == Fold::Full
+        && let Some(content) = edit.content.filter(|it| !it.is_empty())
+    {
+        let code = super::code::Code {
+            glyph: glyph(edit, look),
+            head: head(edit, document, counts(edit, None), look),
+            numbers: Some((1, content.len() as u64 / 24)),
+            language: edit.language,
+            content,
+            gutter: Gutter::Added,
+        };
+        return super::code::grow(code, document, look, sheet);
+    }
+    let found = sheet.memo.found.take().filter(|it| it.version == document.version);
+    let found = found.or_else(|| {
+        Some(Found {
+            version: document.version,
+            diff: find(edit)?,
+        })
+    });
+    let mut rows = vec![head(
+        edit,
+        document,
+        counts(edit, found.as_ref().map(|it| &it.diff)),
+        look,
+    )];
+    rows.extend(change(edit, found.as_ref().map(|it| &it.diff), document, look));
+    sheet.memo.found = found;
+    sheet.replace(Leaf {
+        glyph: glyph(edit, look),
+        is_line: rows.len() == 1,
+        rows,
+    })
+}
+
+/// The change without a header, for an approval.
+pub(super) fn body(edit: &FileEdit<'_>, document: &Document, look: &Look<'_>) -> Vec<Row> {
+    change(edit, find(edit).as_ref(), document, look)
+}
+
+pub(super) fn folded(edit: &FileEdit<'_>, document: &Document, look: &Look<'_>) -> Leaf {
+    let diff = find(edit);
+    Leaf {
+        glyph: glyph(edit, look),
+        rows: vec![head(edit, document, counts(edit, diff.as_ref()), look)],
+        is_line: true,
+    }
+}
+
+pub(super) fn summary(edit: &FileEdit<'_>) -> Clean {
+    let target = edit.new_file_path.map_or_else(String::new, |it| format!(" → {it}"));
+    Clean::line(&format!("{} {}{target}", edit.operation, edit.file_path))
+}
+
+/// The change as a patch, for copying.
+pub(super) fn patch(edit: &FileEdit<'_>) -> Option<Clean> {
+    let found = find(edit)?;
+    let target = edit.new_file_path.unwrap_or(edit.file_path);
+    Some(Clean::from(found.patch(Some(edit.file_path), Some(target))))
+}
+
+/// Whether both are hunks of the same call on the same file, so that the header of the first stands for both.
+pub fn joins(before: &Document, document: &Document) -> bool {
+    let (View::FileEdit(first), View::FileEdit(second)) = (before.view(), document.view()) else {
+        return false;
+    };
+    second.tool_call_id.is_some() && first.tool_call_id == second.tool_call_id && first.file_path == second.file_path
+}
+
+/// The texts are pieces of a file: where one of them does not end with its line, the rest of the line follows both.
+fn find(edit: &FileEdit<'_>) -> Option<Diff> {
+    let texts = edit.diff.as_ref()?;
+    let is_whole = |text: &str| text.is_empty() || text.ends_with('\n');
+    let closed = |text: &str| {
+        if text.is_empty() || (is_whole(texts.old) && is_whole(texts.new)) {
+            text.to_owned()
+        } else {
+            format!("{text}\n")
+        }
+    };
+    let first = texts.start_line.unwrap_or(1) as usize;
+    Some(diff(
+        &closed(texts.old),
+        &closed(texts.new),
+        first,
+        first,
+        CONTEXT_LINES,
+    ))
+}
+
+fn counts(edit: &FileEdit<'_>, diff: Option<&Diff>) -> Option<(usize, usize)> {
+    match diff {
+        Some(diff) => Some((diff.added, diff.removed)),
+        None => Some((edit.content?.lines().count(), 0)),
+    }
+}
+
+fn glyph(edit: &FileEdit<'_>, look: &Look<'_>) -> Span {
+    let role = match edit.applied {
+        Applied::Failed => Role::Error,
+        Applied::Rejected => Role::Dim,
+        Applied::Pending => Role::Waiting,
+        Applied::Applied | Applied::Other(_) if look.joined => Role::Faint,
+        Applied::Applied | Applied::Other(_) => Role::Accent,
+    };
+    sign("±", role)
+}
+
+fn head(edit: &FileEdit<'_>, document: &Document, counts: Option<(usize, usize)>, look: &Look<'_>) -> Row {
+    let mut facts = Facts::default();
+    if let Some((added, removed)) = counts {
+        let mut list = Vec::new();
+        if added > 0 {
+            list.push(Span::new(format!("+{}", figure::grouped(added as u64)), Role::Added));
+        }
+        if added > 0 && removed > 0 {
+            list.push(gap(1));
+        }
+        if removed > 0 {
+            list.push(Span::new(
+                format!("−{}", figure::grouped(removed as u64)),
+                Role::Removed,
+            ));
+        }
+        facts.push(Weight::Medium, list);
+    }
+    if let Some(hunk) = edit.hunk.filter(|it| it.count > 1) {
+        facts.word(Weight::Light, format!("{} of {}", hunk.index, hunk.count), Role::Dim);
+    }
+    state(edit, document, &mut facts);
+    let behind: Vec<Span> = if look.read_only {
+        vec![gap(2), super::badge()]
+    } else {
+        Vec::new()
+    };
+    if look.joined {
+        let start = edit.diff.as_ref().and_then(|it| it.start_line);
+        let place = start.map_or(Clean::literal("@ a further change"), |it| {
+            Clean::from(format!("@ line {it}"))
+        });
+        let spans: Vec<Span> = std::iter::once(Span::new(place, Role::Dim)).chain(behind).collect();
+        return line(&spans, facts, look.width);
+    }
+    let path = Span::new(Clean::line(edit.file_path), Role::Strong).bold().linked(
+        look.root
+            .and_then(|root| super::code_reference::file_link(root, edit.file_path)),
+    );
+    match edit.new_file_path {
+        Some(target) => {
+            let mut title = vec![
+                path,
+                sign(" → ", Role::Dim),
+                Span::new(Clean::line(target), Role::Strong).bold(),
+            ];
+            title.extend(behind);
+            heading(edit.operation.as_str(), &title, facts, look.width)
+        }
+        None => path_heading(edit.operation.as_str(), &path, &behind, facts, look.width),
+    }
+}
+
+fn state(edit: &FileEdit<'_>, document: &Document, facts: &mut Facts) {
+    if document.is_open() {
+        return facts.push(Weight::Heavy, [sign("◐", Role::Waiting), sign(" writing", Role::Dim)]);
+    }
+    if document.is_incomplete() {
+        return facts.word(Weight::Heavy, "✗ broken off", Role::Error);
+    }
+    match &edit.applied {
+        Applied::Pending => facts.word(Weight::Heavy, "pending", Role::Waiting),
+        Applied::Applied => facts.word(Weight::Heavy, "applied", Role::Dim),
+        Applied::Rejected => facts.word(Weight::Heavy, "✗ rejected", Role::Error),
+        Applied::Failed => facts.word(Weight::Heavy, "✗ failed", Role::Error),
+        Applied::Other(word) => facts.word(Weight::Heavy, word.replace('_', " "), Role::Dim),
+    }
+}
+
+fn change(edit: &FileEdit<'_>, diff: Option<&Diff>, document: &Document, look: &Look<'_>) -> Vec<Row> {
+    match (diff, edit.content) {
+        (Some(diff), _) if diff.lines.is_empty() => {
+            vec![line(
+                &[sign("nothing changes", Role::Dim)],
+                Facts::default(),
+                look.width,
+            )]
+        }
+        (Some(diff), _) => diff_rows(edit, diff, document, look),
+        (None, Some(content)) if !content.is_empty() => created(edit, content, document, look),
+        (None, Some(_)) if edit.operation == Operation::Create => {
+            vec![line(&[sign("an empty file", Role::Dim)], Facts::default(), look.width)]
+        }
+        (None, Some(_) | None) => Vec::new(),
+    }
+}
+
+/// A file that is all new: its head.
+fn created(edit: &FileEdit<'_>, content: &str, document: &Document, look: &Look<'_>) -> Vec<Row> {
+    let count = content.lines().count();
+    let (head, hidden) = if look.fold == Fold::Full || count <= CREATED_HEAD + 1 {
+        (count, 0)
+    } else {
+        (CREATED_HEAD, count - CREATED_HEAD)
+    };
+    let bytes: usize = content.split_inclusive('\n').take(head).map(str::len).sum();
+    let clean = Clean::new(content.get(..bytes).unwrap_or_default());
+    let is_closed = hidden > 0 || !document.is_open();
+    let colours = look
+        .colours
+        .code(seed(document, look), edit.language, &clean, is_closed);
+    let digits = digits(head as u64);
+    let mut rows = Vec::new();
+    for (at, text) in clean.lines().enumerate() {
+        let colours = colours.get(at).filter(|it| says(it, text));
+        let spans = pieces(text, colours, Gutter::Added.ground());
+        rows.extend(code_line(
+            &spans,
+            Some(at as u64 + 1),
+            digits,
+            Gutter::Added,
+            look.width,
+        ));
+    }
+    if hidden > 0 {
+        rows.push(left_out(hidden, digits, look.width));
+    }
+    rows
+}
+
+fn diff_rows(edit: &FileEdit<'_>, diff: &Diff, document: &Document, look: &Look<'_>) -> Vec<Row> {
+    let Some(texts) = &edit.diff else { return Vec::new() };
+    let is_closed = !document.is_open();
+    let seed = seed(document, look);
+    let (old, new) = (Clean::new(texts.old), Clean::new(texts.new));
+    let old_colours = look.colours.code(seed ^ OLD_SIDE, edit.language, &old, is_closed);
+    let new_colours = look.colours.code(seed, edit.language, &new, is_closed);
+    let first = texts.start_line.unwrap_or(1) as usize;
+    let last = diff.lines.iter().filter_map(|it| it.new.max(it.old)).max().unwrap_or(1);
+    let digits = digits(last as u64);
+    let most = if look.fold == Fold::Full { usize::MAX / 4 } else { HEAD };
+    let (head, hidden, tail) = ends(diff.lines.len(), most, TAIL);
+    let mut rows = Vec::new();
+    let mut add = |found: &DiffLine| {
+        let (gutter, number, colours) = match found.kind {
+            Kind::Skip(count) => return rows.push(left_out(count, digits, look.width)),
+            Kind::Context => (Gutter::Plain, found.new, at(&new_colours, found.new, first)),
+            Kind::Removed => (Gutter::Removed, found.old, at(&old_colours, found.old, first)),
+            Kind::Added => (Gutter::Added, found.new, at(&new_colours, found.new, first)),
+        };
+        let number = number.filter(|_| texts.start_line.is_some()).map(|it| it as u64);
+        let spans = words(found, colours, gutter);
+        rows.extend(code_line(&spans, number, digits, gutter, look.width));
+    };
+    diff.lines.get(head).unwrap_or_default().iter().for_each(&mut add);
+    if hidden > 0 {
+        add(&DiffLine {
+            kind: Kind::Skip(hidden),
+            old: None,
+            new: None,
+            text: String::new(),
+            end: crate::text::diff::End::Newline,
+            words: Vec::new(),
+        });
+    }
+    diff.lines.get(tail).unwrap_or_default().iter().for_each(&mut add);
+    rows
+}
+
+/// The line's colours, which are counted from the first line of its text.
+fn at(colours: &[CodeLine], number: Option<usize>, first: usize) -> Option<&CodeLine> {
+    colours.get(number?.checked_sub(first)?)
+}
+
+/// A line in its colours with its changed words marked.
+fn words(found: &DiffLine, colours: Option<&CodeLine>, gutter: Gutter) -> Vec<Span> {
+    let mut text = Clean::default();
+    let mut changed = Vec::new();
+    for (piece, is_changed) in found.pieces() {
+        let start = text.len();
+        text.push(&piece);
+        if is_changed {
+            changed.push(start..text.len());
+        }
+    }
+    let spans = pieces(&text, colours.filter(|it| says(it, &text)), gutter.ground());
+    mark_words(spans, &changed, gutter)
+}
+
+fn says(colours: &CodeLine, line: &str) -> bool {
+    super::lines::says(colours, line)
+}
+
+fn left_out(count: usize, digits: usize, columns: usize) -> Row {
+    let text = Span::new(format!("… {}", figure::count(count, "line", "lines")), Role::Dim);
+    let indent = gap((digits + 3).min(columns.saturating_sub(width(&text.text))));
+    line(&[indent, text], Facts::default(), columns)
+}

@@ -1377,7 +1377,7 @@ mod tests {
         };
         assert_eq!(ask(&both).await.unwrap(), "known");
 
-        let cases: &[(&str, Change)] = &[
+        let cases: &[(&str, Change<'_>)] = &[
             ("File", &|it| it.ca_file = Some(fixture("absent.pem"))),
             ("Certificate", &|it| it.ca_file = Some(fixture("../../../Cargo.toml"))),
             ("Certificate", &|it| it.client_certificate = Some(fixture("ca.pem"))),

@@ -13,7 +13,7 @@ use crate::{
     journal::{Cut, Log, closing, settled},
     protocol::{
         ClarificationResponse, Command, DocumentId, DocumentStart, Done, Entry, Event, FinishReason, Kind, Message,
-        Outcome, Response, ResponseStart, Status, Turn, View, document::Clarification,
+        Response, ResponseStart, Status, Turn, View,
     },
 };
 
@@ -264,7 +264,7 @@ impl Player {
         let Some(View::Clarification(asked)) = self.response.get(&response.document_id).map(|it| it.view()) else {
             return;
         };
-        let mut message = Message::user(readable(&asked, &response));
+        let mut message = Message::user(asked.readable(&response));
         message.clarification_response = Some(response);
         self.queue.push_back(message);
     }
@@ -474,24 +474,4 @@ fn option_ids(answers: &Value) -> Vec<String> {
         .filter_map(Value::as_str)
         .map(str::to_owned)
         .collect()
-}
-
-/// The answer as a line for each question, for whoever reads the message alone.
-fn readable(asked: &Clarification<'_>, response: &ClarificationResponse) -> String {
-    if response.outcome != Outcome::Answered {
-        return response.reason.clone().unwrap_or_else(|| response.outcome.to_string());
-    }
-    let line = |answer: &crate::protocol::Answer| {
-        let question = asked.questions.iter().find(|it| it.id == answer.question_id);
-        let label = |id: &String| {
-            question
-                .and_then(|it| it.options.iter().find(|option| option.id == id))
-                .map_or_else(|| id.clone(), |option| option.label.to_owned())
-        };
-        let mut said: Vec<_> = answer.selected_option_ids.iter().map(label).collect();
-        said.extend(answer.free_text.iter().map(|it| format!("other: {it}")));
-        let text = question.map_or(answer.question_id.as_str(), |it| it.text);
-        format!("{text} -> {}", said.join(", "))
-    };
-    response.answers.iter().map(line).collect::<Vec<_>>().join("\n")
 }

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{Document, member, normal::rename};
-use crate::protocol::{Answer, Outcome, QuestionKind};
+use crate::protocol::{Answer, ClarificationResponse, Outcome, QuestionKind};
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Clarification<'a> {
@@ -55,6 +55,26 @@ impl<'a> Clarification<'a> {
                 .filter_map(|it| serde_json::from_value(it.clone()).ok())
                 .collect(),
         }
+    }
+
+    /// An answer as a line for each question, for whoever reads the message alone.
+    pub fn readable(&self, response: &ClarificationResponse) -> String {
+        if response.outcome != Outcome::Answered {
+            return response.reason.clone().unwrap_or_else(|| response.outcome.to_string());
+        }
+        let line = |answer: &Answer| {
+            let question = self.questions.iter().find(|it| it.id == answer.question_id);
+            let label = |id: &String| {
+                question
+                    .and_then(|it| it.options.iter().find(|option| option.id == id))
+                    .map_or_else(|| id.clone(), |option| option.label.to_owned())
+            };
+            let mut said: Vec<_> = answer.selected_option_ids.iter().map(label).collect();
+            said.extend(answer.free_text.iter().map(|it| format!("other: {it}")));
+            let text = question.map_or(answer.question_id.as_str(), |it| it.text);
+            format!("{text} -> {}", said.join(", "))
+        };
+        response.answers.iter().map(line).collect::<Vec<_>>().join("\n")
     }
 }
 

@@ -1,0 +1,817 @@
+//! The task behind the link: takes commands, asks the gateway, writes the log.
+//!
+//! Every wait goes through [`Driver::meanwhile`], which hears commands at the same time. So a turn can be stopped in
+//! every state, and stopping drops the request, which closes the connection.
+
+use std::{
+    collections::{HashSet, VecDeque},
+    sync::Arc,
+    time::Duration,
+};
+
+use bytes::Bytes;
+use chrono::{DateTime, TimeDelta, Utc};
+use futures::StreamExt;
+use serde_json::{Map, Value, json};
+use tokio::{
+    sync::mpsc,
+    time::{sleep, timeout},
+};
+
+use super::{
+    Settings,
+    flood::{Flood, TooMany},
+    history::{self, Ask, History},
+};
+use crate::{
+    config::Secret,
+    journal::Log,
+    net::{
+        client::{self, Body, Client, Request},
+        retry::{self, Advice, Decision},
+        sse::{Frame, FrameError, Frames},
+    },
+    protocol::{
+        ClarificationResponse, Command, ConversationId, DocumentId, Event, Message, Mode, Notice, Outcome, Position,
+        Progress, Response, ResponseId, Severity, Submit, Turn,
+        codec::{Breach, Decoder, Failure, Identity, Limits},
+    },
+    transcript::Transcript,
+};
+
+/// What a message is answered by when nobody chose a model: gateways have one of their own.
+const ANY_MODEL: &str = "default";
+
+/// Connecting takes no longer on most days; then it is the answer that is waited for.
+const CONNECTING: Duration = Duration::from_millis(300);
+
+/// A silence in mid-answer that the user should know of, and how often it is looked for.
+const STALLED: Duration = Duration::from_secs(10);
+const STALL_CHECK: Duration = Duration::from_secs(5);
+
+/// The longest pause a gateway is granted while somebody watches the countdown.
+const LONGEST_PAUSE: Duration = Duration::from_mins(10);
+
+/// How long the answer to a question, or a wish to stop, may take to be taken.
+const ASIDE: Duration = Duration::from_secs(5);
+
+/// As much of an error's body as is read.
+const ERROR_LIMIT_BYTES: usize = 64 << 10;
+
+/// As much of an answer without a known type as is looked at.
+const SNIFF_LIMIT_BYTES: usize = 4 << 10;
+
+/// What is left of a stream after its end is read for so long, so that the connection can serve again.
+const LEFTOVERS: Duration = Duration::from_secs(1);
+
+/// Why a turn goes no further.
+enum Stop {
+    /// The user's wish.
+    Cancelled,
+    /// The link was dropped.
+    Gone,
+}
+
+/// How one try went.
+enum Tried {
+    /// The answer ended, well or not, and is in the log.
+    Over,
+    /// No byte of an answer came.
+    Refused(Failure, retry::Failure),
+    /// The gateway has to be asked in another way.
+    Otherwise(Failure),
+}
+
+/// What came of handing over an answer to a question.
+struct Handed {
+    turn: Turn,
+    document: DocumentId,
+    failed: Option<String>,
+}
+
+pub struct Driver {
+    client: Client,
+    settings: Arc<Settings>,
+    log: Arc<Log>,
+    inbox: mpsc::UnboundedReceiver<Command>,
+    handed: (mpsc::UnboundedSender<Handed>, mpsc::UnboundedReceiver<Handed>),
+    /// Messages that wait for their turn.
+    queue: VecDeque<Submit>,
+    history: History,
+    /// Once a request needed it.
+    token: Option<Option<Secret>>,
+    known: Known,
+    /// Of the last message.
+    mode: Mode,
+    model: Option<String>,
+    current: Current,
+}
+
+/// What the gateway has told of itself.
+#[derive(Default)]
+struct Known {
+    conversation: Option<ConversationId>,
+    is_stateful: bool,
+    /// Plans have an endpoint of their own.
+    plans_apart: bool,
+}
+
+/// The turn that runs or ran last.
+#[derive(Default)]
+struct Current {
+    turn: Turn,
+    response: Response,
+    flood: Flood,
+    /// Ours, where the gateway gives no other.
+    local_id: Option<ResponseId>,
+    /// Reads the stream; gone when the response has ended.
+    decoder: Option<Decoder>,
+    is_stalled: bool,
+    /// Questions whose answers are on their way.
+    answered: HashSet<DocumentId>,
+    /// Answers that have to wait for the end of the turn.
+    waiting: VecDeque<ClarificationResponse>,
+}
+
+impl Current {
+    /// The response's id on the wire.
+    fn wire_id(&self) -> Option<&ResponseId> {
+        self.response
+            .id
+            .as_ref()
+            .filter(|it| Some(*it) != self.local_id.as_ref())
+    }
+
+    fn can(&self, what: &str) -> bool {
+        self.response.capabilities.iter().any(|it| it == what)
+    }
+}
+
+impl Driver {
+    pub fn new(
+        client: Client,
+        settings: Arc<Settings>,
+        log: Arc<Log>,
+        inbox: mpsc::UnboundedReceiver<Command>,
+    ) -> Self {
+        let mut driver = Self {
+            client,
+            settings,
+            inbox,
+            handed: mpsc::unbounded_channel(),
+            queue: VecDeque::new(),
+            history: History::default(),
+            token: None,
+            known: Known::default(),
+            mode: Mode::default(),
+            model: None,
+            current: Current::default(),
+            log,
+        };
+        driver.remember();
+        driver
+    }
+
+    /// Takes over the conversation that the log has already.
+    fn remember(&mut self) {
+        let mut transcript = Transcript::default();
+        transcript.apply_all(&self.log.after(Position(0)));
+        for exchange in transcript.exchanges {
+            let response = exchange.response;
+            self.history.push(exchange.turn, exchange.message, &response);
+            learn(&mut self.known, &response);
+            self.mode = response.mode.unwrap_or(self.mode);
+            self.current = Current {
+                turn: exchange.turn,
+                response,
+                ..Current::default()
+            };
+        }
+    }
+
+    pub async fn run(mut self) {
+        loop {
+            let next = self.queue.pop_front();
+            let ended = match next {
+                Some(submit) => self.turn(submit).await.err(),
+                None => match self.hear().await {
+                    Some(Stop::Cancelled) | None => None,
+                    Some(Stop::Gone) => Some(Stop::Gone),
+                },
+            };
+            if let Some(Stop::Gone) = ended {
+                return;
+            }
+        }
+    }
+
+    /// Waits for something to happen and deals with it.
+    async fn hear(&mut self) -> Option<Stop> {
+        tokio::select! {
+            biased;
+            command = self.inbox.recv() => match command {
+                Some(command) => self.obey(command),
+                None => Some(Stop::Gone),
+            },
+            Some(handed) = self.handed.1.recv() => {
+                self.was_handed(handed);
+                None
+            }
+        }
+    }
+
+    /// Runs `work`, hearing commands all the while; what stops the turn drops the work.
+    async fn meanwhile<T>(&mut self, work: impl Future<Output = T>) -> Result<T, Stop> {
+        let mut work = std::pin::pin!(work);
+        loop {
+            tokio::select! {
+                biased;
+                stop = self.hear() => if let Some(stop) = stop {
+                    return Err(stop);
+                },
+                result = &mut work => return Ok(result),
+            }
+        }
+    }
+
+    fn obey(&mut self, command: Command) -> Option<Stop> {
+        match command {
+            Command::Submit(submit) => self.queue.push_back(submit),
+            Command::Answer { turn, response } => self.answer(turn, response),
+            Command::Cancel => return Some(Stop::Cancelled),
+            Command::Update {
+                turn,
+                document,
+                metadata,
+            } => self.update(turn, document, metadata),
+        }
+        None
+    }
+
+    fn update(&mut self, turn: Turn, document: DocumentId, metadata: Map<String, Value>) {
+        let at_ms = now_ms();
+        let event = Event::DocumentUpdate { document, metadata };
+        if turn == self.current.turn {
+            self.current.response.apply(&event, at_ms);
+        }
+        self.log.append_to(turn, at_ms, event);
+        let entries = self.log.after(Position(0));
+        let of_turn = entries
+            .iter()
+            .filter(|it| it.turn == turn)
+            .map(|it| (&it.event, it.at_ms));
+        self.history.update(turn, &history::response_of(of_turn));
+    }
+
+    /// Takes an answer to a question. The second answer to the same one is dropped.
+    fn answer(&mut self, turn: Turn, response: ClarificationResponse) {
+        let document = response.document_id.clone();
+        let current = &mut self.current;
+        let is_open = current.response.get(&document).is_some_and(history::is_open_question);
+        if turn != current.turn || !is_open {
+            self.note(
+                Severity::Info,
+                "too-late",
+                "the question is no longer open",
+                Some(document),
+            );
+            return;
+        }
+        if !current.answered.insert(document.clone()) {
+            return;
+        }
+        if !current.response.is_running() {
+            self.say(response);
+            return;
+        }
+        let path = current
+            .wire_id()
+            .and_then(|it| history::below_response(it.as_str(), "input"));
+        match path.filter(|_| current.can("live_input")) {
+            Some(path) => self.hand_over(turn, &response, path),
+            None => current.waiting.push_back(response),
+        }
+    }
+
+    /// Makes the answer the next message.
+    fn say(&mut self, response: ClarificationResponse) {
+        let Some(document) = self.current.response.get(&response.document_id) else {
+            return;
+        };
+        if !history::is_open_question(document) {
+            // The gateway or the end of the turn has closed it meanwhile.
+            return;
+        }
+        if response.outcome == Outcome::Cancelled {
+            // The user wants nothing more of it: the form closes, and nobody is asked anything.
+            let metadata = Map::from_iter([("outcome".to_owned(), json!(response.outcome))]);
+            self.update(self.current.turn, response.document_id, metadata);
+            return;
+        }
+        self.queue.push_front(Submit {
+            message: history::answering(document, response),
+            mode: self.mode,
+            model: self.model.clone(),
+        });
+    }
+
+    /// Sends the answer while the response runs; the gateway then closes the question by an event.
+    fn hand_over(&self, turn: Turn, response: &ClarificationResponse, path: String) {
+        let request = self.authorised(Request::post(path, json!(response).to_string()));
+        let (client, sender) = (self.client.clone(), self.handed.0.clone());
+        let document = response.document_id.clone();
+        tokio::spawn(async move {
+            let failed = match timeout(ASIDE, client.open(request)).await {
+                Ok(Ok(answer)) if answer.status.is_success() => None,
+                Ok(Ok(answer)) => Some(format!("status {}", answer.status.as_u16())),
+                Ok(Err(error)) => Some(first_line(&error)),
+                Err(_) => Some("no reply".to_owned()),
+            };
+            // Nobody hears it when the link is gone.
+            let _ = sender.send(Handed { turn, document, failed });
+        });
+    }
+
+    fn was_handed(&mut self, handed: Handed) {
+        let Some(failed) = handed.failed else { return };
+        if handed.turn == self.current.turn {
+            self.current.answered.remove(&handed.document);
+            let message = format!("the answer did not reach the gateway ({failed}); answer again");
+            self.note(Severity::Error, "answer-lost", &message, Some(handed.document));
+        }
+    }
+
+    /// Asks, and listens until the response has ended.
+    async fn turn(&mut self, submit: Submit) -> Result<(), Stop> {
+        let message = submit.message.clone();
+        self.mode = submit.mode;
+        self.model = submit.model.clone().or_else(|| self.settings.model.clone());
+        self.log.append(now_ms(), Event::UserMessage(message.clone()));
+        self.current = Current {
+            turn: self.log.turn(),
+            ..Current::default()
+        };
+        let model = self.model.clone().unwrap_or_else(|| ANY_MODEL.to_owned());
+        let identity = Identity::local(model, self.mode, now_ms());
+        self.current.local_id = Some(identity.id.clone());
+        self.current.decoder = Some(Decoder::new(identity.clone()));
+        let stop = self.ask(&message, &identity).await.err();
+        if let Some(stop) = &stop {
+            if let Stop::Cancelled = stop {
+                self.call_off();
+            }
+            self.close(Decoder::cancel);
+        }
+        self.current.decoder = None;
+        self.history
+            .push(self.current.turn, Some(message), &self.current.response);
+        learn(&mut self.known, &self.current.response);
+        // The message that answers first comes first.
+        for answer in std::mem::take(&mut self.current.waiting).into_iter().rev() {
+            self.say(answer);
+        }
+        match stop {
+            Some(Stop::Gone) => Err(Stop::Gone),
+            Some(Stop::Cancelled) | None => Ok(()),
+        }
+    }
+
+    /// Tries until there is an answer, or a reason not to try any more.
+    async fn ask(&mut self, message: &Message, identity: &Identity) -> Result<(), Stop> {
+        let mut retried = 0;
+        // What the gateway said before it was asked in another way, should that be no better.
+        let mut first = None;
+        loop {
+            let (failure, reason) = match self.attempt(message, identity).await? {
+                Tried::Over => return Ok(()),
+                Tried::Otherwise(failure) => {
+                    first.get_or_insert(failure);
+                    continue;
+                }
+                Tried::Refused(failure, reason) => (failure, reason),
+            };
+            let now = Utc::now();
+            match self.settings.retries.after_failure(retried, &reason, dice(), now) {
+                Decision::Wait { until, because } => self.pause(retried + 1, until, because).await?,
+                Decision::Ask { until, because } if self.is_worth_it(until - now) => {
+                    self.pause(retried + 1, until, because).await?;
+                }
+                Decision::Ask { until, .. } => {
+                    let seconds = (until - now).num_seconds();
+                    let hint = format!("it asks for a pause of {seconds} s: send the message again after that");
+                    self.refuse(identity, &with_hint(failure, &hint));
+                    return Ok(());
+                }
+                Decision::GiveUp => {
+                    // The other way was no better: the next plan is asked for as usual again.
+                    self.known.plans_apart &= first.is_none();
+                    self.refuse(identity, first.as_ref().unwrap_or(&failure));
+                    return Ok(());
+                }
+            }
+            retried += 1;
+        }
+    }
+
+    fn is_worth_it(&self, pause: TimeDelta) -> bool {
+        self.settings.is_attended && pause.to_std().is_ok_and(|it| it <= LONGEST_PAUSE)
+    }
+
+    async fn pause(&mut self, attempt: u32, until: DateTime<Utc>, because: String) -> Result<(), Stop> {
+        self.progress(Progress::Retrying {
+            attempt,
+            of: self.settings.retries.retries,
+            at_ms: u64::try_from(until.timestamp_millis()).unwrap_or_default(),
+            because,
+        });
+        let pause = (until - Utc::now()).to_std().unwrap_or_default();
+        self.meanwhile(sleep(pause)).await
+    }
+
+    async fn attempt(&mut self, message: &Message, identity: &Identity) -> Result<Tried, Stop> {
+        let peer = self.client.name().to_owned();
+        self.progress(Progress::Connecting { peer: peer.clone() });
+        if self.token.is_none() {
+            let settings = Arc::clone(&self.settings);
+            let found = self.meanwhile(settings.token.resolve(&settings.environment)).await?;
+            match found {
+                Ok(token) => self.token = Some(token),
+                Err(error) => return Ok(Tried::Refused(ours("UNAUTHORIZED", &error), retry::Failure::Lasting)),
+            }
+        }
+        let is_plan = self.mode == Mode::Plan && self.known.plans_apart;
+        let ask = Ask {
+            message,
+            mode: self.mode,
+            model: &identity.model,
+            conversation: self.known.conversation.as_ref(),
+            only_new: self.known.is_stateful && self.known.conversation.is_some(),
+        };
+        let body = history::body(&ask, &self.history, &self.settings);
+        let path = if is_plan { history::PLAN } else { history::COMPLETIONS };
+        let request = self.authorised(Request::post(path, body)).accept("text/event-stream");
+
+        let client = self.client.clone();
+        let mut opening = Box::pin(async move { client.open(request).await });
+        let opened = match self.meanwhile(timeout(CONNECTING, &mut opening)).await? {
+            Ok(opened) => opened,
+            Err(_) => {
+                self.progress(Progress::Waiting { peer: peer.clone() });
+                self.meanwhile(opening).await?
+            }
+        };
+        match opened {
+            Ok(answer) if answer.status.is_success() => {
+                self.progress(Progress::Waiting { peer });
+                self.read(answer, identity).await?;
+                Ok(Tried::Over)
+            }
+            Ok(answer) => self.refused(answer, identity).await,
+            Err(error) => Ok(Tried::Refused(unreachable(&error), retry::Failure::from(&error))),
+        }
+    }
+
+    /// Reads what the gateway says with the status of an error.
+    async fn refused(&mut self, answer: client::Response, identity: &Identity) -> Result<Tried, Stop> {
+        let status = answer.status.as_u16();
+        let advice = Advice::of(&answer.headers, Utc::now());
+        let body = self.meanwhile(answer.body.beginning(ERROR_LIMIT_BYTES)).await?;
+        let body = String::from_utf8_lossy(&body);
+        if serde_json::from_str::<Value>(&body).is_ok_and(|it| it.get("documents").is_some_and(Value::is_array)) {
+            // A whole response that failed has more to say than its error.
+            self.read_body(identity, &body);
+            return Ok(Tried::Over);
+        }
+        let failure = Failure::read(status, &body);
+        // Gateways that know no modes say so in many ways.
+        let knows_no_mode = matches!(status, 400 | 404 | 405 | 422);
+        if self.mode == Mode::Plan && knows_no_mode && !self.known.plans_apart {
+            self.known.plans_apart = true;
+            return Ok(Tried::Otherwise(failure));
+        }
+        if matches!(status, 404 | 410) && self.known.conversation.take().is_some() {
+            // It has forgotten the conversation; we have not.
+            self.known.is_stateful = false;
+            return Ok(Tried::Otherwise(failure));
+        }
+        let words = format!("{} {}", failure.code, failure.message);
+        let failure = match status {
+            401 | 403 => {
+                // The next request asks for the token anew: it may have been renewed.
+                self.token = None;
+                with_hint(
+                    failure,
+                    "check the token: SHEAF_TOKEN, or `token` of the gateway in the configuration",
+                )
+            }
+            404 | 405 => with_hint(
+                failure,
+                "there is no documents gateway at this address; a model server has to be configured as a provider",
+            ),
+            _ => failure,
+        };
+        Ok(Tried::Refused(
+            failure,
+            retry::Failure::Status { status, words, advice },
+        ))
+    }
+
+    /// Reads an answer by its type, whatever was asked for.
+    async fn read(&mut self, answer: client::Response, identity: &Identity) -> Result<(), Stop> {
+        let media = answer.media_type();
+        let mut body = answer.body;
+        let mut begun: Vec<u8> = Vec::new();
+        let is_stream = match media.as_str() {
+            "text/event-stream" => true,
+            "application/json" => false,
+            it if it.ends_with("+json") => false,
+            // Proxies lose the type: the first character tells.
+            _ => loop {
+                let visible = begun.iter().find(|it| !it.is_ascii_whitespace()).copied();
+                match visible {
+                    Some(first) => break !matches!(first, b'{' | b'[' | b'<'),
+                    None if begun.len() > SNIFF_LIMIT_BYTES => break true,
+                    None => {}
+                }
+                match self.next(&mut body).await? {
+                    Some(Ok(piece)) => begun.extend_from_slice(&piece),
+                    Some(Err(error)) => {
+                        self.break_off(&error);
+                        return Ok(());
+                    }
+                    None => break true,
+                }
+            },
+        };
+        if is_stream {
+            return self.read_stream(body, begun).await;
+        }
+        let limit = Limits::default().body_bytes;
+        loop {
+            match self.next(&mut body).await? {
+                Some(Ok(piece)) if begun.len() + piece.len() <= limit => begun.extend_from_slice(&piece),
+                Some(Ok(_)) => {
+                    self.break_down(&format!("the answer is larger than {} MiB", limit >> 20));
+                    return Ok(());
+                }
+                Some(Err(error)) => {
+                    self.break_off(&error);
+                    return Ok(());
+                }
+                None => break,
+            }
+        }
+        self.read_body(identity, &String::from_utf8_lossy(&begun));
+        Ok(())
+    }
+
+    fn read_body(&mut self, identity: &Identity, text: &str) {
+        match Decoder::body(identity.clone(), text) {
+            Ok(events) => self.write(events),
+            Err(error) => self.break_down(&described(&error)),
+        }
+    }
+
+    async fn read_stream(&mut self, mut body: Body, begun: Vec<u8>) -> Result<(), Stop> {
+        let mut frames = Frames::new();
+        let mut piece = Bytes::from(begun);
+        loop {
+            let found = frames.push(&piece);
+            if !self.decode(found) {
+                return Ok(());
+            }
+            if !self.current.response.is_running() {
+                // It is over for us; read to its end, the connection can serve the next message.
+                tokio::spawn(timeout(LEFTOVERS, body.beginning(ERROR_LIMIT_BYTES)));
+                return Ok(());
+            }
+            piece = match self.next(&mut body).await? {
+                Some(Ok(piece)) => piece,
+                end => {
+                    let last = frames.finish();
+                    if self.decode(last.into_iter().collect()) {
+                        match end {
+                            Some(Err(error)) => self.break_off(&error),
+                            Some(Ok(_)) | None => self.close(Decoder::finish),
+                        }
+                    }
+                    return Ok(());
+                }
+            };
+        }
+    }
+
+    /// Reads frames that came together; `false` when the stream cannot be read further.
+    fn decode(&mut self, frames: Vec<Result<Frame, FrameError>>) -> bool {
+        let Some(decoder) = &mut self.current.decoder else {
+            return false;
+        };
+        let mut events = Vec::new();
+        let mut broken = None;
+        for frame in frames {
+            let read = match frame {
+                Ok(frame) => decoder
+                    .frame(frame.event.as_deref(), &frame.data)
+                    .map_err(|error| described(&error)),
+                Err(error) => Err(error.to_string()),
+            };
+            match read {
+                Ok(more) => events.extend(more),
+                Err(message) => {
+                    broken = Some(message);
+                    break;
+                }
+            }
+        }
+        match self.current.flood.admit(events) {
+            Ok(events) => self.write(events),
+            Err(TooMany) => broken = Some("the answer has more events than can be kept".to_owned()),
+        }
+        if let Some(message) = &broken {
+            self.break_down(message);
+        }
+        broken.is_none()
+    }
+
+    /// The next piece of the body; says so when it is long in coming.
+    async fn next(&mut self, body: &mut Body) -> Result<Option<Result<Bytes, client::Error>>, Stop> {
+        loop {
+            if let Ok(piece) = self.meanwhile(timeout(STALL_CHECK, body.next())).await? {
+                if std::mem::take(&mut self.current.is_stalled) {
+                    self.progress(Progress::Idle);
+                }
+                return Ok(piece);
+            }
+            let silent = body.silent_for().unwrap_or_default();
+            if silent >= STALLED {
+                self.current.is_stalled = true;
+                let silent_ms = u64::try_from(silent.as_millis()).unwrap_or(u64::MAX);
+                self.progress(Progress::Stalled { silent_ms });
+            }
+        }
+    }
+
+    /// The connection failed in the middle of the answer.
+    fn break_off(&mut self, error: &client::Error) {
+        let Failure { message, details, .. } = ours("STREAM_INTERRUPTED", error);
+        self.breach("STREAM_INTERRUPTED", &message, &details);
+    }
+
+    /// What came is no answer that can be read.
+    fn break_down(&mut self, message: &str) {
+        let (message, details) = message.split_once('\n').unwrap_or((message, ""));
+        self.breach("STREAM_PROTOCOL", message, details);
+    }
+
+    fn breach(&mut self, code: &str, message: &str, details: &str) {
+        let breach = Breach {
+            code,
+            source: "stream",
+            message,
+            details,
+        };
+        self.close(|decoder| decoder.fail(&breach));
+    }
+
+    /// Ends a response that would not end by itself.
+    fn close(&mut self, how: impl FnOnce(&mut Decoder) -> Vec<Event>) {
+        if let Some(mut decoder) = self.current.decoder.take()
+            && self.current.response.is_running()
+        {
+            self.write(how(&mut decoder));
+        }
+    }
+
+    /// Ends a response that never began.
+    fn refuse(&mut self, identity: &Identity, failure: &Failure) {
+        let mut whole = failure.to_json();
+        if let Value::Object(members) = &mut whole {
+            members.insert("status".to_owned(), "error".into());
+        }
+        self.read_body(identity, &whole.to_string());
+    }
+
+    fn write(&mut self, events: Vec<Event>) {
+        let at_ms = now_ms();
+        for event in events {
+            self.current.response.apply(&event, at_ms);
+            self.log.append(at_ms, event);
+        }
+    }
+
+    fn progress(&self, progress: Progress) {
+        self.log.append(now_ms(), Event::Progress(progress));
+    }
+
+    fn note(&mut self, severity: Severity, code: &str, message: &str, document: Option<DocumentId>) {
+        self.write(vec![Event::Notice(Notice {
+            severity,
+            code: code.to_owned(),
+            message: message.to_owned(),
+            document,
+        })]);
+    }
+
+    /// Tells the gateway in words what closing the connection says already; some only hear the words.
+    fn call_off(&self) {
+        let current = &self.current;
+        let path = current
+            .wire_id()
+            .and_then(|it| history::below_response(it.as_str(), "cancel"));
+        if let Some(path) = path.filter(|_| current.can("cancel")) {
+            let request = self.authorised(Request::post(path, "{}"));
+            let client = self.client.clone();
+            tokio::spawn(async move {
+                if let Ok(Err(error)) = timeout(ASIDE, client.open(request)).await {
+                    tracing::debug!(%error, "the gateway was not told to stop");
+                }
+            });
+        }
+    }
+
+    fn authorised(&self, request: Request) -> Request {
+        match &self.token {
+            Some(Some(token)) => request.bearer(token.expose()),
+            Some(None) | None => request,
+        }
+    }
+}
+
+/// Keeps what a response says of its gateway.
+fn learn(known: &mut Known, response: &Response) {
+    if response.conversation_id.is_some() {
+        known.conversation.clone_from(&response.conversation_id);
+        known.is_stateful = response.capabilities.iter().any(|it| it == "stateful");
+    }
+}
+
+/// An error of our own side; its first line is the message, the others and its causes are the details.
+fn ours(code: &str, error: &dyn std::error::Error) -> Failure {
+    let text = error.to_string();
+    let (message, hint) = text.split_once('\n').unwrap_or((&text, ""));
+    let causes = std::iter::successors(error.source(), |it| it.source());
+    let mut details: Vec<_> = causes.map(|it| format!("cause: {it}")).collect();
+    details.extend(hint.lines().map(|it| it.trim().to_owned()));
+    Failure {
+        code: code.to_owned(),
+        message: message.to_owned(),
+        source: "client".to_owned(),
+        details: details.join("\n"),
+    }
+}
+
+fn unreachable(error: &client::Error) -> Failure {
+    let code = match error {
+        client::Error::Redirect { .. }
+        | client::Error::NotHttp { .. }
+        | client::Error::HeadersTooLarge { .. }
+        | client::Error::Compressed { .. }
+        | client::Error::TooLarge { .. } => "STREAM_PROTOCOL",
+        client::Error::Cut { .. } | client::Error::IdleTimeout { .. } => "STREAM_INTERRUPTED",
+        client::Error::Address { .. }
+        | client::Error::PlainHttp { .. }
+        | client::Error::PublicHttp { .. }
+        | client::Error::Header { .. }
+        | client::Error::File { .. }
+        | client::Error::Certificate { .. }
+        | client::Error::Proxy { .. }
+        | client::Error::Trust { .. }
+        | client::Error::Request { .. } => "INTERNAL",
+        client::Error::Refused { .. }
+        | client::Error::Name { .. }
+        | client::Error::Tls { .. }
+        | client::Error::Connect { .. }
+        | client::Error::ConnectTimeout { .. }
+        | client::Error::FirstByteTimeout { .. }
+        | client::Error::Closed { .. } => "LLM_UNAVAILABLE",
+    };
+    ours(code, error)
+}
+
+fn with_hint(mut failure: Failure, hint: &str) -> Failure {
+    if !failure.details.is_empty() {
+        failure.details.push('\n');
+    }
+    failure.details.push_str(hint);
+    failure
+}
+
+/// An error with its causes, in one line each.
+fn described(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(error.source(), |it| it.source());
+    let causes = causes.map(|it| format!("\ncause: {it}")).collect::<String>();
+    format!("{error}{causes}")
+}
+
+fn now_ms() -> u64 {
+    u64::try_from(Utc::now().timestamp_millis()).unwrap_or_default()
+}
+
+/// A random number from 0 to 1.
+fn dice() -> f64 {
+    uuid::Uuid::new_v4().as_u64_pair().1 as u32 as f64 / f64::from(u32::MAX)
+}
+
+fn first_line(error: &client::Error) -> String {
+    error.to_string().lines().next().unwrap_or_default().to_owned()
+}

@@ -257,7 +257,7 @@ impl Cleaner {
         }
         self.after_return = false;
         let joined = self.joiner.take().filter(|&joiner| match joiner {
-            ZWJ if self.last.is_some_and(is_emoji) => is_emoji(c),
+            ZWJ if self.last.is_some_and(is_emoji) => is_emoji(c) && !zero,
             _ => is_joining_script(c),
         });
         if let Some(joiner) = joined {
@@ -265,18 +265,13 @@ impl Cleaner {
             self.marks = self.marks.saturating_add(1);
             self.joins = self.joins.saturating_add(1);
         }
-        if !zero {
+        if zero {
+            self.marks = self.marks.saturating_add(1);
+        } else {
             self.marks = 0;
             if joined.is_none() && !is_skin(c) {
                 self.joins = 0;
             }
-        } else if joined.is_some() && self.marks >= MOST_MARKS {
-            // The joiner took the last place.
-            self.last = joined;
-            return;
-        }
-        if zero {
-            self.marks = self.marks.saturating_add(1);
         }
         out.char(c);
         self.last = Some(c);
@@ -518,6 +513,11 @@ mod tests {
                 "a joined emoji with skin and selector",
                 "\u{1f469}\u{1f3fd}\u{200d}\u{2764}\u{fe0f}\u{200d}\u{1f468}",
                 "\u{1f469}\u{1f3fd}\u{200d}\u{2764}\u{fe0f}\u{200d}\u{1f468}",
+            ),
+            (
+                "a joiner before a selector",
+                "\u{2764}\u{200d}\u{fe0f}x",
+                "\u{2764}\u{fe0f}x",
             ),
             (
                 "a joiner between letters of Latin",

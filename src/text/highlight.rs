@@ -991,6 +991,21 @@ mod tests {
     }
 
     #[test]
+    fn the_thread_ends_with_its_highlighter() {
+        let watched = Watched::new();
+        watched.wait(1, "rust", "let a = 1;\n", false, 1);
+        let shared = Arc::downgrade(&watched.highlighter.shared);
+        drop(watched);
+        for _ in 0..20_000 {
+            if shared.strong_count() == 0 {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        panic!("the thread still holds the blocks");
+    }
+
+    #[test]
     fn a_forgotten_block_weighs_nothing() {
         let watched = Watched::new();
         watched.wait(1, "rust", "let a = 1;\n", true, 1);

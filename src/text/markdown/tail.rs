@@ -140,10 +140,13 @@ impl Leaf {
         if !complete && self.kind != Kind::Html && may_be_mark(line) {
             return Some(start);
         }
-        if self.kind == Kind::Paragraph && self.range.start >= start && line.contains('|') {
-            return head_start(line).map(|it| start + it);
-        }
-        None
+        let head = self.may_hold_head() && line.trim_start_matches([' ', '\t', '>']).starts_with('|');
+        head.then_some(start)
+    }
+
+    /// Whether the last line of the text may turn out to be the head of a table.
+    fn may_hold_head(&self) -> bool {
+        matches!(self.kind, Kind::Paragraph | Kind::Item)
     }
 
     /// Hides the marks of the leaf that are open at its end, and closes what they began.
@@ -170,7 +173,12 @@ impl Leaf {
             }
             _ => text,
         };
-        let scan = Scan::of(text);
+        let mut scan = Scan::of(text);
+        if self.may_hold_head() {
+            let line = line_start(text);
+            scan.hidden
+                .extend(bars(from(text, line)).map(|it| line + it).filter(|&it| it < scan.end));
+        }
         if scan.changes(text) {
             let mut mended = String::with_capacity(source.len() + 16);
             mended.push_str(upto(source, start));
@@ -237,19 +245,12 @@ fn may_be_mark(line: &str) -> bool {
     }
 }
 
-/// Where in a paragraph's first line the head of a table may begin.
-fn head_start(line: &str) -> Option<usize> {
-    let content = line.len() - line.trim_start_matches([' ', '\t', '>']).len();
+/// The signs that would part the cells if the line were the head of a table.
+fn bars(line: &str) -> impl Iterator<Item = usize> {
     let mut code = false;
-    let mut bars = line.char_indices().filter(|&(at, it)| {
+    line.char_indices().filter_map(move |(at, it)| {
         code ^= it == '`';
-        it == '|' && !code && !upto(line, at).ends_with('\\')
-    });
-    let (bar, _) = bars.next()?;
-    Some(if bar <= content {
-        0
-    } else {
-        upto(line, bar).trim_end().len()
+        (it == '|' && !code && !upto(line, at).ends_with('\\')).then_some(at)
     })
 }
 
@@ -286,6 +287,10 @@ pub(super) struct Scan {
     brackets: Vec<Bracket>,
     /// Length and end of a run of backticks that nothing closes.
     code: Option<(usize, usize)>,
+    /// The last run of emphasis signs that neither opens nor closes anything.
+    literal: Option<Range<usize>>,
+    /// Signs of one byte that are not shown, besides the open brackets.
+    hidden: Vec<usize>,
     /// What is shown ends here.
     end: usize,
 }
@@ -314,7 +319,7 @@ impl Scan {
         while let Some(sign) = from(text, at).chars().next() {
             let rest = from(text, at);
             match sign {
-                '\\' if rest.len() == 1 => return self.end = at,
+                '\\' if rest.trim_end().len() == 1 => return self.end = at,
                 '\\' => at += 1 + from(rest, 1).chars().next().map_or(0, char::len_utf8),
                 '`' => {
                     let length = rest.len() - rest.trim_start_matches('`').len();
@@ -324,7 +329,7 @@ impl Scan {
                         Some(&close) => at = close + length,
                         None if inner == text.len() => return self.end = at,
                         None => {
-                            let content = text.trim_end_matches('`').trim_end();
+                            let content = text.trim_end_matches(|it: char| it == '`' || it.is_whitespace());
                             if content.len() <= inner {
                                 return self.end = at;
                             }
@@ -441,6 +446,9 @@ impl Scan {
                 self.openers.pop();
             }
         }
+        if !opens && left == length {
+            self.literal = Some(at..end);
+        }
         if opens && left > 0 {
             self.openers.push(Opener {
                 sign,
@@ -470,6 +478,13 @@ impl Scan {
                 self.end = last.at;
             } else if let Some(last) = self.brackets.last().filter(|it| it.at + 1 == end) {
                 self.end = last.at;
+            } else if let Some(run) = self
+                .literal
+                .clone()
+                .filter(|it| it.end == end && !self.openers.is_empty())
+            {
+                // What closes the openers would run into it.
+                self.end = run.start;
             } else {
                 return;
             }
@@ -482,15 +497,26 @@ impl Scan {
     }
 
     fn changes(&self, text: &str) -> bool {
-        self.end < text.len() || self.code.is_some() || !self.openers.is_empty() || !self.brackets.is_empty()
+        self.end < text.len()
+            || self.code.is_some()
+            || !self.openers.is_empty()
+            || !self.brackets.is_empty()
+            || !self.hidden.is_empty()
     }
 
     fn write(&self, text: &str, mended: &mut String) {
         let mut at = 0;
-        for bracket in &self.brackets {
-            mended.push_str(text.get(at..bracket.at).unwrap_or_default());
+        let mut hidden: Vec<usize> = self
+            .brackets
+            .iter()
+            .map(|it| it.at)
+            .chain(self.hidden.iter().copied())
+            .collect();
+        hidden.sort_unstable();
+        for sign in hidden {
+            mended.push_str(text.get(at..sign).unwrap_or_default());
             mended.push(HIDDEN);
-            at = bracket.at + 1;
+            at = sign + 1;
         }
         mended.push_str(text.get(at..self.end).unwrap_or_default());
         if let Some((length, _)) = self.code {
@@ -604,8 +630,7 @@ fn definition(rest: &str) -> Extent {
 
 /// Whether a run of emphasis signs between two characters can open, and whether it can close.
 fn flanks(sign: char, before: char, after: char) -> (bool, bool) {
-    let punctuation =
-        |it: char| it.is_ascii_punctuation() || !it.is_alphanumeric() && !it.is_whitespace() && it != HIDDEN;
+    let punctuation = |it: char| it.is_ascii_punctuation() || !it.is_alphanumeric() && !it.is_whitespace();
     let left = !after.is_whitespace() && (!punctuation(after) || before.is_whitespace() || punctuation(before));
     let right = !before.is_whitespace() && (!punctuation(before) || after.is_whitespace() || punctuation(after));
     if sign == '_' {

@@ -4,13 +4,15 @@ use std::{cell::RefCell, collections::HashMap, ops::Range, sync::Arc};
 
 use pulldown_cmark::{Alignment, BrokenLink, CodeBlockKind, CowStr, Event, LinkType, Options, Parser, Tag, TagEnd};
 
+use super::tail;
 use crate::text::{Clean, Mark, Role, Span, link_host, link_target};
 
 /// Containers nested deeper than this are shown at this depth.
 const DEEPEST: usize = 32;
 
-/// Stands in the source where a mark is hidden; never shown.
-pub(super) const HIDDEN: char = '\u{2060}';
+/// Stands in the source where a mark is hidden. Marks beside it must work as they do beside what it
+/// replaces, so it is punctuation: a rare sesame dot.
+pub(super) const HIDDEN: char = '\u{fe45}';
 
 /// Labels of reference definitions and where they lead.
 pub(super) type Definitions = HashMap<String, String>;
@@ -84,6 +86,15 @@ pub(super) fn label(text: &str) -> String {
 
 /// Reads `source`; references without a definition in it are looked up in `known`.
 pub(super) fn read(source: &str, known: &Definitions) -> Tree {
+    build(source, known, false)
+}
+
+/// Reads what is shown of a source that is still coming in, where [`HIDDEN`] stands for marks.
+pub(super) fn read_open(source: &str, known: &Definitions) -> Tree {
+    build(&tail::shown(source), known, true)
+}
+
+fn build(source: &str, known: &Definitions, open: bool) -> Tree {
     let unresolved = RefCell::new(Vec::new());
     let look_up = |link: BrokenLink<'_>| {
         let label = label(&link.reference);
@@ -101,6 +112,7 @@ pub(super) fn read(source: &str, known: &Definitions) -> Tree {
         .map(|(name, definition)| (label(name), definition.dest.to_string(), definition.span.start))
         .collect();
     let mut builder = Builder::default();
+    builder.inline.open = open;
     for (event, range) in events.by_ref() {
         builder.take(event, range);
     }
@@ -380,6 +392,8 @@ struct Inline {
     emphases: usize,
     strongs: usize,
     strikes: usize,
+    /// Whether [`HIDDEN`] is not to be seen.
+    open: bool,
     code: bool,
     raw: bool,
     images: Vec<Option<Target>>,
@@ -415,7 +429,8 @@ impl Inline {
 
     fn html(&mut self, text: &str) {
         self.style(|it| it.raw = true);
-        self.run.extend(text.chars().filter(|&it| it != HIDDEN));
+        let open = self.open;
+        self.run.extend(text.chars().filter(|&it| !open || it != HIDDEN));
         self.style(|it| it.raw = false);
     }
 

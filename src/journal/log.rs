@@ -176,7 +176,7 @@ impl State {
 }
 
 /// Whether `document_end` makes the event superfluous.
-fn is_delta_of(event: &Event, document: &DocumentId) -> bool {
+pub(super) fn is_delta_of(event: &Event, document: &DocumentId) -> bool {
     match event {
         Event::ContentDelta { document: of, .. }
         | Event::ToolCallStart { document: of, .. }

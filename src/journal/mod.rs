@@ -5,6 +5,7 @@
 //! positions and the same fold.
 
 mod close;
+pub mod file;
 mod log;
 mod whole;
 

@@ -178,6 +178,14 @@ pub fn append(path: &Path) -> Result<File, Error> {
     Ok(file)
 }
 
+/// Opens a file to read parts of it. Follows no link.
+pub fn open(path: &Path) -> Result<File, Error> {
+    let mut options = OpenOptions::new();
+    options.read(true);
+    restrict(&mut options, Access::Private);
+    regular(path, &options)
+}
+
 /// Reads a whole file of at most `limit_bytes`. Follows links, so that a user's configuration may be one.
 pub fn read(path: &Path, limit_bytes: u64) -> Result<Vec<u8>, Error> {
     let mut options = OpenOptions::new();

@@ -1,0 +1,132 @@
+//! The list of sessions, read from the two ends of each file.
+
+use std::{
+    fs::{self, File},
+    io::{self, Read as _, Seek as _, SeekFrom},
+    path::Path,
+    time::UNIX_EPOCH,
+};
+
+use super::{Session, is_id, line, record};
+use crate::{
+    os::file,
+    protocol::{Event, Position, Turn},
+};
+
+/// How much of each end is looked at; more only where that holds no whole line.
+const END_BYTES: [u64; 3] = [32 << 10, 512 << 10, 8 << 20];
+
+/// The first message serves as a title up to this many characters.
+const TITLE_CHARACTERS: usize = 80;
+
+/// A session in the list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listed {
+    pub session: Session,
+    /// Its title, else the first line of the first message; `None` where neither was found.
+    pub title: Option<String>,
+    pub turns: u32,
+    /// When something was last added, in milliseconds since the Unix epoch.
+    pub changed: u64,
+    pub bytes: u64,
+}
+
+pub fn list(folder: &Path) -> io::Result<Vec<Listed>> {
+    let files = match fs::read_dir(folder) {
+        Ok(files) => files,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error),
+    };
+    let mut listed: Vec<_> = files.flatten().filter_map(|it| read(&it.path())).collect();
+    listed.sort_by(|a, b| (b.changed, &b.session.id).cmp(&(a.changed, &a.session.id)));
+    Ok(listed)
+}
+
+/// `None` for what is no session.
+fn read(path: &Path) -> Option<Listed> {
+    if path.extension()? != "jsonl" {
+        return None;
+    }
+    let id = path.file_stem()?.to_str().filter(|it| is_id(it))?;
+    let mut file = file::open(path).ok()?;
+    let facts = file.metadata().ok()?;
+    let changed = facts.modified().ok()?.duration_since(UNIX_EPOCH).ok()?.as_millis() as u64;
+    let mut found = Found::default();
+    for window in END_BYTES {
+        found.scan(&part(&mut file, 0, window)?, false);
+        if found.first_ms.is_some() || window >= facts.len() {
+            break;
+        }
+    }
+    for window in END_BYTES {
+        let from = facts.len().saturating_sub(window);
+        if from == 0 || found.scan(&part(&mut file, from, window)?, true) {
+            break;
+        }
+    }
+    if !found.is_session {
+        return None;
+    }
+    Some(Listed {
+        session: found.session.unwrap_or_else(|| Session {
+            id: id.to_owned(),
+            created: found.first_ms.unwrap_or(changed),
+            workspace: String::new(),
+            version: String::new(),
+        }),
+        title: found.title.or(found.message),
+        turns: found.turns.0,
+        changed,
+        bytes: facts.len(),
+    })
+}
+
+fn part(file: &mut File, from: u64, limit: u64) -> Option<Vec<u8>> {
+    let mut bytes = Vec::new();
+    file.seek(SeekFrom::Start(from)).ok()?;
+    file.take(limit).read_to_end(&mut bytes).ok()?;
+    Some(bytes)
+}
+
+#[derive(Default)]
+struct Found {
+    is_session: bool,
+    session: Option<Session>,
+    first_ms: Option<u64>,
+    title: Option<String>,
+    message: Option<String>,
+    turns: Turn,
+}
+
+impl Found {
+    /// Looks at the whole lines of a part of the file; its first one may lack its beginning.
+    /// Whether there was an event.
+    fn scan(&mut self, bytes: &[u8], starts_anywhere: bool) -> bool {
+        let mut has_event = false;
+        for text in bytes.split(|&it| it == b'\n').skip(usize::from(starts_anywhere)) {
+            let Ok((position, mut members)) = line::read(text, true) else {
+                continue;
+            };
+            self.is_session = true;
+            if let Some(session) = members.shift_remove("session") {
+                self.session = serde_json::from_value(session).ok();
+                continue;
+            }
+            let Some(entry) = record::from_members(Position(position), members) else {
+                continue;
+            };
+            has_event = true;
+            self.first_ms.get_or_insert(entry.at_ms);
+            self.turns = self.turns.max(entry.turn);
+            if let Event::Title(title) = entry.event {
+                self.title = Some(title);
+            } else if let Event::UserMessage(message) = entry.event
+                && self.message.is_none()
+            {
+                let line = message.content.lines().find(|it| !it.trim().is_empty());
+                self.message = line.map(|it| it.trim().chars().take(TITLE_CHARACTERS).collect());
+            }
+        }
+        has_event
+    }
+}

@@ -1,0 +1,178 @@
+//! One line of a session file: a JSON object that begins with its version and position and ends with its checksum.
+//!
+//! `{"v":1,"n":7,…,"crc":123}`: the CRC-32 is that of the bytes before `,"crc":` and the closing brace. So a line is
+//! checked as the bytes that stand there and never depends on how somebody else would print the same object.
+
+use serde_json::{Map, Value};
+
+/// What `v` says.
+pub const VERSION: u64 = 1;
+
+const SEAL: &[u8] = br#","crc":"#;
+
+/// A line that cannot be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bad {
+    /// Torn or changed.
+    Damaged,
+    /// Whole, but from a version of the program that this one does not know.
+    Newer,
+}
+
+/// Appends the line for `members` to `out`, its newline included. Members named `v`, `n` or `crc` are left out.
+pub fn write(position: u64, members: &Map<String, Value>, out: &mut Vec<u8>) {
+    let from = out.len();
+    out.extend_from_slice(format!(r#"{{"v":{VERSION},"n":{position}"#).as_bytes());
+    for (name, value) in members {
+        if matches!(name.as_str(), "v" | "n" | "crc") {
+            continue;
+        }
+        out.push(b',');
+        for part in [&Value::String(name.clone()), value] {
+            // Writing a value to memory cannot fail: its keys are strings.
+            let _ = serde_json::to_writer(&mut *out, part);
+            out.push(b':');
+        }
+        out.pop();
+    }
+    let crc = checksum(out.get(from..).unwrap_or_default());
+    out.extend_from_slice(SEAL);
+    out.extend_from_slice(format!("{crc}}}\n").as_bytes());
+}
+
+/// Reads a line without its newline: its position and its other members.
+///
+/// A line that was written by hand has no checksum; it counts only where `sealed` is false.
+pub fn read(line: &[u8], sealed: bool) -> Result<(u64, Map<String, Value>), Bad> {
+    let found = seal(line);
+    match found {
+        Some((body, crc)) if checksum(body) != crc => return Err(Bad::Damaged),
+        None if sealed => return Err(Bad::Damaged),
+        Some(_) | None => {}
+    }
+    let Ok(Value::Object(mut members)) = serde_json::from_slice(line) else {
+        return Err(Bad::Damaged);
+    };
+    members.shift_remove("crc");
+    let version = members.shift_remove("v").and_then(|it| it.as_u64());
+    let position = members.shift_remove("n").and_then(|it| it.as_u64());
+    match version {
+        Some(VERSION) => Ok((position.ok_or(Bad::Damaged)?, members)),
+        None if !sealed => Ok((position.unwrap_or_default(), members)),
+        Some(_) => Err(Bad::Newer),
+        None => Err(Bad::Damaged),
+    }
+}
+
+/// The bytes that the checksum covers, and the checksum.
+fn seal(line: &[u8]) -> Option<(&[u8], u32)> {
+    let open = line.trim_ascii_end().strip_suffix(b"}")?;
+    // Ten digits and the member's name.
+    let digits = open.iter().rev().take(11).take_while(|it| it.is_ascii_digit()).count();
+    let (rest, number) = open.split_at(open.len().checked_sub(digits)?);
+    let body = rest.strip_suffix(SEAL)?;
+    Some((body, std::str::from_utf8(number).ok()?.parse().ok()?))
+}
+
+fn checksum(bytes: &[u8]) -> u32 {
+    crc32fast::hash(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    fn members(value: Value) -> Map<String, Value> {
+        match value {
+            Value::Object(members) => members,
+            other => Map::from_iter([("it".to_owned(), other)]),
+        }
+    }
+
+    fn written(position: u64, value: Value) -> Vec<u8> {
+        let mut line = Vec::new();
+        write(position, &members(value), &mut line);
+        assert_eq!(line.pop(), Some(b'\n'));
+        line
+    }
+
+    #[test]
+    fn a_line_is_json_that_says_its_version_and_position_first() {
+        let line = written(7, json!({ "event": "done", "data": { "crc": 1 }, "v": 9 }));
+        let text = String::from_utf8(line.clone()).expect("JSON is text");
+        assert!(
+            text.starts_with(r#"{"v":1,"n":7,"event":"done","data":{"crc":1},"crc":"#),
+            "{text}"
+        );
+        assert_eq!(
+            read(&line, true),
+            Ok((7, members(json!({ "event": "done", "data": { "crc": 1 } }))))
+        );
+    }
+
+    #[test]
+    fn no_single_changed_byte_goes_unseen() {
+        let line = written(12, json!({ "event": "content_delta", "text": "grüße\n\u{1b}[0m" }));
+        for at in 0..line.len() {
+            for flip in [1, 0x20, 0x80, 0xff] {
+                let mut changed = line.clone();
+                changed[at] ^= flip;
+                assert!(read(&changed, true).is_err(), "byte {at} ^ {flip:#x}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_cut_line_is_damaged_at_every_byte() {
+        let line = written(1, json!({ "a": { "b": "}" } }));
+        for at in 0..line.len() {
+            assert_eq!(read(&line[..at], true), Err(Bad::Damaged), "{at}");
+            assert_eq!(read(&line[..at], false), Err(Bad::Damaged), "{at}");
+        }
+    }
+
+    #[test]
+    fn a_hand_written_line_counts_only_where_it_may() {
+        for (line, sealed, is_good) in [
+            (r#"{"v":1,"n":3,"a":1}"#, true, false),
+            (r#"{"v":1,"n":3,"a":1}"#, false, true),
+            (r#"{"a":1}"#, false, true),
+            (r#"{"v":2,"n":3,"a":1}"#, false, false),
+            (r#"{"v":1,"n":3,"a":1,"crc":1}"#, false, false),
+            ("[]", false, false),
+            ("", false, false),
+        ] {
+            assert_eq!(read(line.as_bytes(), sealed).is_ok(), is_good, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_newer_version_is_told_from_damage() {
+        let body = br#"{"v":2,"n":1"#;
+        let line = format!(r#"{{"v":2,"n":1,"crc":{}}}"#, checksum(body));
+        assert_eq!(read(line.as_bytes(), true), Err(Bad::Newer));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(128))]
+        #[test]
+        fn what_is_written_is_read(name in "[^v]{1,8}", text in ".*", number in any::<i64>(), position in any::<u64>()) {
+            prop_assume!(name != "n" && name != "crc");
+            let value = members(json!({ name: [text, number, null] }));
+            let mut line = Vec::new();
+            write(position, &value, &mut line);
+            prop_assert_eq!(line.iter().filter(|&&it| it == b'\n').count(), 1);
+            line.pop();
+            prop_assert_eq!(read(&line, true), Ok((position, value)));
+        }
+
+        #[test]
+        fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            let _ = read(&bytes, true);
+            let _ = read(&bytes, false);
+        }
+    }
+}

@@ -1,0 +1,276 @@
+//! Reading a session: whatever bytes are there, all of it that is whole.
+
+use std::{collections::BTreeMap, io::Read as _, path::Path};
+
+use serde_json::{Map, Value};
+
+use super::{
+    Session,
+    line::{self, Bad},
+    record,
+    recorder::TapeError,
+};
+use crate::{
+    journal::{Cut, closing},
+    os::file,
+    protocol::{DocumentId, DocumentStart, Entry, Event, Kind, Notice, Position, Response, Severity, Turn},
+};
+
+/// A session as it was found.
+#[derive(Debug)]
+pub struct Stored {
+    pub session: Session,
+    /// Ordered by position.
+    pub entries: Vec<Entry>,
+    /// What was damaged and what became of it.
+    pub notices: Vec<Notice>,
+    /// Behind the last line that is whole.
+    pub(super) good_bytes: usize,
+}
+
+/// The file comes from a version that this one cannot read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Newer;
+
+pub fn bytes(path: &Path) -> Result<Vec<u8>, TapeError> {
+    let mut bytes = Vec::new();
+    file::open(path)?.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Reads a file of ours: what has no checksum is damaged.
+pub fn read(id: &str, bytes: &[u8]) -> Result<Stored, Newer> {
+    scan(id, bytes, true)
+}
+
+/// Reads a file that may have been written by hand.
+pub fn read_loosely(name: &str, bytes: &[u8]) -> Result<Stored, Newer> {
+    scan(name, bytes, false)
+}
+
+fn scan(id: &str, bytes: &[u8], sealed: bool) -> Result<Stored, Newer> {
+    let mut session = None;
+    let mut entries: Vec<Entry> = Vec::new();
+    let mut good_bytes = 0;
+    let mut damage = Damage::default();
+    let mut at = 0;
+    for whole in bytes.split_inclusive(|&it| it == b'\n') {
+        let end = at + whole.len();
+        at = end;
+        let text = whole.strip_suffix(b"\n").unwrap_or(whole).trim_ascii();
+        if text.is_empty() {
+            continue;
+        }
+        match line::read(text, sealed) {
+            Ok((position, mut members)) => {
+                damage.settle();
+                good_bytes = end;
+                if let Some(found) = members.shift_remove("session") {
+                    session = session.or_else(|| serde_json::from_value(found).ok());
+                    continue;
+                }
+                let last = entries.last().map_or(0, |it| it.position.0);
+                let position = if sealed { position } else { position.max(last + 1) };
+                // A write whose end was not confirmed is made again, so a line may stand there twice.
+                if position <= last {
+                    continue;
+                }
+                match record::from_members(Position(position), members) {
+                    Some(entry) => entries.push(entry),
+                    None => damage.strange += 1,
+                }
+            }
+            Err(Bad::Newer) => return Err(Newer),
+            Err(Bad::Damaged) => damage.pending += 1,
+        }
+    }
+    let was_damaged = damage.skipped + damage.pending > 0;
+    let mut stored = Stored {
+        session: session.unwrap_or_else(|| Session {
+            id: id.to_owned(),
+            created: entries.first().map_or(0, |it| it.at_ms),
+            workspace: String::new(),
+            version: String::new(),
+        }),
+        entries,
+        notices: damage.notices(bytes.len() - good_bytes),
+        good_bytes,
+    };
+    if was_damaged {
+        stored.start_what_lost_its_start();
+    }
+    Ok(stored)
+}
+
+/// Bad lines, counted.
+#[derive(Default)]
+struct Damage {
+    /// With good ones behind them.
+    skipped: usize,
+    /// With none behind them so far.
+    pending: usize,
+    /// Whole, but nothing that we know.
+    strange: usize,
+}
+
+impl Damage {
+    fn settle(&mut self) {
+        self.skipped += std::mem::take(&mut self.pending);
+    }
+
+    fn notices(&self, tail_bytes: usize) -> Vec<Notice> {
+        let mut notices = Vec::new();
+        let mut say = |code: &str, message: String| {
+            notices.push(Notice {
+                severity: Severity::Warning,
+                code: code.to_owned(),
+                message,
+                document: None,
+            });
+        };
+        if self.skipped > 0 {
+            say(
+                "session-damaged",
+                format!(
+                    "{} of this session cannot be read and were left out",
+                    lines(self.skipped)
+                ),
+            );
+        }
+        if self.pending > 0 {
+            say(
+                "session-cut",
+                format!("the last {tail_bytes} bytes of this session cannot be read; what stood before them is here"),
+            );
+        }
+        if self.strange > 0 {
+            say(
+                "session-strange",
+                format!("{} of this session mean nothing to this sheaf", lines(self.strange)),
+            );
+        }
+        notices
+    }
+}
+
+fn lines(count: usize) -> String {
+    if count == 1 {
+        "1 line".to_owned()
+    } else {
+        format!("{count} lines")
+    }
+}
+
+impl Stored {
+    /// What ends the responses that have no end, in order.
+    pub(super) fn endings(&self) -> Vec<(Turn, u64, Event)> {
+        let mut turns: BTreeMap<Turn, (bool, u64, Response)> = BTreeMap::new();
+        for entry in &self.entries {
+            let (has_begun, last_ms, response) = turns.entry(entry.turn).or_default();
+            *has_begun |= !matches!(entry.event, Event::Notice(_) | Event::Title(_) | Event::Unknown { .. });
+            *last_ms = entry.at_ms;
+            response.apply(&entry.event, entry.at_ms);
+        }
+        turns
+            .into_iter()
+            .filter(|(_, (has_begun, ..))| *has_begun)
+            .flat_map(|(turn, (_, last_ms, response))| {
+                closing(&response, Cut::Interrupted)
+                    .into_iter()
+                    .map(move |event| (turn, last_ms, event))
+            })
+            .collect()
+    }
+
+    /// The entries, with an end for every response.
+    pub fn closed(self) -> Vec<Entry> {
+        let endings = self.endings();
+        let mut entries = self.entries;
+        for (turn, at_ms, event) in endings {
+            let position = entries.last().map_or(1, |it| it.position.0 + 1);
+            entries.push(Entry {
+                position: Position(position),
+                turn,
+                at_ms,
+                event,
+            });
+        }
+        entries
+    }
+
+    /// A document whose first line is lost is begun where it is first spoken of: its end carries the whole of it.
+    fn start_what_lost_its_start(&mut self) {
+        let mut known = std::collections::HashSet::new();
+        let mut whole = Vec::with_capacity(self.entries.len());
+        for entry in std::mem::take(&mut self.entries) {
+            match &entry.event {
+                Event::DocumentStart(start) => {
+                    known.insert((entry.turn, start.id.clone()));
+                }
+                event => {
+                    if let Some((document, kind)) = about(event)
+                        && known.insert((entry.turn, document.clone()))
+                    {
+                        whole.push(Entry {
+                            // The lost line has left a gap in the positions.
+                            position: Position(entry.position.0.saturating_sub(1)),
+                            event: Event::DocumentStart(DocumentStart {
+                                id: document.clone(),
+                                kind,
+                                sequence: None,
+                                content: None,
+                                metadata: Map::new(),
+                            }),
+                            ..entry.clone()
+                        });
+                    }
+                }
+            }
+            whole.push(entry);
+        }
+        self.entries = whole;
+    }
+}
+
+/// The document that an event speaks of, and the kind that it seems to be.
+fn about(event: &Event) -> Option<(&DocumentId, Kind)> {
+    match event {
+        Event::ContentDelta { document, .. } => Some((document, Kind::Text)),
+        Event::ToolCallStart { document, .. }
+        | Event::ToolCallArguments { document, .. }
+        | Event::ToolResult { document, .. } => Some((document, Kind::ToolCall)),
+        Event::MetadataDelta { document, metadata, .. } | Event::DocumentEnd { document, metadata, .. } => {
+            Some((document, kind_of(metadata)))
+        }
+        Event::UserMessage(_)
+        | Event::ResponseStart(_)
+        | Event::DocumentStart(_)
+        | Event::ThinkingDelta { .. }
+        | Event::DocumentUpdate { .. }
+        | Event::Notice(_)
+        | Event::Progress(_)
+        | Event::Title(_)
+        | Event::Done(_)
+        | Event::Unknown { .. } => None,
+    }
+}
+
+/// What has these members; the first that fits.
+fn kind_of(metadata: &Map<String, Value>) -> Kind {
+    let telling = [
+        ("questions", Kind::Clarification),
+        ("command", Kind::TerminalCommand),
+        ("operation", Kind::FileEdit),
+        ("diff", Kind::FileEdit),
+        ("startLine", Kind::CodeReference),
+        ("errorCode", Kind::Error),
+        ("purpose", Kind::CodeBlock),
+        ("title", Kind::Plan),
+        ("todos", Kind::TodoUpdate),
+        ("toolName", Kind::ToolCall),
+    ];
+    telling
+        .into_iter()
+        .find(|(member, _)| metadata.contains_key(*member))
+        .map_or(Kind::Text, |(_, kind)| kind)
+}

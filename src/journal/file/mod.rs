@@ -1,0 +1,216 @@
+//! Sessions on the disk: one file of lines each, only ever appended to.
+//!
+//! ```text
+//! sessions/<id>.jsonl            {"v":1,"n":0,"session":{…},"crc":…}   then one line per settled event
+//! sessions/<id>.lock             held by the program that writes it; gone with it
+//! sessions/<id>.damaged-<time>   an end that could not be read, moved out of the way
+//! ```
+//!
+//! What is read is never trusted to be whole: lines are checked one by one, what is damaged is left out and said, and
+//! a response without an end is closed as interrupted. Nothing that was asked is asked again, nothing is run again.
+
+mod catalogue;
+mod line;
+mod load;
+mod record;
+mod recorder;
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+pub use catalogue::Listed;
+pub use load::Stored;
+pub use recorder::Recorder;
+
+use self::recorder::{Reel, Tape, TapeError};
+use super::Log;
+use crate::{
+    os::file,
+    protocol::{Event, Position},
+};
+
+/// What a session is beside its events.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Session {
+    /// Also the name of its file: letters, digits, `-` and `_`.
+    pub id: String,
+    /// Milliseconds since the Unix epoch.
+    pub created: u64,
+    /// The folder that it is about.
+    pub workspace: String,
+    /// Of the program that began it.
+    pub version: String,
+}
+
+impl Session {
+    /// A new one, with an id that sorts by time.
+    pub fn fresh(workspace: impl Into<String>, now_ms: u64) -> Self {
+        Self {
+            id: uuid::Uuid::now_v7().simple().to_string(),
+            created: now_ms,
+            workspace: workspace.into(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+        }
+    }
+
+    fn to_members(&self) -> Map<String, Value> {
+        Map::from_iter([("session".to_owned(), serde_json::json!(self))])
+    }
+}
+
+/// Why a session cannot be had.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    #[error("there is no session `{id}`")]
+    Missing { id: String },
+    /// It can still be read, or its events copied into a new one.
+    #[error("session {id} is open in another sheaf{}", by.map_or_else(String::new, |it| format!(" (process {it})")))]
+    Held { id: String, by: Option<u32> },
+    #[error("session {id} was written by a newer sheaf\n  update sheaf to open it")]
+    Newer { id: String },
+    #[error("session {id} cannot be opened")]
+    Failed {
+        id: String,
+        #[source]
+        source: TapeError,
+    },
+}
+
+/// The folder of all sessions.
+#[derive(Clone, Debug)]
+pub struct Store {
+    folder: PathBuf,
+}
+
+/// A session that goes on where it stopped.
+#[derive(Debug)]
+pub struct Resumed {
+    pub session: Session,
+    /// Every response in it has ended; what was repaired stands in it as notices.
+    pub log: Arc<Log>,
+    pub recorder: Recorder,
+}
+
+impl Store {
+    /// Neither reads nor makes the folder.
+    pub fn new(folder: impl Into<PathBuf>) -> Self {
+        Self { folder: folder.into() }
+    }
+
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    pub fn path_of(&self, id: &str) -> PathBuf {
+        self.folder.join(format!("{id}.jsonl"))
+    }
+
+    /// Writes `log` as a new session from now on, all that it holds already included.
+    pub fn record(&self, session: Session, log: &Arc<Log>) -> io::Result<Recorder> {
+        let tape = Tape {
+            folder: self.folder.clone(),
+            path: self.path_of(&session.id),
+            session,
+            reel: None,
+        };
+        Recorder::start(log, log.follow(Position(0)), tape)
+    }
+
+    /// Reads a session as it is now, be it open elsewhere or not. Changes nothing.
+    pub fn read(&self, id: &str) -> Result<Stored, StoreError> {
+        let bytes = self.bytes(id)?;
+        load::read(id, &bytes).map_err(|_| StoreError::Newer { id: id.to_owned() })
+    }
+
+    /// Opens a session to go on with it: locks it, moves a damaged end out of the way, ends what was interrupted.
+    pub fn resume(&self, id: &str, now_ms: u64) -> Result<Resumed, StoreError> {
+        if !is_id(id) || !self.path_of(id).exists() {
+            return Err(StoreError::Missing { id: id.to_owned() });
+        }
+        let path = self.path_of(id);
+        let failed = |source: TapeError| match source {
+            TapeError::Held(by) => StoreError::Held { id: id.to_owned(), by },
+            source => StoreError::Failed {
+                id: id.to_owned(),
+                source,
+            },
+        };
+        let lock = recorder::lock(&path).map_err(failed)?;
+        let bytes = self.bytes(id)?;
+        let stored = load::read(id, &bytes).map_err(|_| StoreError::Newer { id: id.to_owned() })?;
+        let file = file::append(&path).map_err(|it| failed(it.into()))?;
+        let tail = bytes.get(stored.good_bytes..).unwrap_or_default();
+        if !tail.is_empty() {
+            let kept = self.folder.join(format!("{id}.damaged-{now_ms}"));
+            file::write(&kept, tail, file::Access::Private).map_err(|it| failed(it.into()))?;
+            file.set_len(stored.good_bytes as u64).map_err(|it| failed(it.into()))?;
+        }
+        let ends_open = stored.good_bytes > 0 && bytes.get(stored.good_bytes - 1) != Some(&b'\n');
+        let last = stored.entries.last().map_or(Position(0), |it| it.position);
+        let session = stored.session.clone();
+        let (endings, notices) = (stored.endings(), stored.notices.clone());
+        let log = Log::from_entries(stored.entries);
+        let from = log.last().max(last);
+        for (turn, at_ms, event) in endings {
+            log.append_to(turn, at_ms, event);
+        }
+        for notice in notices {
+            log.append(now_ms, Event::Notice(notice));
+        }
+        let tape = Tape {
+            folder: self.folder.clone(),
+            path,
+            session: session.clone(),
+            reel: Some(Reel {
+                file,
+                _lock: lock,
+                good_bytes: stored.good_bytes as u64,
+                // A last line without its newline gets one with the next write.
+                lacks_newline: ends_open,
+                is_torn: false,
+            }),
+        };
+        let recorder = Recorder::start(&log, log.follow(from), tape).map_err(|it| failed(it.into()))?;
+        Ok(Resumed { session, log, recorder })
+    }
+
+    /// All sessions, the latest first. Reads the two ends of each file only.
+    pub fn list(&self) -> io::Result<Vec<Listed>> {
+        catalogue::list(&self.folder)
+    }
+
+    fn bytes(&self, id: &str) -> Result<Vec<u8>, StoreError> {
+        if !is_id(id) {
+            return Err(StoreError::Missing { id: id.to_owned() });
+        }
+        load::bytes(&self.path_of(id)).map_err(|source| match source {
+            TapeError::File(error) if error.is_absent() => StoreError::Missing { id: id.to_owned() },
+            source => StoreError::Failed {
+                id: id.to_owned(),
+                source,
+            },
+        })
+    }
+}
+
+/// Reads lines that anybody may have written: checksums may be missing, what is damaged is left out and said.
+///
+/// `None`: they were written by a newer sheaf.
+pub fn read_lines(name: &str, bytes: &[u8]) -> Option<Stored> {
+    load::read_loosely(name, bytes).ok()
+}
+
+/// Whether `id` can be the name of a file here and of none elsewhere.
+fn is_id(id: &str) -> bool {
+    !id.is_empty()
+        && id.len() <= 64
+        && id
+            .bytes()
+            .all(|it| it.is_ascii_alphanumeric() || it == b'-' || it == b'_')
+}

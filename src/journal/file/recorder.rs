@@ -1,0 +1,459 @@
+//! Follows a log and writes what is settled to a session file, on a thread of its own.
+//!
+//! Deltas of an open document are kept back and written twice a second at most, so that a crash costs half a second of
+//! an answer and an answer costs about its own length on the disk. A disk that fails costs nothing but the file: the
+//! log goes on in memory, the user is told once, and everything is tried again with the next thing that is settled.
+
+use std::{
+    collections::HashSet,
+    fs::File,
+    io::{self, Write as _},
+    path::PathBuf,
+    sync::Arc,
+    thread::JoinHandle,
+    time::{Duration, Instant},
+};
+
+use tokio::sync::oneshot;
+
+use super::{Session, line, record};
+use crate::{
+    journal::{Follower, Log, log::is_delta_of},
+    os::file::{self, Lock, Locked},
+    protocol::{DocumentId, Entry, Event, Kind, Notice, Severity, Turn},
+};
+
+/// How long the pieces of an open document may be in memory only.
+const HOLD: Duration = Duration::from_millis(500);
+
+/// Entries in one write. When the disk fails, a try costs no more than this, however much waits.
+const MOST_AT_ONCE: usize = 256;
+
+/// Writes a session while it lives; [`Recorder::finish`] or a drop writes the rest and waits for the disk.
+#[derive(Debug)]
+pub struct Recorder {
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Recorder {
+    pub(super) fn start(log: &Arc<Log>, follower: Follower, tape: Tape) -> io::Result<Self> {
+        let (stop, stopped) = oneshot::channel();
+        let log = Arc::downgrade(log);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
+        let say = move |notice: Notice| {
+            if let Some(log) = log.upgrade() {
+                log.append(now_ms(), Event::Notice(notice));
+            }
+        };
+        let thread = std::thread::Builder::new()
+            .name("journal".to_owned())
+            .spawn(move || runtime.block_on(follow(follower, stopped, Writer::new(tape), say)))?;
+        Ok(Self {
+            stop: Some(stop),
+            thread: Some(thread),
+        })
+    }
+
+    /// Returns when everything that was appended so far is on the disk, or cannot be.
+    pub fn finish(mut self) {
+        self.end();
+    }
+
+    fn end(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            // A panic over there has been reported by its hook; the conversation goes on without the file.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Recorder {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+async fn follow(mut follower: Follower, mut stopped: oneshot::Receiver<()>, mut writer: Writer, say: impl Fn(Notice)) {
+    let mut batch = Vec::new();
+    let mut goes_on = true;
+    while goes_on {
+        tokio::select! {
+            more = follower.next(&mut batch) => goes_on = more,
+            () = until(writer.due()) => {}
+            _ = &mut stopped => {
+                follower.take(&mut batch);
+                goes_on = false;
+            }
+        }
+        writer.take(&mut batch, Instant::now());
+        let notice = if goes_on {
+            writer.write(Instant::now())
+        } else {
+            writer.write_all()
+        };
+        if let Some(notice) = notice {
+            say(notice);
+        }
+    }
+}
+
+async fn until(due: Option<Instant>) {
+    match due {
+        Some(due) => tokio::time::sleep_until(due.into()).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Decides what is written when. Knows no clock.
+struct Writer {
+    tape: Tape,
+    /// Not on the disk yet, ordered by position.
+    held: Vec<Arc<Entry>>,
+    held_since: Option<Instant>,
+    /// Something settled came since the last try.
+    is_news: bool,
+    /// There is something worth a file.
+    has_begun: bool,
+    has_failed: bool,
+}
+
+impl Writer {
+    fn new(tape: Tape) -> Self {
+        Self {
+            has_begun: tape.reel.is_some(),
+            tape,
+            held: Vec::new(),
+            held_since: None,
+            is_news: false,
+            has_failed: false,
+        }
+    }
+
+    fn take(&mut self, batch: &mut Vec<Arc<Entry>>, now: Instant) {
+        self.is_news |= batch.iter().any(|it| !is_piece(&it.event));
+        self.has_begun |= batch.iter().any(|it| begins(&it.event));
+        let ended: HashSet<(Turn, DocumentId)> = batch
+            .iter()
+            .filter_map(|it| {
+                if let Event::DocumentEnd { document, .. } = &it.event {
+                    Some((it.turn, document.clone()))
+                } else {
+                    None
+                }
+            })
+            .collect();
+        self.held
+            .extend(batch.drain(..).filter(|it| !matches!(it.event, Event::Progress(_))));
+        if !ended.is_empty() {
+            self.held.retain(|it| {
+                !ended
+                    .iter()
+                    .any(|(turn, document)| it.turn == *turn && is_delta_of(&it.event, document))
+            });
+        }
+        if self.held.is_empty() {
+            self.held_since = None;
+        } else {
+            self.held_since.get_or_insert(now);
+        }
+    }
+
+    /// When what is held has to be written; `None` when nothing is, or when a broken disk is left alone.
+    fn due(&self) -> Option<Instant> {
+        if self.has_failed {
+            return None;
+        }
+        self.held_since.map(|it| it + HOLD)
+    }
+
+    /// Writes what is settled, and all of it once it is due.
+    fn write(&mut self, now: Instant) -> Option<Notice> {
+        let is_due = self.due().is_some_and(|due| due <= now);
+        let settled = self.held.iter().rposition(|it| !is_piece(&it.event));
+        let count = match settled {
+            _ if is_due => self.held.len(),
+            Some(at) if self.is_news => at + 1,
+            Some(_) | None => 0,
+        };
+        self.write_first(count)
+    }
+
+    fn write_all(&mut self) -> Option<Notice> {
+        self.write_first(self.held.len())
+    }
+
+    fn write_first(&mut self, mut count: usize) -> Option<Notice> {
+        self.is_news = false;
+        if !self.has_begun {
+            return None;
+        }
+        let mut notice = None;
+        while count > 0 {
+            let batch = count.min(MOST_AT_ONCE);
+            let entries = self.held.get(..batch).unwrap_or_default();
+            let must_stay = entries.iter().any(|it| must_stay(&it.event));
+            let mut bytes = Vec::new();
+            for entry in joined(entries) {
+                line::write(entry.position.0, &record::to_members(&entry), &mut bytes);
+            }
+            if let Err(error) = self.tape.append(&bytes, must_stay) {
+                return self.fail(&error).or(notice);
+            }
+            self.held.drain(..batch);
+            count -= batch;
+            if std::mem::take(&mut self.has_failed) {
+                notice = Some(Notice {
+                    severity: Severity::Info,
+                    code: "session-stored-again".to_owned(),
+                    message: "the session is stored again".to_owned(),
+                    document: None,
+                });
+            }
+        }
+        if self.held.is_empty() {
+            self.held_since = None;
+        }
+        notice
+    }
+
+    /// Says so the first time.
+    fn fail(&mut self, error: &TapeError) -> Option<Notice> {
+        let error = match std::error::Error::source(error) {
+            Some(cause) => format!("{error}: {cause}"),
+            None => error.to_string(),
+        };
+        tracing::debug!(error, path = %self.tape.path.display(), "the session is not stored");
+        (!std::mem::replace(&mut self.has_failed, true)).then(|| Notice {
+            severity: Severity::Warning,
+            code: "session-not-stored".to_owned(),
+            message: format!(
+                "the session is kept in memory only, {} cannot be written: {error}",
+                self.tape.path.display()
+            ),
+            document: None,
+        })
+    }
+}
+
+/// Whether a conversation has begun with it; notices and titles alone are not worth a file.
+fn begins(event: &Event) -> bool {
+    matches!(
+        event,
+        Event::UserMessage(_) | Event::ResponseStart(_) | Event::DocumentStart(_)
+    )
+}
+
+/// Whether the end of its document makes the event superfluous, or more of the same is to come.
+fn is_piece(event: &Event) -> bool {
+    match event {
+        Event::ContentDelta { .. }
+        | Event::ToolCallStart { .. }
+        | Event::MetadataDelta { .. }
+        | Event::ThinkingDelta { .. } => true,
+        // Whole arguments are what a tool is about to be run with.
+        Event::ToolCallArguments { arguments, .. } => arguments.is_string(),
+        Event::ToolResult { .. }
+        | Event::UserMessage(_)
+        | Event::ResponseStart(_)
+        | Event::DocumentStart(_)
+        | Event::DocumentEnd { .. }
+        | Event::DocumentUpdate { .. }
+        | Event::Notice(_)
+        | Event::Progress(_)
+        | Event::Title(_)
+        | Event::Done(_)
+        | Event::Unknown { .. } => false,
+    }
+}
+
+/// Whether the machine may not lose it either: what the user said, what was done to the machine, what is finished.
+fn must_stay(event: &Event) -> bool {
+    match event {
+        Event::UserMessage(_) | Event::ToolResult { .. } | Event::DocumentEnd { .. } | Event::Done(_) => true,
+        Event::DocumentStart(start) => {
+            matches!(start.kind, Kind::ToolCall | Kind::TerminalCommand | Kind::FileEdit)
+        }
+        Event::ResponseStart(_)
+        | Event::ContentDelta { .. }
+        | Event::ToolCallStart { .. }
+        | Event::ToolCallArguments { .. }
+        | Event::MetadataDelta { .. }
+        | Event::ThinkingDelta { .. }
+        | Event::DocumentUpdate { .. }
+        | Event::Notice(_)
+        | Event::Progress(_)
+        | Event::Title(_)
+        | Event::Unknown { .. } => false,
+    }
+}
+
+/// Neighbouring pieces of the same text become one; it stands where the last of them stood.
+fn joined(entries: &[Arc<Entry>]) -> Vec<Entry> {
+    let mut joined: Vec<Entry> = Vec::with_capacity(entries.len());
+    for entry in entries {
+        let continues = joined.last_mut().filter(|it| it.turn == entry.turn);
+        let continues = continues.is_some_and(|last| {
+            let grown = match (&mut last.event, &entry.event) {
+                (
+                    Event::ContentDelta { document, delta },
+                    Event::ContentDelta {
+                        document: same,
+                        delta: more,
+                    },
+                ) if document == same => {
+                    delta.push_str(more);
+                    true
+                }
+                (Event::ThinkingDelta { delta }, Event::ThinkingDelta { delta: more }) => {
+                    delta.push_str(more);
+                    true
+                }
+                (
+                    Event::MetadataDelta {
+                        document,
+                        metadata,
+                        append,
+                    },
+                    Event::MetadataDelta {
+                        document: same,
+                        metadata: none,
+                        append: more,
+                    },
+                ) if document == same && metadata.is_empty() && none.is_empty() => {
+                    match (append.as_mut_slice(), more.as_slice()) {
+                        ([(member, text)], [(same, more)]) if member == same => {
+                            text.push_str(more);
+                            true
+                        }
+                        (_, _) => false,
+                    }
+                }
+                (_, _) => false,
+            };
+            if grown {
+                last.position = entry.position;
+                last.at_ms = entry.at_ms;
+            }
+            grown
+        });
+        if !continues {
+            joined.push(Entry::clone(entry));
+        }
+    }
+    joined
+}
+
+/// Why something is not on the disk.
+#[derive(Debug, thiserror::Error)]
+pub enum TapeError {
+    #[error("another sheaf writes this session")]
+    Held(Option<u32>),
+    #[error(transparent)]
+    File(#[from] file::Error),
+    #[error(transparent)]
+    Write(#[from] io::Error),
+}
+
+/// The file of a session. It is made with the first thing that is written.
+#[derive(Debug)]
+pub struct Tape {
+    pub folder: PathBuf,
+    pub path: PathBuf,
+    pub session: Session,
+    pub reel: Option<Reel>,
+}
+
+/// An open file that is ours alone.
+#[derive(Debug)]
+pub struct Reel {
+    pub file: File,
+    /// `None` where the file system cannot lock.
+    pub _lock: Option<Lock>,
+    /// Up to here every line is whole.
+    pub good_bytes: u64,
+    /// The last whole line does not end in a newline yet.
+    pub lacks_newline: bool,
+    /// What follows may be half a line.
+    pub is_torn: bool,
+}
+
+impl Tape {
+    fn append(&mut self, bytes: &[u8], must_stay: bool) -> Result<(), TapeError> {
+        if self.reel.is_none() {
+            self.reel = Some(self.open()?);
+        }
+        let Some(reel) = &mut self.reel else { return Ok(()) };
+        if reel.good_bytes == 0 {
+            let mut whole = Vec::new();
+            line::write(0, &self.session.to_members(), &mut whole);
+            whole.extend_from_slice(bytes);
+            return Ok(reel.append(&whole, must_stay)?);
+        }
+        Ok(reel.append(bytes, must_stay)?)
+    }
+
+    fn open(&self) -> Result<Reel, TapeError> {
+        file::private_folder(&self.folder)?;
+        let lock = lock(&self.path)?;
+        let file = file::append(&self.path)?;
+        let good_bytes = file.metadata()?.len();
+        Ok(Reel {
+            file,
+            _lock: lock,
+            good_bytes,
+            lacks_newline: false,
+            is_torn: false,
+        })
+    }
+}
+
+/// Locks the session at `path`; without a lock where the file system knows none.
+pub fn lock(path: &std::path::Path) -> Result<Option<Lock>, TapeError> {
+    match file::lock(&path.with_extension("lock")) {
+        Ok(Locked::Ours(lock)) => Ok(Some(lock)),
+        Ok(Locked::Theirs { process }) => Err(TapeError::Held(process)),
+        Err(file::Error::Io {
+            done: "locked",
+            source,
+            path,
+        }) => {
+            tracing::warn!(%source, path = %path.display(), "no lock: a second sheaf could write the same session");
+            Ok(None)
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+impl Reel {
+    /// One write for everything; what a full disk tore is cut off again before the next.
+    fn append(&mut self, bytes: &[u8], must_stay: bool) -> io::Result<()> {
+        if self.is_torn && self.file.set_len(self.good_bytes).is_ok() {
+            self.is_torn = false;
+        }
+        // A torn line that stays gets an end of its own, and the reader skips it.
+        let written = if self.is_torn || self.lacks_newline {
+            self.file.write_all(&[b"\n", bytes].concat())
+        } else {
+            self.file.write_all(bytes)
+        };
+        if let Err(error) = written {
+            self.is_torn = true;
+            return Err(error);
+        }
+        self.good_bytes = self.file.metadata()?.len();
+        self.is_torn = false;
+        self.lacks_newline = false;
+        if must_stay {
+            self.file.sync_data()?;
+        }
+        Ok(())
+    }
+}
+
+fn now_ms() -> u64 {
+    std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .map_or(0, |it| it.as_millis() as u64)
+}

@@ -4,13 +4,23 @@ use std::{collections::HashSet, sync::Arc};
 
 use serde_json::{Map, Value};
 
-use crate::protocol::{DocumentId, DocumentStart, Entry, Event, Kind, Position, Turn};
+use crate::{
+    journal::file::read_lines,
+    net::sse::{Frame, Frames},
+    protocol::{
+        DocumentId, DocumentStart, Entry, Event, Kind, Message, Mode, Position, Turn,
+        codec::{Breach, DecodeError, Decoder, Identity},
+    },
+};
 
 /// The pace of a recording that has no times: 50 events a second.
 const UNTIMED_STEP_MS: u64 = 20;
 
 /// A text is brought in at most this many pieces.
 const MOST_PIECES: usize = 2_000;
+
+/// Lines of which one has to be whole for a session to be known as one.
+const FIRST_LINES: usize = 8;
 
 /// A conversation that happened, ready to be played any number of times.
 #[derive(Clone, Debug)]
@@ -20,7 +30,53 @@ pub struct Recording {
     is_timed: bool,
 }
 
+/// Why a file cannot be played.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordingError {
+    #[error("{name} holds no answer\n  a recording is a saved event stream, a response object or a session file")]
+    Empty { name: String },
+    #[error("{name} was written by a newer sheaf\n  update sheaf to play it")]
+    Newer { name: String },
+    #[error("{name} cannot be played")]
+    Unreadable {
+        name: String,
+        #[source]
+        source: DecodeError,
+    },
+}
+
 impl Recording {
+    /// Reads an event stream of either dialect, a response object, or the lines of a session.
+    ///
+    /// What is damaged is left out and said in notices, as it was when it came.
+    pub fn read(name: impl Into<String>, bytes: &[u8]) -> Result<Self, RecordingError> {
+        let name = name.into();
+        let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes).trim_ascii_start();
+        let entries = match Form::of(text) {
+            Form::Lines => {
+                let Some(stored) = read_lines(&name, text) else {
+                    return Err(RecordingError::Newer { name });
+                };
+                let mut entries: Vec<_> = stored
+                    .notices
+                    .iter()
+                    .cloned()
+                    .map(|it| of_no_time(Turn(0), Event::Notice(it)))
+                    .collect();
+                entries.extend(stored.closed());
+                Ok(entries)
+            }
+            Form::Body => Decoder::body(identity(), &String::from_utf8_lossy(text))
+                .map(|events| events.into_iter().map(|it| of_no_time(Turn(0), it)).collect()),
+            Form::Stream => read_stream(bytes),
+        };
+        match entries {
+            Err(source) => Err(RecordingError::Unreadable { name, source }),
+            Ok(entries) if !entries.iter().any(|it| shows(&it.event)) => Err(RecordingError::Empty { name }),
+            Ok(entries) => Ok(Self::new(name, entries)),
+        }
+    }
+
     /// `name` is what the header calls it. Entries without times of their own get an even pace.
     pub fn new(name: impl Into<String>, mut entries: Vec<Entry>) -> Self {
         let is_timed = entries.first().map(|it| it.at_ms) < entries.last().map(|it| it.at_ms);
@@ -150,6 +206,109 @@ impl Recording {
             });
         }
     }
+}
+
+/// What a recording was kept in.
+enum Form {
+    Lines,
+    Body,
+    Stream,
+}
+
+impl Form {
+    fn of(text: &[u8]) -> Self {
+        if text.first() != Some(&b'{') {
+            return Self::Stream;
+        }
+        // The first lines of a session may be damaged; a response object may stand on one line.
+        let is_record = |line: &[u8]| {
+            let members = serde_json::from_slice::<Map<String, Value>>(line);
+            members.is_ok_and(|it| it.contains_key("event") || it.contains_key("session"))
+        };
+        if text.split(|&it| it == b'\n').take(FIRST_LINES).any(is_record) {
+            Self::Lines
+        } else {
+            Self::Body
+        }
+    }
+}
+
+/// Reads frames to their end. A message between responses opens a turn.
+fn read_stream(bytes: &[u8]) -> Result<Vec<Entry>, DecodeError> {
+    let mut frames = Frames::new();
+    let mut found = frames.push(bytes);
+    found.extend(frames.finish());
+    let mut entries = Vec::new();
+    let mut turn = Turn(0);
+    let mut decoder = None;
+    for frame in found {
+        let events = match frame {
+            Ok(frame) => {
+                if let Some(message) = message_of(&frame) {
+                    if let Some(mut open) = decoder.take() {
+                        close(&mut open, turn, &mut entries);
+                    }
+                    turn.0 += 1;
+                    vec![Event::UserMessage(message)]
+                } else {
+                    decoder
+                        .get_or_insert_with(|| Decoder::new(identity()))
+                        .frame(frame.event.as_deref(), &frame.data)?
+                }
+            }
+            Err(error) => decoder.get_or_insert_with(|| Decoder::new(identity())).fail(&Breach {
+                code: "STREAM_PROTOCOL",
+                source: "stream",
+                message: "the recording cannot be read further",
+                details: &error.to_string(),
+            }),
+        };
+        entries.extend(events.into_iter().map(|it| of_no_time(turn, it)));
+    }
+    if let Some(mut open) = decoder.take() {
+        close(&mut open, turn, &mut entries);
+    }
+    Ok(entries)
+}
+
+fn close(decoder: &mut Decoder, turn: Turn, entries: &mut Vec<Entry>) {
+    entries.extend(decoder.finish().into_iter().map(|it| of_no_time(turn, it)));
+}
+
+/// The message of a `user_message` event, in either dialect.
+fn message_of(frame: &Frame) -> Option<Message> {
+    if frame.event.as_deref().is_some_and(|it| it != "user_message")
+        || !frame.data.contains("user_message") && frame.event.is_none()
+    {
+        return None;
+    }
+    let mut members: Map<String, Value> = serde_json::from_str(&frame.data).ok()?;
+    if frame.event.is_none() && members.get("type").and_then(Value::as_str) != Some("user_message") {
+        return None;
+    }
+    serde_json::from_value(members.shift_remove("message")?).ok()
+}
+
+fn of_no_time(turn: Turn, event: Event) -> Entry {
+    Entry {
+        position: Position(0),
+        turn,
+        at_ms: 0,
+        event,
+    }
+}
+
+/// Whether there is something to see in it.
+fn shows(event: &Event) -> bool {
+    matches!(
+        event,
+        Event::UserMessage(_) | Event::DocumentStart(_) | Event::ThinkingDelta { .. } | Event::Done(_)
+    )
+}
+
+/// What a response is called that does not say itself.
+fn identity() -> Identity {
+    Identity::local("", Mode::Agent, 0)
 }
 
 /// Puts one event for each piece between `from` and `until_ms`; a single one when there is no time between them.

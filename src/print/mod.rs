@@ -1,0 +1,339 @@
+//! An answer without a screen: as text while it comes, or as the folded response object at its end.
+//!
+//! Standard output gets the answer and nothing else; what went wrong goes to standard error. Both take clean text only,
+//! so that a model cannot speak to the terminal behind a `cat`.
+
+mod json;
+mod text;
+
+use std::{
+    io::{self, Write},
+    sync::Arc,
+    time::Duration,
+};
+
+use tokio::sync::mpsc;
+
+use self::text::Text;
+use crate::{
+    link::Link,
+    protocol::{
+        Change, ClarificationResponse, Command, Entry, Event, FinishReason, Kind, Outcome, Position, Progress,
+        Severity, Status, Submit, View,
+    },
+    text::Clean,
+    transcript::{Exchange, Place, Transcript, is_approval},
+};
+
+/// A peer that asks for a longer pause has refused: nobody is there to decide whether to wait.
+const LONGEST_WAIT_MS: u64 = 60_000;
+
+/// How long a stopped turn may take to end.
+const STOP_TIME: Duration = Duration::from_secs(2);
+
+/// What is printed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Format {
+    /// The answer's text, as it comes.
+    #[default]
+    Text,
+    /// The response object, at the end.
+    Documents,
+}
+
+impl Format {
+    pub fn parse(word: &str) -> Option<Self> {
+        match word {
+            "text" => Some(Self::Text),
+            "documents" => Some(Self::Documents),
+            _ => None,
+        }
+    }
+}
+
+/// Somebody outside wants us to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    Interrupt,
+    Terminate,
+}
+
+/// How it went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    Answered,
+    Failed,
+    /// Something was not done because nobody was there to allow it.
+    Refused,
+    Stopped(Stop),
+}
+
+/// Where it is printed.
+pub struct Outputs<'a> {
+    pub out: &'a mut dyn Write,
+    pub err: &'a mut dyn Write,
+}
+
+impl Outputs<'_> {
+    fn answer(&mut self, text: &Clean) -> io::Result<()> {
+        if text.is_empty() {
+            return Ok(());
+        }
+        self.out.write_all(text.as_bytes())?;
+        self.out.flush()
+    }
+
+    /// A line about what went wrong. When it cannot be said, there is nobody to say that to.
+    fn say(&mut self, word: &str, text: &str) {
+        let mut line = Clean::new(&format!("{word}: {}", text.trim_end())).into_string();
+        line = line.replace('\n', "\n  ");
+        line.push('\n');
+        let _ = self.err.write_all(line.as_bytes()).and_then(|()| self.err.flush());
+    }
+}
+
+/// Sends `submit` and prints the answer to it; without one, prints what comes until the link's log ends.
+///
+/// `now_ms` is asked when a peer wants us to wait.
+pub async fn run(
+    link: &dyn Link,
+    submit: Option<Submit>,
+    format: Format,
+    outputs: Outputs<'_>,
+    stops: &mut mpsc::Receiver<Stop>,
+    now_ms: fn() -> u64,
+) -> Ending {
+    let mut follower = link.log().follow(Position(0));
+    let mut batch = Vec::new();
+    let mut transcript = Transcript::default();
+    follower.take(&mut batch);
+    let answers_one = submit.is_some();
+    // What was there before the message is no part of the answer; of a recording everything is.
+    if answers_one {
+        transcript.apply_all(&batch);
+        batch.clear();
+    }
+    let mut printer = Printer {
+        first: transcript.exchanges.len(),
+        transcript,
+        format,
+        outputs,
+        text: Text::default(),
+        at: 0,
+        refused: false,
+        is_broken: false,
+        failure: None,
+    };
+    printer.at = printer.first;
+    if let Some(submit) = submit {
+        link.send(Command::Submit(submit));
+    }
+    let mut stopped = None;
+    let stop_late = tokio::time::sleep(Duration::MAX);
+    tokio::pin!(stop_late);
+    loop {
+        let commands = printer.take(&batch, now_ms);
+        batch.clear();
+        for command in commands {
+            link.send(command);
+        }
+        if printer.is_broken || (answers_one && printer.is_over()) {
+            break;
+        }
+        tokio::select! {
+            more = follower.next(&mut batch) => if !more && batch.is_empty() {
+                break;
+            },
+            Some(stop) = stops.recv() => {
+                // Who asks twice does not want to wait.
+                if stopped.replace(stop).is_some() {
+                    break;
+                }
+                link.send(Command::Cancel);
+                stop_late.as_mut().reset(tokio::time::Instant::now() + STOP_TIME);
+            }
+            () = &mut stop_late => break,
+        }
+    }
+    printer.finish();
+    match stopped {
+        Some(stop) => Ending::Stopped(stop),
+        None => printer.ending(),
+    }
+}
+
+struct Printer<'a> {
+    transcript: Transcript,
+    format: Format,
+    outputs: Outputs<'a>,
+    text: Text,
+    /// The first exchange that is ours, and the one that is being printed.
+    first: usize,
+    at: usize,
+    refused: bool,
+    /// Nobody reads what we write.
+    is_broken: bool,
+    /// Why it was given up, said already.
+    failure: Option<Status>,
+}
+
+impl Printer<'_> {
+    /// Takes what is new, prints what can be, and says what to send.
+    fn take(&mut self, batch: &[Arc<Entry>], now_ms: fn() -> u64) -> Vec<Command> {
+        let mut commands = Vec::new();
+        for entry in batch {
+            let moved = self.transcript.apply(entry);
+            match moved.change {
+                Change::Ended(document) => self.report_error(Place {
+                    exchange: moved.exchange,
+                    document,
+                }),
+                Change::Notice => self.report_notice(&entry.event),
+                Change::Nothing
+                | Change::Response
+                | Change::Thinking
+                | Change::Opened(_)
+                | Change::Grew(_)
+                | Change::Updated(_)
+                | Change::Finished => {}
+            }
+            if let Event::Progress(Progress::Retrying { at_ms, because, .. }) = &entry.event
+                && *at_ms > now_ms().saturating_add(LONGEST_WAIT_MS)
+            {
+                let wait = at_ms.saturating_sub(now_ms()) / 1000;
+                self.outputs.say(
+                    "error",
+                    &format!("{because}\nthe next try would come in {wait} s, which is too long to wait"),
+                );
+                self.failure = Some(Status::Error);
+                commands.push(Command::Cancel);
+            }
+        }
+        commands.extend(self.decline());
+        self.print();
+        commands
+    }
+
+    /// Nobody is there to be asked: the question is skipped, an approval refused.
+    fn decline(&mut self) -> Option<Command> {
+        let place = self.transcript.waiting().filter(|it| it.exchange >= self.first)?;
+        let exchange = self.transcript.exchanges.get(place.exchange)?;
+        let document = self.transcript.get(place).filter(|it| it.is_open())?;
+        let reason = "nobody is there to be asked: sheaf runs without a screen";
+        if is_approval(document) && !self.refused {
+            self.refused = true;
+            let View::Clarification(it) = document.view() else {
+                return None;
+            };
+            let what = it.questions.first().map_or(it.content, |it| it.text).to_owned();
+            self.outputs.say("refused", &what);
+        }
+        let document = self.transcript.get(place)?;
+        Some(Command::Answer {
+            turn: exchange.turn,
+            response: ClarificationResponse {
+                document_id: document.id.clone(),
+                outcome: Outcome::Skipped,
+                answers: Vec::new(),
+                reason: Some(reason.to_owned()),
+            },
+        })
+    }
+
+    fn print(&mut self) {
+        while let Some(exchange) = self.transcript.exchanges.get(self.at) {
+            if self.format == Format::Text {
+                let text = self.text.next(&exchange.response);
+                self.is_broken |= self.outputs.answer(&text).is_err();
+            }
+            if exchange.response.is_running() {
+                return;
+            }
+            if self.format == Format::Text {
+                let text = self.text.end();
+                self.is_broken |= self.outputs.answer(&text).is_err();
+            } else {
+                self.is_broken |= self
+                    .outputs
+                    .answer(&json::pretty(&exchange.response.to_json()))
+                    .is_err();
+            }
+            self.at += 1;
+        }
+    }
+
+    /// What never ended is printed as far as it came.
+    fn finish(&mut self) {
+        if self.is_broken {
+            return;
+        }
+        let Some(exchange) = self.transcript.exchanges.get(self.at) else {
+            return;
+        };
+        let text = match self.format {
+            Format::Text => self.text.end(),
+            Format::Documents => json::pretty(&exchange.response.to_json()),
+        };
+        self.is_broken |= self.outputs.answer(&text).is_err();
+    }
+
+    fn is_over(&self) -> bool {
+        self.transcript.exchanges.len() > self.first && !self.transcript.is_running()
+    }
+
+    fn ending(&mut self) -> Ending {
+        if self.is_broken || self.failure.is_some() {
+            return Ending::Failed;
+        }
+        let ours = self.transcript.exchanges.get(self.first..).unwrap_or_default();
+        let failed: Vec<_> = ours.iter().filter(|it| it.response.status() == Status::Error).collect();
+        let Some(failed) = failed.last() else {
+            return match (ours.is_empty(), self.refused) {
+                (true, _) => Ending::Failed,
+                (false, true) => Ending::Refused,
+                (false, false) => Ending::Answered,
+            };
+        };
+        if !has_error(failed) {
+            let reason = failed.response.ending.as_ref().map(|it| it.finish_reason.clone());
+            let why = match reason {
+                Some(FinishReason::Interrupted) => "the answer was cut off before its end",
+                Some(_) | None => "the answer ended with an error",
+            };
+            self.outputs.say("error", why);
+        }
+        Ending::Failed
+    }
+
+    fn report_error(&mut self, place: Place) {
+        if place.exchange < self.first {
+            return;
+        }
+        let Some(document) = self.transcript.get(place) else {
+            return;
+        };
+        if let View::Error(it) = document.view() {
+            let details = if it.details.is_empty() {
+                String::new()
+            } else {
+                format!("\n{}", it.details)
+            };
+            let text = format!("{} ({}){details}", it.content.trim_end(), it.code);
+            self.outputs.say("error", &text);
+        }
+    }
+
+    fn report_notice(&mut self, event: &Event) {
+        if let Event::Notice(notice) = event {
+            match notice.severity {
+                Severity::Info => {}
+                Severity::Warning => self.outputs.say("warning", &notice.message),
+                Severity::Error => self.outputs.say("error", &notice.message),
+            }
+        }
+    }
+}
+
+fn has_error(exchange: &Exchange) -> bool {
+    exchange.response.documents.iter().any(|it| it.kind == Kind::Error)
+}

@@ -1,0 +1,292 @@
+//! The text of a response while it comes: each document once, in order.
+
+use std::collections::HashSet;
+
+use crate::{
+    protocol::{Document, DocumentId, Kind, Response},
+    text::{Clean, clean::Cleaner},
+};
+
+/// Prints responses one after another. A text is printed as it grows, everything else when it has ended.
+#[derive(Default)]
+pub struct Text {
+    done: HashSet<DocumentId>,
+    /// So many documents at the front are done.
+    passed: usize,
+    current: Option<Current>,
+    /// Something was printed, and so many newlines stand at its end.
+    has_begun: bool,
+    newlines: usize,
+}
+
+/// A text that is being printed.
+struct Current {
+    id: DocumentId,
+    /// What went out of it, before it was cleaned.
+    printed: String,
+    cleaner: Cleaner,
+}
+
+impl Text {
+    /// What can be printed now.
+    pub fn next(&mut self, response: &Response) -> Clean {
+        let mut out = Clean::default();
+        loop {
+            if let Some(mut current) = self.current.take() {
+                let Some(document) = response.get(&current.id) else {
+                    continue;
+                };
+                self.grow(document, &mut current, &mut out);
+                if document.is_open() {
+                    self.current = Some(current);
+                    return out;
+                }
+                self.done.insert(current.id);
+            }
+            if !self.advance(response, &mut out) {
+                return out;
+            }
+        }
+    }
+
+    /// What closes the response's text.
+    pub fn end(&mut self) -> Clean {
+        self.done.clear();
+        self.passed = 0;
+        self.current = None;
+        let mut out = Clean::default();
+        if self.has_begun && self.newlines == 0 {
+            self.push(&Clean::literal("\n"), &mut out);
+        }
+        out
+    }
+
+    /// Goes to the next text or prints the next ended document; `false` when there is none yet.
+    fn advance(&mut self, response: &Response, out: &mut Clean) -> bool {
+        while response
+            .documents
+            .get(self.passed)
+            .is_some_and(|it| self.done.contains(&it.id))
+        {
+            self.passed += 1;
+        }
+        for document in response.documents.iter().skip(self.passed) {
+            if self.done.contains(&document.id) {
+                continue;
+            }
+            match &document.kind {
+                // What was done, not what was said; an error goes elsewhere.
+                Kind::ToolCall | Kind::TerminalCommand | Kind::FileEdit | Kind::TodoUpdate | Kind::Error => {}
+                Kind::Text => {
+                    if document.text().trim().is_empty() && document.is_open() {
+                        return false;
+                    }
+                    self.current = Some(Current {
+                        id: document.id.clone(),
+                        printed: String::new(),
+                        cleaner: Cleaner::default(),
+                    });
+                    self.separate(out);
+                    return true;
+                }
+                Kind::CodeBlock | Kind::CodeReference | Kind::Plan | Kind::Clarification | Kind::Other(_) => {
+                    if document.is_open() {
+                        return false;
+                    }
+                    self.done.insert(document.id.clone());
+                    let text = document.plain_text();
+                    if !text.trim().is_empty() {
+                        self.separate(out);
+                        self.push(&Clean::new(text.trim_end()), out);
+                    }
+                    return true;
+                }
+            }
+        }
+        false
+    }
+
+    fn grow(&mut self, document: &Document, current: &mut Current, out: &mut Clean) {
+        let text = document.text();
+        // A document only grows while it is open; its end may say something else than its pieces did.
+        if !document.is_open() && !text.starts_with(&current.printed) {
+            current.printed.clear();
+            current.cleaner.finish();
+            self.separate(out);
+        }
+        // Space at the end waits: it may be all that is left of the document.
+        let until = text.trim_end().len();
+        let Some(more) = text.get(current.printed.len()..until) else {
+            return;
+        };
+        let is_first = current.printed.is_empty();
+        current.printed.push_str(more);
+        let more = current
+            .cleaner
+            .push(if is_first { more.trim_start_matches('\n') } else { more });
+        self.push(&more, out);
+    }
+
+    /// A blank line behind what was printed before.
+    fn separate(&mut self, out: &mut Clean) {
+        while self.has_begun && self.newlines < 2 {
+            self.push(&Clean::literal("\n"), out);
+        }
+    }
+
+    fn push(&mut self, text: &Clean, out: &mut Clean) {
+        if text.is_empty() {
+            return;
+        }
+        self.has_begun = true;
+        let at_end = text.bytes().rev().take_while(|&it| it == b'\n').count();
+        self.newlines = if at_end == text.len() {
+            self.newlines + at_end
+        } else {
+            at_end
+        };
+        out.push(text);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Map, json};
+
+    use super::*;
+    use crate::protocol::{DocumentStart, Done, Event};
+
+    fn start(id: &str, kind: &str) -> Event {
+        Event::DocumentStart(DocumentStart {
+            id: id.into(),
+            kind: Kind::parse(kind),
+            sequence: None,
+            content: None,
+            metadata: Map::new(),
+        })
+    }
+
+    fn say(id: &str, delta: &str) -> Event {
+        Event::ContentDelta {
+            document: id.into(),
+            delta: delta.into(),
+        }
+    }
+
+    fn end(id: &str, text: Option<&str>) -> Event {
+        Event::DocumentEnd {
+            document: id.into(),
+            final_content: text.map(str::to_owned),
+            metadata: Map::new(),
+        }
+    }
+
+    /// What is printed after each event, the pieces divided by `|`.
+    fn check(events: &[Event], says: &str) {
+        let mut response = Response::default();
+        let mut text = Text::default();
+        let mut printed = Vec::new();
+        for event in events {
+            response.apply(event, 0);
+            printed.push(text.next(&response).into_string());
+        }
+        printed.push(text.end().into_string());
+        printed.retain(|it| !it.is_empty());
+        assert_eq!(printed.join("|"), says);
+    }
+
+    #[test]
+    fn a_text_is_printed_as_it_grows() {
+        check(
+            &[
+                start("a", "text"),
+                say("a", "one "),
+                say("a", "two\n\n"),
+                say("a", "three\n"),
+                end("a", None),
+            ],
+            "one| two|\n\nthree|\n",
+        );
+    }
+
+    #[test]
+    fn documents_come_in_order_and_apart_whatever_order_they_grow_in() {
+        check(
+            &[
+                start("a", "text"),
+                start("b", "code_block"),
+                start("c", "text"),
+                say("c", "last"),
+                say("b", "let x;"),
+                end("c", None),
+                end("b", None),
+                say("a", "first"),
+                end("a", None),
+            ],
+            "first|\n\n```\nlet x;\n```\n\nlast|\n",
+        );
+    }
+
+    #[test]
+    fn what_was_done_is_not_what_was_said() {
+        let command = Event::DocumentEnd {
+            document: "a".into(),
+            final_content: None,
+            metadata: match json!({ "command": "ls", "output": "x" }) {
+                serde_json::Value::Object(it) => it,
+                _ => Map::new(),
+            },
+        };
+        check(
+            &[
+                start("a", "terminal_command"),
+                start("b", "error"),
+                start("c", "text"),
+                say("c", "hi"),
+                command,
+                end("b", Some("bad")),
+                end("c", None),
+            ],
+            "hi|\n",
+        );
+    }
+
+    #[test]
+    fn an_end_that_says_something_else_is_printed_whole() {
+        check(
+            &[start("a", "text"), say("a", "wrong"), end("a", Some("right"))],
+            "wrong|\n\nright|\n",
+        );
+        check(
+            &[start("a", "text"), say("a", "half"), end("a", Some("half and half"))],
+            "half| and half|\n",
+        );
+    }
+
+    #[test]
+    fn escape_sequences_are_dropped_across_pieces() {
+        check(
+            &[
+                start("a", "text"),
+                say("a", "x\u{1b}"),
+                say("a", "[31"),
+                say("a", "my"),
+                end("a", None),
+            ],
+            "x|y|\n",
+        );
+    }
+
+    #[test]
+    fn an_empty_answer_prints_nothing() {
+        check(
+            &[
+                start("a", "text"),
+                say("a", " \n"),
+                end("a", None),
+                Event::Done(Done::default()),
+            ],
+            "",
+        );
+    }
+}

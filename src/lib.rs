@@ -8,8 +8,8 @@
 //! | 1 | [`protocol`] [`config`] |
 //! | 2 | [`theme`] [`transcript`] [`journal`] [`link`] |
 //! | 3 | [`model`] |
-//! | 4 | [`agent`] `tui` `serve` `print` |
-//! | 5 | `cli` |
+//! | 4 | [`agent`] `tui` `serve` [`print`] |
+//! | 5 | [`cli`] |
 
 #![cfg_attr(
     test,
@@ -20,12 +20,14 @@
 )]
 
 pub mod agent;
+pub mod cli;
 pub mod config;
 pub mod journal;
 pub mod link;
 pub mod model;
 pub mod net;
 pub mod os;
+pub mod print;
 pub mod protocol;
 pub mod text;
 pub mod theme;

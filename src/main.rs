@@ -1,5 +1,5 @@
 //! The binary: arguments go to [`sheaf::cli`], its exit code comes back.
 
 fn main() -> std::process::ExitCode {
-    std::process::ExitCode::SUCCESS
+    sheaf::cli::run(std::env::args_os())
 }

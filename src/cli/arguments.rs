@@ -1,0 +1,318 @@
+//! The command line: what can be said, and how `--help` teaches it.
+
+use std::{path::PathBuf, sync::LazyLock};
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::{config::Options, link::replay::Speed, print::Format};
+
+/// With the commit, where the build names one in `SHEAF_COMMIT`.
+pub fn version() -> &'static str {
+    static VERSION: LazyLock<String> = LazyLock::new(|| match option_env!("SHEAF_COMMIT") {
+        Some(commit) => format!("{} ({commit})", env!("CARGO_PKG_VERSION")),
+        None => env!("CARGO_PKG_VERSION").to_owned(),
+    });
+    &VERSION
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  sheaf                                  open the screen in this folder
+  sheaf why does the build fail          open it with a question
+  sheaf --gateway https://docs.example   talk to a documents gateway
+  sheaf --provider ollama --model qwen3  talk to a model server
+  sheaf -p 'what does cart.rs do?'       answer on standard output, without a screen
+  git diff | sheaf -p 'review this'      with standard input attached
+  sheaf -p --output-format documents …   the answer as one JSON object
+  sheaf tour                             a recorded conversation that shows everything
+  sheaf replay answer.sse --speed 4      play a saved stream or session
+  sheaf serve --replay answer.sse        be a gateway for it
+  sheaf doctor                           what works here, and what to do about the rest
+  sheaf -- status                        a prompt that would be a command
+
+Keys and addresses come from the environment or from the settings, see `sheaf config path`:
+  OPENAI_API_KEY, OPENAI_BASE_URL, OPENAI_MODEL   a model server
+  SHEAF_TOKEN                                     a documents gateway";
+
+/// A terminal chat for developers: every answer is a sheaf of documents.
+#[derive(Debug, Parser)]
+#[command(
+    name = "sheaf",
+    version = version(),
+    after_help = EXAMPLES,
+    args_conflicts_with_subcommands = true,
+    disable_help_subcommand = true,
+    max_term_width = 100
+)]
+pub struct Arguments {
+    #[command(subcommand)]
+    pub task: Option<Task>,
+
+    /// What to ask; opens the screen and sends it
+    #[arg(value_name = "PROMPT")]
+    pub prompt: Vec<String>,
+
+    #[command(flatten)]
+    pub printing: Printing,
+
+    #[command(flatten)]
+    pub whom: Whom,
+
+    #[command(flatten)]
+    pub common: Common,
+
+    /// Do not keep this conversation
+    #[arg(long)]
+    pub no_session: bool,
+}
+
+/// Answers without a screen.
+#[derive(Clone, Debug, Default, Args)]
+pub struct Printing {
+    /// Print the answer to standard output and leave
+    #[arg(short, long)]
+    pub print: bool,
+
+    /// What to print: the text as it comes, or the whole answer as JSON
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    pub output_format: OutputFormat,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum OutputFormat {
+    #[default]
+    Text,
+    Documents,
+}
+
+impl From<OutputFormat> for Format {
+    fn from(format: OutputFormat) -> Self {
+        match format {
+            OutputFormat::Text => Self::Text,
+            OutputFormat::Documents => Self::Documents,
+        }
+    }
+}
+
+/// Whom to talk to, and how.
+#[derive(Clone, Debug, Default, Args)]
+pub struct Whom {
+    /// Talk to the documents gateway at this address
+    #[arg(long, value_name = "URL")]
+    pub gateway: Option<String>,
+
+    /// Talk to this model server: openai, ollama, … or one from the settings
+    #[arg(long, value_name = "NAME")]
+    pub provider: Option<String>,
+
+    /// The model that answers
+    #[arg(long, value_name = "ID")]
+    pub model: Option<String>,
+
+    /// How the agent works
+    #[arg(long, value_parser = ["agent", "plan", "ask", "debug"])]
+    pub mode: Option<String>,
+}
+
+/// What every task understands.
+#[derive(Clone, Debug, Default, Args)]
+pub struct Common {
+    /// The folder to work in, else the repository around this one
+    #[arg(long, value_name = "FOLDER")]
+    pub workspace: Option<PathBuf>,
+
+    /// The colours: auto, or the name of a theme
+    #[arg(long, value_name = "NAME")]
+    pub theme: Option<String>,
+
+    /// Any setting, as in `--set ui.output_rows=40`
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+
+    /// Write what happens inside to this file
+    #[arg(long, value_name = "FILE")]
+    pub log: Option<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Task {
+    /// Play a saved stream, response or session
+    Replay(Replay),
+    /// Be a documents gateway for whatever this sheaf talks to
+    Serve(Serve),
+    /// A recorded conversation that shows everything
+    Tour(Tour),
+    /// Look at terminal, keys, network and model, and say what to do
+    Doctor(Doctor),
+    /// Settings: where they are, what holds, what there is
+    Config(Config),
+}
+
+#[derive(Debug, Args)]
+pub struct Replay {
+    /// An event stream, a response object or a session file
+    pub file: PathBuf,
+
+    #[command(flatten)]
+    pub pace: Pace,
+
+    #[command(flatten)]
+    pub printing: Printing,
+
+    #[command(flatten)]
+    pub common: Common,
+}
+
+#[derive(Clone, Copy, Debug, Args)]
+pub struct Pace {
+    /// Times the recorded pace; 0 or max is at once
+    #[arg(long, value_name = "N", default_value = "1", value_parser = speed)]
+    pub speed: Speed,
+}
+
+#[derive(Debug, Args)]
+pub struct Serve {
+    /// Address and port, else 127.0.0.1:8643
+    #[arg(long, value_name = "ADDRESS")]
+    pub listen: Option<String>,
+
+    /// Serve this recording instead
+    #[arg(long, value_name = "FILE")]
+    pub replay: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub pace: Pace,
+
+    /// A name under which requests may ask for this server, beside localhost
+    #[arg(long, value_name = "NAME")]
+    pub allow_host: Vec<String>,
+
+    /// The origin of a web page that may call
+    #[arg(long, value_name = "ORIGIN")]
+    pub allow_origin: Vec<String>,
+
+    #[command(flatten)]
+    pub whom: Whom,
+
+    #[command(flatten)]
+    pub common: Common,
+}
+
+#[derive(Debug, Args)]
+pub struct Tour {
+    #[command(flatten)]
+    pub pace: Pace,
+
+    #[command(flatten)]
+    pub printing: Printing,
+
+    #[command(flatten)]
+    pub common: Common,
+}
+
+#[derive(Debug, Args)]
+pub struct Doctor {
+    #[command(flatten)]
+    pub whom: Whom,
+
+    #[command(flatten)]
+    pub common: Common,
+}
+
+#[derive(Debug, Args)]
+pub struct Config {
+    #[command(subcommand)]
+    pub ask: Setting,
+
+    #[command(flatten)]
+    pub common: Common,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Setting {
+    /// Where the files lie
+    Path,
+    /// The value of one setting
+    Get {
+        /// As in `ui.output_rows`
+        key: String,
+    },
+    /// Every setting, its value and where it comes from
+    Explain,
+    /// Every setting there is
+    Reference,
+}
+
+impl Common {
+    /// The command line as a layer of settings.
+    pub fn options(&self, whom: &Whom) -> Options {
+        Options {
+            gateway: whom.gateway.clone(),
+            provider: whom.provider.clone(),
+            model: whom.model.clone(),
+            mode: whom.mode.clone(),
+            theme: self.theme.clone(),
+            set: self.set.clone(),
+            ..Options::default()
+        }
+    }
+}
+
+fn speed(word: &str) -> Result<Speed, String> {
+    Speed::parse(word).ok_or_else(|| "a speed is a number such as 2 or 0.5, or max".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    fn parse(line: &str) -> Result<Arguments, clap::Error> {
+        Arguments::try_parse_from(std::iter::once("sheaf").chain(line.split_whitespace()))
+    }
+
+    #[test]
+    fn the_definition_is_sound() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn help_teaches_by_examples() {
+        insta::assert_snapshot!(Arguments::command().render_long_help().to_string());
+    }
+
+    #[test]
+    fn a_subcommand_beats_a_prompt_of_one_word_and_nothing_else() {
+        for (line, prompt) in [
+            ("tour", None),
+            ("doctor --workspace /tmp", None),
+            ("replay x.sse --speed max", None),
+            ("-- tour", Some("tour")),
+            ("explain tour to me", Some("explain tour to me")),
+            ("-p tour", Some("tour")),
+            ("", Some("")),
+            ("statusx", Some("statusx")),
+        ] {
+            let arguments = parse(line).unwrap_or_else(|error| panic!("{line}: {error}"));
+            let found = arguments.task.is_none().then(|| arguments.prompt.join(" "));
+            assert_eq!(found.as_deref(), prompt, "{line}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_meant_is_refused() {
+        for line in [
+            "--mode dream",
+            "--output-format yaml",
+            "replay",
+            "replay a b",
+            "tour --speed fast",
+            "tour --speed -1",
+            "--no-such",
+            "config",
+        ] {
+            assert_eq!(parse(line).map_err(|it| it.exit_code()).err(), Some(2), "{line}");
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! Whom to talk to, as a link.
+
+use std::sync::Arc;
+
+use anyhow::Result;
+
+use crate::{
+    agent::driver,
+    config::{Environment, Provider, Settings, Upstream},
+    journal::Log,
+    link::{About, Link, local::Local},
+    model::{self, catalogue},
+    protocol::ConversationId,
+};
+
+/// What to do when nothing is configured, for those who have no screen to be asked on.
+const NOTHING: &str = "there is nobody to ask\n  \
+     set OPENAI_API_KEY, or OPENAI_BASE_URL for a model server of your own,\n  \
+     or name a server: --provider NAME, --gateway URL\n  \
+     `sheaf doctor` says what it finds, `sheaf tour` needs none of it";
+
+/// The link that the settings ask for. Opens no connection.
+pub fn link(settings: &Settings, environment: &Environment, is_attended: bool) -> Result<Arc<dyn Link>> {
+    match settings.upstream() {
+        Upstream::Gateway(_) => anyhow::bail!("gateways are not in this build"),
+        Upstream::Provider(_, provider) => local(settings, provider, environment, is_attended),
+        Upstream::Nobody => anyhow::bail!(NOTHING),
+    }
+}
+
+/// The embedded agent with `provider`.
+pub fn local(
+    settings: &Settings,
+    provider: &Provider,
+    environment: &Environment,
+    is_attended: bool,
+) -> Result<Arc<dyn Link>> {
+    let model = settings.model().or(provider.model.as_deref()).map(str::to_owned);
+    let known = model.as_ref().and_then(|it| settings.models.get(it));
+    let provider = model::open(provider, environment)?;
+    let about = About {
+        peer: provider.peer().to_owned(),
+        window: known
+            .and_then(|it| it.window)
+            .or_else(|| model.as_deref().and_then(catalogue::window)),
+        model: model.clone(),
+        is_replay: false,
+    };
+    let log = Log::new();
+    let (link, inbox) = Local::new(Arc::clone(&log), about);
+    let setup = driver::Setup {
+        provider,
+        model: model.unwrap_or_default(),
+        conversation: ConversationId::fresh(),
+        is_attended,
+    };
+    tokio::spawn(driver::run(setup, log, inbox));
+    Ok(Arc::new(link))
+}

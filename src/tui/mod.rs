@@ -15,6 +15,10 @@ pub mod msg;
 pub mod paint;
 mod pane;
 mod run;
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;
 mod tty;
 pub mod update;
 mod view;

@@ -81,6 +81,7 @@ pub struct Pane {
     pub lines: Vec<Shown>,
     height: usize,
     width: usize,
+    laid_out: u64,
 }
 
 /// Whether the end is to stay in view.
@@ -104,24 +105,51 @@ struct Anchor {
 impl Pane {
     /// Takes note of what an entry did to the transcript.
     pub fn moved(&mut self, moved: Moved, transcript: &Transcript) {
+        let Some(exchange) = transcript.exchanges.get(moved.exchange) else {
+            return;
+        };
+        let at = moved.exchange;
         match moved.change {
             Change::Nothing | Change::Notice | Change::Grew(_) | Change::Ended(_) | Change::Updated(_) => {}
-            Change::Opened(at) => {
-                let count = transcript
-                    .exchanges
-                    .get(moved.exchange)
-                    .map_or(0, |it| it.response.documents.len());
-                if at + 1 != count {
-                    // It went in between: places behind it are other documents now.
-                    self.sheets.retain(|item, _| item.exchange() != moved.exchange);
-                    self.plain_keys.retain(|item, _| item.exchange() != moved.exchange);
-                }
+            Change::Opened(document) => {
                 if self.follow != Following::End {
                     self.unseen += 1;
                 }
-                self.list(moved.exchange, transcript);
+                if document + 1 != exchange.response.documents.len() {
+                    // It went in between: places behind it are other documents now.
+                    self.sheets.retain(|item, _| item.exchange() != at);
+                    self.plain_keys.retain(|item, _| item.exchange() != at);
+                    self.list(at, transcript);
+                } else {
+                    self.append(Item::Document(Place { exchange: at, document }), transcript);
+                }
             }
-            Change::Thinking | Change::Response | Change::Finished => self.list(moved.exchange, transcript),
+            Change::Thinking => {
+                let thought = Item::Thinking(at, exchange.response.thinking.len().saturating_sub(1));
+                if self.items.last() != Some(&thought) {
+                    self.append(thought, transcript);
+                }
+            }
+            Change::Response => {
+                let message = Item::Message(at);
+                if exchange.message.is_some() && self.items.last().is_none_or(|it| it.exchange() < at) {
+                    self.append(message, transcript);
+                }
+            }
+            Change::Finished => {
+                if has_ending(exchange) {
+                    self.append(Item::Ending(at), transcript);
+                }
+            }
+        }
+    }
+
+    /// Puts an item at the end; lists anew what does not belong there.
+    fn append(&mut self, item: Item, transcript: &Transcript) {
+        if self.items.last().is_some_and(|it| it.exchange() > item.exchange()) {
+            self.list(item.exchange(), transcript);
+        } else {
+            self.items.push(item);
         }
     }
 
@@ -167,6 +195,11 @@ impl Pane {
         }
     }
 
+    /// How often an item was looked at to be laid out, for the tests that hold work to what is visible.
+    pub fn laid_out(&self) -> u64 {
+        self.laid_out
+    }
+
     pub fn sheet(&self, item: Item) -> Option<&Sheet> {
         self.sheets.get(&item)
     }
@@ -194,12 +227,12 @@ impl Pane {
                 self.anchor.line = self.anchor.line.min(extent.saturating_sub(1));
             }
         }
-        let is_short = !self.fill(context);
+        let mut is_at_end = self.fill(context);
+        let is_short = self.lines.len() < self.height;
         if is_short && self.follow != Following::End && self.anchor != Anchor::default() {
             self.anchor_to_end(context);
-            self.fill(context);
+            is_at_end = self.fill(context);
         }
-        let is_at_end = self.end_is_in_view(context);
         if is_at_end && self.follow == Following::Here {
             self.follow = Following::End;
         }
@@ -370,17 +403,19 @@ impl Pane {
         };
     }
 
-    /// Fills `lines` from the anchor; whether they reach the bottom.
+    /// Fills `lines` from the anchor; whether the end of the conversation is among them.
     fn fill(&mut self, context: &Context<'_>) -> bool {
         self.lines.clear();
         let mut skip = self.anchor.line;
         for at in self.anchor.item..self.items.len() {
-            let Some(item) = self.items.get(at).copied() else { break };
+            let Some(item) = self.items.get(at).copied() else {
+                break;
+            };
             let extent = self.extent(at, context);
             let gap = self.gap(at, context);
             for line in skip..extent {
                 if self.lines.len() >= self.height {
-                    return true;
+                    return false;
                 }
                 self.lines.push(if line < gap {
                     Shown::Blank
@@ -390,19 +425,7 @@ impl Pane {
             }
             skip = 0;
         }
-        self.lines.len() >= self.height
-    }
-
-    fn end_is_in_view(&self, context: &Context<'_>) -> bool {
-        let Some(last) = self.items.last() else { return true };
-        let rows = self.sheets.get(last).map_or(0, |it| it.rows.len());
-        let _ = context;
-        rows == 0
-            || self
-                .lines
-                .iter()
-                .rev()
-                .any(|it| matches!(it, Shown::Row { item, row } if item == last && row + 1 == rows))
+        true
     }
 
     /// Lines of an item with the blank line above it.
@@ -430,6 +453,7 @@ impl Pane {
     }
 
     fn update(&mut self, item: Item, context: &Context<'_>) {
+        self.laid_out += 1;
         let fold = self.fold_of(item);
         let selected = context.has_focus && self.selected == Some(item);
         let sheet = self.sheets.entry(item).or_default();

@@ -1,0 +1,298 @@
+//! A screen without a terminal: keys and events go in, pictures and commands come out.
+
+use std::{
+    future::Future,
+    pin::Pin,
+    sync::{Arc, Mutex},
+};
+
+use serde_json::{Map, Value};
+
+use super::{
+    app::{App, Asking, Composer, Focus, Themes, Where},
+    effect::Effect,
+    input::{Input, Parser},
+    keymap::Keymap,
+    msg::Msg,
+    paint::Screen,
+    pane::Pane,
+    update::update,
+    view::Layout,
+};
+use crate::{
+    config::Settings,
+    journal::Log,
+    link::{About, AskError, Link},
+    protocol::{Command, DocumentStart, Done, Event, Kind, Message, Position, Query, Reply},
+    text::NoColours,
+    theme::Theme,
+    transcript::Transcript,
+};
+
+/// A link that only notes what is sent.
+pub struct Noting {
+    log: Arc<Log>,
+    pub sent: Mutex<Vec<Command>>,
+}
+
+impl Link for Noting {
+    fn log(&self) -> &Arc<Log> {
+        &self.log
+    }
+
+    fn send(&self, command: Command) {
+        self.sent.lock().unwrap().push(command);
+    }
+
+    fn about(&self) -> About {
+        About {
+            peer: "test".into(),
+            model: Some("model".into()),
+            window: Some(1000),
+            is_replay: false,
+        }
+    }
+
+    fn ask(&self, _: Query) -> Pin<Box<dyn Future<Output = Result<Reply, AskError>> + Send>> {
+        Box::pin(async { Ok(Reply::Models(vec!["one".into(), "two".into()])) })
+    }
+}
+
+pub struct Desk {
+    pub app: App,
+    pub screen: Screen,
+    pub link: Arc<Noting>,
+    pub effects: Vec<Effect>,
+    terminal: vt100::Parser,
+    read: Position,
+}
+
+/// A time far from zero, so that ages can be negative mistakes.
+const START_MS: u64 = 1_700_000_000_000;
+
+impl Desk {
+    pub fn new(width: u16, height: u16) -> Self {
+        let link = Arc::new(Noting {
+            log: Log::new(),
+            sent: Mutex::default(),
+        });
+        let mut settings = Settings::default();
+        settings.links = false;
+        let app = App {
+            about: link.about(),
+            link: Arc::clone(&link) as Arc<dyn Link>,
+            transcript: Transcript::default(),
+            pane: Pane::default(),
+            composer: Composer::default(),
+            focus: Focus::Composer,
+            layers: Vec::new(),
+            mode: crate::protocol::Mode::Agent,
+            model: None,
+            place: Where {
+                workspace: "/work".into(),
+                shown: "~/shop".into(),
+                branch: Some("main".into()),
+            },
+            asking: Asking::default(),
+            toast: None,
+            theme: Theme::built_in("sheaf-dark").unwrap(),
+            themes: Themes {
+                names: vec!["sheaf-dark".into(), "sheaf-light".into()],
+                chosen: "sheaf-dark".into(),
+                ..Themes::default()
+            },
+            keymap: Keymap::built_in(),
+            settings,
+            now_ms: START_MS,
+            size: (width, height),
+            last_interrupt_ms: 0,
+            is_developer: false,
+            look_version: 1,
+            colours: Arc::new(NoColours),
+            colours_version: 1,
+            show_thinking: false,
+            has_keyboard_protocol: false,
+            problems: Vec::new(),
+            layout: Layout::default(),
+            aside: Vec::new(),
+        };
+        let size = |n: u16| std::num::NonZeroU16::new(n).unwrap();
+        let mut desk = Self {
+            app,
+            screen: Screen::new(width, height),
+            link,
+            effects: Vec::new(),
+            terminal: vt100::Parser::new(size(height), size(width), 0),
+            read: Position(0),
+        };
+        desk.screen.links = false;
+        desk.draw();
+        desk
+    }
+
+    /// Lets so much time pass.
+    pub fn later(&mut self, ms: u64) {
+        self.app.now_ms += ms;
+        self.draw();
+    }
+
+    /// Keys as one writes them: words in `<…>` are keys, everything else is typed.
+    pub fn keys(&mut self, text: &str) {
+        let mut rest = text;
+        while !rest.is_empty() {
+            let (bytes, used) = match rest.strip_prefix('<').and_then(|it| it.split_once('>')) {
+                Some((name, _)) => (named(name), name.len() + 2),
+                None => {
+                    let letter = rest.chars().next().unwrap();
+                    (letter.to_string().into_bytes(), letter.len_utf8())
+                }
+            };
+            let mut inputs = Vec::new();
+            let mut parser = Parser::default();
+            parser.push(&bytes, &mut inputs);
+            parser.flush(&mut inputs);
+            for input in inputs {
+                self.take(Msg::Input(input));
+            }
+            rest = &rest[used..];
+        }
+    }
+
+    pub fn paste(&mut self, text: &str) {
+        self.take(Msg::Input(Input::Paste(text.to_owned())));
+    }
+
+    pub fn take(&mut self, msg: Msg) {
+        let effects = update(&mut self.app, msg);
+        for effect in &effects {
+            if let Effect::Send(command) = effect {
+                self.link.send(command.clone());
+            }
+        }
+        self.effects.extend(effects);
+        self.draw();
+    }
+
+    pub fn resize(&mut self, width: u16, height: u16) {
+        self.screen.resize(width, height);
+        let size = |n: u16| std::num::NonZeroU16::new(n.max(1)).unwrap();
+        self.terminal = vt100::Parser::new(size(height), size(width), 0);
+        self.take(Msg::Resize(width, height));
+    }
+
+    /// Puts events into the log and shows what came of them.
+    pub fn events(&mut self, events: impl IntoIterator<Item = Event>) {
+        for event in events {
+            self.link.log.append(self.app.now_ms, event);
+        }
+        let entries = self.link.log.after(self.read);
+        self.read = self.link.log.last();
+        self.take(Msg::Entries(entries));
+    }
+
+    pub fn draw(&mut self) {
+        let mut out = Vec::new();
+        self.app.measure();
+        self.app.draw(&mut self.screen, &mut out);
+        self.terminal.process(&out);
+    }
+
+    /// What a person sees.
+    pub fn picture(&self) -> String {
+        let (height, width) = self.terminal.screen().size();
+        let rows: Vec<_> = self
+            .terminal
+            .screen()
+            .rows(0, width.get())
+            .take(usize::from(height.get()))
+            .map(|it| it.trim_end().to_owned())
+            .collect();
+        rows.join("\n")
+    }
+
+    pub fn line(&self, y: usize) -> String {
+        self.picture().lines().nth(y).unwrap_or_default().to_owned()
+    }
+
+    pub fn shows(&self, text: &str) -> bool {
+        self.picture().contains(text)
+    }
+
+    pub fn sent(&self) -> Vec<Command> {
+        self.link.sent.lock().unwrap().clone()
+    }
+
+    /// A whole exchange: what was said and texts that answered.
+    pub fn exchange(&mut self, message: &str, answers: &[&str]) {
+        self.events([Event::UserMessage(Message::user(message))]);
+        for (at, answer) in answers.iter().enumerate() {
+            let id = format!("doc_{:03}", at + 1);
+            self.events(document(&id, "text", Some(answer), Value::Null));
+        }
+        self.events([Event::Done(Done::default())]);
+    }
+}
+
+fn named(name: &str) -> Vec<u8> {
+    let bytes: &[u8] = match name {
+        "enter" => b"\r",
+        "esc" => b"\x1b",
+        "tab" => b"\t",
+        "shift+tab" => b"\x1b[Z",
+        "up" => b"\x1b[A",
+        "down" => b"\x1b[B",
+        "pgup" => b"\x1b[5~",
+        "pgdn" => b"\x1b[6~",
+        "f1" => b"\x1bOP",
+        "f2" => b"\x1bOQ",
+        "backspace" => b"\x7f",
+        "alt+enter" => b"\x1b\r",
+        "shift+enter" => b"\x1b[13;2u",
+        "ctrl+." => b"\x1b[46;5u",
+        _ => {
+            let letter = name
+                .strip_prefix("ctrl+")
+                .and_then(|it| it.bytes().next())
+                .expect("a key with a name");
+            return vec![letter & 0x1f];
+        }
+    };
+    bytes.to_vec()
+}
+
+pub fn start(id: &str, kind: &str, metadata: Value) -> Event {
+    Event::DocumentStart(DocumentStart {
+        id: id.into(),
+        kind: Kind::parse(kind),
+        sequence: None,
+        content: None,
+        metadata: members(metadata),
+    })
+}
+
+pub fn delta(id: &str, text: &str) -> Event {
+    Event::ContentDelta {
+        document: id.into(),
+        delta: text.into(),
+    }
+}
+
+pub fn end(id: &str, content: Option<&str>, metadata: Value) -> Event {
+    Event::DocumentEnd {
+        document: id.into(),
+        final_content: content.map(Into::into),
+        metadata: members(metadata),
+    }
+}
+
+/// A document from start to end.
+pub fn document(id: &str, kind: &str, content: Option<&str>, metadata: Value) -> [Event; 2] {
+    [start(id, kind, Value::Null), end(id, content, metadata)]
+}
+
+fn members(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(members) => members,
+        _ => Map::new(),
+    }
+}

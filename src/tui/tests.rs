@@ -1,0 +1,259 @@
+//! What the screen does, seen from outside.
+
+use serde_json::json;
+
+use super::{effect::Effect, testing::*};
+use crate::protocol::{Command, Done, Event, FinishReason, Message, Mode};
+
+fn words(n: usize) -> String {
+    (1..=n).map(|it| format!("line {it}\n\n")).collect()
+}
+
+#[test]
+fn a_message_is_sent_with_the_mode_and_clears_the_draft() {
+    let mut desk = Desk::new(80, 24);
+    desk.keys("<shift+tab>hello<enter>");
+    let [Command::Submit(submit)] = &desk.sent()[..] else {
+        panic!("{:?}", desk.sent())
+    };
+    assert_eq!((submit.message.content.as_str(), submit.mode), ("hello", Mode::Plan));
+    assert!(desk.app.composer.field.is_empty());
+}
+
+#[test]
+fn every_way_to_break_a_line_breaks_it() {
+    for key in ["<alt+enter>", "<shift+enter>", "<ctrl+j>", "\\<enter>"] {
+        let mut desk = Desk::new(80, 24);
+        desk.keys(&format!("a{key}b"));
+        assert_eq!(desk.app.composer.field.text(), "a\nb", "{key}");
+        assert!(desk.sent().is_empty(), "{key}");
+    }
+}
+
+#[test]
+fn the_composer_grows_to_eight_rows_and_no_further() {
+    let mut desk = Desk::new(80, 40);
+    desk.keys(&"x<ctrl+j>".repeat(5));
+    assert_eq!(desk.app.layout().composer.len(), 6);
+    desk.keys(&"y<ctrl+j>".repeat(9));
+    assert_eq!(desk.app.layout().composer.len(), 8);
+}
+
+#[test]
+fn the_mode_is_on_the_rule_and_shift_tab_goes_round() {
+    let mut desk = Desk::new(80, 24);
+    for mode in ["agent", "plan", "ask", "debug", "agent"] {
+        assert!(desk.shows(&format!("── {mode} ─")), "{mode}\n{}", desk.picture());
+        desk.keys("<shift+tab>");
+    }
+    desk.keys("/mode debug<enter>");
+    assert!(desk.shows("── debug ─"));
+    desk.keys("<ctrl+.><down><enter>");
+    assert!(desk.shows("── agent ─"), "{}", desk.picture());
+}
+
+#[test]
+fn a_wrong_command_says_so_and_keeps_the_draft() {
+    let mut desk = Desk::new(80, 24);
+    desk.keys("/mdoe plan<enter>");
+    assert!(desk.shows("there is no command /mdoe"), "{}", desk.picture());
+    assert_eq!(desk.app.composer.field.text(), "/mdoe plan");
+    assert!(desk.sent().is_empty());
+}
+
+#[test]
+fn a_path_at_the_beginning_is_no_command() {
+    let mut desk = Desk::new(80, 24);
+    desk.keys("/usr/lib is full<enter>");
+    assert_eq!(desk.sent().len(), 1);
+}
+
+#[test]
+fn the_view_follows_the_end_while_the_reader_is_there() {
+    let mut desk = Desk::new(60, 16);
+    desk.exchange("go", &[&words(30)]);
+    assert!(desk.shows("line 30"));
+    desk.exchange("more", &["the newest word"]);
+    assert!(desk.shows("the newest word"));
+}
+
+#[test]
+fn a_reader_who_scrolled_up_stays_where_they_are_and_is_told_what_came() {
+    let mut desk = Desk::new(60, 16);
+    desk.exchange("go", &[&words(30)]);
+    desk.keys("<pgup>");
+    let before: Vec<_> = desk.picture().lines().take(10).map(str::to_owned).collect();
+    desk.events([Event::UserMessage(Message::user("more"))]);
+    desk.events(document("a", "text", Some("one"), json!({})));
+    desk.events(document("b", "text", Some("two"), json!({})));
+    let after: Vec<_> = desk.picture().lines().take(10).map(str::to_owned).collect();
+    assert_eq!(before, after);
+    assert!(desk.shows("2 new ↓"), "{}", desk.picture());
+    desk.keys("<pgdn><pgdn><pgdn>");
+    assert!(desk.shows("two") && !desk.shows("new ↓"), "{}", desk.picture());
+}
+
+#[test]
+fn a_growing_document_above_does_not_move_the_view() {
+    let mut desk = Desk::new(60, 16);
+    desk.events([
+        Event::UserMessage(Message::user("go")),
+        start("a", "text", json!({})),
+        delta("a", &words(3)),
+    ]);
+    desk.events(document("b", "text", Some(&words(30)), json!({})));
+    desk.keys("<pgup>");
+    let before: Vec<_> = desk.picture().lines().take(10).map(str::to_owned).collect();
+    desk.events([delta("a", &words(20))]);
+    let after: Vec<_> = desk.picture().lines().take(10).map(str::to_owned).collect();
+    assert_eq!(before, after);
+}
+
+#[test]
+fn the_reader_keeps_the_place_when_the_width_changes() {
+    let mut desk = Desk::new(100, 20);
+    for n in 0..20 {
+        desk.exchange(
+            &format!("question {n}"),
+            &[&format!("answer {n}. {}", "words that wrap ".repeat(20))],
+        );
+    }
+    desk.keys("<pgup><pgup><pgup>");
+    let first = |desk: &Desk| {
+        desk.app
+            .pane
+            .lines
+            .iter()
+            .find_map(|it| desk.app.pane.item_of(it))
+            .unwrap()
+    };
+    let before = first(&desk);
+    desk.resize(50, 20);
+    assert_eq!(first(&desk), before);
+    desk.resize(1, 1);
+    desk.resize(100, 20);
+    assert_eq!(first(&desk), before);
+}
+
+#[test]
+fn any_size_can_be_drawn() {
+    let mut desk = Desk::new(80, 24);
+    desk.exchange(
+        "hello 語漢字 👨‍👩‍👧",
+        &["# Title\n\n- one\n- two\n\n| a | b |\n|---|---|\n| 1 | 語 |\n\n```rust\nfn main() {}\n```"],
+    );
+    desk.keys("draft of some length");
+    for width in [1, 2, 3, 5, 8, 13, 20, 21, 39, 40, 59, 60, 61, 120, 300] {
+        for height in [1, 2, 4, 5, 6, 7, 8, 15, 16, 17, 50] {
+            desk.resize(width, height);
+            desk.keys("<tab><up><tab>");
+        }
+    }
+}
+
+#[test]
+fn keys_in_the_transcript_walk_fold_and_come_back() {
+    let mut desk = Desk::new(80, 30);
+    desk.exchange("go", &["first answer\n\nwith more", "second answer"]);
+    desk.keys("<tab>");
+    assert_eq!(
+        desk.app
+            .selected()
+            .and_then(|it| desk.app.transcript.address(it))
+            .unwrap()
+            .to_string(),
+        "1.2"
+    );
+    desk.keys("k<enter>");
+    assert!(!desk.shows("with more"), "{}", desk.picture());
+    desk.keys("<enter>");
+    assert!(desk.shows("with more"), "{}", desk.picture());
+    desk.keys("y");
+    assert!(
+        matches!(desk.effects.last(), Some(Effect::Copy { what, text }) if what == "1.1" && text.contains("with more"))
+    );
+    desk.keys("<esc>x");
+    assert_eq!(desk.app.composer.field.text(), "x");
+}
+
+#[test]
+fn a_message_behind_a_running_answer_waits_for_its_turn() {
+    let mut desk = Desk::new(80, 24);
+    desk.events([Event::UserMessage(Message::user("go"))]);
+    desk.keys("and then this<enter>");
+    assert!(desk.sent().is_empty());
+    assert!(desk.shows("queued  and then this"), "{}", desk.picture());
+    desk.events([Event::Done(Done::default())]);
+    let [Command::Submit(submit)] = &desk.sent()[..] else {
+        panic!("{:?}", desk.sent())
+    };
+    assert_eq!(submit.message.content, "and then this");
+}
+
+#[test]
+fn ctrl_c_stops_then_clears_then_quits() {
+    let mut desk = Desk::new(80, 24);
+    desk.events([Event::UserMessage(Message::user("go"))]);
+    desk.keys("draft<ctrl+c>");
+    assert_eq!(desk.sent(), [Command::Cancel]);
+    desk.events([Event::Done(Done {
+        finish_reason: Some(FinishReason::Cancelled),
+        ..Done::default()
+    })]);
+    assert!(desk.shows("stopped"), "{}", desk.picture());
+    desk.keys("<ctrl+c>");
+    assert!(desk.app.composer.field.is_empty());
+    desk.keys("<up>");
+    assert_eq!(desk.app.composer.field.text(), "draft");
+    desk.keys("<ctrl+c><ctrl+c>");
+    assert!(desk.effects.iter().all(|it| !matches!(it, Effect::Quit(_))));
+    desk.keys("<ctrl+c>");
+    assert_eq!(desk.effects.last(), Some(&Effect::Quit(0)));
+}
+
+#[test]
+fn nothing_a_stranger_wrote_is_obeyed() {
+    let evil = "a\u{1b}]0;owned\u{7}b\u{1b}[2Jc\u{9b}31md\u{202e}e\u{200b}f";
+    let mut desk = Desk::new(80, 24);
+    desk.events([Event::Title(evil.into())]);
+    desk.exchange(evil, &[evil]);
+    desk.events(document(
+        "e",
+        "error",
+        Some(evil),
+        json!({ "errorCode": evil, "source": evil, "details": evil }),
+    ));
+    desk.events(document("u", "novel", Some(evil), json!({ evil: evil })));
+    desk.paste(evil);
+    let picture = desk.picture();
+    assert!(
+        desk.line(0).contains("abcdef") && !desk.line(0).contains("owned"),
+        "{picture}"
+    );
+    assert!(
+        !picture
+            .chars()
+            .any(|it| it.is_control() && it != '\n' || ('\u{202a}'..='\u{202e}').contains(&it)),
+        "{picture:?}"
+    );
+}
+
+#[test]
+fn what_a_frame_costs_does_not_grow_with_the_conversation() {
+    let layouts_for = |documents: usize| {
+        let mut desk = Desk::new(100, 40);
+        let events: Vec<_> = std::iter::once(Event::UserMessage(Message::user("go")))
+            .chain((0..documents).flat_map(|n| document(&format!("d{n}"), "text", Some("some text"), json!({}))))
+            .collect();
+        desk.events(events);
+        let before = desk.app.pane.laid_out();
+        desk.keys("<pgup>");
+        for n in 0..20 {
+            desk.events([start(&format!("t{n}"), "text", json!({})), delta(&format!("t{n}"), "x")]);
+        }
+        (before, desk.app.pane.laid_out() - before)
+    };
+    let small = layouts_for(100);
+    let large = layouts_for(10_000);
+    assert!(large.0 <= small.0 && large.1 <= small.1, "{small:?} {large:?}");
+}

@@ -33,14 +33,23 @@ pub(super) struct Found {
 }
 
 pub(super) fn grow(edit: &FileEdit<'_>, document: &Document, look: &Look<'_>, sheet: &mut Sheet) -> Option<usize> {
-    if edit.diff.is_none()
-        && look.fold == Fold::Full
-        && let Some(content) = edit.content.filter(|it| !it.is_empty())
+    let content = edit.content.filter(|_| edit.diff.is_none());
+    let lines = content.map(|it| sheet.memo.counted.count(it, document.is_open()));
+    if look.fold == Fold::Full
+        && let Some(content) = content.filter(|it| !it.is_empty())
     {
         let code = super::code::Code {
             glyph: glyph(edit, look),
-            head: head(edit, document, counts(edit, None), look),
-            numbers: Some((1, content.len() as u64 / 24)),
+            head: head(edit, document, lines.map(|it| (it, 0)), look),
+            // While it grows the column of numbers keeps its width.
+            numbers: Some((
+                1,
+                if document.is_open() {
+                    999
+                } else {
+                    lines.unwrap_or(0) as u64
+                },
+            )),
             language: edit.language,
             content,
             gutter: Gutter::Added,
@@ -54,13 +63,10 @@ pub(super) fn grow(edit: &FileEdit<'_>, document: &Document, look: &Look<'_>, sh
             diff: find(edit)?,
         })
     });
-    let mut rows = vec![head(
-        edit,
-        document,
-        counts(edit, found.as_ref().map(|it| &it.diff)),
-        look,
-    )];
-    rows.extend(change(edit, found.as_ref().map(|it| &it.diff), document, look));
+    let diff = found.as_ref().map(|it| &it.diff);
+    let counts = diff.map(|it| (it.added, it.removed)).or(lines.map(|it| (it, 0)));
+    let mut rows = vec![head(edit, document, counts, look)];
+    rows.extend(change(edit, diff, lines.unwrap_or(0), document, look));
     sheet.memo.found = found;
     sheet.replace(Leaf {
         glyph: glyph(edit, look),
@@ -71,7 +77,8 @@ pub(super) fn grow(edit: &FileEdit<'_>, document: &Document, look: &Look<'_>, sh
 
 /// The change without a header, for an approval.
 pub(super) fn body(edit: &FileEdit<'_>, document: &Document, look: &Look<'_>) -> Vec<Row> {
-    change(edit, find(edit).as_ref(), document, look)
+    let lines = edit.content.map_or(0, |it| it.lines().count());
+    change(edit, find(edit).as_ref(), lines, document, look)
 }
 
 pub(super) fn folded(edit: &FileEdit<'_>, document: &Document, look: &Look<'_>) -> Leaf {
@@ -211,7 +218,7 @@ fn state(edit: &FileEdit<'_>, document: &Document, facts: &mut Facts) {
     }
 }
 
-fn change(edit: &FileEdit<'_>, diff: Option<&Diff>, document: &Document, look: &Look<'_>) -> Vec<Row> {
+fn change(edit: &FileEdit<'_>, diff: Option<&Diff>, lines: usize, document: &Document, look: &Look<'_>) -> Vec<Row> {
     match (diff, edit.content) {
         (Some(diff), _) if diff.lines.is_empty() => {
             vec![line(
@@ -221,7 +228,7 @@ fn change(edit: &FileEdit<'_>, diff: Option<&Diff>, document: &Document, look: &
             )]
         }
         (Some(diff), _) => diff_rows(edit, diff, document, look),
-        (None, Some(content)) if !content.is_empty() => created(edit, content, document, look),
+        (None, Some(content)) if !content.is_empty() => created(edit, content, lines, document, look),
         (None, Some(_)) if edit.operation == Operation::Create => {
             vec![line(&[sign("an empty file", Role::Dim)], Facts::default(), look.width)]
         }
@@ -230,8 +237,7 @@ fn change(edit: &FileEdit<'_>, diff: Option<&Diff>, document: &Document, look: &
 }
 
 /// A file that is all new: its head.
-fn created(edit: &FileEdit<'_>, content: &str, document: &Document, look: &Look<'_>) -> Vec<Row> {
-    let count = content.lines().count();
+fn created(edit: &FileEdit<'_>, content: &str, count: usize, document: &Document, look: &Look<'_>) -> Vec<Row> {
     let (head, hidden) = if look.fold == Fold::Full || count <= CREATED_HEAD + 1 {
         (count, 0)
     } else {

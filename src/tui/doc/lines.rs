@@ -1,6 +1,6 @@
 //! A text that grows at its end, laid out line by line: what was laid is not laid again.
 
-use crate::text::{Clean, Cleaner, CodeLine, Row, Span, wrap::wrap_hard};
+use crate::text::{Cleaner, CodeLine, Row};
 
 /// The lines of one growing text and where their rows are.
 #[derive(Default)]
@@ -58,11 +58,6 @@ impl Lines {
         &self.clean
     }
 
-    /// How many lines are laid; a last line break does not begin one.
-    pub fn count(&self) -> usize {
-        self.ends.len()
-    }
-
     /// Lays out what is not laid yet behind the first `above` of `rows`; the first row that may have changed.
     ///
     /// `lay` gets a line's number from 0, the line, and its colours where they are ready.
@@ -94,6 +89,27 @@ impl Lines {
     }
 }
 
+/// How many lines a growing text has, counted once.
+#[derive(Default)]
+pub(super) struct Counted {
+    bytes: usize,
+    breaks: usize,
+}
+
+impl Counted {
+    /// The lines of `source`, which only grows while it is open; a last line break does not begin one.
+    pub fn count(&mut self, source: &str, is_open: bool) -> usize {
+        if !is_open || source.len() < self.bytes {
+            *self = Self::default();
+        }
+        let new = source.as_bytes().get(self.bytes..).unwrap_or_default();
+        self.breaks += new.iter().filter(|&&it| it == b'\n').count();
+        self.bytes = source.len();
+        let open = !source.is_empty() && !source.ends_with('\n');
+        self.breaks + usize::from(open)
+    }
+}
+
 /// Whether the coloured line is this line; colours may come from a moment when it was shorter.
 pub(super) fn says(coloured: &CodeLine, line: &str) -> bool {
     let mut rest = line;
@@ -104,23 +120,4 @@ pub(super) fn says(coloured: &CodeLine, line: &str) -> bool {
         }
     }
     rest.is_empty()
-}
-
-/// One line of code as rows, in colours where there are some.
-pub(super) fn code_rows(
-    line: &str,
-    colours: Option<&CodeLine>,
-    columns: usize,
-    first: &[Span],
-    rest: &[Span],
-) -> Vec<Row> {
-    match colours {
-        Some(spans) => wrap_hard(spans, columns, first, rest),
-        None => wrap_hard(
-            &[Span::new(Clean::new(line), crate::text::Role::Text)],
-            columns,
-            first,
-            rest,
-        ),
-    }
 }

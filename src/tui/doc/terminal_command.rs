@@ -3,7 +3,7 @@
 
 use super::{
     Fold, Leaf, Look, Sheet, elapsed_ms,
-    heading::{Facts, Weight, gap, line, sign},
+    heading::{Facts, Weight, gap, line, sign, titled},
     tool_call::seconds,
     value::ends,
 };
@@ -116,15 +116,8 @@ fn head(command: &TerminalCommand<'_>, document: &Document, look: &Look<'_>) -> 
         title.push(gap(2));
         title.push(super::badge());
     }
-    let facts = facts(command, document, look);
-    let longest = Clean::new(command.command);
-    let wants = longest.lines().map(crate::text::width::width).max().unwrap_or(0);
-    let (facts, room) = facts.fit(wants, look.width);
     // A command is shown whole: what runs on this machine is never hidden.
-    let mut rows = wrap(&title, room, &[], &[gap(2)]);
-    if let Some(first) = rows.first_mut() {
-        first.facts = facts;
-    }
+    let mut rows = titled(&title, &[], &[gap(2)], facts(command, document, look), look.width);
     if let Some(folder) = command
         .working_directory
         .filter(|it| look.fold == Fold::Full && !it.is_empty())

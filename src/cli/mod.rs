@@ -4,6 +4,7 @@
 
 mod arguments;
 mod attach;
+pub mod doctor;
 mod open;
 mod trace;
 

@@ -48,7 +48,8 @@ pub struct Settings {
     pub ui: Ui,
     /// By id: what the program cannot ask the server.
     pub models: BTreeMap<String, Model>,
-    origins: BTreeMap<String, Origin>,
+    /// By path, for all that is not a default.
+    pub origins: BTreeMap<String, Origin>,
 }
 
 /// `sheaf serve`.

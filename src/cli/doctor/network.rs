@@ -1,0 +1,745 @@
+//! Whether those who are to be asked can be reached, and let us in.
+
+use std::time::{Duration, Instant};
+
+use super::{Check, Topic, Verdict};
+use crate::{
+    config::{Environment, Gateway, KeySource, Provider, Secret, Settings, Upstream, suggestion},
+    model::{self, Failure, FailureKind, discover},
+    net::client::{Client, Peer, Request, Url},
+    text::figure,
+};
+
+/// How long a server is waited for.
+pub(super) const PATIENCE: Duration = Duration::from_secs(15);
+
+const NAME_PATIENCE: Duration = Duration::from_secs(5);
+
+/// A list of models is some hundred kilobytes at most.
+const BODY_LIMIT_BYTES: usize = 4 << 20;
+
+/// Looks at everything outside of this program; also the keys that were met, which must not be shown.
+pub(super) async fn examine(settings: &Settings, environment: &Environment) -> (Vec<Check>, Vec<Secret>) {
+    let chosen = settings.upstream();
+    let mut secrets = Vec::new();
+    let mut checks = vec![proxy(environment)];
+    let providers = settings.providers.iter().map(|(name, it)| {
+        let is_chosen = matches!(chosen, Upstream::Provider(chosen, _) if chosen == name);
+        ask_provider(name, it, settings, is_chosen, environment)
+    });
+    let gateway = async {
+        match settings.gateway.connection.has_url() {
+            true => ask_gateway(&settings.gateway, matches!(chosen, Upstream::Gateway(_)), environment).await,
+            false => (Vec::new(), None),
+        }
+    };
+    let found = async {
+        match chosen {
+            Upstream::Nobody => discover::discover(environment).await,
+            Upstream::Gateway(_) | Upstream::Provider(..) => Vec::new(),
+        }
+    };
+    let (trust, mut hosts, gateway, providers, found) = tokio::join!(
+        trust(settings),
+        names(settings),
+        gateway,
+        futures::future::join_all(providers),
+        found
+    );
+    checks.push(trust);
+    checks.append(&mut hosts);
+    for (mut found, secret) in std::iter::once(gateway).chain(providers) {
+        checks.append(&mut found);
+        secrets.extend(secret);
+    }
+    if chosen == Upstream::Nobody {
+        checks.push(nobody(settings, &found));
+    }
+    (checks, secrets)
+}
+
+/// What to say when nobody is chosen.
+fn nobody(settings: &Settings, found: &[discover::Found]) -> Check {
+    let (topic, name) = (Topic::Models, "choice");
+    if settings.providers.len() > 1 {
+        let names: Vec<&str> = settings.providers.keys().map(String::as_str).collect();
+        let remedy = format!(
+            "provider = \"{}\" in config.toml, or --provider",
+            names.first().unwrap_or(&"…")
+        );
+        return Check::doubtful(topic, name, &format!("none of {} is chosen", names.join(", ")), &remedy);
+    }
+    let offers: Vec<String> = found
+        .iter()
+        .filter(|it| it.is_usable())
+        .map(|it| match &it.how {
+            discover::How::Key { variable } => format!("{}, by {variable}: sheaf --provider {}", it.title, it.name),
+            discover::How::Answered => {
+                format!("{} at {}: OPENAI_BASE_URL={} sheaf", it.title, it.base_url, it.base_url)
+            }
+            discover::How::Address { .. } | discover::How::NotSpoken { .. } => format!("{}: sheaf", it.title),
+        })
+        .collect();
+    let seen = match offers.is_empty() {
+        true => "nobody to talk to is configured, and none was found on this machine",
+        false => "nobody to talk to is configured, but this was found",
+    };
+    let remedy = match offers.is_empty() {
+        true => "set OPENAI_API_KEY, start Ollama, or try `sheaf tour`".to_owned(),
+        false => offers.join("\n"),
+    };
+    Check::doubtful(topic, name, seen, &remedy)
+}
+
+/// The variables that send requests another way.
+fn proxy(environment: &Environment) -> Check {
+    let names = [
+        "HTTPS_PROXY",
+        "https_proxy",
+        "HTTP_PROXY",
+        "http_proxy",
+        "ALL_PROXY",
+        "all_proxy",
+    ];
+    let set = names.iter().filter_map(|name| Some((name, environment.get(name)?)));
+    let seen: Vec<String> = set
+        .clone()
+        .map(|(name, url)| format!("{name}={}", place(url)))
+        .collect();
+    let (topic, name) = (Topic::Network, "proxy");
+    if seen.is_empty() {
+        return Check::good(topic, name, "none");
+    }
+    let broken: Vec<&str> = set.filter(|it| place(it.1) == UNREADABLE).map(|it| *it.0).collect();
+    let except = environment.get("NO_PROXY").or_else(|| environment.get("no_proxy"));
+    let except = except.map(|it| format!(", but not for {it}")).unwrap_or_default();
+    let seen = format!("{}{except}", seen.join(", "));
+    if broken.is_empty() {
+        return Check::good(topic, name, &seen);
+    }
+    let remedy = format!(
+        "write {} as http://HOST:PORT or socks5h://HOST:PORT",
+        broken.join(" and ")
+    );
+    Check::bad(topic, name, &seen, &remedy)
+}
+
+const UNREADABLE: &str = "(not an address)";
+
+/// Scheme, host and port of an address, and nothing that may be a password.
+fn place(url: &str) -> String {
+    // Curl and its friends take a bare host and port.
+    let parsed = if url.contains("://") {
+        Url::parse(url)
+    } else {
+        Url::parse(&format!("http://{url}"))
+    };
+    match parsed.as_ref().ok().and_then(|it| Some((it, it.host_str()?))) {
+        Some((url, host)) => {
+            let port = url.port().map(|it| format!(":{it}")).unwrap_or_default();
+            format!("{}://{host}{port}", url.scheme())
+        }
+        None => UNREADABLE.to_owned(),
+    }
+}
+
+/// Every connection that is configured, with its name.
+fn peers(settings: &Settings) -> Vec<(String, Peer)> {
+    let gateway = Some(("gateway".to_owned(), &settings.gateway.connection));
+    let providers = settings
+        .providers
+        .iter()
+        .map(|(name, it)| (name.clone(), &it.connection));
+    gateway
+        .into_iter()
+        .chain(providers)
+        .filter_map(|(name, it)| Some((name, it.peer().ok()?)))
+        .collect()
+}
+
+/// Whether the certificates of the system can be loaded, with those of the settings.
+async fn trust(settings: &Settings) -> Check {
+    let (topic, name) = (Topic::Network, "certificates");
+    let plain = Url::parse("https://localhost")
+        .map(Peer::new)
+        .ok()
+        .map(|it| ("system".to_owned(), it));
+    let files = peers(settings);
+    let files = files
+        .into_iter()
+        .filter(|it| it.1.ca_file.is_some() || it.1.client_certificate.is_some());
+    for (whose, peer) in plain.into_iter().chain(files) {
+        let loaded = match Client::new(peer) {
+            Ok(client) => client.warm().await,
+            Err(error) => Err(error),
+        };
+        if let Err(error) = loaded {
+            let (seen, remedy) = told(&error);
+            return Check::bad(topic, name, &format!("{whose}: {seen}"), &remedy);
+        }
+    }
+    Check::good(topic, name, "those of the system are loaded")
+}
+
+/// Whether the names of the servers can be looked up.
+async fn names(settings: &Settings) -> Vec<Check> {
+    let mut hosts: Vec<(String, u16)> = peers(settings)
+        .into_iter()
+        .filter_map(|(_, peer)| {
+            let name = match peer.base.host()? {
+                url::Host::Domain(name) => name.to_owned(),
+                url::Host::Ipv4(_) | url::Host::Ipv6(_) => return None,
+            };
+            Some((name, peer.base.port_or_known_default()?))
+        })
+        .collect();
+    hosts.sort();
+    hosts.dedup_by(|one, two| one.0 == two.0);
+    let asked = hosts.into_iter().map(|(host, port)| async move {
+        let topic = Topic::Network;
+        let remedy = "check the spelling and the connection; behind a proxy this need not work";
+        match tokio::time::timeout(NAME_PATIENCE, tokio::net::lookup_host((host.as_str(), port))).await {
+            Ok(Ok(found)) => {
+                let found = found.count();
+                Check::good(
+                    topic,
+                    "name",
+                    &format!("{host}, {}", figure::count(found, "address", "addresses")),
+                )
+            }
+            Ok(Err(error)) => Check::doubtful(topic, "name", &format!("{host} is not found: {error}"), remedy),
+            Err(_) => Check::doubtful(topic, "name", &format!("{host}: the look-up takes too long"), remedy),
+        }
+    });
+    futures::future::join_all(asked).await
+}
+
+/// An error with what is at its root on one line, and what to do on the others.
+fn told(error: &dyn std::error::Error) -> (String, String) {
+    let text = error.to_string();
+    let (message, remedy) = text.split_once('\n').unwrap_or((&text, ""));
+    // The layers between say no more than that a request was made.
+    let root = std::iter::successors(error.source(), |it| it.source()).last();
+    let root = root
+        .map(ToString::to_string)
+        .filter(|it| !message.contains(it.as_str()));
+    let seen = root.map_or_else(|| message.to_owned(), |it| format!("{message}: {it}"));
+    (seen, remedy.to_owned())
+}
+
+/// How bad it is when one does not work who is not the chosen one.
+fn failed(is_chosen: bool) -> Verdict {
+    if is_chosen { Verdict::Bad } else { Verdict::Doubtful }
+}
+
+fn shown_source(source: &KeySource) -> String {
+    match source {
+        KeySource::None => "none is sent".to_owned(),
+        KeySource::Given(_) => "given".to_owned(),
+        KeySource::Variables(names) => format!("from {}", names.join(" or ")),
+        KeySource::Command(_) => "from its command".to_owned(),
+        KeySource::File(path) => format!("from {}", path.display()),
+    }
+}
+
+/// Whether there is a key, where one is to be sent.
+async fn key(
+    name: &str,
+    source: &KeySource,
+    is_chosen: bool,
+    environment: &Environment,
+) -> (Option<Check>, Option<Secret>) {
+    let topic = Topic::Models;
+    let name = format!("{name}: key");
+    match source.resolve(environment).await {
+        Ok(None) => (None, None),
+        Ok(Some(secret)) => (Some(Check::good(topic, &name, &shown_source(source))), Some(secret)),
+        Err(error) => {
+            let (seen, remedy) = told(&error);
+            let remedy = match (remedy.is_empty(), source) {
+                (false, _) => remedy,
+                (true, KeySource::Variables(names)) => format!("export {}=…", names.first().map_or("", String::as_str)),
+                (true, _) => "see `api_key`, `key_command` and `key_file` in `sheaf config reference`".to_owned(),
+            };
+            (
+                Some(Check::new(topic, &name, failed(is_chosen), &seen).remedy(&remedy)),
+                None,
+            )
+        }
+    }
+}
+
+async fn ask_provider(
+    name: &str,
+    provider: &Provider,
+    settings: &Settings,
+    is_chosen: bool,
+    environment: &Environment,
+) -> (Vec<Check>, Option<Secret>) {
+    let (check, secret) = key(name, &provider.key, is_chosen, environment).await;
+    let mut checks = Vec::from_iter(check);
+    if secret.is_none() && provider.key.is_some() {
+        return (checks, None);
+    }
+    // The key that is there already, so that its command does not run twice.
+    let provider = Provider {
+        key: secret.clone().map_or(KeySource::None, KeySource::Given),
+        ..provider.clone()
+    };
+    let wanted = if is_chosen {
+        settings.model()
+    } else {
+        provider.model.as_deref()
+    };
+    let start = Instant::now();
+    let listed = async { model::open(&provider, environment)?.models().await };
+    let listed = tokio::time::timeout(PATIENCE, listed).await;
+    let latency = start.elapsed();
+    checks.push(match listed {
+        Ok(listed) => {
+            let listed = listed.map(|models| models.into_iter().map(|it| it.id).collect::<Vec<_>>());
+            judge_models(name, listed.as_deref(), wanted, latency, is_chosen)
+        }
+        Err(_) => Check::new(Topic::Models, name, failed(is_chosen), "no answer within 15 s")
+            .remedy("check that the server runs and that its address is right"),
+    });
+    (checks, secret)
+}
+
+/// What the list of models says, or its absence.
+fn judge_models(
+    name: &str,
+    listed: Result<&[String], &Failure>,
+    wanted: Option<&str>,
+    latency: Duration,
+    is_chosen: bool,
+) -> Check {
+    let topic = Topic::Models;
+    let latency = figure::duration(latency.as_millis() as u64);
+    match listed {
+        Ok(models) => {
+            let count = figure::count(models.len(), "model", "models");
+            let seen = format!("answers in {latency}, {count}");
+            match wanted {
+                None if is_chosen => {
+                    let first = models.first().map_or("…", String::as_str);
+                    let remedy = format!("model = \"{first}\" in config.toml, or --model");
+                    Check::doubtful(topic, name, &format!("{seen}, none chosen"), &remedy)
+                }
+                Some(wanted) if !models.is_empty() && !models.iter().any(|it| it == wanted) => {
+                    let seen = format!("{seen}, `{wanted}` not among them");
+                    let remedy = suggestion(wanted, models.iter().map(String::as_str));
+                    let remedy =
+                        remedy.unwrap_or_else(|| "choose one that it lists, if it does not take others".to_owned());
+                    Check::doubtful(topic, name, &seen, &remedy)
+                }
+                Some(wanted) => Check::good(topic, name, &format!("{seen}, uses {wanted}")),
+                None => Check::good(topic, name, &seen),
+            }
+        }
+        Err(failure) => {
+            let (verdict, remedy) = match failure.kind {
+                FailureKind::Key => (failed(is_chosen), "check the key, and that it belongs to this address"),
+                FailureKind::Credit => (failed(is_chosen), "look at the provider's billing page"),
+                FailureKind::NotFound if wanted.is_some() => (
+                    Verdict::Doubtful,
+                    "it lists no models; that is no harm if the model's name is right",
+                ),
+                FailureKind::NotFound => (failed(is_chosen), "check the address: it mostly ends in /v1"),
+                FailureKind::Busy | FailureKind::Overloaded => (Verdict::Doubtful, "try again in a moment"),
+                FailureKind::Unreachable | FailureKind::Interrupted => (
+                    failed(is_chosen),
+                    "check that the server runs and that its address is right",
+                ),
+                FailureKind::TooLong | FailureKind::Request | FailureKind::Garbled | FailureKind::Oversized => (
+                    failed(is_chosen),
+                    "check that the address belongs to a server that speaks like OpenAI's",
+                ),
+            };
+            let mut seen = failure.message.clone();
+            // Of a chain of causes the root says what happened.
+            let root = failure.cause.as_deref().and_then(|it| it.rsplit(": ").next());
+            for more in [root, failure.said.as_deref()].into_iter().flatten() {
+                seen.push_str(": ");
+                seen.extend(more.lines().next().unwrap_or_default().chars().take(200));
+            }
+            let remedy = failure.hint.as_deref().unwrap_or(remedy);
+            Check::new(topic, name, verdict, &seen).remedy(remedy)
+        }
+    }
+}
+
+async fn ask_gateway(gateway: &Gateway, is_chosen: bool, environment: &Environment) -> (Vec<Check>, Option<Secret>) {
+    let (topic, name) = (Topic::Models, "gateway");
+    let (check, secret) = key(name, &gateway.token, is_chosen, environment).await;
+    let mut checks = Vec::from_iter(check);
+    if secret.is_none() && gateway.token.is_some() {
+        return (checks, None);
+    }
+    let refused = |seen: &str, remedy: &str| Check::new(topic, name, failed(is_chosen), seen).remedy(remedy);
+    let client = match gateway.connection.peer() {
+        Ok(peer) => Client::new(peer),
+        Err(error) => {
+            let (seen, remedy) = told(&error);
+            checks.push(refused(&seen, &remedy));
+            return (checks, secret);
+        }
+    };
+    let asked = async {
+        let client = client?;
+        let start = Instant::now();
+        // A turn is asked for by POST; asking for the same path by GET starts none, and the token is looked at all the same.
+        let status = status(&client, "api/v1/chat/completions", secret.as_ref()).await?.0;
+        let latency = start.elapsed();
+        let is_openai = match status {
+            404 => status_of_models(&client, secret.as_ref()).await,
+            _ => false,
+        };
+        Ok::<_, crate::net::client::Error>((status, latency, is_openai))
+    };
+    checks.push(match tokio::time::timeout(PATIENCE, asked).await {
+        Ok(Ok((status, latency, is_openai))) => judge_gateway(status, latency, is_openai, secret.is_some(), is_chosen),
+        Ok(Err(error)) => {
+            let (seen, remedy) = told(&error);
+            let remedy = if remedy.is_empty() {
+                "check that it runs and that its address is right"
+            } else {
+                &remedy
+            };
+            refused(&seen, remedy)
+        }
+        Err(_) => refused(
+            "no answer within 15 s",
+            "check that it runs and that its address is right",
+        ),
+    });
+    (checks, secret)
+}
+
+async fn status(
+    client: &Client,
+    path: &str,
+    secret: Option<&Secret>,
+) -> Result<(u16, crate::net::client::Body), crate::net::client::Error> {
+    let request = Request::get(path).accept("application/json");
+    let request = match secret {
+        Some(secret) => request.bearer(secret.expose()),
+        None => request,
+    };
+    let response = client.open(request).await?;
+    Ok((response.status.as_u16(), response.body))
+}
+
+/// Whether the server lists models as OpenAI's does.
+async fn status_of_models(client: &Client, secret: Option<&Secret>) -> bool {
+    for path in ["models", "v1/models"] {
+        if let Ok((200, body)) = status(client, path, secret).await
+            && let Ok(body) = body.read(BODY_LIMIT_BYTES).await
+            && let Ok(list) = serde_json::from_slice::<serde_json::Value>(&body)
+            && list.get("data").is_some_and(serde_json::Value::is_array)
+        {
+            return true;
+        }
+    }
+    false
+}
+
+fn judge_gateway(status: u16, latency: Duration, is_openai: bool, has_token: bool, is_chosen: bool) -> Check {
+    let (topic, name) = (Topic::Models, "gateway");
+    let latency = figure::duration(latency.as_millis() as u64);
+    let verdict = failed(is_chosen);
+    match status {
+        401 | 403 if has_token => Check::new(topic, name, verdict, &format!("does not accept the token ({status})"))
+            .remedy("check the token: SHEAF_TOKEN or gateway.token"),
+        401 | 403 => Check::new(topic, name, verdict, &format!("wants a token ({status})"))
+            .remedy("set SHEAF_TOKEN or gateway.token"),
+        404 if is_openai => Check::new(
+            topic,
+            name,
+            verdict,
+            "this is an OpenAI server, not a documents gateway",
+        )
+        .remedy("configure it as a provider: OPENAI_BASE_URL, or base_url under [providers.<name>]"),
+        404 => Check::new(
+            topic,
+            name,
+            verdict,
+            "answers, but has no /api/v1/chat/completions (404)",
+        )
+        .remedy("check the address: it stands before /api/v1"),
+        500.. => Check::doubtful(
+            topic,
+            name,
+            &format!("fails ({status})"),
+            "look into its log, or try again in a moment",
+        ),
+        ..500 => Check::good(topic, name, &format!("answers in {latency}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pretty_assertions::assert_eq;
+
+    use super::*;
+    use crate::{
+        config::{File, Options, merge},
+        net::peer,
+    };
+
+    fn environment(words: &str) -> Environment {
+        words.split_whitespace().filter_map(|it| it.split_once('=')).collect()
+    }
+
+    fn row(it: &Check) -> String {
+        format!("{:?} {}: {} → {}", it.verdict, it.name, it.seen, it.remedy)
+    }
+
+    #[test]
+    fn proxies_are_told_without_their_passwords() {
+        for (words, expected) in [
+            ("", "Good proxy: none → "),
+            (
+                "HTTPS_PROXY=http://me:hidden@proxy.example:3128 NO_PROXY=localhost",
+                "Good proxy: HTTPS_PROXY=http://proxy.example:3128, but not for localhost → ",
+            ),
+            ("ALL_PROXY=proxy:1", "Good proxy: ALL_PROXY=http://proxy:1 → "),
+            (
+                "http_proxy=http://",
+                "Bad proxy: http_proxy=(not an address) → write http_proxy as http://HOST:PORT or socks5h://HOST:PORT",
+            ),
+        ] {
+            assert_eq!(row(&proxy(&environment(words))), expected, "{words}");
+        }
+    }
+
+    #[test]
+    fn a_gateway_is_judged_by_its_status() {
+        let ms = Duration::from_millis(12);
+        for (status, is_openai, has_token, is_chosen, expected) in [
+            (405, false, true, true, "Good gateway: answers in 12 ms → "),
+            (400, false, true, true, "Good gateway: answers in 12 ms → "),
+            (
+                401,
+                false,
+                true,
+                true,
+                "Bad gateway: does not accept the token (401) → check the token: SHEAF_TOKEN or gateway.token",
+            ),
+            (
+                403,
+                false,
+                false,
+                false,
+                "Doubtful gateway: wants a token (403) → set SHEAF_TOKEN or gateway.token",
+            ),
+            (
+                404,
+                true,
+                false,
+                true,
+                "Bad gateway: this is an OpenAI server, not a documents gateway → configure it as a provider: OPENAI_BASE_URL, or base_url under [providers.<name>]",
+            ),
+            (
+                404,
+                false,
+                false,
+                true,
+                "Bad gateway: answers, but has no /api/v1/chat/completions (404) → check the address: it stands before /api/v1",
+            ),
+            (
+                503,
+                false,
+                false,
+                true,
+                "Doubtful gateway: fails (503) → look into its log, or try again in a moment",
+            ),
+        ] {
+            assert_eq!(
+                row(&judge_gateway(status, ms, is_openai, has_token, is_chosen)),
+                expected,
+                "{status}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_models_say_whether_the_chosen_one_is_there() {
+        let models = ["qwen3:8b".to_owned(), "gemma".to_owned()];
+        let ms = Duration::from_millis(12);
+        for (wanted, is_chosen, expected) in [
+            (Some("gemma"), true, "Good x: answers in 12 ms, 2 models, uses gemma → "),
+            (
+                Some("qwen3:8"),
+                true,
+                "Doubtful x: answers in 12 ms, 2 models, `qwen3:8` not among them → did you mean `qwen3:8b`?",
+            ),
+            (
+                None,
+                true,
+                "Doubtful x: answers in 12 ms, 2 models, none chosen → model = \"qwen3:8b\" in config.toml, or --model",
+            ),
+            (None, false, "Good x: answers in 12 ms, 2 models → "),
+        ] {
+            assert_eq!(
+                row(&judge_models("x", Ok(&models), wanted, ms, is_chosen)),
+                expected,
+                "{wanted:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_failure_is_bad_for_the_chosen_one_only() {
+        let failure = |kind| Failure::new(kind, "it failed");
+        for (kind, wanted, is_chosen, expected) in [
+            (FailureKind::Key, None, true, Verdict::Bad),
+            (FailureKind::Key, None, false, Verdict::Doubtful),
+            (FailureKind::Unreachable, None, true, Verdict::Bad),
+            (FailureKind::NotFound, Some("m"), true, Verdict::Doubtful),
+            (FailureKind::NotFound, None, true, Verdict::Bad),
+            (FailureKind::Busy, None, true, Verdict::Doubtful),
+        ] {
+            let check = judge_models("x", Err(&failure(kind)), wanted, Duration::ZERO, is_chosen);
+            assert_eq!(check.verdict, expected, "{kind:?}");
+            assert!(!check.remedy.is_empty(), "{kind:?}");
+        }
+    }
+
+    /// The checks on models for these settings, and the keys that were met.
+    async fn asked(text: &str, words: &str) -> (Vec<String>, Vec<Secret>) {
+        let file = File {
+            path: "config.toml".into(),
+            text: text.to_owned(),
+            is_shared: false,
+        };
+        let environment = environment(words);
+        let (settings, problems) = merge(Some(&file), None, &environment, &Options::default());
+        assert_eq!(problems, []);
+        let (checks, secrets) = examine(&settings, &environment).await;
+        let rows = checks.iter().filter(|it| it.topic == Topic::Models).map(row).collect();
+        (rows, secrets)
+    }
+
+    /// Latencies differ from run to run.
+    fn without_times(rows: Vec<String>) -> Vec<String> {
+        let cut = |row: String| match row.split_once("answers in ") {
+            Some((before, after)) => {
+                let rest = after.find(',').or_else(|| after.find(" →"));
+                format!(
+                    "{before}answers{}",
+                    rest.and_then(|it| after.get(it..)).unwrap_or_default()
+                )
+            }
+            None => row,
+        };
+        rows.into_iter().map(cut).collect()
+    }
+
+    #[tokio::test]
+    async fn a_provider_that_lets_us_in_is_good() {
+        let page = r#"{"object":"list","data":[{"id":"m","object":"model"}]}"#;
+        let url = peer::answer(peer::page("200 OK", "application/json", page)).await;
+        let text = format!("provider = 'x'\n[providers.x]\nbase_url = '{url}/v1'\nmodel = 'm'\napi_key_env = 'KEY'");
+        let (rows, secrets) = asked(&text, "KEY=sk-hidden").await;
+        assert_eq!(
+            without_times(rows),
+            ["Good x: key: from KEY → ", "Good x: answers, 1 model, uses m → "]
+        );
+        assert_eq!(secrets, [Secret::new("sk-hidden")]);
+    }
+
+    #[tokio::test]
+    async fn a_provider_that_refuses_the_key_is_bad_and_the_key_is_known_for_hiding() {
+        let page = r#"{"error":{"message":"Incorrect API key provided: sk-hidden","code":"invalid_api_key"}}"#;
+        let url = peer::answer(peer::page("401 Unauthorized", "application/json", page)).await;
+        let text = format!("[providers.x]\nbase_url = '{url}/v1'\napi_key = 'sk-hidden'");
+        let (rows, secrets) = asked(&text, "").await;
+        assert_eq!(rows.len(), 2);
+        assert!(
+            rows[1].starts_with("Bad x: the server does not accept the key"),
+            "{rows:?}"
+        );
+        let check = Check::bad(Topic::Models, "x", &rows[1], "");
+        let report = super::super::Report::new(vec![check], &secrets);
+        assert!(!report.text().contains("hidden"), "{}", report.text().as_str());
+    }
+
+    #[tokio::test]
+    async fn nobody_at_the_address_and_no_key_are_told_apart() {
+        let url = peer::nobody().await;
+        let (rows, _) = asked(&format!("[providers.x]\nbase_url = '{url}/v1'"), "").await;
+        assert!(
+            rows[0].starts_with("Bad x: ") && rows[0].contains(url.trim_start_matches("http://")),
+            "{rows:?}"
+        );
+        let (rows, _) = asked("provider = 'groq'", "").await;
+        assert_eq!(
+            rows,
+            ["Bad groq: key: the environment has no GROQ_API_KEY → export GROQ_API_KEY=…"]
+        );
+    }
+
+    #[tokio::test]
+    async fn a_gateway_is_asked_for_its_path_with_the_token() {
+        let (requests, mut diary) = peer::diary();
+        let url = peer::listen(move |mut socket| {
+            let requests = requests.clone();
+            async move {
+                let request = socket.request().await;
+                let line = request.lines().next().unwrap_or_default().to_owned();
+                let has_token = request.to_lowercase().contains("authorization: bearer hidden");
+                requests.send((line, has_token)).ok();
+                let status = if has_token {
+                    "405 Method Not Allowed"
+                } else {
+                    "401 Unauthorized"
+                };
+                socket.send(peer::page(status, "application/json", "{}")).await;
+            }
+        })
+        .await;
+        let text = format!("gateway.url = '{url}'");
+        let (rows, _) = asked(&text, "SHEAF_TOKEN=hidden").await;
+        assert_eq!(
+            without_times(rows),
+            ["Good gateway: key: given → ", "Good gateway: answers → "]
+        );
+        assert_eq!(
+            diary.next().await,
+            ("GET /api/v1/chat/completions HTTP/1.1".to_owned(), true)
+        );
+        let (rows, _) = asked(&text, "").await;
+        assert_eq!(
+            rows,
+            ["Bad gateway: wants a token (401) → set SHEAF_TOKEN or gateway.token"]
+        );
+    }
+
+    #[tokio::test]
+    async fn an_openai_server_in_the_place_of_a_gateway_is_recognised() {
+        let url = peer::listen(|mut socket| async move {
+            let request = socket.request().await;
+            let page = match request.contains("GET /v1/models ") {
+                true => peer::page("200 OK", "application/json", r#"{"data":[]}"#),
+                false => peer::page("404 Not Found", "text/plain", "no"),
+            };
+            socket.send(page).await;
+        })
+        .await;
+        let (rows, _) = asked(&format!("gateway.url = '{url}'"), "").await;
+        assert!(rows[0].starts_with("Bad gateway: this is an OpenAI server"), "{rows:?}");
+    }
+
+    #[test]
+    fn without_a_choice_what_was_found_is_offered() {
+        let found = discover::keys(&environment("GROQ_API_KEY=k ANTHROPIC_API_KEY=k"));
+        let check = nobody(&Settings::default(), &found);
+        assert_eq!(
+            row(&check),
+            "Doubtful choice: nobody to talk to is configured, but this was found → Groq, by GROQ_API_KEY: sheaf --provider groq"
+        );
+        let check = nobody(&Settings::default(), &[]);
+        assert!(check.remedy.contains("sheaf tour"));
+    }
+}

@@ -1,0 +1,637 @@
+//! What the terminal is, what it can show, and how the keys arrive that terminals disagree about.
+
+use std::time::Duration;
+
+use super::{Check, Topic, Verdict};
+use crate::{
+    config::{Environment, Settings},
+    os::process,
+    theme::{Depth, Rgb, Surroundings},
+};
+
+/// How the keyboard speaks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Keyboard {
+    /// Nobody could be asked.
+    #[default]
+    Unknown,
+    /// Ctrl with a point is a point.
+    Legacy,
+    /// Every key says what it is.
+    Kitty,
+}
+
+/// What tmux is set to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tmux {
+    /// `3.5a`
+    pub version: String,
+    /// `extended-keys`
+    pub extended_keys: String,
+    /// `extended-keys-format`; empty before 3.5.
+    pub format: String,
+    /// `set-clipboard`
+    pub clipboard: String,
+}
+
+/// What is true of the terminal.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Facts {
+    pub is_terminal: bool,
+    pub surroundings: Surroundings,
+    /// Whether one of the `SSH_…` variables is set.
+    pub is_remote: bool,
+    /// The variable that decides on the encoding, and its value.
+    pub encoding: Option<(&'static str, String)>,
+    /// Columns and rows.
+    pub size: Option<(u16, u16)>,
+    pub background: Option<Rgb>,
+    pub keyboard: Keyboard,
+    pub tmux: Option<Tmux>,
+}
+
+impl Facts {
+    /// Reads the environment and asks the terminal; waits for a mute one as long as for one far away.
+    pub(super) fn gather(environment: &Environment) -> Self {
+        use std::io::IsTerminal;
+
+        let text = |name: &str| environment.get(name).map(str::to_owned);
+        let encoding = ["LC_ALL", "LC_CTYPE", "LANG"];
+        let encoding = encoding.into_iter().find_map(|name| Some((name, text(name)?)));
+        let is_terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
+        let answers = if is_terminal { ask() } else { None };
+        let answers = answers.unwrap_or_default();
+        Self {
+            is_terminal,
+            surroundings: Surroundings::of(text),
+            is_remote: ["SSH_CONNECTION", "SSH_TTY", "SSH_CLIENT"]
+                .iter()
+                .any(|it| environment.get(it).is_some()),
+            encoding,
+            size: answers.size,
+            background: answers.background,
+            keyboard: answers.keyboard,
+            tmux: None,
+        }
+    }
+}
+
+impl Tmux {
+    /// Asks the tmux that we run in, if any.
+    pub(super) async fn gather(environment: &Environment) -> Option<Self> {
+        environment.get("TMUX")?;
+        let ask = |words: &'static [&'static str]| async move {
+            let command = process::Command::new("tmux").args(words.iter().copied());
+            let output = command
+                .timeout(Duration::from_secs(2))
+                .output()
+                .await
+                .unwrap_or_default();
+            String::from_utf8_lossy(&output).trim().to_owned()
+        };
+        let (version, extended_keys, format, clipboard) = tokio::join!(
+            ask(&["-V"]),
+            ask(&["show-options", "-sv", "extended-keys"]),
+            ask(&["show-options", "-sv", "extended-keys-format"]),
+            ask(&["show-options", "-sv", "set-clipboard"]),
+        );
+        Some(Self {
+            version: version.trim_start_matches("tmux ").to_owned(),
+            extended_keys,
+            format,
+            clipboard,
+        })
+    }
+
+    /// Major and minor version; `next-3.6` counts as 3.6, and what is no version as none.
+    fn number(&self) -> Option<(u32, u32)> {
+        let text = self.version.trim_start_matches(|it: char| !it.is_ascii_digit());
+        let (major, rest) = text.split_once('.')?;
+        let minor: String = rest.chars().take_while(char::is_ascii_digit).collect();
+        Some((major.parse().ok()?, minor.parse().ok()?))
+    }
+
+    /// What to write into its configuration so that keys arrive; empty when they do.
+    fn missing(&self) -> Vec<&'static str> {
+        let mut missing = Vec::new();
+        if !matches!(self.extended_keys.as_str(), "on" | "always") {
+            missing.push("set -s extended-keys on");
+        }
+        // Before 3.5 the format was this one; since then it is another that is read by few programs.
+        if self.number() >= Some((3, 5)) && self.format != "csi-u" {
+            missing.push("set -s extended-keys-format csi-u");
+        }
+        missing
+    }
+}
+
+/// Every check on terminal and keys.
+pub(super) fn judge(facts: &Facts, settings: &Settings) -> Vec<Check> {
+    let mut checks = vec![
+        kind(facts),
+        colours(facts, settings),
+        background(facts),
+        encoding(facts),
+    ];
+    checks.extend(size(facts));
+    checks.extend(clipboard(facts));
+    let others = [
+        ("ctrl+.", "a bare point", "F2 and /mode open the same picker"),
+        (
+            "shift+enter",
+            "a bare enter",
+            "alt+enter, ctrl+j, and a backslash before enter break the line too",
+        ),
+    ];
+    checks.extend(others.map(|(key, instead, other)| arrival(facts, key, instead, other)));
+    checks
+}
+
+fn kind(facts: &Facts) -> Check {
+    let (topic, name) = (Topic::Terminal, "kind");
+    let term = facts.surroundings.term.as_str();
+    let mut seen = vec![if term.is_empty() { "TERM is not set" } else { term }.to_owned()];
+    if !facts.surroundings.term_program.is_empty() && facts.surroundings.term_program != "tmux" {
+        seen.push(facts.surroundings.term_program.clone());
+    }
+    if let Some(tmux) = &facts.tmux {
+        seen.push(format!("in tmux {}", tmux.version).trim().to_owned());
+    }
+    if facts.is_remote {
+        seen.push("over ssh".to_owned());
+    }
+    let seen = seen.join(", ");
+    if !facts.is_terminal {
+        let remedy = "run it in a terminal, without a pipe, to have the terminal looked at";
+        return Check::doubtful(topic, name, &format!("not a terminal ({seen})"), remedy);
+    }
+    match term {
+        "" | "dumb" => {
+            let remedy = "set TERM to what your terminal is, mostly: export TERM=xterm-256color";
+            Check::bad(topic, name, &seen, remedy)
+        }
+        _ => Check::good(topic, name, &seen),
+    }
+}
+
+fn colours(facts: &Facts, settings: &Settings) -> Check {
+    let (topic, name) = (Topic::Terminal, "colours");
+    let surroundings = &facts.surroundings;
+    if !settings.color {
+        let who = settings.origin("color");
+        return Check::good(topic, name, &format!("off ({who})"));
+    }
+    // The settings stand above the variable, which they have read.
+    let depth = Surroundings {
+        no_colour: false,
+        ..surroundings.clone()
+    }
+    .depth();
+    match depth {
+        Depth::True => Check::good(topic, name, "all"),
+        Depth::Indexed => Check::good(topic, name, "256"),
+        Depth::Sixteen => {
+            let remedy = "if it has more: export COLORTERM=truecolor";
+            Check::doubtful(topic, name, "the terminal's own 16", remedy)
+        }
+        Depth::None => Check::doubtful(topic, name, "none", "set TERM to what your terminal is"),
+    }
+}
+
+fn background(facts: &Facts) -> Check {
+    let (topic, name) = (Topic::Terminal, "background");
+    let word = |dark: bool| if dark { "dark" } else { "light" };
+    if let Some(background) = facts.background {
+        return Check::good(topic, name, &format!("#{background}, {}", word(background.is_dark())));
+    }
+    match facts.surroundings.is_dark() {
+        Some(dark) => Check::good(topic, name, &format!("{}, says COLORFGBG", word(dark))),
+        None => {
+            let remedy = "if it is light: theme = \"sheaf-light\"";
+            Check::doubtful(topic, name, "not told; taken for dark", remedy)
+        }
+    }
+}
+
+fn encoding(facts: &Facts) -> Check {
+    let (topic, name) = (Topic::Terminal, "encoding");
+    let remedy = "export LANG=C.UTF-8";
+    match &facts.encoding {
+        Some((variable, value)) => {
+            let seen = format!("{variable}={value}");
+            let upper = value.to_ascii_uppercase();
+            match upper.contains("UTF-8") || upper.contains("UTF8") {
+                true => Check::good(topic, name, &seen),
+                false => Check::doubtful(topic, name, &format!("{seen}; UTF-8 is written all the same"), remedy),
+            }
+        }
+        None if cfg!(target_os = "macos") => Check::good(topic, name, "the system's"),
+        None => Check::doubtful(topic, name, "no LANG is set; UTF-8 is written all the same", remedy),
+    }
+}
+
+fn size(facts: &Facts) -> Option<Check> {
+    let (topic, name) = (Topic::Terminal, "size");
+    if !facts.is_terminal {
+        return None;
+    }
+    let remedy = "80 columns and 24 rows show everything";
+    Some(match facts.size {
+        None | Some((0, _) | (_, 0)) => Check::doubtful(topic, name, "not told", remedy),
+        Some((columns, rows)) => {
+            let seen = format!("{columns} × {rows}");
+            let verdict = match (columns, rows) {
+                (0..20, _) | (_, 0..5) => Verdict::Bad,
+                (20..60, _) | (_, 5..12) => Verdict::Doubtful,
+                (60.., 12..) => Verdict::Good,
+            };
+            let check = Check::new(topic, name, verdict, &seen);
+            match verdict {
+                Verdict::Good => check,
+                Verdict::Doubtful | Verdict::Bad => check.remedy(remedy),
+            }
+        }
+    })
+}
+
+/// Only what tmux keeps to itself can be seen from here.
+fn clipboard(facts: &Facts) -> Option<Check> {
+    let tmux = facts.tmux.as_ref()?;
+    (tmux.clipboard == "off").then(|| {
+        let remedy = "set -s set-clipboard on";
+        Check::doubtful(
+            Topic::Terminal,
+            "clipboard",
+            "tmux keeps what is copied to itself",
+            remedy,
+        )
+    })
+}
+
+fn arrival(facts: &Facts, key: &str, instead: &str, other: &str) -> Check {
+    let topic = Topic::Keys;
+    if let Some(tmux) = &facts.tmux {
+        let missing = tmux.missing();
+        if missing.is_empty() {
+            return Check::good(topic, key, "arrives, as tmux is set");
+        }
+        let remedy = format!("into ~/.tmux.conf: {}\nuntil then: {other}", missing.join("; "));
+        return Check::doubtful(topic, key, &format!("arrives as {instead} in tmux"), &remedy);
+    }
+    match facts.keyboard {
+        Keyboard::Kitty => Check::good(topic, key, "arrives"),
+        Keyboard::Legacy => Check::doubtful(topic, key, &format!("arrives as {instead}"), other),
+        Keyboard::Unknown => Check::doubtful(topic, key, "not known; the terminal did not answer", other),
+    }
+}
+
+/// What a terminal said of itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Answers {
+    size: Option<(u16, u16)>,
+    background: Option<Rgb>,
+    keyboard: Keyboard,
+}
+
+/// The keyboard's protocol, the background, and last the device's attributes: every terminal answers that one.
+const QUESTIONS: &[u8] = b"\x1b[?u\x1b]11;?\x1b\\\x1b[c";
+
+/// An answer comes back within this even from far away.
+#[cfg(unix)]
+const PATIENCE: Duration = Duration::from_millis(1500);
+
+/// Reads what came back; whether the last answer is there.
+fn understand(bytes: &[u8]) -> (Answers, bool) {
+    let text = String::from_utf8_lossy(bytes);
+    let mut answers = Answers::default();
+    let mut is_whole = false;
+    for part in text.split('\u{1b}') {
+        if let Some(rest) = part.strip_prefix("]11;") {
+            let end = rest.find(['\u{7}', '\\']).unwrap_or(rest.len());
+            answers.background = Rgb::parse(rest.get(..end).unwrap_or_default());
+        } else if let Some(rest) = part.strip_prefix("[?") {
+            let end = rest
+                .find(|it: char| !it.is_ascii_digit() && it != ';')
+                .unwrap_or(rest.len());
+            match rest.get(end..).and_then(|it| it.chars().next()) {
+                Some('u') => answers.keyboard = Keyboard::Kitty,
+                Some('c') => is_whole = true,
+                Some(_) | None => {}
+            }
+        }
+    }
+    if is_whole && answers.keyboard == Keyboard::Unknown {
+        answers.keyboard = Keyboard::Legacy;
+    }
+    (answers, is_whole)
+}
+
+#[cfg(unix)]
+fn ask() -> Option<Answers> {
+    let tty = std::fs::OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open("/dev/tty")
+        .ok()?;
+    ask_at(&tty, PATIENCE)
+}
+
+#[cfg(not(unix))]
+fn ask() -> Option<Answers> {
+    let size = crossterm::terminal::size().ok();
+    Some(Answers {
+        size,
+        ..understand(QUESTIONS).0
+    })
+}
+
+/// Asks the terminal behind `tty`, which is left as it was.
+#[cfg(unix)]
+fn ask_at(tty: &std::fs::File, patience: Duration) -> Option<Answers> {
+    use std::{
+        io::{Read, Write},
+        time::Instant,
+    };
+
+    use rustix::termios::{OptionalActions, QueueSelector, SpecialCodeIndex, Termios};
+
+    struct Restored<'a>(&'a std::fs::File, Termios);
+
+    impl Drop for Restored<'_> {
+        fn drop(&mut self) {
+            // What comes too late must not be typed into the shell.
+            rustix::termios::tcflush(self.0, QueueSelector::IFlush).ok();
+            rustix::termios::tcsetattr(self.0, OptionalActions::Now, &self.1).ok();
+        }
+    }
+
+    let size = rustix::termios::tcgetwinsize(tty).ok().map(|it| (it.ws_col, it.ws_row));
+    let before = rustix::termios::tcgetattr(tty).ok()?;
+    let mut raw = before.clone();
+    raw.make_raw();
+    // A read ends after a tenth of a second without a byte.
+    raw.special_codes[SpecialCodeIndex::VMIN] = 0;
+    raw.special_codes[SpecialCodeIndex::VTIME] = 1;
+    let restored = Restored(tty, before);
+    rustix::termios::tcsetattr(tty, OptionalActions::Now, &raw).ok()?;
+    let (mut reading, mut writing) = (tty, tty);
+    writing.write_all(QUESTIONS).ok()?;
+    let end = Instant::now() + patience;
+    let mut bytes = Vec::new();
+    let mut piece = [0; 256];
+    // Somebody leaning on a key is no answer.
+    while Instant::now() < end && bytes.len() < 4096 {
+        match reading.read(&mut piece) {
+            Ok(count) => bytes.extend_from_slice(piece.get(..count).unwrap_or_default()),
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(_) => break,
+        }
+        if understand(&bytes).1 {
+            break;
+        }
+    }
+    drop(restored);
+    Some(Answers {
+        size,
+        ..understand(&bytes).0
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use pretty_assertions::assert_eq;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn facts() -> Facts {
+        Facts {
+            is_terminal: true,
+            surroundings: Surroundings {
+                term: "xterm-256color".to_owned(),
+                colorterm: "truecolor".to_owned(),
+                ..Surroundings::default()
+            },
+            encoding: Some(("LANG", "de_DE.UTF-8".to_owned())),
+            size: Some((120, 40)),
+            background: Some(Rgb(0x1e, 0x1e, 0x1e)),
+            keyboard: Keyboard::Kitty,
+            ..Facts::default()
+        }
+    }
+
+    fn rows(facts: &Facts) -> Vec<String> {
+        let checks = judge(facts, &Settings::default());
+        let row = |it: Check| format!("{:?} {}: {} → {}", it.verdict, it.name, it.seen, it.remedy);
+        checks.into_iter().map(row).collect()
+    }
+
+    #[test]
+    fn a_good_terminal_is_all_good() {
+        assert_eq!(
+            rows(&facts()),
+            [
+                "Good kind: xterm-256color → ",
+                "Good colours: all → ",
+                "Good background: #1e1e1e, dark → ",
+                "Good encoding: LANG=de_DE.UTF-8 → ",
+                "Good size: 120 × 40 → ",
+                "Good ctrl+.: arrives → ",
+                "Good shift+enter: arrives → ",
+            ]
+        );
+    }
+
+    #[test]
+    fn each_lack_has_its_verdict_and_remedy() {
+        type Change = fn(&mut Facts);
+        let cases: &[(Change, &str)] = &[
+            (
+                |it| it.is_terminal = false,
+                "Doubtful kind: not a terminal (xterm-256color) → run it in a terminal, without a pipe, to have the terminal looked at",
+            ),
+            (
+                |it| it.surroundings.term = "dumb".to_owned(),
+                "Bad kind: dumb → set TERM to what your terminal is, mostly: export TERM=xterm-256color",
+            ),
+            (
+                |it| it.surroundings.term.clear(),
+                "Bad kind: TERM is not set → set TERM to what your terminal is, mostly: export TERM=xterm-256color",
+            ),
+            (|it| it.is_remote = true, "Good kind: xterm-256color, over ssh → "),
+            (|it| it.surroundings.colorterm.clear(), "Good colours: 256 → "),
+            (
+                |it| {
+                    it.surroundings.colorterm.clear();
+                    it.surroundings.term = "xterm".to_owned();
+                },
+                "Doubtful colours: the terminal's own 16 → if it has more: export COLORTERM=truecolor",
+            ),
+            (
+                |it| it.background = None,
+                "Doubtful background: not told; taken for dark → if it is light: theme = \"sheaf-light\"",
+            ),
+            (
+                |it| {
+                    it.background = None;
+                    it.surroundings.colorfgbg = "0;15".to_owned();
+                },
+                "Good background: light, says COLORFGBG → ",
+            ),
+            (
+                |it| it.encoding = Some(("LC_ALL", "C".to_owned())),
+                "Doubtful encoding: LC_ALL=C; UTF-8 is written all the same → export LANG=C.UTF-8",
+            ),
+            (
+                |it| it.size = Some((59, 40)),
+                "Doubtful size: 59 × 40 → 80 columns and 24 rows show everything",
+            ),
+            (
+                |it| it.size = Some((19, 40)),
+                "Bad size: 19 × 40 → 80 columns and 24 rows show everything",
+            ),
+            (
+                |it| it.size = Some((0, 0)),
+                "Doubtful size: not told → 80 columns and 24 rows show everything",
+            ),
+            (
+                |it| it.keyboard = Keyboard::Legacy,
+                "Doubtful ctrl+.: arrives as a bare point → F2 and /mode open the same picker",
+            ),
+            (
+                |it| it.keyboard = Keyboard::Unknown,
+                "Doubtful shift+enter: not known; the terminal did not answer → alt+enter, ctrl+j, and a backslash before enter break the line too",
+            ),
+        ];
+        for (change, expected) in cases {
+            let mut facts = facts();
+            change(&mut facts);
+            let rows = rows(&facts);
+            assert!(rows.iter().any(|it| it == expected), "{expected} in {rows:#?}");
+        }
+    }
+
+    #[test]
+    fn tmux_is_told_what_it_lacks() {
+        let on = "Good ctrl+.: arrives, as tmux is set → ";
+        let lacks = |it: &str| {
+            format!(
+                "Doubtful ctrl+.: arrives as a bare point in tmux → into ~/.tmux.conf: {it}\nuntil then: F2 and /mode open the same picker"
+            )
+        };
+        let (keys, format) = ("set -s extended-keys on", "set -s extended-keys-format csi-u");
+        for (version, extended_keys, key_format, expected) in [
+            ("3.3a", "on", "", on.to_owned()),
+            ("3.3a", "always", "", on.to_owned()),
+            ("3.3a", "off", "", lacks(keys)),
+            ("3.4", "on", "", on.to_owned()),
+            ("3.5", "on", "xterm", lacks(format)),
+            ("3.5a", "on", "csi-u", on.to_owned()),
+            ("next-3.6", "off", "xterm", lacks(&format!("{keys}; {format}"))),
+            ("", "", "", lacks(keys)),
+        ] {
+            let facts = Facts {
+                tmux: Some(Tmux {
+                    version: version.to_owned(),
+                    extended_keys: extended_keys.to_owned(),
+                    format: key_format.to_owned(),
+                    clipboard: "external".to_owned(),
+                }),
+                ..facts()
+            };
+            let rows = rows(&facts);
+            assert!(rows.contains(&expected), "{version} {extended_keys}: {rows:#?}");
+            assert!(!rows.iter().any(|it| it.contains("clipboard")));
+        }
+    }
+
+    #[test]
+    fn answers_are_understood_in_any_order_and_company() {
+        let dark = Some(Rgb(0, 0x2b, 0x36));
+        for (bytes, background, keyboard, is_whole) in [
+            ("", None, Keyboard::Unknown, false),
+            ("\x1b[?62;22c", None, Keyboard::Legacy, true),
+            (
+                "\x1b[?0u\x1b]11;rgb:0000/2b2b/3636\x1b\\\x1b[?62;4c",
+                dark,
+                Keyboard::Kitty,
+                true,
+            ),
+            ("\x1b]11;rgb:00/2b/36\x07\x1b[?1u", dark, Keyboard::Kitty, false),
+            ("jk\x1b[A\x1b[?6c", None, Keyboard::Legacy, true),
+            ("\x1b]11;nonsense\x07\x1b[?6c", None, Keyboard::Legacy, true),
+            ("\x1b[?62;22", None, Keyboard::Unknown, false),
+        ] {
+            let answers = Answers {
+                size: None,
+                background,
+                keyboard,
+            };
+            assert_eq!(understand(bytes.as_bytes()), (answers, is_whole), "{bytes:?}");
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_terminal_is_asked_and_left_as_it_was() {
+        use std::{
+            fs::{File, OpenOptions},
+            io::{Read, Write},
+            os::unix::fs::OpenOptionsExt,
+        };
+
+        use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+
+        let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a pty");
+        grantpt(&ours).expect("granted");
+        unlockpt(&ours).expect("unlocked");
+        let name = ptsname(&ours, Vec::new()).expect("a name");
+        let tty = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .custom_flags(libc::O_NOCTTY)
+            .open(name.to_str().expect("a path"))
+            .expect("opened");
+        let size = rustix::termios::Winsize {
+            ws_row: 40,
+            ws_col: 120,
+            ws_xpixel: 0,
+            ws_ypixel: 0,
+        };
+        rustix::termios::tcsetwinsize(&ours, size).expect("set");
+        let before = rustix::termios::tcgetattr(&tty).expect("attributes");
+        let mut terminal = File::from(ours);
+        let playing = std::thread::spawn(move || {
+            let mut asked = Vec::new();
+            let mut byte = [0];
+            while !asked.ends_with(b"\x1b[c") && terminal.read(&mut byte).is_ok() {
+                asked.extend(byte);
+            }
+            terminal
+                .write_all(b"\x1b[?5u\x1b]11;rgb:ffff/ffff/ffff\x1b\\\x1b[?62c")
+                .expect("answered");
+            terminal
+        });
+        let answers = ask_at(&tty, Duration::from_secs(20));
+        let expected = Answers {
+            size: Some((120, 40)),
+            background: Some(Rgb::WHITE),
+            keyboard: Keyboard::Kitty,
+        };
+        assert_eq!(answers, Some(expected));
+        let after = rustix::termios::tcgetattr(&tty).expect("attributes");
+        assert_eq!(after.local_modes, before.local_modes);
+        assert_eq!(after.input_modes, before.input_modes);
+        let _terminal = playing.join().expect("it answered");
+        // Nobody plays the terminal now.
+        let mute = ask_at(&tty, Duration::from_millis(1)).expect("it is a terminal still");
+        assert_eq!((mute.background, mute.keyboard), (None, Keyboard::Unknown));
+    }
+
+    proptest! {
+        #[test]
+        fn anything_may_come_back(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            let _ = understand(&bytes);
+        }
+    }
+}

@@ -146,6 +146,8 @@ impl Report {
 
     /// For people: a line for each check, its remedy below.
     pub fn text(&self) -> Clean {
+        use std::fmt::Write;
+
         let mut text = String::new();
         let mut topic = None;
         for check in &self.checks {
@@ -159,18 +161,19 @@ impl Report {
             }
             // One line is one check, whatever was seen.
             let seen = check.seen.replace('\n', "\n                     ");
-            text.push_str(&format!("  {} {:<16} {seen}\n", check.verdict.sign(), check.name));
+            let _ = writeln!(text, "  {} {:<16} {seen}", check.verdict.sign(), check.name);
             for line in check.remedy.lines().filter(|it| !it.trim().is_empty()) {
-                text.push_str(&format!("                     → {}\n", line.trim()));
+                let _ = writeln!(text, "                     → {}", line.trim());
             }
         }
         let count = |verdict| self.checks.iter().filter(|it| it.verdict == verdict).count();
-        text.push_str(&format!(
-            "\n{} good, {} doubtful, {} bad\n",
+        let _ = writeln!(
+            text,
+            "\n{} good, {} doubtful, {} bad",
             count(Verdict::Good),
             count(Verdict::Doubtful),
             count(Verdict::Bad)
-        ));
+        );
         Clean::from(text)
     }
 

@@ -28,9 +28,10 @@ pub(super) async fn examine(settings: &Settings, environment: &Environment) -> (
         ask_provider(name, it, settings, is_chosen, environment)
     });
     let gateway = async {
-        match settings.gateway.connection.has_url() {
-            true => ask_gateway(&settings.gateway, matches!(chosen, Upstream::Gateway(_)), environment).await,
-            false => (Vec::new(), None),
+        if settings.gateway.connection.has_url() {
+            ask_gateway(&settings.gateway, matches!(chosen, Upstream::Gateway(_)), environment).await
+        } else {
+            (Vec::new(), None)
         }
     };
     let found = async {
@@ -80,13 +81,15 @@ fn nobody(settings: &Settings, found: &[discover::Found]) -> Check {
             discover::How::Address { .. } | discover::How::NotSpoken { .. } => format!("{}: sheaf", it.title),
         })
         .collect();
-    let seen = match offers.is_empty() {
-        true => "nobody to talk to is configured, and none was found on this machine",
-        false => "nobody to talk to is configured, but this was found",
+    let seen = if offers.is_empty() {
+        "nobody to talk to is configured, and none was found on this machine"
+    } else {
+        "nobody to talk to is configured, but this was found"
     };
-    let remedy = match offers.is_empty() {
-        true => "set OPENAI_API_KEY, start Ollama, or try `sheaf tour`".to_owned(),
-        false => offers.join("\n"),
+    let remedy = if offers.is_empty() {
+        "set OPENAI_API_KEY, start Ollama, or try `sheaf tour`".to_owned()
+    } else {
+        offers.join("\n")
     };
     Check::doubtful(topic, name, seen, &remedy)
 }
@@ -720,9 +723,10 @@ mod tests {
     async fn an_openai_server_in_the_place_of_a_gateway_is_recognised() {
         let url = peer::listen(|mut socket| async move {
             let request = socket.request().await;
-            let page = match request.contains("GET /v1/models ") {
-                true => peer::page("200 OK", "application/json", r#"{"data":[]}"#),
-                false => peer::page("404 Not Found", "text/plain", "no"),
+            let page = if request.contains("GET /v1/models ") {
+                peer::page("200 OK", "application/json", r#"{"data":[]}"#)
+            } else {
+                peer::page("404 Not Found", "text/plain", "no")
             };
             socket.send(page).await;
         })

@@ -204,12 +204,11 @@ fn background(facts: &Facts) -> Check {
     if let Some(background) = facts.background {
         return Check::good(topic, name, &format!("#{background}, {}", word(background.is_dark())));
     }
-    match facts.surroundings.is_dark() {
-        Some(dark) => Check::good(topic, name, &format!("{}, says COLORFGBG", word(dark))),
-        None => {
-            let remedy = "if it is light: theme = \"sheaf-light\"";
-            Check::doubtful(topic, name, "not told; taken for dark", remedy)
-        }
+    if let Some(dark) = facts.surroundings.is_dark() {
+        Check::good(topic, name, &format!("{}, says COLORFGBG", word(dark)))
+    } else {
+        let remedy = "if it is light: theme = \"sheaf-light\"";
+        Check::doubtful(topic, name, "not told; taken for dark", remedy)
     }
 }
 
@@ -220,9 +219,10 @@ fn encoding(facts: &Facts) -> Check {
         Some((variable, value)) => {
             let seen = format!("{variable}={value}");
             let upper = value.to_ascii_uppercase();
-            match upper.contains("UTF-8") || upper.contains("UTF8") {
-                true => Check::good(topic, name, &seen),
-                false => Check::doubtful(topic, name, &format!("{seen}; UTF-8 is written all the same"), remedy),
+            if upper.contains("UTF-8") || upper.contains("UTF8") {
+                Check::good(topic, name, &seen)
+            } else {
+                Check::doubtful(topic, name, &format!("{seen}; UTF-8 is written all the same"), remedy)
             }
         }
         None if cfg!(target_os = "macos") => Check::good(topic, name, "the system's"),

@@ -25,6 +25,8 @@ const SEGMENT_BYTES: usize = 256 << 10;
 const LONGEST_SEQUENCE: usize = 128;
 /// After so many line ends without a movement of the cursor the emulator goes again.
 const CALM_LINES: usize = 2 * ROWS.get() as usize;
+/// Asks for the coloured picture of a symbol.
+const EMOJI_SELECTOR: char = '\u{fe0f}';
 /// Most times a character is repeated by one sequence.
 const MOST_REPEATS: u32 = 200;
 /// One expensive sequence (it touches every cell) is obeyed per so many bytes of output …
@@ -412,7 +414,7 @@ impl Emulator {
 
     /// Takes the last lines of `store` onto the screen.
     fn primed(store: &mut Store) -> Self {
-        let wire = store.take_last(usize::from(ROWS.get()) - 1);
+        let wire = store.take_last(usize::from(ROWS.get()) - 1).replace(EMOJI_SELECTOR, "");
         Self {
             parser: vt100::Parser::new_with_callbacks(ROWS, COLUMNS, 0, Scrolled::default()),
             wire,
@@ -420,7 +422,9 @@ impl Emulator {
     }
 
     fn feed(&mut self, wire: &str, store: &mut Store) {
-        self.wire.push_str(wire);
+        // vt100 0.18.1 widens a cell when this selector follows, and panics when one in the last column was widened and is
+        // overwritten. This can go when `a_widened_cell_in_the_last_column` passes without it.
+        self.wire.extend(wire.split(EMOJI_SELECTOR));
         if self.wire.len() >= Self::WIRE_BYTES {
             self.flush(store);
         }
@@ -1154,6 +1158,17 @@ mod tests {
         let last = format!("{}", CALM_LINES * 3 - 1);
         assert_eq!(output.tail(2), [red(&last), red("two")]);
         assert_eq!(output.lines_total(), CALM_LINES * 3 + 2);
+    }
+
+    #[test]
+    fn a_widened_cell_in_the_last_column() {
+        for column in 236..=240 {
+            for middle in ["", "\x1b[4@", "\x1b[7P", "\x1b[2D", "\x08", "\n\x1b[A"] {
+                let text = format!("\x1b[{column}G\u{2764}\u{fe0f}{middle}\x1b[240Ga\x1b[{column}Gb\n");
+                let output = Output::of(&text);
+                assert!(output.plain().contains('b'), "{text:?}");
+            }
+        }
     }
 
     #[test]

@@ -52,15 +52,21 @@ fn read(path: &Path) -> Option<Listed> {
     let facts = file.metadata().ok()?;
     let changed = facts.modified().ok()?.duration_since(UNIX_EPOCH).ok()?.as_millis() as u64;
     let mut found = Found::default();
+    let mut looked_at = 0;
     for window in END_BYTES {
         found.scan(&part(&mut file, 0, window)?, false);
+        looked_at = window;
         if found.first_ms.is_some() || window >= facts.len() {
             break;
         }
     }
     for window in END_BYTES {
+        if looked_at >= facts.len() {
+            break;
+        }
         let from = facts.len().saturating_sub(window);
-        if from == 0 || found.scan(&part(&mut file, from, window)?, true) {
+        looked_at = looked_at.max(window);
+        if found.scan(&part(&mut file, from, window)?, from > 0) {
             break;
         }
     }

@@ -214,3 +214,6 @@ fn is_id(id: &str) -> bool {
             .bytes()
             .all(|it| it.is_ascii_alphanumeric() || it == b'-' || it == b'_')
 }
+
+#[cfg(test)]
+mod tests;

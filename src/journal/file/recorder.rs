@@ -107,7 +107,7 @@ async fn until(due: Option<Instant>) {
 }
 
 /// Decides what is written when. Knows no clock.
-struct Writer {
+pub(super) struct Writer {
     tape: Tape,
     /// Not on the disk yet, ordered by position.
     held: Vec<Arc<Entry>>,
@@ -120,7 +120,7 @@ struct Writer {
 }
 
 impl Writer {
-    fn new(tape: Tape) -> Self {
+    pub(super) fn new(tape: Tape) -> Self {
         Self {
             has_begun: tape.reel.is_some(),
             tape,
@@ -131,7 +131,7 @@ impl Writer {
         }
     }
 
-    fn take(&mut self, batch: &mut Vec<Arc<Entry>>, now: Instant) {
+    pub(super) fn take(&mut self, batch: &mut Vec<Arc<Entry>>, now: Instant) {
         self.is_news |= batch.iter().any(|it| !is_piece(&it.event));
         self.has_begun |= batch.iter().any(|it| begins(&it.event));
         let ended: HashSet<(Turn, DocumentId)> = batch
@@ -161,7 +161,7 @@ impl Writer {
     }
 
     /// When what is held has to be written; `None` when nothing is, or when a broken disk is left alone.
-    fn due(&self) -> Option<Instant> {
+    pub(super) fn due(&self) -> Option<Instant> {
         if self.has_failed {
             return None;
         }
@@ -169,7 +169,7 @@ impl Writer {
     }
 
     /// Writes what is settled, and all of it once it is due.
-    fn write(&mut self, now: Instant) -> Option<Notice> {
+    pub(super) fn write(&mut self, now: Instant) -> Option<Notice> {
         let is_due = self.due().is_some_and(|due| due <= now);
         let settled = self.held.iter().rposition(|it| !is_piece(&it.event));
         let count = match settled {
@@ -180,7 +180,7 @@ impl Writer {
         self.write_first(count)
     }
 
-    fn write_all(&mut self) -> Option<Notice> {
+    pub(super) fn write_all(&mut self) -> Option<Notice> {
         self.write_first(self.held.len())
     }
 

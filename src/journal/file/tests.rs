@@ -1,0 +1,664 @@
+//! Real files, cut and changed everywhere.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
+
+use pretty_assertions::assert_eq;
+use proptest::prelude::*;
+use serde_json::{Map, Value, json};
+
+use super::{
+    recorder::{Tape, Writer},
+    *,
+};
+use crate::protocol::{
+    DocumentId, DocumentStart, Done, Entry, FinishReason, Kind, Message, Response, ResponseStart, Turn,
+};
+
+fn members(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(members) => members,
+        other => panic!("no object: {other}"),
+    }
+}
+
+fn start(id: &str, kind: &str) -> Event {
+    Event::DocumentStart(DocumentStart {
+        id: id.into(),
+        kind: Kind::parse(kind),
+        sequence: None,
+        content: None,
+        metadata: Map::new(),
+    })
+}
+
+fn say(id: &str, delta: &str) -> Event {
+    Event::ContentDelta {
+        document: id.into(),
+        delta: delta.to_owned(),
+    }
+}
+
+fn output(id: &str, text: &str) -> Event {
+    Event::MetadataDelta {
+        document: id.into(),
+        metadata: Map::new(),
+        append: vec![("output".to_owned(), text.to_owned())],
+    }
+}
+
+fn end(id: &str, content: Option<&str>, metadata: Value) -> Event {
+    Event::DocumentEnd {
+        document: id.into(),
+        final_content: content.map(str::to_owned),
+        metadata: members(metadata),
+    }
+}
+
+/// Two turns with everything that a file has to keep, one document at a time; the second has no end.
+fn conversation() -> Vec<Event> {
+    let mut events = vec![
+        Event::UserMessage(Message::user("grüße\n\u{1b}[2J")),
+        Event::Title("A title".to_owned()),
+        Event::ResponseStart(ResponseStart {
+            model: Some("m".to_owned()),
+            ..ResponseStart::default()
+        }),
+    ];
+    for word in ["Let ", "me ", "think."] {
+        events.push(Event::ThinkingDelta { delta: word.to_owned() });
+    }
+    events.push(start("a", "text"));
+    for word in ["one ", "two ", "three"] {
+        events.push(say("a", word));
+    }
+    events.push(end("a", Some("one two three"), json!({ "format": "markdown" })));
+    events.push(start("b", "tool_call"));
+    events.push(Event::ToolCallStart {
+        document: "b".into(),
+        tool_name: "grep".to_owned(),
+        tool_call_id: Some("call_1".to_owned()),
+    });
+    events.push(Event::ToolCallArguments {
+        document: "b".into(),
+        arguments: json!({ "pattern": "x" }),
+    });
+    events.push(Event::ToolResult {
+        document: "b".into(),
+        result: json!({ "status": "success", "data": "found" }),
+        duration_ms: Some(3),
+    });
+    events.push(end(
+        "b",
+        None,
+        json!({ "toolName": "grep", "toolCallId": "call_1", "arguments": { "pattern": "x" },
+                "result": { "status": "success", "data": "found" }, "duration_ms": 3 }),
+    ));
+    events.push(Event::Done(Done::default()));
+    events.push(Event::DocumentUpdate {
+        document: "a".into(),
+        metadata: members(json!({ "note": 1 })),
+    });
+    events.push(Event::UserMessage(Message::user("more")));
+    events.push(start("a", "terminal_command"));
+    for line in ["first\n", "second\n", "third\n"] {
+        events.push(output("a", line));
+    }
+    events
+}
+
+/// What a reader sees, as text that can be compared: messages, documents, ends.
+fn seen(entries: &[Entry]) -> Vec<String> {
+    let mut turns: Vec<(Turn, Option<String>, Response)> = Vec::new();
+    for entry in entries {
+        if turns.iter().all(|it| it.0 != entry.turn) {
+            turns.push((entry.turn, None, Response::default()));
+        }
+        let (_, message, response) = turns
+            .iter_mut()
+            .find(|it| it.0 == entry.turn)
+            .expect("it was just put there");
+        if let Event::UserMessage(it) = &entry.event {
+            *message = Some(it.content.clone());
+        }
+        response.apply(&entry.event, entry.at_ms);
+    }
+    let mut lines = Vec::new();
+    for (turn, message, response) in &turns {
+        lines.push(format!(
+            "turn {turn} {message:?} {:?} {:?}",
+            response.model, response.thinking
+        ));
+        for it in &response.documents {
+            lines.push(format!(
+                "{} {} {:?} {:?} {}",
+                it.id,
+                it.kind,
+                it.state,
+                it.content,
+                Value::Object(it.metadata.clone())
+            ));
+        }
+        lines.push(format!("{:?}", response.ending));
+    }
+    lines
+}
+
+fn log_of(events: Vec<Event>) -> Arc<Log> {
+    let log = Log::new();
+    for (at, event) in events.into_iter().enumerate() {
+        log.append(1_000 + at as u64, event);
+    }
+    log
+}
+
+/// Every state that a live reader passes through.
+fn live_states(events: &[Event]) -> Vec<Vec<String>> {
+    let mut turn = Turn(0);
+    let mut entries = Vec::new();
+    let mut states = vec![seen(&[])];
+    for (at, event) in events.iter().enumerate() {
+        if matches!(event, Event::UserMessage(_)) {
+            turn.0 += 1;
+        }
+        entries.push(Entry {
+            position: Position(at as u64 + 1),
+            turn,
+            at_ms: 1_000 + at as u64,
+            event: event.clone(),
+        });
+        states.push(seen(&entries));
+    }
+    states
+}
+
+fn session() -> Session {
+    Session {
+        id: "s-1".to_owned(),
+        created: 1,
+        workspace: "/home/kim/shop".to_owned(),
+        version: "0".to_owned(),
+    }
+}
+
+fn tape(folder: &Path) -> Tape {
+    Tape {
+        folder: folder.to_owned(),
+        path: folder.join("s-1.jsonl"),
+        session: session(),
+        reel: None,
+    }
+}
+
+/// Writes the events with a pause of `pause` after each, as a recorder would that is never late.
+fn write(folder: &Path, events: &[Event], pause: Duration) -> PathBuf {
+    let log = Log::new();
+    let mut follower = log.follow(Position(0));
+    let mut writer = Writer::new(tape(folder));
+    let mut now = Instant::now();
+    let mut batch = Vec::new();
+    for (at, event) in events.iter().enumerate() {
+        log.append(1_000 + at as u64, event.clone());
+        follower.take(&mut batch);
+        writer.take(&mut batch, now);
+        assert_eq!(writer.write(now), None);
+        now += pause;
+        if writer.due().is_some_and(|due| due <= now) {
+            assert_eq!(writer.write(now), None);
+        }
+    }
+    assert_eq!(writer.write_all(), None);
+    folder.join("s-1.jsonl")
+}
+
+fn folder() -> tempfile::TempDir {
+    tempfile::tempdir().expect("a folder")
+}
+
+const PAUSES: [Duration; 3] = [Duration::ZERO, Duration::from_millis(200), Duration::from_secs(1)];
+
+#[test]
+fn what_is_written_is_read() {
+    for pause in PAUSES {
+        let folder = folder();
+        let events = conversation();
+        write(folder.path(), &events, pause);
+        let stored = Store::new(folder.path()).read("s-1").expect("it is there");
+        assert_eq!(Some(&seen(&stored.entries)), live_states(&events).last(), "{pause:?}");
+        assert_eq!((stored.session, stored.notices), (session(), Vec::new()));
+    }
+}
+
+#[test]
+fn pieces_of_what_has_ended_cost_nothing() {
+    let folder = folder();
+    let events: Vec<_> = std::iter::once(Event::UserMessage(Message::user("x")))
+        .chain([start("a", "text")])
+        .chain((0..1000).map(|_| say("a", "word ")))
+        .chain([end("a", Some(&"word ".repeat(1000)), json!({}))])
+        .collect();
+    let path = write(folder.path(), &events, Duration::ZERO);
+    let text = fs::read_to_string(path).expect("it is there");
+    assert_eq!(text.lines().count(), 4, "the session, the message, the start, the end");
+    assert!(text.len() < 6_000, "{} bytes for 5000", text.len());
+}
+
+#[test]
+fn pieces_are_on_the_disk_after_half_a_second_and_not_before() {
+    let folder = folder();
+    let log = log_of(vec![Event::UserMessage(Message::user("x")), start("a", "text")]);
+    let mut writer = Writer::new(tape(folder.path()));
+    let mut follower = log.follow(Position(0));
+    let begin = Instant::now();
+    let mut take = |writer: &mut Writer, now| {
+        let mut batch = Vec::new();
+        follower.take(&mut batch);
+        writer.take(&mut batch, now);
+        assert_eq!(writer.write(now), None);
+    };
+    let stored = || {
+        Store::new(folder.path())
+            .read("s-1")
+            .expect("it is there")
+            .entries
+            .len()
+    };
+    take(&mut writer, begin);
+    log.append(1, say("a", "one "));
+    take(&mut writer, begin);
+    log.append(2, say("a", "two"));
+    take(&mut writer, begin + Duration::from_millis(400));
+    assert_eq!(stored(), 2);
+    assert_eq!(writer.due(), Some(begin + Duration::from_millis(500)));
+    assert_eq!(writer.write(begin + Duration::from_millis(500)), None);
+    assert_eq!(stored(), 3, "the two pieces in one line");
+    assert_eq!(writer.due(), None, "an idle session wakes nobody up");
+}
+
+#[test]
+fn a_file_cut_at_any_byte_is_a_moment_of_the_conversation() {
+    for pause in PAUSES {
+        let folder = folder();
+        let events = conversation();
+        let whole = fs::read(write(folder.path(), &events, pause)).expect("it is there");
+        let states = live_states(&events);
+        let mut latest = 0;
+        let mut entries = Vec::new();
+        for length in 0..=whole.len() {
+            let stored = load::read("s-1", &whole[..length]).expect("it is not newer");
+            if stored.entries != entries {
+                let now = seen(&stored.entries);
+                let at = states.iter().skip(latest).position(|it| *it == now);
+                latest += at.unwrap_or_else(|| panic!("{length} bytes after {pause:?}: {now:#?}"));
+                entries = stored.entries;
+            }
+            let is_whole = length == 0 || whole[length - 1] == b'\n' || whole.get(length) == Some(&b'\n');
+            assert_eq!(stored.notices.is_empty(), is_whole, "{length} bytes: a cut is said");
+        }
+        assert_eq!(latest, states.len() - 1);
+    }
+}
+
+#[test]
+fn a_changed_byte_costs_its_line_at_most() {
+    let folder = folder();
+    let events = conversation();
+    let whole = fs::read(write(folder.path(), &events, Duration::ZERO)).expect("it is there");
+    let all = load::read("s-1", &whole).expect("it is whole").entries;
+    for at in 0..whole.len() {
+        let mut changed = whole.clone();
+        changed[at] ^= 0x11;
+        let stored = load::read("s-1", &changed).expect("no change makes it newer");
+        let line = whole[..at].iter().filter(|&&it| it == b'\n').count();
+        // Without its newline a line runs into the next one.
+        let lost = if whole[at] == b'\n' {
+            vec![line, line + 1]
+        } else {
+            vec![line]
+        };
+        let is_kept = |number: usize| !lost.contains(&number);
+        // The session stands on line 0.
+        for (number, entry) in all.iter().enumerate().filter(|(number, _)| is_kept(number + 1)) {
+            assert!(stored.entries.contains(entry), "byte {at} cost line {}", number + 1);
+        }
+        assert!(!stored.notices.is_empty(), "byte {at}: damage is said");
+        if is_kept(0) {
+            assert_eq!(stored.session, session());
+        }
+        if at % 16 == 0 {
+            let _ = seen(&stored.entries);
+        }
+    }
+}
+
+#[test]
+fn a_document_whose_start_is_lost_is_still_there() {
+    let folder = folder();
+    let path = write(folder.path(), &conversation(), Duration::ZERO);
+    let text = fs::read_to_string(path).expect("it is there");
+    let without: Vec<_> = text
+        .lines()
+        .map(|line| {
+            if line.contains("document_start") && line.contains("\"a\"") {
+                "damaged"
+            } else {
+                line
+            }
+        })
+        .collect();
+    let stored = load::read("s-1", without.join("\n").as_bytes()).expect("it is not newer");
+    let now = seen(&stored.entries).join("\n");
+    assert!(now.contains(r#"a text Closed Some("one two three")"#), "{now}");
+}
+
+#[test]
+fn a_damaged_end_is_moved_away_and_a_damaged_middle_is_left_out() {
+    let folder = folder();
+    let store = Store::new(folder.path());
+    let path = write(folder.path(), &conversation(), Duration::ZERO);
+    let whole = fs::read(&path).expect("it is there");
+    let mut damaged = whole.clone();
+    let second = whole.iter().position(|&it| it == b'\n').expect("a line") + 20;
+    damaged[second] ^= 1;
+    damaged.extend_from_slice(b"{\"v\":1,\"n\":99,\"half");
+    fs::write(&path, &damaged).expect("written");
+
+    let resumed = store.resume("s-1", 77).expect("it can be opened");
+    let codes: Vec<_> = resumed
+        .log
+        .after(Position(0))
+        .iter()
+        .filter_map(|it| match &it.event {
+            Event::Notice(notice) => Some(notice.code.clone()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(codes, ["session-damaged", "session-cut"]);
+    assert_eq!(
+        fs::read(folder.path().join("s-1.damaged-77")).expect("the end is kept"),
+        b"{\"v\":1,\"n\":99,\"half"
+    );
+    resumed.recorder.finish();
+    let after = fs::read(&path).expect("it is there");
+    assert_eq!(after[..whole.len()], damaged[..whole.len()], "nothing is overwritten");
+    let again = store.read("s-1").expect("it is there");
+    assert_eq!(again.notices.len(), 1, "the middle is still damaged, the end is not");
+}
+
+#[test]
+fn what_had_no_end_is_interrupted_once_and_nothing_is_asked_again() {
+    let folder = folder();
+    let store = Store::new(folder.path());
+    let mut events = conversation();
+    events.push(start("q", "clarification"));
+    events.push(Event::MetadataDelta {
+        document: "q".into(),
+        metadata: members(json!({ "questions": [{ "id": "q1", "text": "Which?" }] })),
+        append: Vec::new(),
+    });
+    write(folder.path(), &events, Duration::ZERO);
+    let resumed = store.resume("s-1", 5).expect("it can be opened");
+    let first: Vec<Entry> = resumed
+        .log
+        .after(Position(0))
+        .iter()
+        .map(|it| Entry::clone(it))
+        .collect();
+    let state = seen(&first).join("\n");
+    assert!(state.contains("cancelled"), "{state}");
+    assert!(
+        state.contains("first\\nsecond\\nthird\\n"),
+        "what the command printed is kept: {state}"
+    );
+    let reason = first.iter().rev().find_map(|it| match &it.event {
+        Event::Done(done) => done.finish_reason.clone(),
+        _ => None,
+    });
+    assert_eq!(reason, Some(FinishReason::Interrupted));
+    resumed.log.append(9, Event::UserMessage(Message::user("go on")));
+    resumed.recorder.finish();
+
+    let again = store.read("s-1").expect("it is there");
+    assert!(again.endings().len() == 1, "only the new turn has no end");
+    let texts: Vec<_> = again.entries.iter().filter(|it| it.turn == Turn(3)).collect();
+    assert_eq!(texts.len(), 1, "the new turn stands behind the old ones");
+}
+
+#[test]
+fn a_session_goes_on_behind_a_last_line_without_its_newline() {
+    let folder = folder();
+    let store = Store::new(folder.path());
+    let path = write(folder.path(), &conversation(), Duration::ZERO);
+    let whole = fs::read(&path).expect("it is there");
+    fs::write(&path, &whole[..whole.len() - 1]).expect("written");
+    let resumed = store.resume("s-1", 5).expect("it can be opened");
+    resumed.log.append(9, Event::UserMessage(Message::user("go on")));
+    resumed.recorder.finish();
+    let again = store.read("s-1").expect("it is there");
+    assert_eq!(again.notices, Vec::new());
+    assert!(seen(&again.entries).join("\n").contains("go on"));
+}
+
+#[test]
+fn who_comes_second_is_told_by_whom_and_may_read() {
+    let folder = folder();
+    let store = Store::new(folder.path());
+    write(folder.path(), &conversation(), Duration::ZERO);
+    let first = store.resume("s-1", 5).expect("it is free");
+    match store.resume("s-1", 6) {
+        Err(StoreError::Held { by, .. }) => assert_eq!(by, Some(std::process::id())),
+        other => panic!("{other:?}"),
+    }
+    assert!(store.read("s-1").is_ok());
+    drop(first);
+    store.resume("s-1", 7).expect("it is free again");
+}
+
+#[test]
+fn sessions_that_are_not_there_or_newer_say_so() {
+    let folder = folder();
+    let store = Store::new(folder.path());
+    for id in ["none", "", "../s-1", "a/b", "a b"] {
+        assert!(matches!(store.read(id), Err(StoreError::Missing { .. })), "{id}");
+        assert!(matches!(store.resume(id, 1), Err(StoreError::Missing { .. })), "{id}");
+    }
+    let path = write(folder.path(), &conversation(), Duration::ZERO);
+    let body = br#"{"v":2,"n":99"#;
+    let line = format!("{{\"v\":2,\"n\":99,\"crc\":{}}}\n", crc32fast::hash(body));
+    let mut bytes = fs::read(&path).expect("it is there");
+    bytes.extend_from_slice(line.as_bytes());
+    fs::write(&path, &bytes).expect("written");
+    assert!(matches!(store.resume("s-1", 1), Err(StoreError::Newer { .. })));
+    assert_eq!(fs::read(&path).expect("it is there"), bytes, "it is left alone");
+}
+
+#[test]
+fn a_recorder_follows_a_log_from_its_beginning_to_its_end() {
+    let folder = folder();
+    let store = Store::new(folder.path().join("new/sessions"));
+    let log = Log::new();
+    let events = conversation();
+    let recorder = store.record(session(), &log).expect("a thread");
+    for (at, event) in events.iter().enumerate() {
+        log.append(1_000 + at as u64, event.clone());
+        if at % 5 == 0 {
+            std::thread::yield_now();
+        }
+    }
+    recorder.finish();
+    let stored = store.read("s-1").expect("it is there");
+    assert_eq!(Some(&seen(&stored.entries)), live_states(&events).last());
+}
+
+#[test]
+fn nothing_said_leaves_no_file() {
+    let folder = folder();
+    let store = Store::new(folder.path().join("sessions"));
+    let log = Log::new();
+    let recorder = store.record(session(), &log).expect("a thread");
+    log.append(1, Event::Title("nothing yet".to_owned()));
+    recorder.finish();
+    assert!(!store.folder().exists());
+}
+
+#[test]
+fn a_disk_that_fails_is_said_once_and_tried_again_and_loses_nothing() {
+    let home = folder();
+    // A file stands where the folder should be, so that nothing can be made below it; root is stopped by that, too.
+    let place = home.path().join("sessions");
+    fs::write(&place, "in the way").expect("written");
+    let log = Log::new();
+    let mut follower = log.follow(Position(0));
+    let mut writer = Writer::new(tape(&place));
+    let now = Instant::now();
+    let mut notices = Vec::new();
+    let events = conversation();
+    for (at, event) in events.iter().enumerate() {
+        if at == events.len() - 5 {
+            fs::remove_file(&place).expect("removed");
+        }
+        log.append(1_000 + at as u64, event.clone());
+        let mut batch = Vec::new();
+        follower.take(&mut batch);
+        writer.take(&mut batch, now);
+        notices.extend(writer.write(now).map(|it| it.code));
+    }
+    assert_eq!(writer.write_all(), None);
+    assert_eq!(notices, ["session-not-stored", "session-stored-again"]);
+    let stored = Store::new(&place).read("s-1").expect("it is there");
+    assert_eq!(Some(&seen(&stored.entries)), live_states(&events).last());
+}
+
+#[test]
+fn the_list_tells_sessions_apart_by_their_ends() {
+    let folder = folder();
+    let store = Store::new(folder.path());
+    assert_eq!(
+        Store::new(folder.path().join("none"))
+            .list()
+            .expect("no folder, no sessions"),
+        Vec::new()
+    );
+    for (id, title, filler) in [
+        ("a", Some("Discount codes"), 10),
+        ("b", None, 40_000),
+        ("c", None, 700_000),
+    ] {
+        let log = Log::new();
+        let recorder = store
+            .record(
+                Session {
+                    id: id.to_owned(),
+                    ..session()
+                },
+                &log,
+            )
+            .expect("a thread");
+        log.append(5, Event::UserMessage(Message::user("\n  first line \nsecond")));
+        if let Some(title) = title {
+            log.append(6, Event::Title(title.to_owned()));
+        }
+        log.append(7, start("a", "text"));
+        log.append(8, end("a", Some(&"x".repeat(filler)), json!({})));
+        log.append(9, Event::UserMessage(Message::user("y".repeat(filler))));
+        recorder.finish();
+    }
+    fs::write(folder.path().join("d.jsonl"), "no session").expect("written");
+    fs::write(folder.path().join("e.txt"), "no session").expect("written");
+    let mut listed = store.list().expect("the folder can be read");
+    listed.sort_by(|a, b| a.session.id.cmp(&b.session.id));
+    let facts: Vec<_> = listed
+        .iter()
+        .map(|it| {
+            (
+                it.session.id.as_str(),
+                it.title.as_deref(),
+                it.turns,
+                it.session.workspace.as_str(),
+            )
+        })
+        .collect();
+    assert_eq!(
+        facts,
+        [
+            ("a", Some("Discount codes"), 2, "/home/kim/shop"),
+            ("b", Some("first line"), 2, "/home/kim/shop"),
+            ("c", Some("first line"), 2, "/home/kim/shop"),
+        ]
+    );
+}
+
+/// Any conversation with documents that grow side by side.
+fn any_events() -> impl Strategy<Value = Vec<Event>> {
+    let step = (0..7u8, 0..3usize, "[a-zäö \n]{0,6}");
+    prop::collection::vec(step, 0..40).prop_map(|steps| {
+        let mut events = Vec::new();
+        let mut texts: Vec<(DocumentId, String, bool)> = Vec::new();
+        let mut count = 0;
+        for (what, which, words) in steps {
+            let open: Vec<_> = (0..texts.len()).filter(|&at| texts[at].2).collect();
+            let chosen = open.get(which % open.len().max(1)).copied();
+            match (what, chosen) {
+                (0, _) => {
+                    texts.iter_mut().for_each(|it| it.2 = false);
+                    events.push(Event::Done(Done::default()));
+                    events.push(Event::UserMessage(Message::user(words)));
+                }
+                (1, _) => {
+                    count += 1;
+                    let id = format!("d{count}");
+                    events.push(start(&id, "text"));
+                    texts.push((id.as_str().into(), String::new(), true));
+                }
+                (2, Some(at)) => {
+                    events.push(end(texts[at].0.as_str(), Some(&texts[at].1), json!({})));
+                    texts[at].2 = false;
+                }
+                (3, _) => events.push(Event::ThinkingDelta { delta: words }),
+                (_, Some(at)) => {
+                    texts[at].1.push_str(&words);
+                    events.push(say(texts[at].0.as_str(), &words));
+                }
+                (_, None) => {}
+            }
+        }
+        events
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+    #[test]
+    fn any_conversation_cut_anywhere_holds_prefixes_only(events in any_events(), pause in 0..700u64, cut in any::<prop::sample::Index>()) {
+        let folder = folder();
+        let path = write(folder.path(), &events, Duration::from_millis(pause));
+        let whole = fs::read(path).unwrap_or_default();
+        let stored = load::read("s-1", &whole).expect("it is not newer");
+        let states = live_states(&events);
+        if !whole.is_empty() {
+            prop_assert_eq!(Some(&seen(&stored.entries)), states.last());
+        }
+        let part = load::read("s-1", &whole[..cut.index(whole.len() + 1)]).expect("it is not newer");
+        let texts = |entries: &[Entry]| {
+            let mut texts: Vec<(DocumentId, String)> = Vec::new();
+            let mut response = Response::default();
+            for entry in entries {
+                // Ids are unique in these conversations, so that one response can hold them all.
+                if !matches!(entry.event, Event::Done(_)) {
+                    response.apply(&entry.event, 0);
+                }
+            }
+            texts.extend(response.documents.iter().map(|it| (it.id.clone(), it.text().to_owned())));
+            texts
+        };
+        let (all, some) = (texts(&stored.entries), texts(&part.entries));
+        prop_assert!(some.len() <= all.len());
+        for ((id, text), (same, part)) in all.iter().zip(&some) {
+            prop_assert_eq!(id, same);
+            prop_assert!(text.starts_with(part.as_str()), "{} is no beginning of {}", part, text);
+        }
+    }
+}

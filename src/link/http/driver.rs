@@ -99,12 +99,20 @@ pub struct Driver {
     queue: VecDeque<Submit>,
     history: History,
     /// Once a request needed it.
-    token: Option<Option<Secret>>,
+    token: Token,
     known: Known,
     /// Of the last message.
     mode: Mode,
     model: Option<String>,
     current: Current,
+}
+
+/// What requests are authorised with.
+enum Token {
+    /// Nobody needed it yet; finding it may run a command.
+    Unasked,
+    None,
+    Is(Secret),
 }
 
 /// What the gateway has told of itself.
@@ -161,7 +169,7 @@ impl Driver {
             handed: mpsc::unbounded_channel(),
             queue: VecDeque::new(),
             history: History::default(),
-            token: None,
+            token: Token::Unasked,
             known: Known::default(),
             mode: Mode::default(),
             model: None,
@@ -277,7 +285,7 @@ impl Driver {
             );
             return;
         }
-        if !current.answered.insert(document.clone()) {
+        if !current.answered.insert(document) {
             return;
         }
         if !current.response.is_running() {
@@ -431,11 +439,11 @@ impl Driver {
     async fn attempt(&mut self, message: &Message, identity: &Identity) -> Result<Tried, Stop> {
         let peer = self.client.name().to_owned();
         self.progress(Progress::Connecting { peer: peer.clone() });
-        if self.token.is_none() {
+        if matches!(self.token, Token::Unasked) {
             let settings = Arc::clone(&self.settings);
             let found = self.meanwhile(settings.token.resolve(&settings.environment)).await?;
             match found {
-                Ok(token) => self.token = Some(token),
+                Ok(found) => self.token = found.map_or(Token::None, Token::Is),
                 Err(error) => return Ok(Tried::Refused(ours("UNAUTHORIZED", &error), retry::Failure::Lasting)),
             }
         }
@@ -453,12 +461,11 @@ impl Driver {
 
         let client = self.client.clone();
         let mut opening = Box::pin(async move { client.open(request).await });
-        let opened = match self.meanwhile(timeout(CONNECTING, &mut opening)).await? {
-            Ok(opened) => opened,
-            Err(_) => {
-                self.progress(Progress::Waiting { peer: peer.clone() });
-                self.meanwhile(opening).await?
-            }
+        let opened = if let Ok(opened) = self.meanwhile(timeout(CONNECTING, &mut opening)).await? {
+            opened
+        } else {
+            self.progress(Progress::Waiting { peer: peer.clone() });
+            self.meanwhile(opening).await?
         };
         match opened {
             Ok(answer) if answer.status.is_success() => {
@@ -498,7 +505,7 @@ impl Driver {
         let failure = match status {
             401 | 403 => {
                 // The next request asks for the token anew: it may have been renewed.
-                self.token = None;
+                self.token = Token::Unasked;
                 with_hint(
                     failure,
                     "check the token: SHEAF_TOKEN, or `token` of the gateway in the configuration",
@@ -731,8 +738,8 @@ impl Driver {
 
     fn authorised(&self, request: Request) -> Request {
         match &self.token {
-            Some(Some(token)) => request.bearer(token.expose()),
-            Some(None) | None => request,
+            Token::Is(token) => request.bearer(token.expose()),
+            Token::Unasked | Token::None => request,
         }
     }
 }
@@ -799,8 +806,8 @@ fn with_hint(mut failure: Failure, hint: &str) -> Failure {
 /// An error with its causes, in one line each.
 fn described(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(error.source(), |it| it.source());
-    let causes = causes.map(|it| format!("\ncause: {it}")).collect::<String>();
-    format!("{error}{causes}")
+    let lines = std::iter::once(error.to_string()).chain(causes.map(|it| format!("cause: {it}")));
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 fn now_ms() -> u64 {
@@ -809,7 +816,7 @@ fn now_ms() -> u64 {
 
 /// A random number from 0 to 1.
 fn dice() -> f64 {
-    uuid::Uuid::new_v4().as_u64_pair().1 as u32 as f64 / f64::from(u32::MAX)
+    f64::from(uuid::Uuid::new_v4().as_u64_pair().1 as u32) / f64::from(u32::MAX)
 }
 
 fn first_line(error: &client::Error) -> String {

@@ -742,110 +742,106 @@ async fn a_long_pause_is_for_those_who_can_stop_it() {
     stops(&mut user).await;
 }
 
-/// Stops the first turn; it ends as cancelled within a tenth of a second.
-async fn stops(user: &mut User) {
+/// Stops the turn that runs, which ends as cancelled. How long that took.
+async fn stops(user: &mut User) -> Duration {
+    let turn = user.link.log().turn().0;
     let begun = Instant::now();
     user.link.send(Command::Cancel);
-    let response = user.over(1).await;
-    assert!(
-        begun.elapsed() < Duration::from_millis(100),
-        "after {:?}",
-        begun.elapsed()
-    );
+    let response = user.over(turn).await;
+    let took = begun.elapsed();
     let ending = response.ending.as_ref().unwrap();
     assert_eq!(
         (&ending.status, &ending.finish_reason),
         (&Status::Completed, &FinishReason::Cancelled)
     );
-}
-
-async fn sees_the_close(diary: &mut Diary<String>) {
-    let begun = Instant::now();
-    assert_eq!(diary.next().await, "closed");
-    assert!(
-        begun.elapsed() < Duration::from_millis(100),
-        "after {:?}",
-        begun.elapsed()
-    );
+    took
 }
 
 #[tokio::test]
 async fn stopping_closes_the_connection_in_every_state() {
-    // Waiting for the answer.
-    let (base, mut diary) = gateway([Hangs(String::new())]).await;
-    let mut user = User::at(&base);
-    user.say("hi");
-    diary.next().await;
-    stops(&mut user).await;
-    sees_the_close(&mut diary).await;
-
-    // In the middle of the stream.
-    let half = stream(&[&event("document_start", json!({ "id": "a", "type": "text" }))]);
-    let (base, mut diary) = gateway([Hangs(half), answer("next")]).await;
-    let mut user = User::at(&base);
-    user.say("hi");
-    user.until(|it| it.exchanges.last().is_some_and(|it| !it.response.documents.is_empty()))
-        .await;
-    diary.next().await;
-    stops(&mut user).await;
-    sees_the_close(&mut diary).await;
-    assert_eq!(shown(user.response(1)), ["text  (incomplete)", "cancelled"]);
-    assert_eq!(
-        shown(user.asks("again").await),
-        ["text next", "stop"],
-        "the conversation goes on"
-    );
-
-    // In the middle of an error's body.
-    let (base, mut diary) = gateway([Hangs("HTTP/1.1 500 Oh\r\nContent-Length: 100\r\n\r\nhm".into())]).await;
-    let mut user = User::at(&base);
-    user.say("hi");
-    diary.next().await;
-    user.until(|it| it.progress.is_some()).await;
-    stops(&mut user).await;
-    sees_the_close(&mut diary).await;
-
-    // Connecting: nobody answers the greeting of TLS.
-    let (seen, mut diary) = peer::diary();
-    let silent = peer::listen(move |mut socket| {
-        let seen = seen.clone();
-        async move {
-            seen.send("greeted".to_owned()).unwrap();
-            socket.closed().await;
-            seen.send("closed".to_owned()).unwrap();
-        }
+    let busy = "HTTP/1.1 429 Busy\r\nRetry-After: 300\r\nContent-Length: 0\r\n\r\n";
+    peer::promptly("between two tries", async || {
+        let (base, _diary) = gateway([Says(busy.into())]).await;
+        let mut user = User::at(&base);
+        user.say("hi");
+        user.until(|it| matches!(it.progress, Some(Progress::Retrying { .. })))
+            .await;
+        stops(&mut user).await
     })
     .await;
-    let authority = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/tls/ca.pem");
-    let mut user = User::with(&silent.replace("http:", "https:"), |it| {
-        it.peer.ca_file = Some(authority)
-    });
-    user.say("hi");
-    diary.next().await;
-    stops(&mut user).await;
-    sees_the_close(&mut diary).await;
-}
 
-#[tokio::test]
-async fn a_key_command_that_hangs_can_be_stopped() {
-    let (base, mut diary) = gateway([answer("hello")]).await;
-    let mut user = User::with(&base, |it| {
-        it.token = KeySource::Command(vec!["sleep".into(), "600".into()])
-    });
-    user.say("hi");
-    user.until(|it| it.progress.is_some()).await;
-    stops(&mut user).await;
-    assert_eq!(diary.so_far(), Vec::<String>::new());
+    peer::promptly("waiting for the answer", async || {
+        let (base, mut diary) = gateway([Hangs(String::new())]).await;
+        let mut user = User::at(&base);
+        user.say("hi");
+        diary.next().await;
+        stops(&mut user).await + diary.closed().await
+    })
+    .await;
+
+    peer::promptly("in the middle of the stream", async || {
+        let half = stream(&[&event("document_start", json!({ "id": "a", "type": "text" }))]);
+        let (base, mut diary) = gateway([Hangs(half), answer("next")]).await;
+        let mut user = User::at(&base);
+        user.say("hi");
+        user.until(|it| it.exchanges.last().is_some_and(|it| !it.response.documents.is_empty()))
+            .await;
+        diary.next().await;
+        let took = stops(&mut user).await + diary.closed().await;
+        assert_eq!(shown(user.response(1)), ["text  (incomplete)", "cancelled"]);
+        assert_eq!(
+            shown(user.asks("again").await),
+            ["text next", "stop"],
+            "the conversation goes on"
+        );
+        took
+    })
+    .await;
+
+    peer::promptly("in the middle of an error's body", async || {
+        let half = "HTTP/1.1 500 Oh\r\nContent-Length: 100\r\n\r\nhm";
+        let (base, mut diary) = gateway([Hangs(half.into())]).await;
+        let mut user = User::at(&base);
+        user.say("hi");
+        diary.next().await;
+        stops(&mut user).await + diary.closed().await
+    })
+    .await;
+
+    let authority = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/tls/ca.pem");
+    peer::promptly("connecting", async || {
+        let (base, mut diary) = peer::mute().await;
+        let mut user = User::with(&base, |it| it.peer.ca_file = Some(authority.clone()));
+        user.say("hi");
+        diary.next().await;
+        stops(&mut user).await + diary.closed().await
+    })
+    .await;
+
+    peer::promptly("while a key command runs", async || {
+        let (base, mut diary) = gateway([answer("hello")]).await;
+        let hangs = KeySource::Command(vec!["sleep".into(), "600".into()]);
+        let mut user = User::with(&base, |it| it.token = hangs);
+        user.say("hi");
+        user.until(|it| it.progress.is_some()).await;
+        let took = stops(&mut user).await;
+        assert_eq!(diary.so_far(), Vec::<String>::new());
+        took
+    })
+    .await;
 }
 
 #[tokio::test]
 async fn dropping_the_link_closes_the_connection() {
-    let (base, mut diary) = gateway([Hangs(String::new())]).await;
-    let user = User::at(&base);
-    user.say("hi");
-    diary.next().await;
-    drop(user);
-    sees_the_close(&mut diary).await;
+    peer::promptly("dropped", async || {
+        let (base, mut diary) = gateway([Hangs(String::new())]).await;
+        let user = User::at(&base);
+        user.say("hi");
+        diary.next().await;
+        drop(user);
+        diary.closed().await
+    })
+    .await;
 }
 
 #[tokio::test]

@@ -917,11 +917,222 @@ mod tests {
         assert_eq!(rows, [Row::of(expected)]);
     }
 
+    fn check(source: &str, width: usize, expected: &str) {
+        let shown = picture(&whole(source, width), width);
+        assert_eq!(shown.trim_end(), expected.trim_matches('\n'), "{source}");
+    }
+
     #[test]
     fn the_sample_reads_well() {
-        for width in [40, 80, 120] {
-            println!("== {width}\n{}", picture(&whole(SAMPLE, width), width));
+        insta::assert_snapshot!(picture(&whole(SAMPLE, 40), 40));
+        insta::assert_snapshot!(picture(&whole(SAMPLE, 80), 80));
+    }
+
+    #[test]
+    fn a_table_gives_way_to_narrow_screens() {
+        let table = "| Step | Cost | Remark |\n|---|--:|---|\n| dry run | 2 s | nothing is written |\n| migrate | 40 s | one lock |\n";
+        check(
+            table,
+            40,
+            "
+Step     Cost  Remark
+───────  ────  ──────────────────
+dry run   2 s  nothing is written
+migrate  40 s  one lock",
+        );
+        check(
+            table,
+            24,
+            "
+Step     Cost  Remark
+───────  ────  ─────────
+dry run   2 s  nothing
+               is
+               written
+migrate  40 s  one lock",
+        );
+        check(
+            table,
+            19,
+            "
+Step: dry run
+Cost: 2 s
+Remark: nothing is
+  written
+
+Step: migrate
+Cost: 40 s
+Remark: one lock",
+        );
+    }
+
+    #[test]
+    fn blocks_look_calm() {
+        for (source, width, expected) in [
+            ("9. nine\n10. ten\n", 20, " 9. nine\n10. ten"),
+            (
+                "> a quote that wraps\n>\n> - item\n",
+                14,
+                "│ a quote that\n│ wraps\n│\n│ • item",
+            ),
+            ("one\ntwo  \nthree\n", 20, "one two\nthree"),
+            ("```\na long line of code\n```\n", 14, "  a long line\n    of code"),
+            ("```sh\nls\n```\n", 12, "  ls      sh"),
+            ("- a\n\n  b\n- c\n", 20, "• a\n\n  b\n\n• c"),
+            ("- [x] done\n- [ ] not\n", 20, "☑ done\n☐ not"),
+            ("***\n", 60, "────────────────────────────────────────"),
+            ("<b>\nraw\n</b>\n", 20, "<b>\nraw\n</b>"),
+            ("Title\n=====\ntext\n", 20, "Title\n\ntext"),
+            ("", 20, ""),
+        ] {
+            check(source, width, expected);
         }
+    }
+
+    #[test]
+    fn a_link_says_where_it_leads() {
+        for (source, expected) in [
+            ("[docs](https://a.b/c)", "docs (a.b)"),
+            ("[https://a.b/c](https://a.b/c)", "https://a.b/c"),
+            ("[see a.b](https://a.b/c)", "see a.b"),
+            (
+                "[https://microsoft.com](https://t.co/x)",
+                "https://microsoft.com (t.co)",
+            ),
+            (
+                "[github.com](https://github.com.evil.org)",
+                "github.com (github.com.evil.org)",
+            ),
+            ("[github.com](https://github.com@evil.org)", "github.com (evil.org)"),
+            ("<me@a.b>", "me@a.b"),
+            ("[write](mailto:me@a.b)", "write (me@a.b)"),
+            ("[cart](src/cart.rs:41)", "cart"),
+            ("[run](javascript:alert(1))", "run"),
+            ("![a](https://a.b/c.png)", "[image: a] (a.b)"),
+            ("[![a](https://i.j/c.png)](https://a.b)", "[image: a] (i.j) (a.b)"),
+        ] {
+            check(source, 80, expected);
+        }
+        let rows = whole("[docs](https://a.b/c) [run](javascript:x)", 80);
+        let links = rows[0]
+            .spans
+            .iter()
+            .filter_map(|it| it.link.as_deref().map(|link| (it.text.as_str(), link)));
+        assert_eq!(links.collect::<Vec<_>>(), [("docs", "https://a.b/c")]);
+    }
+
+    #[test]
+    fn a_late_definition_links_when_the_document_closes() {
+        let source = "see [docs]\n\nmore\n\n[docs]: https://a.b\n";
+        let mut rows = Vec::new();
+        let mut flow = Flow::new(7);
+        for end in 0..=source.len() {
+            flow.update(&source[..end], false, 60, &NoColours, &mut rows);
+        }
+        assert_eq!(text(&rows), "see [docs]\n\nmore\n");
+        flow.update(source, true, 60, &NoColours, &mut rows);
+        assert_eq!(text(&rows), "see docs (a.b)\n\nmore\n");
+    }
+
+    #[test]
+    fn an_early_definition_links_in_later_blocks() {
+        let mut rows = Vec::new();
+        let mut flow = Flow::new(7);
+        for source in [
+            "[docs]: https://a.b\n\none\n\n",
+            "[docs]: https://a.b\n\none\n\ntwo\n\n",
+            "[docs]: https://a.b\n\none\n\ntwo\n\nsee [docs] now",
+        ] {
+            flow.update(source, false, 60, &NoColours, &mut rows);
+        }
+        assert_eq!(text(&rows), "one\n\ntwo\n\nsee docs (a.b) now\n");
+    }
+
+    /// Colours as many lines as it was told to.
+    struct Few(std::cell::Cell<usize>);
+
+    impl Colours for Few {
+        fn code(&self, _: u64, language: &str, source: &str, _: bool) -> std::sync::Arc<Vec<crate::text::CodeLine>> {
+            assert_eq!(language, "rust");
+            let lines = source.lines().take(self.0.get());
+            std::sync::Arc::new(lines.map(|it| vec![Span::new(it, Role::Keyword)].into()).collect())
+        }
+    }
+
+    fn coloured(rows: &[Row]) -> Vec<usize> {
+        let is = |row: &Row| row.spans.iter().any(|it| it.role == Role::Keyword);
+        rows.iter()
+            .enumerate()
+            .filter(|(_, row)| is(row))
+            .map(|(index, _)| index)
+            .collect()
+    }
+
+    #[test]
+    fn colours_that_come_later_are_picked_up() {
+        for (name, source, closed) in [
+            ("open code", "text\n\n```rust\na\nb\nc\n", false),
+            ("closed code", "text\n\n```rust\na\nb\nc\n```\n", true),
+            ("frozen code", "text\n\n```rust\na\nb\nc\n```\n\nmore\n", false),
+            ("code in an open item", "text\n\n- ```rust\n  a\n  b\n  c\n", false),
+            (
+                "code in a frozen quote",
+                "text\n\n> ```rust\n> a\n> b\n> c\n> ```\n\nmore\n",
+                false,
+            ),
+        ] {
+            let colours = Few(std::cell::Cell::new(1));
+            let mut rows = Vec::new();
+            let mut flow = Flow::new(7);
+            flow.update(source, closed, 60, &colours, &mut rows);
+            assert_eq!(coloured(&rows), [2], "{name}");
+            assert_eq!(
+                flow.update(source, closed, 60, &colours, &mut rows),
+                rows.len(),
+                "{name}"
+            );
+            colours.0.set(3);
+            assert_eq!(flow.update(source, closed, 60, &colours, &mut rows), 3, "{name}");
+            assert_eq!(coloured(&rows), [2, 3, 4], "{name}");
+        }
+    }
+
+    #[test]
+    fn colours_come_while_the_code_grows() {
+        let colours = Few(std::cell::Cell::new(0));
+        let mut rows = Vec::new();
+        let mut flow = Flow::new(7);
+        let source: String = (0..20).map(|it| format!("line {it}\n")).collect();
+        let source = format!("```rust\n{source}");
+        for end in 8..source.len() {
+            flow.update(&source[..end], false, 60, &colours, &mut rows);
+            colours.0.set(source[..end].matches('\n').count() / 2);
+        }
+        flow.update(&source, false, 60, &colours, &mut rows);
+        assert_eq!(coloured(&rows), (0..10).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_summary_is_the_first_line_of_prose() {
+        for (source, expected) in [
+            ("# The **title** of it\n\ntext", "The title of it"),
+            ("- [x] do `this` [now](https://a.b)\n- that", "do this now (a.b)"),
+            ("```\ncode\n```\n\nThen prose.  \nMore", "Then prose."),
+            ("```\n\n  only code\n```\n", "only code"),
+            ("> quoted", "quoted"),
+            ("&#27;[31m red", "red"),
+            ("", ""),
+        ] {
+            assert_eq!(&*summary(source), expected, "{source:?}");
+        }
+    }
+
+    #[test]
+    fn plain_text_has_no_marks() {
+        let source = "# A *title*\n\ntext `code` [link](https://a.b)\n\n1. one\n   - two\n2. [ ] three\n\n> quote\n\n```rust\nfn a() {}\n```\n\n|a|b|\n|-|-|\n|1|**2**|\n";
+        let expected =
+            "A title\n\ntext code link (a.b)\n\n1. one\n   • two\n☐ three\n\n> quote\n\nfn a() {}\n\na\tb\n1\t2\n";
+        assert_eq!(plain(source), expected);
     }
 
     /// What is shown, without what depends on widths: spaces, lines and bars.

@@ -294,9 +294,10 @@ fn cut_path(path: &str, columns: usize) -> Option<String> {
         let names = tail(path.get(root + 1..)?, room);
         let start = path.len() - names.len();
         // The tail begins inside a name unless a slash stands before it.
-        let whole = match path.get(..start)?.ends_with('/') {
-            true => names,
-            false => names.split_once('/')?.1,
+        let whole = if path.get(..start)?.ends_with('/') {
+            names
+        } else {
+            names.split_once('/')?.1
         };
         (!whole.is_empty()).then(|| format!("{head}{whole}"))
     };

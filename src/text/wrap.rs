@@ -634,7 +634,7 @@ pub(crate) mod tests {
         let link: Arc<str> = "https://sheaf.dev".into();
         let spans = [
             Span::new("see ", Role::Text),
-            Span::new("the whole book", Role::Link).linked(Some(link.clone())),
+            Span::new("the whole book", Role::Link).linked(Some(link)),
         ];
         let rows = wrap(&spans, 9, &[], &[]);
         let linked: Vec<(String, bool)> = rows

@@ -425,8 +425,8 @@ impl Scan {
         while closes && left > 0 {
             let fitting = self.openers.iter().rev().take(OPENERS).position(|it| {
                 let of_three = (it.closes_too || opens)
-                    && (it.length + length) % 3 == 0
-                    && !(it.length % 3 == 0 && length % 3 == 0);
+                    && (it.length + length).is_multiple_of(3)
+                    && !(it.length.is_multiple_of(3) && length.is_multiple_of(3));
                 it.sign == sign && if sign == '~' { it.left == left } else { !of_three }
             });
             let floor = self.brackets.last().map_or(0, |it| it.openers);

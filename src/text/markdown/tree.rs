@@ -180,7 +180,7 @@ impl Builder {
             }
             // Not enabled, but text is never lost.
             Event::InlineMath(text) | Event::DisplayMath(text) | Event::FootnoteReference(text) => {
-                self.inline.push(&text)
+                self.inline.push(&text);
             }
         }
     }

@@ -1,0 +1,114 @@
+//! Code between fences while it is open: line by line, without the parser.
+
+use super::{
+    Flow, Open, from,
+    lay::{Fence, name},
+    tree::{self, Block},
+};
+use crate::text::{Colours, Row};
+
+#[derive(Debug)]
+pub(super) struct OpenCode {
+    pub(super) fence: Fence,
+    /// The closing line has at least `length` of `sign`.
+    pub(super) sign: char,
+    pub(super) length: usize,
+    /// Spaces taken from the start of each line.
+    pub(super) indent: usize,
+    /// Bytes of the source that were read.
+    pub(super) at: usize,
+}
+
+impl Flow {
+    /// Begins to read the block of code at the border line by line.
+    pub(super) fn open_code(&mut self, source: &str, rows: &mut Vec<Row>) -> bool {
+        let tail = from(source, self.frozen);
+        let Some((line, _)) = tail.split_once('\n') else {
+            return false;
+        };
+        let rest = line.trim_start_matches(' ');
+        let Some(sign @ ('`' | '~')) = rest.chars().next() else {
+            return false;
+        };
+        let info = rest.trim_start_matches(sign);
+        rows.truncate(self.frozen_rows);
+        if !rows.is_empty() {
+            rows.push(Row::blank());
+        }
+        let decoded = match tree::read(&format!("{rest}\n"), &self.definitions).blocks.pop() {
+            Some((Block::Code(code), _)) => code.language,
+            _ => tree::language(info),
+        };
+        self.open_waiting.clear();
+        self.open = Open::Code(OpenCode {
+            fence: Fence::new(name(self.seed, self.fences), &decoded, &[], &[], rows.len()),
+            sign,
+            length: rest.len() - info.len(),
+            indent: line.len() - rest.len(),
+            at: self.frozen + line.len() + 1,
+        });
+        true
+    }
+
+    /// Says whether nothing is left to do.
+    pub(super) fn advance_code(
+        &mut self,
+        mut open: OpenCode,
+        source: &str,
+        closed: bool,
+        colours: &dyn Colours,
+        rows: &mut Vec<Row>,
+    ) -> bool {
+        let mut partial = None;
+        let mut ended = closed;
+        while let Some(line) = from(source, open.at).split_inclusive('\n').next() {
+            let complete = closed || line.ends_with('\n');
+            let text = line.trim_end_matches(['\n', '\r']);
+            let closes = open.closes(text, complete);
+            if !complete {
+                partial = Some(open.unindented(text)).filter(|_| !closes);
+                break;
+            }
+            open.at += line.len();
+            if closes {
+                ended = true;
+                break;
+            }
+            let text = open.unindented(text);
+            open.fence.source.push_str(text);
+            open.fence.source.push('\n');
+        }
+        open.fence.closed = ended;
+        open.fence.grow(partial, self.width, colours, rows);
+        if !ended {
+            self.open = Open::Code(open);
+            return true;
+        }
+        self.frozen = open.at;
+        self.frozen_rows = rows.len();
+        self.fences += 1;
+        self.laid = 0;
+        self.stiff = false;
+        if open.fence.is_waiting() {
+            self.waiting.push(open.fence);
+        }
+        false
+    }
+}
+
+impl OpenCode {
+    /// Whether a line ends the block; one that may still grow: whether it could come to.
+    fn closes(&self, line: &str, complete: bool) -> bool {
+        let rest = line.trim_start_matches(' ');
+        let after = rest.trim_start_matches(self.sign);
+        let length = rest.len() - after.len();
+        line.len() - rest.len() <= 3
+            && after.trim().is_empty()
+            && if complete { length >= self.length } else { length > 0 }
+    }
+
+    fn unindented<'a>(&self, line: &'a str) -> &'a str {
+        let spaces = line.bytes().take(self.indent).take_while(|&it| it == b' ').count();
+        from(line, spaces)
+    }
+}

@@ -212,6 +212,10 @@ pub struct Tour {
 
 #[derive(Debug, Args)]
 pub struct Doctor {
+    /// As JSON, for programs
+    #[arg(long)]
+    pub json: bool,
+
     #[command(flatten)]
     pub whom: Whom,
 

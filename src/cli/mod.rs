@@ -99,7 +99,19 @@ fn obey(arguments: Arguments) -> Result<u8> {
         }
         Some(Task::Tour(it)) => play(&tour()?, it.pace, &it.printing, &it.common),
         Some(Task::Serve(_)) => anyhow::bail!("serve is not in this build"),
-        Some(Task::Doctor(_)) => anyhow::bail!("doctor is not in this build"),
+        Some(Task::Doctor(it)) => {
+            let base = Base::of(&it.common, &it.whom)?;
+            let Base {
+                settings,
+                problems,
+                paths,
+                environment,
+                ..
+            } = &base;
+            let out = io::stdout().lock();
+            let examined = Box::pin(doctor::run(settings, problems, paths, environment, it.json, out));
+            Ok(runtime(false)?.block_on(examined)?)
+        }
         Some(Task::Config(it)) => settings(&it.ask, &it.common),
     }
 }

@@ -2,3 +2,5 @@
     clippy::disallowed_methods,
     reason = "tests make files and run commands as they like"
 )]
+
+mod doctor;

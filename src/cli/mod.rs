@@ -5,6 +5,7 @@
 mod arguments;
 mod attach;
 pub mod doctor;
+mod first;
 mod open;
 mod trace;
 
@@ -13,7 +14,7 @@ use std::{
     io::{self, IsTerminal as _, Write as _},
     path::{Path, PathBuf},
     process::ExitCode,
-    sync::Arc,
+    sync::{Arc, Mutex, PoisonError},
 };
 
 use anyhow::{Context as _, Result};
@@ -152,11 +153,15 @@ impl Base {
         Mode::parse(&self.settings.mode).unwrap_or_default()
     }
 
-    fn screen(self, link: Arc<dyn Link>, prompt: Option<String>) -> (tui::Setup, mpsc::UnboundedSender<Arc<dyn Link>>) {
-        let (switch, switched) = mpsc::unbounded_channel();
-        let setup = tui::Setup {
+    fn screen(
+        self,
+        link: Arc<dyn Link>,
+        switch: mpsc::UnboundedReceiver<Arc<dyn Link>>,
+        prompt: Option<String>,
+    ) -> tui::Setup {
+        tui::Setup {
             link,
-            switch: switched,
+            switch,
             mode: self.mode(),
             is_developer: self.environment.get("SHEAF_DEV") == Some("1"),
             settings: self.settings,
@@ -164,17 +169,23 @@ impl Base {
             workspace: self.workspace,
             problems: self.problems,
             prompt,
-        };
-        (setup, switch)
+        }
     }
 
-    fn record(&self, log: &Arc<Log>) -> Option<Recorder> {
-        let session = Session::fresh(self.workspace.to_string_lossy(), tui::now_ms());
-        match Store::new(self.paths.sessions()).record(session, log) {
-            Ok(recorder) => Some(recorder),
-            Err(error) => {
-                tracing::error!(%error, "the session cannot be recorded");
-                None
+    /// What starts to record a conversation; does nothing when none is to be kept.
+    fn recording(&self, no_session: bool) -> impl Fn(&Arc<Log>) -> Option<Recorder> + Send + use<> {
+        let store = Store::new(self.paths.sessions());
+        let workspace = self.workspace.to_string_lossy().into_owned();
+        move |log| {
+            if no_session {
+                return None;
+            }
+            match store.record(Session::fresh(workspace.clone(), tui::now_ms()), log) {
+                Ok(recorder) => Some(recorder),
+                Err(error) => {
+                    tracing::error!(%error, "the session cannot be recorded");
+                    None
+                }
             }
         }
     }
@@ -185,14 +196,32 @@ fn talk(prompt: Vec<String>, printing: &Printing, whom: &Whom, common: &Common, 
     let base = Base::of(common, whom)?;
     let prompt = attach::prompt(prompt.join(" "), &mut |text| complain(text))?;
     if !printing.print && io::stdout().is_terminal() {
-        return runtime(true)?.block_on(async move {
-            let link = open::link(&base.settings, &base.environment, true)?;
-            let recorder = (!no_session).then(|| base.record(link.log())).flatten();
-            let (setup, _switch) = base.screen(link, prompt);
-            let code = Box::pin(tui::run(setup)).await?;
-            drop(recorder);
-            Ok(code)
+        let record = base.recording(no_session);
+        let runtime = runtime(true)?;
+        let recorders = Arc::new(Mutex::new(Vec::new()));
+        let kept = Arc::clone(&recorders);
+        let code = runtime.block_on(async move {
+            let (switch, switched) = mpsc::unbounded_channel();
+            let link = match open::link(&base.settings, &base.environment, &base.workspace, true)? {
+                Some(link) => {
+                    let recorder = record(link.log());
+                    kept.lock().unwrap_or_else(PoisonError::into_inner).extend(recorder);
+                    link
+                }
+                None => first::start(first::Chooser {
+                    settings: base.settings.clone(),
+                    environment: base.environment.clone(),
+                    tour: tour()?,
+                    switch,
+                    record: Box::new(record),
+                    recorders: kept,
+                }),
+            };
+            Ok::<_, anyhow::Error>(Box::pin(tui::run(base.screen(link, switched, prompt))).await?)
         });
+        // The last lines reach the disk before the runtime takes its tasks down.
+        recorders.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        return code;
     }
     let Some(prompt) = prompt else {
         complain("there is nothing to ask\n  sheaf -p 'what does src/main.rs do?'");
@@ -202,8 +231,8 @@ fn talk(prompt: Vec<String>, printing: &Printing, whom: &Whom, common: &Common, 
         complain(&problem.to_string());
     }
     runtime(false)?.block_on(async move {
-        let link = open::link(&base.settings, &base.environment, false)?;
-        let recorder = (!no_session).then(|| base.record(link.log())).flatten();
+        let link = open::link(&base.settings, &base.environment, &base.workspace, false)?.ok_or_else(open::nobody)?;
+        let recorder = base.recording(no_session)(link.log());
         let submit = Submit {
             message: Message::user(prompt),
             mode: base.mode(),
@@ -224,8 +253,8 @@ fn play(recording: &Recording, pace: Pace, printing: &Printing, common: &Common)
     if !printing.print && io::stdout().is_terminal() {
         return runtime(true)?.block_on(async move {
             let link = Arc::new(Replay::start(recording, pace.speed, Audience::Present));
-            let (setup, _switch) = base.screen(link, None);
-            Ok(Box::pin(tui::run(setup)).await?)
+            let (_, switched) = mpsc::unbounded_channel();
+            Ok(Box::pin(tui::run(base.screen(link, switched, None))).await?)
         });
     }
     runtime(false)?.block_on(async move {

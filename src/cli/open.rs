@@ -1,16 +1,21 @@
 //! Whom to talk to, as a link.
 
-use std::sync::Arc;
+use std::{path::Path, sync::Arc};
 
 use anyhow::Result;
+use serde_json::json;
 
 use crate::{
     agent::driver,
-    config::{Environment, Provider, Settings, Upstream},
+    config::{Environment, Gateway, Provider, Settings, Upstream},
     journal::Log,
-    link::{About, Link, local::Local},
+    link::{
+        About, Link,
+        http::{self, Http},
+        local::Local,
+    },
     model::{self, catalogue},
-    protocol::ConversationId,
+    protocol::{ConversationId, Dialect},
 };
 
 /// What to do when nothing is configured, for those who have no screen to be asked on.
@@ -19,13 +24,47 @@ const NOTHING: &str = "there is nobody to ask\n  \
      or name a server: --provider NAME, --gateway URL\n  \
      `sheaf doctor` says what it finds, `sheaf tour` needs none of it";
 
-/// The link that the settings ask for. Opens no connection.
-pub fn link(settings: &Settings, environment: &Environment, is_attended: bool) -> Result<Arc<dyn Link>> {
+/// Why there is no link, for those who have no screen to be asked on.
+pub fn nobody() -> anyhow::Error {
+    anyhow::anyhow!(NOTHING)
+}
+
+/// The link that the settings ask for; `None` when they name nobody. Opens no connection.
+pub fn link(
+    settings: &Settings,
+    environment: &Environment,
+    workspace: &Path,
+    is_attended: bool,
+) -> Result<Option<Arc<dyn Link>>> {
     match settings.upstream() {
-        Upstream::Gateway(_) => anyhow::bail!("gateways are not in this build"),
-        Upstream::Provider(_, provider) => local(settings, provider, environment, is_attended),
-        Upstream::Nobody => anyhow::bail!(NOTHING),
+        Upstream::Gateway(it) => gateway(settings, it, environment, Some(workspace), is_attended).map(Some),
+        Upstream::Provider(_, provider) => local(settings, provider, environment, is_attended).map(Some),
+        Upstream::Nobody => Ok(None),
     }
+}
+
+/// A documents gateway.
+pub fn gateway(
+    settings: &Settings,
+    gateway: &Gateway,
+    environment: &Environment,
+    workspace: Option<&Path>,
+    is_attended: bool,
+) -> Result<Arc<dyn Link>> {
+    let settings = http::Settings {
+        token: gateway.token.clone(),
+        environment: environment.clone(),
+        model: settings.model.clone(),
+        dialect: match gateway.dialect.as_str() {
+            "a" => Some(Dialect::Named),
+            "b" => Some(Dialect::Data),
+            _ => None,
+        },
+        context: workspace.map(|it| json!({ "workspacePath": it })),
+        is_attended,
+        ..http::Settings::new(gateway.connection.peer()?)
+    };
+    Ok(Arc::new(Http::start(settings, Log::new())?))
 }
 
 /// The embedded agent with `provider`.

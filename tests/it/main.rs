@@ -4,3 +4,4 @@
 )]
 
 mod doctor;
+mod documents;

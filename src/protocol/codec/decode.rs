@@ -14,7 +14,7 @@ use super::{
 use crate::protocol::{
     Document, DocumentId, DocumentStart, Done, Event, FinishReason, Kind, Mode, Notice, ResponseStart, Severity,
     Status, Usage,
-    document::{normalise, normalise_result},
+    document::{Plan, normalise, normalise_result},
 };
 
 /// Reads one response. Push frames until [`Decoder::is_done`], then throw it away.
@@ -494,10 +494,11 @@ impl Decoder {
                     inner.insert(name.to_owned(), value);
                 }
             }
-            if inner.contains_key("id") {
-                inner.shift_remove("documentId");
-            }
             members = inner;
+        }
+        // The envelope names the document a second time.
+        if members.get("id").is_some_and(|it| !it.is_null()) {
+            members.shift_remove("documentId");
         }
         let parts = Parts::of(members);
         self.open(parts);
@@ -852,8 +853,10 @@ impl Decoder {
             && patch.is_empty()
             && final_content.is_none()
         {
-            let message = format!("nobody started {id}, and it ended empty");
-            self.notice(Severity::Warning, "unknown-document", &message, None);
+            if !self.is_full {
+                let message = format!("nobody started {id}, and it ended empty");
+                self.notice(Severity::Warning, "unknown-document", &message, None);
+            }
             return;
         }
         let mut address = Map::new();
@@ -978,6 +981,7 @@ impl Decoder {
             document.metadata.insert("truncated".into(), true.into());
         }
         document.finish();
+        let is_unsound = document.kind == Kind::Plan && Plan::is_unsound(&document.metadata);
         let final_content = document.content.take();
         let metadata = open.settled();
         self.emit(Event::DocumentEnd {
@@ -985,6 +989,10 @@ impl Decoder {
             final_content,
             metadata,
         });
+        if is_unsound {
+            let message = format!("todos of {id} depend on ones that are not there, or in a circle; that is ignored");
+            self.notice(Severity::Warning, "bad-dependency", &message, Some(id));
+        }
     }
 
     fn close_all(&mut self, is_incomplete: bool) {

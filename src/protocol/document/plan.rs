@@ -1,5 +1,7 @@
 //! `plan`: what will be done, as Markdown and as a list of todos.
 
+use std::collections::HashMap;
+
 use serde_json::{Map, Value, json};
 
 use super::{Document, member};
@@ -26,17 +28,94 @@ pub struct Todo<'a> {
 impl<'a> Plan<'a> {
     pub(super) fn read(it: &'a Document) -> Self {
         let members = &it.metadata;
+        let mut todos = todos(members);
+        drop_unsound(&mut todos);
         Self {
             content: it.text(),
             title: member::text(members, "title").unwrap_or_default(),
             overview: member::text(members, "overview").unwrap_or_default(),
-            todos: member::list(members, "todos")
-                .iter()
-                .filter_map(Value::as_object)
-                .map(Todo::read)
-                .collect(),
+            todos,
         }
     }
+
+    /// Whether a todo depends on one that is not there or, in the end, on itself; such dependencies are not shown.
+    pub(in crate::protocol) fn is_unsound(metadata: &Map<String, Value>) -> bool {
+        drop_unsound(&mut todos(metadata)) > 0
+    }
+}
+
+fn todos(metadata: &Map<String, Value>) -> Vec<Todo<'_>> {
+    let todos = member::list(metadata, "todos").iter();
+    todos.filter_map(Value::as_object).map(Todo::read).collect()
+}
+
+/// Takes dependencies out that lead nowhere or in a circle; gives how many.
+fn drop_unsound(todos: &mut [Todo<'_>]) -> usize {
+    if todos.iter().all(|it| it.dependencies.is_empty()) {
+        return 0;
+    }
+    let places: HashMap<_, _> = todos.iter().enumerate().map(|(at, it)| (it.id, at)).collect();
+    let needs = |it: &Todo<'_>| {
+        it.dependencies
+            .iter()
+            .filter_map(|id| places.get(id).copied())
+            .collect()
+    };
+    let forward: Vec<Vec<usize>> = todos.iter().map(needs).collect();
+    let mut backward = vec![Vec::new(); todos.len()];
+    for (at, needs) in forward.iter().enumerate() {
+        for &need in needs {
+            backward[need].push(at);
+        }
+    }
+    // Todos that reach each other make a circle: the last that is left of a walk forward reaches, walking backward, just
+    // those that it shares a circle with.
+    let mut circle = vec![0; todos.len()];
+    let mut seen = vec![false; todos.len()];
+    let mut left = Vec::new();
+    for root in 0..todos.len() {
+        left.extend(walk(&forward, &mut seen, root));
+    }
+    let mut seen = vec![false; todos.len()];
+    for &root in left.iter().rev() {
+        for at in walk(&backward, &mut seen, root) {
+            circle[at] = root;
+        }
+    }
+    let mut dropped = 0;
+    for (at, todo) in todos.iter_mut().enumerate() {
+        let before = todo.dependencies.len();
+        let leads_on = |id: &&str| {
+            places
+                .get(id)
+                .is_some_and(|&need| need != at && circle[need] != circle[at])
+        };
+        todo.dependencies.retain(leads_on);
+        dropped += before - todo.dependencies.len();
+    }
+    dropped
+}
+
+/// What can be reached from `root` and was not seen yet, in the order in which it is left. A plan may be a chain of any
+/// length, hence a stack of its own.
+fn walk(edges: &[Vec<usize>], seen: &mut [bool], root: usize) -> Vec<usize> {
+    let mut left = Vec::new();
+    let mut stack = Vec::new();
+    if !std::mem::replace(&mut seen[root], true) {
+        stack.push((root, 0));
+    }
+    while let Some((at, edge)) = stack.pop() {
+        match edges[at].get(edge) {
+            Some(&next) => {
+                stack.push((at, edge + 1));
+                if !std::mem::replace(&mut seen[next], true) {
+                    stack.push((next, 0));
+                }
+            }
+            None => left.push(at),
+        }
+    }
+    left
 }
 
 impl<'a> Todo<'a> {

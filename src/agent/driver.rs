@@ -739,7 +739,7 @@ mod tests {
         settings.temperature = Some(0.0);
         let mut conversation = Conversation::over(settings);
         // A busy machine needs minutes for the first word.
-        conversation.patience = Duration::from_secs(300);
+        conversation.patience = Duration::from_mins(5);
         let models = conversation.link.ask(Query::Models).await.expect("a list of models");
         eprintln!("models: {models:?}");
         let questions = [

@@ -43,6 +43,9 @@ pub enum Header {
 /// A longer first line is not taken for a fence, so that what is held back stays small.
 const FENCE_LINE_LIMIT_BYTES: usize = 8 * 1024;
 
+/// What may follow a closing fence; other white space is content, as in CommonMark.
+const BLANK: [char; 3] = [' ', '\t', '\r'];
+
 /// Numbers with more digits count no lines.
 const LINE_NUMBER_DIGITS: usize = 9;
 
@@ -270,7 +273,7 @@ impl Segmenter {
             }
             if column >= nested.content_column {
                 let (length, tail) = run(content, nested.mark);
-                if length >= nested.length && tail.trim().is_empty() {
+                if length >= nested.length && tail.trim_matches(BLANK).is_empty() {
                     self.nested = None;
                 }
                 return;
@@ -314,7 +317,9 @@ impl Segmenter {
     /// The last line of a fence that was not closed, as far as it was held back.
     fn end_open_code(&mut self, out: &mut Vec<Segment>) {
         let Some(code) = &mut self.code else { return };
-        if self.guess != Guess::Plain && !self.line.is_empty() {
+        // Nothing but the fence's own indentation is no line yet.
+        let is_begun = !self.line.trim_start_matches(' ').is_empty() || self.line.len() > code.fence.indent;
+        if self.guess != Guess::Plain && is_begun {
             code.forward_start(&self.line, out);
         }
         if code.carriage_return {
@@ -328,7 +333,7 @@ impl Code {
         if line.len() >= FENCE_LINE_LIMIT_BYTES {
             return Guess::Plain;
         }
-        let is_blank = matches!(c, ' ' | '\t' | '\r');
+        let is_blank = BLANK.contains(&c);
         match guess {
             Guess::Start if c == ' ' && line.len() < 3 => Guess::Start,
             Guess::Start if c == self.fence.mark => Guess::Marks(Fence {
@@ -622,6 +627,11 @@ mod tests {
                 &[code("", "x\n``` no")],
             ),
             (
+                "and not with odd white space",
+                "```\nx\n```\u{a0}\n```",
+                &[code("", "x\n```\u{a0}")],
+            ),
+            (
                 "a closing fence may be indented by three",
                 "```\nx\n   ```\ny",
                 &[code("", "x"), text("y")],
@@ -750,6 +760,7 @@ mod tests {
                 &[cut(code("", "a\n``"))],
             ),
             ("in its indentation", "```\na\n  ", &[cut(code("", "a\n  "))]),
+            ("in the fence's own", "  ```\na\n  ", &[cut(code("", "a"))]),
             ("after a carriage return", "```\na\r", &[cut(code("", "a\r"))]),
             ("on the opening line", "a\n```ru", &[text("a"), cut(code("ru", ""))]),
             ("right behind the marks", "```", &[cut(code("", ""))]),
@@ -890,7 +901,7 @@ mod tests {
             let indent = line.len() - bare.len();
             let mark = bare.chars().next().filter(|it| matches!(it, '`' | '~'))?;
             let (length, info) = run(bare, mark);
-            (indent <= 3 && length >= 3).then(|| (indent, mark, length, info.trim().to_owned()))
+            (indent <= 3 && length >= 3).then(|| (indent, mark, length, info.trim_matches(BLANK).to_owned()))
         };
         while let Some(line) = lines.next() {
             let body = line.strip_suffix('\n').unwrap_or(line);
@@ -898,7 +909,7 @@ mod tests {
             let inside = nested
                 .as_ref()
                 .is_some_and(|it| content.trim().is_empty() || column >= it.content_column);
-            let opening = fence(body).filter(|(_, mark, _, info)| !inside && !(*mark == '`' && info.contains('`')));
+            let opening = fence(body).filter(|(_, mark, _, info)| !(inside || *mark == '`' && info.contains('`')));
             if let Some((indent, mark, length, info)) = opening {
                 end_text(&mut paragraph, &mut finished);
                 nested = None;
@@ -927,7 +938,7 @@ mod tests {
             if inside {
                 let closing = nested.as_ref().is_some_and(|it| {
                     let (length, tail) = run(content, it.mark);
-                    length >= it.length && tail.trim().is_empty()
+                    length >= it.length && tail.trim_matches(BLANK).is_empty()
                 });
                 if closing {
                     nested = None;

@@ -41,6 +41,7 @@ pub struct Submission {
 
 /// What is to be done, in this order.
 #[derive(Clone, Debug, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "most are events, and each lives for one step")]
 pub enum Effect {
     Append(Event),
     CallModel(ModelRequest),
@@ -185,9 +186,12 @@ impl Running {
             }
             Piece::Usage(tokens) => self.tokens = tokens,
             Piece::Notice(notice) => self.say(vec![Event::Notice(notice)], effects),
-            // A call is worth words once it is whole, and reasoning that only its maker reads once there are loops.
-            Piece::CallStart { .. } | Piece::CallArguments { .. } | Piece::ThinkingDone { .. } => {}
-            Piece::End(_) | Piece::Error(_) => {}
+            // A call is worth words once it is whole; what only its maker reads is of use in a loop; the ends are elsewhere.
+            Piece::CallStart { .. }
+            | Piece::CallArguments { .. }
+            | Piece::ThinkingDone { .. }
+            | Piece::End(_)
+            | Piece::Error(_) => {}
         }
     }
 

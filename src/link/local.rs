@@ -21,6 +21,7 @@ pub struct Local {
 
 /// What reaches the producer.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "a person sends a few of them a minute")]
 pub enum Letter {
     Command(Command),
     /// Dropping the sender is an answer, too: it cannot be answered.

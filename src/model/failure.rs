@@ -10,15 +10,15 @@ use crate::net::client;
 pub struct Failure {
     pub kind: FailureKind,
     /// One line, ours.
-    pub message: String,
+    pub message: Box<str>,
     /// The server's own words, shortened; untrusted.
-    pub said: Option<String>,
+    pub said: Option<Box<str>>,
     /// The system's words, where it was not the server.
-    pub cause: Option<String>,
+    pub cause: Option<Box<str>>,
     /// What the provider's support asks for.
-    pub request_id: Option<String>,
+    pub request_id: Option<Box<str>>,
     /// What to do, where it is more than the kind says.
-    pub hint: Option<String>,
+    pub hint: Option<Box<str>>,
 }
 
 /// Sorted by who must act.
@@ -88,7 +88,7 @@ impl FailureKind {
 const SAID_LIMIT_CHARACTERS: usize = 600;
 
 impl Failure {
-    pub fn new(kind: FailureKind, message: impl Into<String>) -> Self {
+    pub fn new(kind: FailureKind, message: impl Into<Box<str>>) -> Self {
         Self {
             kind,
             message: message.into(),
@@ -99,7 +99,7 @@ impl Failure {
         }
     }
 
-    pub fn hint(self, hint: impl Into<String>) -> Self {
+    pub fn hint(self, hint: impl Into<Box<str>>) -> Self {
         Self {
             hint: Some(hint.into()),
             ..self
@@ -110,14 +110,14 @@ impl Failure {
     pub fn from_error(kind: FailureKind, error: &dyn std::error::Error) -> Self {
         let text = error.to_string();
         let (message, hint) = match text.split_once('\n') {
-            Some((message, hint)) => (message, Some(hint.trim().to_owned())),
+            Some((message, hint)) => (message, Some(hint.trim().into())),
             None => (text.as_str(), None),
         };
         let causes = std::iter::successors(error.source(), |it| it.source());
         let causes = causes.map(ToString::to_string).collect::<Vec<_>>().join(": ");
         Self {
             hint,
-            cause: (!causes.is_empty()).then_some(causes),
+            cause: (!causes.is_empty()).then(|| causes.into()),
             ..Self::new(kind, message)
         }
     }
@@ -130,7 +130,7 @@ impl Failure {
             if short.len() < said.len() {
                 short.push('…');
             }
-            self.said = Some(short);
+            self.said = Some(short.into());
         }
         self
     }
@@ -147,7 +147,7 @@ impl Failure {
         if let Some(id) = &self.request_id {
             lines.push(format!("request id: {id}"));
         }
-        lines.push(self.hint.clone().unwrap_or_else(|| self.kind.next_step().to_owned()));
+        lines.push(self.hint.as_deref().unwrap_or(self.kind.next_step()).to_owned());
         lines.join("\n")
     }
 

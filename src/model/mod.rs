@@ -33,34 +33,37 @@ pub trait Provider: Send + Sync {
     fn stream(&self, request: ModelRequest) -> PieceStream;
 
     /// Does ahead of the first request what it would otherwise wait for; says nothing to the server.
-    fn warm(&self) -> Pin<Box<dyn Future<Output = ()> + Send>>;
+    fn warm(&self) -> Promise<()>;
 
     /// The models that one may choose from, as far as the server says.
-    fn models(&self) -> Pin<Box<dyn Future<Output = Result<Vec<Model>, Failure>> + Send>>;
+    fn models(&self) -> Promise<Result<Vec<Model>, Failure>>;
 }
 
+/// An answer that is still to come, to one question.
+pub type Promise<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+
 pub type PieceStream = Pin<Box<dyn Stream<Item = Piece> + Send>>;
+
+/// How a provider is made. Reads no file and opens nothing: the first request does.
+pub type Open = fn(&config::Provider, &Environment) -> Result<Arc<dyn Provider>, Failure>;
 
 /// A format that we speak.
 pub struct Format {
     /// The word in the configuration: `kind` of a provider.
     pub name: &'static str,
-    /// Reads no file and opens nothing: the first request does.
-    pub open: fn(&config::Provider, &Environment) -> Result<Arc<dyn Provider>, Failure>,
+    pub open: Open,
 }
 
 pub const PROVIDERS: &[Format] = &[openai::FORMAT];
 
 /// The provider that `settings` describe.
 pub fn open(settings: &config::Provider, environment: &Environment) -> Result<Arc<dyn Provider>, Failure> {
-    match PROVIDERS.iter().find(|it| it.name == settings.kind) {
-        Some(format) => (format.open)(settings, environment),
-        None => {
-            let known = PROVIDERS.iter().map(|it| it.name).collect::<Vec<_>>().join(", ");
-            let message = format!("there is no kind of provider called `{}`", settings.kind);
-            Err(Failure::new(FailureKind::NotFound, message).hint(format!("known kinds: {known}")))
-        }
+    if let Some(format) = PROVIDERS.iter().find(|it| it.name == settings.kind) {
+        return (format.open)(settings, environment);
     }
+    let known = PROVIDERS.iter().map(|it| it.name).collect::<Vec<_>>().join(", ");
+    let message = format!("there is no kind of provider called `{}`", settings.kind);
+    Err(Failure::new(FailureKind::NotFound, message).hint(format!("known kinds: {known}")))
 }
 
 /// A stream of what `work` sends. It runs only while the stream is polled and goes with it.

@@ -26,7 +26,7 @@ pub struct Reading {
 enum Form {
     /// Nothing visible came yet.
     Unknown(Vec<u8>),
-    Events(Frames),
+    Events(Box<Frames>),
     Whole(Vec<u8>),
 }
 
@@ -53,7 +53,7 @@ impl Reading {
                         self.push(&begun)
                     }
                     Some(_) | None => {
-                        self.form = Form::Events(Frames::new());
+                        self.form = Form::Events(Box::default());
                         self.push(&begun)
                     }
                 }
@@ -63,7 +63,7 @@ impl Reading {
                 for frame in frames.push(chunk) {
                     pieces.extend(match frame {
                         Ok(frame) => self.decoder.push(&frame),
-                        Err(error) => self.decoder.cut(oversized(&error)),
+                        Err(error) => self.decoder.cut(oversized(error)),
                     });
                 }
                 pieces
@@ -90,7 +90,7 @@ impl Reading {
             Form::Events(mut frames) => {
                 let mut pieces = match frames.finish() {
                     Some(Ok(frame)) => self.decoder.push(&frame),
-                    Some(Err(error)) => self.decoder.cut(oversized(&error)),
+                    Some(Err(error)) => self.decoder.cut(oversized(error)),
                     None => Vec::new(),
                 };
                 pieces.extend(self.decoder.finish());
@@ -111,8 +111,8 @@ impl Reading {
     }
 }
 
-fn oversized(error: &FrameError) -> Failure {
-    Failure::from_error(FailureKind::Oversized, error)
+fn oversized(error: FrameError) -> Failure {
+    Failure::from_error(FailureKind::Oversized, &error)
 }
 
 /// The first byte that is neither white space nor part of a byte order mark.

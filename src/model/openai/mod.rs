@@ -4,7 +4,7 @@ mod body;
 mod request;
 mod stream;
 
-use std::{pin::Pin, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use chrono::Utc;
 use futures::StreamExt;
@@ -14,7 +14,9 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use super::{Failure, FailureKind, Format, Model, ModelRequest, Piece, PieceStream, Provider, catalogue, produce};
+use super::{
+    Failure, FailureKind, Format, Model, ModelRequest, Piece, PieceStream, Promise, Provider, catalogue, produce,
+};
 use crate::{
     config::{self, Environment, Secret},
     net::{
@@ -52,7 +54,7 @@ impl Default for Patience {
             connecting: Duration::from_millis(300),
             aftermath: Duration::from_secs(3),
             stalled: Duration::from_secs(10),
-            longest_pause: Duration::from_secs(600),
+            longest_pause: Duration::from_mins(10),
         }
     }
 }
@@ -105,7 +107,7 @@ impl Provider for OpenAi {
         })
     }
 
-    fn warm(&self) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+    fn warm(&self) -> Promise<()> {
         let client = self.0.client.clone();
         Box::pin(async move {
             // What fails here fails again with the first request, and is said then.
@@ -113,7 +115,7 @@ impl Provider for OpenAi {
         })
     }
 
-    fn models(&self) -> Pin<Box<dyn Future<Output = Result<Vec<Model>, Failure>> + Send>> {
+    fn models(&self) -> Promise<Result<Vec<Model>, Failure>> {
         let inner = Arc::clone(&self.0);
         Box::pin(async move { inner.list().await.map_err(|(failure, _)| failure) })
     }
@@ -194,12 +196,11 @@ impl Inner {
         let waiting = Piece::Progress(Progress::Waiting {
             peer: self.name.clone(),
         });
-        let opened = match timeout(self.patience.connecting, &mut opening).await {
-            Ok(opened) => opened,
-            Err(_) => {
-                out.give(waiting.clone()).await?;
-                opening.await
-            }
+        let opened = if let Ok(opened) = timeout(self.patience.connecting, &mut opening).await {
+            opened
+        } else {
+            out.give(waiting.clone()).await?;
+            opening.await
         };
         match opened {
             Ok(response) if response.status.is_success() => {
@@ -215,7 +216,7 @@ impl Inner {
         }
     }
 
-    async fn read(&self, mut body: Body, request_id: Option<String>, out: &Out) -> Result<Outcome, Gone> {
+    async fn read(&self, mut body: Body, request_id: Option<Box<str>>, out: &Out) -> Result<Outcome, Gone> {
         let mut reading = Reading::new(self.settings.think_tags);
         let mut given = Given {
             held: Vec::new(),
@@ -307,7 +308,7 @@ enum Next {
 struct Given {
     held: Vec<Piece>,
     is_visible: bool,
-    request_id: Option<String>,
+    request_id: Option<Box<str>>,
 }
 
 impl Given {
@@ -336,7 +337,7 @@ impl Given {
                     if let Some(status) = status
                         && !self.is_visible
                     {
-                        let words = failure.said.clone().unwrap_or_default();
+                        let words = failure.said.as_deref().unwrap_or_default().to_owned();
                         let reason = retry::Failure::Status {
                             status,
                             words,
@@ -433,11 +434,11 @@ fn inner_error(body: Value) -> Value {
     }
 }
 
-fn request_id(headers: &HeaderMap) -> Option<String> {
+fn request_id(headers: &HeaderMap) -> Option<Box<str>> {
     ["x-request-id", "request-id", "x-litellm-call-id", "cf-ray"]
         .iter()
         .find_map(|name| headers.get(*name)?.to_str().ok())
-        .map(|it| it.chars().take(100).collect())
+        .map(|it| it.chars().take(100).collect::<String>().into())
 }
 
 /// A list of models, in whichever of the known shapes.
@@ -755,7 +756,7 @@ mod tests {
             panic!("{pieces:?}")
         };
         assert_eq!(failure.kind, FailureKind::Unreachable);
-        assert_eq!(failure.message, format!("nothing listens at {url}"));
+        assert_eq!(&*failure.message, format!("nothing listens at {url}"));
         assert!(
             failure.details().ends_with("start the server, or correct the address"),
             "{}",
@@ -960,7 +961,7 @@ mod tests {
         ];
         for (settings, want) in cases {
             let failure = OpenAi::new(&settings, &environment).err().expect(want);
-            assert_eq!(failure.message, want);
+            assert_eq!(&*failure.message, want);
         }
         let strange = config::Provider {
             kind: "carrier-pigeon".to_owned(),

@@ -394,16 +394,14 @@ impl Decoder {
             return;
         };
         held.push_str(text);
-        let (thinking, after) = match held.split_once(CLOSING) {
-            Some((thinking, after)) => (thinking.to_owned(), Some(after.to_owned())),
-            None => {
-                let kept = (1..CLOSING.len().min(held.len() + 1))
-                    .rev()
-                    .find(|&length| CLOSING.get(..length).is_some_and(|start| held.ends_with(start)));
-                let at = held.len() - kept.unwrap_or(0);
-                let tail = held.split_off(at);
-                (std::mem::replace(held, tail), None)
-            }
+        let (thinking, after) = if let Some((thinking, after)) = held.split_once(CLOSING) {
+            (thinking.to_owned(), Some(after.to_owned()))
+        } else {
+            let kept = (1..CLOSING.len().min(held.len() + 1))
+                .rev()
+                .find(|&length| CLOSING.get(..length).is_some_and(|start| held.ends_with(start)));
+            let tail = held.split_off(held.len() - kept.unwrap_or(0));
+            (std::mem::replace(held, tail), None)
         };
         let thinking = if *has_begun {
             thinking.as_str()
@@ -1360,7 +1358,7 @@ mod tests {
             r#"call 0 "a" "ls" | arguments 0 "{\"p\":1}" | call 1 "b" "cat" | arguments 1 "{\"q\":2}" | "#,
             r#"called 0 "a" "ls" {"p":1} | called 1 "b" "cat" {"q":2} | end ToolUse"#
         );
-        let one = concat!(r#"call 0 "a" "ls" | arguments 0 "{\"p\":1}" | called 0 "a" "ls" {"p":1} | end ToolUse"#);
+        let one = r#"call 0 "a" "ls" | arguments 0 "{\"p\":1}" | called 0 "a" "ls" {"p":1} | end ToolUse"#;
         let cases: &[(&str, &[Value], &str)] = &[
             (
                 "as specified",

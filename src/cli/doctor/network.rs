@@ -359,7 +359,7 @@ fn judge_models(
                     "check that the address belongs to a server that speaks like OpenAI's",
                 ),
             };
-            let mut seen = failure.message.clone();
+            let mut seen = failure.message.to_string();
             // Of a chain of causes the root says what happened.
             let root = failure.cause.as_deref().and_then(|it| it.rsplit(": ").next());
             for more in [root, failure.said.as_deref()].into_iter().flatten() {

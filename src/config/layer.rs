@@ -532,7 +532,7 @@ fn has_below(path: &[String]) -> bool {
 }
 
 /// What was probably meant by a path at which nothing stands.
-fn meant(path: &[String]) -> Option<String> {
+pub(super) fn meant(path: &[String]) -> Option<String> {
     let (last, above) = path.split_last()?;
     let siblings = KEYS.iter().filter_map(|key| {
         let mut parts = key.parts();
@@ -549,7 +549,7 @@ fn meant(path: &[String]) -> Option<String> {
 }
 
 /// The parts of a dotted path, of which some may stand in quotes.
-fn split_path(text: &str) -> Vec<String> {
+pub(super) fn split_path(text: &str) -> Vec<String> {
     let mut parts = vec![String::new()];
     let mut quote = None;
     for it in text.trim().chars() {

@@ -5,6 +5,7 @@
 //! it becomes a [`Problem`] with file, line and the nearest right name, and everything else holds. A project's file may
 //! not say where requests go, how they get there, or what key they carry.
 
+mod edit;
 mod key;
 mod layer;
 mod paths;
@@ -16,6 +17,7 @@ mod value;
 
 use std::{collections::BTreeMap, time::Duration};
 
+pub use edit::{NotStored, set, store};
 pub use key::{KEYS, Key};
 pub use layer::{Environment, File, Layer, Options, Origin, load, merge};
 pub use paths::Paths;

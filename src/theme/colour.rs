@@ -167,10 +167,20 @@ pub fn of_index(index: u8) -> Option<Rgb> {
 
 /// The nearest of the 240 fixed colours that `passes`; of all of them when none does.
 pub fn nearest_index(colour: Rgb, passes: impl Fn(Rgb) -> bool) -> u8 {
-    let all = || (16..=255_u8).filter_map(|it| Some((it, of_index(it)?)));
-    let closest = |it: &(u8, Rgb)| it.1.distance(colour);
-    let found = all().filter(|it| passes(it.1)).min_by_key(closest);
-    found.or_else(|| all().min_by_key(closest)).map_or(16, |it| it.0)
+    let (mut nearest, mut passing) = ((u32::MAX, 16), None);
+    for index in 16..=255_u8 {
+        let Some(it) = of_index(index) else { continue };
+        let distance = it.distance(colour);
+        if distance < nearest.0 {
+            nearest = (distance, index);
+        }
+        // Passing is the dearer question: it is put to few.
+        let is_nearer = passing.is_none_or(|(other, _)| distance < other);
+        if is_nearer && passes(it) {
+            passing = Some((distance, index));
+        }
+    }
+    passing.unwrap_or(nearest).1
 }
 
 /// The nearest of the sixteen, by what they usually look like.

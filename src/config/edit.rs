@@ -1,0 +1,312 @@
+//! Writing a setting into a file without touching what its owner wrote around it.
+
+use toml_edit::{Array, DocumentMut, Item, Table, TableLike};
+
+use super::{
+    File, Key, Paths, Place, Problem, Source,
+    layer::{meant, split_path},
+    value::{Kind, Value, written},
+};
+use crate::os::file::{self, Access};
+
+/// Why a setting was not kept.
+#[derive(Debug, thiserror::Error)]
+pub enum NotStored {
+    #[error("{0}")]
+    Wrong(Problem),
+    #[error("the settings could not be written")]
+    File(#[from] file::Error),
+}
+
+/// Sets `path` to `value`, or removes it, in the user's own file, which is made if need be.
+pub fn store(paths: &Paths, path: &str, value: Option<&str>) -> Result<(), NotStored> {
+    let target = paths.settings();
+    let text = File::read(&target).map_err(NotStored::Wrong)?.map(|it| it.text);
+    let source = Source {
+        path: &target,
+        text: text.as_deref().unwrap_or_default(),
+    };
+    let changed = set(&source, path, value).map_err(NotStored::Wrong)?;
+    if Some(&changed) == text.as_ref() {
+        return Ok(());
+    }
+    if text.is_none() {
+        file::private_folder(&paths.config)?;
+    }
+    file::write(&target, changed.as_bytes(), Access::Private)?;
+    Ok(())
+}
+
+/// The text of `source` with `path` set to `value` (as a variable or a flag would have it), or without it.
+///
+/// Comments, order and whatever else stands there remain. A secret is refused: its place is not this file.
+pub fn set(source: &Source<'_>, path: &str, value: Option<&str>) -> Result<String, Problem> {
+    let parts = split_path(path);
+    let problem = |message: String| Problem::new(source.whole(), message);
+    let Some(key) = Key::at(&parts) else {
+        return Err(Problem {
+            hint: meant(&parts),
+            ..problem(format!("there is no key `{path}`"))
+        });
+    };
+    if key.kind == Kind::Secret && value.is_some() {
+        let hint = "keep it in a file of its own or a password store: key_file, key_command, token_file, token_command";
+        return Err(problem(format!("`{path}` is a secret and is not written into the settings")).hint(hint));
+    }
+    let value = match value.map(|it| (it, key.kind.parse(it))) {
+        None => None,
+        Some((text, Ok(value))) => Some(item(key.kind, text, value)),
+        Some((_, Err(unfit))) => {
+            return Err(Problem {
+                hint: unfit.hint,
+                ..problem(format!("`{path}`: {}", unfit.message))
+            });
+        }
+    };
+    let mut document: DocumentMut = source.text.parse().map_err(|error: toml_edit::TomlError| {
+        let place = error.span().map_or_else(|| source.whole(), |it| source.place(it));
+        Problem::new(place, error.message().trim()).hint("mend the file first: nothing was written")
+    })?;
+    let in_the_way = || {
+        problem(format!(
+            "`{path}` cannot be written: something else stands in its place"
+        ))
+    };
+    put(document.as_table_mut(), &parts, value).ok_or_else(in_the_way)?;
+    Ok(document.to_string())
+}
+
+/// A value as TOML; none where it can stand in a file only.
+fn item(kind: Kind, text: &str, value: Value) -> Item {
+    match value {
+        // A line for the shell stays the line that was given.
+        Value::List(_) if kind == Kind::Command => toml_edit::value(text),
+        Value::Text(it) => toml_edit::value(it),
+        Value::Flag(it) => toml_edit::value(it),
+        // TOML ends where i64 ends.
+        Value::Whole(it) => toml_edit::value(i64::try_from(it).unwrap_or(i64::MAX)),
+        Value::Number(it) => toml_edit::value(it),
+        Value::Duration(it) => toml_edit::value(written(it)),
+        Value::List(items) => toml_edit::value(Array::from_iter(items)),
+        Value::Headers(_) | Value::Secret(_) => Item::None,
+    }
+}
+
+/// Puts `item` at `path` below `table`; none when the way is blocked.
+fn put(table: &mut dyn TableLike, path: &[String], item: Option<Item>) -> Option<()> {
+    let (first, rest) = path.split_first()?;
+    if rest.is_empty() {
+        match (table.get_mut(first), item) {
+            (_, None) => {
+                table.remove(first);
+            }
+            (Some(Item::Value(old)), Some(Item::Value(mut new))) => {
+                // The comment behind the value belongs to the line, not to the value.
+                *new.decor_mut() = old.decor().clone();
+                *old = new;
+            }
+            (Some(Item::Table(_) | Item::ArrayOfTables(_)), Some(_)) => return None,
+            (Some(_) | None, Some(item)) => {
+                table.insert(first, item);
+            }
+        }
+        return Some(());
+    }
+    if !table.contains_key(first) {
+        if item.is_none() {
+            return Some(());
+        }
+        let mut inner = Table::new();
+        // Shown only when it holds values itself: `[providers.x]` needs no `[providers]`.
+        inner.set_implicit(true);
+        table.insert(first, Item::Table(inner));
+    }
+    put(table.get_mut(first)?.as_table_like_mut()?, rest, item)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use pretty_assertions::assert_eq;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::config::{Environment, KEYS, Layer, Options, merge};
+
+    fn edit(text: &str, path: &str, value: Option<&str>) -> Result<String, String> {
+        let source = Source {
+            path: Path::new("config.toml"),
+            text,
+        };
+        set(&source, path, value).map_err(|it| it.to_string())
+    }
+
+    #[test]
+    fn a_value_is_set_and_the_rest_stays() {
+        for (sentence, text, path, value, expected) in [
+            ("into nothing", "", "theme", Some("owl"), "theme = \"owl\"\n"),
+            (
+                "in its place, with its comments",
+                "# mine\ntheme = 'owl' # at night\n\nmouse = false\n",
+                "theme",
+                Some("sheaf-light"),
+                "# mine\ntheme = \"sheaf-light\" # at night\n\nmouse = false\n",
+            ),
+            (
+                "at the top, before the tables",
+                "mouse = false\n\n[serve] # for all\nlisten = 'x:1'\n",
+                "mode",
+                Some("Plan"),
+                "mouse = false\nmode = \"plan\"\n\n[serve] # for all\nlisten = 'x:1'\n",
+            ),
+            (
+                "into a table of a chosen name",
+                "",
+                "providers.local.base_url",
+                Some("http://localhost:1/v1/"),
+                "[providers.local]\nbase_url = \"http://localhost:1/v1\"\n",
+            ),
+            (
+                "into an inline table",
+                "gateway = { url = 'https://a' } # ours\n",
+                "gateway.url",
+                Some("https://b"),
+                "gateway = { url = \"https://b\" } # ours\n",
+            ),
+            (
+                "under a name with dots",
+                "",
+                "models.'gpt-4.1'.window",
+                Some("7"),
+                "[models.\"gpt-4.1\"]\nwindow = 7\n",
+            ),
+            (
+                "as a line for the shell",
+                "",
+                "providers.a.key_command",
+                Some("pass show a | head -1"),
+                "[providers.a]\nkey_command = \"pass show a | head -1\"\n",
+            ),
+            (
+                "as a list",
+                "",
+                "serve.allow_host",
+                Some("a, b"),
+                "[serve]\nallow_host = [\"a\", \"b\"]\n",
+            ),
+            (
+                "as a duration",
+                "",
+                "serve.linger",
+                Some("120s"),
+                "[serve]\nlinger = \"2m\"\n",
+            ),
+            (
+                "away",
+                "theme = 'owl'\nmouse = false\n",
+                "theme",
+                None,
+                "mouse = false\n",
+            ),
+            (
+                "away, where it is not",
+                "mouse = false\n",
+                "gateway.url",
+                None,
+                "mouse = false\n",
+            ),
+        ] {
+            assert_eq!(edit(text, path, value), Ok(expected.to_owned()), "{sentence}");
+        }
+    }
+
+    #[test]
+    fn what_would_be_wrong_is_not_written() {
+        for (text, path, value, expected) in [
+            (
+                "",
+                "them",
+                "x",
+                "config.toml: there is no key `them`\n  did you mean `theme`?",
+            ),
+            (
+                "",
+                "mode",
+                "x",
+                "config.toml: `mode`: `x` is not among its values\n  one of agent, plan, ask, debug",
+            ),
+            (
+                "",
+                "providers.a.api_key",
+                "sk-hidden",
+                "config.toml: `providers.a.api_key` is a secret and is not written into the settings\n  keep it in a file of its own or a password store: key_file, key_command, token_file, token_command",
+            ),
+            (
+                "",
+                "gateway.headers",
+                "a=b",
+                "config.toml: `gateway.headers`: headers can only be set in a file",
+            ),
+            (
+                "gateway = 3\n",
+                "gateway.url",
+                "https://a",
+                "config.toml: `gateway.url` cannot be written: something else stands in its place",
+            ),
+            (
+                "[theme]\na = 1\n",
+                "theme",
+                "owl",
+                "config.toml: `theme` cannot be written: something else stands in its place",
+            ),
+        ] {
+            assert_eq!(edit(text, path, Some(value)), Err(expected.to_owned()), "{path}");
+        }
+        let broken = edit("mouse = \n", "theme", Some("owl")).expect_err("it cannot be read");
+        assert!(
+            broken.starts_with("config.toml:1:") && broken.ends_with("nothing was written"),
+            "{broken}"
+        );
+    }
+
+    #[test]
+    fn a_setting_is_stored_for_the_next_start() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let paths = Paths::under(folder.path());
+        let next = || {
+            let (settings, problems) = super::super::load(&paths, None, &Environment::default(), &Options::default());
+            assert_eq!(problems, []);
+            (settings.theme, settings.provider)
+        };
+        store(&paths, "theme", Some("owl")).expect("stored");
+        store(&paths, "provider", Some("ollama")).expect("stored");
+        assert_eq!(next(), ("owl".to_owned(), Some("ollama".to_owned())));
+        store(&paths, "theme", None).expect("removed");
+        assert_eq!(next(), ("auto".to_owned(), Some("ollama".to_owned())));
+        assert!(matches!(store(&paths, "mode", Some("x")), Err(NotStored::Wrong(_))));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        #[test]
+        fn what_is_set_is_read_or_refused(
+            key in prop::sample::select(KEYS.iter().map(|it| it.path).collect::<Vec<_>>()),
+            value in prop::sample::select(vec!["1", "true", "60s", "owl", "a,b", "https://x.example", "plan", "", "é\"'\\"]),
+            name in "[a-zé.\"' ]{1,6}",
+        ) {
+            let quoted = format!("\"{}\"", name.replace(['"', '\''], "_"));
+            let path = key.replace('*', &quoted);
+            let text = "# kept\nmouse = false # kept too\n[ui]\noutput_rows = 3\n";
+            if let Ok(changed) = edit(text, &path, Some(value)) {
+                prop_assert!(changed.contains("# kept\n") && changed.contains("# kept too\n"));
+                let file = File { path: "config.toml".into(), text: changed.clone(), is_shared: false };
+                let (settings, _) = merge(Some(&file), None, &Environment::default(), &Options::default());
+                let flat = split_path(&path).join(".");
+                // A provider that nobody knows is told of and dropped again.
+                prop_assert!(key == "provider" || settings.origin(&flat).layer == Layer::User, "{}", changed);
+            }
+        }
+    }
+}

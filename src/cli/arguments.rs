@@ -241,6 +241,13 @@ pub enum Setting {
         /// As in `ui.output_rows`
         key: String,
     },
+    /// Writes one setting into your own file; without a value, takes it out
+    Set {
+        /// As in `ui.output_rows`
+        key: String,
+        /// As a variable would hold it: `true`, `60s`, `a,b`
+        value: Option<String>,
+    },
     /// Every setting, its value and where it comes from
     Explain,
     /// Every setting there is

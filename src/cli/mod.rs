@@ -332,6 +332,7 @@ fn settings(ask: &Setting, common: &Common) -> Result<u8> {
             };
             say(&format!("{}\n", it.value.as_deref().unwrap_or_default()));
         }
+        Setting::Set { key, value } => config::store(&base.paths, key, value.as_deref())?,
         Setting::Explain => {
             for it in config::explain(&base.settings) {
                 say(&format!(

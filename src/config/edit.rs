@@ -3,7 +3,7 @@
 use toml_edit::{Array, DocumentMut, Item, Table, TableLike};
 
 use super::{
-    File, Key, Paths, Place, Problem, Source,
+    File, Key, Paths, Problem, Source,
     layer::{meant, split_path},
     value::{Kind, Value, written},
 };

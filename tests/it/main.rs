@@ -3,5 +3,5 @@
     reason = "tests make files and run commands as they like"
 )]
 
-mod doctor;
 mod documents;
+mod settings;

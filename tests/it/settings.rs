@@ -1,4 +1,4 @@
-//! `sheaf doctor` as it is run: what it writes, how it exits, what it leaves alone.
+//! `sheaf doctor` and `sheaf config` as they are run: what they write, how they exit, what they leave alone.
 
 use std::{
     path::Path,
@@ -97,4 +97,33 @@ fn keys_are_used_and_never_shown() {
         );
         assert_eq!(output.status.code(), Some(1));
     }
+}
+
+#[test]
+fn a_setting_that_is_set_holds_in_the_next_run() {
+    let home = configured("# mine\nmouse = false # always\n");
+    let config = |arguments: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_sheaf"))
+            .arg("config")
+            .args(arguments)
+            .env_clear()
+            .env("HOME", home.path())
+            .output()
+            .expect("it runs");
+        let text = |it: Vec<u8>| String::from_utf8(it).expect("text");
+        (output.status.code(), text(output.stdout), text(output.stderr))
+    };
+    let quiet = |out: &str| (Some(0), out.to_owned(), String::new());
+    assert_eq!(config(&["set", "ui.output_rows", "7"]), quiet(""));
+    assert_eq!(config(&["get", "ui.output_rows"]), quiet("7\n"));
+    assert_eq!(config(&["set", "ui.output_rows"]), quiet(""));
+    assert_eq!(config(&["get", "ui.output_rows"]), quiet("20\n"));
+    let (code, _, told) = config(&["set", "them", "owl"]);
+    assert_eq!(code, Some(1));
+    assert!(
+        told.contains("there is no key `them`") && told.contains("did you mean `theme`?"),
+        "{told}"
+    );
+    let file = std::fs::read_to_string(home.path().join(".config/sheaf/config.toml")).expect("readable");
+    assert!(file.starts_with("# mine\nmouse = false # always\n"), "{file}");
 }

@@ -20,7 +20,8 @@ use tokio::{
 /// How much of what a failed command said is put into an error.
 const SAID_CHARS: usize = 300;
 
-/// How long output is waited for after the command itself has ended: a child that it left behind may hold the pipe.
+/// How long a command is waited for beyond its end or its timeout: a child that it left behind may hold the pipe, and
+/// one that was killed has to be reaped.
 const GRACE: Duration = Duration::from_millis(100);
 
 /// Why a command did not do what it should.
@@ -156,7 +157,10 @@ impl Command {
             });
         }
         drop(group);
-        child.wait().await.ok();
+        // Usually it is gone at once and can be reaped here. What may not be killed, because it runs with other rights
+        // than ours, must not turn the timeout into a wait without end.
+        child.start_kill().ok();
+        tokio::time::timeout(GRACE, child.wait()).await.ok();
         Err(Error::TimedOut {
             program: self.name(),
             after: self.timeout,

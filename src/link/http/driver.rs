@@ -25,7 +25,7 @@ use super::{
 };
 use crate::{
     config::Secret,
-    journal::Log,
+    journal::{Cut, Log, closing},
     net::{
         client::{self, Body, Client, Request},
         retry::{self, Advice, Decision},
@@ -194,6 +194,11 @@ impl Driver {
                 response,
                 ..Current::default()
             };
+        }
+        if self.current.turn != Turn::default() {
+            // A program that died in mid-answer left it open, and nobody is coming to end it.
+            let rest = closing(&self.current.response, Cut::Interrupted);
+            self.write(rest);
         }
     }
 
@@ -497,8 +502,7 @@ impl Driver {
             return Ok(Tried::Otherwise(failure));
         }
         if matches!(status, 404 | 410) && self.known.conversation.take().is_some() {
-            // It has forgotten the conversation; we have not.
-            self.known.is_stateful = false;
+            // It has forgotten the conversation; we have not, and send all of it.
             return Ok(Tried::Otherwise(failure));
         }
         let words = format!("{} {}", failure.code, failure.message);

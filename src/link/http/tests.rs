@@ -369,6 +369,28 @@ async fn a_conversation_goes_on_where_its_log_ends() {
 }
 
 #[tokio::test]
+async fn an_answer_that_a_dead_program_left_open_is_closed() {
+    let (base, mut diary) = gateway([answer("two")]).await;
+    let log = Log::new();
+    log.append(0, Event::UserMessage(Message::user("first")));
+    log.append(
+        0,
+        Event::DocumentStart(crate::protocol::DocumentStart {
+            id: "doc_001".into(),
+            kind: crate::protocol::Kind::Text,
+            sequence: Some(1),
+            content: Some("half".into()),
+            metadata: serde_json::Map::new(),
+        }),
+    );
+    let mut user = User::going_on(&base, log, |_| {});
+    assert_eq!(shown(user.over(1).await), ["text half (incomplete)", "interrupted"]);
+    user.asks("second").await;
+    let (_, body) = parts(&diary.next().await);
+    assert_eq!(body["messages"].as_array().unwrap().len(), 3);
+}
+
+#[tokio::test]
 async fn a_gateway_without_modes_is_asked_for_plans_elsewhere() {
     let no_mode = || {
         Says(page(

@@ -64,3 +64,86 @@ fn head(block: &CodeBlock<'_>, document: &Document, title: &[Span], mut facts: F
     facts.word(Weight::Light, purpose, Role::Faint);
     heading("code", title, facts, look.width)
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::{
+        Fold, Look,
+        testing::{closed, look, pictures},
+    };
+
+    #[test]
+    fn blocks() {
+        let code = "pub struct Discount {\n\tpub code: String,\n\tpub percent: u8, // between 0 and 100, checked when it is read\n}\n";
+        let example = closed(
+            "code_block",
+            Some(code),
+            json!({ "language": "rust", "purpose": "example" }),
+        );
+        let bare = closed("code_block", Some("漢字 and words"), json!({ "incomplete": true }));
+        let odd = closed("code_block", Some("x"), json!({ "purpose": "dead_end" }));
+        let states = [
+            ("an example with tabs", &example, look(0)),
+            ("no language, broken off", &bare, look(0)),
+            ("a purpose nobody knows", &odd, look(0)),
+            (
+                "folded",
+                &example,
+                Look {
+                    fold: Fold::Folded,
+                    ..look(0)
+                },
+            ),
+        ];
+        insta::assert_snapshot!(pictures(&states), @r#"
+40=====================================
+-- an example with tabs
+» code                    rust  example
+    pub struct Discount {
+        pub code: String,
+        pub percent: u8, // between 0 a
+      nd 100, checked when it is read
+    }
+-- no language, broken off
+» code                  broken off  new
+    漢字 and words
+-- a purpose nobody knows
+» code                         dead end
+    x
+-- folded
+» code   pub struct Dis…  4 lines  rust
+80=======================================================================
+-- an example with tabs
+» code                                                      rust  example
+    pub struct Discount {
+        pub code: String,
+        pub percent: u8, // between 0 and 100, checked when it is read
+    }
+-- no language, broken off
+» code                                                    broken off  new
+    漢字 and words
+-- a purpose nobody knows
+» code                                                           dead end
+    x
+-- folded
+» code   pub struct Discount {                     4 lines  rust  example
+120==============================================================================================================
+-- an example with tabs
+» code                                                                                              rust  example
+    pub struct Discount {
+        pub code: String,
+        pub percent: u8, // between 0 and 100, checked when it is read
+    }
+-- no language, broken off
+» code                                                                                            broken off  new
+    漢字 and words
+-- a purpose nobody knows
+» code                                                                                                   dead end
+    x
+-- folded
+» code   pub struct Discount {                                                             4 lines  rust  example
+"#);
+    }
+}

@@ -95,3 +95,179 @@ pub(super) fn file_link(root: &str, path: &str) -> Option<Arc<str>> {
     let url = inside.then(|| Url::from_file_path(std::path::Path::new(root).join(path)).ok())??;
     Some(Arc::from(url.as_str()))
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::{
+        Fold, Look, Sheet,
+        testing::{closed, look, open, pictures, roles},
+    };
+    use super::*;
+    use crate::protocol::View;
+
+    const TOTAL: &str = "pub fn total(&self) -> Money {\n    self.items.iter().map(Item::price).sum()\n}";
+
+    fn cited() -> Document {
+        let place = json!({ "filePath": "src/cart.rs", "startLine": 21, "endLine": 23 });
+        closed("code_reference", Some(TOTAL), place)
+    }
+
+    #[test]
+    fn citations() {
+        let deep = json!({ "filePath": "crates/shop/src/discounts/storage/redis.rs", "startLine": 1008 });
+        let deep = closed("code_reference", Some("let key = format!(\"code:{code}\");\n"), deep);
+        let begun = open(
+            "code_reference",
+            Some("pub fn to"),
+            json!({ "filePath": "src/cart.rs", "startLine": 21, "endLine": 23 }),
+        );
+        let broken = closed(
+            "code_reference",
+            Some("pub fn to"),
+            json!({ "filePath": "a.rs", "startLine": 1, "incomplete": true }),
+        );
+        let cited = cited();
+        let states = [
+            ("whole", &cited, look(0)),
+            (
+                "the file says something else",
+                &cited,
+                Look {
+                    cited: Some("pub fn total() {}"),
+                    ..look(0)
+                },
+            ),
+            ("a long path, a high line", &deep, look(0)),
+            ("begun", &begun, look(0)),
+            ("broken off", &broken, look(0)),
+            (
+                "folded",
+                &cited,
+                Look {
+                    fold: Fold::Folded,
+                    ..look(0)
+                },
+            ),
+        ];
+        insta::assert_snapshot!(pictures(&states), @r#"
+40=====================================
+-- whole
+↗ src/cart.rs:21–23                rust
+   21   pub fn total(&self) -> Money {
+   22       self.items.iter().map(Item:
+        :price).sum()
+   23   }
+-- the file says something else
+↗ src/cart.rs:21–23   differs from file
+   21   pub fn total(&self) -> Money {
+   22       self.items.iter().map(Item:
+        :price).sum()
+   23   }
+-- a long path, a high line
+↗ crates/…/storage/redis.rs:1008   rust
+  1008   let key = format!("code:{code}
+         ");
+-- begun
+↗ src/cart.rs:21–23                rust
+   21   pub fn to
+-- broken off
+↗ a.rs:1               broken off  rust
+    1   pub fn to
+-- folded
+↗ src/cart.rs:21–23                rust
+80=======================================================================
+-- whole
+↗ src/cart.rs:21–23                                                  rust
+   21   pub fn total(&self) -> Money {
+   22       self.items.iter().map(Item::price).sum()
+   23   }
+-- the file says something else
+↗ src/cart.rs:21–23                               differs from file  rust
+   21   pub fn total(&self) -> Money {
+   22       self.items.iter().map(Item::price).sum()
+   23   }
+-- a long path, a high line
+↗ crates/shop/src/discounts/storage/redis.rs:1008                    rust
+  1008   let key = format!("code:{code}");
+-- begun
+↗ src/cart.rs:21–23                                                  rust
+   21   pub fn to
+-- broken off
+↗ a.rs:1                                                 broken off  rust
+    1   pub fn to
+-- folded
+↗ src/cart.rs:21–23                                                  rust
+120==============================================================================================================
+-- whole
+↗ src/cart.rs:21–23                                                                                          rust
+   21   pub fn total(&self) -> Money {
+   22       self.items.iter().map(Item::price).sum()
+   23   }
+-- the file says something else
+↗ src/cart.rs:21–23                                                                       differs from file  rust
+   21   pub fn total(&self) -> Money {
+   22       self.items.iter().map(Item::price).sum()
+   23   }
+-- a long path, a high line
+↗ crates/shop/src/discounts/storage/redis.rs:1008                                                            rust
+  1008   let key = format!("code:{code}");
+-- begun
+↗ src/cart.rs:21–23                                                                                          rust
+   21   pub fn to
+-- broken off
+↗ a.rs:1                                                                                         broken off  rust
+    1   pub fn to
+-- folded
+↗ src/cart.rs:21–23                                                                                          rust
+"#);
+    }
+
+    #[test]
+    fn the_path_can_be_followed() {
+        let mut sheet = Sheet::default();
+        let look = Look {
+            root: Some("/home/kim/my shop"),
+            ..look(60)
+        };
+        sheet.update(&cited(), &look);
+        assert_eq!(
+            roles(&sheet.rows[0]),
+            "src/cart.rs:Link+underline :21–23:Dim | rust:Faint"
+        );
+        assert_eq!(
+            sheet.rows[0].spans[0].link.as_deref(),
+            Some("file:///home/kim/my%20shop/src/cart.rs")
+        );
+        assert_eq!(roles(&sheet.rows[1]), "21:Faint pub fn total(&self) -> Money {:Text");
+    }
+
+    #[test]
+    fn links_stay_inside_the_workspace() {
+        for path in ["", "/etc/passwd", "../x", "a/../../x", "a\\..\\x", "a\nb"] {
+            assert_eq!(file_link("/home/kim/shop", path), None, "{path:?}");
+        }
+        assert_eq!(file_link("not absolute", "a.rs"), None);
+    }
+
+    #[test]
+    fn a_citation_differs_by_what_it_says_only() {
+        let cases = [
+            ("the same", Some(TOTAL.to_owned()), false),
+            ("a last line break", Some(format!("{TOTAL}\n")), false),
+            ("blanks at the ends of lines", Some(TOTAL.replace('\n', "  \n")), false),
+            ("line ends of another system", Some(TOTAL.replace('\n', "\r\n")), false),
+            ("another indent", Some(TOTAL.replace("    self", "  self")), true),
+            ("shortened", Some(TOTAL.lines().take(2).collect()), true),
+            ("nothing is known", None, false),
+        ];
+        let document = cited();
+        let View::CodeReference(reference) = document.view() else {
+            panic!("it is a citation");
+        };
+        for (name, file, expected) in cases {
+            assert_eq!(differs(&reference, &document, file.as_deref()), expected, "{name}");
+        }
+    }
+}

@@ -35,22 +35,19 @@ pub fn copy_text(document: &Document) -> Clean {
             text
         }
         View::Plan(it) => {
-            let mut text = format!("# {}\n", it.title);
-            if !it.overview.is_empty() {
-                text.push_str(&format!("\n{}\n", it.overview));
-            }
-            for (at, item) in it.todos.iter().enumerate() {
-                let gap = if at == 0 { "\n" } else { "" };
-                text.push_str(&format!(
-                    "{gap}{} {}\n",
-                    todo::checkbox(&item.status).text,
-                    item.content
-                ));
-            }
-            if !it.content.is_empty() {
-                text.push_str(&format!("\n{}", it.content));
-            }
-            Clean::from(text)
+            let todos = it
+                .todos
+                .iter()
+                .map(|it| format!("{} {}", todo::checkbox(&it.status).text, it.content));
+            let todos: Vec<String> = todos.collect();
+            let title = format!("# {}", it.title);
+            let parts = [title.as_str(), it.overview, &todos.join("\n"), it.content];
+            let parts: Vec<&str> = parts
+                .into_iter()
+                .map(|it| it.trim_end_matches('\n'))
+                .filter(|it| !it.is_empty())
+                .collect();
+            Clean::from(format!("{}\n", parts.join("\n\n")))
         }
         View::Error(it) => {
             let parts = [it.content, it.code, it.source, &it.details];
@@ -58,15 +55,11 @@ pub fn copy_text(document: &Document) -> Clean {
             Clean::from(parts.join("\n"))
         }
         View::Unknown(it) => {
-            let mut text = it.content.unwrap_or_default().to_owned();
-            if !it.metadata.is_empty() {
-                let gap = if text.is_empty() { "" } else { "\n" };
-                text.push_str(&format!(
-                    "{gap}{}",
-                    serde_json::to_string_pretty(it.metadata).unwrap_or_default()
-                ));
-            }
-            Clean::from(text)
+            let json = serde_json::to_string_pretty(it.metadata).unwrap_or_default();
+            let json = if it.metadata.is_empty() { "" } else { &json };
+            let parts = [it.content.unwrap_or_default(), json];
+            let parts: Vec<&str> = parts.into_iter().filter(|it| !it.is_empty()).collect();
+            Clean::from(parts.join("\n"))
         }
         View::Clarification(_) | View::TodoUpdate(_) => Clean::from(document.plain_text()),
     }

@@ -57,3 +57,49 @@ impl Sheet {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Map;
+
+    use super::super::testing::{look, paint};
+    use super::*;
+    use crate::protocol::Status;
+
+    fn shown(reason: &str, has_error: bool, width: usize) -> String {
+        let ending = Ending {
+            status: Status::Completed,
+            finish_reason: FinishReason::parse(reason),
+            duration_ms: None,
+            tool_call_count: None,
+            turn_count: None,
+            extra_metadata: Map::new(),
+        };
+        let sheet = Sheet::ending(&ending, has_error, &look(width));
+        sheet.map_or_else(|| "nothing\n".to_owned(), |it| paint(&it, width))
+    }
+
+    #[test]
+    fn endings() {
+        let mut all = String::new();
+        for reason in FinishReason::KNOWN.iter().chain(&["out_of_paper"]) {
+            all.push_str(&shown(reason, false, 80));
+        }
+        all.push_str(&shown("error", true, 80));
+        all.push_str(&shown("interrupted", true, 40));
+        insta::assert_snapshot!(all, @r#"
+nothing
+nothing
+· stopped
+· stopped at the limit of requests for one turn; say continue to go on
+· the answer reached the longest the model may write; say continue to go on
+✗ the model refused to go on
+✗ the answer failed  r try again
+✗ the stream broke off; what came is kept  r try again
+· ended: out of paper
+nothing
+✗ the stream broke off; what came is kept
+  r try again
+"#);
+    }
+}

@@ -111,15 +111,18 @@ pub(super) fn leaf(error: &Error<'_>, look: &Look<'_>) -> Leaf {
     };
     let title = [Span::new(message, Role::Strong).bold()];
     let mut rows = titled(&title, &[word("error")], &[gap(WORD)], facts(error), look.width);
-    rows.extend(text_rows(
-        &error.details,
-        Frame {
+    let details = error.details.trim_end();
+    let is_sentence = !details.contains('\n') && details.ends_with(['.', '!', '?']);
+    if !is_sentence {
+        let frame = Frame {
             columns: look.width,
             indent: &[],
             role: Role::Dim,
-        },
-    ));
-    rows.extend(next_step(error, look));
+        };
+        rows.extend(text_rows(details, frame));
+    }
+    let said = Span::new(Clean::new(if is_sentence { details } else { "" }), Role::Dim);
+    rows.extend(next_step(said, error, look));
     Leaf {
         glyph: sign("✗", Role::Error),
         rows,
@@ -147,10 +150,17 @@ fn facts(error: &Error<'_>) -> Facts {
     facts
 }
 
-fn next_step(error: &Error<'_>, look: &Look<'_>) -> Vec<Row> {
+/// What one can do now, in the same breath as details that are a sentence.
+fn next_step(said: Span, error: &Error<'_>, look: &Look<'_>) -> Vec<Row> {
     let step = STEPS.iter().find(|(name, _, _)| *name == error.code);
     let mut spans = Vec::new();
+    if !said.text.is_empty() {
+        spans.push(said);
+    }
     if let Some((_, step, _)) = step.filter(|(_, step, _)| !step.is_empty()) {
+        if !spans.is_empty() {
+            spans.push(gap(1));
+        }
         spans.push(sign(step, Role::Dim));
     }
     // An old failure is history: only the last turn can be tried again.
@@ -164,4 +174,161 @@ fn next_step(error: &Error<'_>, look: &Look<'_>) -> Vec<Row> {
         return Vec::new();
     }
     wrap(&spans, look.width, &[], &[])
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::{
+        Fold, Sheet,
+        testing::{closed, look, pictures, roles},
+    };
+    use super::*;
+
+    /// The writer's closed list.
+    const CODES: &[&str] = &[
+        "FILE_NOT_FOUND",
+        "FILE_EXISTS",
+        "PERMISSION_DENIED",
+        "PATH_OUTSIDE_WORKSPACE",
+        "IGNORED_FILE",
+        "EDIT_NO_MATCH",
+        "EDIT_AMBIGUOUS",
+        "EDIT_STALE",
+        "COMMAND_FAILED_TO_START",
+        "COMMAND_TIMEOUT",
+        "TOOL_UNKNOWN",
+        "TOOL_ARGUMENTS_INVALID",
+        "TOOL_FORBIDDEN_IN_MODE",
+        "TOOL_REJECTED",
+        "TOOL_FAILED",
+        "LLM_AUTH",
+        "LLM_RATE_LIMITED",
+        "LLM_OVERLOADED",
+        "LLM_CONTEXT_LENGTH",
+        "LLM_REFUSAL",
+        "LLM_BAD_RESPONSE",
+        "LLM_UNAVAILABLE",
+        "STREAM_INTERRUPTED",
+        "STREAM_PROTOCOL",
+        "UNAUTHORIZED",
+        "RATE_LIMITED",
+        "CANCELLED",
+        "MAX_TURNS",
+        "INTERNAL",
+    ];
+
+    #[test]
+    fn every_code_has_a_next_step() {
+        let names: Vec<&str> = STEPS.iter().map(|(name, _, _)| *name).collect();
+        assert_eq!(names, CODES);
+        for (name, step, again) in STEPS {
+            assert!(*again || !step.is_empty(), "{name} leaves the user alone");
+        }
+    }
+
+    #[test]
+    fn errors() {
+        let broken = closed(
+            "error",
+            Some("The gateway closed the stream"),
+            json!({
+                "errorCode": "STREAM_INTERRUPTED", "source": "stream", "details": "After 12 s and 3 documents.",
+            }),
+        );
+        let missing = closed(
+            "error",
+            Some("The file could not be read"),
+            json!({
+                "errorCode": "FILE_NOT_FOUND", "source": "read_file", "details": { "path": "src/discount.rs" },
+            }),
+        );
+        let strange = closed("error", None, json!({ "errorCode": "E42", "source": "" }));
+        let states = [
+            ("may be tried again", &broken, look(0)),
+            (
+                "history",
+                &broken,
+                Look {
+                    newest: false,
+                    ..look(0)
+                },
+            ),
+            ("details that are an object", &missing, look(0)),
+            ("a stranger's code, no message", &strange, look(0)),
+            (
+                "folded",
+                &broken,
+                Look {
+                    fold: Fold::Folded,
+                    ..look(0)
+                },
+            ),
+        ];
+        insta::assert_snapshot!(pictures(&states), @r#"
+40=====================================
+-- may be tried again
+✗ error  The gateway closed the stream
+                     STREAM_INTERRUPTED
+  After 12 s and 3 documents. What came
+  is kept.  r try again
+-- history
+✗ error  The gateway closed the stream
+                     STREAM_INTERRUPTED
+  After 12 s and 3 documents. What came
+  is kept.
+-- details that are an object
+✗ error  The file could not be read
+                         FILE_NOT_FOUND
+  {
+    "path": "src/discount.rs"
+  }
+  Check the path.
+-- a stranger's code, no message
+✗ error  failed without a message   E42
+-- folded
+✗ error  The gatew…  STREAM_INTERRUPTED
+80=======================================================================
+-- may be tried again
+✗ error  The gateway closed the stream         stream  STREAM_INTERRUPTED
+  After 12 s and 3 documents. What came is kept.  r try again
+-- history
+✗ error  The gateway closed the stream         stream  STREAM_INTERRUPTED
+  After 12 s and 3 documents. What came is kept.
+-- details that are an object
+✗ error  The file could not be read             read_file  FILE_NOT_FOUND
+  {
+    "path": "src/discount.rs"
+  }
+  Check the path.
+-- a stranger's code, no message
+✗ error  failed without a message                                     E42
+-- folded
+✗ error  The gateway closed the stream         stream  STREAM_INTERRUPTED
+120==============================================================================================================
+-- may be tried again
+✗ error  The gateway closed the stream                                                 stream  STREAM_INTERRUPTED
+  After 12 s and 3 documents. What came is kept.  r try again
+-- history
+✗ error  The gateway closed the stream                                                 stream  STREAM_INTERRUPTED
+  After 12 s and 3 documents. What came is kept.
+-- details that are an object
+✗ error  The file could not be read                                                     read_file  FILE_NOT_FOUND
+  {
+    "path": "src/discount.rs"
+  }
+  Check the path.
+-- a stranger's code, no message
+✗ error  failed without a message                                                                             E42
+-- folded
+✗ error  The gateway closed the stream                                                 stream  STREAM_INTERRUPTED
+"#);
+        let mut sheet = Sheet::default();
+        sheet.update(&broken, &look(90));
+        assert_eq!(
+            roles(&sheet.rows[0]),
+            "error:Dim The gateway closed the stream:Strong+bold | stream:Dim STREAM_INTERRUPTED:Error"
+        );
+    }
 }

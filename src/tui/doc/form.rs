@@ -110,24 +110,23 @@ impl Form {
 
     /// The user's message that carries an answer over a link that knows nothing of answers: readable as it is.
     pub fn message(response: &ClarificationResponse, view: &Clarification<'_>) -> Message {
-        let mut content = match &response.outcome {
+        let mut lines: Vec<String> = match &response.outcome {
             Dealt::Answered | Dealt::Other(_) => {
                 let lines = view.questions.iter().filter_map(|question| {
                     let answer = response.answers.iter().find(|it| it.question_id == question.id)?;
                     let text = Clean::line(question.text.trim());
                     Some(format!("{text} -> {}", spoken(answer, question, is_approval(view))))
                 });
-                lines.collect::<Vec<_>>().join("\n")
+                lines.collect()
             }
-            Dealt::Skipped => "I skip this; decide yourself and say what you assume.".to_owned(),
-            Dealt::Cancelled => "Cancelled.".to_owned(),
+            Dealt::Skipped if is_approval(view) => vec!["No, do not do this.".to_owned()],
+            Dealt::Skipped => vec!["I skip this; decide yourself and say what you assume.".to_owned()],
+            Dealt::Cancelled => vec!["Cancelled.".to_owned()],
         };
-        if let Some(reason) = &response.reason {
-            content.push_str(&format!("\nReason: {reason}"));
-        }
+        lines.extend(response.reason.as_ref().map(|it| format!("Reason: {it}")));
         Message {
             clarification_response: Some(response.clone()),
-            ..Message::user(content)
+            ..Message::user(lines.join("\n"))
         }
     }
 
@@ -168,12 +167,8 @@ impl Form {
         let Some(question) = view.questions.get(self.current) else {
             return Outcome::Ignored;
         };
-        match (key.code, plain(key)) {
-            (KeyCode::BackTab, _) => self.go_back(),
-            (KeyCode::Up, Some(_)) => self.go_up(view),
-            (KeyCode::Down, Some(_)) => self.go_down(view),
-            (KeyCode::Enter, Some(_)) => self.enter(view, question),
-            (KeyCode::Char(_), Some(Some(letter))) => match letter {
+        if let Some(letter) = letter(key) {
+            return match letter {
                 '1'..='9' => self.pick(letter as usize - '1' as usize, view, question),
                 ' ' => match self.cursor {
                     Some(option) => self.pick(option, view, question),
@@ -185,13 +180,19 @@ impl Form {
                 }
                 's' => Outcome::Answer(self.response(Dealt::Skipped, Vec::new())),
                 _ => Outcome::Ignored,
-            },
+            };
+        }
+        match key.code {
+            KeyCode::BackTab => self.go_back(),
+            KeyCode::Up if is_plain(key) => self.go_up(view),
+            KeyCode::Down if is_plain(key) => self.go_down(view),
+            KeyCode::Enter if is_plain(key) => self.enter(view, question),
             _ => Outcome::Ignored,
         }
     }
 
     fn approval_key(&mut self, key: KeyEvent, view: &Clarification<'_>) -> Outcome {
-        let (Some(Some(letter)), Some(question)) = (plain(key), view.questions.first()) else {
+        let (Some(letter), Some(question)) = (letter(key), view.questions.first()) else {
             return Outcome::Ignored;
         };
         // With Caps Lock on, "a" arrives as "A": this session must not become always.
@@ -250,14 +251,12 @@ impl Form {
                 return Outcome::Ignored;
             };
             let never = grants(question).into_iter().find(|(_, grant)| *grant == Grant::Never);
-            return match never {
-                Some((option, _)) => self.grant(option, question, &text),
-                None => {
-                    let mut response = self.response(Dealt::Skipped, Vec::new());
-                    response.reason = (!text.is_empty()).then_some(text);
-                    Outcome::Answer(response)
-                }
-            };
+            if let Some((option, _)) = never {
+                return self.grant(option, question, &text);
+            }
+            let mut response = self.response(Dealt::Skipped, Vec::new());
+            response.reason = (!text.is_empty()).then_some(text);
+            return Outcome::Answer(response);
         }
         let several = view.questions.get(self.current).is_some_and(|it| it.allow_multiple);
         let is_empty = text.is_empty();
@@ -467,16 +466,17 @@ pub(super) fn spoken(answer: &Answer, question: &Question<'_>, is_approval: bool
     words
 }
 
-/// A key without Ctrl, Alt or Super; inside, the letter it types, if it types one.
-fn plain(key: KeyEvent) -> Option<Option<char>> {
-    let held = key.modifiers.difference(KeyModifiers::SHIFT);
-    if !held.is_empty() {
-        return None;
-    }
-    Some(match key.code {
-        KeyCode::Char(letter) => Some(shifted(letter, key)),
+/// Whether no key is held that gives it another meaning.
+fn is_plain(key: KeyEvent) -> bool {
+    key.modifiers.difference(KeyModifiers::SHIFT).is_empty()
+}
+
+/// The letter that a key types, if it types one.
+fn letter(key: KeyEvent) -> Option<char> {
+    match key.code {
+        KeyCode::Char(letter) if is_plain(key) => Some(shifted(letter, key)),
         _ => None,
-    })
+    }
 }
 
 /// Some terminals report a capital as the small letter with Shift.

@@ -152,7 +152,18 @@ pub(super) fn titled(title: &[Span], first: &[Span], rest: &[Span], facts: Facts
         .map(|it| it.text.lines().map(width).max().unwrap_or(0))
         .sum();
     let wants = spans_width(first) + text;
-    let (facts, room) = facts.fit(wants, columns);
+    let heaviest: Vec<Fact> = facts
+        .0
+        .iter()
+        .filter(|it| it.weight == Weight::Heavy)
+        .cloned()
+        .collect();
+    let (mut facts, mut room) = facts.fit(wants, columns);
+    if facts.is_empty() && columns >= FACTS_FROM {
+        // The state does not go: it takes a row.
+        facts = cut_spans(&Facts(heaviest).spans(), columns - 1);
+        room = if facts.is_empty() { columns } else { 0 };
+    }
     if room >= wants || room * 3 >= columns * 2 {
         let mut rows = wrap(title, room, first, rest);
         if let Some(first) = rows.first_mut() {
@@ -173,7 +184,9 @@ pub(super) fn path_heading(name: &str, path: &Span, behind: &[Span], facts: Fact
     }
     let around = spans_width(&spans) + spans_width(behind);
     let (facts, room) = facts.fit(around + width(&path.text), columns);
-    let text = cut_middle(&path.text, room.saturating_sub(around).max(1));
+    // What stands behind goes before the name does.
+    const NAME: usize = 8;
+    let text = cut_middle(&path.text, room.saturating_sub(around).max(NAME));
     spans.push(Span {
         text: Clean::from(text),
         ..path.clone()

@@ -102,8 +102,8 @@ impl Counted {
         if !is_open || source.len() < self.bytes {
             *self = Self::default();
         }
-        let new = source.as_bytes().get(self.bytes..).unwrap_or_default();
-        self.breaks += new.iter().filter(|&&it| it == b'\n').count();
+        let new = source.get(self.bytes..).unwrap_or_default();
+        self.breaks += new.matches('\n').count();
         self.bytes = source.len();
         let open = !source.is_empty() && !source.ends_with('\n');
         self.breaks + usize::from(open)

@@ -85,3 +85,66 @@ fn head(text: &str, facts: Facts, width: usize) -> Vec<Row> {
 fn floor(text: &str, byte: usize) -> usize {
     text.floor_char_boundary(byte)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{look, paint};
+    use super::*;
+
+    fn shown(text: &str, fold: Fold, width: usize) -> String {
+        let look = Look { fold, ..look(width) };
+        paint(
+            &Sheet::message(&Message::user(text), &Clean::literal("10:42"), &look),
+            width,
+        )
+    }
+
+    #[test]
+    fn messages() {
+        let long: String = (1..=40).map(|it| format!("line {it}\n")).collect();
+        let shown = [
+            shown(
+                "Add a discount code to the cart. Only one code per cart.",
+                Fold::Usual,
+                40,
+            ),
+            shown(
+                "Add a discount code to the cart. Only one code per cart.",
+                Fold::Usual,
+                80,
+            ),
+            shown(&long, Fold::Usual, 40),
+            shown(&long, Fold::Folded, 40),
+            shown("", Fold::Usual, 40),
+        ];
+        insta::assert_snapshot!(shown.join("--\n"), @r#"
+▌ Add a discount code to the cart.   10:42
+▌ Only one code per cart.
+--
+▌ Add a discount code to the cart. Only one code per cart.                   10:42
+--
+▌ line 1                             10:42
+▌ line 2
+▌ line 3
+▌ line 4
+▌ line 5
+▌ line 6
+▌ line 7
+▌ line 8
+▌ … 32 lines
+--
+▌ line 1                             10:42
+--
+▌                                    10:42
+"#);
+    }
+
+    #[test]
+    fn nothing_is_left_out_when_it_is_unfolded() {
+        let long: String = (1..=40).map(|it| format!("line {it}\n")).collect();
+        assert_eq!(shown(&long, Fold::Full, 40).lines().count(), 40);
+        let wide = "x".repeat(9000);
+        assert!(shown(&wide, Fold::Usual, 40).ends_with("… 5,000 signs\n"));
+        assert!(!shown(&wide, Fold::Full, 40).contains('…'));
+    }
+}

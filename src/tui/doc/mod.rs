@@ -14,8 +14,6 @@ mod ending;
 mod error;
 mod file_edit;
 mod form;
-#[cfg(test)]
-mod gallery;
 mod heading;
 mod lines;
 mod message;
@@ -212,13 +210,13 @@ impl Sheet {
             return self.replace(folded(document, look));
         }
         match document.view() {
-            View::Text(it) => text::grow(&it, document, look, self),
+            View::Text(it) => Some(text::grow(&it, document, look, self)),
             View::CodeReference(it) => code_reference::grow(&it, document, look, self),
             View::CodeBlock(it) => code_block::grow(&it, document, look, self),
             View::FileEdit(it) => file_edit::grow(&it, document, look, self),
             View::ToolCall(it) => self.replace(tool_call::leaf(&it, document, look)),
-            View::TerminalCommand(it) => terminal_command::grow(&it, document, look, self),
-            View::Plan(it) => plan::grow(&it, document, look, self),
+            View::TerminalCommand(it) => Some(terminal_command::grow(&it, document, look, self)),
+            View::Plan(it) => Some(plan::grow(&it, document, look, self)),
             View::Clarification(it) => self.replace(clarification::leaf(&it, document, look, form(document, look))),
             View::Error(it) => self.replace(error::leaf(&it, look)),
             View::TodoUpdate(it) => self.replace(todo_update::leaf(&it, look)),
@@ -408,7 +406,7 @@ fn form<'a>(document: &Document, look: &Look<'a>) -> Option<&'a Form> {
 
 /// What changes something although the mode says that nothing is changed.
 fn badge() -> Span {
-    Span::new(Clean::literal(" not in a read-only mode "), Role::Error).marked(Mark::REVERSE | Mark::BOLD)
+    Span::new(Clean::literal(" ✗\u{a0}read-only "), Role::Error).marked(Mark::REVERSE | Mark::BOLD)
 }
 
 /// Names a block of code across calls.
@@ -687,7 +685,8 @@ mod tests {
     fn what_grows_costs_what_is_open() {
         // How many rows each piece may lay out: an open paragraph and what may join it, an open line, lines that a
         // program may still write over, head and tail of an output.
-        let cases: [(&str, Value, Fold, usize, fn(usize) -> String, usize); 6] = [
+        type Case = (&'static str, Value, Fold, usize, fn(usize) -> String, usize);
+        let cases: [Case; 6] = [
             ("text", json!({}), Fold::Usual, 5000, prose, 8),
             ("code_block", json!({}), Fold::Usual, 5000, code, 2),
             (

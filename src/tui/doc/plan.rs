@@ -12,7 +12,7 @@ use crate::{
     text::{Clean, Role, Row, Span, markdown::Flow, wrap::wrap},
 };
 
-pub(super) fn grow(plan: &Plan<'_>, document: &Document, look: &Look<'_>, sheet: &mut Sheet) -> Option<usize> {
+pub(super) fn grow(plan: &Plan<'_>, document: &Document, look: &Look<'_>, sheet: &mut Sheet) -> usize {
     let signed = sheet.sign(glyph(), false);
     let mut head = head(plan, document, look);
     let flow = sheet.memo.flow.get_or_insert_with(|| Flow::new(seed(document, look)));
@@ -31,7 +31,7 @@ pub(super) fn grow(plan: &Plan<'_>, document: &Document, look: &Look<'_>, sheet:
     sheet.rows.extend(rows.iter().skip(changed).cloned());
     sheet.rows.extend(keys);
     sheet.memo.flow_rows = rows;
-    Some(if signed || headed { 0 } else { first })
+    if signed { 0 } else { first }
 }
 
 pub(super) fn folded(plan: &Plan<'_>, document: &Document, look: &Look<'_>) -> Leaf {
@@ -156,4 +156,232 @@ fn keys(look: &Look<'_>, document: &Document) -> Vec<Row> {
     let mut rows = vec![Row::blank()];
     rows.extend(wrap(&spans, look.width, &[], &[]));
     rows
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::{
+        Fold,
+        testing::{closed, look, open, picture, pictures, roles},
+    };
+    use super::*;
+    use crate::transcript::{Todo, Todos};
+
+    fn combinable() -> Document {
+        let todo = |id: &str, content: &str, status: &str, after: &[&str]| json!({ "id": id, "content": content, "status": status, "dependencies": after });
+        closed(
+            "plan",
+            Some("# Combinable discount codes\n\nThree files change.\n"),
+            json!({
+                "title": "Combinable discount codes",
+                "overview": "Carts accept any number of codes; they add up to at most 100 %. Codes live in Redis.",
+                "todos": [
+                    todo("store", "Store codes in Redis behind a CodeStore trait", "completed", &[]),
+                    todo("cart", "Let Cart hold a list of discounts", "completed", &["store"]),
+                    todo("total", "Add them up in Cart::total, capped at 100 %", "in_progress", &[]),
+                    todo("expire", "Reject expired codes with a clear error", "pending", &["store", "nobody", "total"]),
+                    todo("admin", "Add a page for administrators", "cancelled", &[]),
+                ],
+            }),
+        )
+    }
+
+    #[test]
+    fn plans() {
+        let plan = combinable();
+        let sent = Look {
+            newest: false,
+            ..look(0)
+        };
+        let begun = open(
+            "plan",
+            Some("# Combin"),
+            json!({ "title": "Combinable discount codes" }),
+        );
+        let bare = closed("plan", None, json!({ "todos": ["Only this"] }));
+        let states = [
+            ("as it was sent", &plan, sent),
+            ("begun", &begun, sent),
+            ("without title, overview and body", &bare, sent),
+            (
+                "folded",
+                &plan,
+                Look {
+                    fold: Fold::Folded,
+                    ..sent
+                },
+            ),
+        ];
+        insta::assert_snapshot!(pictures(&states), @r#"
+40=====================================
+-- as it was sent
+≡ plan   Combinable discount codes
+                          ▰▰▰▱▱▱ 2 of 4
+  Carts accept any number of codes;
+  they add up to at most 100 %. Codes
+  live in Redis.
+
+  ☑ Store codes in Redis behind a
+    CodeStore trait
+  ☑ Let Cart hold a list of discounts
+  ◐ Add them up in Cart::total, capped
+    at 100 %
+  ☐ Reject expired codes with a clear
+    error  after 1, 3
+  ⊘ Add a page for administrators
+
+  Three files change.
+-- begun
+≡ plan   Combinable discount codes
+-- without title, overview and body
+≡ plan   without a title  ▱▱▱▱▱▱ 0 of 1
+
+  ☐ Only this
+-- folded
+≡ plan   Combinable dis…  ▰▰▰▱▱▱ 2 of 4
+80=======================================================================
+-- as it was sent
+≡ plan   Combinable discount codes                          ▰▰▰▱▱▱ 2 of 4
+  Carts accept any number of codes; they add up to at most 100 %. Codes
+  live in Redis.
+
+  ☑ Store codes in Redis behind a CodeStore trait
+  ☑ Let Cart hold a list of discounts
+  ◐ Add them up in Cart::total, capped at 100 %
+  ☐ Reject expired codes with a clear error  after 1, 3
+  ⊘ Add a page for administrators
+
+  Three files change.
+-- begun
+≡ plan   Combinable discount codes
+-- without title, overview and body
+≡ plan   without a title                                    ▱▱▱▱▱▱ 0 of 1
+
+  ☐ Only this
+-- folded
+≡ plan   Combinable discount codes                          ▰▰▰▱▱▱ 2 of 4
+120==============================================================================================================
+-- as it was sent
+≡ plan   Combinable discount codes                                                                  ▰▰▰▱▱▱ 2 of 4
+  Carts accept any number of codes; they add up to at most 100 %. Codes live in Redis.
+
+  ☑ Store codes in Redis behind a CodeStore trait
+  ☑ Let Cart hold a list of discounts
+  ◐ Add them up in Cart::total, capped at 100 %
+  ☐ Reject expired codes with a clear error  after 1, 3
+  ⊘ Add a page for administrators
+
+  Three files change.
+-- begun
+≡ plan   Combinable discount codes
+-- without title, overview and body
+≡ plan   without a title                                                                            ▱▱▱▱▱▱ 0 of 1
+
+  ☐ Only this
+-- folded
+≡ plan   Combinable discount codes                                                                  ▰▰▰▱▱▱ 2 of 4
+"#);
+    }
+
+    #[test]
+    fn the_newest_plan_follows_the_live_list() {
+        let todo = |id: &str, status: TodoStatus, after: &[&str]| Todo {
+            id: id.to_owned(),
+            content: format!("do {id}"),
+            status,
+            dependencies: after.iter().map(|&it| it.to_owned()).collect(),
+        };
+        let todos = Todos {
+            list: vec![
+                todo("store", TodoStatus::Completed, &[]),
+                todo("cart", TodoStatus::Completed, &[]),
+                todo("total", TodoStatus::Completed, &[]),
+                todo("new", TodoStatus::Pending, &["cart"]),
+            ],
+            version: 4,
+        };
+        let live = Look {
+            todos: &todos,
+            selected: true,
+            ..look(60)
+        };
+        insta::assert_snapshot!(picture(&combinable(), &live), @r#"
+≡ plan   Combinable discount codes               ▰▰▰▰▰▱ 3 of 4
+  Carts accept any number of codes; they add up to at most 100
+  %. Codes live in Redis.
+
+  ☑ do store
+  ☑ do cart
+  ☑ do total
+  ☐ do new  after 2
+
+  Three files change.
+
+  b build   e edit   s save   c comment
+"#);
+        // An open plan is not the one that the list was begun by.
+        let open = open("plan", None, json!({ "title": "Next" }));
+        assert_eq!(picture(&open, &live), "≡ plan   Next\n");
+    }
+
+    #[test]
+    fn states_have_roles() {
+        let mut sheet = Sheet::default();
+        sheet.update(
+            &combinable(),
+            &Look {
+                newest: false,
+                ..look(100)
+            },
+        );
+        assert_eq!(
+            roles(&sheet.rows[0]),
+            "plan:Dim Combinable discount codes:Strong+bold | ▰▰▰▱▱▱:Waiting 2 of 4:Dim"
+        );
+        let signs: Vec<(String, Role)> = sheet.rows[3..8]
+            .iter()
+            .map(|it| (it.spans[0].text.to_string(), it.spans[0].role))
+            .collect();
+        let expected = [
+            ("☑", Role::Done),
+            ("☑", Role::Done),
+            ("◐", Role::Waiting),
+            ("☐", Role::Dim),
+            ("⊘", Role::Faint),
+        ];
+        assert_eq!(signs, expected.map(|(sign, role)| (sign.to_owned(), role)));
+    }
+
+    #[test]
+    fn a_heading_that_repeats_the_title_goes() {
+        let body = |content: &str, is_open: bool| {
+            let document = if is_open {
+                open("plan", Some(content), json!({ "title": "Codes" }))
+            } else {
+                closed("plan", Some(content), json!({ "title": "Codes" }))
+            };
+            picture(
+                &document,
+                &Look {
+                    newest: false,
+                    ..look(40)
+                },
+            )
+        };
+        for (name, content, is_open, picture) in [
+            ("the same words", "# Codes\ntext", false, "≡ plan   Codes\n\n  text\n"),
+            (
+                "other words stay",
+                "# Costs\ntext",
+                false,
+                "≡ plan   Codes\n\n  Costs\n\n  text\n",
+            ),
+            ("undecided while it is open", "# Cod", true, "≡ plan   Codes\n"),
+            ("nothing else", "# Codes", false, "≡ plan   Codes\n"),
+        ] {
+            assert_eq!(body(content, is_open), picture, "{name}");
+        }
+    }
 }

@@ -46,12 +46,7 @@ pub(super) fn is_running(command: &TerminalCommand<'_>) -> bool {
     command.state == CommandState::Running
 }
 
-pub(super) fn grow(
-    command: &TerminalCommand<'_>,
-    document: &Document,
-    look: &Look<'_>,
-    sheet: &mut Sheet,
-) -> Option<usize> {
+pub(super) fn grow(command: &TerminalCommand<'_>, document: &Document, look: &Look<'_>, sheet: &mut Sheet) -> usize {
     let signed = sheet.sign(glyph(), false);
     let headed = sheet.set_head(head(command, document, look));
     let above = sheet.memo.head;
@@ -78,11 +73,11 @@ pub(super) fn grow(
         sheet.rows.extend(rows);
         changed
     };
-    Some(if signed || headed { 0 } else { changed })
+    if signed || headed { 0 } else { changed }
 }
 
 pub(super) fn folded(command: &TerminalCommand<'_>, document: &Document, look: &Look<'_>) -> Leaf {
-    let lines = command.output.bytes().filter(|&it| it == b'\n').count();
+    let lines = command.output.matches('\n').count();
     let mut facts = facts(command, document, look);
     if lines > 0 {
         facts.word(Weight::Light, figure::count(lines, "line", "lines"), Role::Dim);
@@ -297,4 +292,273 @@ fn hidden_row(hidden: usize, columns: usize) -> Row {
     let mut rows = wrap(&[text], columns, &[bar()], &[bar()]);
     rows.truncate(1);
     rows.pop().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Map, Value, json};
+
+    use super::super::testing::{closed, look, open, opened, picture, pictures, roles};
+    use super::*;
+    use crate::protocol::Event;
+
+    fn ran(more: Value) -> Document {
+        let mut metadata =
+            json!({ "command": "cargo test cart", "permissions": [], "output": "running 4 tests\n....\n" });
+        if let (Value::Object(members), Value::Object(more)) = (&mut metadata, more) {
+            members.extend(more);
+        }
+        closed("terminal_command", None, metadata)
+    }
+
+    #[test]
+    fn commands() {
+        let passed = ran(json!({ "exitCode": 0, "duration_ms": 5310 }));
+        let failed = ran(json!({ "exitCode": 101, "duration_ms": 42_000, "permissions": ["network", "git_write"] }));
+        let all = ran(json!({ "exitCode": 0, "permissions": ["all"], "truncated": true, "output": "" }));
+        let running = open(
+            "terminal_command",
+            None,
+            json!({
+                "command": "cargo run --bin migrate -- --dry-run", "state": "running",
+                "output": "    Finished `dev` profile in 2.31s\napplying 0007_discounts … ok\n",
+            }),
+        );
+        let ended = |state: &str| ran(json!({ "state": state, "output": "" }));
+        let (timed_out, rejected) = (ended("timed_out"), ended("rejected"));
+        let (killed, background) = (ended("cancelled"), ended("background"));
+        let script = ran(json!({
+            "command": "for it in a b; do\n\techo $it\ndone && curl https://example.org/a/rather/long/address | sh", "exitCode": 0,
+            "output": "a\n",
+        }));
+        let states = [
+            ("passed", &passed, look(0)),
+            ("failed", &failed, look(0)),
+            ("no sandbox, cut", &all, look(0)),
+            ("running", &running, look(0)),
+            ("timed out", &timed_out, look(0)),
+            ("rejected", &rejected, look(0)),
+            ("killed", &killed, look(0)),
+            ("background", &background, look(0)),
+            ("a script is shown whole", &script, look(0)),
+            (
+                "in a read-only mode",
+                &rejected,
+                Look {
+                    read_only: true,
+                    ..look(0)
+                },
+            ),
+            (
+                "folded",
+                &script,
+                Look {
+                    fold: Fold::Folded,
+                    ..look(0)
+                },
+            ),
+        ];
+        insta::assert_snapshot!(pictures(&states), @r#"
+40=====================================
+-- passed
+$ cargo test cart            ✓ 0  5.3 s
+  │ running 4 tests
+  │ ....
+-- failed
+$ cargo test cart           ✗ 101  42 s
+  │ running 4 tests
+  │ ....
+-- no sandbox, cut
+$ cargo test cart  ✓ 0  cut  no sandbox
+-- running
+$ cargo run --bin migrate -- --dry-run
+                        ◐ running  12 s
+  │     Finished `dev` profile in 2.31s
+  │ applying 0007_discounts … ok
+-- timed out
+$ cargo test cart           ✗ timed out
+-- rejected
+$ cargo test cart            ✗ rejected
+-- killed
+$ cargo test cart  ✗ killed  no network
+-- background
+$ cargo test cart          ◐ background
+-- a script is shown whole
+$ for it in a b; do
+        echo $it
+    done && curl
+    https://example.org/a/rather/long/
+    address | sh
+                        ✓ 0  no network
+  │ a
+-- in a read-only mode
+$ cargo test cart            ✗ rejected
+    ✗ read-only
+-- folded
+$ for it in a b; do …   ✓ 0  no network
+80=======================================================================
+-- passed
+$ cargo test cart                                  ✓ 0  5.3 s  no network
+  │ running 4 tests
+  │ ....
+-- failed
+$ cargo test cart                         ✗ 101  42 s  network, git_write
+  │ running 4 tests
+  │ ....
+-- no sandbox, cut
+$ cargo test cart                                    ✓ 0  cut  no sandbox
+-- running
+$ cargo run --bin migrate -- --dry-run                    ◐ running  12 s
+  │     Finished `dev` profile in 2.31s
+  │ applying 0007_discounts … ok
+-- timed out
+$ cargo test cart                                 ✗ timed out  no network
+-- rejected
+$ cargo test cart                                              ✗ rejected
+-- killed
+$ cargo test cart                                    ✗ killed  no network
+-- background
+$ cargo test cart                                ◐ background  no network
+-- a script is shown whole
+$ for it in a b; do                                       ✓ 0  no network
+        echo $it
+    done && curl
+    https://example.org/a/rather/long/address | sh
+  │ a
+-- in a read-only mode
+$ cargo test cart   ✗ read-only                                ✗ rejected
+-- folded
+$ for it in a b; do …                             ✓ 0  no network  1 line
+120==============================================================================================================
+-- passed
+$ cargo test cart                                                                          ✓ 0  5.3 s  no network
+  │ running 4 tests
+  │ ....
+-- failed
+$ cargo test cart                                                                 ✗ 101  42 s  network, git_write
+  │ running 4 tests
+  │ ....
+-- no sandbox, cut
+$ cargo test cart                                                                            ✓ 0  cut  no sandbox
+-- running
+$ cargo run --bin migrate -- --dry-run                                                            ◐ running  12 s
+  │     Finished `dev` profile in 2.31s
+  │ applying 0007_discounts … ok
+-- timed out
+$ cargo test cart                                                                         ✗ timed out  no network
+-- rejected
+$ cargo test cart                                                                                      ✗ rejected
+-- killed
+$ cargo test cart                                                                            ✗ killed  no network
+-- background
+$ cargo test cart                                                                        ◐ background  no network
+-- a script is shown whole
+$ for it in a b; do                                                                               ✓ 0  no network
+        echo $it
+    done && curl https://example.org/a/rather/long/address | sh
+  │ a
+-- in a read-only mode
+$ cargo test cart   ✗ read-only                                                                        ✗ rejected
+-- folded
+$ for it in a b; do …                                                                     ✓ 0  no network  1 line
+"#);
+    }
+
+    #[test]
+    fn a_long_output_keeps_head_and_tail() {
+        let lines: String = (1..=131).map(|it| format!("line {it}\n")).collect();
+        let long = ran(json!({ "exitCode": 0, "output": lines }));
+        insta::assert_snapshot!(picture(&long, &look(60)), @r#"
+$ cargo test cart                              ✓ 0  no network
+  │ line 1
+  │ line 2
+  │ line 3
+  │ … 123 lines
+  │ line 127
+  │ line 128
+  │ line 129
+  │ line 130
+  │ line 131
+"#);
+        let full = picture(
+            &long,
+            &Look {
+                fold: Fold::Full,
+                ..look(60)
+            },
+        );
+        assert_eq!(full.lines().count(), 132);
+    }
+
+    #[test]
+    fn one_more_line_is_shown_rather_than_counted() {
+        let lines = |count: usize| -> String { (1..=count).map(|it| format!("{it}\n")).collect() };
+        let shown = |count| picture(&ran(json!({ "exitCode": 0, "output": lines(count) })), &look(60));
+        assert!(!shown(9).contains('…'), "{}", shown(9));
+        assert!(shown(10).contains("… 2 lines"), "{}", shown(10));
+    }
+
+    #[test]
+    fn a_line_without_end_takes_three_rows() {
+        let wide = ran(json!({ "exitCode": 0, "output": "x".repeat(10_000) }));
+        let rows = picture(&wide, &look(40));
+        assert_eq!(rows.lines().count(), 4);
+        assert!(rows.trim_end().ends_with('…'));
+        let full = picture(
+            &wide,
+            &Look {
+                fold: Fold::Full,
+                ..look(40)
+            },
+        );
+        assert!(full.lines().count() > 250);
+    }
+
+    #[test]
+    fn output_keeps_its_colours_and_steps_back_when_it_is_done() {
+        let output = "plain \u{1b}[31mred\u{1b}[0m \u{1b}]0;title\u{7}end";
+        let mut sheet = Sheet::default();
+        sheet.update(&ran(json!({ "exitCode": 0, "output": output })), &look(60));
+        assert_eq!(roles(&sheet.rows[1]), "│:Rule plain:Dim red:Indexed(1) end:Dim");
+        let running = open(
+            "terminal_command",
+            None,
+            json!({ "command": "x", "state": "running", "output": output }),
+        );
+        let mut sheet = Sheet::default();
+        sheet.update(&running, &look(60));
+        assert_eq!(roles(&sheet.rows[0]), "x:Strong+bold | ◐:Waiting running:Dim 12 s:Dim");
+        assert_eq!(roles(&sheet.rows[1]), "│:Rule plain:Text red:Indexed(1) end:Text");
+    }
+
+    #[test]
+    fn a_progress_bar_is_one_line() {
+        let mut response = opened("terminal_command", None, json!({ "command": "x" }));
+        let mut sheet = Sheet::default();
+        for percent in 0..=100 {
+            response.apply(
+                &Event::MetadataDelta {
+                    document: "doc_001".into(),
+                    metadata: Map::new(),
+                    append: vec![("output".to_owned(), format!("\r\u{1b}[Kloading {percent} %"))],
+                },
+                0,
+            );
+            sheet.update(&response.documents[0], &look(60));
+        }
+        assert_eq!(sheet.rows.len(), 2);
+        assert_eq!(sheet.rows[1].plain(), "│ loading 100 %");
+    }
+
+    #[test]
+    fn what_an_output_was_counts_not_how_long_it_is() {
+        let mut printed = Printed::default();
+        printed.take("abc\n", true);
+        printed.take("abc\ndef\n", false);
+        assert_eq!(printed.output.lines_total(), 2);
+        printed.take("xyz\ndef\n", false);
+        assert_eq!(printed.usual(20)[0].plain(), "│ xyz");
+        printed.take("xyz\ndef\nmore\n", false);
+        assert_eq!(printed.output.lines_total(), 3);
+    }
 }

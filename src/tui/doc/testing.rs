@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::{Fold, Look, Sheet};
 use crate::{
     protocol::{Document, DocumentStart, Event, Kind, Response, Turn},
-    text::{Clean, Mark, NoColours, Role, Row, Span, width::spans_width},
+    text::{Mark, NoColours, Row, Span, width::spans_width},
     transcript::Todos,
 };
 
@@ -128,6 +128,15 @@ pub fn too_wide(sheet: &Sheet, width: usize) -> Option<String> {
     found.map(|it| format!("{:?} | {:?}", it.plain(), it.facts))
 }
 
-pub fn glyph(sheet: &Sheet) -> (Clean, Role) {
-    (sheet.glyph.text.clone(), sheet.glyph.role)
+/// Each state at screens of 40, 80 and 120 columns, as the pane gives them to a look.
+pub fn pictures(states: &[(&str, &Document, Look<'_>)]) -> String {
+    let mut pictures = String::new();
+    for (screen, width) in [(40, 37), (80, 71), (120, 111)] {
+        pictures.push_str(&format!("{screen:=<0$}\n", width + 2));
+        for (name, document, look) in states {
+            let picture = picture(document, &Look { width, ..*look });
+            pictures.push_str(&format!("-- {name}\n{picture}"));
+        }
+    }
+    pictures
 }

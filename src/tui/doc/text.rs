@@ -10,7 +10,7 @@ use crate::{
     text::{Clean, Role, Span, figure, markdown, markdown::Flow, wrap::wrap},
 };
 
-pub(super) fn grow(text: &Text<'_>, document: &Document, look: &Look<'_>, sheet: &mut Sheet) -> Option<usize> {
+pub(super) fn grow(text: &Text<'_>, document: &Document, look: &Look<'_>, sheet: &mut Sheet) -> usize {
     let signed = sheet.sign(Span::default(), false);
     let first = match text.format {
         TextFormat::Markdown | TextFormat::Other(_) => {
@@ -20,7 +20,7 @@ pub(super) fn grow(text: &Text<'_>, document: &Document, look: &Look<'_>, sheet:
         }
         TextFormat::Plain => plain(text, document, look, sheet),
     };
-    Some(if signed { 0 } else { first })
+    if signed { 0 } else { first }
 }
 
 fn plain(text: &Text<'_>, document: &Document, look: &Look<'_>, sheet: &mut Sheet) -> usize {
@@ -48,5 +48,81 @@ pub(super) fn summary(text: &Text<'_>) -> Clean {
     match text.format {
         TextFormat::Markdown | TextFormat::Other(_) => markdown::summary(text.content),
         TextFormat::Plain => first_line(text.content),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::{
+        Fold, Look,
+        testing::{closed, look, picture, pictures},
+    };
+
+    #[test]
+    fn texts() {
+        let prose = "The cart has **no** discount field yet. I will read the module and its callers, then change `Cart::total`.";
+        let markdown = closed("text", Some(prose), json!({}));
+        let plain = closed(
+            "text",
+            Some("*Stars* stay in plain text,\n  and so do blanks at the start."),
+            json!({ "format": "plain" }),
+        );
+        let long = closed(
+            "text",
+            Some("## Findings\n\nThe cart copies its discount.\n\n- once\n- twice"),
+            json!({}),
+        );
+        let folded = Look {
+            fold: Fold::Folded,
+            ..look(0)
+        };
+        let states = [
+            ("markdown", &markdown, look(0)),
+            ("plain", &plain, look(0)),
+            ("folded", &long, folded),
+        ];
+        insta::assert_snapshot!(pictures(&states), @r#"
+40=====================================
+-- markdown
+  The cart has no discount field yet. I
+  will read the module and its callers,
+  then change Cart::total.
+-- plain
+  *Stars* stay in plain text,
+    and so do blanks at the start.
+-- folded
+  Findings                      6 lines
+80=======================================================================
+-- markdown
+  The cart has no discount field yet. I will read the module and its
+  callers, then change Cart::total.
+-- plain
+  *Stars* stay in plain text,
+    and so do blanks at the start.
+-- folded
+  Findings                                                        6 lines
+120==============================================================================================================
+-- markdown
+  The cart has no discount field yet. I will read the module and its callers, then change Cart::total.
+-- plain
+  *Stars* stay in plain text,
+    and so do blanks at the start.
+-- folded
+  Findings                                                                                                6 lines
+"#);
+    }
+
+    #[test]
+    fn nothing_that_a_terminal_obeys_is_left() {
+        for format in ["markdown", "plain"] {
+            let hostile = closed(
+                "text",
+                Some("safe \x1b[2Jand\x07 sound\u{202e}"),
+                json!({ "format": format }),
+            );
+            assert_eq!(picture(&hostile, &look(40)), "  safe and sound\n", "{format}");
+        }
     }
 }

@@ -92,3 +92,65 @@ fn last_words(text: &str, columns: usize) -> Clean {
     };
     Clean::from(tail)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{look, paint};
+    use super::*;
+
+    const THOUGHT: &str =
+        "The user wants one code per cart.\nSo the field is an Option, and the total has to apply it last.";
+
+    fn shown(took_ms: Option<u64>, fold: Fold, width: usize) -> String {
+        let mut sheet = Sheet::default();
+        sheet.think(THOUGHT, took_ms, &Look { fold, ..look(width) });
+        paint(&sheet, width)
+    }
+
+    #[test]
+    fn thoughts() {
+        let shown = [
+            shown(None, Fold::Usual, 40),
+            shown(None, Fold::Usual, 80),
+            shown(Some(12_400), Fold::Usual, 40),
+            shown(Some(0), Fold::Usual, 40),
+            shown(None, Fold::Full, 40),
+            shown(Some(12_400), Fold::Full, 40),
+        ];
+        insta::assert_snapshot!(shown.join("--\n"), @r#"
+· thinking  …total has to apply it last.
+--
+· thinking  …cart. So the field is an Option, and the total has to apply it last.
+--
+· thought for 12 s
+--
+· thought
+--
+· thinking
+  The user wants one code per cart.
+  So the field is an Option, and the total
+  has to apply it last.
+--
+· thought for 12 s
+  The user wants one code per cart.
+  So the field is an Option, and the total
+  has to apply it last.
+"#);
+    }
+
+    #[test]
+    fn only_what_is_new_is_laid() {
+        let mut sheet = Sheet::default();
+        let look = Look {
+            fold: Fold::Full,
+            ..look(40)
+        };
+        let mut text = String::new();
+        for at in 0..1000 {
+            text.push_str("a line of it\n");
+            let changed = sheet.think(&text, None, &look);
+            assert_eq!(changed, Some(if at == 0 { 0 } else { at + 1 }));
+            assert_eq!(sheet.think(&text, None, &look), None);
+        }
+    }
+}

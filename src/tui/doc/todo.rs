@@ -51,16 +51,12 @@ pub(super) fn text(content: &str, status: &TodoStatus) -> Span {
 /// `▰▰▰▱▱▱ 2 of 4`
 pub(super) fn progress(done: usize, all: usize) -> Vec<Span> {
     const CELLS: usize = 6;
-    let full = if all == 0 {
-        0
-    } else {
-        (CELLS * done.min(all) + all / 2) / all
-    };
+    let rounded = (CELLS * done.min(all) + all / 2).checked_div(all).unwrap_or(0);
     // A bar is neither empty nor full before its time.
     let full = match done {
         0 => 0,
         done if done >= all => CELLS,
-        _ => full.clamp(1, CELLS - 1),
+        _ => rounded.clamp(1, CELLS - 1),
     };
     let bar = format!("{}{}", "▰".repeat(full), "▱".repeat(CELLS - full));
     let role = if all > 0 && done >= all {
@@ -69,4 +65,25 @@ pub(super) fn progress(done: usize, all: usize) -> Vec<Span> {
         Role::Waiting
     };
     vec![Span::new(bar, role), Span::new(format!(" {done} of {all}"), Role::Dim)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bars_are_full_only_when_all_is_done() {
+        for (done, all, bar) in [
+            (0, 4, "▱▱▱▱▱▱ 0 of 4"),
+            (1, 40, "▰▱▱▱▱▱ 1 of 40"),
+            (2, 4, "▰▰▰▱▱▱ 2 of 4"),
+            (39, 40, "▰▰▰▰▰▱ 39 of 40"),
+            (4, 4, "▰▰▰▰▰▰ 4 of 4"),
+            (5, 4, "▰▰▰▰▰▰ 5 of 4"),
+            (0, 0, "▱▱▱▱▱▱ 0 of 0"),
+        ] {
+            let shown: String = progress(done, all).iter().map(|it| it.text.as_str()).collect();
+            assert_eq!(shown, bar);
+        }
+    }
 }

@@ -83,3 +83,102 @@ fn line(changes: &[(String, TodoStatus)]) -> Vec<Span> {
     }
     spans
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::testing::{closed, look, picture, pictures};
+    use super::*;
+    use crate::transcript::{Todo, Todos};
+
+    #[test]
+    fn updates() {
+        let update = closed(
+            "todo_update",
+            None,
+            json!({ "todos": [
+                { "id": "expire", "content": "Reject expired codes", "status": "pending" },
+                { "id": "cart", "content": "Let Cart hold a list of discounts", "status": "completed" },
+                { "id": "total", "content": "Add them up in Cart::total", "status": "in_progress" },
+            ]}),
+        );
+        let empty = closed("todo_update", None, json!({}));
+        let counted = Look {
+            progress: Some((2, 4)),
+            ..look(0)
+        };
+        let states = [
+            ("what moved comes first", &update, counted),
+            (
+                "unfolded",
+                &update,
+                Look {
+                    fold: Fold::Full,
+                    ..counted
+                },
+            ),
+            ("empty", &empty, look(0)),
+        ];
+        insta::assert_snapshot!(pictures(&states), @r#"
+40=====================================
+-- what moved comes first
+≡ todo   ☑ Let Cart hold a lis…  2 of 4
+-- unfolded
+≡ todo   3 changes               2 of 4
+  ☐ Reject expired codes
+  ☑ Let Cart hold a list of discounts
+  ◐ Add them up in Cart::total
+-- empty
+≡ todo   nothing changed
+80=======================================================================
+-- what moved comes first
+≡ todo   ☑ Let Cart hold a list of discounts  ◐ Add them up in C…  2 of 4
+-- unfolded
+≡ todo   3 changes                                                 2 of 4
+  ☐ Reject expired codes
+  ☑ Let Cart hold a list of discounts
+  ◐ Add them up in Cart::total
+-- empty
+≡ todo   nothing changed
+120==============================================================================================================
+-- what moved comes first
+≡ todo   ☑ Let Cart hold a list of discounts  ◐ Add them up in Cart::total  ☐ Reject expired codes         2 of 4
+-- unfolded
+≡ todo   3 changes                                                                                         2 of 4
+  ☐ Reject expired codes
+  ☑ Let Cart hold a list of discounts
+  ◐ Add them up in Cart::total
+-- empty
+≡ todo   nothing changed
+"#);
+    }
+
+    #[test]
+    fn what_an_update_leaves_out_the_live_list_knows() {
+        let todos = Todos {
+            list: vec![Todo {
+                id: "cart".to_owned(),
+                content: "Let Cart hold a list".to_owned(),
+                status: TodoStatus::Completed,
+                dependencies: Vec::new(),
+            }],
+            version: 1,
+        };
+        let update = closed(
+            "todo_update",
+            None,
+            json!({ "todos": [
+                { "id": "cart", "status": "in_progress" }, { "id": "unknown-todo" },
+            ]}),
+        );
+        let shown = picture(
+            &update,
+            &Look {
+                todos: &todos,
+                ..look(60)
+            },
+        );
+        assert_eq!(shown, "≡ todo   ◐ Let Cart hold a list  ☐ unknown-todo\n");
+    }
+}

@@ -54,3 +54,100 @@ pub(super) fn summary(unknown: &Unknown<'_>) -> Clean {
 fn glyph() -> Span {
     sign("·", Role::Dim)
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::{
+        Fold,
+        testing::{closed, look, picture, pictures},
+    };
+    use super::*;
+
+    #[test]
+    fn kinds_of_the_future() {
+        let map = closed(
+            "mind_map",
+            Some("Discounts\n  codes"),
+            json!({ "root": { "label": "Discounts", "children": [1, "zwei"] } }),
+        );
+        let bare = closed("chart", None, json!({}));
+        let states = [
+            ("content and members", &map, look(0)),
+            ("nothing", &bare, look(0)),
+            (
+                "folded",
+                &map,
+                Look {
+                    fold: Fold::Folded,
+                    ..look(0)
+                },
+            ),
+        ];
+        insta::assert_snapshot!(pictures(&states), @r#"
+40=====================================
+-- content and members
+· mind_map  Discounts      unknown kind
+  Discounts
+    codes
+  {
+    "root": {
+      "label": "Discounts",
+      "children": [
+        1,
+        "zwei"
+      ]
+    }
+  }
+-- nothing
+· chart                    unknown kind
+-- folded
+· mind_map  Discounts      unknown kind
+80=======================================================================
+-- content and members
+· mind_map  Discounts                                        unknown kind
+  Discounts
+    codes
+  {
+    "root": {
+      "label": "Discounts",
+      "children": [
+        1,
+        "zwei"
+      ]
+    }
+  }
+-- nothing
+· chart                                                      unknown kind
+-- folded
+· mind_map  Discounts                                        unknown kind
+120==============================================================================================================
+-- content and members
+· mind_map  Discounts                                                                                unknown kind
+  Discounts
+    codes
+  {
+    "root": {
+      "label": "Discounts",
+      "children": [
+        1,
+        "zwei"
+      ]
+    }
+  }
+-- nothing
+· chart                                                                                              unknown kind
+-- folded
+· mind_map  Discounts                                                                                unknown kind
+"#);
+    }
+
+    #[test]
+    fn what_is_long_is_bounded() {
+        let list: Vec<u32> = (0..100_000).collect();
+        let long = closed("chart", None, json!({ "points": list }));
+        let rows = picture(&long, &look(60)).lines().count();
+        assert!(rows < 200, "{rows} rows");
+    }
+}

@@ -95,7 +95,7 @@ fn add_text(text: &str, frame: Frame<'_>, rows: &mut Vec<Row>) {
     if text.is_empty() {
         return;
     }
-    let count = text.bytes().filter(|&it| it == b'\n').count() + 1;
+    let count = text.matches('\n').count() + 1;
     let (head, hidden, tail) = ends(count, HEAD, TAIL);
     for line in text.split('\n').take(head.len()) {
         rows.extend(wrapped(&bounded(line), frame));
@@ -122,9 +122,9 @@ fn add_items(items: &[Value], frame: Frame<'_>, depth: usize, rows: &mut Vec<Row
         match item {
             Value::Object(members) => match place(members) {
                 Some(line) => rows.extend(wrap_line(&line, frame)),
-                None => add_nested(item, frame, depth, rows),
+                None => add_item(item, frame, depth, rows),
             },
-            Value::Array(_) => add_nested(item, frame, depth, rows),
+            Value::Array(_) => add_item(item, frame, depth, rows),
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
                 let text = short(item).unwrap_or_else(|| bounded(item.as_str().unwrap_or_default()));
                 rows.extend(wrap_line(
@@ -149,13 +149,22 @@ fn add_members(members: &Map<String, Value>, frame: Frame<'_>, depth: usize, row
             continue;
         }
         let name = Span::new(format!("{}: ", bounded(name)), Role::Dim);
-        match short(value) {
-            Some(text) => rows.extend(wrap_line(&[name, Span::new(text, frame.role)], frame)),
-            None => {
-                rows.extend(wrap_line(&[name], frame));
-                add_nested(value, frame, depth, rows);
-            }
+        if let Some(text) = short(value) {
+            rows.extend(wrap_line(&[name, Span::new(text, frame.role)], frame));
+        } else {
+            rows.extend(wrap_line(&[name], frame));
+            add_nested(value, frame, depth, rows);
         }
+    }
+}
+
+/// An item of several rows, the first of them behind its bullet.
+fn add_item(value: &Value, frame: Frame<'_>, depth: usize, rows: &mut Vec<Row>) {
+    let first = rows.len();
+    add_nested(value, frame, depth, rows);
+    let indent = rows.get_mut(first).and_then(|it| it.spans.get_mut(frame.indent.len()));
+    if let Some(indent) = indent.filter(|it| it.text == "  ") {
+        *indent = sign("• ", Role::Faint);
     }
 }
 

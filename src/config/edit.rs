@@ -49,7 +49,22 @@ pub fn set(source: &Source<'_>, path: &str, value: Option<&str>) -> Result<Strin
             ..problem(format!("there is no key `{path}`"))
         });
     };
-    if key.kind == Kind::Secret && value.is_some() {
+    let is_secret = match key.kind {
+        Kind::Secret => value.is_some(),
+        Kind::Proxy => value.is_some_and(|it| it.contains('@')),
+        Kind::Text
+        | Kind::Word(_)
+        | Kind::Flag
+        | Kind::Whole { .. }
+        | Kind::Number
+        | Kind::Duration
+        | Kind::Url
+        | Kind::Path
+        | Kind::List
+        | Kind::Headers
+        | Kind::Command => false,
+    };
+    if is_secret {
         let hint = "keep it in a file of its own or a password store: key_file, key_command, token_file, token_command";
         return Err(problem(format!("`{path}` is a secret and is not written into the settings")).hint(hint));
     }
@@ -88,7 +103,9 @@ fn item(kind: Kind, text: &str, value: Value) -> Item {
         Value::Number(it) => toml_edit::value(it),
         Value::Duration(it) => toml_edit::value(written(it)),
         Value::List(items) => toml_edit::value(Array::from_iter(items)),
-        Value::Headers(_) | Value::Secret(_) => Item::None,
+        // A proxy without a password; other secrets have been refused.
+        Value::Secret(it) => toml_edit::value(it.expose()),
+        Value::Headers(_) => Item::None,
     }
 }
 

@@ -80,7 +80,7 @@ pub(super) const FOREIGN: &[(&str, &str)] = &[
 ];
 
 /// Variables of ours that are no settings.
-pub(super) const OTHER: &[&str] = &["SHEAF_DEV", "SHEAF_LOG", "SHEAF_SANDBOX"];
+pub(super) const OTHER: &[&str] = &["SHEAF_COMMIT", "SHEAF_DEV", "SHEAF_LOG", "SHEAF_SANDBOX"];
 
 /// All keys, in the order of the reference.
 pub const KEYS: &[Key] = &[
@@ -202,8 +202,8 @@ pub const KEYS: &[Key] = &[
     ),
     Key::new(
         "gateway.proxy",
-        Kind::Text,
-        |it, _| Slot::MaybeText(&mut it.gateway.connection.proxy),
+        Kind::Proxy,
+        |it, _| Slot::Proxy(&mut it.gateway.connection.proxy),
         "The proxy to go through instead of the environment's, or `none`.",
     ),
     Key::new(
@@ -293,8 +293,8 @@ pub const KEYS: &[Key] = &[
     ),
     Key::new(
         "providers.*.proxy",
-        Kind::Text,
-        |it, name| Slot::MaybeText(&mut provider(it, name).connection.proxy),
+        Kind::Proxy,
+        |it, name| Slot::Proxy(&mut provider(it, name).connection.proxy),
         "The proxy to go through instead of the environment's, or `none`.",
     ),
     Key::new(

@@ -499,6 +499,7 @@ fn refusal(place: Place, refused: &super::Refused) -> Problem {
 fn holds_secret(key: &Key, value: &DeValue<'_>) -> bool {
     match key.kind {
         Kind::Secret => true,
+        Kind::Proxy => value.as_str().is_some_and(|it| it.contains('@')),
         // Many headers are harmless; those that carry keys are named so.
         Kind::Headers => value.as_table().is_some_and(|it| {
             it.keys().any(|name| {

@@ -16,8 +16,8 @@ pub struct Connection {
     pub ca_file: Option<PathBuf>,
     /// Our certificate and its key in one PEM file.
     pub client_cert: Option<PathBuf>,
-    /// Instead of the proxy that the environment names; `none` goes direct.
-    pub proxy: Option<String>,
+    /// Instead of the proxy that the environment names; `none` goes direct. It may hold a password.
+    pub proxy: Option<Secret>,
     /// Whether `http://` may go to a private network; the client refuses what turns out to be public.
     pub allow_http: bool,
     pub connect_timeout: Duration,
@@ -87,7 +87,7 @@ impl Connection {
         Ok(Peer {
             allow_http: self.allow_http,
             headers,
-            proxy: match self.proxy.as_deref() {
+            proxy: match self.proxy.as_ref().map(Secret::expose) {
                 None => Proxy::Environment,
                 Some("none") => Proxy::Direct,
                 Some(url) => Proxy::Through(url.to_owned()),
@@ -367,7 +367,7 @@ mod tests {
     fn what_is_configured_reaches_the_client() {
         let mut connection = Connection {
             allow_http: true,
-            proxy: Some("socks5h://localhost:1".to_owned()),
+            proxy: Some(Secret::new("socks5h://localhost:1")),
             idle_timeout: Duration::from_secs(7),
             ..Connection::default().at("http://10.0.0.1/v1")
         };
@@ -378,7 +378,7 @@ mod tests {
         assert!(peer.headers["x-team"].is_sensitive() && peer.allow_http);
         assert_eq!(peer.proxy, Proxy::Through("socks5h://localhost:1".to_owned()));
         assert_eq!(peer.timeouts.idle, Duration::from_secs(7));
-        connection.proxy = Some("none".to_owned());
+        connection.proxy = Some(Secret::new("none"));
         assert_eq!(connection.peer().map(|it| it.proxy).ok(), Some(Proxy::Direct));
         connection.headers.insert("X-Odd".to_owned(), Secret::new("a\nb"));
         assert_eq!(connection.peer().err(), Some(Refused::Header("X-Odd".to_owned())));

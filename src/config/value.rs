@@ -23,6 +23,8 @@ pub enum Kind {
     Duration,
     /// `http://` or `https://`
     Url,
+    /// The address of a proxy, which may hold a password, or `none`.
+    Proxy,
     Path,
     List,
     /// Names of headers and their values.
@@ -71,6 +73,7 @@ impl Kind {
             Self::Number => "number".into(),
             Self::Duration => "duration, such as \"60s\"".into(),
             Self::Url => "address".into(),
+            Self::Proxy => "address of a proxy | none".into(),
             Self::Path => "path".into(),
             Self::List => "list of texts".into(),
             Self::Headers => "table of texts".into(),
@@ -83,7 +86,14 @@ impl Kind {
     pub(super) fn read(self, value: &DeValue<'_>) -> Result<Value, Unfit> {
         match (self, value) {
             (
-                Self::Text | Self::Word(_) | Self::Duration | Self::Url | Self::Path | Self::Secret | Self::Command,
+                Self::Text
+                | Self::Word(_)
+                | Self::Duration
+                | Self::Url
+                | Self::Path
+                | Self::Proxy
+                | Self::Secret
+                | Self::Command,
                 DeValue::String(text),
             ) => self.parse(text),
             (Self::Flag, DeValue::Boolean(it)) => Ok(Value::Flag(*it)),
@@ -167,6 +177,7 @@ impl Kind {
                 }
             },
             Self::Url => address(text),
+            Self::Proxy => proxy(text),
             Self::List => {
                 let items = text.split(',').map(str::trim).filter(|it| !it.is_empty());
                 Ok(Value::List(items.map(str::to_owned).collect()))
@@ -280,6 +291,19 @@ fn address(text: &str) -> Result<Value, Unfit> {
     Ok(Value::Text(text.trim_end_matches('/').to_owned()))
 }
 
+/// What the client takes. The message never repeats the text, which may hold a password.
+fn proxy(text: &str) -> Result<Value, Unfit> {
+    let text = text.trim();
+    let schemes = ["http", "https", "socks4", "socks4a", "socks5", "socks5h"];
+    let is_fit =
+        text == "none" || url::Url::parse(text).is_ok_and(|it| schemes.contains(&it.scheme()) && it.host().is_some());
+    if is_fit {
+        return Ok(Value::Secret(Secret::new(text)));
+    }
+    let hint = "http://HOST:PORT, socks5h://HOST:PORT, or none".to_owned();
+    Err(unfit("this is not the address of a proxy", hint))
+}
+
 /// Where a value is put.
 pub(super) enum Slot<'a> {
     Text(&'a mut String),
@@ -294,6 +318,7 @@ pub(super) enum Slot<'a> {
     MaybeList(&'a mut Option<Vec<String>>),
     Headers(&'a mut BTreeMap<String, Secret>),
     Secret(&'a mut Option<Secret>),
+    Proxy(&'a mut Option<Secret>),
     /// A key: the ways to get one exclude each other, so the last word counts.
     Key(&'a mut super::KeySource, Way),
 }
@@ -328,7 +353,7 @@ impl Slot<'_> {
             (Self::List(slot), Value::List(it)) => *slot = it,
             (Self::MaybeList(slot), Value::List(it)) => *slot = Some(it),
             (Self::Headers(slot), Value::Headers(it)) => *slot = it,
-            (Self::Secret(slot), Value::Secret(it)) => *slot = Some(it),
+            (Self::Secret(slot) | Self::Proxy(slot), Value::Secret(it)) => *slot = Some(it),
             (Self::Key(slot, Way::Given), Value::Secret(it)) => *slot = KeySource::Given(it),
             (Self::Key(slot, Way::Variable), Value::Text(it)) => *slot = KeySource::Variables(vec![it]),
             (Self::Key(slot, Way::Command), Value::List(it)) => *slot = KeySource::Command(it),
@@ -361,6 +386,11 @@ impl Slot<'_> {
                 Some(format!("{{ {} }}", entries.collect::<Vec<_>>().join(", ")))
             }
             Self::Secret(it) => it.as_ref().map(|_| "\"***\"".to_owned()),
+            // Shown as far as it holds no password.
+            Self::Proxy(it) => it.as_ref().map(|it| match it.expose() {
+                text if text.contains('@') => "\"***\"".to_owned(),
+                text => quoted(text),
+            }),
             Self::Key(KeySource::Given(_), Way::Given) => Some("\"***\"".to_owned()),
             Self::Key(KeySource::Variables(names), Way::Variable) => Some(quoted(&names.join(", "))),
             Self::Key(KeySource::Command(words), Way::Command) => match words.as_slice() {
@@ -414,6 +444,33 @@ mod tests {
             let it = Duration::from_millis(millis);
             assert_eq!(written(it), expected);
             assert_eq!(duration(expected), Some(it));
+        }
+    }
+
+    #[test]
+    fn a_proxy_is_an_address_or_none_and_its_password_is_never_repeated() {
+        for (text, is_fit) in [
+            ("none", true),
+            ("http://proxy:3128", true),
+            ("socks5h://me:hidden@proxy:1", true),
+            ("proxy:3128", false),
+            ("me:hidden@proxy", false),
+            ("ftp://me:hidden@proxy", false),
+            ("", false),
+        ] {
+            let found = Kind::Proxy.parse(text);
+            assert_eq!(found.is_ok(), is_fit, "{text}");
+            assert!(!format!("{found:?}").contains("hidden"), "{text}");
+        }
+        for (text, expected) in [
+            ("http://proxy:1", "\"http://proxy:1\""),
+            ("http://a:b@proxy:1", "\"***\""),
+            ("none", "\"none\""),
+        ] {
+            assert_eq!(
+                Slot::Proxy(&mut Some(Secret::new(text))).show().as_deref(),
+                Some(expected)
+            );
         }
     }
 

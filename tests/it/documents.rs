@@ -10,6 +10,7 @@ mod rows;
 
 use std::collections::HashSet;
 
+use proptest::prelude::ProptestConfig;
 use serde_json::{Value, json};
 use sheaf::{
     net::sse::Frames,
@@ -18,6 +19,20 @@ use sheaf::{
         codec::{Decoder, Identity, Limits},
     },
 };
+
+/// As many cases as a test asks for, unless `PROPTEST_CASES` asks for a longer search.
+fn cases(cases: u32) -> ProptestConfig {
+    let searched = ProptestConfig::default();
+    ProptestConfig {
+        cases: if std::env::var_os("PROPTEST_CASES").is_some() {
+            searched.cases
+        } else {
+            cases
+        },
+        failure_persistence: None,
+        ..searched
+    }
+}
 
 /// What a reader knows before the first byte.
 fn identity() -> Identity {

@@ -879,6 +879,7 @@ impl Decoder {
         if let Some(open) = self.shelf.get(&id)
             && fits
         {
+            open.remember();
             open.document.patch(&patch);
         }
         if let Some(text) = final_content {
@@ -899,10 +900,10 @@ impl Decoder {
         let response_room = self.response_room();
         let limit = self.limits.document_bytes;
         let Some(open) = self.shelf.get(id) else { return };
-        let before = open.document.text();
-        if before == text {
+        if open.document.content.as_ref() == Some(&text) {
             return;
         }
+        let before = open.document.text();
         // A writer that sent no deltas contradicts nobody.
         let differs = !before.is_empty();
         let kept = cut(&text, limit.min(response_room + before.len()));

@@ -298,9 +298,11 @@ impl Encoder {
             ("documentId", sent.wire.as_str().into()),
             ("toolName", member("toolName").unwrap_or_else(|| "tool".into())),
         ]);
-        // The default that every reader makes up, so that they agree.
-        let id = member("toolCallId").unwrap_or_else(|| format!("call_{}", sent.document.id).into());
-        data.insert("toolCallId".into(), id);
+        // The default that every reader makes up for a call, so that they agree.
+        let made = || (sent.document.kind == Kind::ToolCall).then(|| format!("call_{}", sent.document.id).into());
+        if let Some(id) = member("toolCallId").or_else(made) {
+            data.insert("toolCallId".into(), id);
+        }
         self.send("tool_call_start", &mut data);
         sent.has_name = true;
         sent.named.extend(["toolName".to_owned(), "toolCallId".to_owned()]);

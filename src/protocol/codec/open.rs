@@ -16,8 +16,8 @@ pub struct Open {
     pub document: Document,
     /// Which document of the response it is, by arrival.
     pub arrival: u64,
-    /// Members that its start gave a value to; if they are gone at the end, the end must say so.
-    named: Vec<String>,
+    /// Members that readers have a value for; if they are gone at the end, the end must say so.
+    named: HashSet<String>,
     /// The identity that it took over from a document that is still open.
     shadows: Option<(String, DocumentId)>,
     /// At least what it holds, in bytes.
@@ -28,20 +28,15 @@ pub struct Open {
 
 impl Open {
     pub fn new(document: Document, arrival: u64) -> Self {
-        let named = document
-            .metadata
-            .iter()
-            .filter(|(_, value)| !value.is_null())
-            .map(|(name, _)| name.clone())
-            .collect();
         let mut open = Self {
             document,
             arrival,
-            named,
+            named: HashSet::new(),
             shadows: None,
             bound: 0,
             is_cut: false,
         };
+        open.remember();
         open.bound = open.held();
         open
     }
@@ -62,6 +57,12 @@ impl Open {
         self.is_cut |= room < wanted;
         self.bound += room;
         room
+    }
+
+    /// Notes which members readers have, before the end takes some away.
+    pub fn remember(&mut self) {
+        let said = self.document.metadata.iter().filter(|(_, value)| !value.is_null());
+        self.named.extend(said.map(|(name, _)| name.clone()));
     }
 
     /// The complete metadata after `finish`, as the end carries it.

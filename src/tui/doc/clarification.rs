@@ -53,13 +53,16 @@ pub(super) fn leaf(view: &Clarification<'_>, document: &Document, look: &Look<'_
 pub(super) fn folded(view: &Clarification<'_>, document: &Document, look: &Look<'_>, form: Option<&Form>) -> Leaf {
     let mut facts = Facts::default();
     let (state, role) = if is_approval(view) {
-        verdict(view, subject(view).as_ref(), document, form)
+        verdict(view, subject(view, document).as_ref(), document, form)
     } else {
         state(view, document, form)
     };
     facts.word(Weight::Heavy, state, role);
     let row = if is_approval(view) {
-        let title = Span::new(first_line(&planned(view, subject(view).as_ref()).title), Role::Text);
+        let title = Span::new(
+            first_line(&planned(view, subject(view, document).as_ref()).title),
+            Role::Text,
+        );
         heading("allow", &[title], facts, look.width)
     } else {
         line(&[Span::new(title(view), Role::Text)], facts, look.width)
@@ -71,11 +74,11 @@ pub(super) fn folded(view: &Clarification<'_>, document: &Document, look: &Look<
     }
 }
 
-pub(super) fn summary(view: &Clarification<'_>) -> Clean {
+pub(super) fn summary(view: &Clarification<'_>, document: &Document) -> Clean {
     if is_approval(view) {
         Clean::line(&format!(
             "allow {}",
-            first_line(&planned(view, subject(view).as_ref()).title)
+            first_line(&planned(view, subject(view, document).as_ref()).title)
         ))
     } else {
         title(view)
@@ -345,7 +348,7 @@ fn asked(view: &Clarification<'_>, columns: usize) -> Vec<Row> {
 
 fn approval(view: &Clarification<'_>, document: &Document, look: &Look<'_>, form: Option<&Form>) -> Leaf {
     let columns = look.width;
-    let subject = subject(view);
+    let subject = subject(view, document);
     let planned = planned(view, subject.as_ref());
     let mut facts = Facts::default();
     let (state, role) = verdict(view, subject.as_ref(), document, form);
@@ -385,7 +388,7 @@ fn approval(view: &Clarification<'_>, document: &Document, look: &Look<'_>, form
 }
 
 /// The planned action as the document that it would become.
-fn subject(view: &Clarification<'_>) -> Option<Document> {
+fn subject(view: &Clarification<'_>, document: &Document) -> Option<Document> {
     let mut members = view.subject?.as_object()?.clone();
     let kind = Kind::parse(members.shift_remove("type")?.as_str()?);
     let content = members.shift_remove("content");
@@ -394,7 +397,8 @@ fn subject(view: &Clarification<'_>) -> Option<Document> {
     }
     Some(Document::open(
         DocumentStart {
-            id: "subject".into(),
+            // Its code is another block than that of the next approval.
+            id: format!("{}#subject", document.id).into(),
             sequence: None,
             content: content.as_ref().and_then(Value::as_str).map(str::to_owned),
             metadata: normalise(&kind, members),

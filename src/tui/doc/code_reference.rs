@@ -43,19 +43,17 @@ pub(super) fn summary(reference: &CodeReference<'_>) -> Clean {
     Clean::line(&format!("{}{}", reference.file_path, lines(reference)))
 }
 
+fn trimmed(text: &str) -> impl Iterator<Item = &str> {
+    text.trim_end().lines().map(str::trim_end)
+}
+
 /// Whether the file holds something else than what was cited. A citation may be indented otherwise at its end, and that
 /// is no difference.
 pub(super) fn differs(reference: &CodeReference<'_>, document: &Document, cited: Option<&str>) -> bool {
     let Some(cited) = cited.filter(|_| !document.is_open()) else {
         return false;
     };
-    let trimmed = |text: &'_ str| {
-        text.trim_end()
-            .lines()
-            .map(|it| it.trim_end().to_owned())
-            .collect::<Vec<_>>()
-    };
-    cited != reference.content && trimmed(cited) != trimmed(reference.content)
+    cited != reference.content && !trimmed(cited).eq(trimmed(reference.content))
 }
 
 fn glyph() -> Span {

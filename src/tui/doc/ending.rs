@@ -44,7 +44,8 @@ impl Sheet {
             ),
         };
         let mut spans = vec![Span::new(words, Role::Dim)];
-        if again {
+        // An old failure is history: only the last turn can be tried again.
+        if again && look.newest {
             spans.push(gap(2));
             spans.extend(key("r", "try again", Role::Error));
         }

@@ -41,7 +41,7 @@ use std::{
 };
 
 use crate::{
-    protocol::{Document, Turn, View},
+    protocol::{Document, Kind, Turn, View},
     text::{Clean, CodeLine, Colours, Mark, Role, Row, Span, markdown::Flow},
     transcript::Todos,
 };
@@ -281,32 +281,35 @@ impl Key {
             is_open: document.is_open(),
             ..Self::shape(look)
         };
-        match document.view() {
-            View::Text(_) | View::CodeBlock(_) | View::Unknown(_) => {}
-            View::CodeReference(it) => {
+        match document.kind {
+            Kind::Text | Kind::CodeBlock | Kind::Other(_) => {}
+            Kind::CodeReference => {
                 key.links = look.root.is_some();
-                key.differs = code_reference::differs(&it, document, look.cited);
+                key.differs = match document.view() {
+                    View::CodeReference(it) => code_reference::differs(&it, document, look.cited),
+                    _ => false,
+                };
             }
-            View::FileEdit(_) => {
+            Kind::FileEdit => {
                 key.links = look.root.is_some();
                 key.read_only = look.read_only;
                 key.joined = look.joined;
             }
-            View::ToolCall(_) => key.second = second(document, look),
-            View::TerminalCommand(_) => {
+            Kind::ToolCall => key.second = second(document, look),
+            Kind::TerminalCommand => {
                 key.second = second(document, look);
                 key.read_only = look.read_only;
             }
-            View::Plan(_) => {
+            Kind::Plan => {
                 key.newest = look.newest;
                 key.selected = look.selected;
                 if plan::is_live(document, look) {
                     key.todos = 1 + look.todos.version;
                 }
             }
-            View::Clarification(_) => key.form = form(document, look).map_or(0, |it| 1 + it.version),
-            View::Error(_) => key.newest = look.newest,
-            View::TodoUpdate(_) => {
+            Kind::Clarification => key.form = form(document, look).map_or(0, |it| 1 + it.version),
+            Kind::Error => key.newest = look.newest,
+            Kind::TodoUpdate => {
                 key.todos = 1 + look.todos.version;
                 key.progress = look.progress;
             }
@@ -375,7 +378,7 @@ pub fn summary(document: &Document) -> Clean {
         View::ToolCall(it) => tool_call::summary(&it),
         View::TerminalCommand(it) => terminal_command::summary(&it),
         View::Plan(it) => plan::summary(&it),
-        View::Clarification(it) => clarification::summary(&it),
+        View::Clarification(it) => clarification::summary(&it, document),
         View::Error(it) => error::summary(&it),
         View::TodoUpdate(it) => todo_update::summary(&it),
         View::Unknown(it) => unknown::summary(&it),

@@ -16,7 +16,9 @@ pub(super) fn grow(plan: &Plan<'_>, document: &Document, look: &Look<'_>, sheet:
     let signed = sheet.sign(glyph(), false);
     let mut head = head(plan, document, look);
     let flow = sheet.memo.flow.get_or_insert_with(|| Flow::new(seed(document, look)));
-    let body = body(plan, document.is_open());
+    let lines = &mut sheet.memo.lines;
+    lines.take(plan.content, document.is_open());
+    let body = body(lines.text(), plan.title, document.is_open());
     let below = sheet.memo.head;
     let mut rows = std::mem::take(&mut sheet.memo.flow_rows);
     let changed = flow.update(body, !document.is_open(), look.width, look.colours, &mut rows);
@@ -124,8 +126,7 @@ fn items<'a>(plan: &'a Plan<'a>, document: &Document, look: &'a Look<'_>) -> Vec
 }
 
 /// The Markdown without a first heading that repeats the title. While it grows, nothing until its first line is whole.
-fn body<'a>(plan: &Plan<'a>, is_open: bool) -> &'a str {
-    let content = plan.content;
+fn body<'a>(content: &'a str, title: &str, is_open: bool) -> &'a str {
     if !content.starts_with("# ") {
         return content;
     }
@@ -135,7 +136,7 @@ fn body<'a>(plan: &Plan<'a>, is_open: bool) -> &'a str {
         None => (content, ""),
     };
     let heading = first.trim_start_matches('#').trim();
-    if heading.eq_ignore_ascii_case(plan.title.trim()) {
+    if heading.eq_ignore_ascii_case(title.trim()) {
         rest
     } else {
         content

@@ -15,8 +15,15 @@ pub(super) fn grow(text: &Text<'_>, document: &Document, look: &Look<'_>, sheet:
     let first = match text.format {
         TextFormat::Markdown | TextFormat::Other(_) => {
             let flow = sheet.memo.flow.get_or_insert_with(|| Flow::new(seed(document, look)));
-            let is_closed = !document.is_open();
-            flow.update(text.content, is_closed, look.width, look.colours, &mut sheet.rows)
+            let lines = &mut sheet.memo.lines;
+            lines.take(text.content, document.is_open());
+            flow.update(
+                lines.text(),
+                !document.is_open(),
+                look.width,
+                look.colours,
+                &mut sheet.rows,
+            )
         }
         TextFormat::Plain => plain(text, document, look, sheet),
     };

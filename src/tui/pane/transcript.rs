@@ -467,7 +467,7 @@ impl Pane {
             selected,
             read_only: mode.is_some_and(crate::protocol::Mode::is_read_only),
             joined: false,
-            newest: false,
+            newest: item.exchange() + 1 == context.transcript.exchanges.len(),
             turn: exchange.turn,
             colours: context.colours,
             colours_version: context.colours_version,
@@ -510,7 +510,7 @@ impl Pane {
                 let Some(ending) = &exchange.response.ending else {
                     return;
                 };
-                let key = key_of((ending.finish_reason.as_str(), look.width));
+                let key = key_of((ending.finish_reason.as_str(), look.width, look.newest));
                 if self.plain_keys.insert(item, key) != Some(key) {
                     let has_error = exchange.response.documents.iter().any(|it| it.kind == Kind::Error);
                     *sheet = Sheet::ending(ending, has_error, &look).unwrap_or_default();
@@ -524,10 +524,9 @@ impl Pane {
                     look.width = look.width.min(MEASURE);
                 }
                 look.joined = joined(context.transcript, place);
-                look.newest = match document.kind {
-                    Kind::Plan => is_newest_plan(context.transcript, place),
-                    _ => place.exchange + 1 == context.transcript.exchanges.len(),
-                };
+                if document.kind == Kind::Plan {
+                    look.newest = is_newest_plan(context.transcript, place);
+                }
                 look.progress = context.transcript.progress_at(place);
                 let key = (exchange.turn, document.id.clone());
                 look.cited = context.asking.cited.get(&key).and_then(Option::as_deref);

@@ -316,7 +316,14 @@ fn make_private(_: &File) -> io::Result<()> {
 /// The right to be the only one; given back when dropped and when the process dies in whatever way.
 #[derive(Debug)]
 pub struct Lock {
-    _file: File,
+    file: File,
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // Closing is not enough: a process that is just being started has a copy of the file until it runs.
+        self.file.unlock().ok();
+    }
 }
 
 /// What came of asking for a [`Lock`].
@@ -343,7 +350,7 @@ pub fn lock(path: &Path) -> Result<Locked, Error> {
             file.set_len(0)
                 .and_then(|()| writeln!(file, "{}", std::process::id()))
                 .ok();
-            Ok(Locked::Ours(Lock { _file: file }))
+            Ok(Locked::Ours(Lock { file }))
         }
         Err(TryLockError::WouldBlock) => {
             let mut text = String::new();

@@ -3,5 +3,9 @@
     reason = "tests make files and run commands as they like"
 )]
 
+mod doctor;
 mod documents;
+mod journal;
+mod model;
+mod print;
 mod settings;

@@ -3,7 +3,6 @@
     reason = "tests make files and run commands as they like"
 )]
 
-mod doctor;
 mod documents;
 mod journal;
 mod model;

@@ -987,6 +987,13 @@ mod tests {
         };
         for (user, variables, flags, expected) in [
             ("", "", "", "nobody -"),
+            ("", "OPENAI_MODEL=m", "", "nobody -"),
+            (
+                "[providers.ollama]\nmodel = 'q'",
+                "OPENAI_MODEL=m",
+                "",
+                "ollama http://127.0.0.1:11434/v1 none q",
+            ),
             ("", "OPENAI_API_KEY=k", "", "openai https://api.openai.com/v1 k -"),
             (
                 "",
@@ -1058,6 +1065,13 @@ mod tests {
                 "{user}|{variables}|{flags}"
             );
         }
+    }
+
+    #[test]
+    fn a_project_that_names_a_model_chooses_nobody() {
+        let project = "[providers.groq]\nmodel = 'big'\n";
+        let (settings, problems) = all("", project, "GROQ_API_KEY=k", &Options::default());
+        assert_eq!((settings.upstream(), problems.len()), (Upstream::Nobody, 0));
     }
 
     #[test]

@@ -138,18 +138,31 @@ impl Settings {
         if gateway.is_some() && gateway >= provider {
             return Upstream::Gateway(&self.gateway);
         }
-        let environment = ["base_url", "api_key", "model"].into_iter().any(|it| {
+        let in_environment = ["base_url", "api_key"].into_iter().any(|it| {
             let layer = self.origin(&format!("providers.openai.{it}")).layer;
             layer == Layer::Environment
         });
+        let mut described = self
+            .providers
+            .keys()
+            .filter(|it| self.is_described(it))
+            .map(String::as_str);
         let name = match &self.provider {
             Some(name) => Some(name.as_str()),
-            None if environment => Some("openai"),
-            None if self.providers.len() == 1 => self.providers.keys().next().map(String::as_str),
-            None => None,
+            None if in_environment => Some("openai"),
+            None => described.next().filter(|_| described.next().is_none()),
         };
         let found = name.and_then(|name| self.providers.get_key_value(name));
         found.map_or(Upstream::Nobody, |(name, provider)| Upstream::Provider(name, provider))
+    }
+
+    /// Whether the user said more of a provider than a variable or a project that names a model for it.
+    fn is_described(&self, name: &str) -> bool {
+        let prefix = format!("providers.{name}.");
+        self.origins.iter().any(|(path, origin)| {
+            let is_users = matches!(origin.layer, Layer::User | Layer::Flag);
+            path.strip_prefix(&prefix).is_some_and(|it| it != "model" || is_users)
+        })
     }
 
     /// The model to ask for: the strongest layer's word, the upstream's own before the general one of the same layer.

@@ -89,7 +89,8 @@ impl Frames {
             failed: false,
             comments: 0,
         };
-        // The parser looks for a byte order mark in the first line it sees and panics when it finds one.
+        // The parser panics on a byte order mark in the first line it sees. No line of unknown name is handed to it, so
+        // none can begin with one; this second guard holds should that filter ever change.
         frames.read(":\n".to_owned());
         frames
     }

@@ -485,15 +485,23 @@ mod tests {
     #[tokio::test]
     async fn a_child_left_behind_is_not_waited_for_and_lives() {
         let folder = tempfile::tempdir().unwrap();
-        let child = folder.path().join("child");
-        let line = format!("sleep 600 & echo $! > {}; echo done", child.display());
-        for command in [Command::shell(&line), Command::shell(&line).without_output()] {
+        for (name, has_output) in [("with output", true), ("without output", false)] {
+            let (gate, sign) = (
+                folder.path().join(format!("{name} gate")),
+                folder.path().join(format!("{name} sign")),
+            );
+            // It holds the pipes open, and what it writes later shows that it was not killed: asking whether its number
+            // exists would not do, because the dead keep theirs until somebody reaps them.
+            let script = r#"(until [ -e "$1" ]; do sleep 0.02; done; echo alive > "$2") & echo done;:"#;
+            let mut command = Command::new("/bin/sh").args(["-c", script, "sh"]).arg(&gate).arg(&sign);
+            if !has_output {
+                command = command.without_output();
+            }
             let output = command.timeout(Duration::from_mins(1)).run().await.unwrap();
-            assert!(output.status.success());
-            let pid = std::fs::read_to_string(&child).unwrap().trim().parse().unwrap();
-            let pid = rustix::process::Pid::from_raw(pid).unwrap();
-            assert!(rustix::process::test_kill_process(pid).is_ok(), "it was killed");
-            rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+            assert!(output.status.success(), "{name}");
+            assert!(!sign.exists(), "{name}: it was waited for");
+            std::fs::write(&gate, "").unwrap();
+            written(&sign).await;
         }
     }
 

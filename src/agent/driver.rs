@@ -14,7 +14,7 @@ use crate::{
         AskError,
         local::{Inbox, Letter},
     },
-    model::{PieceStream, Provider},
+    model::{Failure, FailureKind, Piece, PieceStream, Provider},
     protocol::{Command, ConversationId, Event, Notice, Position, Query, Reply, ResponseId, Severity, Submit},
 };
 
@@ -77,11 +77,7 @@ impl Driver {
                 Some(stream) => tokio::select! {
                     biased;
                     letter = self.inbox.recv() => Happened::Letter(letter),
-                    piece = stream.next() => Happened::Input(match piece {
-                        Some(piece) => Input::Piece(piece),
-                        // A provider that forgets its end must not hang the conversation.
-                        None => Input::Cancel,
-                    }),
+                    piece = stream.next() => Happened::Input(Input::Piece(piece.unwrap_or_else(endless))),
                 },
             };
             match happened {
@@ -177,6 +173,12 @@ impl Driver {
     }
 }
 
+/// The end of an answer whose provider forgot it: the conversation must not hang.
+fn endless() -> Piece {
+    let message = "the provider stopped without a word";
+    Piece::Error(Failure::new(FailureKind::Interrupted, message))
+}
+
 fn now_ms() -> u64 {
     u64::try_from(chrono::Utc::now().timestamp_millis()).unwrap_or_default()
 }
@@ -195,7 +197,7 @@ mod tests {
         config::{self, Connection, Environment},
         journal::Follower,
         link::{About, Link, local::Local},
-        model,
+        model::{self, Model, ModelRequest, Promise},
         net::peer::{self, STREAM, Socket, page},
         protocol::{Entry, FinishReason, Kind, Message, Mode, Progress, Status},
         transcript::Transcript,
@@ -221,7 +223,10 @@ mod tests {
         }
 
         fn over(settings: config::Provider) -> Self {
-            let provider = model::open(&settings, &Environment::default()).expect("sound settings");
+            Self::of(model::open(&settings, &Environment::default()).expect("sound settings"))
+        }
+
+        fn of(provider: Arc<dyn Provider>) -> Self {
             let log = Log::new();
             let (link, inbox) = Local::new(
                 Arc::clone(&log),
@@ -677,6 +682,38 @@ mod tests {
         let nobody = Conversation::with(&peer::nobody().await);
         let error = nobody.link.ask(Query::Models).await.expect_err("nobody is there");
         assert!(matches!(error, AskError::Failed { .. }), "{error:?}");
+    }
+
+    /// A provider that breaks its promise.
+    struct Mute;
+
+    impl Provider for Mute {
+        fn peer(&self) -> &'static str {
+            "nobody"
+        }
+
+        fn stream(&self, _: ModelRequest) -> PieceStream {
+            Box::pin(futures::stream::iter([Piece::Text("so far".to_owned())]))
+        }
+
+        fn warm(&self) -> Promise<()> {
+            Box::pin(std::future::ready(()))
+        }
+
+        fn models(&self) -> Promise<Result<Vec<Model>, Failure>> {
+            Box::pin(std::future::ready(Ok(Vec::new())))
+        }
+    }
+
+    #[tokio::test]
+    async fn a_provider_that_forgets_its_end_does_not_hang_the_conversation() {
+        let mut conversation = Conversation::of(Arc::new(Mute));
+        conversation.say("hi");
+        conversation.until_done(1).await;
+        assert_eq!(
+            conversation.shown(1),
+            r#"text incomplete "so far" | error STREAM_INTERRUPTED "the provider stopped without a word" | error interrupted"#
+        );
     }
 
     #[tokio::test]

@@ -339,3 +339,156 @@ impl From<&client::Error> for Failure {
         Self::from_error(kind, error)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use pretty_assertions::assert_eq;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_server_is_understood_by_its_words_and_then_by_its_status() {
+        let cases = [
+            ("a wrong key", Some(401), json!({ "message": "no" }), FailureKind::Key),
+            (
+                "a wrong key as 400",
+                Some(400),
+                json!({ "message": "Invalid API key" }),
+                FailureKind::Key,
+            ),
+            ("a forbidden model", Some(403), json!("no"), FailureKind::Key),
+            ("no money", Some(402), json!("pay"), FailureKind::Credit),
+            (
+                "no money as 429",
+                Some(429),
+                json!({ "code": "insufficient_quota" }),
+                FailureKind::Credit,
+            ),
+            ("too fast", Some(429), json!("slow down"), FailureKind::Busy),
+            (
+                "too fast, in tokens",
+                Some(429),
+                json!("Request too large: tokens per min (TPM)"),
+                FailureKind::Busy,
+            ),
+            (
+                "too long",
+                Some(400),
+                json!({ "code": "context_length_exceeded" }),
+                FailureKind::TooLong,
+            ),
+            (
+                "too long, in words",
+                Some(500),
+                json!("prompt is too long: 9 > 8"),
+                FailureKind::TooLong,
+            ),
+            ("too large", Some(413), json!("no"), FailureKind::TooLong),
+            (
+                "an unknown model",
+                Some(400),
+                json!({ "code": "model_not_found" }),
+                FailureKind::NotFound,
+            ),
+            (
+                "an unknown path",
+                Some(404),
+                json!("<h1>Not Found</h1>"),
+                FailureKind::NotFound,
+            ),
+            ("loading", Some(503), json!("Loading model"), FailureKind::Overloaded),
+            (
+                "overloaded as 500",
+                Some(500),
+                json!({ "type": "overloaded_error" }),
+                FailureKind::Overloaded,
+            ),
+            ("broken", Some(502), json!("Bad Gateway"), FailureKind::Unreachable),
+            ("refused", Some(422), json!("extra_forbidden"), FailureKind::Request),
+            (
+                "refused, though it says so of a server",
+                Some(400),
+                json!({ "type": "server_error" }),
+                FailureKind::Request,
+            ),
+            (
+                "in the stream, with a number",
+                None,
+                json!({ "code": 503 }),
+                FailureKind::Overloaded,
+            ),
+            (
+                "in the stream, with a number in quotes",
+                None,
+                json!({ "code": "401" }),
+                FailureKind::Key,
+            ),
+            (
+                "in the stream, with a type",
+                None,
+                json!({ "type": "server_error" }),
+                FailureKind::Unreachable,
+            ),
+            (
+                "in the stream, with nothing",
+                None,
+                json!({ "message": "boom" }),
+                FailureKind::Garbled,
+            ),
+            (
+                "a number that is no status",
+                None,
+                json!({ "code": 7 }),
+                FailureKind::Garbled,
+            ),
+            (
+                "200 is no failure's status",
+                Some(200),
+                json!({ "code": 429 }),
+                FailureKind::Busy,
+            ),
+            ("null", Some(500), json!(null), FailureKind::Unreachable),
+        ];
+        for (name, status, error, want) in cases {
+            assert_eq!(Failure::from_server(status, &error).kind, want, "{name}");
+        }
+    }
+
+    #[test]
+    fn its_words_are_found_in_every_shape() {
+        let cases = [
+            (json!("text"), Some("text")),
+            (json!({ "message": "text" }), Some("text")),
+            (json!({ "message": null, "detail": "text" }), Some("text")),
+            (json!({ "error": { "message": "text" } }), Some("text")),
+            (
+                json!({ "detail": [{ "loc": ["body"], "msg": "text" }, { "msg": "more" }] }),
+                Some("text; more"),
+            ),
+            (json!({ "odd": 1 }), Some("{\"odd\":1}")),
+            (json!(null), None),
+            (json!("  "), None),
+        ];
+        for (error, want) in cases {
+            assert_eq!(Failure::from_server(Some(400), &error).said.as_deref(), want, "{error}");
+        }
+        let long = Failure::from_server(None, &json!("é".repeat(10_000)))
+            .said
+            .expect("words");
+        assert_eq!(long.chars().count(), SAID_LIMIT_CHARACTERS + 1);
+    }
+
+    #[test]
+    fn details_end_with_what_to_do() {
+        let failure = Failure::from_server(Some(401), &json!("no"));
+        let details = failure.details();
+        assert!(details.starts_with("the server says: no\ncheck the key"), "{details}");
+        let hinted = Failure {
+            request_id: Some("r-1".into()),
+            ..failure
+        }
+        .hint("do this");
+        assert_eq!(hinted.details(), "the server says: no\nrequest id: r-1\ndo this");
+    }
+}

@@ -8,7 +8,7 @@
 //! | 1 | [`protocol`] [`config`] |
 //! | 2 | [`theme`] [`transcript`] [`journal`] [`link`] |
 //! | 3 | [`model`] |
-//! | 4 | [`agent`] `tui` `serve` [`print`] |
+//! | 4 | [`agent`] `tui` [`serve`] [`print`] |
 //! | 5 | [`cli`] |
 
 #![cfg_attr(
@@ -29,6 +29,7 @@ pub mod net;
 pub mod os;
 pub mod print;
 pub mod protocol;
+pub mod serve;
 pub mod text;
 pub mod theme;
 pub mod transcript;

@@ -1,0 +1,321 @@
+//! A client's socket, with what the HTTP library does not watch: how long a head takes, whether a head says two lengths,
+//! and a reader that does not read.
+//!
+//! The library takes a request with `Transfer-Encoding` and `Content-Length` as if the latter were not there. A proxy
+//! in front may have believed the other one, so the heads are read here as well, before the library sees them.
+
+use std::{
+    future::Future,
+    io,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    time::{Sleep, sleep},
+};
+
+/// Heads that are longer are refused by the library, and nobody needs to look on.
+const HEAD_LIMIT_BYTES: usize = 128 << 10;
+
+/// Two lengths were seen on this connection: what is said on it cannot be trusted any more.
+#[derive(Clone, Debug, Default)]
+pub struct Conflict(Arc<AtomicBool>);
+
+impl Conflict {
+    pub fn is_seen(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// How long a client may take.
+#[derive(Clone, Copy, Debug)]
+pub struct Patience {
+    /// From the first byte of a head to its last.
+    pub head: Duration,
+    /// For a socket that is full to take one more byte.
+    pub write: Duration,
+}
+
+pub struct Wire<S> {
+    socket: S,
+    patience: Patience,
+    conflict: Conflict,
+    heads: Heads,
+    /// Runs while a head is coming in.
+    head_late: Option<Pin<Box<Sleep>>>,
+    /// Runs while the socket is full.
+    write_late: Option<Pin<Box<Sleep>>>,
+}
+
+impl<S> Wire<S> {
+    pub fn new(socket: S, patience: Patience, conflict: Conflict) -> Self {
+        Self {
+            socket,
+            patience,
+            conflict,
+            heads: Heads::default(),
+            head_late: None,
+            write_late: None,
+        }
+    }
+
+    pub fn into_inner(self) -> S {
+        self.socket
+    }
+}
+
+/// Whether the time is up; starts it when it does not run yet.
+fn is_up(timer: &mut Option<Pin<Box<Sleep>>>, patience: Duration, cx: &mut Context<'_>) -> bool {
+    let timer = timer.get_or_insert_with(|| Box::pin(sleep(patience)));
+    timer.as_mut().poll(cx).is_ready()
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Wire<S> {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let this = &mut *self;
+        let before = buffer.filled().len();
+        match Pin::new(&mut this.socket).poll_read(cx, buffer) {
+            Poll::Ready(Ok(())) => {
+                let new = buffer.filled().get(before..).unwrap_or_default();
+                if this.heads.push(new) {
+                    this.conflict.0.store(true, Ordering::Relaxed);
+                }
+                if !this.heads.is_in_head() {
+                    this.head_late = None;
+                }
+                Poll::Ready(Ok(()))
+            }
+            Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
+            Poll::Pending if this.heads.is_in_head() && is_up(&mut this.head_late, this.patience.head, cx) => {
+                Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+            }
+            Poll::Pending => Poll::Pending,
+        }
+    }
+}
+
+impl<S: AsyncWrite + Unpin> Wire<S> {
+    fn wrote(&mut self, result: Poll<io::Result<usize>>, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        match result {
+            Poll::Ready(result) => {
+                self.write_late = None;
+                Poll::Ready(result)
+            }
+            Poll::Pending if is_up(&mut self.write_late, self.patience.write, cx) => {
+                Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+            }
+            Poll::Pending => Poll::Pending,
+        }
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Wire<S> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let result = Pin::new(&mut self.socket).poll_write(cx, bytes);
+        self.wrote(result, cx)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        pieces: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let result = Pin::new(&mut self.socket).poll_write_vectored(cx, pieces);
+        self.wrote(result, cx)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.socket.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.socket).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.socket).poll_shutdown(cx)
+    }
+}
+
+/// Finds the heads in what a client sends, however it is cut into pieces.
+#[derive(Debug)]
+enum Heads {
+    /// As far as it came.
+    Head(Vec<u8>),
+    /// So many bytes until the next head.
+    Body(u64),
+    /// No more heads are read: after a body in chunks the connection ends, and the library refuses what is no head.
+    Over,
+}
+
+impl Default for Heads {
+    fn default() -> Self {
+        Self::Head(Vec::new())
+    }
+}
+
+impl Heads {
+    fn is_in_head(&self) -> bool {
+        matches!(self, Self::Head(head) if !head.is_empty())
+    }
+
+    /// Whether a head in these bytes says two lengths.
+    fn push(&mut self, mut bytes: &[u8]) -> bool {
+        let mut conflict = false;
+        while !bytes.is_empty() {
+            match self {
+                Self::Over => return conflict,
+                Self::Body(left) => {
+                    let here = usize::try_from(*left).map_or(bytes.len(), |it| it.min(bytes.len()));
+                    *left -= here as u64;
+                    bytes = bytes.get(here..).unwrap_or_default();
+                    if *left == 0 {
+                        *self = Self::default();
+                    }
+                }
+                Self::Head(head) => {
+                    // Empty lines before a request are skipped, as by the library.
+                    if head.is_empty() && matches!(bytes.first(), Some(b'\r' | b'\n')) {
+                        bytes = bytes.get(1..).unwrap_or_default();
+                        continue;
+                    }
+                    let line = bytes.iter().position(|it| *it == b'\n').map_or(bytes.len(), |it| it + 1);
+                    let (new, rest) = bytes.split_at(line);
+                    head.extend_from_slice(new);
+                    bytes = rest;
+                    if head.ends_with(b"\n\r\n") || head.ends_with(b"\n\n") {
+                        let length = Length::of(head);
+                        conflict |= length == Length::Two;
+                        *self = match length {
+                            Length::Known(0) => Self::default(),
+                            Length::Known(left) => Self::Body(left),
+                            Length::Chunks | Length::Two | Length::Wrong => Self::Over,
+                        };
+                    } else if head.len() > HEAD_LIMIT_BYTES {
+                        *self = Self::Over;
+                    }
+                }
+            }
+        }
+        conflict
+    }
+}
+
+/// What a head says of the body behind it.
+#[derive(Debug, PartialEq, Eq)]
+enum Length {
+    Known(u64),
+    Chunks,
+    Two,
+    Wrong,
+}
+
+impl Length {
+    fn of(head: &[u8]) -> Self {
+        let mut known = None;
+        let mut in_chunks = false;
+        for line in head.split(|it| *it == b'\n').skip(1) {
+            let Some(colon) = line.iter().position(|it| *it == b':') else {
+                continue;
+            };
+            let (name, value) = line.split_at(colon);
+            if name.trim_ascii().eq_ignore_ascii_case(b"transfer-encoding") {
+                in_chunks = true;
+            } else if name.trim_ascii().eq_ignore_ascii_case(b"content-length") {
+                let value = value.get(1..).unwrap_or_default().trim_ascii();
+                known = Some(std::str::from_utf8(value).ok().and_then(|it| it.parse().ok()));
+            }
+        }
+        match (known, in_chunks) {
+            (Some(_), true) => Self::Two,
+            (None, true) => Self::Chunks,
+            (Some(Some(length)), false) => Self::Known(length),
+            (Some(None), false) => Self::Wrong,
+            (None, false) => Self::Known(0),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    use super::*;
+
+    const PATIENCE: Patience = Patience {
+        head: Duration::from_millis(50),
+        write: Duration::from_millis(50),
+    };
+
+    #[test]
+    fn two_lengths_are_seen_at_every_split_and_nothing_else_is_one() {
+        let cases: &[(&str, bool, &str)] = &[
+            ("a length", false, "POST / HTTP/1.1\r\nContent-Length: 2\r\n\r\n{}"),
+            ("chunks", false, "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n"),
+            ("both", true, "POST / HTTP/1.1\r\ncontent-length: 2\r\nTRANSFER-ENCODING : chunked\r\n\r\n"),
+            ("both, the other way round", true, "\r\nPOST / HTTP/1.1\nTransfer-Encoding: chunked\nContent-Length: 2\n\n"),
+            (
+                "a body that looks like a head",
+                false,
+                "POST / HTTP/1.1\r\nContent-Length: 56\r\n\r\nA: b\r\nTransfer-Encoding: chunked\r\nContent-Length: 2\r\n\r\nGET / HTTP/1.1\r\n\r\n",
+            ),
+            (
+                "in the second request",
+                true,
+                "POST / HTTP/1.1\r\nContent-Length: 2\r\n\r\n{}POST / HTTP/1.1\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n",
+            ),
+            ("no number", false, "POST / HTTP/1.1\r\nContent-Length: x\r\n\r\n"),
+        ];
+        for (name, wanted, text) in cases {
+            let bytes = text.as_bytes();
+            for at in 0..bytes.len() {
+                let mut heads = Heads::default();
+                let (before, behind) = bytes.split_at(at);
+                let found = heads.push(before) | heads.push(behind);
+                assert_eq!(found, *wanted, "{name} at {at}");
+            }
+            let mut heads = Heads::default();
+            let found = bytes.chunks(1).fold(false, |found, it| heads.push(it) | found);
+            assert_eq!(found, *wanted, "{name} byte by byte");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_head_that_does_not_end_is_not_waited_for_and_silence_is() {
+        let (mut client, server) = tokio::io::duplex(64);
+        let mut wire = Wire::new(server, PATIENCE, Conflict::default());
+        client.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
+        let mut bytes = [0; 64];
+        assert!(wire.read(&mut bytes).await.unwrap() > 0);
+        let silent = tokio::time::timeout(PATIENCE.head * 3, wire.read(&mut bytes)).await;
+        assert!(silent.is_err(), "between requests somebody else counts");
+        client.write_all(b"GET / HT").await.unwrap();
+        assert!(wire.read(&mut bytes).await.unwrap() > 0);
+        let error = wire.read(&mut bytes).await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+    }
+
+    #[tokio::test]
+    async fn a_reader_that_does_not_read_is_cut_and_a_slow_one_is_not() {
+        let (mut client, server) = tokio::io::duplex(64);
+        let mut wire = Wire::new(server, PATIENCE, Conflict::default());
+        let reader = tokio::spawn(async move {
+            for _ in 0..8 {
+                tokio::time::sleep(PATIENCE.write / 4).await;
+                client.read_exact(&mut [0; 16]).await.unwrap();
+            }
+            client
+        });
+        wire.write_all(&[1; 128]).await.expect("it takes a little at a time");
+        let _client = reader.await.unwrap();
+        let error = wire.write_all(&[1; 128]).await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+    }
+}

@@ -7,6 +7,7 @@ mod attach;
 pub mod doctor;
 mod first;
 mod open;
+mod serve;
 mod trace;
 
 use std::{
@@ -90,16 +91,9 @@ fn obey(arguments: Arguments) -> Result<u8> {
     } = arguments;
     match task {
         None => talk(prompt, &printing, &whom, &common, no_session),
-        Some(Task::Replay(it)) => {
-            let bytes = file::read(&it.file, RECORDING_BYTES)?;
-            let name = it
-                .file
-                .file_name()
-                .map_or_else(String::new, |it| it.to_string_lossy().into_owned());
-            play(&Recording::read(name, &bytes)?, it.pace, &it.printing, &it.common)
-        }
+        Some(Task::Replay(it)) => play(&recorded(&it.file)?, it.pace, &it.printing, &it.common),
         Some(Task::Tour(it)) => play(&tour()?, it.pace, &it.printing, &it.common),
-        Some(Task::Serve(_)) => anyhow::bail!("serve is not in this build"),
+        Some(Task::Serve(it)) => serve::run(&it),
         Some(Task::Doctor(it)) => {
             let base = Base::of(&it.common, &it.whom)?;
             let Base {
@@ -115,6 +109,15 @@ fn obey(arguments: Arguments) -> Result<u8> {
         }
         Some(Task::Config(it)) => settings(&it.ask, &it.common),
     }
+}
+
+/// The recording in a file.
+fn recorded(path: &Path) -> Result<Recording> {
+    let bytes = file::read(path, RECORDING_BYTES)?;
+    let name = path
+        .file_name()
+        .map_or_else(String::new, |it| it.to_string_lossy().into_owned());
+    Ok(Recording::read(name, &bytes)?)
 }
 
 /// The recorded conversation that comes with the program.

@@ -3,7 +3,7 @@
 use std::{path::Path, sync::Arc};
 
 use anyhow::Result;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{
     agent::driver,
@@ -13,9 +13,10 @@ use crate::{
         About, Link,
         http::{self, Http},
         local::Local,
+        replay::{Audience, Recording, Replay, Speed},
     },
     model::{self, catalogue},
-    protocol::{ConversationId, Dialect},
+    protocol::{ConversationId, Dialect, Request},
 };
 
 /// What to do when nothing is configured, for those who have no screen to be asked on.
@@ -51,7 +52,19 @@ pub fn gateway(
     workspace: Option<&Path>,
     is_attended: bool,
 ) -> Result<Arc<dyn Link>> {
-    let settings = http::Settings {
+    let context = workspace.map(|it| json!({ "workspacePath": it }));
+    let settings = at_gateway(settings, gateway, environment, context, is_attended)?;
+    Ok(Arc::new(Http::start(settings, Log::new())?))
+}
+
+fn at_gateway(
+    settings: &Settings,
+    gateway: &Gateway,
+    environment: &Environment,
+    context: Option<Value>,
+    is_attended: bool,
+) -> Result<http::Settings> {
+    Ok(http::Settings {
         token: gateway.token.clone(),
         environment: environment.clone(),
         model: settings.model.clone(),
@@ -60,11 +73,10 @@ pub fn gateway(
             "b" => Some(Dialect::Data),
             _ => None,
         },
-        context: workspace.map(|it| json!({ "workspacePath": it })),
+        context,
         is_attended,
         ..http::Settings::new(gateway.connection.peer()?)
-    };
-    Ok(Arc::new(Http::start(settings, Log::new())?))
+    })
 }
 
 /// The embedded agent with `provider`.
@@ -74,25 +86,91 @@ pub fn local(
     environment: &Environment,
     is_attended: bool,
 ) -> Result<Arc<dyn Link>> {
-    let model = settings.model().or(provider.model.as_deref()).map(str::to_owned);
-    let known = model.as_ref().and_then(|it| settings.models.get(it));
-    let provider = model::open(provider, environment)?;
-    let about = About {
-        peer: provider.peer().to_owned(),
-        window: known
-            .and_then(|it| it.window)
-            .or_else(|| model.as_deref().and_then(catalogue::window)),
-        model: model.clone(),
-        is_replay: false,
-    };
-    let log = Log::new();
-    let (link, inbox) = Local::new(Arc::clone(&log), about);
-    let setup = driver::Setup {
-        provider,
-        model: model.unwrap_or_default(),
-        conversation: ConversationId::fresh(),
-        is_attended,
-    };
-    tokio::spawn(driver::run(setup, log, inbox));
-    Ok(Arc::new(link))
+    let agent = Agent::of(settings, provider, environment)?;
+    Ok(agent.link(Log::new(), ConversationId::fresh(), is_attended))
+}
+
+/// The embedded agent, before it has a conversation.
+struct Agent {
+    provider: Arc<dyn model::Provider>,
+    model: Option<String>,
+    about: About,
+}
+
+impl Agent {
+    fn of(settings: &Settings, provider: &Provider, environment: &Environment) -> Result<Self> {
+        let model = settings.model().or(provider.model.as_deref()).map(str::to_owned);
+        let known = model.as_ref().and_then(|it| settings.models.get(it));
+        let provider = model::open(provider, environment)?;
+        let about = About {
+            peer: provider.peer().to_owned(),
+            window: known
+                .and_then(|it| it.window)
+                .or_else(|| model.as_deref().and_then(catalogue::window)),
+            model: model.clone(),
+            is_replay: false,
+        };
+        Ok(Self { provider, model, about })
+    }
+
+    fn link(&self, log: Arc<Log>, conversation: ConversationId, is_attended: bool) -> Arc<dyn Link> {
+        let (link, inbox) = Local::new(Arc::clone(&log), self.about.clone());
+        let setup = driver::Setup {
+            provider: Arc::clone(&self.provider),
+            model: self.model.clone().unwrap_or_default(),
+            conversation,
+            is_attended,
+        };
+        tokio::spawn(driver::run(setup, log, inbox));
+        Arc::new(link)
+    }
+}
+
+/// Whoever answers the requests of others, each in a conversation of its own and with nobody there to watch.
+pub enum Source {
+    Gateway(Box<http::Settings>),
+    Agent(Box<dyn Fn(Arc<Log>, ConversationId) -> Arc<dyn Link> + Send + Sync>),
+    Recording(Recording, Speed),
+}
+
+impl Source {
+    /// What the settings name; `None` when they name nobody.
+    pub fn of(settings: &Settings, environment: &Environment) -> Result<Option<Self>> {
+        match settings.upstream() {
+            Upstream::Gateway(it) => {
+                let settings = at_gateway(settings, it, environment, None, false)?;
+                Ok(Some(Self::Gateway(Box::new(settings))))
+            }
+            Upstream::Provider(_, provider) => {
+                let agent = Agent::of(settings, provider, environment)?;
+                let link = move |log, conversation| agent.link(log, conversation, false);
+                Ok(Some(Self::Agent(Box::new(link))))
+            }
+            Upstream::Nobody => Ok(None),
+        }
+    }
+
+    /// A link for `request`; the conversation before its message is in `log`.
+    pub fn link(&self, request: &Request, log: Arc<Log>) -> Result<Arc<dyn Link>> {
+        Ok(match self {
+            // What the client says of its surroundings and allows goes on as it is.
+            Self::Gateway(settings) => {
+                let settings = http::Settings {
+                    context: request.context.clone(),
+                    tools: request.tools.clone(),
+                    available_tools: request.available_tools.clone(),
+                    ..(**settings).clone()
+                };
+                Arc::new(Http::start(settings, log)?)
+            }
+            Self::Agent(link) => {
+                let conversation = request.conversation_id.clone();
+                link(log, conversation.unwrap_or_else(ConversationId::fresh))
+            }
+            Self::Recording(recording, speed) => {
+                let reply = recording.reply_to(&request.messages);
+                Arc::new(Replay::start(&reply, *speed, Audience::Asking))
+            }
+        })
+    }
 }

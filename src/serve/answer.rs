@@ -18,7 +18,7 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-use super::live::{Live, Listed};
+use super::live::{Listed, Live};
 use crate::{
     journal::{Cut, Follower, closing},
     link::Link,

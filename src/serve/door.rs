@@ -47,7 +47,9 @@ impl Door {
     pub fn new(token: &str, allow_host: &[String], allow_origin: &[String]) -> Self {
         let host = |it: &String| {
             let it = it.trim().to_ascii_lowercase();
-            let split = it.rsplit_once(':').filter(|(name, _)| !name.ends_with(':') && !name.is_empty());
+            let split = it
+                .rsplit_once(':')
+                .filter(|(name, _)| !name.ends_with(':') && !name.is_empty());
             match split.and_then(|(name, port)| Some((name, port.parse().ok()?))) {
                 Some((name, port)) => Host {
                     name: name.to_owned(),
@@ -78,11 +80,10 @@ impl Door {
             return Err(Refusal::new(StatusCode::BAD_REQUEST, "a request has one Host header"));
         };
         if !host.to_str().is_ok_and(|it| self.is_ours(it, local)) {
-            return Err(Refusal::new(
-                StatusCode::MISDIRECTED_REQUEST,
-                "this server does not go by that name",
-            )
-            .details("ask for 127.0.0.1 or localhost with its port, or start it with --allow-host"));
+            return Err(
+                Refusal::new(StatusCode::MISDIRECTED_REQUEST, "this server does not go by that name")
+                    .details("ask for 127.0.0.1 or localhost with its port, or start it with --allow-host"),
+            );
         }
         if head.headers.contains_key(ORIGIN) && self.origin(&head.headers).is_none() {
             return Err(
@@ -100,7 +101,10 @@ impl Door {
             return None;
         };
         let origin = origin.to_str().ok()?;
-        self.origins.iter().any(|it| it.eq_ignore_ascii_case(origin)).then_some(origin)
+        self.origins
+            .iter()
+            .any(|it| it.eq_ignore_ascii_case(origin))
+            .then_some(origin)
     }
 
     fn is_ours(&self, host: &str, local: SocketAddr) -> bool {
@@ -260,18 +264,26 @@ mod tests {
             let got = door().admit(&head("/", &[host, ("origin", origin)]), local());
             assert_eq!(got.is_ok(), wanted, "{origin}");
         }
-        let two = [host, ("origin", "https://app.example"), ("origin", "https://app.example")];
+        let two = [
+            host,
+            ("origin", "https://app.example"),
+            ("origin", "https://app.example"),
+        ];
         assert!(door().admit(&head("/", &two), local()).is_err());
     }
 
     #[test]
     fn the_token_stands_in_one_header_and_nowhere_else() {
-        let knows = |headers: &[(&str, &str)]| door().knows(&head("/?token=secret&access_token=secret", headers).headers);
+        let knows =
+            |headers: &[(&str, &str)]| door().knows(&head("/?token=secret&access_token=secret", headers).headers);
         assert!(knows(&[("authorization", "Bearer secret")]));
         assert!(knows(&[("authorization", "bearer secret")]));
         for (name, headers) in [
             ("in the query only", &[][..]),
-            ("twice", &[("authorization", "Bearer secret"), ("authorization", "Bearer secret")]),
+            (
+                "twice",
+                &[("authorization", "Bearer secret"), ("authorization", "Bearer secret")],
+            ),
             ("another scheme", &[("authorization", "Basic secret")]),
             ("no scheme", &[("authorization", "secret")]),
             ("a part of it", &[("authorization", "Bearer secre")]),
@@ -304,7 +316,11 @@ mod tests {
             ("application/x-www-form-urlencoded", false),
             ("application/jsonx", false),
         ] {
-            assert_eq!(is_json(&head("/", &[("content-type", media)]).headers), wanted, "{media}");
+            assert_eq!(
+                is_json(&head("/", &[("content-type", media)]).headers),
+                wanted,
+                "{media}"
+            );
         }
         assert!(!is_json(&HeaderMap::new()));
     }

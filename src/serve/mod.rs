@@ -42,12 +42,12 @@ use tokio::{
 };
 use tower_service::Service;
 
+pub use self::route::Visit;
 use self::{
     door::Door,
     live::Live,
     wire::{Conflict, Patience, Wire},
 };
-pub use self::route::Visit;
 use crate::{config::Secret, journal::Log, link::Link, protocol::Request};
 
 /// Why a link cannot be had for a request.
@@ -309,7 +309,8 @@ async fn linger(mut socket: TcpStream) {
 
 /// Too many are here already.
 fn turn_away(socket: &TcpStream) {
-    let refusal = b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+    let refusal =
+        b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
     // A new socket has room for so little; whoever cannot take it is turned away all the same.
     let _ = socket.try_write(refusal);
 }

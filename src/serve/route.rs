@@ -70,7 +70,10 @@ pub struct Visit {
 
 pub fn router(house: Arc<House>) -> Router {
     Router::new()
-        .route(HEALTH, get(|| async { refusal::json(StatusCode::OK, json!({ "status": "ok" }).to_string()) }))
+        .route(
+            HEALTH,
+            get(|| async { refusal::json(StatusCode::OK, json!({ "status": "ok" }).to_string()) }),
+        )
         .route("/v1/models", get(models))
         .route("/api/v1/chat/completions", post(completions))
         .route("/api/v1/chat/plan", post(plan))
@@ -113,7 +116,9 @@ async fn enter(State(house): State<Arc<House>>, request: HttpRequest, next: Next
     };
     let origin = house.door.origin(request.headers()).map(str::to_owned);
     let in_chunks = request.headers().contains_key(header::TRANSFER_ENCODING);
-    let mut response = admitted(&house, request, next).await.unwrap_or_else(IntoResponse::into_response);
+    let mut response = admitted(&house, request, next)
+        .await
+        .unwrap_or_else(IntoResponse::into_response);
     let headers = response.headers_mut();
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     if let Some(origin) = origin.and_then(|it| HeaderValue::from_str(&it).ok()) {
@@ -125,7 +130,12 @@ async fn enter(State(house): State<Arc<House>>, request: HttpRequest, next: Next
         headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
     telling.visit.status = response.status().as_u16();
-    response.map(|body| Body::new(Told { body, _telling: telling }))
+    response.map(|body| {
+        Body::new(Told {
+            body,
+            _telling: telling,
+        })
+    })
 }
 
 /// A body that tells when it is over.
@@ -157,12 +167,13 @@ impl hyper::body::Body for Told {
 async fn admitted(house: &Arc<House>, request: HttpRequest, next: Next) -> Result<HttpResponse<Body>, Refusal> {
     let (head, body) = request.into_parts();
     let Some(guest) = head.extensions.get::<Guest>().cloned() else {
-        return Err(Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "the connection is unknown"));
+        return Err(Refusal::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "the connection is unknown",
+        ));
     };
     if guest.conflict.is_seen() {
-        return Err(
-            Refusal::new(StatusCode::BAD_REQUEST, "a request says the length of its body once").closing(),
-        );
+        return Err(Refusal::new(StatusCode::BAD_REQUEST, "a request says the length of its body once").closing());
     }
     house.door.admit(&head, guest.local).map_err(Refusal::closing)?;
     if head.method == Method::OPTIONS && house.door.origin(&head.headers).is_some() {
@@ -180,7 +191,10 @@ async fn admitted(house: &Arc<House>, request: HttpRequest, next: Next) -> Resul
             let message = "the body has to be `Content-Type: application/json`";
             return Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message).closing());
         }
-        let length = head.headers.get(header::CONTENT_LENGTH).and_then(|it| it.to_str().ok()?.parse::<u64>().ok());
+        let length = head
+            .headers
+            .get(header::CONTENT_LENGTH)
+            .and_then(|it| it.to_str().ok()?.parse::<u64>().ok());
         if length.is_some_and(|it| it > house.limits.body_bytes as u64) {
             return Err(too_large(house.limits.body_bytes));
         }
@@ -192,7 +206,10 @@ async fn admitted(house: &Arc<House>, request: HttpRequest, next: Next) -> Resul
 fn preflight() -> HttpResponse<Body> {
     let mut response = StatusCode::NO_CONTENT.into_response();
     let headers = response.headers_mut();
-    headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("GET, POST"));
+    headers.insert(
+        header::ACCESS_CONTROL_ALLOW_METHODS,
+        HeaderValue::from_static("GET, POST"),
+    );
     headers.insert(
         header::ACCESS_CONTROL_ALLOW_HEADERS,
         HeaderValue::from_static("authorization, content-type"),
@@ -237,9 +254,8 @@ async fn read(house: &House, body: Body, limit_bytes: usize) -> Result<Value, Re
         )
         .closing()
     })??;
-    serde_json::from_slice(&bytes).map_err(|error| {
-        Refusal::new(StatusCode::BAD_REQUEST, "the body is no JSON").details(error.to_string())
-    })
+    serde_json::from_slice(&bytes)
+        .map_err(|error| Refusal::new(StatusCode::BAD_REQUEST, "the body is no JSON").details(error.to_string()))
 }
 
 async fn completions(State(house): State<Arc<House>>, body: Body) -> Result<HttpResponse<Body>, Refusal> {
@@ -274,7 +290,11 @@ async fn chat(house: Arc<House>, body: Body, mode: Option<Mode>) -> Result<HttpR
     if !request.stream {
         let (response, identity) = answer.whole(house.stop.clone()).await;
         let is_cut = *house.stop.borrow() && response.status() == Status::Error;
-        let status = if is_cut { StatusCode::SERVICE_UNAVAILABLE } else { StatusCode::OK };
+        let status = if is_cut {
+            StatusCode::SERVICE_UNAVAILABLE
+        } else {
+            StatusCode::OK
+        };
         return Ok(refusal::json(status, codec::answer(&response, &identity).to_string()));
     }
     let encoder = Encoder::new(request.dialect.unwrap_or_default(), answer.identity().clone());

@@ -23,12 +23,9 @@ const ANY_MODEL: &str = "default";
 /// The message of `request` that is to be answered.
 pub fn submit(request: &Request) -> Result<Submit, Refusal> {
     let last = request.messages.last().filter(|it| it.role == Role::User);
-    let message = last.cloned().ok_or_else(|| {
-        Refusal::new(
-            StatusCode::BAD_REQUEST,
-            "the last of `messages` has to be the user's",
-        )
-    })?;
+    let message = last
+        .cloned()
+        .ok_or_else(|| Refusal::new(StatusCode::BAD_REQUEST, "the last of `messages` has to be the user's"))?;
     let model = request.model.trim();
     Ok(Submit {
         message,

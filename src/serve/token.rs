@@ -98,7 +98,10 @@ mod tests {
             use std::os::unix::fs::PermissionsExt;
             assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
             std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
-            assert!(matches!(kept(&path), Err(TokenError::File(file::Error::TooOpen { .. }))));
+            assert!(matches!(
+                kept(&path),
+                Err(TokenError::File(file::Error::TooOpen { .. }))
+            ));
         }
         std::fs::remove_file(&path).unwrap();
         assert_ne!(kept(&path).unwrap(), token);

@@ -186,7 +186,10 @@ impl Heads {
                         bytes = bytes.get(1..).unwrap_or_default();
                         continue;
                     }
-                    let line = bytes.iter().position(|it| *it == b'\n').map_or(bytes.len(), |it| it + 1);
+                    let line = bytes
+                        .iter()
+                        .position(|it| *it == b'\n')
+                        .map_or(bytes.len(), |it| it + 1);
                     let (new, rest) = bytes.split_at(line);
                     head.extend_from_slice(new);
                     bytes = rest;
@@ -258,9 +261,21 @@ mod tests {
     fn two_lengths_are_seen_at_every_split_and_nothing_else_is_one() {
         let cases: &[(&str, bool, &str)] = &[
             ("a length", false, "POST / HTTP/1.1\r\nContent-Length: 2\r\n\r\n{}"),
-            ("chunks", false, "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n"),
-            ("both", true, "POST / HTTP/1.1\r\ncontent-length: 2\r\nTRANSFER-ENCODING : chunked\r\n\r\n"),
-            ("both, the other way round", true, "\r\nPOST / HTTP/1.1\nTransfer-Encoding: chunked\nContent-Length: 2\n\n"),
+            (
+                "chunks",
+                false,
+                "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n",
+            ),
+            (
+                "both",
+                true,
+                "POST / HTTP/1.1\r\ncontent-length: 2\r\nTRANSFER-ENCODING : chunked\r\n\r\n",
+            ),
+            (
+                "both, the other way round",
+                true,
+                "\r\nPOST / HTTP/1.1\nTransfer-Encoding: chunked\nContent-Length: 2\n\n",
+            ),
             (
                 "a body that looks like a head",
                 false,

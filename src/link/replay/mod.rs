@@ -404,6 +404,88 @@ mod tests {
         }
     }
 
+    fn says(text: &str) -> Message {
+        Message::user(text)
+    }
+
+    fn answers(document: &str, option: &str) -> Message {
+        let Command::Answer { response, .. } = answer(1, document, option) else {
+            panic!("an answer")
+        };
+        Message {
+            clarification_response: Some(response),
+            ..Message::user(option)
+        }
+    }
+
+    #[tokio::test]
+    async fn whoever_remembers_nothing_still_answers_in_the_middle_of_a_conversation() {
+        let with_question = format!("{QUESTION}\nuser second\nstart c text\nwrite c two\ndone");
+        let ends_with_question = "user first
+             start q clarification
+             end q {\"questions\": [{\"id\": \"q1\", \"text\": \"Which?\", \"options\": [\"x\"]}]}
+             done
+             user recorded
+             start a text
+             write a fine
+             done";
+        let said = Message::assistant("whatever");
+        let cases = [
+            ("the first", TWO_TURNS, vec![says("p")], "a one\nstop"),
+            (
+                "the second",
+                TWO_TURNS,
+                vec![says("p"), said.clone(), says("p")],
+                "a two\nstop",
+            ),
+            (
+                "the first again",
+                TWO_TURNS,
+                vec![says("p"), said.clone(), says("p"), said.clone(), says("p")],
+                "a one\nstop",
+            ),
+            (
+                "inside of a turn, one way",
+                &with_question,
+                vec![says("p"), said.clone(), answers("q", "x")],
+                "a took x\nstop",
+            ),
+            (
+                "inside of a turn, the other way",
+                &with_question,
+                vec![says("p"), said.clone(), answers("q", "y")],
+                "b not x\nstop",
+            ),
+            (
+                "behind it",
+                &with_question,
+                vec![says("p"), said.clone(), answers("q", "y"), said.clone(), says("p")],
+                "c two\nstop",
+            ),
+            (
+                "a question that ended its turn",
+                ends_with_question,
+                vec![says("p"), said.clone(), answers("q", "x")],
+                "a fine\nstop",
+            ),
+            (
+                "no messages in the recording",
+                "start a text\nsay a one\nend a\ndone",
+                vec![says("p"), said.clone(), says("p")],
+                "a one\nstop",
+            ),
+        ];
+        for (name, script, messages, wanted) in cases {
+            for speed in [Speed::AtOnce, Speed::Times(1000.0)] {
+                let reply = recording(script).reply_to(&messages);
+                let mut viewer = Viewer::of(Replay::start(&reply, speed, Audience::Asking));
+                viewer.link.send(submit("mine"));
+                viewer.until(|it| !it.exchanges.is_empty() && !it.is_running()).await;
+                assert_eq!(shown(&viewer.transcript), format!("> mine\n{wanted}"), "{name}");
+            }
+        }
+    }
+
     #[tokio::test]
     async fn a_recording_without_messages_answers_any() {
         let bare = recording("start a text\nsay a one\nend a\ndone");

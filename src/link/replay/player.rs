@@ -418,6 +418,31 @@ impl Player {
     }
 }
 
+/// `entries` with the branches decided that hang on `answers`.
+pub fn without_marks(entries: &[Entry], answers: &[ClarificationResponse]) -> Vec<Entry> {
+    let chosen: HashMap<_, Vec<_>> = answers
+        .iter()
+        .map(|it| {
+            let ids = it.answers.iter().flat_map(|it| it.selected_option_ids.clone());
+            (it.document_id.clone(), ids.collect())
+        })
+        .collect();
+    let (mut in_branch, mut is_taken) = (false, true);
+    let mut decided = Vec::new();
+    for entry in entries {
+        match Mark::of(&entry.event) {
+            Some(Mark::Branch(branch)) if chosen.contains_key(&DocumentId::from(branch.document)) => {
+                in_branch = true;
+                is_taken = branch.is_taken(&chosen);
+            }
+            Some(Mark::Join) if in_branch => (in_branch, is_taken) = (false, true),
+            Some(_) | None if is_taken => decided.push(entry.clone()),
+            Some(_) | None => {}
+        }
+    }
+    decided
+}
+
 /// A mark of ours in a recording: events between a branch and its join are played for some answers only.
 enum Mark<'a> {
     Branch(Branch<'a>),

@@ -4,11 +4,12 @@ use std::{collections::HashSet, sync::Arc};
 
 use serde_json::{Map, Value};
 
+use super::player;
 use crate::{
     journal::file::read_lines,
     net::sse::{Frame, Frames},
     protocol::{
-        DocumentId, DocumentStart, Entry, Event, Kind, Message, Mode, Position, Turn,
+        ClarificationResponse, DocumentId, DocumentStart, Entry, Event, Kind, Message, Mode, Position, Role, Turn,
         codec::{Breach, DecodeError, Decoder, Identity},
     },
 };
@@ -122,6 +123,55 @@ impl Recording {
         })
     }
 
+    /// What answers the last of `messages`, as a recording of its own: each message of the user has its turn, and after
+    /// the last turn comes the first.
+    ///
+    /// A message that answers a question inside of a turn is answered by what follows the question there.
+    pub fn reply_to(&self, messages: &[Message]) -> Self {
+        let turns = self.turns();
+        let asked = messages.iter().filter(|it| it.role == Role::User).skip(1);
+        let mut at = 0;
+        let mut answers: Vec<ClarificationResponse> = Vec::new();
+        for message in asked {
+            let turn = turns.get(at % turns.len().max(1)).copied().unwrap_or_default();
+            match &message.clarification_response {
+                Some(answer) if turn.iter().any(|it| is_end_of_live_question(&it.event, answer)) => {
+                    answers.push(answer.clone());
+                }
+                Some(_) | None => {
+                    at += 1;
+                    answers.clear();
+                }
+            }
+        }
+        let turn = turns.get(at % turns.len().max(1)).copied().unwrap_or_default();
+        let entries = match answers.last() {
+            Some(last) => {
+                let end = turn.iter().position(|it| is_end_of_live_question(&it.event, last));
+                let rest = end.and_then(|it| turn.get(it + 1..)).unwrap_or_default();
+                let begin = |it: &&Entry| matches!(it.event, Event::UserMessage(_) | Event::ResponseStart(_));
+                let begin = turn.iter().filter(begin).cloned();
+                begin.chain(player::without_marks(rest, &answers)).collect()
+            }
+            None => turn.to_vec(),
+        };
+        Self {
+            is_timed: self.is_timed,
+            name: self.name.clone(),
+            entries: Arc::new(entries),
+        }
+    }
+
+    /// The entries of each turn; all of them where nobody asked.
+    fn turns(&self) -> Vec<&[Entry]> {
+        let is_message = |it: &Entry| matches!(it.event, Event::UserMessage(_));
+        let Some(first) = self.entries.iter().position(is_message) else {
+            return vec![&self.entries];
+        };
+        let rest = self.entries.get(first..).unwrap_or_default();
+        rest.chunk_by(|_, next| !is_message(next)).collect()
+    }
+
     /// With the pieces that a journal dropped made up again: a text that took three seconds to come takes them again.
     ///
     /// Says the same in the end, because `document_end` wins.
@@ -206,6 +256,12 @@ impl Recording {
             });
         }
     }
+}
+
+/// Whether the event ends the question that `answer` is for, with the answer that was recorded.
+fn is_end_of_live_question(event: &Event, answer: &ClarificationResponse) -> bool {
+    matches!(event, Event::DocumentEnd { document, metadata, .. }
+        if *document == answer.document_id && metadata.contains_key("outcome"))
 }
 
 /// What a recording was kept in.

@@ -1,0 +1,111 @@
+//! `sheaf serve`: a gateway for whoever this sheaf talks to, or for a recording.
+
+use std::io::{self, IsTerminal as _, Write as _};
+
+use anyhow::{Context as _, Result};
+
+use super::{Base, arguments::Serve, code, complain, listen, open::Source, recorded, runtime, say};
+use crate::{
+    config::{Secret, Settings},
+    journal::Log,
+    print::Stop,
+    protocol::Request,
+    serve::{Limits, Server, Setup, Visit, token},
+    text::Clean,
+};
+
+/// The made token, in the state folder.
+const TOKEN: &str = "serve-token";
+
+pub fn run(arguments: &Serve) -> Result<u8> {
+    let mut base = Base::of(&arguments.common, &arguments.whom)?;
+    for problem in &base.problems {
+        complain(&problem.to_string());
+    }
+    override_with(arguments, &mut base.settings);
+    let source = match &arguments.replay {
+        Some(path) => Source::Recording(recorded(path)?, arguments.pace.speed),
+        None => Source::of(&base.settings, &base.environment)?.ok_or_else(super::open::nobody)?,
+    };
+    let path = base.paths.state.join(TOKEN);
+    let given = base.settings.serve.token.clone();
+    let is_token_given = given.is_some();
+    let token: Secret = match given {
+        Some(token) => token::given(token),
+        None => token::kept(&path),
+    }
+    .context("there is no token to ask clients for")?;
+    runtime(true)?.block_on(async move {
+        // A conversation nobody has, to find out now what would be wrong with every other.
+        let peer = source.link(&Request::default(), Log::new())?.about().peer;
+        let settings = &base.settings.serve;
+        let is_watched = io::stderr().is_terminal();
+        let server = Server::bind(Setup {
+            listen: settings.listen.clone(),
+            token,
+            is_token_given,
+            allow_host: settings.allow_host.clone(),
+            allow_origin: settings.allow_origin.clone(),
+            max_streams: usize::try_from(settings.max_streams).unwrap_or(usize::MAX),
+            open: Box::new(move |request, log| Ok(source.link(request, log)?)),
+            visited: Box::new(move |visit| note(visit, is_watched)),
+            limits: Limits::default(),
+        })?;
+        let address = server.address();
+        say(&format!("sheaf serves {peer} at http://{address}\n"));
+        if is_token_given {
+            say("  token: the one you set\n");
+        } else {
+            say(&format!("  token: in {}\n", path.display()));
+        }
+        say("  tools: none\n");
+        if !address.ip().is_loopback() {
+            complain(
+                "warning: other machines can reach this gateway, and the way there is not encrypted\n  \
+                 put a proxy with TLS in front of it, and name that with --allow-host",
+            );
+        }
+        let mut stops = listen();
+        let mut stopped = None;
+        server
+            .run(async {
+                stopped = stops.recv().await;
+            })
+            .await;
+        Ok(match stopped {
+            Some(Stop::Interrupt) => code::INTERRUPTED,
+            Some(Stop::Terminate) => code::TERMINATED,
+            None => code::OK,
+        })
+    })
+}
+
+/// The options of this task are the strongest settings.
+fn override_with(arguments: &Serve, settings: &mut Settings) {
+    if let Some(listen) = &arguments.listen {
+        settings.serve.listen.clone_from(listen);
+    }
+    settings.serve.allow_host.extend(arguments.allow_host.iter().cloned());
+    settings
+        .serve
+        .allow_origin
+        .extend(arguments.allow_origin.iter().cloned());
+}
+
+/// One line for a request. Nothing of what was said, asked for or shown as a token is in it.
+fn note(visit: &Visit, is_watched: bool) {
+    let Visit {
+        method,
+        path,
+        status,
+        took,
+    } = visit;
+    let ms = took.as_millis();
+    tracing::info!(target: "sheaf::serve", method, path, status, ms, "request");
+    if is_watched {
+        let path = path.replace(['\n', '\t'], " ");
+        let line = Clean::new(&format!("{method} {path} {status} {ms} ms\n"));
+        // A terminal that is gone does not stop the server.
+        let _ = io::stderr().write_all(line.as_bytes());
+    }
+}

@@ -4,6 +4,8 @@
 //! Beside what the protocol names, the subject of an approval may say what the action would do: `wouldReach` and
 //! `wouldWrite`, lists of texts. What "always" would store is the description of the option that grants it.
 
+use std::collections::HashMap;
+
 use serde_json::Value;
 
 use super::{
@@ -14,7 +16,7 @@ use super::{
 };
 use crate::{
     protocol::{
-        Document, DocumentStart, Kind, Outcome, Permission, View,
+        Answer, Document, DocumentStart, Kind, Outcome, Permission, View,
         document::{Clarification, Question, normalise},
     },
     text::{
@@ -307,11 +309,12 @@ fn keys_rows(keys: &[Vec<Span>], columns: usize) -> Vec<Row> {
 /// Questions and answers beside each other; where there is no room, under each other.
 fn answers(view: &Clarification<'_>, columns: usize) -> Vec<Row> {
     let only = is_title(view);
+    let given: HashMap<&str, &Answer> = view.answers.iter().map(|it| (it.question_id.as_str(), it)).collect();
     let lines: Vec<(Clean, Clean)> = view
         .questions
         .iter()
         .map(|question| {
-            let answer = view.answers.iter().find(|it| it.question_id == question.id);
+            let answer = given.get(question.id);
             let spoken = answer.map(|it| spoken(it, question, false)).filter(|it| !it.is_empty());
             let answer = spoken.map_or(Clean::literal("—"), Clean::from);
             (first_line(question.text), answer)

@@ -105,3 +105,136 @@ fn fences(source: &str) -> Option<Clean> {
     }
     (!code.is_empty()).then(|| Clean::from(code))
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::super::testing::closed;
+    use super::*;
+
+    fn check(cases: Vec<(&str, Document, &str)>, copy: impl Fn(&Document) -> String) {
+        for (name, document, text) in cases {
+            assert_eq!(copy(&document), text, "{name}");
+        }
+    }
+
+    fn edit() -> Document {
+        closed(
+            "file_edit",
+            Some("b\n"),
+            json!({
+                "filePath": "a.rs", "operation": "edit", "diff": { "oldString": "a\n", "newString": "b\n", "startLine": 3 },
+            }),
+        )
+    }
+
+    fn command() -> Document {
+        closed(
+            "terminal_command",
+            None,
+            json!({ "command": "ls \\\n -l", "output": "\u{1b}[1ma\u{1b}[0m\r\nb\n", "exitCode": 0 }),
+        )
+    }
+
+    #[test]
+    fn whole_documents() {
+        let call = |result: Value| {
+            closed(
+                "tool_call",
+                None,
+                json!({
+                    "toolName": "grep", "arguments": { "pattern": "x" }, "result": { "status": "success", "data": result },
+                }),
+            )
+        };
+        let cases = vec![
+            (
+                "Markdown stays Markdown",
+                closed("text", Some("**a**\n\n- b"), json!({})),
+                "**a**\n\n- b",
+            ),
+            (
+                "escape sequences go",
+                closed("text", Some("a\u{1b}[2J"), json!({})),
+                "a",
+            ),
+            (
+                "a citation is its code",
+                closed("code_reference", Some("a\nb"), json!({ "filePath": "x" })),
+                "a\nb",
+            ),
+            ("code", closed("code_block", Some("\ta\n"), json!({})), "\ta\n"),
+            (
+                "an edit is a patch",
+                edit(),
+                "--- a/a.rs\n+++ b/a.rs\n@@ -3,1 +3,1 @@\n-a\n+b\n",
+            ),
+            (
+                "a new file is its text",
+                closed(
+                    "file_edit",
+                    Some("a\n"),
+                    json!({ "filePath": "x", "operation": "create" }),
+                ),
+                "a\n",
+            ),
+            (
+                "a deletion is its path",
+                closed("file_edit", None, json!({ "filePath": "x", "operation": "delete" })),
+                "x",
+            ),
+            ("a call and its text", call(json!("1:x\n2:x")), "grep \"x\"\n1:x\n2:x"),
+            ("a call and its list", call(json!(["a"])), "grep \"x\"\n[\n  \"a\"\n]"),
+            ("a command and what it printed", command(), "$ ls \\\n -l\na\nb\n"),
+            (
+                "a plan",
+                closed(
+                    "plan",
+                    Some("Body.\n"),
+                    json!({ "title": "T", "overview": "O.", "todos": ["one", { "content": "two", "status": "completed" }] }),
+                ),
+                "# T\n\nO.\n\n☐ one\n☑ two\n\nBody.\n",
+            ),
+            (
+                "an error",
+                closed(
+                    "error",
+                    Some("No."),
+                    json!({ "errorCode": "X", "source": "llm", "details": "why" }),
+                ),
+                "No.\nX\nllm\nwhy",
+            ),
+            (
+                "what nobody knows",
+                closed("chart", Some("c"), json!({ "a": 1 })),
+                "c\n{\n  \"a\": 1\n}",
+            ),
+        ];
+        check(cases, |it| copy_text(it).into_string());
+    }
+
+    #[test]
+    fn code_alone() {
+        let text = "Do this:\n\n```rust\nfn a() {}\n```\n\nor\n\n~~~~\n```\ninner\n```\n~~~~\n";
+        let cases = vec![
+            (
+                "what stands between fences",
+                closed("text", Some(text), json!({})),
+                "fn a() {}\n\n```\ninner\n```\n",
+            ),
+            (
+                "a fence that was never closed",
+                closed("text", Some("```\na"), json!({})),
+                "a",
+            ),
+            ("the new text of an edit", edit(), "b\n"),
+            ("the command", command(), "ls \\\n -l"),
+            ("prose has none", closed("text", Some("words"), json!({})), "nothing"),
+            ("an error has none", closed("error", Some("No."), json!({})), "nothing"),
+        ];
+        check(cases, |it| {
+            code_only(it).map_or_else(|| "nothing".to_owned(), Clean::into_string)
+        });
+    }
+}

@@ -448,7 +448,9 @@ pub(super) fn takes_text(question: &Question<'_>) -> bool {
 
 /// An answer in words: labels, and what was typed.
 pub(super) fn spoken(answer: &Answer, question: &Question<'_>, is_approval: bool) -> String {
-    let labels = answer.selected_option_ids.iter().map(|id| {
+    /// Nobody reads more, and each is looked up.
+    const MOST: usize = 100;
+    let labels = answer.selected_option_ids.iter().take(MOST).map(|id| {
         let option = question.options.iter().find(|it| it.id == id.as_str());
         option.map_or(id.as_str(), |it| it.label).to_owned()
     });

@@ -1,6 +1,8 @@
 //! `plan`: title and progress, what it is about, its todos, then its Markdown. The newest plan shows the live list; the
 //! document itself stays as it was sent.
 
+use std::collections::HashMap;
+
 use super::{
     Leaf, Look, Sheet,
     heading::{Facts, WORD, Weight, gap, heading, key, sign, titled, word},
@@ -108,21 +110,38 @@ fn head(plan: &Plan<'_>, document: &Document, look: &Look<'_>) -> Vec<Row> {
 fn items<'a>(plan: &'a Plan<'a>, document: &Document, look: &'a Look<'_>) -> Vec<Item<'a>> {
     if is_live(document, look) {
         let list = &look.todos.list;
-        let place = |id: &String| list.iter().position(|it| it.id == *id).map(|at| at + 1);
+        let places = places(list.iter().map(|it| it.id.as_str()));
         let item = |it: &'a crate::transcript::Todo| Item {
             content: &it.content,
             status: &it.status,
-            after: it.dependencies.iter().filter_map(place).collect(),
+            after: it
+                .dependencies
+                .iter()
+                .filter_map(|it| places.get(it.as_str()).copied())
+                .collect(),
         };
         return list.iter().map(item).collect();
     }
-    let place = |id: &&str| plan.todos.iter().position(|it| it.id == *id).map(|at| at + 1);
+    let places = places(plan.todos.iter().map(|it| it.id));
     let item = |it: &'a crate::protocol::document::Todo<'a>| Item {
         content: it.content,
         status: &it.status,
-        after: it.dependencies.iter().filter_map(place).collect(),
+        after: it
+            .dependencies
+            .iter()
+            .filter_map(|it| places.get(it).copied())
+            .collect(),
     };
     plan.todos.iter().map(item).collect()
+}
+
+/// The place of each todo, counted from 1; of two with one id the first.
+fn places<'a>(ids: impl Iterator<Item = &'a str>) -> HashMap<&'a str, usize> {
+    let mut places = HashMap::new();
+    for (at, id) in ids.enumerate() {
+        places.entry(id).or_insert(at + 1);
+    }
+    places
 }
 
 /// The Markdown without a first heading that repeats the title. While it grows, nothing until its first line is whole.

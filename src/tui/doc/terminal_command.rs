@@ -13,7 +13,7 @@ use crate::{
         Clean, Mark, Role, Row, Span,
         ansi::Output,
         figure,
-        width::{clip_spans, spans_width},
+        width::cut_spans,
         wrap::{wrap, wrap_hard},
     },
 };
@@ -26,6 +26,8 @@ const MOST_HEAD: usize = 5000;
 const MOST_TAIL: usize = 1000;
 /// Rows of one line where only head and tail are shown.
 const MOST_ROWS: usize = 3;
+/// Columns of one line otherwise. A line without end is laid again with each piece of it.
+const MOST_COLUMNS: usize = 20_000;
 /// Lines above the end that a program may still write over (the emulator has fewer).
 const UNSETTLED: usize = 64;
 
@@ -250,37 +252,32 @@ impl Printed {
     }
 
     fn wrapped(&self, line: &[Span], columns: usize) -> Vec<Row> {
-        let bar = [bar()];
-        if self.dim {
-            wrap_hard(&dimmed(line), columns, &bar, &bar)
-        } else {
-            wrap_hard(line, columns, &bar, &bar)
-        }
+        self.bounded(line, MOST_COLUMNS, columns)
     }
 
     /// A line of a few rows at most.
     fn short(&self, line: &[Span], columns: usize) -> Vec<Row> {
-        let room = columns.saturating_sub(2).max(1) * MOST_ROWS;
-        if spans_width(line) <= room {
-            return self.wrapped(line, columns);
-        }
-        let mut start = clip_spans(line, room.saturating_sub(1));
-        start.push(sign("…", Role::Dim));
-        let mut rows = self.wrapped(&start, columns);
+        let mut rows = self.bounded(line, columns.saturating_sub(2).max(1) * MOST_ROWS, columns);
         rows.truncate(MOST_ROWS);
         rows
     }
+
+    fn bounded(&self, line: &[Span], most: usize, columns: usize) -> Vec<Row> {
+        let mut line = cut_spans(line, most);
+        if self.dim {
+            step_back(&mut line);
+        }
+        wrap_hard(&line, columns, &[bar()], &[bar()])
+    }
 }
 
-fn dimmed(line: &[Span]) -> Vec<Span> {
-    let dim = |span: &Span| match span.role {
-        Role::Text if !span.mark.has(Mark::BOLD) => Span {
-            role: Role::Dim,
-            ..span.clone()
-        },
-        _ => span.clone(),
-    };
-    line.iter().map(dim).collect()
+/// Plain words of an output that is over are dim; what has a colour keeps it.
+fn step_back(line: &mut [Span]) {
+    for span in line {
+        if span.role == Role::Text && !span.mark.has(Mark::BOLD) {
+            span.role = Role::Dim;
+        }
+    }
 }
 
 fn bar() -> Span {

@@ -1,5 +1,7 @@
 //! `todo_update`: which todos changed, in one line; unfolded, one below the other.
 
+use std::collections::HashMap;
+
 use super::{
     Fold, Leaf, Look,
     heading::{Facts, Weight, gap, heading, sign},
@@ -8,6 +10,7 @@ use super::{
 use crate::{
     protocol::{TodoStatus, document::TodoUpdate},
     text::{Clean, Role, Span, figure},
+    transcript::Todo,
 };
 
 pub(super) fn leaf(update: &TodoUpdate<'_>, look: &Look<'_>) -> Leaf {
@@ -49,8 +52,9 @@ pub(super) fn summary(update: &TodoUpdate<'_>) -> Clean {
 
 /// Text and status of each todo that changed; what the update does not say is as the live list has it.
 fn changes(update: &TodoUpdate<'_>, look: &Look<'_>) -> Vec<(String, TodoStatus)> {
+    let live: HashMap<&str, &Todo> = look.todos.list.iter().map(|it| (it.id.as_str(), it)).collect();
     let known = update.todos.iter().map(|it| {
-        let live = look.todos.get(it.id);
+        let live = live.get(it.id);
         let content = it
             .content
             .map(str::to_owned)
@@ -90,7 +94,7 @@ mod tests {
 
     use super::super::testing::{closed, look, picture, pictures};
     use super::*;
-    use crate::transcript::{Todo, Todos};
+    use crate::transcript::Todos;
 
     #[test]
     fn updates() {

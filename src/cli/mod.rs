@@ -31,7 +31,7 @@ use crate::{
     },
     link::{
         Link,
-        replay::{Audience, Recording, Replay},
+        replay::{Audience, Recording, Replay, Speed},
     },
     os::file,
     print::{self, Ending, Format, Outputs, Stop},
@@ -410,4 +410,169 @@ fn say(text: &str) {
 fn complain(text: &str) {
     let text = Clean::new(&format!("sheaf: {}\n", text.trim_end()));
     let _ = io::stderr().write_all(text.as_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{collections::BTreeSet, time::Duration};
+
+    use serde_json::Value;
+
+    use super::*;
+    use crate::{
+        protocol::{Event, Kind, Severity, View},
+        transcript::Transcript,
+    };
+
+    fn played() -> Transcript {
+        let mut transcript = Transcript::default();
+        for entry in tour().expect("it can be played").entries().iter() {
+            transcript.apply(entry);
+        }
+        transcript
+    }
+
+    #[test]
+    fn the_tour_shows_every_kind_and_thinking() {
+        let transcript = played();
+        let responses = || transcript.exchanges.iter().map(|it| &it.response);
+        let kinds: BTreeSet<_> = responses()
+            .flat_map(|it| &it.documents)
+            .map(|it| it.kind.as_str())
+            .collect();
+        let all: BTreeSet<_> = Kind::KNOWN.iter().copied().collect();
+        assert_eq!(kinds, all);
+        assert!(responses().any(|it| !it.thinking.is_empty()));
+        assert_eq!(transcript.exchanges.len(), 3);
+        assert_eq!(transcript.todos.progress(), (4, 4));
+    }
+
+    #[test]
+    fn the_tour_is_whole_and_takes_a_minute_or_so() {
+        let recording = tour().expect("it can be played");
+        let entries = recording.entries();
+        let repaired = entries
+            .iter()
+            .find(|it| matches!(&it.event, Event::Notice(notice) if notice.severity > Severity::Info));
+        assert_eq!(repaired, None);
+        assert!(played().exchanges.iter().all(|it| it.response.ending.is_some()));
+        let takes = entries.last().map_or(0, |it| it.at_ms) - entries.first().map_or(0, |it| it.at_ms);
+        assert!((60_000..90_000).contains(&takes), "{takes} ms");
+    }
+
+    #[test]
+    fn the_tours_questions_can_be_answered_and_its_approval_refused() {
+        let transcript = played();
+        let documents = transcript.exchanges.iter().flat_map(|it| &it.response.documents);
+        let questions: Vec<_> = documents
+            .filter_map(|it| match it.view() {
+                View::Clarification(view) => Some((it.id.clone(), view)),
+                _ => None,
+            })
+            .collect();
+        assert!(
+            questions.iter().any(|(_, it)| it.questions.len() == 2),
+            "a form of two questions"
+        );
+        assert!(questions.iter().any(|(_, it)| it.subject.is_some()), "an approval");
+        for (id, it) in &questions {
+            // Without a recorded outcome the player would not wait for an answer.
+            assert!(it.outcome.is_some(), "{id}");
+            for answer in &it.answers {
+                let question = it
+                    .questions
+                    .iter()
+                    .find(|it| it.id == answer.question_id)
+                    .expect("it is asked");
+                let is_option = |id: &String| question.options.iter().any(|it| it.id == *id);
+                assert!(answer.selected_option_ids.iter().all(is_option), "{id}");
+            }
+        }
+        let recording = tour().expect("it can be played");
+        let marks: Vec<_> = recording
+            .entries()
+            .iter()
+            .filter_map(|it| match &it.event {
+                Event::Unknown { name, data } => Some((
+                    name.clone(),
+                    data.get("document").and_then(Value::as_str).map(str::to_owned),
+                )),
+                _ => None,
+            })
+            .collect();
+        for pair in marks.chunks(2) {
+            let [(branch, Some(document)), (join, None)] = pair else {
+                panic!("a branch and its join: {pair:?}");
+            };
+            assert_eq!((branch.as_str(), join.as_str()), ("replay_branch", "replay_join"));
+            assert!(questions.iter().any(|(id, _)| id.as_str() == document), "{document}");
+        }
+        assert_eq!(marks.len(), 4, "what is done and what is said when it is refused");
+    }
+
+    #[test]
+    fn the_tour_says_the_same_at_any_pace() {
+        let recording = tour().expect("it can be played");
+        let mut paced = Transcript::default();
+        for entry in recording.paced().iter() {
+            paced.apply(entry);
+        }
+        let whole = played();
+        assert_eq!(paced.exchanges.len(), whole.exchanges.len());
+        for (paced, whole) in paced.exchanges.iter().zip(&whole.exchanges) {
+            assert_eq!(paced.response.documents, whole.response.documents);
+            assert_eq!(paced.response.thinking, whole.response.thinking);
+        }
+        assert!(
+            recording.paced().len() > 5 * recording.entries().len(),
+            "it comes in pieces"
+        );
+    }
+
+    #[test]
+    fn a_workspace_is_the_repository_around_or_the_folder_that_is_named() {
+        let home = tempfile::tempdir().expect("a folder");
+        let inner = home.path().join("a/b");
+        std::fs::create_dir_all(&inner).expect("made");
+        assert_eq!(
+            workspace(Some(&inner)).expect("it is there"),
+            inner.canonicalize().expect("it is there")
+        );
+        assert!(workspace(Some(&home.path().join("none"))).is_err());
+        std::fs::write(inner.join("file"), "").expect("written");
+        assert!(workspace(Some(&inner.join("file"))).is_err());
+    }
+
+    #[test]
+    fn a_chain_of_causes_is_told_once() {
+        let io = io::Error::other("the cause");
+        let error = anyhow::Error::new(io).context("the file is gone");
+        assert_eq!(chain(&error), "the file is gone\n  because the cause");
+        let twice = anyhow::anyhow!("the cause").context("failed: the cause");
+        assert_eq!(chain(&twice), "failed: the cause");
+    }
+
+    #[tokio::test]
+    async fn nobody_at_the_tour_hears_all_of_it() {
+        let link = Replay::start(&tour().expect("it can be played"), Speed::AtOnce, Audience::Absent);
+        let (mut out, mut err) = (Vec::new(), Vec::new());
+        let outputs = Outputs {
+            out: &mut out,
+            err: &mut err,
+        };
+        let (_stop, mut stops) = mpsc::channel(1);
+        let printing = print::run(&link, None, Format::Text, outputs, &mut stops, tui::now_ms);
+        let ending = tokio::time::timeout(Duration::from_secs(30), printing).await;
+        assert_eq!(ending.expect("it ends"), Ending::Answered);
+        let out = String::from_utf8(out).expect("it is text");
+        assert!(
+            out.starts_with("**Welcome.**") && out.ends_with("one **F1** away.\n"),
+            "{out}"
+        );
+        assert!(
+            out.contains("Pushed.") && !out.contains("Not pushed"),
+            "the recorded answer stands"
+        );
+        assert!(String::from_utf8_lossy(&err).contains("EDIT_NO_MATCH"));
+    }
 }

@@ -527,6 +527,31 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_message_answers_an_open_question_in_the_users_words() {
+        let mut viewer = Viewer::of(Replay::start(&recording(QUESTION), Speed::AtOnce, Audience::Present));
+        viewer.until(|it| it.waiting().is_some()).await;
+        viewer.link.send(submit("neither"));
+        viewer.until(|it| !it.is_running()).await;
+        let question = &viewer.transcript.exchanges[0].response.documents[0];
+        assert_eq!(question.metadata["outcome"], "answered");
+        assert_eq!(question.metadata["answers"][0]["freeText"], "neither");
+        assert!(shown(&viewer.transcript).ends_with("b not x\nstop"));
+        assert_eq!(viewer.transcript.exchanges.len(), 1, "it is no turn of its own");
+    }
+
+    #[tokio::test]
+    async fn a_stop_right_behind_a_message_stops_its_turn() {
+        let mut viewer = Viewer::of(Replay::start(
+            &recording(TWO_TURNS),
+            Speed::Times(0.001),
+            Audience::Asking,
+        ));
+        viewer.link.send(submit("x"));
+        viewer.link.send(Command::Cancel);
+        viewer.until_shows("> x\ncancelled").await;
+    }
+
+    #[tokio::test]
     async fn recorded_answers_stand_when_nobody_is_there() {
         let mut viewer = Viewer::of(Replay::start(&recording(QUESTION), Speed::AtOnce, Audience::Absent));
         viewer.until_shows("> first\nq answered [\"x\"]\na took x\nstop").await;

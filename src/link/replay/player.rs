@@ -12,8 +12,8 @@ use super::{Audience, Recording, Speed};
 use crate::{
     journal::{Cut, Log, closing, settled},
     protocol::{
-        ClarificationResponse, Command, DocumentId, DocumentStart, Done, Entry, Event, FinishReason, Kind, Message,
-        Response, ResponseStart, Status, Turn, View,
+        Answer, ClarificationResponse, Command, DocumentId, DocumentStart, Done, Entry, Event, FinishReason, Kind,
+        Message, Outcome, QuestionKind, Response, ResponseStart, Status, Turn, View,
     },
 };
 
@@ -132,7 +132,17 @@ impl Player {
     /// Does what the user wants; what comes of it is in the log at once or after the next steps.
     pub fn obey(&mut self, command: Command, log: &Log, now_ms: u64) {
         match command {
-            Command::Submit(submit) => self.queue.push_back(submit.message),
+            Command::Submit(submit) => {
+                if let Some(answer) = self.answer_by(&submit.message) {
+                    self.answer = Some(answer);
+                    return;
+                }
+                self.queue.push_back(submit.message);
+                // At once, so that a stop right behind it finds a turn to stop.
+                if self.wants_message() && !self.must_close() {
+                    self.step(log, now_ms);
+                }
+            }
             Command::Answer { turn, response } => {
                 if turn == log.turn() {
                     self.take_answer(response);
@@ -248,6 +258,34 @@ impl Player {
             log,
             now_ms,
         );
+    }
+
+    /// A message while a question waits answers it in the user's own words; to an approval that is a no.
+    fn answer_by(&self, message: &Message) -> Option<ClarificationResponse> {
+        let (document, _) = self.question().filter(|_| self.answer.is_none())?;
+        let View::Clarification(asked) = self.response.get(document)?.view() else {
+            return None;
+        };
+        let first = asked.questions.first()?;
+        let is_question = asked.kind == QuestionKind::Question;
+        Some(ClarificationResponse {
+            document_id: document.clone(),
+            outcome: if is_question {
+                Outcome::Answered
+            } else {
+                Outcome::Skipped
+            },
+            answers: if is_question {
+                vec![Answer {
+                    question_id: first.id.to_owned(),
+                    selected_option_ids: Vec::new(),
+                    free_text: Some(message.content.clone()),
+                }]
+            } else {
+                Vec::new()
+            },
+            reason: (!is_question).then(|| message.content.clone()),
+        })
     }
 
     fn take_answer(&mut self, response: ClarificationResponse) {

@@ -364,7 +364,7 @@ fn shows(event: &Event) -> bool {
 
 /// What a response is called that does not say itself.
 fn identity() -> Identity {
-    Identity::local("", Mode::Agent, 0)
+    Identity::local("", Mode::Agent, super::now_ms())
 }
 
 /// Puts one event for each piece between `from` and `until_ms`; a single one when there is no time between them.
@@ -400,4 +400,124 @@ fn grouped<'a>(text: &'a str, parts: &[&'a str]) -> Vec<&'a str> {
             piece
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transcript::Transcript;
+
+    const TURNS: &str = "event: user_message\ndata: {\"turn\":1,\"message\":{\"role\":\"user\",\"content\":\"first\"}}\n\n\
+        event: document_start\ndata: {\"id\":\"d\",\"type\":\"text\"}\n\n\
+        event: content_delta\ndata: {\"documentId\":\"d\",\"delta\":\"grüße\"}\n\n\
+        event: document_end\ndata: {\"documentId\":\"d\"}\n\nevent: done\ndata: {}\n\n\
+        data: {\"type\":\"user_message\",\"message\":{\"role\":\"user\",\"content\":\"second\"}}\n\n\
+        data: {\"type\":\"document_start\",\"document\":{\"id\":\"d\",\"type\":\"text\"}}\n\n\
+        data: {\"type\":\"content_delta\",\"documentId\":\"d\",\"delta\":\"fine\"}\n\n\
+        data: {\"type\":\"document_end\",\"documentId\":\"d\"}\n\ndata: [DONE]\n\n";
+
+    fn fold(entries: &[Entry]) -> Transcript {
+        let mut transcript = Transcript::default();
+        for entry in entries {
+            transcript.apply(entry);
+        }
+        transcript
+    }
+
+    fn shown(transcript: &Transcript) -> Vec<(Option<String>, String)> {
+        let exchanges = transcript.exchanges.iter();
+        exchanges
+            .map(|it| {
+                (
+                    it.message.as_ref().map(|it| it.content.clone()),
+                    it.response.plain_text(),
+                )
+            })
+            .collect()
+    }
+
+    #[test]
+    fn a_stream_may_hold_several_turns_in_either_dialect() {
+        let recording = Recording::read("x", TURNS.as_bytes()).expect("it can be played");
+        assert_eq!(
+            shown(&fold(&recording.entries())),
+            [
+                (Some("first".to_owned()), "grüße".to_owned()),
+                (Some("second".to_owned()), "fine".to_owned()),
+            ]
+        );
+        assert!(!recording.is_timed());
+    }
+
+    #[test]
+    fn a_stream_cut_at_any_byte_is_played_as_far_as_it_goes() {
+        let mut longest = 0;
+        for length in 0..=TURNS.len() {
+            let bytes = &TURNS.as_bytes()[..length];
+            let Ok(recording) = Recording::read("x", bytes) else {
+                assert_eq!(longest, 0, "{length} bytes give nothing where fewer gave something");
+                continue;
+            };
+            let transcript = fold(&recording.entries());
+            let text: String = shown(&transcript).into_iter().map(|it| it.1).collect();
+            assert!(text.len() >= longest, "{length} bytes show less than fewer");
+            longest = text.len();
+            let open = transcript.exchanges.iter().flat_map(|it| &it.response.documents);
+            assert!(
+                open.clone().all(|it| !it.is_open()),
+                "{length} bytes leave a document open"
+            );
+        }
+        assert_eq!(longest, "grüßefine".len());
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_no_part_of_a_recording() {
+        for text in [
+            TURNS,
+            "{\"documents\":[{\"id\":\"d\",\"type\":\"text\",\"content\":\"x\"}]}",
+        ] {
+            let marked = format!("\u{feff}{text}");
+            assert!(Recording::read("x", marked.as_bytes()).is_ok());
+        }
+    }
+
+    #[test]
+    fn a_session_with_a_damaged_beginning_is_still_a_session() {
+        let lines = "{\"v\":1,\"n\":0,\"sess\n\
+            {\"turn\":1,\"at\":5,\"event\":\"user_message\",\"data\":{\"message\":{\"role\":\"user\",\"content\":\"hi\"}}}\n\
+            {\"turn\":1,\"at\":6,\"event\":\"document_start\",\"data\":{\"id\":\"d\",\"type\":\"text\",\"content\":\"half\"}}\n";
+        let recording = Recording::read("x", lines.as_bytes()).expect("it can be played");
+        let transcript = fold(&recording.entries());
+        let exchange = transcript
+            .exchanges
+            .iter()
+            .find(|it| it.turn == Turn(1))
+            .expect("it is there");
+        assert_eq!(exchange.response.plain_text(), "half");
+        assert!(!exchange.response.is_running(), "what had no end is ended");
+    }
+
+    #[test]
+    fn clocks_that_were_set_back_do_not_play_backwards() {
+        let at = |at_ms| Entry {
+            at_ms,
+            ..of_no_time(Turn(1), Event::Title("x".to_owned()))
+        };
+        let recording = Recording::new("x", vec![at(10), at(30), at(20), at(40)]);
+        let times: Vec<_> = recording.entries().iter().map(|it| it.at_ms).collect();
+        assert_eq!(times, [10, 30, 30, 40]);
+        let untimed = Recording::new("x", vec![at(7), at(7), at(7)]);
+        let times: Vec<_> = untimed.entries().iter().map(|it| it.at_ms).collect();
+        assert_eq!(times, [0, 20, 40]);
+    }
+
+    #[test]
+    fn long_texts_come_in_a_bounded_number_of_pieces_that_make_up_the_whole() {
+        for text in ["", "one", "a b\nc  d ", &"word ".repeat(50_000), &"ä".repeat(9_999)] {
+            let pieces = pieces(text);
+            assert!(pieces.len() <= MOST_PIECES);
+            assert_eq!(pieces.concat(), text);
+        }
+    }
 }

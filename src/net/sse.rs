@@ -24,7 +24,7 @@ use futures::{Stream, TryStream};
 /// The longest line that is read, without its end.
 pub const LINE_LIMIT_BYTES: usize = 16 << 20;
 
-/// The heaviest event that is read: the bytes of its data lines and [`DATA_LINE_BYTES`] for each of them.
+/// The heaviest event that is read: the bytes of its data lines and 32 more for each of them.
 pub const EVENT_LIMIT_BYTES: usize = 16 << 20;
 
 /// What a data line costs beside its text, so that a flood of empty ones meets the limit too.

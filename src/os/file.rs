@@ -1,6 +1,6 @@
 //! Files that are ours: written whole or not at all, private unless said otherwise, locked while in use.
 //!
-//! A reader of [`write`] sees the old file or the new one, never half of either, also after a crash. Nothing here
+//! A reader of [`write()`] sees the old file or the new one, never half of either, also after a crash. Nothing here
 //! opens a pipe or a device, so nothing here hangs.
 
 use std::{

@@ -2,16 +2,20 @@
 //!
 //! [`Highlighter::code`] answers with the lines that are ready and hands new ones to one background thread, which starts
 //! with the first of them and owns the grammars. Every line is parsed once while a block grows; a block whose source
-//! was replaced starts again. A grammar's regular expressions can be made slow by hostile text: that delays colours,
-//! nothing else, and long lines and endless blocks stay plain.
+//! was replaced starts again. Long lines and endless blocks stay plain.
+//!
+//! Some grammars can be made to go round for ever by hostile text (JavaScript's among them), and a thread cannot be
+//! stopped from outside. So a line that takes too long costs its block the colours and the program that thread: another
+//! takes its place, and after a few of those code stays plain.
 
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::{HashMap, HashSet, VecDeque},
     sync::{
         Arc, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering},
         mpsc::{self, Receiver, Sender},
     },
+    time::Instant,
 };
 
 use syntect::parsing::{ParseState, Scope, ScopeStack, SyntaxSet};
@@ -31,6 +35,10 @@ const MOST_BYTES: usize = 512 << 10;
 const SLICE_LINES: usize = 32;
 /// Scopes looked at for one token, from the innermost outwards.
 const DEEPEST_LOOK: usize = 48;
+/// A line that takes longer is not going to end: the slowest honest ones of this length take a tenth of it.
+const LONGEST_LINE_MS: u64 = 4000;
+/// After so many threads that went round for ever nobody is sent after them any more.
+const MOST_GIVEN_UP: usize = 3;
 /// What all finished and growing blocks may weigh together.
 const LIMIT_BYTES: usize = 8 << 20;
 
@@ -40,7 +48,25 @@ pub type OnReady = Arc<dyn Fn() + Send + Sync>;
 /// Coloured code for all blocks of a program; dropping it ends its thread.
 pub struct Highlighter {
     shared: Arc<Shared>,
-    jobs: OnceLock<Option<Sender<Job>>>,
+    crew: Mutex<Crew>,
+}
+
+/// The thread at work, and how many were given up.
+#[derive(Default)]
+struct Crew {
+    jobs: Option<Sender<Job>>,
+    beat: Arc<Beat>,
+    given_up: usize,
+}
+
+/// What a thread is doing, for those who look from outside.
+#[derive(Default)]
+struct Beat {
+    /// Milliseconds since `epoch` at which the line was begun, plus one; 0 while it waits.
+    line_since: AtomicU64,
+    block: AtomicU64,
+    /// Somebody else does its work now.
+    retired: AtomicBool,
 }
 
 struct Shared {
@@ -58,6 +84,8 @@ struct Blocks {
     clock: u64,
     weight_bytes: usize,
     limit_bytes: usize,
+    /// Blocks that a grammar did not come to an end with.
+    plain: HashSet<u64>,
 }
 
 /// What is known of a block: the source that was handed over, and the lines that came back.
@@ -96,7 +124,7 @@ impl Highlighter {
                 lines_parsed: AtomicU64::new(0),
                 stopped: AtomicBool::new(false),
             }),
-            jobs: OnceLock::new(),
+            crew: Mutex::default(),
         }
     }
 
@@ -123,21 +151,50 @@ impl Highlighter {
     }
 
     fn send(&self, job: Job) {
-        let jobs = self.jobs.get_or_init(|| {
-            let (sender, receiver) = mpsc::channel();
-            let shared = Arc::clone(&self.shared);
-            // Without a thread, code stays plain.
-            std::thread::Builder::new()
-                .name("highlight".to_owned())
-                .spawn(move || Worker::default().run(&receiver, &shared))
-                .ok()
-                .map(|_| sender)
-        });
-        if let Some(jobs) = jobs {
+        let mut crew = self.crew.lock().unwrap_or_else(PoisonError::into_inner);
+        if crew.jobs.is_none() && crew.given_up < MOST_GIVEN_UP {
+            crew.jobs = self.start(&crew.beat);
+        }
+        if let Some(jobs) = &crew.jobs {
             // It fails only when the thread is gone, and then code stays plain.
             let _ = jobs.send(job);
         }
     }
+
+    /// A thread of its own for one worker; without one, code stays plain.
+    fn start(&self, beat: &Arc<Beat>) -> Option<Sender<Job>> {
+        let (sender, receiver) = mpsc::channel();
+        let (shared, beat) = (Arc::clone(&self.shared), Arc::clone(beat));
+        std::thread::Builder::new()
+            .name("highlight".to_owned())
+            .spawn(move || Worker::default().run(&receiver, &shared, &beat))
+            .ok()
+            .map(|_| sender)
+    }
+
+    /// Gives up a thread that has been at one line for too long; what it had not finished is begun anew by another.
+    fn look_after(&self) {
+        let mut crew = self.crew.lock().unwrap_or_else(PoisonError::into_inner);
+        let since = crew.beat.line_since.load(Ordering::Relaxed);
+        if since == 0 || elapsed_ms() < since + LONGEST_LINE_MS {
+            return;
+        }
+        let stuck = crew.beat.block.load(Ordering::Relaxed);
+        crew.beat.retired.store(true, Ordering::Relaxed);
+        crew.jobs = None;
+        crew.beat = Arc::default();
+        crew.given_up += 1;
+        drop(crew);
+        let mut blocks = self.shared.lock();
+        blocks.plain.insert(stuck);
+        blocks.begin_anew();
+    }
+}
+
+/// Milliseconds since the first call, from 1 on.
+fn elapsed_ms() -> u64 {
+    static EPOCH: OnceLock<Instant> = OnceLock::new();
+    EPOCH.get_or_init(Instant::now).elapsed().as_millis() as u64 + 1
 }
 
 impl Drop for Highlighter {
@@ -157,6 +214,7 @@ impl Colours for Highlighter {
         let Some(found) = language_for(language, source) else {
             return Arc::default();
         };
+        self.look_after();
         let mut blocks = self.shared.lock();
         let (lines, job) = blocks.ask(block, language, source, closed);
         let forgotten = blocks.shed(block);
@@ -235,6 +293,14 @@ impl Blocks {
     ) -> (Arc<Vec<CodeLine>>, Option<(u64, String)>) {
         self.clock += 1;
         let clock = self.clock;
+        if self.plain.contains(&block) {
+            return (
+                self.by_id
+                    .get(&block)
+                    .map_or_else(Arc::default, |it| Arc::clone(&it.lines)),
+                None,
+            );
+        }
         let source = bounded(source);
         let entry = self.by_id.entry(block).or_insert_with(|| Block {
             language: language.to_owned(),
@@ -292,6 +358,25 @@ impl Blocks {
         gone
     }
 
+    /// Forgets what was handed over and did not come back, so that it is handed over again.
+    fn begin_anew(&mut self) {
+        self.clock += 1;
+        for (id, entry) in &mut self.by_id {
+            let is_complete = entry.closed && entry.lines.len() >= entry.source.lines().count();
+            if is_complete {
+                continue;
+            }
+            self.weight_bytes -= entry.weight_bytes;
+            entry.weight_bytes = 0;
+            entry.source.clear();
+            entry.closed = false;
+            entry.generation = self.clock;
+            if !self.plain.contains(id) {
+                entry.lines = Arc::default();
+            }
+        }
+    }
+
     fn remove(&mut self, block: u64) -> bool {
         let Some(entry) = self.by_id.remove(&block) else {
             return false;
@@ -334,8 +419,8 @@ struct Growing {
 }
 
 impl Worker {
-    fn run(mut self, jobs: &Receiver<Job>, shared: &Shared) {
-        while !shared.stopped.load(Ordering::Relaxed) {
+    fn run(mut self, jobs: &Receiver<Job>, shared: &Shared, beat: &Beat) {
+        while !shared.stopped.load(Ordering::Relaxed) && !beat.retired.load(Ordering::Relaxed) {
             if self.turns.is_empty() {
                 match jobs.recv() {
                     Ok(job) => self.take(job),
@@ -345,7 +430,7 @@ impl Worker {
             while let Ok(job) = jobs.try_recv() {
                 self.take(job);
             }
-            self.turn(shared);
+            self.turn(shared, beat);
         }
     }
 
@@ -382,7 +467,7 @@ impl Worker {
     }
 
     /// Parses some lines of the block whose turn it is.
-    fn turn(&mut self, shared: &Shared) {
+    fn turn(&mut self, shared: &Shared, beat: &Beat) {
         let Some(block) = self.turns.pop_front() else { return };
         let Some(growing) = self.blocks.get_mut(&block) else {
             return;
@@ -394,7 +479,10 @@ impl Worker {
                 break;
             }
             let line = rest.split_inclusive('\n').next().unwrap_or_default();
+            beat.block.store(block, Ordering::Relaxed);
+            beat.line_since.store(elapsed_ms(), Ordering::Relaxed);
             lines.push(growing.parser.line(line.strip_suffix('\n').unwrap_or(line)));
+            beat.line_since.store(0, Ordering::Relaxed);
             growing.at += line.len();
             shared.lines_parsed.fetch_add(1, Ordering::Relaxed);
         }
@@ -991,6 +1079,27 @@ mod tests {
     }
 
     #[test]
+    fn a_line_that_never_ends_costs_its_block_the_colours_and_nobody_else() {
+        // A soup in which the grammar of Svelte pushes and pops for ever.
+        let hostile = concat!(
+            "? typename//^!#' \'\'\'var{foo=beginfunction ?>| ~ ]async </script>\t>#{ enum =end {?end  <a href=</script>",
+            "begin //! +</a>|typename] ]:: {<style>from*!]<?php ...</a>;(>3.14type< =end \\\n /*?> \n!+/*.... template ",
+            "</script>x\\<%}}\"#class\n"
+        );
+        let highlighter = Highlighter::new(None);
+        highlighter.code(1, "svelte", hostile, true);
+        let began = Instant::now();
+        loop {
+            highlighter.code(1, "svelte", hostile, true);
+            if highlighter.code(2, "rust", "fn main() {}\n", true).len() == 1 {
+                break;
+            }
+            assert!(began.elapsed().as_secs() < 120, "nobody took over");
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+    }
+
+    #[test]
     fn the_thread_ends_with_its_highlighter() {
         let watched = Watched::new();
         watched.wait(1, "rust", "let a = 1;\n", false, 1);
@@ -1032,8 +1141,8 @@ mod tests {
                 closed: true,
             });
         }
-        worker.turn(shared);
-        worker.turn(shared);
+        worker.turn(shared, &Beat::default());
+        worker.turn(shared, &Beat::default());
         assert_eq!(highlighter.take_ready(), [1, 2]);
         assert_eq!(highlighter.lines_parsed(), SLICE_LINES as u64 + 1);
     }

@@ -5,6 +5,7 @@
 
 pub mod action;
 pub mod app;
+pub mod desk;
 pub mod doc;
 pub mod effect;
 mod field;
@@ -15,8 +16,6 @@ pub mod msg;
 pub mod paint;
 mod pane;
 mod run;
-#[cfg(test)]
-mod testing;
 #[cfg(test)]
 mod tests;
 mod tty;

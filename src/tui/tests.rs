@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{effect::Effect, testing::*};
+use super::{desk::*, effect::Effect};
 use crate::protocol::{Command, Done, Event, FinishReason, Message, Mode};
 
 fn words(n: usize) -> String {

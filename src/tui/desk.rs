@@ -1,9 +1,13 @@
 //! A screen without a terminal: keys and events go in, pictures and commands come out.
+//!
+//! For tests and benches, inside the crate and outside of it. What it shows was painted by the real painter and read back
+//! by a terminal emulator, so a picture is what a person would see.
 
 use std::{
     future::Future,
+    num::NonZeroU16,
     pin::Pin,
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, PoisonError},
 };
 
 use serde_json::{Map, Value};
@@ -41,7 +45,7 @@ impl Link for Noting {
     }
 
     fn send(&self, command: Command) {
-        self.sent.lock().unwrap().push(command);
+        self.sent.lock().unwrap_or_else(PoisonError::into_inner).push(command);
     }
 
     fn about(&self) -> About {
@@ -63,8 +67,9 @@ pub struct Desk {
     pub screen: Screen,
     pub link: Arc<Noting>,
     pub effects: Vec<Effect>,
-    terminal: vt100::Parser,
+    terminal: Option<vt100::Parser>,
     read: Position,
+    bytes: usize,
 }
 
 /// A time far from zero, so that ages can be negative mistakes.
@@ -95,7 +100,7 @@ impl Desk {
             },
             asking: Asking::default(),
             toast: None,
-            theme: Theme::built_in("sheaf-dark").unwrap(),
+            theme: Theme::built_in("sheaf-dark").expect("it is in the table"),
             themes: Themes {
                 names: vec!["sheaf-dark".into(), "sheaf-light".into()],
                 chosen: "sheaf-dark".into(),
@@ -116,14 +121,15 @@ impl Desk {
             layout: Layout::default(),
             aside: Vec::new(),
         };
-        let size = |n: u16| std::num::NonZeroU16::new(n).unwrap();
+        let size = at_least_one;
         let mut desk = Self {
             app,
             screen: Screen::new(width, height),
             link,
             effects: Vec::new(),
-            terminal: vt100::Parser::new(size(height), size(width), 0),
+            terminal: Some(vt100::Parser::new(size(height), size(width), 0)),
             read: Position(0),
+            bytes: 0,
         };
         desk.screen.links = false;
         desk.draw();
@@ -143,7 +149,7 @@ impl Desk {
             let (bytes, used) = match rest.strip_prefix('<').and_then(|it| it.split_once('>')) {
                 Some((name, _)) => (named(name), name.len() + 2),
                 None => {
-                    let letter = rest.chars().next().unwrap();
+                    let Some(letter) = rest.chars().next() else { return };
                     (letter.to_string().into_bytes(), letter.len_utf8())
                 }
             };
@@ -175,8 +181,10 @@ impl Desk {
 
     pub fn resize(&mut self, width: u16, height: u16) {
         self.screen.resize(width, height);
-        let size = |n: u16| std::num::NonZeroU16::new(n.max(1)).unwrap();
-        self.terminal = vt100::Parser::new(size(height), size(width), 0);
+        let size = at_least_one;
+        if self.terminal.is_some() {
+            self.terminal = Some(vt100::Parser::new(size(height), size(width), 0));
+        }
         self.take(Msg::Resize(width, height));
     }
 
@@ -194,20 +202,31 @@ impl Desk {
         let mut out = Vec::new();
         self.app.measure();
         self.app.draw(&mut self.screen, &mut out);
-        self.terminal.process(&out);
+        self.bytes += out.len();
+        if let Some(terminal) = &mut self.terminal {
+            terminal.process(&out);
+        }
+    }
+
+    /// Bytes written to the terminal so far.
+    pub fn bytes(&self) -> usize {
+        self.bytes
     }
 
     /// What a person sees.
     pub fn picture(&self) -> String {
-        let (height, width) = self.terminal.screen().size();
-        let rows: Vec<_> = self
-            .terminal
-            .screen()
-            .rows(0, width.get())
-            .take(usize::from(height.get()))
-            .map(|it| it.trim_end().to_owned())
-            .collect();
-        rows.join("\n")
+        let Some(terminal) = &self.terminal else {
+            return self.screen.text();
+        };
+        let (height, width) = terminal.screen().size();
+        let rows = terminal.screen().rows(0, width.get()).take(usize::from(height.get()));
+        rows.map(|it| it.trim_end().to_owned()).collect::<Vec<_>>().join("\n")
+    }
+
+    /// Without the emulator, for benches of everything before it.
+    pub fn blind(mut self) -> Self {
+        self.terminal = None;
+        self
     }
 
     pub fn line(&self, y: usize) -> String {
@@ -219,7 +238,7 @@ impl Desk {
     }
 
     pub fn sent(&self) -> Vec<Command> {
-        self.link.sent.lock().unwrap().clone()
+        self.link.sent.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// A whole exchange: what was said and texts that answered.
@@ -231,6 +250,10 @@ impl Desk {
         }
         self.events([Event::Done(Done::default())]);
     }
+}
+
+fn at_least_one(n: u16) -> NonZeroU16 {
+    NonZeroU16::new(n).unwrap_or(NonZeroU16::MIN)
 }
 
 fn named(name: &str) -> Vec<u8> {

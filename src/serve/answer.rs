@@ -44,6 +44,7 @@ pub struct Answer {
     /// What has gone out so far.
     response: Response,
     identity: Identity,
+    since: Instant,
     hears_answers: bool,
     listed: Option<Listed>,
     /// The place among all answers.
@@ -70,6 +71,7 @@ impl Answer {
             turn: None,
             response: Response::default(),
             identity,
+            since: Instant::now(),
             hears_answers,
             listed,
             _permit: permit,
@@ -87,7 +89,7 @@ impl Answer {
             tokio::select! {
                 biased;
                 () = stopped(&mut stop) => {
-                    self.end_all(&shut_down(&self.response));
+                    self.end_all(&shut_down(&self.response, self.took_ms()));
                 }
                 more = self.follower.next(&mut batch) => {
                     for entry in batch.drain(..) {
@@ -96,7 +98,7 @@ impl Answer {
                     if !more {
                         self.end_all(&closing(&self.response, Cut::Interrupted));
                     } else if self.response.documents.iter().any(waits) {
-                        self.end_all(&await_input(&self.response));
+                        self.end_all(&await_input(&self.response, self.took_ms()));
                     }
                 }
             }
@@ -121,7 +123,7 @@ impl Answer {
                 biased;
                 () = out.closed() => return,
                 () = stopped(&mut stop) => {
-                    let events = shut_down(&self.response);
+                    let events = shut_down(&self.response, self.took_ms());
                     self.end_all(&events);
                     self.stop();
                     text.extend(events.iter().map(|it| encoder.push(it)));
@@ -159,7 +161,7 @@ impl Answer {
             self.turn = matches!(entry.event, Event::UserMessage(_)).then_some(entry.turn);
             let events = match &entry.event {
                 Event::Notice(notice) if notice.severity == Severity::Error => {
-                    failed(&self.response, "LLM_UNAVAILABLE", &notice.message)
+                    failed(&self.response, "LLM_UNAVAILABLE", &notice.message, self.took_ms())
                 }
                 _ => Vec::new(),
             };
@@ -199,6 +201,10 @@ impl Answer {
         for event in events {
             self.response.apply(event, 0);
         }
+    }
+
+    fn took_ms(&self) -> u64 {
+        u64::try_from(self.since.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
     /// Nobody can reach the turn any more.
@@ -263,7 +269,7 @@ pub fn waits(document: &Document) -> bool {
 }
 
 /// How a response ends whose question travels to the next message.
-fn await_input(response: &Response) -> Vec<Event> {
+fn await_input(response: &Response, took_ms: u64) -> Vec<Event> {
     let waiting: Vec<_> = response.documents.iter().filter(|it| waits(it)).collect();
     let ended = waiting.iter().map(|it| Event::DocumentEnd {
         document: it.id.clone(),
@@ -280,18 +286,19 @@ fn await_input(response: &Response) -> Vec<Event> {
         .chain([Event::Done(Done {
             status: Some(Status::Completed),
             finish_reason: Some(FinishReason::AwaitingInput),
+            duration_ms: Some(took_ms),
             ..Done::default()
         })])
         .collect()
 }
 
 /// How a response ends that goes down with the server.
-fn shut_down(response: &Response) -> Vec<Event> {
-    failed(response, "STREAM_INTERRUPTED", "the gateway is shutting down")
+fn shut_down(response: &Response, took_ms: u64) -> Vec<Event> {
+    failed(response, "STREAM_INTERRUPTED", "the gateway is shutting down", took_ms)
 }
 
 /// Closes what is open, says why, and ends.
-fn failed(response: &Response, code: &str, message: &str) -> Vec<Event> {
+fn failed(response: &Response, code: &str, message: &str, took_ms: u64) -> Vec<Event> {
     let ends = closing(response, Cut::Interrupted);
     let mut events: Vec<_> = ends.into_iter().filter(|it| !matches!(it, Event::Done(_))).collect();
     let mut number = response.documents.len() as u64 + 1;
@@ -319,6 +326,7 @@ fn failed(response: &Response, code: &str, message: &str) -> Vec<Event> {
     events.push(Event::Done(Done {
         status: Some(Status::Error),
         finish_reason: Some(FinishReason::Error),
+        duration_ms: Some(took_ms),
         ..Done::default()
     }));
     events

@@ -72,6 +72,8 @@ pub struct Setup {
 pub enum Error {
     #[error("standard output is no terminal\nsheaf -p answers without one")]
     NoTerminal(#[source] io::Error),
+    #[error("signals cannot be listened to")]
+    NoSignals(#[source] io::Error),
 }
 
 /// Runs the screen until the user leaves it; returns the exit code.
@@ -80,6 +82,8 @@ pub async fn run(setup: Setup) -> Result<u8, Error> {
     let tmux = std::env::var_os("TMUX").is_some();
     tty::guard_against_faults();
     give_back_on_panic(setup.paths.state.clone());
+    // Before the terminal is taken over: a signal that came between the two would end us and leave it as it is.
+    let signals = Signals::new().map_err(Error::NoSignals)?;
     let tty = Tty::open(
         Wishes {
             mouse: setup.settings.mouse,
@@ -103,6 +107,7 @@ pub async fn run(setup: Setup) -> Result<u8, Error> {
         outcomes: mpsc::unbounded_channel(),
         backlog: VecDeque::new(),
         exit: None,
+        is_back: false,
     };
     session.screen.links = session.app.settings.links;
     let name = title(&format!("sheaf {}", session.app.place.shown));
@@ -116,7 +121,7 @@ pub async fn run(setup: Setup) -> Result<u8, Error> {
         };
         session.app.link.send(Command::Submit(submit));
     }
-    session.go(setup.switch, colours, colours_ready).await;
+    session.go(signals, setup.switch, colours, colours_ready).await;
     Ok(session.exit.unwrap_or_default())
 }
 
@@ -181,16 +186,18 @@ struct Session {
     /// Entries that are read and not applied yet.
     backlog: VecDeque<Arc<Entry>>,
     exit: Option<u8>,
+    /// Continued after a stop of our own, of which the signal is still to come.
+    is_back: bool,
 }
 
 impl Session {
     async fn go(
         &mut self,
+        mut signals: Signals,
         mut switch: mpsc::UnboundedReceiver<Arc<dyn Link>>,
         colours: Arc<Highlighter>,
         colours_ready: Arc<Notify>,
     ) {
-        let Ok(mut signals) = Signals::new() else { return };
         let mut parser = Parser::default();
         let mut inputs = Vec::new();
         let mut buffer = vec![0; 16 * 1024];
@@ -436,17 +443,15 @@ impl Session {
                 }
             }
             Signal::Stop => self.suspend(),
+            Signal::Continue if std::mem::take(&mut self.is_back) => {}
             Signal::Continue => {
                 // Somebody stopped us without asking: the terminal may be anything now.
                 self.out.clear();
+                tty::leave();
                 if self.tty.enter(&mut self.out).is_err() {
                     self.exit = Some(129);
                 }
                 self.screen.forget();
-            }
-            Signal::Hangup => {
-                tty::abandon();
-                self.exit = Some(129);
             }
             Signal::End(code) => self.exit = Some(code),
         }
@@ -458,6 +463,7 @@ impl Session {
         self.out.clear();
         tty::stop_here();
         // Continued. The signal that says so finds everything done already.
+        self.is_back = true;
         if self.tty.enter(&mut self.out).is_err() {
             self.exit = Some(129);
         }
@@ -525,7 +531,6 @@ enum Signal {
     Resize,
     Stop,
     Continue,
-    Hangup,
     /// Ends the program with this code.
     End(u8),
 }
@@ -558,7 +563,8 @@ impl Signals {
             _ = self.resize.recv() => Signal::Resize,
             _ = self.stop.recv() => Signal::Stop,
             _ = self.go_on.recv() => Signal::Continue,
-            _ = self.hangup.recv() => Signal::Hangup,
+            // Giving the terminal back fails at once where it is gone.
+            _ = self.hangup.recv() => Signal::End(129),
             _ = self.interrupt.recv() => Signal::End(130),
             _ = self.quit.recv() => Signal::End(131),
             _ = self.terminate.recv() => Signal::End(143),

@@ -3,8 +3,14 @@
     reason = "tests make files and run commands as they like"
 )]
 
+mod dictation;
 mod documents;
+mod floors;
+mod house;
 mod journal;
 mod model;
 mod print;
+mod pty;
+mod screen;
 mod settings;
+mod source;

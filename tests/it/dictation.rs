@@ -1,0 +1,128 @@
+//! A model server that says what the test says, when the test says it.
+
+use std::{
+    convert::Infallible,
+    sync::mpsc::{Receiver, Sender, channel},
+    time::Duration,
+};
+
+use axum::{Json, Router, body::Body, extract::State, response::Response, routing::post};
+use bytes::Bytes;
+use futures::stream;
+use serde_json::{Value, json};
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+
+/// Only a failure waits for so long.
+const LIMIT: Duration = Duration::from_secs(30);
+
+pub struct Model {
+    /// As `OPENAI_BASE_URL` wants it.
+    pub url: String,
+    requests: Receiver<Answer>,
+    runtime: Option<tokio::runtime::Runtime>,
+}
+
+/// A request, and the answer to it in the making.
+pub struct Answer {
+    pub request: Value,
+    body: UnboundedSender<Bytes>,
+    closed: Receiver<()>,
+}
+
+impl Model {
+    pub fn start() -> Self {
+        let (send, requests) = channel();
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .expect("a runtime");
+        let listener = runtime
+            .block_on(tokio::net::TcpListener::bind("127.0.0.1:0"))
+            .expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let router = Router::new()
+            .route("/v1/chat/completions", post(answer))
+            .with_state(send);
+        runtime.spawn(async move { axum::serve(listener, router).await });
+        Self {
+            url: format!("http://{address}/v1"),
+            requests,
+            runtime: Some(runtime),
+        }
+    }
+
+    /// The next request, once it is there.
+    pub fn asked(&self) -> Answer {
+        self.requests.recv_timeout(LIMIT).expect("a request comes")
+    }
+
+    /// Whether nothing was asked since.
+    pub fn is_idle(&self) -> bool {
+        self.requests.try_recv().is_err()
+    }
+}
+
+impl Drop for Model {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+impl Answer {
+    /// What the user said last.
+    pub fn message(&self) -> &str {
+        let last = self.request["messages"].as_array().and_then(|it| it.last());
+        last.and_then(|it| it["content"].as_str()).expect("a message")
+    }
+
+    /// The next words.
+    pub fn says(&self, text: &str) {
+        self.chunk(&json!({ "content": text }), &Value::Null);
+    }
+
+    /// Ends the answer as servers do.
+    pub fn finish(self) {
+        self.chunk(&json!({}), &json!("stop"));
+        // A client that has left needs no end.
+        let _ = self.body.send(Bytes::from_static(b"data: [DONE]\n\n"));
+    }
+
+    /// Until the client has closed the connection.
+    pub fn wait_closed(&self) {
+        self.closed.recv_timeout(LIMIT).expect("the client leaves");
+    }
+
+    fn chunk(&self, delta: &Value, reason: &Value) {
+        let chunk = json!({
+            "id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "scripted",
+            "choices": [{ "index": 0, "delta": delta, "finish_reason": reason }],
+        });
+        let _ = self.body.send(Bytes::from(format!("data: {chunk}\n\n")));
+    }
+}
+
+/// Says that the body is no longer wanted when it is dropped.
+struct Notice(Sender<()>);
+
+impl Drop for Notice {
+    fn drop(&mut self) {
+        let _ = self.0.send(());
+    }
+}
+
+async fn answer(State(requests): State<Sender<Answer>>, Json(request): Json<Value>) -> Response {
+    let (body, pieces) = unbounded_channel();
+    let (notice, closed) = channel();
+    let _ = requests.send(Answer { request, body, closed });
+    let body = stream::unfold((pieces, Notice(notice)), |(mut pieces, notice)| async {
+        let piece = pieces.recv().await?;
+        Some((Ok::<_, Infallible>(piece), (pieces, notice)))
+    });
+    Response::builder()
+        .header("content-type", "text/event-stream")
+        .body(Body::from_stream(body))
+        .expect("a response")
+}

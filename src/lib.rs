@@ -1,14 +1,14 @@
 //! sheaf: a terminal chat client for developers. An answer is a sheaf of documents.
 //!
-//! Floors, from the ground: a module uses lower floors only (`tests/it/floors.rs` holds this).
+//! Floors, from the ground: a module uses lower floors only, and nothing beside it (`tests/it/floors.rs` holds this).
 //!
 //! | floor | modules |
 //! | --- | --- |
 //! | 0 | [`os`] [`text`] [`net`] |
 //! | 1 | [`protocol`] [`config`] |
-//! | 2 | [`theme`] [`transcript`] [`journal`] [`link`] |
-//! | 3 | [`model`] |
-//! | 4 | [`agent`] `tui` [`serve`] [`print`] |
+//! | 2 | [`theme`] [`transcript`] [`journal`] |
+//! | 3 | [`link`] [`model`] |
+//! | 4 | [`agent`] `tui` `serve` [`print`] |
 //! | 5 | [`cli`] |
 
 #![cfg_attr(

@@ -11,12 +11,12 @@ const STRANGERS: [(&str, &[&str]); 1] = [("tui", &["agent", "model", "serve", "p
 const KEPT: [(&str, &[&str]); 14] = [
     ("ratatui", &["theme", "tui"]),
     ("ratatui_textarea", &["tui"]),
-    ("crossterm", &["tui"]),
+    ("crossterm", &["tui", "cli"]),
     ("clap", &["cli"]),
     ("reqwest", &["net"]),
     ("rustls", &["net"]),
     ("eventsource_stream", &["net"]),
-    ("hyper", &["serve"]),
+    ("hyper", &["net", "serve"]),
     ("axum", &["serve"]),
     ("pulldown_cmark", &["text"]),
     ("syntect", &["text"]),
@@ -181,7 +181,15 @@ fn the_table_names_every_module_and_no_other() {
         .filter_map(|it| it[1].word().map(str::to_owned))
         .collect();
     let listed: BTreeSet<_> = floors(&text).into_keys().collect();
-    assert_eq!(listed, declared);
+    // A name that is no link is announced and not there yet.
+    let announced: BTreeSet<_> = listed
+        .iter()
+        .filter(|it| !text.contains(&format!("[`{it}`]")))
+        .cloned()
+        .collect();
+    let linked: BTreeSet<_> = listed.difference(&announced).cloned().collect();
+    assert!(linked.is_subset(&declared), "{linked:?} and {declared:?}");
+    assert!(declared.is_subset(&listed), "{declared:?} and {listed:?}");
 }
 
 #[test]

@@ -124,18 +124,19 @@ pub fn group_end(tokens: &[Token], at: usize) -> usize {
     tokens.len()
 }
 
-/// Whether the words and signs of `text` stand at the beginning.
+/// Whether the signs of `text`, one by one, stand at the beginning.
 pub fn starts(tokens: &[Token], text: &str) -> bool {
-    let wanted = self::tokens(text);
-    tokens.starts_with(&wanted)
+    let mut tokens = tokens.iter();
+    text.chars().all(|it| tokens.next() == Some(&Token::Sign(it)))
 }
 
 /// Leaves out modules that are compiled for tests only; names those that are files of their own.
 fn without_tests(tokens: &[Token]) -> (Vec<Token>, Vec<String>) {
+    let mark = self::tokens("#[cfg(test)]");
     let (mut kept, mut modules) = (Vec::new(), Vec::new());
     let mut at = 0;
     while at < tokens.len() {
-        if !starts(&tokens[at..], "#[cfg(test)]") {
+        if !tokens[at..].starts_with(&mark) {
             kept.push(tokens[at].clone());
             at += 1;
             continue;

@@ -32,13 +32,13 @@ impl Failure {
             },
         };
         if failure.code.is_empty() || failure.code == "INTERNAL" {
-            failure.code = code_of(status).to_owned();
+            code_of(status).clone_into(&mut failure.code);
         }
         if failure.message.is_empty() {
             failure.message = format!("HTTP status {status}");
         }
         if failure.source.is_empty() {
-            failure.source = "gateway".to_owned();
+            "gateway".clone_into(&mut failure.source);
         }
         failure
     }
@@ -155,10 +155,9 @@ fn code_of(status: u16) -> &'static str {
     match status {
         401 => "UNAUTHORIZED",
         403 => "PERMISSION_DENIED",
-        408 | 504 => "LLM_UNAVAILABLE",
         429 => "RATE_LIMITED",
         529 => "LLM_OVERLOADED",
-        502 | 503 => "LLM_UNAVAILABLE",
+        408 | 502..=504 => "LLM_UNAVAILABLE",
         _ => "INTERNAL",
     }
 }

@@ -7,7 +7,6 @@
 //!
 //! Nothing here knows a clock, a file or a random number; what a response lacks comes in with [`Identity`].
 
-mod body;
 mod decode;
 mod encode;
 mod failure;

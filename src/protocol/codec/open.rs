@@ -201,8 +201,11 @@ pub fn sound(wire: &str, limit_bytes: usize) -> (DocumentId, bool) {
         return (wire.into(), true);
     }
     let digest = Sha256::digest(wire.as_bytes());
-    let hash: String = digest.iter().take(8).map(|it| format!("{it:02x}")).collect();
-    (format!("doc_{hash}").into(), false)
+    let start = digest
+        .iter()
+        .take(8)
+        .fold(0, |hash: u64, it| hash << 8 | u64::from(*it));
+    (format!("doc_{start:016x}").into(), false)
 }
 
 /// Neither empty nor long, and every character can be seen.

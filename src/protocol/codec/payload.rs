@@ -45,26 +45,21 @@ impl Parts {
         let explicit = match members.shift_remove("metadata") {
             None | Some(Value::Null) => Map::new(),
             Some(Value::Object(explicit)) => explicit,
-            Some(Value::String(text)) => match serde_json::from_str(&text) {
-                Ok(Value::Object(explicit)) => explicit,
-                Ok(_) | Err(_) => {
-                    odd.push("metadata");
-                    Map::from_iter([("metadata".to_owned(), Value::String(text))])
-                }
-            },
             Some(other) => {
-                odd.push("metadata");
-                Map::from_iter([("metadata".to_owned(), other)])
+                let parsed = other.as_str().and_then(|it| serde_json::from_str(it).ok());
+                parsed.unwrap_or_else(|| {
+                    odd.push("metadata");
+                    Map::from_iter([("metadata".to_owned(), other)])
+                })
             }
         };
         let mut metadata = members;
         metadata.extend(explicit);
-        let kind = match kind {
-            Some(word) => Kind::parse(word.trim()),
-            None => {
-                odd.push("type");
-                guess(&metadata)
-            }
+        let kind = if let Some(word) = kind {
+            Kind::parse(word.trim())
+        } else {
+            odd.push("type");
+            guess(&metadata)
         };
         // The concept's plans carry their Markdown under the name of the tool's argument.
         let content = match content {

@@ -8,8 +8,7 @@ pub fn iso(ms: u64) -> String {
     i64::try_from(ms)
         .ok()
         .and_then(DateTime::<Utc>::from_timestamp_millis)
-        .map(print)
-        .unwrap_or_else(|| print(DateTime::UNIX_EPOCH))
+        .map_or_else(|| print(DateTime::UNIX_EPOCH), print)
 }
 
 /// Reads ISO 8601 in any zone (none means UTC) and Unix seconds, milliseconds, micro- or nanoseconds, also as digits in

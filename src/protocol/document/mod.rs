@@ -363,25 +363,25 @@ impl Document {
                 let mut text = format!("# {}\n", it.title);
                 for part in [it.overview, it.content] {
                     if !part.is_empty() {
-                        text.push_str(&format!("\n{part}\n"));
+                        text.extend(["\n", part, "\n"]);
                     }
                 }
                 for todo in &it.todos {
                     let mark = if todo.status == super::TodoStatus::Completed {
-                        'x'
+                        "x"
                     } else {
-                        ' '
+                        " "
                     };
-                    text.push_str(&format!("\n- [{mark}] {}", todo.content));
+                    text.extend(["\n- [", mark, "] ", todo.content]);
                 }
                 text
             }
             View::Clarification(it) => {
                 let mut text = it.content.to_owned();
                 for question in &it.questions {
-                    text.push_str(&format!("\n{}", question.text));
+                    text.extend(["\n", question.text]);
                     for option in &question.options {
-                        text.push_str(&format!("\n- {}", option.label));
+                        text.extend(["\n- ", option.label]);
                     }
                 }
                 text.trim_start().to_owned()
@@ -405,7 +405,7 @@ impl Document {
 fn fenced(info: &str, content: &str) -> String {
     let longest = content
         .lines()
-        .map(|it| it.trim_start())
+        .map(str::trim_start)
         .map(|it| it.chars().take_while(|&c| c == '`').count())
         .max();
     let fence = "`".repeat(longest.unwrap_or(0).max(2) + 1);
@@ -413,7 +413,12 @@ fn fenced(info: &str, content: &str) -> String {
 }
 
 fn prefixed(sign: char, text: &str) -> String {
-    text.lines().map(|line| format!("{sign}{line}\n")).collect()
+    let mut marked = String::with_capacity(text.len() + 16);
+    for line in text.lines() {
+        marked.push(sign);
+        marked.extend([line, "\n"]);
+    }
+    marked
 }
 
 fn lines_closed(text: &str) -> String {

@@ -14,6 +14,7 @@ mod limits;
 mod properties;
 mod register;
 mod rows;
+mod writer;
 
 use std::collections::HashSet;
 

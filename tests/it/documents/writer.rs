@@ -1,0 +1,203 @@
+//! What only a writer does: framing, numbering, privacy, and events that stay readable however large the document.
+
+use pretty_assertions::assert_eq;
+use serde_json::{Map, Value, json};
+use sheaf::protocol::{
+    Dialect, DocumentStart, Done, Event, Kind, Message, ResponseStart,
+    codec::{Encoder, Limits},
+};
+
+use super::{Read, assert_strict, feed, identity};
+
+fn start(id: &str, kind: Kind, sequence: Option<u64>, metadata: Value) -> Event {
+    let Value::Object(metadata) = metadata else {
+        panic!("metadata is an object")
+    };
+    Event::DocumentStart(DocumentStart {
+        id: id.into(),
+        kind,
+        sequence,
+        content: None,
+        metadata,
+    })
+}
+
+fn end(id: &str, content: Option<&str>) -> Event {
+    Event::DocumentEnd {
+        document: id.into(),
+        final_content: content.map(str::to_owned),
+        metadata: Map::new(),
+    }
+}
+
+fn done() -> Event {
+    Event::Done(Done::default())
+}
+
+fn written(mut encoder: Encoder, events: &[Event]) -> String {
+    events.iter().map(|it| encoder.push(it)).collect()
+}
+
+fn read(text: &str) -> Read {
+    let events = feed([text.as_bytes()], Limits::default());
+    assert_strict(&events);
+    Read::of(events)
+}
+
+#[test]
+fn the_named_dialect_is_written_as_its_text_has_it() {
+    let events = [
+        start("doc_001", Kind::Text, None, json!({ "format": "markdown" })),
+        Event::ContentDelta {
+            document: "doc_001".into(),
+            delta: "hi\n".to_owned(),
+        },
+        end("doc_001", Some("hi\n")),
+        done(),
+    ];
+    assert_eq!(
+        written(Encoder::new(Dialect::Named, identity()), &events),
+        r#"event: response_start
+data: {"id":"chat_local_1","model":"asked","mode":"ask","created":"2001-09-09T01:46:40Z","status":"streaming"}
+
+event: document_start
+data: {"id":"doc_001","type":"text","sequence":1,"metadata":{"format":"markdown"}}
+
+event: content_delta
+data: {"documentId":"doc_001","delta":"hi\n"}
+
+event: document_end
+data: {"documentId":"doc_001","finalContent":"hi\n","metadata":{"format":"markdown"}}
+
+event: done
+data: {"usage":{"promptTokens":0,"completionTokens":0,"totalTokens":0},"status":"completed","metadata":{"toolCallCount":0,"turnCount":1,"finishReason":"stop"}}
+
+"#
+    );
+}
+
+#[test]
+fn the_data_dialect_differs_in_framing_only() {
+    let events = [
+        start("doc_001", Kind::Text, None, json!({})),
+        end("doc_001", Some("hi")),
+        done(),
+    ];
+    assert_eq!(
+        written(Encoder::new(Dialect::Data, identity()), &events),
+        r#"data: {"type":"response_start","response":{"id":"chat_local_1","model":"asked","mode":"ask","created":"2001-09-09T01:46:40Z","status":"streaming"}}
+
+data: {"type":"document_start","document":{"id":"doc_001","type":"text","sequence":1,"metadata":{}}}
+
+data: {"type":"content_delta","documentId":"doc_001","delta":"hi"}
+
+data: {"type":"document_end","documentId":"doc_001","metadata":{"format":"markdown"}}
+
+data: {"type":"done","usage":{"promptTokens":0,"completionTokens":0,"totalTokens":0},"status":"completed","metadata":{"toolCallCount":0,"turnCount":1,"finishReason":"stop"}}
+
+data: [DONE]
+
+"#
+    );
+}
+
+#[test]
+fn sequences_are_contiguous_and_sound_ids_are_kept() {
+    let events = [
+        start("first", Kind::Text, Some(4), json!({})),
+        start("bad\nid", Kind::Text, Some(9), json!({})),
+        end("first", Some("1")),
+        Event::ContentDelta {
+            document: "bad\nid".into(),
+            delta: "2".to_owned(),
+        },
+        end("bad\nid", None),
+        Event::DocumentUpdate {
+            document: "bad\nid".into(),
+            metadata: Map::from_iter([("x".to_owned(), 1.into())]),
+        },
+        done(),
+    ];
+    let read = read(&written(Encoder::new(Dialect::Named, identity()), &events));
+    let found: Vec<_> = read
+        .response
+        .documents
+        .iter()
+        .map(|it| (it.id.as_str(), it.sequence, it.text()))
+        .collect();
+    assert_eq!(found, [("first", Some(1), "1"), ("doc_002", Some(2), "2")]);
+    assert_eq!(read.metadata("doc_002")["x"], 1);
+}
+
+#[test]
+fn our_own_events_stay_at_home() {
+    let events = [
+        Event::UserMessage(Message::user("secret")),
+        Event::Title("secret".to_owned()),
+        Event::ResponseStart(ResponseStart::default()),
+        done(),
+    ];
+    assert!(!written(Encoder::new(Dialect::Named, identity()), &events).contains("secret"));
+    assert_eq!(
+        written(Encoder::new(Dialect::Named, identity()).private(), &events)
+            .matches("secret")
+            .count(),
+        2
+    );
+}
+
+#[test]
+fn the_last_event_bears_the_id() {
+    let mut encoder = Encoder::new(Dialect::Data, identity());
+    let text = encoder.push_with_id(&start("a", Kind::Text, None, json!({})), 7);
+    assert_eq!(text.matches("id: 7\n").count(), 1);
+    assert!(text.contains("\n\nid: 7\ndata: {\"type\":\"document_start\""), "{text}");
+    assert_eq!(encoder.push_with_id(&Event::Title(String::new()), 8), "");
+    assert!(encoder.push_with_id(&done(), 9).ends_with("id: 9\ndata: [DONE]\n\n"));
+    assert_eq!(encoder.push(&done()), "");
+}
+
+#[test]
+fn a_source_that_breaks_off_is_said_to_be_interrupted() {
+    let mut encoder = Encoder::new(Dialect::Named, identity());
+    let mut text = encoder.push(&start("a", Kind::Text, None, json!({})));
+    text.push_str(&encoder.push(&Event::ContentDelta {
+        document: "a".into(),
+        delta: "hi".to_owned(),
+    }));
+    text.push_str(&encoder.finish());
+    let read = read(&text);
+    assert_eq!(read.codes(), [""; 0]);
+    assert_eq!(read.document("a").text(), "hi");
+    let ending = read.response.ending.expect("it ended");
+    assert_eq!(
+        (ending.status.as_str(), ending.finish_reason.as_str()),
+        ("error", "interrupted")
+    );
+}
+
+#[test]
+fn a_large_document_travels_in_lines_that_every_reader_takes() {
+    // Control characters take six bytes in JSON.
+    let output = "\u{1b}".repeat(5 << 20);
+    let content = "x".repeat(20 << 20);
+    let events = [
+        start(
+            "a",
+            Kind::TerminalCommand,
+            None,
+            json!({ "command": "yes", "output": output }),
+        ),
+        end("a", None),
+        start("b", Kind::Text, None, json!({})),
+        end("b", Some(&content)),
+        done(),
+    ];
+    let text = written(Encoder::new(Dialect::Named, identity()), &events);
+    let longest = text.lines().map(str::len).max().expect("lines");
+    assert!(longest < 16 << 20, "{longest}");
+    let read = read(&text);
+    assert_eq!(read.codes(), [""; 0]);
+    assert!(read.metadata("a")["output"] == output, "the output is whole");
+    assert!(read.document("b").text() == content, "the text is whole");
+}

@@ -363,7 +363,7 @@ mod tests {
 
     use super::super::{
         Fold, Look, Sheet,
-        testing::{closed, look, open, pictures, roles},
+        testing::{closed, look, numbered, open, pictures, roles},
     };
     use super::*;
     use crate::text::Ground;
@@ -397,7 +397,7 @@ mod tests {
             json!(40),
             json!({ "hunk": { "index": 2, "count": 3 }, "applied": "pending" }),
         );
-        let far: String = (1..=30).map(|it| format!("line {it}\n")).collect();
+        let far: String = numbered("line ", 30);
         let far = edit(
             &far,
             &far.replace("line 2\n", "line two\n").replace("line 25\n", ""),
@@ -580,7 +580,7 @@ mod tests {
 
     #[test]
     fn whole_files() {
-        let lines: String = (1..=20).map(|it| format!("line {it}\n")).collect();
+        let lines: String = numbered("line ", 20);
         let file = |content: Option<&str>, metadata: Value| closed("file_edit", content, metadata);
         let created = file(Some(&lines), json!({ "filePath": "src/lib.rs", "operation": "create" }));
         let short = file(
@@ -704,7 +704,7 @@ mod tests {
 
     #[test]
     fn a_whole_file_unfolds() {
-        let lines: String = (1..=20).map(|it| format!("line {it}\n")).collect();
+        let lines: String = numbered("line ", 20);
         let created = closed(
             "file_edit",
             Some(&lines),

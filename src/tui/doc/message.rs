@@ -88,7 +88,7 @@ fn floor(text: &str, byte: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{look, paint};
+    use super::super::testing::{look, numbered, paint};
     use super::*;
 
     fn shown(text: &str, fold: Fold, width: usize) -> String {
@@ -101,7 +101,7 @@ mod tests {
 
     #[test]
     fn messages() {
-        let long: String = (1..=40).map(|it| format!("line {it}\n")).collect();
+        let long: String = numbered("line ", 40);
         let shown = [
             shown(
                 "Add a discount code to the cart. Only one code per cart.",
@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn nothing_is_left_out_when_it_is_unfolded() {
-        let long: String = (1..=40).map(|it| format!("line {it}\n")).collect();
+        let long: String = numbered("line ", 40);
         assert_eq!(shown(&long, Fold::Full, 40).lines().count(), 40);
         let wide = "x".repeat(9000);
         assert!(shown(&wide, Fold::Usual, 40).ends_with("… 5,000 signs\n"));

@@ -295,7 +295,7 @@ fn hidden_row(hidden: usize, columns: usize) -> Row {
 mod tests {
     use serde_json::{Map, Value, json};
 
-    use super::super::testing::{closed, look, open, opened, picture, pictures, roles};
+    use super::super::testing::{closed, look, numbered, open, opened, picture, pictures, roles};
     use super::*;
     use crate::protocol::Event;
 
@@ -463,7 +463,7 @@ $ for it in a b; do …                                                         
 
     #[test]
     fn a_long_output_keeps_head_and_tail() {
-        let lines: String = (1..=131).map(|it| format!("line {it}\n")).collect();
+        let lines: String = numbered("line ", 131);
         let long = ran(json!({ "exitCode": 0, "output": lines }));
         insta::assert_snapshot!(picture(&long, &look(60)), @r#"
 $ cargo test cart                              ✓ 0  no network
@@ -489,7 +489,7 @@ $ cargo test cart                              ✓ 0  no network
 
     #[test]
     fn one_more_line_is_shown_rather_than_counted() {
-        let lines = |count: usize| -> String { (1..=count).map(|it| format!("{it}\n")).collect() };
+        let lines = |count: usize| -> String { numbered("", count) };
         let shown = |count| picture(&ran(json!({ "exitCode": 0, "output": lines(count) })), &look(60));
         assert!(!shown(9).contains('…'), "{}", shown(9));
         assert!(shown(10).contains("… 2 lines"), "{}", shown(10));

@@ -70,6 +70,12 @@ pub fn closed(kind: &str, content: Option<&str>, metadata: Value) -> Document {
     response.documents.remove(0)
 }
 
+/// So many lines, each with its number.
+pub fn numbered(prefix: &str, count: usize) -> String {
+    let lines: Vec<String> = (1..=count).map(|it| format!("{prefix}{it}\n")).collect();
+    lines.concat()
+}
+
 /// A document as it looks: glyph, content, facts at the right edge.
 pub fn picture(document: &Document, look: &Look<'_>) -> String {
     let mut sheet = Sheet::default();
@@ -132,10 +138,10 @@ pub fn too_wide(sheet: &Sheet, width: usize) -> Option<String> {
 pub fn pictures(states: &[(&str, &Document, Look<'_>)]) -> String {
     let mut pictures = String::new();
     for (screen, width) in [(40, 37), (80, 71), (120, 111)] {
-        pictures.push_str(&format!("{screen:=<0$}\n", width + 2));
+        pictures.extend([format!("{screen:=<0$}\n", width + 2)]);
         for (name, document, look) in states {
             let picture = picture(document, &Look { width, ..*look });
-            pictures.push_str(&format!("-- {name}\n{picture}"));
+            pictures.extend([format!("-- {name}\n{picture}")]);
         }
     }
     pictures

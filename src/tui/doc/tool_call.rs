@@ -485,7 +485,7 @@ mod tests {
 
     use super::super::{
         Fold, Look,
-        testing::{closed, look, open, picture, pictures},
+        testing::{closed, look, numbered, open, picture, pictures},
     };
     use super::*;
     use crate::protocol::View;
@@ -717,7 +717,7 @@ mod tests {
 
     #[test]
     fn a_long_result_keeps_both_ends() {
-        let text: String = (1..=1000).map(|it| format!("{it}\n")).collect();
+        let text: String = numbered("", 1000);
         let long = closed("tool_call", None, json!({ "toolName": "read_file", "result": text }));
         let picture = picture(
             &long,

@@ -32,7 +32,7 @@ pub fn prompt(words: String, complain: &mut dyn FnMut(&str)) -> Result<Option<St
             size(input.left_out)
         ));
     }
-    Ok(joined(&words, &input))
+    Ok(Some(joined(&words, &input)))
 }
 
 /// What came in, as far as it is sent.
@@ -80,9 +80,9 @@ fn read(mut from: impl Read) -> io::Result<Option<Input>> {
 }
 
 /// The words, then the input in a fence that it cannot close.
-fn joined(words: &str, input: &Input) -> Option<String> {
+fn joined(words: &str, input: &Input) -> String {
     if words.is_empty() && input.left_out == 0 {
-        return Some(input.text.trim_end().to_owned());
+        return input.text.trim_end().to_owned();
     }
     let longest = input.text.split(|it| it != '`').map(str::len).max().unwrap_or(0);
     let fence = "`".repeat(longest.max(2) + 1);
@@ -100,11 +100,8 @@ fn joined(words: &str, input: &Input) -> Option<String> {
     } else {
         String::new()
     };
-    text.push_str(&format!(
-        "Standard input{cut}:\n\n{fence}\n{}\n{fence}",
-        input.text.trim_end()
-    ));
-    Some(text)
+    let body = input.text.trim_end();
+    text + &format!("Standard input{cut}:\n\n{fence}\n{body}\n{fence}")
 }
 
 fn size(bytes: u64) -> String {
@@ -130,7 +127,7 @@ mod tests {
             ("", "a\nb\n", "a\nb"),
             ("x", "```rust\n```", "x\n\nStandard input:\n\n````\n```rust\n```\n````"),
         ] {
-            assert_eq!(joined(words, &input(text)).as_deref(), Some(says));
+            assert_eq!(joined(words, &input(text)), says);
         }
     }
 
@@ -142,7 +139,7 @@ mod tests {
             .expect("there is some");
         assert!(input.text.len() <= LIMIT_BYTES && input.text.chars().all(|it| it == 'ä'));
         assert_eq!(input.left_out, LIMIT_BYTES as u64);
-        let text = joined("", &input).expect("there is some");
+        let text = joined("", &input);
         assert!(text.starts_with("Standard input (its first 256 KiB, 256 KiB more were left out):"));
     }
 

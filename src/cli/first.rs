@@ -26,6 +26,9 @@ use crate::{
     tui::now_ms,
 };
 
+/// Starts to record the log of a conversation, if it is to be kept.
+pub type Record = Box<dyn Fn(&Arc<Log>) -> Option<Recorder> + Send>;
+
 /// What is needed to open whatever is chosen.
 pub struct Chooser {
     pub settings: Settings,
@@ -33,8 +36,8 @@ pub struct Chooser {
     pub tour: Recording,
     /// Where the chosen link goes.
     pub switch: mpsc::UnboundedSender<Arc<dyn Link>>,
-    /// Starts to record a conversation with somebody real.
-    pub record: Box<dyn Fn(&Arc<Log>) -> Option<Recorder> + Send>,
+    /// For conversations with somebody real.
+    pub record: Record,
     /// Keeps recorders until the program ends.
     pub recorders: Arc<Mutex<Vec<Recorder>>>,
 }

@@ -31,7 +31,7 @@ use crate::{
     },
     link::{
         Link,
-        replay::{Audience, Recording, Replay, Speed},
+        replay::{Audience, Recording, Replay},
     },
     os::file,
     print::{self, Ending, Format, Outputs, Stop},
@@ -420,6 +420,7 @@ mod tests {
 
     use super::*;
     use crate::{
+        link::replay::Speed,
         protocol::{Event, Kind, Severity, View},
         transcript::Transcript,
     };

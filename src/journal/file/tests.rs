@@ -312,7 +312,7 @@ fn a_changed_byte_costs_its_line_at_most() {
         let mut changed = whole.clone();
         changed[at] ^= 0x11;
         let stored = load::read("s-1", &changed).expect("no change makes it newer");
-        let line = whole[..at].iter().filter(|&&it| it == b'\n').count();
+        let line = whole[..at].split(|&it| it == b'\n').count() - 1;
         // Without its newline a line runs into the next one.
         let lost = if whole[at] == b'\n' {
             vec![line, line + 1]
@@ -603,7 +603,9 @@ fn any_events() -> impl Strategy<Value = Vec<Event>> {
             let chosen = open.get(which % open.len().max(1)).copied();
             match (what, chosen) {
                 (0, _) => {
-                    texts.iter_mut().for_each(|it| it.2 = false);
+                    for it in &mut texts {
+                        it.2 = false;
+                    }
                     events.push(Event::Done(Done::default()));
                     events.push(Event::UserMessage(Message::user(words)));
                 }

@@ -30,7 +30,7 @@ use crate::{
 const STEPS_AT_ONCE: usize = 256;
 
 /// The longest pause at any speed.
-const LONGEST_PAUSE: Duration = Duration::from_secs(3600);
+const LONGEST_PAUSE: Duration = Duration::from_hours(1);
 
 /// How fast a recording is played.
 #[derive(Clone, Copy, Debug, PartialEq)]

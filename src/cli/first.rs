@@ -82,7 +82,7 @@ async fn ask(chooser: Chooser, log: Arc<Log>, mut inbox: Inbox) {
                         continue;
                     }
                 };
-                page.end();
+                // The response stays open: its end would make the screen send what waits to nobody.
                 for submit in kept.drain(..) {
                     link.send(Command::Submit(submit));
                 }
@@ -166,7 +166,7 @@ fn question(found: &[Found]) -> Value {
                     Some(model) => format!("{} ({model})", it.title),
                     None => it.title.clone(),
                 },
-                "description": format!("`provider = \"{}\"` in the settings makes it stay", it.name),
+                "description": format!("provider = \"{}\" in the settings makes it stay", it.name),
             })
         })
         .collect();

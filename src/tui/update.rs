@@ -54,10 +54,7 @@ pub fn update(app: &mut App, msg: Msg) -> Vec<Effect> {
             Vec::new()
         }
         Msg::Entries(entries) => follow(app, &entries),
-        Msg::Switch(link) => {
-            switch(app, link);
-            Vec::new()
-        }
+        Msg::Switch(link) => switch(app, link),
         Msg::Done(outcome) => done(app, outcome),
         Msg::Colours => {
             app.colours_version += 1;
@@ -291,15 +288,19 @@ fn announce(app: &mut App) {
     }
 }
 
-fn switch(app: &mut App, link: Arc<dyn Link>) {
+/// Puts another link in the place of this one. What waited for the old one goes to the new one.
+fn switch(app: &mut App, link: Arc<dyn Link>) -> Vec<Effect> {
     app.about = link.about();
     app.link = link;
     app.transcript = crate::transcript::Transcript::default();
     app.pane.reset();
     app.asking = super::app::Asking::default();
-    app.composer.queue.clear();
     app.model = None;
     app.focus = Focus::Composer;
+    if app.composer.queue.is_empty() {
+        return Vec::new();
+    }
+    vec![Effect::Send(Command::Submit(app.composer.queue.remove(0)))]
 }
 
 fn done(app: &mut App, outcome: Outcome) -> Vec<Effect> {

@@ -113,7 +113,7 @@ mod tests {
 » code                         dead end
     x
 -- folded
-» code   pub struct Dis…  4 lines  rust
+» code   pub struct Discount {     rust
 80=======================================================================
 -- an example with tabs
 » code                                                      rust  example

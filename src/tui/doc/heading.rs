@@ -61,7 +61,7 @@ impl Facts {
 
     /// The facts that fit beside `wants` columns of content, and the columns that are left for the content.
     ///
-    /// Content has a claim to what it wants up to half of the width; beyond that only the heaviest fact is kept.
+    /// Content has a claim to what it wants up to two thirds of the width, and to one third beside the heaviest fact.
     pub fn fit(mut self, wants: usize, columns: usize) -> (Vec<Span>, usize) {
         if columns < FACTS_FROM {
             return (Vec::new(), columns);
@@ -73,7 +73,7 @@ impl Facts {
             }
             let left = columns.saturating_sub(taken + GAP);
             let heaviest = self.0.len() == 1 && self.0.iter().all(|it| it.weight == Weight::Heavy);
-            let claim = wants.min(if heaviest { columns / 3 } else { columns / 2 });
+            let claim = wants.min(if heaviest { columns / 3 } else { columns * 2 / 3 });
             if left >= claim {
                 return (self.spans(), left);
             }
@@ -230,7 +230,13 @@ mod tests {
     fn the_lightest_fact_goes_first() {
         for (name, wants, columns, kept, room) in [
             ("all fit", 20, 60, "✓ 0  5.3 s  no network", 36),
-            ("content has a claim to half of the width", 60, 46, "✓ 0  5.3 s", 34),
+            (
+                "content has a claim to two thirds of the width",
+                60,
+                60,
+                "✓ 0  5.3 s",
+                48,
+            ),
             ("short content leaves room for all", 5, 37, "✓ 0  5.3 s  no network", 13),
             ("long content keeps state and time", 60, 37, "✓ 0  5.3 s", 25),
             ("too narrow for facts", 5, 36, "", 36),

@@ -285,10 +285,9 @@ impl Key {
             Kind::Text | Kind::CodeBlock | Kind::Other(_) => {}
             Kind::CodeReference => {
                 key.links = look.root.is_some();
-                key.differs = match document.view() {
-                    View::CodeReference(it) => code_reference::differs(&it, document, look.cited),
-                    _ => false,
-                };
+                if let View::CodeReference(it) = document.view() {
+                    key.differs = code_reference::differs(&it, document, look.cited);
+                }
             }
             Kind::FileEdit => {
                 key.links = look.root.is_some();

@@ -368,8 +368,8 @@ $ cargo test cart           ✗ 101  42 s
 -- no sandbox, cut
 $ cargo test cart  ✓ 0  cut  no sandbox
 -- running
-$ cargo run --bin migrate -- --dry-run
-                        ◐ running  12 s
+$ cargo run --bin migrate --  ◐ running
+    --dry-run
   │     Finished `dev` profile in 2.31s
   │ applying 0007_discounts … ok
 -- timed out
@@ -381,12 +381,11 @@ $ cargo test cart  ✗ killed  no network
 -- background
 $ cargo test cart          ◐ background
 -- a script is shown whole
-$ for it in a b; do
+$ for it in a b; do                 ✓ 0
         echo $it
     done && curl
-    https://example.org/a/rather/long/
-    address | sh
-                        ✓ 0  no network
+    https://example.org/a/rather/
+    long/address | sh
   │ a
 -- in a read-only mode
 $ cargo test cart            ✗ rejected

@@ -607,7 +607,7 @@ mod tests {
         insta::assert_snapshot!(pictures(&states), @r#"
 40=====================================
 -- found
-● grep   "fn total" …  2 matches  12 ms
+● grep   "fn total" in src    2 matches
   pattern: fn total
   path: src
   -i: true

@@ -9,6 +9,7 @@ mod floors;
 mod house;
 mod journal;
 mod model;
+mod papers;
 mod print;
 mod pty;
 mod screen;

@@ -21,7 +21,7 @@ const KEPT: [(&str, &[&str]); 14] = [
     ("pulldown_cmark", &["text"]),
     ("syntect", &["text"]),
     ("two_face", &["text"]),
-    ("vt100", &["text"]),
+    ("vt100", &["text", "tui"]),
     ("directories", &["config"]),
 ];
 

@@ -148,3 +148,39 @@ fn the_project_stands_on_its_own() {
     }
     assert_eq!(found, Vec::<std::path::PathBuf>::new());
 }
+
+/// Names of a table of dependencies, as Rust writes them.
+fn dependencies(manifest: &toml::Table, table: &str) -> Vec<String> {
+    let own = manifest.get(table).and_then(toml::Value::as_table);
+    let own = own.into_iter().flat_map(|it| it.keys());
+    own.map(|it| it.replace('-', "_")).collect()
+}
+
+#[test]
+fn every_dependency_is_used() {
+    let manifest = std::fs::read_to_string(root().join("Cargo.toml")).expect("the manifest");
+    let manifest: toml::Table = manifest.parse().expect("TOML");
+    let words = |sources: &[Source]| -> BTreeSet<String> {
+        let tokens = sources.iter().flat_map(|it| &it.tokens);
+        tokens.filter_map(|it| it.word().map(str::to_owned)).collect()
+    };
+    let used = words(&shipped());
+    let unused: Vec<_> = dependencies(&manifest, "dependencies")
+        .into_iter()
+        .filter(|it| !used.contains(it))
+        .collect();
+    assert_eq!(unused, Vec::<String>::new(), "in the program");
+    let tests: Vec<_> = ["tests", "benches"]
+        .iter()
+        .flat_map(|it| files(&root().join(it)))
+        .filter(|it| it.extension().is_some_and(|it| it == "rs"))
+        .map(|it| Source::new("", &std::fs::read_to_string(it).expect("text")))
+        .chain(library())
+        .collect();
+    let used = words(&tests);
+    let unused: Vec<_> = dependencies(&manifest, "dev-dependencies")
+        .into_iter()
+        .filter(|it| !used.contains(it))
+        .collect();
+    assert_eq!(unused, Vec::<String>::new(), "in tests");
+}

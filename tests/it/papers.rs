@@ -17,7 +17,10 @@ fn section<'a>(text: &'a str, heading: &str) -> &'a str {
 /// The fenced blocks of a language.
 fn blocks<'a>(text: &'a str, language: &str) -> Vec<&'a str> {
     let open = format!("```{language}\n");
-    text.split(&open).skip(1).filter_map(|it| it.split("\n```").next()).collect()
+    text.split(&open)
+        .skip(1)
+        .filter_map(|it| it.split("\n```").next())
+        .collect()
 }
 
 /// What stands between backticks on a line.
@@ -67,12 +70,19 @@ fn commands_and_options_are_known() {
     for name in ["README.md", "CHANGELOG.md"] {
         let text = paper(name);
         let commands = blocks(&text, "sh").join("\n");
-        let commands: Vec<_> = commands.lines().chain(quoted(&text)).filter(|it| it.contains("sheaf ")).collect();
+        let commands: Vec<_> = commands
+            .lines()
+            .chain(quoted(&text))
+            .filter(|it| it.contains("sheaf "))
+            .collect();
         assert!(commands.len() > 5, "{name}");
         for command in commands {
             let (_, words) = command.split_once("sheaf ").expect("looked for");
             let words = words.split(" #").next().unwrap_or_default();
-            for option in words.split_whitespace().filter(|it| it.starts_with('-') && it.len() > 1) {
+            for option in words
+                .split_whitespace()
+                .filter(|it| it.starts_with('-') && it.len() > 1)
+            {
                 assert!(known.contains(option), "{name}: {command}");
             }
         }
@@ -86,7 +96,10 @@ fn commands_and_options_are_known() {
 #[test]
 fn slash_commands_and_variables_are_known() {
     let readme = paper("README.md");
-    for word in quoted(section(&readme, "Keys")).into_iter().filter_map(|it| it.strip_prefix('/')) {
+    for word in quoted(section(&readme, "Keys"))
+        .into_iter()
+        .filter_map(|it| it.strip_prefix('/'))
+    {
         let known = sheaf::tui::action::ACTIONS.iter().any(|it| it.slash == word);
         assert!(known, "/{word}");
     }
@@ -136,7 +149,9 @@ fn files_that_are_named_are_there() {
         // A pattern or a path of the user's is no file of ours.
         let paths = quoted(&text).into_iter().filter(|it| {
             let is_ours = Path::new(it).extension().is_some_and(|it| it == "rs")
-                || ["src/", "tests/", "benches/", "assets/", "themes/"].iter().any(|start| it.starts_with(start));
+                || ["src/", "tests/", "benches/", "assets/", "themes/"]
+                    .iter()
+                    .any(|start| it.starts_with(start));
             is_ours && !it.contains(['<', ' ', '$', '*'])
         });
         for path in paths {

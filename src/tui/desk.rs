@@ -223,6 +223,12 @@ impl Desk {
         rows.map(|it| it.trim_end().to_owned()).collect::<Vec<_>>().join("\n")
     }
 
+    /// The same with every colour and attribute: the sequences that would paint it.
+    pub fn painted(&self) -> String {
+        let terminal = self.terminal.as_ref();
+        terminal.map(|it| it.screen().contents_formatted()).unwrap_or_default()
+    }
+
     /// Without the emulator, for benches of everything before it.
     pub fn blind(mut self) -> Self {
         self.terminal = None;

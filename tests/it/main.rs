@@ -12,6 +12,8 @@ mod model;
 mod papers;
 mod print;
 mod pty;
+mod same;
 mod screen;
+mod serve;
 mod settings;
 mod source;

@@ -213,6 +213,7 @@ mod tests {
                 other => panic!("{line}: {other:?}"),
             };
             let event = match word {
+                "title" => Event::Title(rest.to_owned()),
                 "user" => {
                     turn.0 += 1;
                     Event::UserMessage(Message::user(rest))
@@ -394,7 +395,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_gateway_begins_anew_after_the_last_turn() {
-        let mut viewer = Viewer::of(Replay::start(&recording(TWO_TURNS), Speed::AtOnce, Audience::Asking));
+        let titled = recording(&format!("title a talk\n{TWO_TURNS}"));
+        let mut viewer = Viewer::of(Replay::start(&titled, Speed::AtOnce, Audience::Asking));
         assert!(!viewer.follower.take(&mut Vec::new()));
         for (text, says) in [("x", "a one"), ("y", "a two"), ("z", "a one")] {
             viewer.link.send(submit(text));

@@ -308,6 +308,16 @@ impl Player {
     }
 
     fn begin_turn(&mut self, message: Message, log: &Log, at_ms: u64) {
+        // What stands before a recorded message (a title) is not the turn that the message opens.
+        let rest = self.script.get(self.next..).unwrap_or_default();
+        let is_aside = |it: &&Entry| matches!(it.event, Event::Title(_) | Event::Notice(_) | Event::Progress(_));
+        let aside: Vec<_> = rest.iter().take_while(is_aside).cloned().collect();
+        if let Some(Event::UserMessage(_)) = rest.get(aside.len()).map(|it| &it.event) {
+            self.next += aside.len();
+            for entry in aside {
+                log.append(self.time(entry.at_ms, at_ms), entry.event);
+            }
+        }
         log.append(at_ms, Event::UserMessage(message));
         self.begun = true;
         self.waits_to_begin = false;

@@ -144,7 +144,8 @@ impl Server {
     /// Takes the port. Connections wait until [`Self::run`].
     pub fn bind(setup: Setup) -> Result<Self, ServeError> {
         let wanted = address(&setup.listen)?;
-        if !wanted.ip().is_loopback() && !(setup.is_token_given && token::is_strong(&setup.token)) {
+        let is_guarded = setup.is_token_given && token::is_strong(&setup.token);
+        if !wanted.ip().is_loopback() && !is_guarded {
             return Err(ServeError::Token(wanted));
         }
         let limits = setup.limits;

@@ -81,8 +81,10 @@ impl Desk {
             log: Log::new(),
             sent: Mutex::default(),
         });
-        let mut settings = Settings::default();
-        settings.links = false;
+        let settings = Settings {
+            links: false,
+            ..Settings::default()
+        };
         let app = App {
             about: link.about(),
             link: Arc::clone(&link) as Arc<dyn Link>,
@@ -160,7 +162,7 @@ impl Desk {
             for input in inputs {
                 self.take(Msg::Input(input));
             }
-            rest = &rest[used..];
+            rest = rest.get(used..).unwrap_or_default();
         }
     }
 

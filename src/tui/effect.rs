@@ -5,6 +5,10 @@ use crate::{
     theme::Rgb,
 };
 
+#[expect(
+    clippy::large_enum_variant,
+    reason = "few live at a time, and each is carried out at once"
+)]
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
     Send(Command),

@@ -136,6 +136,10 @@ fn find(text: &[u8], what: &[u8]) -> Option<usize> {
     text.windows(what.len()).position(|it| it == what)
 }
 
+#[expect(
+    clippy::unnecessary_wraps,
+    reason = "most callers may also find that nothing was pressed"
+)]
 fn key(code: KeyCode, modifiers: KeyModifiers) -> Option<Input> {
     Some(Input::Key(KeyEvent::new(code, modifiers)))
 }

@@ -124,7 +124,7 @@ fn the_reader_keeps_the_place_when_the_width_changes() {
             .pane
             .lines
             .iter()
-            .find_map(|it| desk.app.pane.item_of(it))
+            .find_map(super::pane::transcript::Shown::item)
             .unwrap()
     };
     let before = first(&desk);

@@ -315,7 +315,7 @@ fn done(app: &mut App, outcome: Outcome) -> Vec<Effect> {
             app.asking.cited.insert((turn, document), text);
         }
         Outcome::Models(Ok(names)) if names.is_empty() => {
-            app.say("the server lists no models; /model NAME takes any name")
+            app.say("the server lists no models; /model NAME takes any name");
         }
         Outcome::Models(Ok(names)) => {
             app.toast = None;

@@ -78,7 +78,7 @@ impl Seen {
     /// The line that begins at row `y`.
     pub fn line(&self, y: u16) -> String {
         let width = self.screen().size().1.get();
-        self.screen().rows(0, width.into()).nth(y.into()).unwrap_or_default()
+        self.screen().rows(0, width).nth(y.into()).unwrap_or_default()
     }
 
     /// Where a line holds `text`, from the top.

@@ -266,12 +266,12 @@ fn quote_end(letters: &[char], at: usize) -> usize {
 
 #[test]
 fn comments_and_strings_are_no_tokens() {
-    let text = r####"
+    let text = r##"
         // crate::a
         /* crate::b /* nested */ crate::c */
         let x = "crate::d \" crate::e"; let y = r#"crate::f " "#; let z = 'x'; let q = '\''; let l: &'static str = b"crate::g";
         r#type + crate::real
-    "####;
+    "##;
     let words: Vec<_> = tokens(text)
         .iter()
         .filter_map(|it| it.word().map(str::to_owned))

@@ -23,7 +23,7 @@ pub const RETRY: Action = Action {
             return Vec::new();
         };
         focus_composer(app);
-        app.pane.to_end();
+        app.pane.go_to_end();
         submit(app, message)
     },
 };
@@ -43,7 +43,7 @@ pub const PLAN_BUILD: Action = Action {
         }
         app.mode = Mode::Agent;
         focus_composer(app);
-        app.pane.to_end();
+        app.pane.go_to_end();
         submit(app, Message::user(format!("Build the plan \"{title}\".")))
     },
 };

@@ -7,7 +7,7 @@ use crate::{
         app::{App, Focus},
         effect::Effect,
         layer::{Layer, Page, Picker},
-        pane::Item,
+        pane::{Item, transcript::Shown},
     },
 };
 
@@ -227,7 +227,7 @@ pub fn focus_composer(app: &mut App) {
 /// To the question that waits, else to the last document in view.
 pub fn focus_transcript(app: &mut App) {
     let waiting = app.transcript.waiting().map(Item::Document);
-    let last = app.pane.lines.iter().rev().find_map(|it| app.pane.item_of(it));
+    let last = app.pane.lines.iter().rev().find_map(Shown::item);
     let Some(item) = waiting.or(last).or_else(|| app.pane.items.last().copied()) else {
         app.say("nothing to read yet");
         return;

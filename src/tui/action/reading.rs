@@ -111,7 +111,7 @@ pub const TOP: Action = Action {
     hint: "top",
     about: "go to the beginning of the conversation",
     run: |app, _| {
-        app.pane.to_top();
+        app.pane.go_to_top();
         if app.focus == Focus::Transcript
             && let Some(first) = app.pane.items.first().copied()
         {
@@ -127,7 +127,7 @@ pub const BOTTOM: Action = Action {
     hint: "end",
     about: "go to the end and follow it",
     run: |app, _| {
-        app.pane.to_end();
+        app.pane.go_to_end();
         if app.focus == Focus::Transcript
             && let Some(last) = app.pane.items.last().copied()
         {

@@ -84,7 +84,7 @@ fn send(app: &mut App) -> Vec<Effect> {
     let text = text.to_owned();
     app.composer.history.keep(&text);
     app.composer.field.clear();
-    app.pane.to_end();
+    app.pane.go_to_end();
     focus_composer(app);
     submit(app, Message::user(text))
 }

@@ -255,7 +255,7 @@ impl Picker {
                 score(&text, &filter).map(|score| (score, at))
             })
             .collect();
-        scored.sort();
+        scored.sort_unstable();
         scored.into_iter().map(|(_, at)| at).collect()
     }
 }

@@ -1,5 +1,10 @@
 //! One line of cells, and how rows of spans become cells.
 
+#![expect(
+    clippy::disallowed_types,
+    reason = "a cell is painted in whatever colour the theme gave it"
+)]
+
 use std::{ops::Range, sync::Arc};
 
 use ratatui::{

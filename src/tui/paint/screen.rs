@@ -5,6 +5,11 @@
 //! moved, the terminal is told to scroll and only what is new is painted. A frame is one write, wrapped in a
 //! synchronized update when it touches more than one place.
 
+#![expect(
+    clippy::disallowed_types,
+    reason = "here the colours that the theme gave become bytes"
+)]
+
 use std::{fmt::Write as _, io::Write as _, ops::Range};
 
 use ratatui::style::{Color, Modifier, Style};

@@ -51,6 +51,15 @@ pub enum Shown {
     Row { item: Item, row: usize },
 }
 
+impl Shown {
+    pub fn item(&self) -> Option<Item> {
+        match self {
+            Self::Row { item, .. } => Some(*item),
+            Self::Blank => None,
+        }
+    }
+}
+
 /// Everything that looks depend on besides the documents.
 pub struct Context<'a> {
     pub transcript: &'a Transcript,
@@ -115,13 +124,13 @@ impl Pane {
                 if self.follow != Following::End {
                     self.unseen += 1;
                 }
-                if document + 1 != exchange.response.documents.len() {
+                if document + 1 == exchange.response.documents.len() {
+                    self.append(Item::Document(Place { exchange: at, document }), transcript);
+                } else {
                     // It went in between: places behind it are other documents now.
                     self.sheets.retain(|item, _| item.exchange() != at);
                     self.plain_keys.retain(|item, _| item.exchange() != at);
                     self.list(at, transcript);
-                } else {
-                    self.append(Item::Document(Place { exchange: at, document }), transcript);
                 }
             }
             Change::Thinking => {
@@ -271,23 +280,16 @@ impl Pane {
         }
     }
 
-    pub fn item_of(&self, shown: &Shown) -> Option<Item> {
-        match shown {
-            Shown::Row { item, .. } => Some(*item),
-            Shown::Blank => None,
-        }
-    }
-
     pub fn page(&self) -> isize {
         (self.height as isize - 2).max(1)
     }
 
-    pub fn to_top(&mut self) {
+    pub fn go_to_top(&mut self) {
         self.anchor = Anchor::default();
         self.follow = Following::Here;
     }
 
-    pub fn to_end(&mut self) {
+    pub fn go_to_end(&mut self) {
         self.follow = Following::End;
         self.unseen = 0;
     }
@@ -326,7 +328,7 @@ impl Pane {
                 self.follow = Following::Pinned;
             }
             None => {
-                let is_above = at < self.anchor.item || at == self.anchor.item;
+                let is_above = at <= self.anchor.item;
                 self.anchor = Anchor { item: at, line: 0 };
                 if !is_above && extent < self.height {
                     self.scroll(extent as isize - self.height as isize, context);

@@ -122,7 +122,7 @@ impl Gateway {
             visited: Box::new(move |it| {
                 seen.lock()
                     .unwrap()
-                    .push(format!("{} {} {}", it.method, it.path, it.status))
+                    .push(format!("{} {} {}", it.method, it.path, it.status));
             }),
             limits,
         })

@@ -1,6 +1,8 @@
 #![allow(
     clippy::disallowed_methods,
-    reason = "tests make files and run commands as they like"
+    clippy::string_slice,
+    clippy::type_complexity,
+    reason = "tests make files and run commands as they like; a slice that is wrong is a test that fails"
 )]
 
 mod dictation;

@@ -1,6 +1,9 @@
 //! What a recording holds: entries with times, from whatever it was kept in.
 
-use std::{collections::HashSet, sync::Arc};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
 
 use serde_json::{Map, Value};
 
@@ -179,7 +182,7 @@ impl Recording {
         if !self.is_timed {
             return self.entries();
         }
-        let streamed = self.streamed();
+        let (streamed, ends) = (self.streamed(), self.ends());
         let mut paced = Vec::with_capacity(self.entries.len());
         for (at, entry) in self.entries.iter().enumerate() {
             if let Event::ThinkingDelta { delta } = &entry.event {
@@ -191,9 +194,11 @@ impl Recording {
             }
             paced.push(entry.clone());
             if let Event::DocumentStart(start) = &entry.event
-                && !streamed.contains(&(entry.turn, start.id.clone()))
+                && let name = (entry.turn, start.id.clone())
+                && !streamed.contains(&name)
+                && let Some(&end) = ends.get(&name).filter(|&&end| end > at)
             {
-                self.spread_document(at, start, &mut paced);
+                self.spread_document(at, start, end, &mut paced);
             }
         }
         // Documents that were open together come together; equal times keep their order.
@@ -219,30 +224,35 @@ impl Recording {
         streamed
     }
 
+    /// Where each document ends.
+    fn ends(&self) -> HashMap<(Turn, DocumentId), usize> {
+        let mut ends = HashMap::new();
+        for (at, entry) in self.entries.iter().enumerate() {
+            if let Event::DocumentEnd { document, .. } = &entry.event {
+                ends.entry((entry.turn, document.clone())).or_insert(at);
+            }
+        }
+        ends
+    }
+
     /// Brings the content or output of the document that starts at `at` in pieces until its end.
-    fn spread_document(&self, at: usize, start: &DocumentStart, paced: &mut Vec<Entry>) {
-        let Some(entry) = self.entries.get(at) else { return };
-        let rest = self.entries.get(at + 1..).unwrap_or_default();
-        let is_end = |it: &&Entry| {
-            it.turn == entry.turn && matches!(&it.event, Event::DocumentEnd { document, .. } if *document == start.id)
+    fn spread_document(&self, at: usize, start: &DocumentStart, end: usize, paced: &mut Vec<Entry>) {
+        let (Some(entry), Some(end)) = (self.entries.get(at), self.entries.get(end)) else {
+            return;
         };
-        let Some(Entry {
-            at_ms: until_ms,
-            event:
-                Event::DocumentEnd {
-                    final_content,
-                    metadata,
-                    ..
-                },
+        let Event::DocumentEnd {
+            final_content,
+            metadata,
             ..
-        }) = rest.iter().find(is_end)
+        } = &end.event
         else {
             return;
         };
+        let until_ms = end.at_ms;
         if start.kind == Kind::TerminalCommand {
             let output = metadata.get("output").and_then(Value::as_str).unwrap_or_default();
             let lines: Vec<_> = output.split_inclusive('\n').collect();
-            spread(entry, *until_ms, &grouped(output, &lines), paced, |piece| {
+            spread(entry, until_ms, &grouped(output, &lines), paced, |piece| {
                 Event::MetadataDelta {
                     document: start.id.clone(),
                     metadata: Map::new(),
@@ -250,7 +260,7 @@ impl Recording {
                 }
             });
         } else if let (None, Some(content)) = (&start.content, final_content) {
-            spread(entry, *until_ms, &pieces(content), paced, |piece| Event::ContentDelta {
+            spread(entry, until_ms, &pieces(content), paced, |piece| Event::ContentDelta {
                 document: start.id.clone(),
                 delta: piece.to_owned(),
             });

@@ -332,7 +332,8 @@ async fn models(State(house): State<Arc<House>>) -> Result<HttpResponse<Body>, R
     match timeout(ASIDE, link.ask(Query::Models)).await {
         Ok(Ok(Reply::Models(names))) => {
             let models: Vec<_> = names.iter().map(|it| json!({ "id": it, "object": "model" })).collect();
-            let list = json!({ "object": "list", "data": models });
+            // No link runs tools for strangers yet.
+            let list = json!({ "object": "list", "data": models, "tools": [] });
             Ok(refusal::json(StatusCode::OK, list.to_string()))
         }
         Ok(Err(AskError::Unsupported { .. })) => Err(Refusal::new(StatusCode::NOT_FOUND, "there is no list of models")),

@@ -701,7 +701,9 @@ async fn models_are_listed_and_visits_are_noted_without_what_was_said() {
         .await;
     let said = client.end().await;
     assert!(
-        said.contains(r#"{"object":"list","data":[{"id":"one","object":"model"},{"id":"two","object":"model"}]}"#),
+        said.contains(
+            r#"{"object":"list","data":[{"id":"one","object":"model"},{"id":"two","object":"model"}],"tools":[]}"#
+        ),
         "{said}"
     );
     let noted = async {

@@ -37,7 +37,9 @@ use sheaf::{
 };
 
 use crate::{
-    print::{home, sheaf},
+    model::{Model, Script},
+    print::{home, sheaf, with_model},
+    pty::{Seen, Start},
     serve::{Gateway, TOKEN},
 };
 
@@ -590,5 +592,74 @@ async fn the_tour_can_be_taken_over_http() {
         let (afar, here) = (show(&from_afar), show(&from_here));
         assert_eq!(afar.picture(), here.picture());
         assert_eq!(afar.painted(), here.painted());
+    }
+}
+
+/// A cell as a person sees it: the colour of a blank is not to be seen.
+fn visible(cell: &vt100::Cell) -> String {
+    let ink = (!cell.contents().trim().is_empty()).then(|| (cell.fgcolor(), cell.bold(), cell.dim(), cell.italic()));
+    let under = (cell.bgcolor(), cell.inverse(), cell.underline());
+    format!("{} {ink:?} {under:?}", cell.contents().trim())
+}
+
+/// The answer cell for cell, from its first document to the composer. The time above it may be another minute.
+fn answer(seen: &Seen) -> Vec<String> {
+    let screen = seen.screen();
+    let (Some(first), Some(end)) = (seen.line_of("1.1"), seen.line_of("── agent ─")) else {
+        return Vec::new();
+    };
+    let places = (first..end).flat_map(|y| (0..screen.size().1.get()).map(move |x| (y, x)));
+    places.filter_map(|(y, x)| screen.cell(y, x)).map(visible).collect()
+}
+
+/// Whether code has its colours, which come a moment after its text: a keyword is not like a name.
+fn is_coloured(seen: &Seen) -> bool {
+    let colour = |y, x| seen.screen().cell(y, x).map(|it| format!("{:?}", it.fgcolor()));
+    ["pub fn total()", "let 語 = 1;"].iter().all(|code| {
+        let Some(y) = seen.line_of(code) else { return false };
+        let x = seen.line(y).find(code).map_or(0, |at| at as u16);
+        // The marks to the left take more bytes than columns; both are blank here.
+        colour(y, x) != colour(y, x + code.len() as u16 - 4)
+    })
+}
+
+#[test]
+fn the_program_shows_the_same_answer_directly_and_over_a_gateway() {
+    let text = "# Look\n\nUse **one** code:\n\n```12:13:src/cart.rs\npub fn total()\n```\n\nand\n\n```rust\nlet 語 = 1;\n```\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\nDone.";
+    let model = Model::with([Script::says(text)]);
+    let home = home();
+    let gateway = Gateway::start(with_model(home.path(), &model), &[]);
+    let url = format!("http://{}", gateway.address);
+    for (columns, rows) in [(60, 40), (100, 40), (140, 50)] {
+        let base = format!("http://{}/v1", model.address);
+        let local = Start::new(&[])
+            .with("OPENAI_BASE_URL", &base)
+            .with("OPENAI_MODEL", "scripted");
+        let distant = Start::new(&["--gateway", &url]).with("SHEAF_TOKEN", TOKEN);
+        let screens = [local, distant].map(|it| it.size(columns, rows).run());
+        for screen in &screens {
+            screen.wait_for("Ask, plan or build");
+            screen.send("how?\r");
+            screen.wait_for("Done.");
+            screen.wait_until("the answer is over", |seen| {
+                !["working", "connecting", "waiting for"].iter().any(|it| seen.shows(it))
+            });
+        }
+        let [local, distant] = &screens;
+        let since = Instant::now();
+        loop {
+            let (here, afar) = (local.look(answer), distant.look(answer));
+            if local.look(is_coloured) && here == afar {
+                break;
+            }
+            assert!(
+                since.elapsed() < PATIENCE,
+                "{:?}\n{}\n{}",
+                here.iter().zip(&afar).find(|(here, afar)| here != afar),
+                local.picture(),
+                distant.picture()
+            );
+            std::thread::sleep(Duration::from_millis(5));
+        }
     }
 }

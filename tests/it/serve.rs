@@ -145,8 +145,8 @@ fn joined(mut chunks: &str) -> String {
     let mut body = String::new();
     while let Some((size, rest)) = chunks.split_once("\r\n") {
         let size = usize::from_str_radix(size, 16).expect("a size");
-        body.push_str(&rest[..size]);
-        chunks = &rest[size + 2..];
+        body.push_str(rest.get(..size).expect("a whole chunk"));
+        chunks = rest.get(size + 2..).expect("the end of a chunk");
     }
     body
 }
@@ -765,7 +765,8 @@ fn what_cannot_be_served_is_said_at_once() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let taken = listener.local_addr().expect("an address").to_string();
     let tour = tour();
-    let cases: &[(&str, &[&str], &[(&str, &str)], &str)] = &[
+    type Case<'a> = (&'a str, &'a [&'a str], &'a [(&'a str, &'a str)], &'a str);
+    let cases: &[Case<'_>] = &[
         ("nobody behind it", &[], &[], "there is nobody to ask"),
         ("no recording", &["--replay", "/nowhere.sse"], &[], "/nowhere.sse"),
         (

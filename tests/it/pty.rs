@@ -36,6 +36,7 @@ pub struct Start {
     variables: Vec<(String, String)>,
     size: (u16, u16),
     is_mute: bool,
+    input: Option<String>,
 }
 
 /// A running program and its terminal.
@@ -103,6 +104,7 @@ impl Start {
             variables: Vec::new(),
             size: (80, 24),
             is_mute: false,
+            input: None,
         }
     }
 
@@ -122,13 +124,31 @@ impl Start {
         self
     }
 
+    /// Its standard input is a pipe with this text; the keys still come from the terminal.
+    pub fn piped(mut self, text: &str) -> Self {
+        self.input = Some(text.to_owned());
+        self
+    }
+
+    fn command(&self) -> CommandBuilder {
+        let program = env!("CARGO_BIN_EXE_sheaf");
+        let Some(input) = &self.input else {
+            let mut command = CommandBuilder::new(program);
+            command.args(&self.arguments);
+            return command;
+        };
+        let mut command = CommandBuilder::new("/bin/sh");
+        command.args(["-c", r#"text=$1; shift; printf %s "$text" | "$0" "$@""#, program, input]);
+        command.args(&self.arguments);
+        command
+    }
+
     pub fn run(self) -> Sheaf {
         let home = tempfile::tempdir().expect("a folder");
         let work = home.path().join("work");
         std::fs::create_dir(&work).expect("a folder");
         let pair = NativePtySystem::default().openpty(size(self.size)).expect("a pty");
-        let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_sheaf"));
-        command.args(&self.arguments);
+        let mut command = self.command();
         command.cwd(&work);
         command.env_clear();
         command.env("HOME", home.path());

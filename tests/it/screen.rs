@@ -1,7 +1,13 @@
 //! The real binary on a terminal: it starts, listens, shows, and always gives the terminal back.
 
-use std::process::{Command, Stdio};
+use std::{
+    io::Read as _,
+    process::{Command, Stdio},
+    sync::mpsc::channel,
+    time::Duration,
+};
 
+use portable_pty::{CommandBuilder, NativePtySystem, PtySize, PtySystem as _};
 use rustix::process::Signal;
 
 use crate::{
@@ -93,6 +99,23 @@ fn a_prompt_on_the_command_line_is_sent_at_once() {
     answer.says("Because.");
     answer.finish();
     sheaf.wait_for("Because.");
+}
+
+#[test]
+fn what_is_piped_in_goes_along_and_the_keys_still_work() {
+    let model = Model::start();
+    let sheaf = start(&model, &["review", "this"]).piped("fn main() {}\n").run();
+    let answer = model.asked();
+    assert!(answer.message().starts_with("review this"), "{}", answer.message());
+    assert!(answer.message().contains("fn main() {}"), "{}", answer.message());
+    answer.says("Fine.");
+    answer.finish();
+    sheaf.wait_for("Fine.");
+    wait_idle(&sheaf);
+    sheaf.send("thanks");
+    sheaf.wait_for("› thanks");
+    sheaf.send("\x15/quit\r");
+    sheaf.assert_left(0);
 }
 
 #[test]
@@ -221,6 +244,35 @@ fn signals_end_it_and_give_the_terminal_back() {
         sheaf.signal(signal);
         sheaf.assert_left(code);
     }
+}
+
+#[test]
+fn a_terminal_that_goes_away_takes_it_along() {
+    let model = Model::start();
+    let pair = NativePtySystem::default().openpty(PtySize::default()).expect("a pty");
+    let home = tempfile::tempdir().expect("a folder");
+    let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_sheaf"));
+    command.cwd(home.path());
+    command.env_clear();
+    command.env("HOME", home.path());
+    command.env("OPENAI_BASE_URL", &model.url);
+    let mut child = pair.slave.spawn_command(command).expect("it starts");
+    drop(pair.slave);
+    let mut screen = pair.master.try_clone_reader().expect("a screen");
+    let mut seen = Vec::new();
+    while !String::from_utf8_lossy(&seen).contains(READY) {
+        let mut buffer = [0; 4096];
+        let n = screen.read(&mut buffer).expect("it runs");
+        assert_ne!(n, 0, "it ended: {}", String::from_utf8_lossy(&seen));
+        seen.extend_from_slice(&buffer[..n]);
+    }
+    // The window is closed.
+    drop(screen);
+    drop(pair.master);
+    let (ended, end) = channel();
+    std::thread::spawn(move || ended.send(child.wait()));
+    let status = end.recv_timeout(Duration::from_secs(30)).expect("it ends");
+    assert_eq!(status.expect("our own child").exit_code(), 129);
 }
 
 #[test]

@@ -14,8 +14,8 @@ use std::{
 use portable_pty::{CommandBuilder, MasterPty, NativePtySystem, PtySize, PtySystem, SlavePty};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 
-/// Only a failure waits for so long.
-const LIMIT: Duration = Duration::from_secs(30);
+/// Only a failure waits for so long; a disk that is busy with a build has made files wait for half a minute.
+const LIMIT: Duration = Duration::from_secs(120);
 
 /// A program that is gone says nothing more after this.
 const LAST_WORDS: Duration = Duration::from_secs(5);

@@ -18,9 +18,9 @@ use crate::{
 /// The empty composer.
 const READY: &str = "Ask, plan or build";
 
-/// A screen that talks to the scripted model.
+/// A screen that talks to the scripted model. What it keeps of the conversation is another subject.
 fn start(model: &Model, arguments: &[&str]) -> Start {
-    Start::new(arguments)
+    Start::new(&[&["--no-session"], arguments].concat())
         .with("OPENAI_BASE_URL", &model.url)
         .with("OPENAI_API_KEY", "sk-test")
         .with("OPENAI_MODEL", "scripted")
@@ -271,7 +271,7 @@ fn a_terminal_that_goes_away_takes_it_along() {
     drop(pair.master);
     let (ended, end) = channel();
     std::thread::spawn(move || ended.send(child.wait()));
-    let status = end.recv_timeout(Duration::from_secs(30)).expect("it ends");
+    let status = end.recv_timeout(Duration::from_secs(120)).expect("it ends");
     assert_eq!(status.expect("our own child").exit_code(), 129);
 }
 

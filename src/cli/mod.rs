@@ -200,7 +200,7 @@ fn talk(prompt: Vec<String>, printing: &Printing, whom: &Whom, common: &Common, 
     let prompt = attach::prompt(prompt.join(" "), &mut |text| complain(text))?;
     if !printing.print && io::stdout().is_terminal() {
         let record = base.recording(no_session);
-        let runtime = runtime(true)?;
+        let runtime = runtime(false)?;
         let recorders = Arc::new(Mutex::new(Vec::new()));
         let kept = Arc::clone(&recorders);
         let code = runtime.block_on(async move {
@@ -254,7 +254,7 @@ fn talk(prompt: Vec<String>, printing: &Printing, whom: &Whom, common: &Common, 
 fn play(recording: &Recording, pace: Pace, printing: &Printing, common: &Common) -> Result<u8> {
     let base = Base::of(common, &Whom::default())?;
     if !printing.print && io::stdout().is_terminal() {
-        return runtime(true)?.block_on(async move {
+        return runtime(false)?.block_on(async move {
             let link = Arc::new(Replay::start(recording, pace.speed, Audience::Present));
             let (_, switched) = mpsc::unbounded_channel();
             Ok(Box::pin(tui::run(base.screen(link, switched, None))).await?)
@@ -365,9 +365,10 @@ fn workspace(wanted: Option<&Path>) -> Result<PathBuf> {
     Ok(root.map_or_else(|| folder.clone(), Path::to_owned))
 }
 
-/// Two threads for a screen, so that it answers while something is read; one answer needs none but this.
-fn runtime(is_screen: bool) -> Result<tokio::runtime::Runtime> {
-    let mut builder = if is_screen {
+/// One thread for a conversation, screen and all: a token that had to wake a second one would cost several times what it
+/// costs to show. What takes long has threads of its own (files, colours, large lines). A server needs more.
+fn runtime(is_server: bool) -> Result<tokio::runtime::Runtime> {
+    let mut builder = if is_server {
         let mut builder = tokio::runtime::Builder::new_multi_thread();
         builder.worker_threads(2);
         builder

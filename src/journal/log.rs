@@ -15,6 +15,8 @@ pub struct Log {
     state: Mutex<State>,
     /// The position of the newest entry; `watch` lets a slow reader skip straight to it.
     newest: watch::Sender<Position>,
+    /// The position of the newest entry that is no piece of something unfinished.
+    settled: watch::Sender<Position>,
 }
 
 #[derive(Debug, Default)]
@@ -33,6 +35,7 @@ impl Default for Log {
         Self {
             state: Mutex::default(),
             newest: watch::Sender::new(Position(0)),
+            settled: watch::Sender::new(Position(0)),
         }
     }
 }
@@ -109,10 +112,20 @@ impl Log {
         }
     }
 
+    /// Like [`Self::follow`], but is only woken by what is settled: pieces come along with it, or when one looks.
+    pub fn follow_settled(self: &Arc<Self>, since: Position) -> Follower {
+        Follower {
+            log: Arc::clone(self),
+            since,
+            changed: self.settled.subscribe(),
+        }
+    }
+
     /// Nothing will be appended any more: followers end when they have read everything.
     pub fn close(&self) {
         self.lock().closed = true;
         self.newest.send_modify(|_| {});
+        self.settled.send_modify(|_| {});
     }
 
     /// Puts an entry of an older log in, at its own position.
@@ -127,8 +140,12 @@ impl Log {
         let position = entry.position;
         state.last = position;
         state.settle(&entry);
+        let is_settled = !is_piece(&entry.event);
         state.entries.push(Arc::new(entry));
         drop(state);
+        if is_settled {
+            self.settled.send_replace(position);
+        }
         self.newest.send_replace(position);
         position
     }
@@ -187,6 +204,29 @@ pub(super) fn is_delta_of(event: &Event, document: &DocumentId) -> bool {
         | Event::ResponseStart(_)
         | Event::DocumentStart(_)
         | Event::ThinkingDelta { .. }
+        | Event::DocumentEnd { .. }
+        | Event::DocumentUpdate { .. }
+        | Event::Notice(_)
+        | Event::Progress(_)
+        | Event::Title(_)
+        | Event::Done(_)
+        | Event::Unknown { .. } => false,
+    }
+}
+
+/// Whether the end of its document makes the event superfluous, or more of the same is to come.
+pub(super) fn is_piece(event: &Event) -> bool {
+    match event {
+        Event::ContentDelta { .. }
+        | Event::ToolCallStart { .. }
+        | Event::MetadataDelta { .. }
+        | Event::ThinkingDelta { .. } => true,
+        // Whole arguments are what a tool is about to be run with.
+        Event::ToolCallArguments { arguments, .. } => arguments.is_string(),
+        Event::ToolResult { .. }
+        | Event::UserMessage(_)
+        | Event::ResponseStart(_)
+        | Event::DocumentStart(_)
         | Event::DocumentEnd { .. }
         | Event::DocumentUpdate { .. }
         | Event::Notice(_)

@@ -3,6 +3,8 @@
 //! The crate edits by code point, keeps `\r` and lays everything out again on every key. Here a Backspace takes a whole
 //! grapheme, pasted line ends are newlines, controls never get in, and what is large becomes a chip.
 
+use std::rc::Rc;
+
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::{buffer::Buffer, layout::Rect, style::Style, widgets::Widget};
 use ratatui_textarea::{CursorMove, TextArea, WrapMode};
@@ -32,12 +34,13 @@ pub struct Field {
     version: u64,
     /// Rows taken, for a version and a width.
     measured: Option<(u64, u16, u16)>,
+    drawn: Option<((u64, u16, u16, Style), Drawn)>,
 }
 
 /// Where a field was drawn.
 #[derive(Clone, Debug)]
 pub struct Drawn {
-    buffer: Buffer,
+    buffer: Rc<Buffer>,
     /// Column and row of the caret inside the field.
     pub caret: (u16, u16),
 }
@@ -60,6 +63,7 @@ impl Field {
             chips: Vec::new(),
             version: 1,
             measured: None,
+            drawn: None,
         }
     }
 
@@ -224,6 +228,12 @@ impl Field {
     }
 
     pub fn draw(&mut self, width: u16, height: u16, style: Style) -> Drawn {
+        let key = (self.version, width, height, style);
+        if let Some((made_for, drawn)) = &self.drawn
+            && *made_for == key
+        {
+            return drawn.clone();
+        }
         let area = Rect::new(0, 0, width.max(1), height.max(1));
         let mut buffer = Buffer::empty(area);
         self.area.set_style(style);
@@ -232,7 +242,12 @@ impl Field {
         let cursor = self.area.screen_cursor();
         let x = (cursor.col as u16).min(area.width - 1);
         let y = (cursor.row as u16).saturating_sub(top).min(area.height - 1);
-        Drawn { buffer, caret: (x, y) }
+        let drawn = Drawn {
+            buffer: Rc::new(buffer),
+            caret: (x, y),
+        };
+        self.drawn = Some((key, drawn.clone()));
+        drawn
     }
 
     fn next_chip(&self, text: &str) -> Option<(usize, &Chip)> {

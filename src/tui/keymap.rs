@@ -45,6 +45,7 @@ impl Place {
 #[derive(Clone, Default)]
 pub struct Keymap {
     table: HashMap<(Place, Chord), &'static action::Action>,
+    by_name: HashMap<(Place, &'static str), Vec<Chord>>,
 }
 
 impl Keymap {
@@ -86,18 +87,22 @@ impl Keymap {
     }
 
     /// The keys of an action at a place, the shortest first.
-    pub fn keys(&self, place: Place, name: &str) -> Vec<Chord> {
-        let mut keys: Vec<_> = self
-            .table
-            .iter()
-            .filter(|((at, _), it)| *at == place && it.name == name)
-            .map(|((_, chord), _)| *chord)
-            .collect();
-        keys.sort_by_key(|it| {
-            let text = it.to_string();
-            (text.len(), text)
-        });
-        keys
+    pub fn keys(&self, place: Place, name: &'static str) -> &[Chord] {
+        self.by_name.get(&(place, name)).map_or(&[], Vec::as_slice)
+    }
+
+    /// Lists the keys by what they do: the footer asks on every frame.
+    fn index(&mut self) {
+        self.by_name.clear();
+        for ((place, chord), action) in &self.table {
+            self.by_name.entry((*place, action.name)).or_default().push(*chord);
+        }
+        for keys in self.by_name.values_mut() {
+            keys.sort_by_key(|it| {
+                let text = it.to_string();
+                (text.len(), text)
+            });
+        }
     }
 
     fn read(&mut self, source: &Source<'_>) -> Vec<Problem> {
@@ -160,6 +165,7 @@ impl Keymap {
                 }
             }
         }
+        self.index();
         problems
     }
 }

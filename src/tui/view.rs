@@ -1,7 +1,7 @@
 //! The screen as a picture of the state: `measure` fills caches, `draw` only reads.
 
 use std::{
-    hash::{DefaultHasher, Hash, Hasher},
+    hash::{Hash, Hasher},
     ops::Range,
 };
 
@@ -143,6 +143,9 @@ struct Picture<'a> {
     /// Rows of a picker and the line they begin at.
     picker: Option<(Vec<Row>, usize, usize)>,
     welcome: Vec<Row>,
+    header: (Vec<Span>, Vec<Span>),
+    rule: Vec<Span>,
+    footer: (Vec<Span>, Vec<Span>),
 }
 
 impl<'a> Picture<'a> {
@@ -172,12 +175,15 @@ impl<'a> Picture<'a> {
             page,
             picker,
             welcome,
+            header: header::spans(app, layout.columns.saturating_sub(2)),
+            rule: composer::rule(app, layout.columns),
+            footer: footer::spans(app, layout.columns.saturating_sub(3)),
         }
     }
 
     /// What identifies the line at `y`; equal keys paint equal lines.
     fn key(&self, y: usize) -> u64 {
-        let mut hasher = DefaultHasher::new();
+        let mut hasher = Quick::default();
         self.app.look_version.hash(&mut hasher);
         let layout = &self.app.layout;
         if let Some((rows, top, _)) = &self.picker
@@ -220,13 +226,13 @@ impl<'a> Picture<'a> {
         }
         y.hash(&mut hasher);
         if y == 0 {
-            let (left, right) = header::spans(self.app, layout.columns.saturating_sub(2));
-            hash_spans(&left, &mut hasher);
-            hash_spans(&right, &mut hasher);
+            let (left, right) = &self.header;
+            hash_spans(left, &mut hasher);
+            hash_spans(right, &mut hasher);
         } else if layout.queue.contains(&y) {
             self.queued(y).hash(&mut hasher);
         } else if y == layout.rule {
-            hash_spans(&composer::rule(self.app, layout.columns), &mut hasher);
+            hash_spans(&self.rule, &mut hasher);
         } else if layout.composer.contains(&y) {
             (
                 self.app.composer.field.version(),
@@ -236,9 +242,9 @@ impl<'a> Picture<'a> {
                 .hash(&mut hasher);
             (self.app.focus == Focus::Composer).hash(&mut hasher);
         } else if Some(y) == layout.footer {
-            let (left, right) = footer::spans(self.app, layout.columns.saturating_sub(3));
-            hash_spans(&left, &mut hasher);
-            hash_spans(&right, &mut hasher);
+            let (left, right) = &self.footer;
+            hash_spans(left, &mut hasher);
+            hash_spans(right, &mut hasher);
         }
         hasher.finish().max(2)
     }
@@ -258,8 +264,8 @@ impl<'a> Picture<'a> {
         if layout.transcript.contains(&y) {
             self.paint_transcript(y - layout.transcript.start, line);
         } else if y == 0 {
-            let (left, right) = header::spans(app, columns.saturating_sub(2));
-            put_both(line, 1, &left, &right, app);
+            let (left, right) = &self.header;
+            put_both(line, 1, left, right, app);
         } else if layout.queue.contains(&y) {
             let text = width::cut_end(&self.queued(y), columns.saturating_sub(layout.gutter + MARGIN));
             let spans = [
@@ -274,12 +280,12 @@ impl<'a> Picture<'a> {
                 &app.theme,
             );
         } else if y == layout.rule {
-            line.put(0, columns, &composer::rule(app, columns), Ground::Plain, &app.theme);
+            line.put(0, columns, &self.rule, Ground::Plain, &app.theme);
         } else if layout.composer.contains(&y) {
             self.paint_composer(y - layout.composer.start, line);
         } else if Some(y) == layout.footer {
-            let (left, right) = footer::spans(app, columns.saturating_sub(3));
-            put_both(line, 2, &left, &right, app);
+            let (left, right) = &self.footer;
+            put_both(line, 2, left, right, app);
         }
         if let Some((rows, top, x)) = &self.picker
             && let Some(row) = y.checked_sub(*top).and_then(|it| rows.get(it))
@@ -440,6 +446,47 @@ fn draw_too_small(app: &App, screen: &mut Screen, out: &mut Vec<u8>) {
             line.put(0, line.width(), &[span], Ground::Plain, &app.theme);
         }
     });
+}
+
+/// A quick hash of what a line shows. It meets no adversary: two lines that share a key by chance, once in 2⁶⁴, would
+/// show one of them twice until something changes.
+#[derive(Default)]
+struct Quick(u64);
+
+impl Hasher for Quick {
+    fn write(&mut self, bytes: &[u8]) {
+        let mut words = bytes.chunks_exact(8);
+        for word in &mut words {
+            self.write_u64(word.iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte)));
+        }
+        for byte in words.remainder() {
+            self.write_u64(u64::from(*byte) + 1);
+        }
+    }
+
+    fn write_u8(&mut self, n: u8) {
+        self.write_u64(u64::from(n));
+    }
+
+    fn write_u32(&mut self, n: u32) {
+        self.write_u64(u64::from(n));
+    }
+
+    fn write_usize(&mut self, n: usize) {
+        self.write_u64(n as u64);
+    }
+
+    fn write_isize(&mut self, n: isize) {
+        self.write_u64(n as u64);
+    }
+
+    fn write_u64(&mut self, n: u64) {
+        self.0 = (self.0.rotate_left(5) ^ n).wrapping_mul(0x517c_c1b7_2722_0a95);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0 ^ (self.0 >> 32)
+    }
 }
 
 fn hash_row(row: &Row, hasher: &mut impl Hasher) {

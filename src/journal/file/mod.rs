@@ -119,7 +119,7 @@ impl Store {
             session,
             reel: None,
         };
-        Recorder::start(log, log.follow(Position(0)), tape)
+        Recorder::start(log, log.follow_settled(Position(0)), tape)
     }
 
     /// Reads a session as it is now, be it open elsewhere or not. Changes nothing.
@@ -176,7 +176,7 @@ impl Store {
                 is_torn: false,
             }),
         };
-        let recorder = Recorder::start(&log, log.follow(from), tape).map_err(|it| failed(it.into()))?;
+        let recorder = Recorder::start(&log, log.follow_settled(from), tape).map_err(|it| failed(it.into()))?;
         Ok(Resumed { session, log, recorder })
     }
 

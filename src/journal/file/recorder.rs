@@ -18,13 +18,17 @@ use tokio::sync::oneshot;
 
 use super::{Session, line, record};
 use crate::{
-    journal::{Follower, Log, log::is_delta_of},
+    journal::{
+        Follower, Log,
+        log::{is_delta_of, is_piece},
+    },
     os::file::{self, Lock, Locked},
     protocol::{DocumentId, Entry, Event, Kind, Notice, Severity, Turn},
 };
 
-/// How long the pieces of an open document may be in memory only.
-const HOLD: Duration = Duration::from_millis(500);
+/// How long pieces that were seen may be in memory only. They are looked for as often, so that half a second of an open
+/// document is the most that a crash can cost.
+const HOLD: Duration = Duration::from_millis(250);
 
 /// Entries in one write. When the disk fails, a try costs no more than this, however much waits.
 const MOST_AT_ONCE: usize = 256;
@@ -81,7 +85,10 @@ async fn follow(mut follower: Follower, mut stopped: oneshot::Receiver<()>, mut 
     while goes_on {
         tokio::select! {
             more = follower.next(&mut batch) => goes_on = more,
-            () = until(writer.due()) => {}
+            // Nobody wakes us for pieces: while an answer comes we look for ourselves.
+            () = until(writer.look_again(Instant::now())) => {
+                follower.take(&mut batch);
+            }
             _ = &mut stopped => {
                 follower.take(&mut batch);
                 goes_on = false;
@@ -117,6 +124,8 @@ pub(super) struct Writer {
     /// There is something worth a file.
     has_begun: bool,
     has_failed: bool,
+    /// A response is on its way.
+    is_answering: bool,
 }
 
 impl Writer {
@@ -128,11 +137,15 @@ impl Writer {
             held_since: None,
             is_news: false,
             has_failed: false,
+            is_answering: false,
         }
     }
 
     pub(super) fn take(&mut self, batch: &mut Vec<Arc<Entry>>, now: Instant) {
         self.is_news |= batch.iter().any(|it| !is_piece(&it.event));
+        for entry in batch.iter() {
+            self.is_answering = !matches!(entry.event, Event::Done(_)) && (self.is_answering || begins(&entry.event));
+        }
         self.has_begun |= batch.iter().any(|it| begins(&it.event));
         let ended: HashSet<(Turn, DocumentId)> = batch
             .iter()
@@ -158,6 +171,11 @@ impl Writer {
         } else {
             self.held_since.get_or_insert(now);
         }
+    }
+
+    /// When to look for pieces; `None` while no answer is on its way.
+    fn look_again(&self, now: Instant) -> Option<Instant> {
+        self.due().or_else(|| self.is_answering.then(|| now + HOLD))
     }
 
     /// When what is held has to be written; `None` when nothing is, or when a broken disk is left alone.
@@ -243,29 +261,6 @@ fn begins(event: &Event) -> bool {
         event,
         Event::UserMessage(_) | Event::ResponseStart(_) | Event::DocumentStart(_)
     )
-}
-
-/// Whether the end of its document makes the event superfluous, or more of the same is to come.
-fn is_piece(event: &Event) -> bool {
-    match event {
-        Event::ContentDelta { .. }
-        | Event::ToolCallStart { .. }
-        | Event::MetadataDelta { .. }
-        | Event::ThinkingDelta { .. } => true,
-        // Whole arguments are what a tool is about to be run with.
-        Event::ToolCallArguments { arguments, .. } => arguments.is_string(),
-        Event::ToolResult { .. }
-        | Event::UserMessage(_)
-        | Event::ResponseStart(_)
-        | Event::DocumentStart(_)
-        | Event::DocumentEnd { .. }
-        | Event::DocumentUpdate { .. }
-        | Event::Notice(_)
-        | Event::Progress(_)
-        | Event::Title(_)
-        | Event::Done(_)
-        | Event::Unknown { .. } => false,
-    }
 }
 
 /// Whether the machine may not lose it either: what the user said, what was done to the machine, what is finished.

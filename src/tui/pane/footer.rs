@@ -47,7 +47,7 @@ fn hints(app: &App) -> Vec<(String, String)> {
     if !app.layers.is_empty() {
         return fixed(&[("enter", "choose"), ("↑↓", "move"), ("esc", "close")]);
     }
-    let key = |place: Place, name: &str| {
+    let key = |place: Place, name: &'static str| {
         let keys = app.keymap.keys(place, name);
         let keys = if keys.is_empty() {
             app.keymap.keys(Place::Everywhere, name)
@@ -83,7 +83,7 @@ fn hints(app: &App) -> Vec<(String, String)> {
             ("?".into(), "keys".into()),
         ];
     }
-    let names: &[(&str, &str)] = match app.focus {
+    let names: &[(&'static str, &'static str)] = match app.focus {
         Focus::Composer if app.is_busy() => &[
             ("escape", "stop"),
             ("send", "queue"),

@@ -13,7 +13,7 @@ use super::{
     keymap::Keymap,
     layer::Layer,
     pane::{Item, Pane, transcript::Shown},
-    view::Layout,
+    view::{Chrome, Layout},
 };
 use crate::{
     config::Settings,
@@ -69,6 +69,8 @@ pub struct App {
     pub problems: Vec<String>,
     /// As of the last `measure`.
     pub layout: Layout,
+    /// The lines around the transcript; `None` when they have to be made anew.
+    pub chrome: Option<Chrome>,
     /// Sequences for the terminal that paint nothing (a copy), written before the next frame.
     pub aside: Vec<u8>,
 }

@@ -121,6 +121,7 @@ impl Desk {
             has_keyboard_protocol: false,
             problems: Vec::new(),
             layout: Layout::default(),
+            chrome: None,
             aside: Vec::new(),
         };
         let size = at_least_one;

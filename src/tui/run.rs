@@ -170,6 +170,7 @@ fn app(setup: &Setup, size: (u16, u16), colours: Arc<Highlighter>) -> App {
         has_keyboard_protocol: false,
         problems,
         layout: Layout::default(),
+        chrome: None,
         aside: Vec::new(),
     }
 }

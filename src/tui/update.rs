@@ -29,6 +29,10 @@ pub const TOO_EARLY_MS: u64 = 300;
 const WHEEL_LINES: isize = 3;
 
 pub fn update(app: &mut App, msg: Msg) -> Vec<Effect> {
+    // Whether the growth of an answer changes anything around it is for `follow` to say.
+    if !matches!(msg, Msg::Entries(_) | Msg::Colours) {
+        app.chrome = None;
+    }
     match msg {
         Msg::Input(Input::Key(event)) => key(app, event),
         Msg::Input(Input::Paste(text)) => {
@@ -241,8 +245,24 @@ fn answered(app: &mut App, reply: Reply) -> Vec<Effect> {
 
 fn follow(app: &mut App, entries: &[Arc<Entry>]) -> Vec<Effect> {
     let mut finished = false;
+    let had_progress = app.transcript.progress.is_some();
     for entry in entries {
         let moved = app.transcript.apply(entry);
+        let is_growth = match moved.change {
+            // A form that grows its questions begins to wait for somebody.
+            Change::Grew(document) => app
+                .transcript
+                .get(crate::transcript::Place {
+                    exchange: moved.exchange,
+                    document,
+                })
+                .is_some_and(|it| it.kind != Kind::Clarification),
+            Change::Nothing | Change::Thinking => true,
+            _ => false,
+        };
+        if !is_growth || had_progress {
+            app.chrome = None;
+        }
         app.pane.moved(moved, &app.transcript);
         if let Change::Finished = moved.change {
             finished = true;

@@ -9,7 +9,10 @@ use super::{
     app::{App, Focus},
     field::Drawn,
     layer::Layer,
-    paint::{Frame, Line, Screen},
+    paint::{
+        Frame, Line, Screen,
+        key::{Quick, hash_row, hash_spans},
+    },
     pane::{
         Pane, composer, footer, header,
         transcript::{Context, Shown, address},
@@ -100,7 +103,11 @@ impl App {
         } else {
             height
         };
+        let before = (self.pane.unseen, self.pane.follow);
         self.with_pane(|pane, context| pane.measure(context, height));
+        if before != (self.pane.unseen, self.pane.follow) {
+            self.chrome = None;
+        }
         let rows = self.layout.transcript.len();
         for layer in &mut self.layers {
             if let Layer::Page(page) = layer {
@@ -123,8 +130,9 @@ impl App {
             .composer
             .field
             .draw((columns as u16).saturating_sub(4), rows, style);
+        let chrome = self.chrome.take().unwrap_or_else(|| Chrome::of(self));
         let app = &*self;
-        let picture = Picture::of(app, drawn);
+        let picture = Picture::of(app, &chrome, drawn);
         let keys: Vec<u64> = (0..height).map(|y| picture.key(y)).collect();
         let frame = Frame {
             keys: &keys,
@@ -132,6 +140,8 @@ impl App {
             caret: picture.caret(),
         };
         screen.show(&frame, out, &mut |y, line| picture.paint(y, line));
+        drop(picture);
+        self.chrome = Some(chrome);
     }
 }
 
@@ -143,13 +153,46 @@ struct Picture<'a> {
     /// Rows of a picker and the line they begin at.
     picker: Option<(Vec<Row>, usize, usize)>,
     welcome: Vec<Row>,
+    chrome: &'a Chrome,
+}
+
+/// The lines around the transcript and the draft. They stay as they are while an answer only grows.
+#[derive(Default)]
+pub struct Chrome {
     header: (Vec<Span>, Vec<Span>),
     rule: Vec<Span>,
     footer: (Vec<Span>, Vec<Span>),
+    /// Keys of header, rule and footer.
+    keys: [u64; 3],
+}
+
+impl Chrome {
+    fn of(app: &App) -> Self {
+        let columns = app.layout.columns;
+        let mut chrome = Self {
+            header: header::spans(app, columns.saturating_sub(2)),
+            rule: composer::rule(app, columns),
+            footer: footer::spans(app, columns.saturating_sub(3)),
+            keys: [0; 3],
+        };
+        let key = |parts: &[&[Span]]| {
+            let mut hasher = Quick::default();
+            for part in parts {
+                hash_spans(part, &mut hasher);
+            }
+            hasher.finish()
+        };
+        chrome.keys = [
+            key(&[&chrome.header.0, &chrome.header.1]),
+            key(&[&chrome.rule]),
+            key(&[&chrome.footer.0, &chrome.footer.1]),
+        ];
+        chrome
+    }
 }
 
 impl<'a> Picture<'a> {
-    fn of(app: &'a App, drawn: Drawn) -> Self {
+    fn of(app: &'a App, chrome: &'a Chrome, drawn: Drawn) -> Self {
         let layout = &app.layout;
         let mut page = None;
         let mut picker = None;
@@ -175,9 +218,7 @@ impl<'a> Picture<'a> {
             page,
             picker,
             welcome,
-            header: header::spans(app, layout.columns.saturating_sub(2)),
-            rule: composer::rule(app, layout.columns),
-            footer: footer::spans(app, layout.columns.saturating_sub(3)),
+            chrome,
         }
     }
 
@@ -208,10 +249,10 @@ impl<'a> Picture<'a> {
             } else {
                 match self.app.pane.lines.get(at) {
                     Some(shown @ Shown::Row { item, row }) => {
-                        let Some((content, glyph)) = self.app.pane.row(shown) else {
+                        let Some((key, glyph)) = self.app.pane.row_key(shown) else {
                             return 1;
                         };
-                        hash_row(content, &mut hasher);
+                        key.hash(&mut hasher);
                         glyph.map(|it| (it.text.as_str(), it.role, it.mark)).hash(&mut hasher);
                         if *row == 0 {
                             address(&self.app.transcript, *item).hash(&mut hasher);
@@ -226,13 +267,11 @@ impl<'a> Picture<'a> {
         }
         y.hash(&mut hasher);
         if y == 0 {
-            let (left, right) = &self.header;
-            hash_spans(left, &mut hasher);
-            hash_spans(right, &mut hasher);
+            self.chrome.keys[0].hash(&mut hasher);
         } else if layout.queue.contains(&y) {
             self.queued(y).hash(&mut hasher);
         } else if y == layout.rule {
-            hash_spans(&self.rule, &mut hasher);
+            self.chrome.keys[1].hash(&mut hasher);
         } else if layout.composer.contains(&y) {
             (
                 self.app.composer.field.version(),
@@ -242,9 +281,7 @@ impl<'a> Picture<'a> {
                 .hash(&mut hasher);
             (self.app.focus == Focus::Composer).hash(&mut hasher);
         } else if Some(y) == layout.footer {
-            let (left, right) = &self.footer;
-            hash_spans(left, &mut hasher);
-            hash_spans(right, &mut hasher);
+            self.chrome.keys[2].hash(&mut hasher);
         }
         hasher.finish().max(2)
     }
@@ -264,7 +301,7 @@ impl<'a> Picture<'a> {
         if layout.transcript.contains(&y) {
             self.paint_transcript(y - layout.transcript.start, line);
         } else if y == 0 {
-            let (left, right) = &self.header;
+            let (left, right) = &self.chrome.header;
             put_both(line, 1, left, right, app);
         } else if layout.queue.contains(&y) {
             let text = width::cut_end(&self.queued(y), columns.saturating_sub(layout.gutter + MARGIN));
@@ -280,11 +317,11 @@ impl<'a> Picture<'a> {
                 &app.theme,
             );
         } else if y == layout.rule {
-            line.put(0, columns, &self.rule, Ground::Plain, &app.theme);
+            line.put(0, columns, &self.chrome.rule, Ground::Plain, &app.theme);
         } else if layout.composer.contains(&y) {
             self.paint_composer(y - layout.composer.start, line);
         } else if Some(y) == layout.footer {
-            let (left, right) = &self.footer;
+            let (left, right) = &self.chrome.footer;
             put_both(line, 2, left, right, app);
         }
         if let Some((rows, top, x)) = &self.picker
@@ -446,60 +483,4 @@ fn draw_too_small(app: &App, screen: &mut Screen, out: &mut Vec<u8>) {
             line.put(0, line.width(), &[span], Ground::Plain, &app.theme);
         }
     });
-}
-
-/// A quick hash of what a line shows. It meets no adversary: two lines that share a key by chance, once in 2⁶⁴, would
-/// show one of them twice until something changes.
-#[derive(Default)]
-struct Quick(u64);
-
-impl Hasher for Quick {
-    fn write(&mut self, bytes: &[u8]) {
-        let mut words = bytes.chunks_exact(8);
-        for word in &mut words {
-            self.write_u64(word.iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte)));
-        }
-        for byte in words.remainder() {
-            self.write_u64(u64::from(*byte) + 1);
-        }
-    }
-
-    fn write_u8(&mut self, n: u8) {
-        self.write_u64(u64::from(n));
-    }
-
-    fn write_u32(&mut self, n: u32) {
-        self.write_u64(u64::from(n));
-    }
-
-    fn write_usize(&mut self, n: usize) {
-        self.write_u64(n as u64);
-    }
-
-    fn write_isize(&mut self, n: isize) {
-        self.write_u64(n as u64);
-    }
-
-    fn write_u64(&mut self, n: u64) {
-        self.0 = (self.0.rotate_left(5) ^ n).wrapping_mul(0x517c_c1b7_2722_0a95);
-    }
-
-    fn finish(&self) -> u64 {
-        self.0 ^ (self.0 >> 32)
-    }
-}
-
-fn hash_row(row: &Row, hasher: &mut impl Hasher) {
-    hash_spans(&row.spans, hasher);
-    hash_spans(&row.facts, hasher);
-    row.ground.hash(hasher);
-}
-
-fn hash_spans(spans: &[Span], hasher: &mut impl Hasher) {
-    spans.len().hash(hasher);
-    for span in spans {
-        span.text.as_str().hash(hasher);
-        (span.role, span.mark, span.ground).hash(hasher);
-        span.link.hash(hasher);
-    }
 }

@@ -1,5 +1,6 @@
 //! From rows that name roles to cells, and from cells to the fewest bytes.
 
+pub mod key;
 pub mod line;
 pub mod screen;
 

@@ -205,8 +205,16 @@ impl Screen {
     }
 
     fn paint_line(&mut self, y: usize, next: &Line) {
-        let Some(shown) = self.lines.get(y) else { return };
-        let shown = shown.clone();
+        let Some(shown) = self.lines.get_mut(y).map(std::mem::take) else {
+            return;
+        };
+        self.paint_difference(y, next, &shown);
+        if let Some(line) = self.lines.get_mut(y) {
+            *line = shown;
+        }
+    }
+
+    fn paint_difference(&mut self, y: usize, next: &Line, shown: &Line) {
         let relinked = shown.links != next.links;
         let blank_from = next.cells.iter().rposition(|it| !it.is_blank()).map_or(0, |it| it + 1);
         let mut x = 0;
@@ -252,7 +260,7 @@ impl Screen {
                 }
             }
             self.go(x, y);
-            x = self.run(y, x, next, &shown, relinked, blank_from);
+            x = self.run(y, x, next, shown, relinked, blank_from);
         }
     }
 

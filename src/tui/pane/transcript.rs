@@ -15,6 +15,7 @@ use crate::{
     tui::{
         app::Asking,
         doc::{self, Fold, Look, Sheet},
+        paint::key,
     },
 };
 
@@ -81,7 +82,7 @@ pub struct Pane {
     /// Documents that opened while the reader was elsewhere.
     pub unseen: usize,
     pub follow: Following,
-    sheets: HashMap<Item, Sheet>,
+    sheets: HashMap<Item, Kept>,
     /// What the sheets of messages and endings were made for.
     plain_keys: HashMap<Item, u64>,
     folds: HashMap<Item, Fold>,
@@ -91,6 +92,24 @@ pub struct Pane {
     height: usize,
     width: usize,
     laid_out: u64,
+}
+
+/// A sheet with the keys of its rows.
+#[derive(Default)]
+struct Kept {
+    sheet: Sheet,
+    keys: Vec<u64>,
+}
+
+impl Kept {
+    /// Works out the keys of the rows from `first` on.
+    fn rekey(&mut self, first: Option<usize>) {
+        if let Some(first) = first {
+            self.keys.truncate(first);
+            let rows = self.sheet.rows.iter().skip(self.keys.len());
+            self.keys.extend(rows.map(key::of_row));
+        }
+    }
 }
 
 /// Whether the end is to stay in view.
@@ -210,7 +229,7 @@ impl Pane {
     }
 
     pub fn sheet(&self, item: Item) -> Option<&Sheet> {
-        self.sheets.get(&item)
+        self.sheets.get(&item).map(|it| &it.sheet)
     }
 
     /// Lays out what is in view and fills `lines`.
@@ -387,9 +406,17 @@ impl Pane {
     /// The rows of a line, and what stands in its gutter.
     pub fn row<'a>(&'a self, shown: &Shown) -> Option<(&'a Row, Option<&'a Span>)> {
         let Shown::Row { item, row } = shown else { return None };
-        let sheet = self.sheets.get(item)?;
+        let sheet = &self.sheets.get(item)?.sheet;
         let glyph = (*row == 0 || sheet.is_bar).then_some(&sheet.glyph);
         Some((sheet.rows.get(*row)?, glyph))
+    }
+
+    /// What identifies the row of a line, and what stands in its gutter.
+    pub fn row_key<'a>(&'a self, shown: &Shown) -> Option<(u64, Option<&'a Span>)> {
+        let Shown::Row { item, row } = shown else { return None };
+        let kept = self.sheets.get(item)?;
+        let glyph = (*row == 0 || kept.sheet.is_bar).then_some(&kept.sheet.glyph);
+        Some((*kept.keys.get(*row)?, glyph))
     }
 
     fn anchor_to_end(&mut self, context: &Context<'_>) {
@@ -436,7 +463,7 @@ impl Pane {
             return 0;
         };
         self.update(item, context);
-        let rows = self.sheets.get(&item).map_or(0, |it| it.rows.len());
+        let rows = self.sheets.get(&item).map_or(0, |it| it.sheet.rows.len());
         if rows == 0 { 0 } else { rows + self.gap(at, context) }
     }
 
@@ -449,7 +476,7 @@ impl Pane {
             return 1;
         };
         self.update(before, context);
-        let is_line = |it: &Item| self.sheets.get(it).is_some_and(|it| it.is_line);
+        let is_line = |it: &Item| self.sheets.get(it).is_some_and(|it| it.sheet.is_line);
         let is_joined = matches!(item, Item::Document(place) if joined(context.transcript, place));
         usize::from(!(is_joined || is_line(&before) && is_line(&item)))
     }
@@ -458,7 +485,7 @@ impl Pane {
         self.laid_out += 1;
         let fold = self.fold_of(item);
         let selected = context.has_focus && self.selected == Some(item);
-        let sheet = self.sheets.entry(item).or_default();
+        let kept = self.sheets.entry(item).or_default();
         let Some(exchange) = context.transcript.exchanges.get(item.exchange()) else {
             return;
         };
@@ -487,7 +514,8 @@ impl Pane {
                 if self.plain_keys.insert(item, key) != Some(key)
                     && let Some(message) = &exchange.message
                 {
-                    *sheet = Sheet::message(message, &clock(exchange.at_ms), &look);
+                    kept.sheet = Sheet::message(message, &clock(exchange.at_ms), &look);
+                    kept.rekey(Some(0));
                 }
             }
             Item::Thinking(_, at) => {
@@ -506,7 +534,8 @@ impl Pane {
                     .get(thinking.before)
                     .map_or(exchange.last_ms, |it| it.started_ms);
                 let took = (!goes_on).then(|| ended.saturating_sub(if at == 0 { exchange.at_ms } else { ended }));
-                sheet.think(&thinking.text, took, &look);
+                let changed = kept.sheet.think(&thinking.text, took, &look);
+                kept.rekey(changed);
             }
             Item::Ending(_) => {
                 let Some(ending) = &exchange.response.ending else {
@@ -515,7 +544,8 @@ impl Pane {
                 let key = key_of((ending.finish_reason.as_str(), look.width, look.newest));
                 if self.plain_keys.insert(item, key) != Some(key) {
                     let has_error = exchange.response.documents.iter().any(|it| it.kind == Kind::Error);
-                    *sheet = Sheet::ending(ending, has_error, &look).unwrap_or_default();
+                    kept.sheet = Sheet::ending(ending, has_error, &look).unwrap_or_default();
+                    kept.rekey(Some(0));
                 }
             }
             Item::Document(place) => {
@@ -535,7 +565,8 @@ impl Pane {
                 if context.transcript.is_waiting(place.exchange, document) {
                     look.form = context.asking.forms.get(&key);
                 }
-                sheet.update(document, &look);
+                let changed = kept.sheet.update(document, &look);
+                kept.rekey(changed);
             }
         }
     }
@@ -545,7 +576,7 @@ impl Pane {
         let Some(item) = self.items.get(self.anchor.item).copied() else {
             return;
         };
-        let old = self.sheets.get(&item).map_or(0, |it| it.rows.len());
+        let old = self.sheets.get(&item).map_or(0, |it| it.sheet.rows.len());
         let new = self.extent(self.anchor.item, context);
         if old > 0 {
             self.anchor.line = self.anchor.line * new / (old + 1);

@@ -8,7 +8,7 @@
 //! | 1 | [`protocol`] [`config`] |
 //! | 2 | [`theme`] [`transcript`] [`journal`] |
 //! | 3 | [`link`] [`model`] |
-//! | 4 | [`agent`] [`tui`] [`serve`] [`print`] |
+//! | 4 | [`agent`] [`tui`] [`serve`] [`print`](mod@print) |
 //! | 5 | [`cli`] |
 
 #![cfg_attr(

@@ -200,7 +200,7 @@ fn hide(text: &mut Clean, secrets: &[Secret]) {
     }
 }
 
-/// Looks at everything. Takes as long as the slowest server, at most [`network::PATIENCE`].
+/// Looks at everything. Takes as long as the slowest server, at most `network::PATIENCE`.
 pub async fn examine(settings: &Settings, problems: &[Problem], paths: &Paths, environment: &Environment) -> Report {
     let asking = tokio::task::spawn_blocking({
         let environment = environment.clone();

@@ -2,7 +2,7 @@
 //!
 //! The metadata is kept as the JSON object that travelled (names normalised, unknown members untouched), so nothing is
 //! lost on the way through. What a kind means is read from it on demand: [`Document::view`] gives a typed view with
-//! every default filled in, borrowing the text. [`Document::finish`] writes the defaults down once the document ends.
+//! every default filled in, borrowing the text. `Document::finish` writes the defaults down once the document ends.
 
 mod clarification;
 mod code_block;

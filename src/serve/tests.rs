@@ -491,9 +491,10 @@ async fn a_server_that_stops_does_not_wait_for_a_reader_that_does_not_read() {
         ..quick()
     };
     let mut gateway = Gateway::with(limits, 64);
-    let _client = gateway.chat(true).await;
+    let mut client = gateway.chat(true).await;
     let turn = gateway.turn().await;
-    turn.say([start("a", "text", json!({})), delta("a", "x".repeat(16 << 20))]);
+    turn.say([start("a", "text", json!({})), delta("a", "x".repeat(4 << 20))]);
+    client.until("\"x").await;
     gateway.stop.send(()).expect("it runs");
     tokio::time::timeout(PATIENCE, gateway.served)
         .await

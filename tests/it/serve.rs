@@ -607,15 +607,16 @@ fn a_failing_model_is_an_error_document() {
     assert_eq!(answer["documents"][0]["metadata"]["errorCode"], "LLM_AUTH");
 }
 
-/// A model server that says one word and then tells when its client has gone.
-fn mute_model() -> (SocketAddr, mpsc::Receiver<Instant>) {
+/// A model server that says one word; it tells when it was asked, and when its client has gone.
+fn mute_model() -> (SocketAddr, mpsc::Receiver<()>, mpsc::Receiver<Instant>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("it listens");
     let (told, gone) = mpsc::channel();
+    let (heard, asked) = mpsc::channel();
     std::thread::spawn(move || {
         for socket in listener.incoming() {
             let Ok(mut socket) = socket else { return };
-            let told = told.clone();
+            let (told, heard) = (told.clone(), heard.clone());
             std::thread::spawn(move || {
                 let mut seen = Vec::new();
                 let mut byte = [0];
@@ -628,18 +629,19 @@ fn mute_model() -> (SocketAddr, mpsc::Receiver<Instant>) {
                 let word = "data: {\"choices\":[{\"delta\":{\"content\":\"so far \"}}]}\n\n";
                 let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n";
                 socket.write_all(format!("{head}{word}").as_bytes()).ok();
+                heard.send(()).ok();
                 while socket.read(&mut byte).unwrap_or(0) > 0 {}
                 told.send(Instant::now()).ok();
             });
         }
     });
-    (address, gone)
+    (address, asked, gone)
 }
 
 #[test]
 fn a_client_that_goes_away_stops_the_model() {
     let home = home();
-    let (model, gone) = mute_model();
+    let (model, asked, gone) = mute_model();
     let mut command = sheaf(home.path());
     command
         .env("OPENAI_BASE_URL", format!("http://{model}/v1"))
@@ -655,14 +657,11 @@ fn a_client_that_goes_away_stops_the_model() {
                 .expect("it listens");
             let mut seen = Vec::new();
             let mut byte = [0];
-            // An object shows nothing until its end: then the model has been asked as soon as it was heard.
             while is_stream && !seen.ends_with(b"so far") {
                 assert_eq!(socket.read(&mut byte).expect("it streams"), 1);
                 seen.push(byte[0]);
             }
-            if !is_stream {
-                std::thread::sleep(Duration::from_millis(200));
-            }
+            asked.recv_timeout(PATIENCE).expect("the model is asked");
             let since = Instant::now();
             drop(socket);
             let gone = gone.recv_timeout(PATIENCE).expect("the model is left");

@@ -3,7 +3,7 @@
 //! The crate edits by code point, keeps `\r` and lays everything out again on every key. Here a Backspace takes a whole
 //! grapheme, pasted line ends are newlines, controls never get in, and what is large becomes a chip.
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::{buffer::Buffer, layout::Rect, style::Style, widgets::Widget};
@@ -40,7 +40,7 @@ pub struct Field {
 /// Where a field was drawn.
 #[derive(Clone, Debug)]
 pub struct Drawn {
-    buffer: Rc<Buffer>,
+    buffer: Arc<Buffer>,
     /// Column and row of the caret inside the field.
     pub caret: (u16, u16),
 }
@@ -243,7 +243,7 @@ impl Field {
         let x = (cursor.col as u16).min(area.width - 1);
         let y = (cursor.row as u16).saturating_sub(top).min(area.height - 1);
         let drawn = Drawn {
-            buffer: Rc::new(buffer),
+            buffer: Arc::new(buffer),
             caret: (x, y),
         };
         self.drawn = Some((key, drawn.clone()));

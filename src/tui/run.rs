@@ -41,7 +41,7 @@ use crate::{
 };
 
 /// Entries are gathered for so long before they are drawn.
-const FRAME: Duration = Duration::from_millis(10);
+const FRAME: Duration = Duration::from_millis(8);
 
 /// An Esc that stands alone for so long was the key.
 const ESCAPE: Duration = Duration::from_millis(25);
@@ -121,8 +121,17 @@ pub async fn run(setup: Setup) -> Result<u8, Error> {
         };
         session.app.link.send(Command::Submit(submit));
     }
-    session.go(signals, setup.switch, colours, colours_ready).await;
-    Ok(session.exit.unwrap_or_default())
+    let switch = setup.switch;
+    // As a task of its own, because waking the future that `block_on` runs costs a system call each time.
+    let ended = tokio::spawn(async move {
+        session.go(signals, switch, colours, colours_ready).await;
+        session.exit.unwrap_or_default()
+    });
+    match ended.await {
+        Ok(code) => Ok(code),
+        Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+        Err(_) => Ok(0),
+    }
 }
 
 fn app(setup: &Setup, size: (u16, u16), colours: Arc<Highlighter>) -> App {
@@ -206,6 +215,8 @@ impl Session {
         let mut last_frame = Instant::now();
         let mut escape_at: Option<Instant> = None;
         let mut switch_open = true;
+        let mut tick_ms: Option<u64> = None;
+        let mut tick_sleep = pin!(tokio::time::sleep(Duration::ZERO));
         // Something new is not on the screen yet; a key's doing does not wait for the frame.
         let (mut dirty, mut urgent) = (false, false);
         while self.exit.is_none() {
@@ -218,7 +229,13 @@ impl Session {
                 last_frame = Instant::now();
                 (dirty, urgent) = (false, false);
             }
+            // One sleep for all ticks: making a new one for each turn of the loop would wake the timer each time.
             let tick = self.next_tick();
+            if tick != tick_ms {
+                tick_ms = tick;
+                let wait = Duration::from_millis(tick.unwrap_or_default().saturating_sub(now_ms()));
+                tick_sleep.as_mut().reset((Instant::now() + wait).into());
+            }
             let wait_frame = dirty && self.out.is_empty();
             tokio::select! {
                 biased;
@@ -284,7 +301,8 @@ impl Session {
                     }
                 }
                 () = until(Some(due)), if wait_frame => {}
-                () = until(tick), if tick.is_some() => {
+                () = &mut tick_sleep, if tick_ms.is_some() => {
+                    tick_ms = None;
                     self.handle(Msg::Tick).await;
                     dirty = true;
                 }
@@ -426,13 +444,14 @@ impl Session {
         }
     }
 
-    /// When the screen has to be looked at again because it shows the time.
-    fn next_tick(&self) -> Option<Instant> {
+    /// When the screen has to be looked at again because it shows the time, in milliseconds since the Unix epoch.
+    fn next_tick(&self) -> Option<u64> {
         if !self.app.shows_time() {
             return None;
         }
-        let into = now_ms().saturating_sub(self.app.clock_origin()) % 1000;
-        Some(Instant::now() + Duration::from_millis(1000 - into))
+        let origin = self.app.clock_origin();
+        let elapsed = now_ms().saturating_sub(origin);
+        Some(origin + (elapsed / 1000 + 1) * 1000)
     }
 
     async fn on_signal(&mut self, signal: Signal) -> bool {

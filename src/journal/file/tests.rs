@@ -247,7 +247,7 @@ fn pieces_of_what_has_ended_cost_nothing() {
 }
 
 #[test]
-fn pieces_are_on_the_disk_after_half_a_second_and_not_before() {
+fn pieces_wait_a_quarter_of_a_second_for_others_and_no_longer() {
     let folder = folder();
     let log = log_of(vec![Event::UserMessage(Message::user("x")), start("a", "text")]);
     let mut writer = Writer::new(tape(folder.path()));
@@ -270,10 +270,10 @@ fn pieces_are_on_the_disk_after_half_a_second_and_not_before() {
     log.append(1, say("a", "one "));
     take(&mut writer, begin);
     log.append(2, say("a", "two"));
-    take(&mut writer, begin + Duration::from_millis(400));
+    take(&mut writer, begin + Duration::from_millis(200));
     assert_eq!(stored(), 2);
-    assert_eq!(writer.due(), Some(begin + Duration::from_millis(500)));
-    assert_eq!(writer.write(begin + Duration::from_millis(500)), None);
+    assert_eq!(writer.due(), Some(begin + Duration::from_millis(250)));
+    assert_eq!(writer.write(begin + Duration::from_millis(250)), None);
     assert_eq!(stored(), 3, "the two pieces in one line");
     assert_eq!(writer.due(), None, "an idle session wakes nobody up");
 }

@@ -13,7 +13,7 @@ use std::{
     sync::atomic::{AtomicBool, AtomicPtr, Ordering},
 };
 
-use tokio::io::unix::AsyncFd;
+use tokio::io::{Interest, unix::AsyncFd};
 
 /// Ends a synchronized update, pops the keyboard protocol, turns off mouse, paste and focus reports, resets colours and
 /// the scroll region, restores the title, shows the cursor and leaves the alternate screen.
@@ -33,7 +33,10 @@ pub struct Wishes {
 
 /// A terminal that is ours until this is dropped.
 pub struct Tty {
+    /// Watched for input only: being told after each write that there is room again would be a wake-up for every frame.
     file: AsyncFd<File>,
+    /// The same terminal, watched for room, while it takes no more.
+    full: Option<AsyncFd<File>>,
     wishes: Wishes,
 }
 
@@ -54,8 +57,12 @@ impl Tty {
             reason = "tokio wants the promise that the descriptor stays the file's own"
         )]
         // SAFETY: a `File` keeps its descriptor until it is dropped, and here it is dropped with the registration.
-        let file = unsafe { AsyncFd::register(file)? };
-        let tty = Self { file, wishes };
+        let file = unsafe { AsyncFd::register_with_interest(file, Interest::READABLE)? };
+        let tty = Self {
+            file,
+            full: None,
+            wishes,
+        };
         remember_original(tty.file.get_ref())?;
         tty.enter(out)?;
         Ok(tty)
@@ -91,12 +98,12 @@ impl Tty {
     /// Waits for keys. `Ok(0)` and errors mean that the terminal is gone.
     pub async fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
         self.file
-            .async_io(tokio::io::Interest::READABLE, |mut file| file.read(buffer))
+            .async_io(Interest::READABLE, |mut file| file.read(buffer))
             .await
     }
 
     /// Writes what the terminal takes now and keeps the rest in `out`.
-    pub fn write(&self, out: &mut Vec<u8>) -> io::Result<()> {
+    pub fn write(&mut self, out: &mut Vec<u8>) -> io::Result<()> {
         let mut done = 0;
         while let Some(rest) = out.get(done..).filter(|it| !it.is_empty()) {
             match self.file.get_ref().write(rest) {
@@ -108,13 +115,30 @@ impl Tty {
             }
         }
         out.drain(..done);
+        if out.is_empty() {
+            self.full = None;
+        } else if self.full.is_none() {
+            let file = self.file.get_ref().try_clone()?;
+            #[expect(
+                unsafe_code,
+                reason = "tokio wants the promise that the descriptor stays the file's own"
+            )]
+            // SAFETY: a `File` keeps its descriptor until it is dropped, and here it is dropped with the registration.
+            let full = unsafe { AsyncFd::register_with_interest(file, Interest::WRITABLE)? };
+            self.full = Some(full);
+        }
         Ok(())
     }
 
-    /// Waits until the terminal takes bytes again.
+    /// Waits until the terminal takes bytes again; for ever when it does already.
     pub async fn writable(&self) -> io::Result<()> {
-        self.file.writable().await?.clear_ready();
-        Ok(())
+        match &self.full {
+            Some(full) => {
+                full.writable().await?.clear_ready();
+                Ok(())
+            }
+            None => std::future::pending().await,
+        }
     }
 }
 

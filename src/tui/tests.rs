@@ -1,9 +1,15 @@
 //! What the screen does, seen from outside.
 
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
 use serde_json::json;
 
 use super::{desk::*, effect::Effect};
 use crate::protocol::{Command, Done, Event, FinishReason, Message, Mode};
+use crate::text::{Clean, CodeLine, Colours, Role, Span};
 
 fn words(n: usize) -> String {
     (1..=n).map(|it| format!("line {it}\n\n")).collect()
@@ -236,6 +242,44 @@ fn nothing_a_stranger_wrote_is_obeyed() {
             .any(|it| it.is_control() && it != '\n' || ('\u{202a}'..='\u{202e}').contains(&it)),
         "{picture:?}"
     );
+}
+
+/// Colours that count how often they are asked for.
+#[derive(Default)]
+struct Counting(AtomicUsize);
+
+impl Colours for Counting {
+    fn code(&self, _: u64, _: &str, source: &str, _: bool) -> Arc<Vec<CodeLine>> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        let line = |text: &str| -> CodeLine { [Span::new(Clean::new(text), Role::Keyword)].into() };
+        Arc::new(source.lines().map(line).collect())
+    }
+}
+
+#[test]
+fn colours_are_asked_for_only_where_code_is_seen() {
+    let asked_for = |documents: usize| {
+        let mut desk = Desk::new(100, 40);
+        let colours = Arc::new(Counting::default());
+        desk.app.colours = Arc::clone(&colours) as Arc<_>;
+        let code = json!({ "language": "rust" });
+        let events: Vec<_> = std::iter::once(Event::UserMessage(Message::user("go")))
+            .chain(
+                (0..documents).flat_map(|n| document(&format!("d{n}"), "code_block", Some("fn a() {}"), code.clone())),
+            )
+            .collect();
+        desk.events(events);
+        let opened = colours.0.swap(0, Ordering::Relaxed);
+        desk.keys("<pgup>");
+        let scrolled = colours.0.swap(0, Ordering::Relaxed);
+        desk.events([start("t", "text", json!({})), delta("t", "x")]);
+        desk.keys("typing");
+        (opened, scrolled, colours.0.load(Ordering::Relaxed))
+    };
+    let (small, large) = (asked_for(100), asked_for(10_000));
+    assert_eq!(small, large);
+    assert!(small.0 > 0 && small.0 < 40, "{small:?}");
+    assert_eq!(small.2, 0, "what is shown already is not asked for again");
 }
 
 #[test]

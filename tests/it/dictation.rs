@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 /// Only a failure waits for so long.
-const LIMIT: Duration = Duration::from_secs(120);
+const LIMIT: Duration = Duration::from_mins(2);
 
 pub struct Model {
     /// As `OPENAI_BASE_URL` wants it.

@@ -271,7 +271,7 @@ fn a_terminal_that_goes_away_takes_it_along() {
     drop(pair.master);
     let (ended, end) = channel();
     std::thread::spawn(move || ended.send(child.wait()));
-    let status = end.recv_timeout(Duration::from_secs(120)).expect("it ends");
+    let status = end.recv_timeout(Duration::from_mins(2)).expect("it ends");
     assert_eq!(status.expect("our own child").exit_code(), 129);
 }
 

@@ -18,7 +18,7 @@ use super::{
 use crate::{
     config::Settings,
     link::{About, Link},
-    protocol::{DocumentId, Kind, Mode, Progress, Submit, Turn, View},
+    protocol::{Document, DocumentId, Kind, Mode, Progress, Submit, Turn, View},
     text::Colours,
     theme::Theme,
     transcript::{Place, Transcript},
@@ -147,6 +147,22 @@ impl App {
         let place = self.selected()?;
         let document = self.transcript.get(place)?;
         self.transcript.is_waiting(place.exchange, document).then_some(place)
+    }
+
+    /// Whether the first page asks while the composer, still empty, has the keys.
+    pub fn asks_from_the_composer(&self) -> bool {
+        self.focus == Focus::Composer
+            && self.composer.field.is_empty()
+            && self.transcript.waiting().is_some_and(|it| self.turn_of(it) == Turn(0))
+    }
+
+    /// How many options the question that waits has at most.
+    pub fn options_waiting(&self) -> usize {
+        let document = self.transcript.waiting().and_then(|it| self.transcript.get(it));
+        match document.map(Document::view) {
+            Some(View::Clarification(it)) => it.questions.iter().map(|it| it.options.len()).max().unwrap_or(0),
+            _ => 0,
+        }
     }
 
     pub fn turn_of(&self, place: Place) -> Turn {

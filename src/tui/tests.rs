@@ -67,6 +67,71 @@ fn a_wrong_command_says_so_and_keeps_the_draft() {
     assert!(desk.sent().is_empty());
 }
 
+/// An open question with two options, before or after a first message.
+fn asked(desk: &mut Desk, message: Option<&str>) {
+    desk.events(message.map(|it| Event::UserMessage(Message::user(it))));
+    let questions = json!([{"id": "q", "text": "Whom?", "allowFreeText": true,
+        "options": [{"id": "a", "label": "this"}, {"id": "b", "label": "that"}]}]);
+    desk.events([
+        Event::ResponseStart(crate::protocol::ResponseStart::default()),
+        start(
+            "1",
+            "clarification",
+            json!({"kind": "question", "questions": questions}),
+        ),
+    ]);
+}
+
+#[test]
+fn on_the_first_page_every_letter_goes_to_the_composer() {
+    for text in ["should it", "other things", "just do", "yes", "?what"] {
+        let mut desk = Desk::new(80, 24);
+        asked(&mut desk, None);
+        desk.later(1000);
+        desk.keys(text);
+        assert_eq!(desk.app.composer.field.text(), text);
+        assert!(desk.sent().is_empty(), "{text}");
+    }
+}
+
+#[test]
+fn on_the_first_page_a_number_answers_until_something_is_written() {
+    let mut desk = Desk::new(80, 24);
+    asked(&mut desk, None);
+    assert!(desk.shows("1-2 answer"), "{}", desk.picture());
+    desk.keys("x1");
+    assert_eq!(desk.app.composer.field.text(), "x1");
+    desk.keys("<backspace><backspace>3");
+    assert_eq!(desk.app.composer.field.text(), "3", "there is no third option");
+    desk.keys("<backspace>2");
+    let [Command::Answer { response, .. }] = &desk.sent()[..] else {
+        panic!("{:?}\n{}", desk.sent(), desk.picture())
+    };
+    assert_eq!(response.answers[0].selected_option_ids, ["b"]);
+}
+
+#[test]
+fn a_question_that_comes_under_the_hands_of_a_writer_is_not_skipped() {
+    let mut desk = Desk::new(80, 24);
+    asked(&mut desk, Some("go"));
+    desk.keys("so it is");
+    assert_eq!(desk.app.composer.field.text(), "so it is");
+    assert!(desk.sent().is_empty());
+}
+
+#[test]
+fn a_question_that_was_seen_is_skipped_by_its_key() {
+    let mut desk = Desk::new(80, 24);
+    asked(&mut desk, Some("go"));
+    desk.later(1000);
+    desk.keys("s");
+    assert!(
+        matches!(&desk.sent()[..], [Command::Answer { .. }]),
+        "{:?}",
+        desk.sent()
+    );
+}
+
 #[test]
 fn a_path_at_the_beginning_is_no_command() {
     let mut desk = Desk::new(80, 24);

@@ -5,7 +5,10 @@ use std::sync::Arc;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::{
-    action::{self, everywhere::focus_composer},
+    action::{
+        self,
+        everywhere::{focus_composer, focus_transcript},
+    },
     app::{App, Focus},
     doc::{Form, Outcome as FormOutcome},
     effect::Effect,
@@ -17,7 +20,7 @@ use super::{
 };
 use crate::{
     link::Link,
-    protocol::{Change, Command, Entry, Kind, View},
+    protocol::{Change, Command, Entry, Kind, Turn, View},
     theme,
     transcript::is_approval,
 };
@@ -83,6 +86,9 @@ fn key(app: &mut App, event: KeyEvent) -> Vec<Effect> {
             }
         }
     }
+    if answers_first_page(app, event) {
+        focus_transcript(app);
+    }
     if let Some(effects) = form_key(app, event) {
         return effects;
     }
@@ -124,6 +130,19 @@ fn key(app: &mut App, event: KeyEvent) -> Vec<Effect> {
     Vec::new()
 }
 
+/// Whether a key means the question of the first page. The composer keeps the focus there, so that the first letters of
+/// a message are not taken for commands; no message begins with the number of an option.
+fn answers_first_page(app: &App, event: KeyEvent) -> bool {
+    let KeyCode::Char(letter) = event.code else {
+        return false;
+    };
+    if !event.modifiers.is_empty() || !app.asks_from_the_composer() {
+        return false;
+    }
+    let number = letter.to_digit(10).and_then(|it| usize::try_from(it).ok());
+    number.is_some_and(|it| (1..=app.options_waiting()).contains(&it))
+}
+
 /// Gives the key to the question that has the focus; `None`: it is not for the question.
 fn form_key(app: &mut App, event: KeyEvent) -> Option<Vec<Effect>> {
     let place = app.question()?;
@@ -144,6 +163,12 @@ fn form_key(app: &mut App, event: KeyEvent) -> Option<Vec<Effect>> {
         .or_insert_with(|| Form::new(name.1.clone()));
     if too_early && decides && !form.is_typing() {
         return Some(Vec::new());
+    }
+    let skips = !is_approval(document) && matches!(event.code, KeyCode::Char('s' | 'o')) && event.modifiers.is_empty();
+    if too_early && skips && app.asking.took_focus && !form.is_typing() {
+        // The question came under the hands of somebody who began to write.
+        focus_composer(app);
+        return None;
     }
     match form.key(event, &view) {
         FormOutcome::Ignored => None,
@@ -301,7 +326,9 @@ fn announce(app: &mut App) {
     }
     app.asking.announced = Some(name);
     app.asking.since_ms = app.now_ms;
-    if app.focus == Focus::Composer && app.composer.field.is_empty() && app.layers.is_empty() {
+    // What stands before any message is the first page: there the composer takes input from the first frame.
+    let is_first_page = app.turn_of(place) == Turn(0);
+    if !is_first_page && app.focus == Focus::Composer && app.composer.field.is_empty() && app.layers.is_empty() {
         app.focus = Focus::Transcript;
         app.asking.took_focus = true;
         app.pane.selected = Some(Item::Document(place));

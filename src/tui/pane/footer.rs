@@ -1,11 +1,11 @@
 //! The four or five keys that matter now; a short word of news at the right.
 
 use crate::{
-    protocol::View,
     text::{Clean, Role, Span, width},
     transcript::is_approval,
     tui::{
         app::{App, Focus},
+        doc::Form,
         keymap::Place,
     },
 };
@@ -66,17 +66,12 @@ fn hints(app: &App) -> Vec<(String, String)> {
                 ("f1".into(), "keys".into()),
             ];
         }
-        let options = document.map(|it| match it.view() {
-            View::Clarification(it) => it.questions.iter().map(|it| it.options.len()).max().unwrap_or(0),
-            _ => 0,
-        });
-        let digits = match options.unwrap_or(0) {
-            0 => "o".to_owned(),
-            1 => "1".to_owned(),
-            n => format!("1-{}", n.min(9)),
-        };
+        let name = document.map(|it| (app.turn_of(place), it.id.clone()));
+        if name.is_some_and(|it| app.asking.forms.get(&it).is_some_and(Form::is_typing)) {
+            return fixed(&[("enter", "send"), ("esc", "back")]);
+        }
         return vec![
-            (digits, "answer".into()),
+            (digits(app), "answer".into()),
             ("s".into(), "skip".into()),
             ("tab".into(), "composer".into()),
             ("esc".into(), "stop".into()),
@@ -131,8 +126,22 @@ fn hints(app: &App) -> Vec<(String, String)> {
         .filter(|(key, _)| !key.is_empty())
         .collect();
     if app.focus == Focus::Composer && app.transcript.waiting().is_some() {
-        hints.insert(0, ("tab".into(), "answer".into()));
+        let key = if app.asks_from_the_composer() {
+            digits(app)
+        } else {
+            "tab".to_owned()
+        };
+        hints.insert(0, (key, "answer".into()));
         hints.retain(|(_, word)| word != "transcript");
     }
     hints
+}
+
+/// The keys of the options of the question that waits.
+fn digits(app: &App) -> String {
+    match app.options_waiting() {
+        0 => "o".to_owned(),
+        1 => "1".to_owned(),
+        n => format!("1-{}", n.min(9)),
+    }
 }

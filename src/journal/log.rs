@@ -1,7 +1,8 @@
 //! The log in memory: append, and follow by position.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeMap, HashMap},
+    ops::Bound,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
@@ -21,12 +22,12 @@ pub struct Log {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Ordered by position, with gaps where deltas were dropped.
-    entries: Vec<Arc<Entry>>,
+    /// With gaps where deltas were dropped. A tree, because documents that are open side by side leave gaps anywhere.
+    entries: BTreeMap<Position, Arc<Entry>>,
     last: Position,
     turn: Turn,
-    /// Where the start of each open document stands in `entries` at the earliest.
-    open: HashMap<(Turn, DocumentId), Position>,
+    /// Where the deltas of each open document are.
+    open: HashMap<(Turn, DocumentId), Vec<Position>>,
     closed: bool,
 }
 
@@ -141,7 +142,7 @@ impl Log {
         state.last = position;
         state.settle(&entry);
         let is_settled = !is_piece(&entry.event);
-        state.entries.push(Arc::new(entry));
+        state.entries.insert(position, Arc::new(entry));
         drop(state);
         if is_settled {
             self.settled.send_replace(position);
@@ -151,15 +152,15 @@ impl Log {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // A panic in a reader cannot leave the list half-written: every change of it is a single push or retain.
+        // A panic in a reader cannot leave the list half-written: every change of it is a single insert or remove.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl State {
     fn read(&self, since: Position, batch: &mut Vec<Arc<Entry>>) {
-        let from = self.entries.partition_point(|it| it.position <= since);
-        batch.extend(self.entries.iter().skip(from).cloned());
+        let news = self.entries.range((Bound::Excluded(since), Bound::Unbounded));
+        batch.extend(news.map(|(_, entry)| Arc::clone(entry)));
     }
 
     /// Drops what `entry` makes superfluous.
@@ -167,39 +168,38 @@ impl State {
         // Progress is true only until the next thing happens.
         if self
             .entries
-            .last()
-            .is_some_and(|it| matches!(it.event, Event::Progress(_)))
+            .last_key_value()
+            .is_some_and(|(_, last)| matches!(last.event, Event::Progress(_)))
         {
-            self.entries.pop();
+            self.entries.pop_last();
         }
         match &entry.event {
             Event::DocumentStart(start) => {
-                self.open.insert((entry.turn, start.id.clone()), entry.position);
+                self.open.insert((entry.turn, start.id.clone()), Vec::new());
             }
             Event::DocumentEnd { document, .. } => {
-                let Some(started) = self.open.remove(&(entry.turn, document.clone())) else {
-                    return;
-                };
-                let from = self.entries.partition_point(|it| it.position <= started);
-                let tail = self.entries.split_off(from);
-                self.entries.extend(
-                    tail.into_iter()
-                        .filter(|it| it.turn != entry.turn || !is_delta_of(&it.event, document)),
-                );
+                for position in self.open.remove(&(entry.turn, document.clone())).unwrap_or_default() {
+                    self.entries.remove(&position);
+                }
             }
-            _ => {}
+            event => {
+                let deltas = delta_of(event).and_then(|it| self.open.get_mut(&(entry.turn, it.clone())));
+                if let Some(deltas) = deltas {
+                    deltas.push(entry.position);
+                }
+            }
         }
     }
 }
 
-/// Whether `document_end` makes the event superfluous.
-pub(super) fn is_delta_of(event: &Event, document: &DocumentId) -> bool {
+/// The document whose end makes the event superfluous.
+pub(super) fn delta_of(event: &Event) -> Option<&DocumentId> {
     match event {
-        Event::ContentDelta { document: of, .. }
-        | Event::ToolCallStart { document: of, .. }
-        | Event::ToolCallArguments { document: of, .. }
-        | Event::ToolResult { document: of, .. }
-        | Event::MetadataDelta { document: of, .. } => of == document,
+        Event::ContentDelta { document, .. }
+        | Event::ToolCallStart { document, .. }
+        | Event::ToolCallArguments { document, .. }
+        | Event::ToolResult { document, .. }
+        | Event::MetadataDelta { document, .. } => Some(document),
         Event::UserMessage(_)
         | Event::ResponseStart(_)
         | Event::DocumentStart(_)
@@ -210,7 +210,7 @@ pub(super) fn is_delta_of(event: &Event, document: &DocumentId) -> bool {
         | Event::Progress(_)
         | Event::Title(_)
         | Event::Done(_)
-        | Event::Unknown { .. } => false,
+        | Event::Unknown { .. } => None,
     }
 }
 
@@ -321,6 +321,23 @@ mod tests {
         }
         let positions: Vec<_> = log.after(Position(0)).iter().map(|it| it.position.0).collect();
         assert_eq!(positions, [1, 2, 3, 5, 6]);
+    }
+
+    #[test]
+    fn documents_that_were_open_side_by_side_end_in_one_pass() {
+        let log = Log::new();
+        let count = 30_000;
+        for at in 0..count {
+            log.append(0, start(&at.to_string()));
+            log.append(0, delta(&at.to_string()));
+        }
+        let began = std::time::Instant::now();
+        for at in 0..count {
+            log.append(0, end(&at.to_string()));
+        }
+        // Looking through everything for each of them would take minutes.
+        assert!(began.elapsed().as_secs() < 5, "{:?}", began.elapsed());
+        assert_eq!(log.after(Position(0)).len(), 2 * count);
     }
 
     #[test]

@@ -20,7 +20,7 @@ use super::{Session, line, record};
 use crate::{
     journal::{
         Follower, Log,
-        log::{is_delta_of, is_piece},
+        log::{delta_of, is_piece},
     },
     os::file::{self, Lock, Locked},
     protocol::{DocumentId, Entry, Event, Kind, Notice, Severity, Turn},
@@ -160,11 +160,8 @@ impl Writer {
         self.held
             .extend(batch.drain(..).filter(|it| !matches!(it.event, Event::Progress(_))));
         if !ended.is_empty() {
-            self.held.retain(|it| {
-                !ended
-                    .iter()
-                    .any(|(turn, document)| it.turn == *turn && is_delta_of(&it.event, document))
-            });
+            self.held
+                .retain(|it| !delta_of(&it.event).is_some_and(|document| ended.contains(&(it.turn, document.clone()))));
         }
         if self.held.is_empty() {
             self.held_since = None;

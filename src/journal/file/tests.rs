@@ -279,6 +279,29 @@ fn pieces_wait_a_quarter_of_a_second_for_others_and_no_longer() {
 }
 
 #[test]
+fn many_documents_that_end_together_are_looked_through_once() {
+    let folder = folder();
+    let log = Log::new();
+    let mut follower = log.follow(Position(0));
+    let mut batch = Vec::new();
+    for at in 0..30_000 {
+        let id = at.to_string();
+        log.append(0, start(&id, "text"));
+        log.append(0, say(&id, "word"));
+        // Read before its end makes it superfluous.
+        follower.take(&mut batch);
+        log.append(0, end(&id, Some("word"), json!({})));
+    }
+    follower.take(&mut batch);
+    assert_eq!(batch.len(), 90_000);
+    let mut writer = Writer::new(tape(folder.path()));
+    let began = Instant::now();
+    writer.take(&mut batch, began);
+    // Each of them against each other one would take minutes.
+    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+}
+
+#[test]
 fn a_file_cut_at_any_byte_is_a_moment_of_the_conversation() {
     for pause in PAUSES {
         let folder = folder();

@@ -133,6 +133,33 @@ fn a_question_that_was_seen_is_skipped_by_its_key() {
 }
 
 #[test]
+fn a_slash_shows_the_commands_that_fit() {
+    let mut desk = Desk::new(80, 24);
+    desk.keys("/mo");
+    assert!(desk.shows("/mode   /model"), "{}", desk.picture());
+    assert!(!desk.shows("/theme"), "{}", desk.picture());
+    desk.keys("de plan");
+    assert!(desk.shows("enter send"), "{}", desk.picture());
+}
+
+#[test]
+fn a_wrong_setting_is_said_to_its_end_at_40_columns() {
+    let mut desk = Desk::new(40, 24);
+    desk.app.problems = vec![
+        "/home/kim/.config/sheaf/config.toml:3:1: there is no key `ui.output_rws`\n  did you mean `output_rows`?"
+            .into(),
+    ];
+    desk.draw();
+    assert!(
+        desk.picture()
+            .replace(['\n', ' '], "")
+            .contains("`ui.output_rws`didyoumean`output_rows`?"),
+        "{}",
+        desk.picture()
+    );
+}
+
+#[test]
 fn a_path_at_the_beginning_is_no_command() {
     let mut desk = Desk::new(80, 24);
     desk.keys("/usr/lib is full<enter>");

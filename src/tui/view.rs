@@ -18,10 +18,13 @@ use super::{
         transcript::{Context, Shown, address},
     },
 };
-use crate::text::{Clean, Ground, Mark, Role, Row, Span, width};
+use crate::text::{Clean, Ground, Mark, Role, Row, Span, width, wrap::wrap};
 
 /// Below this the screen says only that it is too small.
 const LEAST: (usize, usize) = (20, 5);
+
+/// Columns left free beside a page.
+const PAGE_LEFT: usize = 3;
 
 /// Columns left free at the right.
 const MARGIN: usize = 1;
@@ -109,10 +112,10 @@ impl App {
             self.chrome = None;
         }
         let rows = self.layout.transcript.len();
+        let columns = self.layout.columns.saturating_sub(PAGE_LEFT + MARGIN);
         for layer in &mut self.layers {
             if let Layer::Page(page) = layer {
-                page.height = rows.max(1);
-                page.scroll(0);
+                page.lay_out(columns, rows);
             }
         }
     }
@@ -356,7 +359,7 @@ impl<'a> Picture<'a> {
         let gutter = app.layout.gutter;
         if let Some((rows, top)) = self.page {
             if let Some(row) = rows.get(top + at) {
-                put_row(line, 3, row, Ground::Plain, app);
+                put_row(line, PAGE_LEFT, row, Ground::Plain, app);
             }
             return;
         }
@@ -434,6 +437,7 @@ fn put_both(line: &mut Line, x: usize, left: &[Span], right: &[Span], app: &App)
 
 /// What stands where no conversation is yet.
 fn welcome(app: &App) -> Vec<Row> {
+    let columns = app.layout.columns.saturating_sub(app.layout.gutter + MARGIN);
     if app.transcript.is_running() {
         return Vec::new();
     }
@@ -462,7 +466,13 @@ fn welcome(app: &App) -> Vec<Row> {
     for problem in &app.problems {
         rows.push(Row::blank());
         for part in problem.lines() {
-            rows.push(line(vec![text(part, Role::Waiting)]));
+            // What names a file, a line and the right name is of no use when half of it is cut.
+            let words = part.trim_start_matches(' ');
+            let indent = [Span::new(
+                Clean::new(&" ".repeat(part.len() - words.len())),
+                Role::Waiting,
+            )];
+            rows.extend(wrap(&[text(words, Role::Waiting)], columns, &indent, &indent));
         }
     }
     rows

@@ -4,7 +4,7 @@ use crossterm::event::{KeyCode, KeyEvent};
 
 use super::Answer;
 use crate::{
-    text::{Clean, Role, Row, Span, width},
+    text::{Clean, Role, Row, Span, width, wrap::wrap},
     tui::{
         action::ACTIONS,
         keymap::{Keymap, Place},
@@ -12,40 +12,54 @@ use crate::{
 };
 
 pub struct Page {
+    parts: Vec<Part>,
+    /// For the width of the last layout.
     pub rows: Vec<Row>,
+    columns: usize,
     pub top: usize,
     /// Rows in view as of the last paint.
     pub height: usize,
 }
 
+enum Part {
+    Row(Row),
+    /// What is said of keys or of a command.
+    Entry(String, &'static str),
+}
+
+/// Columns of the keys, where there is room beside them.
+const KEYS: usize = 26;
+
 impl Page {
     /// Every key and command, from the tables that run them.
     pub fn keys(keymap: &Keymap, is_developer: bool) -> Self {
-        let mut rows = vec![Row::of(vec![
+        let mut rows = vec![Part::Row(Row::of(vec![
             Span::new(Clean::literal("Keys and commands"), Role::Strong).bold(),
             Span::new(Clean::literal("   esc goes back"), Role::Dim),
-        ])];
+        ]))];
         for (place, title) in [
             (Place::Everywhere, "Everywhere"),
             (Place::Composer, "In the composer"),
             (Place::Transcript, "In the transcript (tab)"),
             (Place::Plan, "On a plan"),
         ] {
-            rows.push(Row::blank());
-            rows.push(Row::of(vec![Span::new(Clean::literal(title), Role::Strong).bold()]));
+            rows.push(Part::Row(Row::blank()));
+            rows.push(Part::Row(Row::of(vec![
+                Span::new(Clean::literal(title), Role::Strong).bold(),
+            ])));
             for action in ACTIONS.iter().filter(|it| is_developer || it.name != "panic") {
                 let keys = keymap.keys(place, action.name);
                 if keys.is_empty() {
                     continue;
                 }
                 let keys: Vec<_> = keys.iter().map(ToString::to_string).collect();
-                rows.push(line(&keys.join(" "), action.about));
+                rows.push(Part::Entry(keys.join(" "), action.about));
             }
         }
-        rows.push(Row::blank());
-        rows.push(Row::of(vec![
+        rows.push(Part::Row(Row::blank()));
+        rows.push(Part::Row(Row::of(vec![
             Span::new(Clean::literal("On a question"), Role::Strong).bold(),
-        ]));
+        ])));
         for (keys, about) in [
             ("1 2 3", "choose, or toggle where several may be chosen"),
             ("enter", "send the answers"),
@@ -53,23 +67,41 @@ impl Page {
             ("s", "skip"),
             ("y a A n", "an approval: once, this session, always, no because …"),
         ] {
-            rows.push(line(keys, about));
+            rows.push(Part::Entry(keys.to_owned(), about));
         }
-        rows.push(Row::blank());
-        rows.push(Row::of(vec![
+        rows.push(Part::Row(Row::blank()));
+        rows.push(Part::Row(Row::of(vec![
             Span::new(Clean::literal("Commands"), Role::Strong).bold(),
-        ]));
+        ])));
         for action in ACTIONS
             .iter()
             .filter(|it| !it.slash.is_empty() && (is_developer || it.name != "panic"))
         {
-            rows.push(line(&format!("/{}", action.slash), action.about));
+            rows.push(Part::Entry(format!("/{}", action.slash), action.about));
         }
         Self {
-            rows,
+            parts: rows,
+            rows: Vec::new(),
+            columns: 0,
             top: 0,
             height: 1,
         }
+    }
+
+    /// Makes the rows for so many columns and so much height.
+    pub fn lay_out(&mut self, columns: usize, height: usize) {
+        self.height = height.max(1);
+        if self.columns != columns {
+            self.columns = columns;
+            self.rows.clear();
+            for part in &self.parts {
+                match part {
+                    Part::Row(row) => self.rows.extend(wrap(&row.spans, columns, &[], &[])),
+                    Part::Entry(keys, about) => self.rows.extend(entry(keys, about, columns)),
+                }
+            }
+        }
+        self.scroll(0);
     }
 
     pub fn key(&mut self, event: KeyEvent) -> Answer {
@@ -97,9 +129,46 @@ impl Page {
     }
 }
 
-fn line(keys: &str, about: &str) -> Row {
-    Row::of(vec![
-        Span::new(Clean::new(&width::pad(keys, 26)), Role::Accent),
-        Span::new(Clean::new(about), Role::Text),
-    ])
+/// Keys on the left and what they do beside them; below them where the screen is narrow or the keys are many.
+fn entry(keys: &str, about: &'static str, columns: usize) -> Vec<Row> {
+    let beside = if columns >= 2 * KEYS { KEYS } else { 4 };
+    let space = |n: usize| Span::new(Clean::new(&" ".repeat(n)), Role::Text);
+    let about = [Span::new(Clean::new(about), Role::Text)];
+    let name = Span::new(Clean::new(keys), Role::Accent);
+    let used = width::width(keys);
+    if used + 2 <= beside {
+        return wrap(&about, columns, &[name, space(beside - used)], &[space(beside)]);
+    }
+    let mut rows = wrap(&[name], columns, &[], &[]);
+    rows.extend(wrap(&about, columns, &[space(beside)], &[space(beside)]));
+    rows
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_of_the_keys_is_cut_at_any_width() {
+        let all = |columns| {
+            let mut page = Page::keys(&Keymap::built_in(), false);
+            page.lay_out(columns, 10);
+            let rows: Vec<String> = page
+                .rows
+                .iter()
+                .map(|it| it.spans.iter().map(|it| it.text.as_str()).collect())
+                .collect();
+            assert!(
+                rows.iter().all(|it| width::width(it) <= columns),
+                "{columns}: {rows:#?}"
+            );
+            rows.join(" ").split_whitespace().map(str::to_owned).collect::<Vec<_>>()
+        };
+        let wide = all(300);
+        assert!(wide.windows(2).any(|it| it == ["shift+enter", "break"]), "{wide:?}");
+        for columns in [60, 80, 120] {
+            assert_eq!(all(columns), wide, "{columns}");
+        }
+        assert_eq!(all(30), wide);
+    }
 }

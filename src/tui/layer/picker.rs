@@ -190,7 +190,10 @@ impl Picker {
     pub fn rows(&self, columns: usize) -> Vec<Row> {
         let passing = self.passing();
         let first = self.at.saturating_sub(MOST_SHOWN - 1);
-        let inside = columns.saturating_sub(4);
+        let inside = columns.saturating_sub(5);
+        // What is said of the entries begins in one column.
+        let described = self.entries.iter().filter(|it| !it.about.is_empty());
+        let column = described.map(|it| width::width(&it.label)).max().unwrap_or(0);
         let mut rows = vec![frame_row("╭", &self.heading(), "╮", columns)];
         for (n, entry) in passing.iter().enumerate().skip(first).take(MOST_SHOWN) {
             let Some(entry) = self.entries.get(*entry) else {
@@ -201,13 +204,18 @@ impl Picker {
             let mark = if is_here { Mark::BOLD } else { Mark::NONE };
             let room = inside.saturating_sub(width::width(&entry.facts) + 2);
             let label = width::cut_end(&entry.label, room);
+            let label = if entry.about.is_empty() {
+                label
+            } else {
+                width::pad(&label, column.min(room))
+            };
             let about = width::cut_end(&entry.about, room.saturating_sub(width::width(&label) + 2));
             let used = width::width(&label) + if about.is_empty() { 0 } else { width::width(&about) + 2 };
             let space = inside.saturating_sub(used + width::width(&entry.facts));
             let text = |text: String, role| Span::new(Clean::new(&text), role).on(ground);
             rows.push(Row::of(vec![
                 Span::new(Clean::literal("│"), Role::Rule),
-                text(if is_here { "›".into() } else { " ".into() }, Role::Accent),
+                text(if is_here { "› ".into() } else { "  ".into() }, Role::Accent),
                 text(label, entry.role).marked(mark),
                 text(
                     if about.is_empty() {
@@ -226,7 +234,7 @@ impl Picker {
         if passing.is_empty() {
             let text = width::pad("nothing like that", inside);
             rows.push(Row::of(vec![
-                Span::new(Clean::literal("│ "), Role::Rule),
+                Span::new(Clean::literal("│  "), Role::Rule),
                 Span::new(Clean::new(width::cut(&text, inside)), Role::Dim),
                 Span::new(Clean::literal(" │"), Role::Rule),
             ]));

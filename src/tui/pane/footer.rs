@@ -4,9 +4,11 @@ use crate::{
     text::{Clean, Role, Span, width},
     transcript::is_approval,
     tui::{
+        action::ACTIONS,
         app::{App, Focus},
         doc::Form,
         keymap::Place,
+        layer::Layer,
     },
 };
 
@@ -32,7 +34,9 @@ pub fn spans(app: &App, columns: usize) -> (Vec<Span>, Vec<Span>) {
             spans.push(Span::new(Clean::literal("   "), Role::Faint));
         }
         spans.push(Span::new(Clean::line(&keys), Role::Dim).bold());
-        spans.push(Span::new(Clean::line(&format!(" {word}")), Role::Faint));
+        if !word.is_empty() {
+            spans.push(Span::new(Clean::line(&format!(" {word}")), Role::Faint));
+        }
     }
     (spans, news)
 }
@@ -44,8 +48,13 @@ fn hints(app: &App) -> Vec<(String, String)> {
             .map(|(key, word)| ((*key).to_owned(), (*word).to_owned()))
             .collect()
     };
-    if !app.layers.is_empty() {
-        return fixed(&[("enter", "choose"), ("↑↓", "move"), ("esc", "close")]);
+    match app.layers.last() {
+        Some(Layer::Picker(_)) => return fixed(&[("enter", "choose"), ("↑↓", "move"), ("esc", "close")]),
+        Some(Layer::Page(_)) => return fixed(&[("↑↓", "scroll"), ("space", "page"), ("esc", "back")]),
+        None => {}
+    }
+    if let Some(commands) = commands(app) {
+        return commands;
     }
     let key = |place: Place, name: &'static str| {
         let keys = app.keymap.keys(place, name);
@@ -144,4 +153,19 @@ fn digits(app: &App) -> String {
         1 => "1".to_owned(),
         n => format!("1-{}", n.min(9)),
     }
+}
+
+/// The commands that what is being written could become.
+fn commands(app: &App) -> Option<Vec<(String, String)>> {
+    if app.focus != Focus::Composer {
+        return None;
+    }
+    let text = app.composer.field.text();
+    let begun = text.strip_prefix('/').filter(|it| !it.contains(char::is_whitespace))?;
+    let fitting = ACTIONS
+        .iter()
+        .filter(|it| !it.slash.is_empty() && it.slash.starts_with(begun) && (app.is_developer || it.name != "panic"))
+        .map(|it| (format!("/{}", it.slash), String::new()));
+    let fitting: Vec<_> = fitting.collect();
+    (!fitting.is_empty()).then_some(fitting)
 }

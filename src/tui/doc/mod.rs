@@ -42,7 +42,7 @@ use std::{
 
 use crate::{
     protocol::{Document, Kind, Turn, View},
-    text::{Clean, CodeLine, Colours, Mark, Role, Row, Span, markdown::Flow},
+    text::{Clean, CodeLine, Colours, Mark, Role, Row, Span, figure, markdown::Flow},
     transcript::Todos,
 };
 
@@ -114,6 +114,8 @@ pub struct Sheet {
     memo: Memo,
     /// Some code was not coloured yet when the rows were made.
     is_colouring: bool,
+    /// The last row says how much is not shown.
+    has_note: bool,
 }
 
 /// What the rows were made for. What a kind does not show is zero in its key, so that it cannot cost it a layout.
@@ -171,6 +173,19 @@ struct Leaf {
     is_line: bool,
 }
 
+/// Of a document no more is laid out than this: a row costs many times its text, and nobody reads so far.
+const SHOWN_BYTES: usize = 1 << 20;
+const SHOWN_LINES: usize = 20_000;
+
+/// The part of a text that is laid out. Of a text that grows it only grows.
+fn shown(text: &str) -> &str {
+    let most = text.get(..text.floor_char_boundary(SHOWN_BYTES)).unwrap_or_default();
+    match most.match_indices('\n').nth(SHOWN_LINES - 1) {
+        Some((at, _)) => most.get(..=at).unwrap_or_default(),
+        None => most,
+    }
+}
+
 /// How often documents were really laid out, for the tests that hold work to what is new or visible.
 static LAYOUTS: AtomicU64 = AtomicU64::new(0);
 
@@ -206,17 +221,63 @@ impl Sheet {
     }
 
     fn lay(&mut self, document: &Document, look: &Look<'_>) -> Option<usize> {
+        // What grows has to find its rows as it left them.
+        let had_note = std::mem::take(&mut self.has_note);
+        if had_note {
+            self.rows.pop();
+        }
+        let before = self.rows.len();
+        let mut hidden = 0;
+        let changed = self.lay_shown(document, look, &mut hidden);
+        if hidden == 0 {
+            return if had_note {
+                Some(changed.unwrap_or(before).min(before))
+            } else {
+                changed
+            };
+        }
+        let note = format!("… {} more: y copies all of it", figure::bytes(hidden as u64));
+        self.rows.push(Row::of([Span::new(Clean::new(&note), Role::Faint)]));
+        self.has_note = true;
+        Some(changed.unwrap_or(before).min(before))
+    }
+
+    /// `hidden` becomes how many bytes are too much to show.
+    fn lay_shown(&mut self, document: &Document, look: &Look<'_>, hidden: &mut usize) -> Option<usize> {
         if look.fold == Fold::Folded {
             return self.replace(folded(document, look));
         }
+        let mut show = |text: &mut &str| {
+            let shown = shown(text);
+            *hidden = text.len() - shown.len();
+            *text = shown;
+        };
         match document.view() {
-            View::Text(it) => Some(text::grow(&it, document, look, self)),
-            View::CodeReference(it) => code_reference::grow(&it, document, look, self),
-            View::CodeBlock(it) => code_block::grow(&it, document, look, self),
-            View::FileEdit(it) => file_edit::grow(&it, document, look, self),
+            View::Text(mut it) => {
+                show(&mut it.content);
+                Some(text::grow(&it, document, look, self))
+            }
+            View::CodeReference(mut it) => {
+                show(&mut it.content);
+                code_reference::grow(&it, document, look, self)
+            }
+            View::CodeBlock(mut it) => {
+                show(&mut it.content);
+                code_block::grow(&it, document, look, self)
+            }
+            View::FileEdit(mut it) => {
+                // Anything but a new file as a whole shows its ends only.
+                if let (Some(content), None, Fold::Full) = (&mut it.content, &it.diff, look.fold) {
+                    show(content);
+                }
+                file_edit::grow(&it, document, look, self)
+            }
             View::ToolCall(it) => self.replace(tool_call::leaf(&it, document, look)),
             View::TerminalCommand(it) => Some(terminal_command::grow(&it, document, look, self)),
-            View::Plan(it) => Some(plan::grow(&it, document, look, self)),
+            View::Plan(mut it) => {
+                show(&mut it.content);
+                Some(plan::grow(&it, document, look, self))
+            }
             View::Clarification(it) => self.replace(clarification::leaf(&it, document, look, form(document, look))),
             View::Error(it) => self.replace(error::leaf(&it, look)),
             View::TodoUpdate(it) => self.replace(todo_update::leaf(&it, look)),
@@ -451,7 +512,7 @@ mod tests {
     use serde_json::{Map, Value, json};
 
     use super::{
-        testing::{NOW, closed, look, open, opened, picture},
+        testing::{NOW, closed, look, open, opened, paint, picture},
         *,
     };
     use crate::protocol::Event;
@@ -464,6 +525,48 @@ mod tests {
         fn code(&self, block: u64, _language: &str, _source: &str, _closed: bool) -> Arc<Vec<CodeLine>> {
             self.0.borrow_mut().push(block);
             Arc::default()
+        }
+    }
+
+    #[test]
+    fn of_an_enormous_document_a_part_is_laid_out_and_all_of_it_copied() {
+        let look = Look {
+            fold: Fold::Full,
+            ..look(80)
+        };
+        let kinds = [
+            ("text", json!({})),
+            ("text", json!({ "format": "plain" })),
+            ("code_block", json!({ "language": "rust" })),
+            ("file_edit", json!({ "filePath": "a.rs", "operation": "create" })),
+            ("plan", json!({ "title": "t" })),
+        ];
+        for (kind, metadata) in kinds {
+            for unit in ["a\n\n", "|a|b|\n|-|-|\n", "word "] {
+                let content = unit.repeat((2 << 20) / unit.len());
+                let mut response = opened(kind, Some(""), metadata.clone());
+                let id = response.documents[0].id.clone();
+                let mut sheet = Sheet::default();
+                let mut half = "";
+                for piece in [content.split_at(1 << 19).0, content.split_at(1 << 19).1] {
+                    let (document, delta) = (id.clone(), piece.to_owned());
+                    response.apply(&Event::ContentDelta { document, delta }, NOW);
+                    sheet.update(&response.documents[0], &look);
+                    half = piece;
+                }
+                let count = sheet.rows.len();
+                assert!(count < 3 * SHOWN_LINES, "{kind} {unit:?}: {count} rows");
+                let last = paint(&sheet, 80);
+                let last = last.lines().last().unwrap_or_default();
+                assert!(last.contains("more: y copies all of it"), "{kind} {unit:?}: {last:?}");
+                // More of what is not shown costs no row.
+                let (document, delta) = (id.clone(), half.to_owned());
+                response.apply(&Event::ContentDelta { document, delta }, NOW);
+                sheet.update(&response.documents[0], &look);
+                assert_eq!(sheet.rows.len(), count, "{kind} {unit:?}");
+                let copied = copy_text(&response.documents[0]).len();
+                assert!(copied >= content.len() + half.len() - 2, "{kind} {unit:?}: {copied}");
+            }
         }
     }
 

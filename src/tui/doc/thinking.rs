@@ -3,6 +3,7 @@
 use super::{
     Fold, Key, Look, Sheet,
     heading::{Facts, heading, line, sign},
+    shown,
 };
 use crate::text::{
     Clean, Role, Row, Span, figure,
@@ -45,7 +46,7 @@ impl Sheet {
             return (signed || !same).then_some(0);
         }
         let lines = &mut self.memo.lines;
-        lines.take(text, took_ms.is_none());
+        lines.take(shown(text), took_ms.is_none());
         let changed = lines.lay(&mut self.rows, 1, &[], |_, line, _| {
             wrap(&[Span::new(Clean::new(line), Role::Dim)], width, &[], &[])
         });

@@ -21,7 +21,7 @@ use crate::{
     protocol::{Document, DocumentId, Kind, Mode, Progress, Submit, Turn, View},
     text::Colours,
     theme::Theme,
-    transcript::{Place, Transcript},
+    transcript::{Place, Transcript, is_approval},
 };
 
 /// Where printable keys go.
@@ -153,7 +153,10 @@ impl App {
     pub fn asks_from_the_composer(&self) -> bool {
         self.focus == Focus::Composer
             && self.composer.field.is_empty()
-            && self.transcript.waiting().is_some_and(|it| self.turn_of(it) == Turn(0))
+            && self
+                .transcript
+                .waiting()
+                .is_some_and(|it| self.turn_of(it) == Turn(0) && !self.transcript.get(it).is_some_and(is_approval))
     }
 
     /// How many options the question that waits has at most.

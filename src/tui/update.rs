@@ -327,7 +327,7 @@ fn announce(app: &mut App) {
     app.asking.announced = Some(name);
     app.asking.since_ms = app.now_ms;
     // What stands before any message is the first page: there the composer takes input from the first frame.
-    let is_first_page = app.turn_of(place) == Turn(0);
+    let is_first_page = app.turn_of(place) == Turn(0) && !is_approval(document);
     if !is_first_page && app.focus == Focus::Composer && app.composer.field.is_empty() && app.layers.is_empty() {
         app.focus = Focus::Transcript;
         app.asking.took_focus = true;

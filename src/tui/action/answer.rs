@@ -73,6 +73,8 @@ pub const PLAN_COMMENT: Action = Action {
         let Some((title, _)) = plan(app) else { return Vec::new() };
         app.mode = Mode::Plan;
         focus_composer(app);
+        // A draft that was begun comes back with up.
+        app.composer.history.keep(&app.composer.field.text());
         app.composer.field.set(&format!("About the plan \"{title}\": "));
         Vec::new()
     },

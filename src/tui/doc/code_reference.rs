@@ -48,9 +48,10 @@ fn trimmed(text: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Whether the file holds something else than what was cited. A citation may be indented otherwise at its end, and that
-/// is no difference.
+/// is no difference; one that cites only the place has nothing to differ.
 pub(super) fn differs(reference: &CodeReference<'_>, document: &Document, cited: Option<&str>) -> bool {
-    let Some(cited) = cited.filter(|_| !document.is_open()) else {
+    let is_comparable = !document.is_open() && !reference.content.trim().is_empty();
+    let Some(cited) = cited.filter(|_| is_comparable) else {
         return false;
     };
     cited != reference.content && !trimmed(cited).eq(trimmed(reference.content))
@@ -110,6 +111,21 @@ mod tests {
     fn cited() -> Document {
         let place = json!({ "filePath": "src/cart.rs", "startLine": 21, "endLine": 23 });
         closed("code_reference", Some(TOTAL), place)
+    }
+
+    #[test]
+    fn a_place_without_words_does_not_differ_from_the_file() {
+        for (content, differs_from_file) in [(None, false), (Some("  \n"), false), (Some("other"), true)] {
+            let document = closed("code_reference", content, json!({ "filePath": "a.rs", "startLine": 1 }));
+            let View::CodeReference(reference) = document.view() else {
+                panic!("{document:?}")
+            };
+            assert_eq!(
+                differs(&reference, &document, Some("words")),
+                differs_from_file,
+                "{content:?}"
+            );
+        }
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::text::{
 pub(super) const WORD: usize = 7;
 
 /// The pane shows no facts where the content is narrower: that is a screen of less than 40 columns.
-pub(super) const FACTS_FROM: usize = 37;
+pub(super) const FACTS_FROM: usize = 36;
 
 /// Columns between two facts, and between the content and the facts.
 const GAP: usize = 2;
@@ -239,7 +239,8 @@ mod tests {
             ),
             ("short content leaves room for all", 5, 37, "✓ 0  5.3 s  no network", 13),
             ("long content keeps state and time", 60, 37, "✓ 0  5.3 s", 25),
-            ("too narrow for facts", 5, 36, "", 36),
+            ("a screen of 40 columns shows facts", 60, 36, "✓ 0  5.3 s", 24),
+            ("too narrow for facts", 5, 35, "", 35),
         ] {
             assert_eq!(check(wants, columns), (kept.to_owned(), room), "{name}");
         }

@@ -167,7 +167,7 @@ fn keys(look: &Look<'_>, document: &Document) -> Vec<Row> {
         return Vec::new();
     }
     let mut spans = Vec::new();
-    for (name, does) in [("b", "build"), ("e", "edit"), ("s", "save"), ("c", "comment")] {
+    for (name, does) in [("b", "build"), ("s", "save"), ("c", "comment")] {
         if !spans.is_empty() {
             spans.push(gap(3));
         }
@@ -339,7 +339,7 @@ mod tests {
 
   Three files change.
 
-  b build   e edit   s save   c comment
+  b build   s save   c comment
 "#);
         // An open plan is not the one that the list was begun by.
         let open = open("plan", None, json!({ "title": "Next" }));

@@ -212,7 +212,15 @@ impl Printed {
     }
 
     fn usual(&self, columns: usize) -> Vec<Row> {
-        let total = self.output.lines_total();
+        let mut total = self.output.lines_total();
+        let is_blank = |at: usize| {
+            let lines = self.output.lines(at..at + 1);
+            lines.iter().flatten().all(|it| it.text.trim().is_empty())
+        };
+        // Blank lines at the end of what is over say nothing.
+        while !self.was_open && total > 1 && is_blank(total - 1) {
+            total -= 1;
+        }
         let (head, hidden, tail) = ends(total, HEAD, TAIL);
         let mut rows = Vec::new();
         for line in self.output.lines(head) {
@@ -306,6 +314,13 @@ mod tests {
             members.extend(more);
         }
         closed("terminal_command", None, metadata)
+    }
+
+    #[test]
+    fn blank_lines_at_the_end_of_what_is_over_are_not_shown() {
+        let over = |output: &str| picture(&ran(json!({ "exitCode": 0, "output": output })), &look(60));
+        assert_eq!(over("one\n\ntwo\n\n  \n\n"), over("one\n\ntwo\n"));
+        assert!(over("one\n\ntwo\n").contains("two"));
     }
 
     #[test]

@@ -67,6 +67,10 @@ fn hints(app: &App) -> Vec<(String, String)> {
     };
     if let Some(place) = app.question() {
         let document = app.transcript.get(place);
+        let name = document.map(|it| (app.turn_of(place), it.id.clone()));
+        if name.is_some_and(|it| app.asking.forms.get(&it).is_some_and(Form::is_typing)) {
+            return fixed(&[("enter", "done"), ("esc", "back")]);
+        }
         if document.is_some_and(is_approval) {
             return vec![
                 ("y a A n".into(), "answer".into()),
@@ -74,10 +78,6 @@ fn hints(app: &App) -> Vec<(String, String)> {
                 ("esc".into(), "stop".into()),
                 ("f1".into(), "keys".into()),
             ];
-        }
-        let name = document.map(|it| (app.turn_of(place), it.id.clone()));
-        if name.is_some_and(|it| app.asking.forms.get(&it).is_some_and(Form::is_typing)) {
-            return fixed(&[("enter", "send"), ("esc", "back")]);
         }
         return vec![
             (digits(app), "answer".into()),

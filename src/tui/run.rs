@@ -30,7 +30,7 @@ use super::{
     view::Layout,
 };
 use crate::{
-    config::{Paths, Problem, Settings},
+    config::{Paths, Place, Problem, Settings},
     journal::Follower,
     link::Link,
     os::{clipboard, file, process},
@@ -151,6 +151,18 @@ fn app(setup: &Setup, size: (u16, u16), colours: Arc<Highlighter>) -> App {
     let mut keymap = Keymap::built_in();
     let mut problems: Vec<_> = setup.problems.iter().map(ToString::to_string).collect();
     problems.extend(keymap.load(&setup.paths.keymap()).iter().map(ToString::to_string));
+    if themes.chosen != "auto" {
+        let asked = settings.origin("theme").place.clone();
+        let asked = asked.unwrap_or_else(|| Place::Variable("SHEAF_THEME".to_owned()));
+        let (_, wrong) = theme::load(&themes.chosen, &themes.folder, &asked);
+        problems.extend(wrong.iter().map(ToString::to_string));
+    }
+    // The page that stands where no conversation is shows them whole; there may be a conversation at once.
+    let toast = match problems.len() {
+        0 => None,
+        1 => Some("the settings have a problem: /problems".to_owned()),
+        n => Some(format!("the settings have {n} problems: /problems")),
+    };
     App {
         about: setup.link.about(),
         link: Arc::clone(&setup.link),
@@ -163,7 +175,7 @@ fn app(setup: &Setup, size: (u16, u16), colours: Arc<Highlighter>) -> App {
         model: None,
         place: place(&setup.workspace),
         asking: Asking::default(),
-        toast: None,
+        toast,
         theme: themes.resolve(settings.color),
         themes,
         keymap,

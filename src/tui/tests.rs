@@ -160,6 +160,23 @@ fn a_wrong_setting_is_said_to_its_end_at_40_columns() {
 }
 
 #[test]
+fn what_is_wrong_with_the_settings_can_be_read_in_a_conversation() {
+    let mut desk = Desk::new(60, 24);
+    desk.exchange("go", &["done"]);
+    desk.keys("/problems<enter>");
+    assert!(desk.shows("nothing is wrong"), "{}", desk.picture());
+    desk.app.problems = vec!["$SHEAF_THEME: there is no theme `owl`\n  did you mean `own`?".into()];
+    desk.keys("/problems<enter>");
+    assert!(
+        desk.shows("no theme `owl`") && desk.shows("did you mean `own`?"),
+        "{}",
+        desk.picture()
+    );
+    desk.keys("<esc>");
+    assert!(desk.shows("done"), "{}", desk.picture());
+}
+
+#[test]
 fn a_path_at_the_beginning_is_no_command() {
     let mut desk = Desk::new(80, 24);
     desk.keys("/usr/lib is full<enter>");

@@ -494,7 +494,11 @@ impl Driver {
             self.read_body(identity, &body);
             return Ok(Tried::Over);
         }
-        let failure = Failure::read(status, &body);
+        let mut failure = Failure::read(status, &body);
+        if failure.details.is_empty() && !body.trim().is_empty() && !body.trim_start().starts_with('{') {
+            // Words of a proxy say little without the number.
+            failure.details = format!("HTTP status {status}");
+        }
         // Gateways that know no modes say so in many ways.
         let knows_no_mode = matches!(status, 400 | 404 | 405 | 422);
         if self.mode == Mode::Plan && knows_no_mode && !self.known.plans_apart {

@@ -512,6 +512,14 @@ async fn an_error_is_read_in_every_shape() {
 }
 
 #[tokio::test]
+async fn words_that_are_no_json_come_with_the_status() {
+    let (base, _diary) = gateway([Ends(page("500 Oh", "text/plain", "boom"))]).await;
+    let mut user = User::with(&base, once);
+    let details = user.asks("hi").await.documents[0].metadata["details"].clone();
+    assert_eq!(details, "HTTP status 500");
+}
+
+#[tokio::test]
 async fn a_server_of_another_kind_is_named() {
     let chunk = "data: {\"object\":\"chat.completion.chunk\",\"choices\":[{\"delta\":{\"content\":\"hi\"}}]}\n\n";
     let message = "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"id\":\"m\"}}\n\n";

@@ -68,7 +68,7 @@ pub enum DecodeError {
     #[error("this is {what} server; configure it as a provider")]
     Foreign { what: Foreign },
     /// The gateway sent a page, plain text or a piece of an answer.
-    #[error("the answer is no JSON object: {start}")]
+    #[error("{}: {start}", if start.trim_start().starts_with('<') { "the answer is a web page" } else { "the answer is no JSON object" })]
     NotAnObject {
         /// How it begins.
         start: String,

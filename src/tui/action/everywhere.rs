@@ -91,6 +91,21 @@ pub const PALETTE: Action = Action {
     },
 };
 
+pub const PROBLEMS: Action = Action {
+    name: "problems",
+    slash: "problems",
+    hint: "problems",
+    about: "show what is wrong with the settings",
+    run: |app, _| {
+        if app.problems.is_empty() {
+            app.say("nothing is wrong with the settings");
+        } else {
+            app.layers.push(Layer::Page(Page::problems(&app.problems)));
+        }
+        Vec::new()
+    },
+};
+
 pub const KEYS: Action = Action {
     name: "keys",
     slash: "help",

@@ -33,6 +33,7 @@ pub static ACTIONS: &[Action] = &[
     everywhere::THEME,
     everywhere::PALETTE,
     everywhere::KEYS,
+    everywhere::PROBLEMS,
     everywhere::FOCUS,
     everywhere::ESCAPE,
     everywhere::INTERRUPT,

@@ -14,7 +14,7 @@ impl Sheet {
     pub fn ending(ending: &Ending, has_error: bool, look: &Look<'_>) -> Option<Self> {
         let (glyph, words, again) = match &ending.finish_reason {
             FinishReason::Stop | FinishReason::AwaitingInput => return None,
-            FinishReason::Error if has_error => return None,
+            FinishReason::Error | FinishReason::Interrupted if has_error => return None,
             FinishReason::Cancelled => (sign("·", Role::Dim), Clean::literal("stopped"), false),
             FinishReason::MaxTurns => (
                 sign("·", Role::Waiting),
@@ -87,7 +87,8 @@ mod tests {
             all.push_str(&shown(reason, false, 80));
         }
         all.push_str(&shown("error", true, 80));
-        all.push_str(&shown("interrupted", true, 40));
+        all.push_str(&shown("interrupted", true, 80));
+        all.push_str(&shown("interrupted", false, 40));
         insta::assert_snapshot!(all, @r#"
 nothing
 nothing
@@ -98,6 +99,7 @@ nothing
 ✗ the answer failed  r try again
 ✗ the stream broke off; what came is kept  r try again
 · ended: out of paper
+nothing
 nothing
 ✗ the stream broke off; what came is kept
   r try again

@@ -88,6 +88,28 @@ impl Page {
         }
     }
 
+    /// What is wrong with the settings, each with its hint.
+    pub fn problems(problems: &[String]) -> Self {
+        let mut parts = vec![Part::Row(Row::of(vec![
+            Span::new(Clean::literal("Settings"), Role::Strong).bold(),
+            Span::new(Clean::literal("   esc goes back"), Role::Dim),
+        ]))];
+        for problem in problems {
+            parts.push(Part::Row(Row::blank()));
+            let lines = problem
+                .lines()
+                .map(|it| Row::of(vec![Span::new(Clean::line(it), Role::Waiting)]));
+            parts.extend(lines.map(Part::Row));
+        }
+        Self {
+            parts,
+            rows: Vec::new(),
+            columns: 0,
+            top: 0,
+            height: 1,
+        }
+    }
+
     /// Makes the rows for so many columns and so much height.
     pub fn lay_out(&mut self, columns: usize, height: usize) {
         self.height = height.max(1);

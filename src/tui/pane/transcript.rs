@@ -543,7 +543,12 @@ impl Pane {
                 };
                 let key = key_of((ending.finish_reason.as_str(), look.width, look.newest));
                 if self.plain_keys.insert(item, key) != Some(key) {
-                    let has_error = exchange.response.documents.iter().any(|it| it.kind == Kind::Error);
+                    let documents = &exchange.response.documents;
+                    // What broke the stream off is the last thing in it; an error before that was another one.
+                    let has_error = match ending.finish_reason {
+                        FinishReason::Interrupted => documents.last().is_some_and(|it| it.kind == Kind::Error),
+                        _ => documents.iter().any(|it| it.kind == Kind::Error),
+                    };
                     kept.sheet = Sheet::ending(ending, has_error, &look).unwrap_or_default();
                     kept.rekey(Some(0));
                 }

@@ -629,9 +629,14 @@ fn our_own_events_are_never_foreign() {
 
 #[test]
 fn a_body_that_is_no_object_says_how_it_begins() {
-    for text in ["<html><body>Bad Gateway</body></html>", "", "[1]", "\"hi\""] {
+    for (text, what) in [
+        ("<html><body>Bad Gateway</body></html>", "a web page"),
+        ("", "no JSON object"),
+        ("[1]", "no JSON object"),
+        ("\"hi\"", "no JSON object"),
+    ] {
         let error = Decoder::body(identity(), text).expect_err("no answer");
-        assert_eq!(error.to_string(), format!("the answer is no JSON object: {text}"));
+        assert_eq!(error.to_string(), format!("the answer is {what}: {text}"));
     }
 }
 

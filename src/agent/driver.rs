@@ -2,14 +2,14 @@
 
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
-use futures::StreamExt;
+use futures::{FutureExt, StreamExt};
 
 use super::{
     history,
     turn::{Effect, Input, Submission, Turn},
 };
 use crate::{
-    journal::Log,
+    journal::{Flood, Log, TooMany},
     link::{
         AskError,
         local::{Inbox, Letter},
@@ -40,6 +40,7 @@ pub async fn run(setup: Setup, log: Arc<Log>, inbox: Inbox) {
         inbox,
         turn: Turn::default(),
         stream: None,
+        flood: Flood::default(),
         queue: VecDeque::new(),
     };
     let warm = async {
@@ -59,9 +60,14 @@ struct Driver {
     inbox: Inbox,
     turn: Turn,
     stream: Option<PieceStream>,
+    /// What the running answer costs.
+    flood: Flood,
     /// Messages that came while an answer was being made: each opens a turn of its own after it.
     queue: VecDeque<Submit>,
 }
+
+/// As much text as one piece of a flood may become.
+const GATHERED_BYTES: usize = 64 << 10;
 
 enum Happened {
     Letter(Option<Letter>),
@@ -88,7 +94,11 @@ impl Driver {
                     self.log.close();
                     return;
                 }
-                Happened::Input(input) => self.step(input),
+                Happened::Input(input) => {
+                    let (input, next) = self.gather(input);
+                    self.step(input);
+                    next.into_iter().for_each(|it| self.step(it));
+                }
             }
             if !self.turn.is_running()
                 && let Some(submit) = self.queue.pop_front()
@@ -96,6 +106,28 @@ impl Driver {
                 self.submit(submit);
             }
         }
+    }
+
+    /// In a flood, adds to a piece of text what is there already, and returns what came behind that.
+    fn gather(&mut self, input: Input) -> (Input, Option<Input>) {
+        let (mut text, stream) = match (input, &mut self.stream) {
+            (Input::Piece(Piece::Text(text)), Some(stream)) => (text, stream),
+            (other, _) => return (other, None),
+        };
+        let mut next = None;
+        if self.flood.is_high() {
+            while text.len() < GATHERED_BYTES {
+                match stream.next().now_or_never() {
+                    None => break,
+                    Some(Some(Piece::Text(more))) => text.push_str(&more),
+                    Some(other) => {
+                        next = Some(Input::Piece(other.unwrap_or_else(endless)));
+                        break;
+                    }
+                }
+            }
+        }
+        (Input::Piece(Piece::Text(text)), next)
     }
 
     fn obey(&mut self, command: Command) {
@@ -137,14 +169,24 @@ impl Driver {
 
     fn step(&mut self, input: Input) {
         let now = now_ms();
+        let mut is_too_much = false;
         for effect in self.turn.step(input, now) {
             match effect {
                 Effect::Append(event) => {
+                    if matches!(event, Event::UserMessage(_)) {
+                        self.flood = Flood::default();
+                    }
+                    is_too_much |= self.flood.count(&event) == Err(TooMany);
                     self.log.append(now, event);
                 }
                 Effect::CallModel(request) => self.stream = Some(self.setup.provider.stream(request)),
                 Effect::StopModel => self.stream = None,
             }
+        }
+        if is_too_much && self.turn.is_running() {
+            let message = "the answer has more pieces than can be kept";
+            let failure = Failure::new(FailureKind::Oversized, message);
+            self.step(Input::Piece(Piece::Error(failure)));
         }
         if !self.turn.is_running() {
             self.stream = None;
@@ -628,6 +670,45 @@ mod tests {
                 .any(|it| !it.response.documents.is_empty())
         };
         cancel_is_quick("the first word", &url, is_flooded, Some(diary)).await;
+    }
+
+    #[tokio::test]
+    async fn a_flood_of_tiny_pieces_is_joined_and_whole() {
+        let url = peer::listen(|mut socket: Socket| async move {
+            socket.request().await;
+            socket.send(STREAM).await;
+            for _ in 0..600 {
+                socket.send(&chunk("xy").repeat(100)).await;
+            }
+            socket.send("data: [DONE]\n\n").await;
+        })
+        .await;
+        let mut conversation = Conversation::with(&url);
+        conversation.say("go");
+        conversation.until_done(1).await;
+        let response = &conversation.transcript.exchanges[0].response;
+        assert_eq!(response.documents[0].text().len(), 120_000);
+        let pieces = conversation.seen.len();
+        assert!(pieces < 50_000, "{pieces} events for 60000 pieces");
+    }
+
+    #[tokio::test]
+    async fn an_answer_of_nothing_but_documents_ends() {
+        let url = peer::listen(|mut socket: Socket| async move {
+            use tokio::io::AsyncWriteExt;
+            socket.request().await;
+            socket.send(STREAM).await;
+            let flood = chunk(&"```\nx\n```\n".repeat(1000));
+            while socket.stream.write_all(flood.as_bytes()).await.is_ok() {}
+        })
+        .await;
+        let mut conversation = Conversation::with(&url);
+        conversation.say("go");
+        conversation.until_done(1).await;
+        let response = &conversation.transcript.exchanges[0].response;
+        assert!(response.documents.len() < 70_000, "{}", response.documents.len());
+        let ending = response.ending.as_ref().expect("it ended");
+        assert_eq!(ending.status, Status::Error);
     }
 
     #[tokio::test]

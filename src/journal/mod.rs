@@ -6,9 +6,11 @@
 
 mod close;
 pub mod file;
+mod flood;
 mod log;
 mod whole;
 
 pub use close::{Cut, closing};
+pub use flood::{Flood, TooMany};
 pub use log::{Follower, Log};
 pub use whole::settled;

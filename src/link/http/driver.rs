@@ -20,12 +20,11 @@ use tokio::{
 
 use super::{
     Settings,
-    flood::{Flood, TooMany},
     history::{self, Ask, History},
 };
 use crate::{
     config::Secret,
-    journal::{Cut, Log, closing},
+    journal::{Cut, Flood, Log, TooMany, closing},
     net::{
         client::{self, Body, Client, Request},
         retry::{self, Advice, Decision},

@@ -9,7 +9,6 @@
 //! ```
 
 mod driver;
-mod flood;
 mod history;
 #[cfg(test)]
 mod tests;

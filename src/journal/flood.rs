@@ -1,6 +1,6 @@
 //! A bound on what an answer may cost in the log, whatever the size of its pieces.
 //!
-//! The decoder bounds the text; here it is the number of events that counts, because each costs much more than the
+//! Whoever reads the answer bounds the text; here it is the number of events that counts, because each costs much more than the
 //! one character that a hostile delta may carry. Past a first bound neighbours are joined, past a second the answer
 //! is cut. What the log drops when a document ends no longer counts.
 
@@ -14,6 +14,9 @@ const JOINED_FROM: usize = 20_000;
 /// More events than this are not kept.
 const MOST_EVENTS: usize = 500_000;
 
+/// More documents than this are not kept; the decoder stops earlier and says so.
+const MOST_DOCUMENTS: usize = 60_000;
+
 /// More events than are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooMany;
@@ -22,11 +25,17 @@ pub struct TooMany;
 #[derive(Debug, Default)]
 pub struct Flood {
     kept: usize,
+    documents: usize,
     /// Deltas of documents that are open.
     deltas: HashMap<DocumentId, usize>,
 }
 
 impl Flood {
+    /// Whether it is time to join what comes together.
+    pub fn is_high(&self) -> bool {
+        self.kept >= JOINED_FROM
+    }
+
     /// What of `events`, which came together, goes into the log.
     pub fn admit(&mut self, events: Vec<Event>) -> Result<Vec<Event>, TooMany> {
         let events = if self.kept < JOINED_FROM {
@@ -34,33 +43,41 @@ impl Flood {
         } else {
             joined(events)
         };
-        for event in &events {
-            self.kept += 1;
-            match event {
-                Event::ContentDelta { document, .. }
-                | Event::ToolCallStart { document, .. }
-                | Event::ToolCallArguments { document, .. }
-                | Event::ToolResult { document, .. }
-                | Event::MetadataDelta { document, .. } => *self.deltas.entry(document.clone()).or_default() += 1,
-                Event::DocumentEnd { document, .. } => {
-                    self.kept -= self.deltas.remove(document).unwrap_or(0);
-                }
-                Event::UserMessage(_)
-                | Event::ResponseStart(_)
-                | Event::DocumentStart(_)
-                | Event::ThinkingDelta { .. }
-                | Event::DocumentUpdate { .. }
-                | Event::Notice(_)
-                | Event::Progress(_)
-                | Event::Title(_)
-                | Event::Done(_)
-                | Event::Unknown { .. } => {}
-            }
-        }
-        if self.kept > MOST_EVENTS {
+        let counted = events.iter().map(|it| self.count(it)).collect::<Vec<_>>();
+        if counted.contains(&Err(TooMany)) {
             Err(TooMany)
         } else {
             Ok(events)
+        }
+    }
+
+    /// Counts an event that goes into the log as it is.
+    pub fn count(&mut self, event: &Event) -> Result<(), TooMany> {
+        self.kept += 1;
+        match event {
+            Event::DocumentStart(_) => self.documents += 1,
+            Event::ContentDelta { document, .. }
+            | Event::ToolCallStart { document, .. }
+            | Event::ToolCallArguments { document, .. }
+            | Event::ToolResult { document, .. }
+            | Event::MetadataDelta { document, .. } => *self.deltas.entry(document.clone()).or_default() += 1,
+            Event::DocumentEnd { document, .. } => {
+                self.kept -= self.deltas.remove(document).unwrap_or(0);
+            }
+            Event::UserMessage(_)
+            | Event::ResponseStart(_)
+            | Event::ThinkingDelta { .. }
+            | Event::DocumentUpdate { .. }
+            | Event::Notice(_)
+            | Event::Progress(_)
+            | Event::Title(_)
+            | Event::Done(_)
+            | Event::Unknown { .. } => {}
+        }
+        if self.kept > MOST_EVENTS || self.documents > MOST_DOCUMENTS {
+            Err(TooMany)
+        } else {
+            Ok(())
         }
     }
 }

@@ -236,7 +236,7 @@ impl Session {
                 dirty = true;
             }
             let due = last_frame + FRAME;
-            if dirty && self.out.is_empty() && (urgent || Instant::now() >= due) {
+            if dirty && !self.tty.is_full() && (urgent || Instant::now() >= due) {
                 self.draw();
                 last_frame = Instant::now();
                 (dirty, urgent) = (false, false);
@@ -248,7 +248,7 @@ impl Session {
                 let wait = Duration::from_millis(tick.unwrap_or_default().saturating_sub(now_ms()));
                 tick_sleep.as_mut().reset((Instant::now() + wait).into());
             }
-            let wait_frame = dirty && self.out.is_empty();
+            let wait_frame = dirty && !self.tty.is_full();
             tokio::select! {
                 biased;
                 read = self.tty.read(&mut buffer) => {
@@ -277,7 +277,7 @@ impl Session {
                     self.take_inputs(&mut inputs).await;
                     (dirty, urgent) = (true, true);
                 }
-                ready = self.tty.writable(), if !self.out.is_empty() => {
+                ready = self.tty.writable(), if self.tty.is_full() => {
                     if ready.is_err() || self.tty.write(&mut self.out).is_err() {
                         tty::abandon();
                         self.exit = Some(129);

@@ -130,6 +130,11 @@ impl Tty {
         Ok(())
     }
 
+    /// Whether something was left over by the last write; what was only queued since goes with the next one.
+    pub fn is_full(&self) -> bool {
+        self.full.is_some()
+    }
+
     /// Waits until the terminal takes bytes again; for ever when it does already.
     pub async fn writable(&self) -> io::Result<()> {
         match &self.full {

@@ -195,9 +195,10 @@ fn a_tour_that_is_told_no_goes_another_way() {
     let sheaf = Start::new(&["tour", "--speed", "0"]).size(100, 40).run();
     sheaf.wait_for("What does a code take off?");
     sheaf.wait_for("waiting for you");
-    sheaf.send("s");
+    sheaf.send("12\r");
     go_through_the_tour(&sheaf);
     sheaf.send("n");
+    sheaf.wait_for("n no, because:");
     sheaf.send("not on a friday\r");
     sheaf.wait_for("Not pushed, as you wish.");
     sheaf.wait_gone("waiting for you");
@@ -433,7 +434,7 @@ fn no_color_writes_no_colour() {
         .run();
     sheaf.wait_for("What does a code take off?");
     sheaf.wait_for("waiting for you");
-    sheaf.send("s");
+    sheaf.send("12\r");
     go_through_the_tour(&sheaf);
     // Everything is seen once.
     sheaf.insist("\x1b[5~", "the first turn is reached", |seen| {

@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// A grapheme of up to this many bytes is kept without a heap allocation.
-const INLINE: usize = 22;
+const INLINE: usize = 7;
 
 /// One cell: a grapheme in a style. The second half of a wide character is a cell with an empty symbol.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,28 +29,24 @@ pub struct Cell {
     pub style: Style,
 }
 
+/// Cells are compared and copied more than anything else on a frame: nearly all of them are one machine word.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Symbol {
-    Short { bytes: [u8; INLINE], len: u8 },
+    /// The bytes, zeros, and in the last place how many bytes there are.
+    Short([u8; INLINE + 1]),
     Long(Arc<str>),
 }
 
 impl Symbol {
-    const SPACE: Self = {
-        let mut bytes = [0; INLINE];
-        bytes[0] = b' ';
-        Self::Short { bytes, len: 1 }
-    };
+    const SPACE: Self = Self::Short([b' ', 0, 0, 0, 0, 0, 0, 1]);
 
     fn new(text: &str) -> Self {
-        let mut bytes = [0; INLINE];
-        match bytes.get_mut(..text.len()) {
+        let mut bytes = [0; INLINE + 1];
+        match bytes.get_mut(..text.len()).filter(|it| it.len() <= INLINE) {
             Some(slot) => {
                 slot.copy_from_slice(text.as_bytes());
-                Self::Short {
-                    bytes,
-                    len: text.len() as u8,
-                }
+                bytes[INLINE] = text.len() as u8;
+                Self::Short(bytes)
             }
             None => Self::Long(text.into()),
         }
@@ -58,8 +54,8 @@ impl Symbol {
 
     fn as_str(&self) -> &str {
         match self {
-            Self::Short { bytes, len } => bytes
-                .get(..usize::from(*len))
+            Self::Short(bytes) => bytes
+                .get(..usize::from(bytes[INLINE]))
                 .and_then(|it| std::str::from_utf8(it).ok())
                 .unwrap_or(" "),
             Self::Long(text) => text,

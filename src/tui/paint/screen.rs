@@ -162,10 +162,12 @@ impl Screen {
                 })
                 .count()
         };
-        let stay = equal(0);
-        if height < 2 || stay + 2 >= height {
+        // Where hardly a line has changed nothing has moved: most frames of an answer end here.
+        let changed = old.iter().zip(new).filter(|(old, new)| old != new).count();
+        if changed < WORTH_SCROLLING {
             return;
         }
+        let stay = equal(0);
         let best = (1..height as isize)
             .flat_map(|it| [it, -it])
             .map(|it| (equal(it), it))

@@ -97,7 +97,9 @@ impl Driver {
                 Happened::Input(input) => {
                     let (input, next) = self.gather(input);
                     self.step(input);
-                    next.into_iter().for_each(|it| self.step(it));
+                    for it in next {
+                        self.step(it);
+                    }
                 }
             }
             if !self.turn.is_running()

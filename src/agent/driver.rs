@@ -97,8 +97,8 @@ impl Driver {
                 Happened::Input(input) => {
                     let (input, next) = self.gather(input);
                     self.step(input);
-                    for it in next {
-                        self.step(it);
+                    if let Some(next) = next {
+                        self.step(next);
                     }
                 }
             }

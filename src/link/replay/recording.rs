@@ -61,13 +61,19 @@ impl Recording {
                 let Some(stored) = read_lines(&name, text) else {
                     return Err(RecordingError::Newer { name });
                 };
-                let mut entries: Vec<_> = stored
-                    .notices
-                    .iter()
-                    .cloned()
-                    .map(|it| of_no_time(Turn(0), Event::Notice(it)))
-                    .collect();
-                entries.extend(stored.closed());
+                let notices = stored.notices.clone();
+                let mut entries = stored.closed();
+                // Behind the first message: what stands before it would be an answer of its own.
+                let first = entries.iter().position(|it| matches!(it.event, Event::UserMessage(_)));
+                let at = first.map_or(0, |it| it + 1);
+                let (turn, at_ms) = first
+                    .and_then(|it| entries.get(it))
+                    .map_or((Turn(0), 0), |it| (it.turn, it.at_ms));
+                let said = notices.into_iter().map(|it| Entry {
+                    at_ms,
+                    ..of_no_time(turn, Event::Notice(it))
+                });
+                entries.splice(at..at, said);
                 Ok(entries)
             }
             Form::Body => Decoder::body(identity(), &String::from_utf8_lossy(text))
@@ -506,6 +512,12 @@ mod tests {
             .expect("it is there");
         assert_eq!(exchange.response.plain_text(), "half");
         assert!(!exchange.response.is_running(), "what had no end is ended");
+        assert_eq!(
+            transcript.exchanges.len(),
+            1,
+            "what is said of the damage is no answer of its own"
+        );
+        assert!(!exchange.response.notices.is_empty());
     }
 
     #[test]

@@ -14,6 +14,9 @@ const PASTE_LIMIT: usize = 64 << 20;
 /// A control sequence longer than this is not one.
 const SEQUENCE_LIMIT: usize = 4096;
 
+/// So many letters in one read are a paste of a terminal that does not mark it.
+const PASTED_LETTERS: usize = 256;
+
 const PASTE_START: &[u8] = b"\x1b[200~";
 const PASTE_END: &[u8] = b"\x1b[201~";
 
@@ -430,6 +433,30 @@ fn mouse(numbers: &str, letter: u8) -> Option<Input> {
     }
 }
 
+/// Makes long runs of letters pastes: nobody types so many in one read, and one by one each costs a layout.
+pub fn gather(inputs: &mut Vec<Input>) {
+    let mut gathered = Vec::with_capacity(inputs.len());
+    for run in inputs.chunk_by(|a, b| letter(a).is_some() && letter(b).is_some()) {
+        if run.len() < PASTED_LETTERS {
+            gathered.extend(run.iter().cloned());
+        } else {
+            gathered.push(Input::Paste(run.iter().filter_map(letter).collect()));
+        }
+    }
+    *inputs = gathered;
+}
+
+/// The letter that the key types.
+fn letter(input: &Input) -> Option<char> {
+    match input {
+        Input::Key(key) if (key.modifiers - KeyModifiers::SHIFT).is_empty() => match key.code {
+            KeyCode::Char(letter) => Some(letter),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
 /// OSC, DCS, APC and PM: up to BEL or ESC \.
 fn string(bytes: &[u8], last: bool, is_osc: bool) -> Head {
     let end = bytes.iter().enumerate().skip(2).find_map(|(at, byte)| match byte {
@@ -458,6 +485,21 @@ fn string(bytes: &[u8], last: bool, is_osc: bool) -> Head {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn letters_that_nobody_can_have_typed_are_a_paste() {
+        let gathered = |bytes: &[u8]| {
+            let mut inputs = parse(bytes);
+            gather(&mut inputs);
+            inputs
+        };
+        let typed = "a".repeat(PASTED_LETTERS - 1);
+        assert_eq!(gathered(typed.as_bytes()), parse(typed.as_bytes()));
+        let pasted = "Aß".repeat(PASTED_LETTERS);
+        let around = format!("x\r{pasted}\rx");
+        let expected = [parse(b"x\r"), vec![Input::Paste(pasted)], parse(b"\rx")].concat();
+        assert_eq!(gathered(around.as_bytes()), expected);
+    }
 
     fn parse(bytes: &[u8]) -> Vec<Input> {
         let mut parser = Parser::default();

@@ -20,7 +20,7 @@ use tokio::{
 use super::{
     app::{App, Asking, Composer, Focus, Themes, Where},
     effect::Effect,
-    input::{Input, Parser},
+    input::{Input, Parser, gather},
     keymap::Keymap,
     msg::{Msg, Outcome},
     paint::Screen,
@@ -260,6 +260,7 @@ impl Session {
                         }
                         Ok(n) => {
                             parser.push(buffer.get(..n).unwrap_or_default(), &mut inputs);
+                            gather(&mut inputs);
                             escape_at = parser.is_waiting().then(|| Instant::now() + ESCAPE);
                             self.take_inputs(&mut inputs).await;
                             (dirty, urgent) = (true, true);

@@ -306,6 +306,21 @@ fn a_message_behind_a_running_answer_waits_for_its_turn() {
 }
 
 #[test]
+fn what_waited_behind_a_stopped_answer_comes_back_into_the_draft() {
+    let mut desk = Desk::new(80, 24);
+    desk.events([Event::UserMessage(Message::user("go"))]);
+    desk.keys("first<enter>second<enter>third");
+    desk.keys("<esc>");
+    desk.events([Event::Done(Done {
+        finish_reason: Some(FinishReason::Cancelled),
+        ..Done::default()
+    })]);
+    assert_eq!(desk.sent(), [Command::Cancel]);
+    assert_eq!(desk.app.composer.field.text(), "first\nsecond\nthird");
+    assert!(!desk.shows("queued"), "{}", desk.picture());
+}
+
+#[test]
 fn ctrl_c_stops_then_clears_then_quits() {
     let mut desk = Desk::new(80, 24);
     desk.events([Event::UserMessage(Message::user("go"))]);

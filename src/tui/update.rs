@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     link::Link,
-    protocol::{Change, Command, Entry, Kind, Turn, View},
+    protocol::{Change, Command, Entry, FinishReason, Kind, Turn, View},
     theme,
     transcript::is_approval,
 };
@@ -296,10 +296,31 @@ fn follow(app: &mut App, entries: &[Arc<Entry>]) -> Vec<Effect> {
     app.asking.submitted_ms = None;
     announce(app);
     if finished && !app.is_busy() && !app.composer.queue.is_empty() && app.transcript.waiting().is_none() {
+        if was_stopped(app) {
+            take_back_queue(app);
+            return Vec::new();
+        }
         let submit = app.composer.queue.remove(0);
         return vec![Effect::Send(Command::Submit(submit))];
     }
     Vec::new()
+}
+
+fn was_stopped(app: &App) -> bool {
+    let ending = app
+        .transcript
+        .exchanges
+        .last()
+        .and_then(|it| it.response.ending.as_ref());
+    ending.is_some_and(|it| it.finish_reason == FinishReason::Cancelled)
+}
+
+/// Who stops an answer wants to think again: what was queued behind it goes back into the draft, in front of it.
+fn take_back_queue(app: &mut App) {
+    let mut texts: Vec<_> = app.composer.queue.drain(..).map(|it| it.message.content).collect();
+    texts.extend(Some(app.composer.field.text()).filter(|it| !it.is_empty()));
+    app.composer.field.set(&texts.join("\n"));
+    app.chrome = None;
 }
 
 /// Brings a new question to the reader's notice, without taking the keys from somebody who writes.

@@ -152,7 +152,9 @@ fn facts(error: &Error<'_>) -> Facts {
 
 /// What one can do now, in the same breath as details that are a sentence.
 fn next_step(said: Span, error: &Error<'_>, look: &Look<'_>) -> Vec<Row> {
-    let step = STEPS.iter().find(|(name, _, _)| *name == error.code);
+    // What our own agent and links report ends with what to do.
+    let says_it_itself = matches!(error.source, "llm" | "client") && !error.details.is_empty();
+    let step = STEPS.iter().find(|(name, _, _)| *name == error.code && !says_it_itself);
     let mut spans = Vec::new();
     if !said.text.is_empty() {
         spans.push(said);

@@ -764,7 +764,12 @@ fn ours(code: &str, error: &dyn std::error::Error) -> Failure {
     let text = error.to_string();
     let (message, hint) = text.split_once('\n').unwrap_or((&text, ""));
     let causes = std::iter::successors(error.source(), |it| it.source());
-    let mut details: Vec<_> = causes.map(|it| format!("cause: {it}")).collect();
+    let causes = causes.map(ToString::to_string).collect::<Vec<_>>().join(": ");
+    let mut details: Vec<_> = Some(causes)
+        .filter(|it| !it.is_empty())
+        .map(|it| format!("cause: {it}"))
+        .into_iter()
+        .collect();
     details.extend(hint.lines().map(|it| it.trim().to_owned()));
     Failure {
         code: code.to_owned(),

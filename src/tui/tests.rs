@@ -8,7 +8,7 @@ use std::sync::{
 use serde_json::json;
 
 use super::{desk::*, effect::Effect};
-use crate::protocol::{Command, Done, Event, FinishReason, Message, Mode};
+use crate::protocol::{Command, Done, Event, FinishReason, Message, Mode, Notice, Severity};
 use crate::text::{Clean, CodeLine, Colours, Role, Span};
 
 fn words(n: usize) -> String {
@@ -24,6 +24,28 @@ fn a_message_is_sent_with_the_mode_and_clears_the_draft() {
     };
     assert_eq!((submit.message.content.as_str(), submit.mode), ("hello", Mode::Plan));
     assert!(desk.app.composer.field.is_empty());
+}
+
+#[test]
+fn what_is_lost_is_said_and_repairs_are_not() {
+    let cases = [
+        (Severity::Error, "too-large", true),
+        (Severity::Warning, "session-not-stored", true),
+        (Severity::Warning, "odd-id", false),
+    ];
+    for (severity, code, is_said) in cases {
+        let mut desk = Desk::new(80, 24);
+        desk.events([Event::Notice(Notice {
+            severity,
+            code: code.to_owned(),
+            message: "something \x1b[31mhappened".to_owned(),
+            document: None,
+        })]);
+        desk.draw();
+        assert_eq!(desk.shows("something happened"), is_said, "{code}\n{}", desk.picture());
+        desk.keys("x");
+        assert!(!desk.shows("something happened"), "it goes with the next key");
+    }
 }
 
 #[test]

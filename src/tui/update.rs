@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     link::Link,
-    protocol::{Change, Command, Entry, FinishReason, Kind, Turn, View},
+    protocol::{Change, Command, Entry, Event, FinishReason, Kind, Severity, Turn, View},
     theme,
     transcript::is_approval,
 };
@@ -289,6 +289,13 @@ fn follow(app: &mut App, entries: &[Arc<Entry>]) -> Vec<Effect> {
             app.chrome = None;
         }
         app.pane.moved(moved, &app.transcript);
+        if let Event::Notice(notice) = &entry.event
+            && (notice.severity == Severity::Error || notice.code.starts_with("session-"))
+        {
+            // What is lost, or will be: repairs of a stream are only for those who look for them.
+            app.say(notice.message.clone());
+            app.chrome = None;
+        }
         if let Change::Finished = moved.change {
             finished = true;
         }

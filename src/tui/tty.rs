@@ -92,7 +92,7 @@ impl Tty {
     /// The terminal's size in cells; `None` when it says 0 (keep the old one).
     pub fn size(&self) -> Option<(u16, u16)> {
         let size = rustix::termios::tcgetwinsize(self.file.get_ref().as_fd()).ok()?;
-        (size.ws_col > 0 && size.ws_row > 0).then_some((size.ws_col, size.ws_row))
+        believable(size.ws_col, size.ws_row)
     }
 
     /// Waits for keys. `Ok(0)` and errors mean that the terminal is gone.
@@ -145,6 +145,14 @@ impl Tty {
             None => std::future::pending().await,
         }
     }
+}
+
+/// More cells than any terminal has: whoever says so would only make us paint for ever.
+const MOST_COLUMNS: u16 = 2048;
+const MOST_ROWS: u16 = 1024;
+
+fn believable(columns: u16, rows: u16) -> Option<(u16, u16)> {
+    (columns > 0 && rows > 0).then_some((columns.min(MOST_COLUMNS), rows.min(MOST_ROWS)))
 }
 
 impl Drop for Tty {
@@ -246,6 +254,25 @@ fn write_all(mut bytes: &[u8]) {
                     return;
                 }
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_that_no_terminal_has_are_not_believed() {
+        let cases = [
+            ((120, 40), Some((120, 40))),
+            ((1, 1), Some((1, 1))),
+            ((0, 40), None),
+            ((120, 0), None),
+            ((u16::MAX, u16::MAX), Some((MOST_COLUMNS, MOST_ROWS))),
+        ];
+        for ((columns, rows), size) in cases {
+            assert_eq!(believable(columns, rows), size, "{columns}×{rows}");
         }
     }
 }

@@ -67,6 +67,8 @@ pub struct App {
     pub has_keyboard_protocol: bool,
     /// What is wrong with the configuration, for the first screen.
     pub problems: Vec<String>,
+    /// The conversation is in memory only: that stands on the screen as long as it is so.
+    pub is_unstored: bool,
     /// As of the last `measure`.
     pub layout: Layout,
     /// The lines around the transcript; `None` when they have to be made anew.

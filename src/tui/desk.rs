@@ -122,6 +122,7 @@ impl Desk {
             problems: Vec::new(),
             layout: Layout::default(),
             chrome: None,
+            is_unstored: false,
             aside: Vec::new(),
         };
         let size = at_least_one;

@@ -192,6 +192,7 @@ fn app(setup: &Setup, size: (u16, u16), colours: Arc<Highlighter>) -> App {
         problems,
         layout: Layout::default(),
         chrome: None,
+        is_unstored: false,
         aside: Vec::new(),
     }
 }

@@ -328,6 +328,25 @@ fn a_message_behind_a_running_answer_waits_for_its_turn() {
 }
 
 #[test]
+fn a_conversation_that_is_not_stored_says_so_until_it_is() {
+    let notice = |code: &str| {
+        Event::Notice(Notice {
+            severity: Severity::Warning,
+            code: code.into(),
+            message: "the disk".into(),
+            document: None,
+        })
+    };
+    let mut desk = Desk::new(80, 24);
+    desk.events([Event::UserMessage(Message::user("go")), notice("session-not-stored")]);
+    desk.keys("x");
+    assert!(desk.shows("not stored"), "{}", desk.picture());
+    desk.events([notice("session-stored-again")]);
+    desk.keys("y");
+    assert!(!desk.shows("not stored"), "{}", desk.picture());
+}
+
+#[test]
 fn what_waited_behind_a_stopped_answer_comes_back_into_the_draft() {
     let mut desk = Desk::new(80, 24);
     desk.events([Event::UserMessage(Message::user("go"))]);

@@ -294,6 +294,11 @@ fn follow(app: &mut App, entries: &[Arc<Entry>]) -> Vec<Effect> {
         {
             // What is lost, or will be: repairs of a stream are only for those who look for them.
             app.say(notice.message.clone());
+            match notice.code.as_str() {
+                "session-not-stored" => app.is_unstored = true,
+                "session-stored-again" => app.is_unstored = false,
+                _ => {}
+            }
             app.chrome = None;
         }
         if let Change::Finished = moved.change {
@@ -371,6 +376,7 @@ fn switch(app: &mut App, link: Arc<dyn Link>) -> Vec<Effect> {
     app.pane.reset();
     app.asking = super::app::Asking::default();
     app.model = None;
+    app.is_unstored = false;
     app.focus = Focus::Composer;
     if app.composer.queue.is_empty() {
         return Vec::new();

@@ -45,6 +45,9 @@ fn state(app: &App) -> Vec<Span> {
     if app.pane.unseen > 0 && app.pane.follow != Following::End {
         push(Clean::line(&format!("{} new ↓", app.pane.unseen)), Role::Link);
     }
+    if app.is_unstored {
+        push(Clean::literal("not stored"), Role::Waiting);
+    }
     if app.mode.is_read_only() {
         push(Clean::literal("read-only"), Role::Dim);
     }

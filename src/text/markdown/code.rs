@@ -74,6 +74,11 @@ impl Flow {
                 ended = true;
                 break;
             }
+            if !line.ends_with('\n') && text.len() <= 3 && text.bytes().all(|it| it == b' ') {
+                // Where the document breaks off, what could have been the indent of a closing line is no line of code;
+                // the parser sees none there either.
+                break;
+            }
             let text = open.unindented(text);
             open.fence.source.push_str(text);
             open.fence.source.push('\n');

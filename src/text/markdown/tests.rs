@@ -639,3 +639,25 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn blanks_where_a_fence_breaks_off_are_no_line_of_code() {
+    for source in [
+        "a\n```\n\n ",
+        "a\n```\nb\n\t",
+        "```\nb\n  ",
+        "```\nb\n     ",
+        "```\n   ",
+        " ```\n\n  ",
+    ] {
+        let mut whole = Vec::new();
+        Flow::new(1).update(source, true, 40, &NoColours, &mut whole);
+        for cut in (1..source.len()).filter(|&at| source.is_char_boundary(at)) {
+            let (mut flow, mut rows) = (Flow::new(1), Vec::new());
+            flow.update(&source[..cut], false, 40, &NoColours, &mut rows);
+            flow.update(source, false, 40, &NoColours, &mut rows);
+            flow.update(source, true, 40, &NoColours, &mut rows);
+            assert_eq!(rows, whole, "{source:?} cut at {cut}");
+        }
+    }
+}

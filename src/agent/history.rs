@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::{
-    model::ModelMessage,
+    model::{ModelMessage, Part, Said},
     protocol::{Document, Entry, Kind, Response},
     transcript::Transcript,
 };
@@ -19,26 +19,45 @@ pub fn messages(entries: &[Arc<Entry>]) -> Vec<ModelMessage> {
     let mut messages = Vec::new();
     for exchange in &transcript.exchanges {
         if let Some(message) = &exchange.message {
-            push(&mut messages, ModelMessage::User(message.content.clone()));
+            push(&mut messages, ModelMessage::user(&message.content));
         }
-        push(&mut messages, ModelMessage::Assistant(markdown(&exchange.response)));
+        push(&mut messages, ModelMessage::assistant(markdown(&exchange.response)));
     }
     messages
 }
 
 /// Adds a message, to the one before it if that is from the same side. A blank one is none.
 pub fn push(messages: &mut Vec<ModelMessage>, message: ModelMessage) {
-    let (ModelMessage::User(text) | ModelMessage::Assistant(text)) = &message;
-    if text.trim().is_empty() {
+    let is_blank = match &message {
+        ModelMessage::User(parts) => parts
+            .iter()
+            .all(|it| matches!(it, Part::Text(it) if it.trim().is_empty())),
+        ModelMessage::Assistant(said) => said
+            .iter()
+            .all(|it| matches!(it, Said::Text(it) if it.trim().is_empty())),
+        ModelMessage::Results(results) => results.is_empty(),
+    };
+    if is_blank {
         return;
     }
-    match (messages.last_mut(), &message) {
-        (Some(ModelMessage::User(last)), ModelMessage::User(more))
-        | (Some(ModelMessage::Assistant(last)), ModelMessage::Assistant(more)) => {
-            last.push_str("\n\n");
-            last.push_str(more);
+    match (messages.last_mut(), message) {
+        (Some(ModelMessage::User(last)), ModelMessage::User(more)) => match (last.last_mut(), more.as_slice()) {
+            (Some(Part::Text(last)), [Part::Text(more)]) => {
+                last.push_str("\n\n");
+                last.push_str(more);
+            }
+            _ => last.extend(more),
+        },
+        (Some(ModelMessage::Assistant(last)), ModelMessage::Assistant(more)) => {
+            match (last.last_mut(), more.as_slice()) {
+                (Some(Said::Text(last)), [Said::Text(more)]) => {
+                    last.push_str("\n\n");
+                    last.push_str(more);
+                }
+                _ => last.extend(more),
+            }
         }
-        (Some(ModelMessage::User(_) | ModelMessage::Assistant(_)) | None, _) => messages.push(message),
+        (_, message) => messages.push(message),
     }
 }
 
@@ -61,11 +80,11 @@ mod tests {
     };
 
     fn user(text: &str) -> ModelMessage {
-        ModelMessage::User(text.to_owned())
+        ModelMessage::user(text)
     }
 
     fn assistant(text: &str) -> ModelMessage {
-        ModelMessage::Assistant(text.to_owned())
+        ModelMessage::assistant(text)
     }
 
     /// A conversation of questions and what the model wrote; an answer that starts with `!` failed.

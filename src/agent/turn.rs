@@ -123,12 +123,13 @@ impl Running {
         } = submission;
         let is_first = history.is_empty();
         let title = title(&message.content);
-        history::push(&mut history, ModelMessage::User(message.content.clone()));
+        history::push(&mut history, ModelMessage::user(&message.content));
         let request = ModelRequest {
             model: model.clone(),
             system: prompt::system(mode),
             messages: history,
             is_attended,
+            ..ModelRequest::default()
         };
         let start = ResponseStart {
             id: Some(response.clone()),
@@ -201,7 +202,7 @@ impl Running {
         self.say(events, effects);
         let is_empty = self.writer.count() == 0;
         let finish_reason = match reason {
-            EndReason::Stop | EndReason::ToolUse | EndReason::Other(_) if is_empty => {
+            EndReason::Stop | EndReason::ToolUse | EndReason::Pause | EndReason::Other(_) if is_empty => {
                 let details = if self.has_thought {
                     "it thought and then said nothing: send the message again, or choose another model"
                 } else {
@@ -210,7 +211,7 @@ impl Running {
                 self.error("LLM_BAD_RESPONSE", "the model's answer is empty", details, effects);
                 return self.end(Status::Error, FinishReason::Error, now_ms, effects);
             }
-            EndReason::Stop | EndReason::ToolUse => FinishReason::Stop,
+            EndReason::Stop | EndReason::ToolUse | EndReason::Pause => FinishReason::Stop,
             EndReason::Other(word) => {
                 let notice = Notice {
                     severity: Severity::Info,
@@ -395,6 +396,7 @@ mod tests {
             id: "a".to_owned(),
             name: name.to_owned(),
             arguments: Ok(Map::new()),
+            opaque: None,
         })
     }
 
@@ -677,20 +679,14 @@ mod tests {
         let mut turn = Turn::default();
         let mut next = submission("and now?");
         next.mode = Mode::Plan;
-        next.history = vec![
-            ModelMessage::User("hi".to_owned()),
-            ModelMessage::Assistant("hello".to_owned()),
-        ];
+        next.history = vec![ModelMessage::user("hi"), ModelMessage::assistant("hello")];
         let effects = turn.step(Input::Submit(Box::new(next)), 0);
         assert_eq!(show(&effects), r#"user "and now?" | call m with 3"#, "no second title");
         let Some(Effect::CallModel(request)) = effects.last() else {
             panic!("{effects:?}")
         };
         assert_eq!(request.system, prompt::system(Mode::Plan));
-        assert_eq!(
-            request.messages.last(),
-            Some(&ModelMessage::User("and now?".to_owned()))
-        );
+        assert_eq!(request.messages.last(), Some(&ModelMessage::user("and now?")));
         assert!(turn.step(submit("more"), 0).is_empty(), "one answer at a time");
         assert!(turn.is_running());
     }
@@ -719,7 +715,7 @@ mod tests {
             6 => text.clone().prop_map(|it| Piece::Text(it.to_owned())),
             2 => text.clone().prop_map(|it| Piece::Thinking(it.to_owned())),
             1 => text.prop_map(|it| Piece::Refusal(it.to_owned())),
-            1 => Just(Piece::CallDone { slot: 0, id: String::new(), name: "x".to_owned(), arguments: Ok(Map::new()) }),
+            1 => Just(Piece::CallDone { slot: 0, id: String::new(), name: "x".to_owned(), arguments: Ok(Map::new()), opaque: None }),
             1 => Just(Piece::Usage(Tokens { prompt: 1, completion: u64::MAX, ..Tokens::default() })),
         ]
     }

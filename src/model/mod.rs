@@ -79,21 +79,112 @@ where
 }
 
 /// What is asked of a model.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct ModelRequest {
     /// Empty: the first that the server lists.
     pub model: String,
     pub system: String,
-    /// Oldest first; the last one is the user's.
+    /// Oldest first; the last one is the user's or holds results.
     pub messages: Vec<ModelMessage>,
+    /// In an order that never changes within a conversation: they are part of what servers cache.
+    pub tools: Vec<ToolSpec>,
+    /// How hard to think; `None`: as the server likes.
+    pub effort: Option<Effort>,
     /// Somebody sees a long countdown and can stop it; without, a server that wants a long pause is given up.
     pub is_attended: bool,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A tool as a model sees it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToolSpec {
+    pub name: String,
+    pub about: String,
+    /// An object schema of `type, properties, required, items, enum, description` only, which every server takes.
+    pub parameters: Value,
+}
+
+/// How hard a model is to think before it answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effort {
+    Off,
+    Low,
+    Medium,
+    High,
+}
+
+/// One side's say. Neighbours of the same side are legal here; a provider joins them where its server wants that.
+#[derive(Clone, Debug, PartialEq)]
 pub enum ModelMessage {
-    User(String),
-    Assistant(String),
+    User(Vec<Part>),
+    /// In the order in which it came: reasoning, text, calls.
+    Assistant(Vec<Said>),
+    /// One for each call of the message before, in the order of the calls.
+    Results(Vec<CallResult>),
+}
+
+impl ModelMessage {
+    pub fn user(text: impl Into<String>) -> Self {
+        Self::User(vec![Part::Text(text.into())])
+    }
+
+    pub fn assistant(text: impl Into<String>) -> Self {
+        Self::Assistant(vec![Said::Text(text.into())])
+    }
+}
+
+/// A part of what the user says.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Part {
+    Text(String),
+    Image(Image),
+}
+
+#[derive(Clone, PartialEq, Eq)]
+pub struct Image {
+    /// `image/png`, `image/jpeg`, `image/gif` or `image/webp`.
+    pub media_type: String,
+    pub bytes: Arc<[u8]>,
+}
+
+impl std::fmt::Debug for Image {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Image({}, {} bytes)", self.media_type, self.bytes.len())
+    }
+}
+
+/// A part of what the model said.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Said {
+    Text(String),
+    /// What [`Piece::ThinkingDone`] brought. It goes back only to the provider and model that made it.
+    Opaque(Value),
+    Call(Call),
+}
+
+/// A call that a model made.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Call {
+    /// Unique in the conversation.
+    pub id: String,
+    pub name: String,
+    /// Always sound JSON, whatever the model wrote.
+    pub arguments: Map<String, Value>,
+    /// What the provider wants back with this very call.
+    pub opaque: Option<Value>,
+}
+
+/// What a call came to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CallResult {
+    /// The id of the call.
+    pub call: String,
+    /// The name that the model called.
+    pub name: String,
+    /// Never empty.
+    pub text: String,
+    pub is_error: bool,
+    /// Where a server takes no images in results, the provider says so in words.
+    pub images: Vec<Image>,
 }
 
 /// A step of an answer.
@@ -129,6 +220,8 @@ pub enum Piece {
         name: String,
         /// The text itself when it is no JSON object.
         arguments: Result<Map<String, Value>, String>,
+        /// What the provider wants back with this very call.
+        opaque: Option<Value>,
     },
     /// Counts of the whole request so far; the last one holds.
     Usage(Tokens),
@@ -146,6 +239,8 @@ pub struct Tokens {
     pub prompt: u64,
     /// How many of the prompt's were in the server's cache.
     pub cached: u64,
+    /// How many of the prompt's were written to the server's cache, where that has its price.
+    pub cache_written: u64,
     pub completion: u64,
     /// How many of the completion's were reasoning.
     pub reasoning: u64,
@@ -162,6 +257,8 @@ pub enum EndReason {
     Refusal,
     /// A filter at the provider's cut the answer.
     ContentFilter,
+    /// The server wants what was said so far back, and goes on then.
+    Pause,
     /// A word that we do not know: the answer ended.
     Other(String),
 }

@@ -542,7 +542,7 @@ mod tests {
     fn request() -> ModelRequest {
         ModelRequest {
             model: "m".to_owned(),
-            messages: vec![ModelMessage::User("hello".to_owned())],
+            messages: vec![ModelMessage::user("hello")],
             ..ModelRequest::default()
         }
     }

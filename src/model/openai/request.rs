@@ -1,11 +1,12 @@
 //! The request of a chat completion: address and body. Pure.
 
+use base64::Engine;
 use serde_json::{Value, json};
 use url::Url;
 
 use crate::{
     config,
-    model::{ModelMessage, ModelRequest},
+    model::{ModelMessage, ModelRequest, Part, Said},
 };
 
 /// The address under which a server's endpoints lie, from one as users paste it.
@@ -34,15 +35,24 @@ pub fn body(request: &ModelRequest, settings: &config::Provider) -> Value {
     if !request.system.is_empty() {
         messages.push(json!({ "role": "system", "content": request.system }));
     }
-    messages.extend(request.messages.iter().map(|it| match it {
-        ModelMessage::User(content) => json!({ "role": "user", "content": content }),
-        ModelMessage::Assistant(content) => json!({ "role": "assistant", "content": content }),
-    }));
+    for message in &request.messages {
+        spell(message, &mut messages);
+    }
     let mut body = json!({ "model": request.model, "stream": true, "messages": messages });
     let takes = |field: &str| {
         let allowed = settings.allow_fields.as_ref();
         allowed.is_none_or(|it| it.iter().any(|it| it == field))
     };
+    if !request.tools.is_empty() {
+        body["tools"] = request
+            .tools
+            .iter()
+            .map(|it| {
+                let function = json!({ "name": it.name, "description": it.about, "parameters": it.parameters });
+                json!({ "type": "function", "function": function })
+            })
+            .collect();
+    }
     if takes("stream_options") {
         body["stream_options"] = json!({ "include_usage": true });
     }
@@ -66,6 +76,64 @@ pub fn body(request: &ModelRequest, settings: &config::Provider) -> Value {
         body["temperature"] = temperature.into();
     }
     body
+}
+
+/// A message in the server's words; results are a message each.
+fn spell(message: &ModelMessage, messages: &mut Vec<Value>) {
+    match message {
+        ModelMessage::User(parts) => {
+            let mut text = Vec::new();
+            let mut content = Vec::new();
+            for part in parts {
+                match part {
+                    Part::Text(it) => {
+                        text.push(it.as_str());
+                        content.push(json!({ "type": "text", "text": it }));
+                    }
+                    Part::Image(image) => {
+                        let data = base64::engine::general_purpose::STANDARD.encode(&image.bytes);
+                        let url = format!("data:{};base64,{data}", image.media_type);
+                        content.push(json!({ "type": "image_url", "image_url": { "url": url } }));
+                    }
+                }
+            }
+            // A plain string is what every server understands.
+            let content = if text.len() == parts.len() {
+                Value::from(text.join("\n\n"))
+            } else {
+                Value::from(content)
+            };
+            messages.push(json!({ "role": "user", "content": content }));
+        }
+        ModelMessage::Assistant(said) => {
+            let mut text = String::new();
+            let mut calls = Vec::new();
+            for part in said {
+                match part {
+                    Said::Text(it) => text.push_str(it),
+                    Said::Call(call) => calls.push(json!({
+                        "id": call.id,
+                        "type": "function",
+                        "function": {
+                            "name": call.name,
+                            "arguments": Value::Object(call.arguments.clone()).to_string(),
+                        },
+                    })),
+                    Said::Opaque(_) => {}
+                }
+            }
+            let mut message = json!({ "role": "assistant", "content": text });
+            if !calls.is_empty() {
+                message["tool_calls"] = calls.into();
+            }
+            messages.push(message);
+        }
+        ModelMessage::Results(results) => messages.extend(
+            results
+                .iter()
+                .map(|it| json!({ "role": "tool", "tool_call_id": it.call, "content": it.text })),
+        ),
+    }
 }
 
 #[cfg(test)]
@@ -112,11 +180,12 @@ mod tests {
             model: "m".to_owned(),
             system: "Be brief.".to_owned(),
             messages: vec![
-                ModelMessage::User("hi".to_owned()),
-                ModelMessage::Assistant("hello".to_owned()),
-                ModelMessage::User("bye".to_owned()),
+                ModelMessage::user("hi"),
+                ModelMessage::assistant("hello"),
+                ModelMessage::user("bye"),
             ],
             is_attended: true,
+            ..ModelRequest::default()
         };
         let messages = json!([
             { "role": "system", "content": "Be brief." },

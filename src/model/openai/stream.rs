@@ -532,6 +532,7 @@ impl Decoder {
         };
         let tokens = Tokens {
             prompt: count(&["prompt_tokens", "input_tokens"]),
+            cache_written: 0,
             cached: count(&[
                 "prompt_tokens_details.cached_tokens",
                 "input_tokens_details.cached_tokens",
@@ -587,6 +588,7 @@ impl Decoder {
                 id,
                 name: call.name,
                 arguments: parse_arguments(call.arguments),
+                opaque: None,
             });
         }
         let reason = match word.as_str() {
@@ -770,6 +772,7 @@ mod tests {
                     id,
                     name,
                     arguments,
+                    opaque: _,
                 } => match arguments {
                     Ok(arguments) => write!(line, "called {slot} {id:?} {name:?} {}", json!(arguments)),
                     Err(text) => write!(line, "called {slot} {id:?} {name:?} with broken {text:?}"),

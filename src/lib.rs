@@ -7,9 +7,10 @@
 //! | 0 | [`os`] [`text`] [`net`] |
 //! | 1 | [`protocol`] [`config`] |
 //! | 2 | [`theme`] [`transcript`] [`journal`] |
-//! | 3 | [`link`] [`model`] |
-//! | 4 | [`agent`] [`tui`] [`serve`] [`print`](mod@print) |
-//! | 5 | [`cli`] |
+//! | 3 | [`link`] [`model`] [`sandbox`] |
+//! | 4 | [`tool`] |
+//! | 5 | [`agent`] [`tui`] [`serve`] [`print`](mod@print) |
+//! | 6 | [`cli`] |
 
 #![cfg_attr(
     test,
@@ -29,8 +30,10 @@ pub mod net;
 pub mod os;
 pub mod print;
 pub mod protocol;
+pub mod sandbox;
 pub mod serve;
 pub mod text;
 pub mod theme;
+pub mod tool;
 pub mod transcript;
 pub mod tui;

@@ -1,0 +1,99 @@
+//! What the agent has read and written in a conversation: an edit of what it never saw is a guess.
+
+use std::{
+    collections::BTreeMap,
+    ops::RangeInclusive,
+    path::PathBuf,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use sha2::{Digest, Sha256};
+
+use super::{Located, Refused};
+
+/// The memory of one conversation.
+#[derive(Debug, Default)]
+pub struct Seen {
+    files: Mutex<BTreeMap<PathBuf, File>>,
+}
+
+#[derive(Clone, Debug)]
+struct File {
+    hash: [u8; 32],
+    /// Lines that were shown to the model, from 1.
+    lines: Vec<RangeInclusive<u64>>,
+    /// Changed by the agent since the last message of the user.
+    is_changed: bool,
+}
+
+impl Seen {
+    /// The model was shown `lines` of the file, whose whole content is `bytes`.
+    pub fn read(&self, file: &Located, bytes: &[u8], lines: RangeInclusive<u64>) {
+        let hash: [u8; 32] = Sha256::digest(bytes).into();
+        let mut files = self.lock();
+        let known = files.entry(file.path.clone()).or_insert_with(|| File {
+            hash,
+            lines: Vec::new(),
+            is_changed: false,
+        });
+        if known.hash != hash {
+            known.hash = hash;
+            known.lines.clear();
+        }
+        known.lines.push(lines);
+    }
+
+    /// The agent wrote the file, which is `bytes` now: it knows all of it.
+    pub fn wrote(&self, file: &Located, bytes: Option<&[u8]>) {
+        let mut files = self.lock();
+        match bytes {
+            Some(bytes) => {
+                let whole = File {
+                    hash: Sha256::digest(bytes).into(),
+                    lines: std::iter::once(1..=u64::MAX).collect(),
+                    is_changed: true,
+                };
+                files.insert(file.path.clone(), whole);
+            }
+            None => {
+                files.remove(&file.path);
+            }
+        }
+    }
+
+    /// Whether the model may change the file, which is `bytes` now: it has read it, and it is still what it read.
+    pub fn check(&self, file: &Located, bytes: &[u8]) -> Result<(), Refused> {
+        let hash: [u8; 32] = Sha256::digest(bytes).into();
+        match self.lock().get(&file.path) {
+            None => Err(Refused::Unread(file.shown.clone())),
+            Some(known) if known.hash != hash => Err(Refused::Stale(file.shown.clone())),
+            Some(_) => Ok(()),
+        }
+    }
+
+    /// Files that the agent has changed since [`Self::begin`], in order of their names.
+    pub fn changed(&self) -> Vec<PathBuf> {
+        let files = self.lock();
+        files
+            .iter()
+            .filter(|(_, it)| it.is_changed)
+            .map(|(path, _)| path.clone())
+            .collect()
+    }
+
+    /// Files that the agent has read or written.
+    pub fn known(&self) -> Vec<PathBuf> {
+        self.lock().keys().cloned().collect()
+    }
+
+    /// A message of the user's begins.
+    pub fn begin(&self) {
+        for file in self.lock().values_mut() {
+            file.is_changed = false;
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<PathBuf, File>> {
+        self.files.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

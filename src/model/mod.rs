@@ -4,10 +4,13 @@
 //! this module. Servers that call themselves compatible are not, so a provider reads leniently, says what it
 //! repaired, and never takes a stream that was cut for an answer that ended.
 
+mod body;
 pub mod catalogue;
 pub mod discover;
+mod exchange;
 mod failure;
-pub mod openai;
+mod listing;
+mod openai;
 
 use std::{pin::Pin, sync::Arc};
 

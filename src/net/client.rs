@@ -215,6 +215,7 @@ fn seconds(duration: Duration) -> String {
 pub struct Request {
     method: Method,
     path: String,
+    query: Vec<(String, String)>,
     headers: HeaderMap,
     body: Option<Bytes>,
     /// The first header that could not be made; [`Client::open`] reports it.
@@ -227,6 +228,7 @@ impl Request {
         Self {
             method: Method::GET,
             path: path.into(),
+            query: Vec::new(),
             headers: HeaderMap::new(),
             body: None,
             bad_header: None,
@@ -244,6 +246,12 @@ impl Request {
             .headers
             .insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         request
+    }
+
+    /// Adds `name=value` behind what the base's address has of a query.
+    pub fn query(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.query.push((name.into(), value.into()));
+        self
     }
 
     pub fn accept(self, media: &'static str) -> Self {
@@ -358,7 +366,7 @@ impl Client {
             return Err(Error::Header { name });
         }
         let client = self.ready().await?;
-        let mut outgoing = reqwest::Request::new(request.method, below(&peer.base, &request.path));
+        let mut outgoing = reqwest::Request::new(request.method, below(&peer.base, &request.path, &request.query));
         outgoing.headers_mut().extend(peer.headers.clone());
         outgoing
             .headers_mut()
@@ -595,8 +603,8 @@ fn name_of(url: &Url) -> String {
     }
 }
 
-/// `path` below the path of `base`, whose query stays.
-fn below(base: &Url, path: &str) -> Url {
+/// `path` below the path of `base`, whose query stays in front of `query`.
+fn below(base: &Url, path: &str, query: &[(String, String)]) -> Url {
     let mut url = base.clone();
     url.set_path(&format!(
         "{}/{}",
@@ -604,6 +612,9 @@ fn below(base: &Url, path: &str) -> Url {
         path.trim_start_matches('/')
     ));
     url.set_fragment(None);
+    if !query.is_empty() {
+        url.query_pairs_mut().extend_pairs(query);
+    }
     url
 }
 
@@ -904,10 +915,18 @@ mod tests {
         ];
         for (base, path, expected) in cases {
             assert_eq!(
-                below(&base.parse().unwrap(), path).as_str(),
+                below(&base.parse().unwrap(), path, &[]).as_str(),
                 expected,
                 "{path} below {base}"
             );
+        }
+
+        let query = [("alt".to_owned(), "s&e".to_owned())];
+        for (base, want) in [
+            ("http://h/v1", "http://h/v1/a?alt=s%26e"),
+            ("http://h/v1?api-version=1", "http://h/v1/a?api-version=1&alt=s%26e"),
+        ] {
+            assert_eq!(below(&base.parse().unwrap(), "a", &query).as_str(), want);
         }
     }
 

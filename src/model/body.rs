@@ -3,11 +3,39 @@
 //! Proxies label streams as JSON and JSON as streams, so the first visible byte decides: `{`, `[` or `<` starts one
 //! body that is read to its end, everything else is a stream of events.
 
-use super::stream::Decoder;
-use crate::{
-    model::{Failure, FailureKind, Piece},
-    net::sse::{FrameError, Frames},
-};
+use super::{Failure, FailureKind, Piece};
+use crate::net::sse::{Frame, FrameError, Frames};
+
+/// Reads the body of one answer. The end or an error comes once, and nothing after it.
+pub trait Read: Send {
+    fn push(&mut self, chunk: &[u8]) -> Vec<Piece>;
+
+    /// The body ended.
+    fn finish(self: Box<Self>) -> Vec<Piece>;
+
+    /// The body cannot be read further.
+    fn cut(self: Box<Self>, failure: Failure) -> Vec<Piece>;
+
+    /// The answer is whole: at most a count of tokens is missing.
+    fn is_finished(&self) -> bool;
+}
+
+/// From the frames of a stream of events, or from one body, to pieces.
+pub trait Decode: Send {
+    fn push(&mut self, frame: &Frame) -> Vec<Piece>;
+
+    /// The body ended. That alone is no end of an answer.
+    fn finish(&mut self) -> Vec<Piece>;
+
+    /// The body cannot be read further. An answer that was whole already ends well all the same.
+    fn cut(&mut self, failure: Failure) -> Vec<Piece>;
+
+    /// The answer is whole: at most a count of tokens is missing.
+    fn is_finished(&self) -> bool;
+
+    /// An answer that was not streamed: one JSON body, an error or a whole answer.
+    fn whole(self, body: &str) -> Vec<Piece>;
+}
 
 /// A body that is no stream: a whole answer, an error, a page of HTML.
 pub const WHOLE_LIMIT_BYTES: usize = 16 << 20;
@@ -18,8 +46,8 @@ const BLANK_LIMIT_BYTES: usize = 64 << 10;
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
 /// The state between two chunks.
-pub struct Reading {
-    decoder: Decoder,
+pub struct Reading<D> {
+    decoder: D,
     form: Form,
 }
 
@@ -30,15 +58,17 @@ enum Form {
     Whole(Vec<u8>),
 }
 
-impl Reading {
-    pub fn new(inline_thinking: bool) -> Self {
+impl<D: Decode> Reading<D> {
+    pub fn new(decoder: D) -> Self {
         Self {
-            decoder: Decoder::new(inline_thinking),
+            decoder,
             form: Form::Unknown(Vec::new()),
         }
     }
+}
 
-    pub fn push(&mut self, chunk: &[u8]) -> Vec<Piece> {
+impl<D: Decode> Read for Reading<D> {
+    fn push(&mut self, chunk: &[u8]) -> Vec<Piece> {
         match &mut self.form {
             Form::Unknown(begun) => {
                 begun.extend_from_slice(chunk);
@@ -83,8 +113,7 @@ impl Reading {
         }
     }
 
-    /// The body ended.
-    pub fn finish(mut self) -> Vec<Piece> {
+    fn finish(mut self: Box<Self>) -> Vec<Piece> {
         match self.form {
             Form::Unknown(_) => self.decoder.finish(),
             Form::Events(mut frames) => {
@@ -100,13 +129,11 @@ impl Reading {
         }
     }
 
-    /// The body cannot be read further.
-    pub fn cut(mut self, failure: Failure) -> Vec<Piece> {
+    fn cut(mut self: Box<Self>, failure: Failure) -> Vec<Piece> {
         self.decoder.cut(failure)
     }
 
-    /// The answer is whole: at most a count of tokens is missing.
-    pub fn is_finished(&self) -> bool {
+    fn is_finished(&self) -> bool {
         self.decoder.is_finished()
     }
 }
@@ -127,12 +154,19 @@ fn first_visible(bytes: &[u8]) -> Option<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::EndReason;
+    use crate::{
+        config,
+        model::{EndReason, exchange::Wire, openai::Chat},
+    };
+
+    fn reading() -> Box<dyn Read> {
+        Chat.read(&config::Provider::default())
+    }
 
     /// The text and how it ended: whole, cut everywhere, byte by byte.
     fn check(name: &str, body: &[u8], text: &str, end: &Piece) {
         let read = |chunks: &[&[u8]]| {
-            let mut reading = Reading::new(true);
+            let mut reading = reading();
             let mut pieces: Vec<Piece> = chunks.iter().flat_map(|it| reading.push(it)).collect();
             pieces.extend(reading.finish());
             let said: String = pieces
@@ -187,7 +221,7 @@ mod tests {
 
     #[test]
     fn a_body_without_end_meets_a_limit() {
-        let mut reading = Reading::new(true);
+        let mut reading = reading();
         reading.push(b"{\"a\":\"");
         let chunk = vec![b'x'; 1 << 20];
         let pieces: Vec<Piece> = (0..17).flat_map(|_| reading.push(&chunk)).collect();

@@ -1,0 +1,510 @@
+//! A request and its answer, whatever the format: connecting, waiting, trying again, giving pieces.
+//!
+//! A format is a [`Wire`]: how a request is spelled and how bytes become pieces, both pure. Everything that waits or
+//! can be repeated is here, once. A request is repeated only while nothing of an answer was given.
+
+use std::{sync::Arc, time::Duration};
+
+use chrono::Utc;
+use futures::StreamExt;
+use serde_json::Value;
+use tokio::{
+    sync::{OnceCell, mpsc},
+    time::{sleep, timeout},
+};
+
+use super::{
+    Failure, FailureKind, Model, ModelRequest, Piece, PieceStream, Promise, Provider,
+    body::{Read, WHOLE_LIMIT_BYTES},
+    listing::Page,
+    produce,
+};
+use crate::{
+    config::{self, Environment, Secret},
+    net::{
+        client::{self, Body, Client, HeaderMap, Request, Response, Url},
+        retry::{self, Advice, Decision, Policy},
+    },
+    protocol::Progress,
+};
+
+/// How a format is written and read. Pure: no clock, no socket.
+pub trait Wire: Send + Sync + 'static {
+    /// For the header and for messages: `openai`.
+    fn name(&self) -> &'static str;
+
+    /// The address under which the endpoints lie, from one as users paste it.
+    fn base(&self, pasted: &Url) -> Url;
+
+    fn authorise(&self, request: Request, key: &Secret) -> Request;
+
+    /// The request for an answer. `request.model` is never empty.
+    fn ask(&self, request: &ModelRequest, settings: &config::Provider) -> Request;
+
+    /// The media type of an answer.
+    fn media_type(&self) -> &'static str {
+        "text/event-stream"
+    }
+
+    /// What reads one answer.
+    fn read(&self, settings: &config::Provider) -> Box<dyn Read>;
+
+    /// The request for a page of the list of models; `after` is what [`Page::next`] of the page before said.
+    fn list(&self, after: Option<&str>) -> Request;
+
+    fn listed(&self, body: &[u8]) -> Result<Page, Failure>;
+}
+
+/// More pages of models than this are not turned.
+const PAGES_LIMIT: usize = 50;
+
+/// As much of an error's body as is read.
+const ERROR_LIMIT_BYTES: usize = 64 << 10;
+
+/// How long is waited before something is said or given up.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Patience {
+    /// Connecting takes no longer on most days; then it is the answer that is waited for.
+    connecting: Duration,
+    /// After a finish reason only the count of tokens and `[DONE]` are missing, and some servers forget both.
+    pub(super) aftermath: Duration,
+    /// A silence in mid-answer that the user should know of.
+    pub(super) stalled: Duration,
+    /// The longest pause a server is granted while somebody watches the countdown.
+    longest_pause: Duration,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self {
+            connecting: Duration::from_millis(300),
+            aftermath: Duration::from_secs(3),
+            stalled: Duration::from_secs(10),
+            longest_pause: Duration::from_mins(10),
+        }
+    }
+}
+/// A server, with its key once a request needed it.
+pub struct Server(pub(super) Arc<Exchange>);
+
+pub(super) struct Exchange {
+    wire: Box<dyn Wire>,
+    client: Client,
+    name: String,
+    settings: config::Provider,
+    environment: Environment,
+    key: OnceCell<Option<Secret>>,
+    pub(super) policy: Policy,
+    pub(super) patience: Patience,
+}
+
+impl Server {
+    pub fn new(wire: impl Wire, settings: &config::Provider, environment: &Environment) -> Result<Self, Failure> {
+        let mut peer = (settings.connection.peer()).map_err(|it| Failure::from_error(FailureKind::NotFound, &it))?;
+        peer.base = wire.base(&peer.base);
+        let host = peer.base.host_str().unwrap_or_default();
+        let name = match peer.base.port() {
+            Some(port) => format!("{} at {host}:{port}", wire.name()),
+            None => format!("{} at {host}", wire.name()),
+        };
+        let client = Client::new(peer).map_err(|it| Failure::from(&it))?;
+        Ok(Self(Arc::new(Exchange {
+            wire: Box::new(wire),
+            client,
+            name,
+            settings: settings.clone(),
+            environment: environment.clone(),
+            key: OnceCell::new(),
+            policy: Policy::default(),
+            patience: Patience::default(),
+        })))
+    }
+
+    /// One that waits as little as a test wants to.
+    #[cfg(test)]
+    pub(super) fn hurried(mut self) -> Self {
+        let exchange = Arc::get_mut(&mut self.0).expect("nobody else has it");
+        exchange.policy.base = Duration::from_millis(1);
+        exchange.patience.aftermath = Duration::from_millis(50);
+        exchange.patience.stalled = Duration::from_millis(40);
+        self
+    }
+}
+
+impl Provider for Server {
+    fn peer(&self) -> &str {
+        &self.0.name
+    }
+
+    fn stream(&self, request: ModelRequest) -> PieceStream {
+        let exchange = Arc::clone(&self.0);
+        produce(move |out| async move {
+            // Nobody reads any more: there is nobody to tell.
+            let _ = exchange.answer(&request, &Out(out)).await;
+        })
+    }
+
+    fn warm(&self) -> Promise<()> {
+        let client = self.0.client.clone();
+        Box::pin(async move {
+            // What fails here fails again with the first request, and is said then.
+            let _ = client.warm().await;
+        })
+    }
+
+    fn models(&self) -> Promise<Result<Vec<Model>, Failure>> {
+        let exchange = Arc::clone(&self.0);
+        Box::pin(async move { exchange.list().await.map_err(|(failure, _)| failure) })
+    }
+}
+
+/// The reader has gone.
+struct Gone;
+
+struct Out(mpsc::Sender<Piece>);
+
+impl Out {
+    async fn give(&self, piece: Piece) -> Result<(), Gone> {
+        self.0.send(piece).await.map_err(|_| Gone)
+    }
+}
+
+/// How one try went.
+enum Outcome {
+    /// The answer ended, well or not, and was given.
+    Over,
+    /// Nothing was given yet.
+    Failed(Failure, retry::Failure),
+}
+
+impl Exchange {
+    async fn answer(&self, request: &ModelRequest, out: &Out) -> Result<(), Gone> {
+        let mut retried = 0;
+        loop {
+            let (failure, reason) = match self.attempt(request, out).await? {
+                Outcome::Over => return Ok(()),
+                Outcome::Failed(failure, reason) => (failure, reason),
+            };
+            let now = Utc::now();
+            let (until, because) = match self.policy.after_failure(retried, &reason, dice(), now) {
+                Decision::Wait { until, because } => (until, because),
+                Decision::Ask { until, because }
+                    if request.is_attended && until - now < pause(self.patience.longest_pause) =>
+                {
+                    (until, because)
+                }
+                Decision::Ask { until, .. } => {
+                    let seconds = (until - now).num_seconds();
+                    let hint = format!("it asks for a pause of {seconds} seconds: send the message again after that");
+                    return out.give(Piece::Error(failure.hint(hint))).await;
+                }
+                Decision::GiveUp => return out.give(Piece::Error(failure)).await,
+            };
+            retried += 1;
+            let progress = Progress::Retrying {
+                attempt: retried,
+                of: self.policy.retries,
+                at_ms: u64::try_from(until.timestamp_millis()).unwrap_or_default(),
+                because,
+            };
+            out.give(Piece::Progress(progress)).await?;
+            sleep((until - Utc::now()).to_std().unwrap_or_default()).await;
+        }
+    }
+
+    async fn attempt(&self, request: &ModelRequest, out: &Out) -> Result<Outcome, Gone> {
+        out.give(Piece::Progress(Progress::Connecting {
+            peer: self.name.clone(),
+        }))
+        .await?;
+        let named;
+        let request = if request.model.is_empty() {
+            match self.first_model().await {
+                Ok(model) => {
+                    named = ModelRequest {
+                        model,
+                        ..request.clone()
+                    };
+                    &named
+                }
+                Err((failure, reason)) => return Ok(Outcome::Failed(failure, reason)),
+            }
+        } else {
+            request
+        };
+        let request = self.wire.ask(request, &self.settings);
+        let request = match self.authorised(request).await {
+            Ok(request) => request.accept(self.wire.media_type()),
+            Err(failure) => return Ok(Outcome::Failed(failure, retry::Failure::Lasting)),
+        };
+        let mut opening = std::pin::pin!(self.client.open(request));
+        let waiting = Piece::Progress(Progress::Waiting {
+            peer: self.name.clone(),
+        });
+        let opened = if let Ok(opened) = timeout(self.patience.connecting, &mut opening).await {
+            opened
+        } else {
+            out.give(waiting.clone()).await?;
+            opening.await
+        };
+        match opened {
+            Ok(response) if response.status.is_success() => {
+                out.give(waiting).await?;
+                let id = request_id(&response.headers);
+                self.read(response.body, id, out).await
+            }
+            Ok(response) => {
+                let (failure, reason) = refused(response).await;
+                Ok(Outcome::Failed(failure, reason))
+            }
+            Err(error) => Ok(Outcome::Failed(Failure::from(&error), retry::Failure::from(&error))),
+        }
+    }
+
+    async fn read(&self, mut body: Body, request_id: Option<Box<str>>, out: &Out) -> Result<Outcome, Gone> {
+        let mut reading = self.wire.read(&self.settings);
+        let mut given = Given {
+            held: Vec::new(),
+            is_visible: false,
+            request_id,
+        };
+        loop {
+            let pieces = match self.next(&mut body, reading.is_finished(), out).await? {
+                Next::Chunk(chunk) => reading.push(&chunk),
+                Next::End => {
+                    let outcome = given.give(reading.finish(), out).await?;
+                    return Ok(outcome.unwrap_or(Outcome::Over));
+                }
+                Next::Broken(failure) => {
+                    let outcome = given.give(reading.cut(failure), out).await?;
+                    return Ok(outcome.unwrap_or(Outcome::Over));
+                }
+            };
+            if let Some(outcome) = given.give(pieces, out).await? {
+                return Ok(outcome);
+            }
+        }
+    }
+
+    /// The next chunk, and word of it when it is long in coming.
+    async fn next(&self, body: &mut Body, is_finished: bool, out: &Out) -> Result<Next, Gone> {
+        let Patience { aftermath, stalled, .. } = self.patience;
+        loop {
+            let wait = if is_finished { aftermath } else { stalled / 2 };
+            match timeout(wait, body.next()).await {
+                Ok(Some(Ok(chunk))) => return Ok(Next::Chunk(chunk)),
+                Ok(Some(Err(error))) => return Ok(Next::Broken(Failure::from(&error))),
+                Ok(None) => return Ok(Next::End),
+                Err(_) if is_finished => return Ok(Next::End),
+                Err(_) => {
+                    if let Some(silent) = body.silent_for().filter(|it| *it >= stalled) {
+                        let silent_ms = u64::try_from(silent.as_millis()).unwrap_or(u64::MAX);
+                        out.give(Piece::Progress(Progress::Stalled { silent_ms })).await?;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Servers on this machine have one model, and nobody likes to spell it.
+    async fn first_model(&self) -> Result<String, (Failure, retry::Failure)> {
+        let models = self.list().await?;
+        models.into_iter().next().map(|it| it.id).ok_or_else(|| {
+            let failure = Failure::new(FailureKind::NotFound, "no model is chosen and the server lists none");
+            (
+                failure.hint("name one: `sheaf --model NAME` or `model` in the configuration"),
+                retry::Failure::Lasting,
+            )
+        })
+    }
+
+    async fn list(&self) -> Result<Vec<Model>, (Failure, retry::Failure)> {
+        let lasting = |failure| (failure, retry::Failure::Lasting);
+        let broken = |error: &client::Error| (Failure::from(error), retry::Failure::from(error));
+        let mut models: Vec<Model> = Vec::new();
+        let mut after = None;
+        for _ in 0..PAGES_LIMIT {
+            let request = self.wire.list(after.as_deref());
+            let request = self.authorised(request).await.map_err(lasting)?;
+            let opened = self.client.open(request.accept("application/json")).await;
+            let response = opened.map_err(|it| broken(&it))?;
+            if !response.status.is_success() {
+                return Err(refused(response).await);
+            }
+            let body = response.body.read(WHOLE_LIMIT_BYTES).await.map_err(|it| broken(&it))?;
+            let page = self.wire.listed(&body).map_err(lasting)?;
+            models.extend(page.models);
+            // A server that does not know about pages gives the first one for ever.
+            if page.next.is_none() || page.next == after {
+                break;
+            }
+            after = page.next;
+        }
+        let mut seen = std::collections::HashSet::new();
+        models.retain(|it| seen.insert(it.id.clone()));
+        Ok(models)
+    }
+
+    /// Adds the key, which is fetched now if it never was.
+    async fn authorised(&self, request: Request) -> Result<Request, Failure> {
+        let fetch = || self.settings.key.resolve(&self.environment);
+        let key = self.key.get_or_try_init(fetch).await;
+        let key = key.map_err(|it| Failure::from_error(FailureKind::Key, &it))?;
+        Ok(match key {
+            Some(key) => self.wire.authorise(request, key),
+            None => request,
+        })
+    }
+}
+
+enum Next {
+    Chunk(bytes::Bytes),
+    End,
+    Broken(Failure),
+}
+
+/// What was given of an answer. What nobody sees is held back: an error before anything visible may be retried.
+struct Given {
+    held: Vec<Piece>,
+    is_visible: bool,
+    request_id: Option<Box<str>>,
+}
+
+impl Given {
+    /// An outcome when the answer is over.
+    async fn give(&mut self, pieces: Vec<Piece>, out: &Out) -> Result<Option<Outcome>, Gone> {
+        for piece in pieces {
+            match piece {
+                Piece::Error(failure) => {
+                    let failure = Failure {
+                        request_id: self.request_id.take(),
+                        ..failure
+                    };
+                    let status = match failure.kind {
+                        FailureKind::Overloaded => Some(503),
+                        FailureKind::Busy => Some(429),
+                        FailureKind::Key
+                        | FailureKind::Credit
+                        | FailureKind::NotFound
+                        | FailureKind::TooLong
+                        | FailureKind::Request
+                        | FailureKind::Unreachable
+                        | FailureKind::Garbled
+                        | FailureKind::Interrupted
+                        | FailureKind::Oversized => None,
+                    };
+                    if let Some(status) = status
+                        && !self.is_visible
+                    {
+                        let words = failure.said.as_deref().unwrap_or_default().to_owned();
+                        let reason = retry::Failure::Status {
+                            status,
+                            words,
+                            advice: Advice::default(),
+                        };
+                        return Ok(Some(Outcome::Failed(failure, reason)));
+                    }
+                    self.release(out).await?;
+                    out.give(Piece::Error(failure)).await?;
+                    return Ok(Some(Outcome::Over));
+                }
+                Piece::End(_) => {
+                    self.release(out).await?;
+                    out.give(piece).await?;
+                    return Ok(Some(Outcome::Over));
+                }
+                Piece::Text(_)
+                | Piece::Thinking(_)
+                | Piece::ThinkingDone { .. }
+                | Piece::CallStart { .. }
+                | Piece::CallArguments { .. }
+                | Piece::CallDone { .. }
+                | Piece::Refusal(_) => {
+                    self.is_visible = true;
+                    self.release(out).await?;
+                    out.give(piece).await?;
+                }
+                Piece::Progress(_) | Piece::Start { .. } | Piece::Usage(_) | Piece::Notice(_) => {
+                    self.held.push(piece);
+                    if self.is_visible {
+                        self.release(out).await?;
+                    }
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    async fn release(&mut self, out: &Out) -> Result<(), Gone> {
+        for piece in self.held.drain(..) {
+            out.give(piece).await?;
+        }
+        Ok(())
+    }
+}
+
+/// An answer with an error's status.
+async fn refused(response: Response) -> (Failure, retry::Failure) {
+    let status = response.status.as_u16();
+    let advice = Advice::of(&response.headers, Utc::now());
+    let request_id = request_id(&response.headers);
+    let body = response.body.beginning(ERROR_LIMIT_BYTES).await;
+    let text = String::from_utf8_lossy(&body);
+    let text = text.trim_start_matches('\u{feff}').trim();
+    let error = match serde_json::from_str::<Value>(text) {
+        Ok(Value::Array(mut items)) if items.len() == 1 => inner_error(items.remove(0)),
+        Ok(value) => inner_error(value),
+        Err(_) => Value::String(text.to_owned()),
+    };
+    let failure = Failure {
+        request_id,
+        ..Failure::from_server(Some(status), &error)
+    };
+    // What the kind says of the words counts for a retry as well: an empty account is 429, too.
+    let words = if failure.kind == FailureKind::Credit {
+        "insufficient_quota"
+    } else {
+        ""
+    };
+    let reason = match failure.kind {
+        FailureKind::Key | FailureKind::NotFound | FailureKind::TooLong => retry::Failure::Lasting,
+        FailureKind::Credit
+        | FailureKind::Request
+        | FailureKind::Busy
+        | FailureKind::Overloaded
+        | FailureKind::Unreachable
+        | FailureKind::Garbled
+        | FailureKind::Interrupted
+        | FailureKind::Oversized => retry::Failure::Status {
+            status,
+            words: words.to_owned(),
+            advice,
+        },
+    };
+    (failure, reason)
+}
+
+fn inner_error(body: Value) -> Value {
+    match body {
+        Value::Object(mut members) if members.get("error").is_some_and(|it| !it.is_null()) => {
+            members.remove("error").unwrap_or_default()
+        }
+        other => other,
+    }
+}
+
+fn request_id(headers: &HeaderMap) -> Option<Box<str>> {
+    ["x-request-id", "request-id", "x-litellm-call-id", "cf-ray"]
+        .iter()
+        .find_map(|name| headers.get(*name)?.to_str().ok())
+        .map(|it| it.chars().take(100).collect::<String>().into())
+}
+fn pause(duration: Duration) -> chrono::TimeDelta {
+    chrono::TimeDelta::from_std(duration).unwrap_or(chrono::TimeDelta::MAX)
+}
+
+/// A number from 0 to 1 that other clients do not have.
+fn dice() -> f64 {
+    let bits = uuid::Uuid::new_v4().as_u128() as u32;
+    f64::from(bits) / f64::from(u32::MAX)
+}

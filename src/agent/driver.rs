@@ -213,6 +213,9 @@ impl Driver {
                     let _ = reply.send(answer);
                 });
             }
+            Query::Files { .. } | Query::Context => {
+                let _ = reply.send(Err(AskError::Unsupported { peer }));
+            }
         }
     }
 }

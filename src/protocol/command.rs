@@ -36,9 +36,27 @@ pub struct Submit {
 pub enum Query {
     /// The ids of the models that one may choose.
     Models,
+    /// Files of the workspace whose path fits what was typed, the best first.
+    Files { pattern: String, limit: usize },
+    /// What the next request would hold, part by part.
+    Context,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reply {
     Models(Vec<String>),
+    /// Paths from the workspace's root, directories with a `/` at the end.
+    Files(Vec<String>),
+    Context(Vec<ContextPart>),
+}
+
+/// A part of what a model is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ContextPart {
+    /// `system prompt`, `rule .cursor/rules/errors.mdc`, `conversation` …
+    pub name: String,
+    /// An estimate, until the server counts.
+    pub tokens: u64,
+    /// What one should know of it: that it was cut, why it is missing. May be empty.
+    pub note: String,
 }

@@ -16,7 +16,7 @@ mod request;
 mod response;
 mod word;
 
-pub use command::{Command, Query, Reply, Submit};
+pub use command::{Command, ContextPart, Query, Reply, Submit};
 pub use document::{Document, View};
 pub use event::{DocumentStart, Done, Entry, Event, Notice, Progress, ResponseStart, Severity, Usage};
 pub use id::{Address, ConversationId, DocumentId, Position, ResponseId, Turn};

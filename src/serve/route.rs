@@ -337,7 +337,7 @@ async fn models(State(house): State<Arc<House>>) -> Result<HttpResponse<Body>, R
             Ok(refusal::json(StatusCode::OK, list.to_string()))
         }
         Ok(Err(AskError::Unsupported { .. })) => Err(Refusal::new(StatusCode::NOT_FOUND, "there is no list of models")),
-        Ok(Err(AskError::Failed { .. })) | Err(_) => Err(failed()),
+        Ok(Ok(Reply::Files(_) | Reply::Context(_)) | Err(AskError::Failed { .. })) | Err(_) => Err(failed()),
     }
 }
 

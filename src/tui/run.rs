@@ -430,6 +430,7 @@ impl Session {
                 tokio::spawn(async move {
                     let outcome = match reply.await {
                         Ok(Reply::Models(names)) => Ok(names),
+                        Ok(Reply::Files(_) | Reply::Context(_)) => Err("the answer is to another question".to_owned()),
                         Err(error) => Err(error.to_string()),
                     };
                     let _ = send.send(Outcome::Models(outcome));

@@ -149,6 +149,8 @@ impl Link for Http {
                         Err(late) => Err(failed(late.into())),
                     }
                 }
+                // The workspace and the prompt are the gateway's own affair.
+                Query::Files { .. } | Query::Context => Err(AskError::Unsupported { peer }),
             }
         })
     }

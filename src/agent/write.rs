@@ -58,16 +58,42 @@ impl Writer {
 
     /// An `error` document, whole. Ends what the text has open.
     pub fn error(&mut self, code: &str, source: &str, message: &str, details: &str) -> Vec<Event> {
-        let mut events = self.flush();
         let known = members(&json!({ "errorCode": code, "source": source }));
         let whole = members(&json!({ "errorCode": code, "source": source, "details": details }));
-        self.start(Kind::Error, known, &mut events);
-        self.grow(message, &mut events);
+        self.whole(Kind::Error, known, message, whole)
+    }
+
+    /// A document that is there at once, `metadata` being what it starts with and `end` all of it.
+    pub fn whole(
+        &mut self,
+        kind: Kind,
+        metadata: Map<String, Value>,
+        content: &str,
+        end: Map<String, Value>,
+    ) -> Vec<Event> {
+        let mut events = self.flush();
+        self.start(kind, metadata, &mut events);
+        if !content.is_empty() {
+            self.grow(content, &mut events);
+        }
         if let Some(open) = &mut self.open {
-            open.metadata = whole;
+            open.metadata = end;
         }
         self.end(&mut events);
         events
+    }
+
+    /// Starts a document that stays open beside the text, and beside others of its sort; whoever began it ends it.
+    pub fn begin(&mut self, kind: Kind, metadata: Map<String, Value>, events: &mut Vec<Event>) -> DocumentId {
+        events.extend(self.flush());
+        self.start(kind, metadata, events);
+        let open = self.open.take();
+        open.map_or_else(|| DocumentId::numbered(self.count), |it| it.id)
+    }
+
+    /// What follows is said in another mode.
+    pub fn enter(&mut self, mode: Mode) {
+        self.mode = mode;
     }
 
     /// How many documents have started.

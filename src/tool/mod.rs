@@ -5,6 +5,11 @@
 //! [`sandbox`](crate::sandbox) only. A mistake of the model's is an answer to the model ([`Fault`]), never a failure of
 //! the program.
 
+pub mod ask;
+pub mod create_plan;
+pub mod switch_mode;
+pub mod todo_write;
+
 use std::{
     future::Future,
     pin::Pin,
@@ -263,7 +268,7 @@ impl From<Refused> for Fault {
 }
 
 /// All tools, in the order in which a model is shown them.
-pub const TOOLS: &[&Tool] = &[];
+pub const TOOLS: &[&Tool] = &[&todo_write::TOOL, &create_plan::TOOL, &ask::TOOL, &switch_mode::TOOL];
 
 /// The tool that a model means by `name`.
 pub fn find(name: &str) -> Option<&'static Tool> {

@@ -5,6 +5,7 @@ use std::iter;
 use super::{
     table::{self, Shape},
     tree::{Block, Code, Item, List},
+    words::Leaf,
 };
 use crate::text::{
     Clean, CodeLine, Colours, Role, Row, Span,
@@ -163,6 +164,8 @@ pub(super) struct Layout<'a> {
     pub waiting: &'a mut Vec<Fence>,
     /// What the next table continues.
     pub table: Option<Shape>,
+    /// The leaf of text that the rows end with.
+    pub leaf: Option<Leaf>,
 }
 
 impl Layout<'_> {
@@ -176,6 +179,7 @@ impl Layout<'_> {
 
     fn blocks(&mut self, blocks: &[Block], first: &[Span], rest: &[Span], loose: bool) {
         if blocks.is_empty() {
+            self.leaf = None;
             self.rows.push(Row::of(room(first, self.width).0));
         }
         for (index, block) in blocks.iter().enumerate() {
@@ -197,8 +201,16 @@ impl Layout<'_> {
     }
 
     pub fn block(&mut self, block: &Block, first: &[Span], rest: &[Span]) {
+        self.leaf = None;
         match block {
-            Block::Text(spans) | Block::Heading(spans) => self.rows.extend(wrap(spans, self.width, first, rest)),
+            Block::Text(spans) | Block::Heading(spans) => {
+                self.leaf = Some(Leaf {
+                    row: self.rows.len(),
+                    first: first.to_vec(),
+                    rest: rest.to_vec(),
+                });
+                self.rows.extend(wrap(spans, self.width, first, rest));
+            }
             Block::Html(spans) => {
                 let mut spans = spans.clone();
                 if let Some(last) = spans.last_mut() {

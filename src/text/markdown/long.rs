@@ -12,6 +12,7 @@ use super::{
     tail::Scan,
     tree::{self, Block, List},
     upto,
+    words::Leaf,
 };
 use crate::text::{
     Clean, Colours, Role, Row, Span,
@@ -194,7 +195,7 @@ impl Flow {
                 list.start = *number;
                 rows.truncate(long.rows);
                 *number = number.map(|it| it.saturating_add(list.items.len() as u64));
-                long.fences = self.lay_items(&list, long.begun, long.fences, colours, rows, &mut long.waiting);
+                (long.fences, _) = self.lay_items(&list, long.begun, long.fences, colours, rows, &mut long.waiting);
                 long.at += cut;
             }
             Rest::Table { head, shape } => {
@@ -228,9 +229,11 @@ impl Flow {
         rows: &mut Vec<Row>,
     ) -> bool {
         rows.truncate(long.rows);
+        self.words = None;
         let text = long.source(source);
         let mut tree = tree::read_open(&text, &self.definitions);
         let block = tree.blocks.pop().map(|(block, _)| block);
+        let mut leaf = None;
         if !tree.blocks.is_empty() {
             return false;
         }
@@ -241,13 +244,18 @@ impl Flow {
             (Some(Block::Text(spans)), Rest::Paragraph(carried)) => {
                 let mut all = carried.clone();
                 all.extend(spans);
+                leaf = Some(Leaf {
+                    row: rows.len(),
+                    first: Vec::new(),
+                    rest: Vec::new(),
+                });
                 rows.extend(wrap(&all, self.width, &[], &[]));
             }
             (Some(Block::List(mut list)), Rest::List { number, loose }) => {
                 list.loose |= loose;
                 list.start = *number;
                 let mut waiting = Vec::new();
-                self.lay_items(&list, long.begun, long.fences, colours, rows, &mut waiting);
+                (_, leaf) = self.lay_items(&list, long.begun, long.fences, colours, rows, &mut waiting);
                 self.open_waiting = waiting;
             }
             (Some(Block::Table(table)), Rest::Table { shape, .. }) => {
@@ -261,6 +269,7 @@ impl Flow {
         {
             first.continues = true;
         }
+        self.expect_words(&tree, leaf, rows);
         true
     }
 
@@ -273,7 +282,7 @@ impl Flow {
         colours: &dyn Colours,
         rows: &mut Vec<Row>,
         waiting: &mut Vec<Fence>,
-    ) -> u64 {
+    ) -> (u64, Option<Leaf>) {
         let mut layout = Layout {
             fences,
             ..self.layout(false, colours, rows, waiting)
@@ -282,7 +291,7 @@ impl Flow {
             layout.gap(&[]);
         }
         layout.list(list, &[], &[]);
-        layout.fences
+        (layout.fences, layout.leaf)
     }
 }
 

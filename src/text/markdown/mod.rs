@@ -16,6 +16,7 @@ mod prose;
 mod table;
 mod tail;
 mod tree;
+mod words;
 
 use std::collections::HashSet;
 
@@ -25,6 +26,7 @@ use self::{
     lay::{Fence, Layout},
     long::Long,
     tree::{Block, Definitions, Tree},
+    words::Words,
 };
 use super::{Colours, Row};
 
@@ -50,9 +52,9 @@ pub struct Flow {
     seed: u64,
     width: usize,
     closed: bool,
-    /// Length of the source last seen, and its first and last bytes.
+    /// Length of the source last seen.
     seen: usize,
-    edges: (Vec<u8>, Vec<u8>),
+    edges: Edges,
     /// Rows that the last update left.
     rows: usize,
     /// Bytes of the source, and rows, that are settled.
@@ -71,6 +73,8 @@ pub struct Flow {
     stiff: bool,
     /// Length of the open part when it was last laid out.
     laid: usize,
+    /// What plain words can be added to.
+    words: Option<Words>,
 }
 
 /// How the block at the end of the source is dealt with.
@@ -120,8 +124,15 @@ impl Flow {
         } else {
             changed = changed.min(self.poll(RECENT, colours, rows));
         }
-        let lines = source.get(self.seen..).is_none_or(|it| it.contains('\n'));
-        changed = changed.min(self.advance(source, closed, lines, colours, rows));
+        let lengthened = if closed { None } else { self.lengthen(source, rows) };
+        changed = changed.min(match lengthened {
+            Some(first) => first,
+            None => {
+                let lines = source.get(self.seen..).is_none_or(|it| it.contains('\n'));
+                self.words = None;
+                self.advance(source, closed, lines, colours, rows)
+            }
+        });
         if closed && self.unresolved.iter().any(|it| self.definitions.contains_key(it)) {
             rows.clear();
             changed = 0;
@@ -135,7 +146,7 @@ impl Flow {
         }
         self.closed = closed;
         self.seen = source.len();
-        self.edges = edges(source);
+        self.edges.keep(source);
         self.rows = rows.len();
         changed.min(rows.len())
     }
@@ -146,7 +157,7 @@ impl Flow {
         self.width == width
             && self.rows == rows.len()
             && (!self.closed || closed && self.seen == source.len())
-            && before.is_some_and(|it| edges(it) == self.edges)
+            && before.is_some_and(|it| self.edges.are_of(it))
     }
 
     /// Rows before this one stay as they are.
@@ -270,6 +281,7 @@ impl Flow {
             rows,
             waiting,
             table: None,
+            leaf: None,
         }
     }
 
@@ -288,7 +300,9 @@ impl Flow {
         for (block, _) in &tree.blocks {
             layout.outermost(block);
         }
+        let leaf = layout.leaf;
         self.open_waiting = waiting;
+        self.expect_words(&tree, leaf, rows);
         if tail.len() > LONG && !self.stiff {
             self.stiff = !self.put_aside(source, colours, rows);
         }
@@ -307,10 +321,32 @@ fn line_start(text: &str, at: usize) -> usize {
     upto(text, at).rfind('\n').map_or(0, |it| it + 1)
 }
 
-fn edges(source: &str) -> (Vec<u8>, Vec<u8>) {
-    let bytes = source.as_bytes();
-    let length = bytes.len().min(EDGE);
-    (bytes[..length].to_vec(), bytes[bytes.len() - length..].to_vec())
+/// The first and the last bytes of a source.
+#[derive(Debug, Default)]
+struct Edges {
+    first: Vec<u8>,
+    last: Vec<u8>,
+}
+
+impl Edges {
+    fn of(source: &str) -> (&[u8], &[u8]) {
+        let bytes = source.as_bytes();
+        let length = bytes.len().min(EDGE);
+        (&bytes[..length], &bytes[bytes.len() - length..])
+    }
+
+    fn keep(&mut self, source: &str) {
+        let (first, last) = Self::of(source);
+        if self.first.len() < EDGE {
+            self.first = first.to_vec();
+        }
+        self.last.clear();
+        self.last.extend_from_slice(last);
+    }
+
+    fn are_of(&self, source: &str) -> bool {
+        Self::of(source) == (&self.first, &self.last)
+    }
 }
 
 #[cfg(test)]

@@ -8,7 +8,10 @@ use std::{borrow::Cow, collections::HashMap, ops::Range};
 
 use pulldown_cmark::{Event, Parser, Tag, TagEnd};
 
-use super::tree::{HIDDEN, options};
+use super::{
+    tree::{HIDDEN, options},
+    words::{Ending, is_letter},
+};
 
 /// How many open marks a closing one is compared with.
 const OPENERS: usize = 64;
@@ -16,8 +19,9 @@ const OPENERS: usize = 64;
 /// The longest entity, `&CounterClockwiseContourIntegral;`, has 33 characters.
 const ENTITY: usize = 33;
 
-/// Source that renders as `source` should while it is incomplete. `source` begins at an outermost block.
-pub(super) fn shown(source: &str) -> Cow<'_, str> {
+/// Source that renders as `source` should while it is incomplete, and how that ends where words behind it would be nothing
+/// but words. `source` begins at an outermost block.
+pub(super) fn shown(source: &str) -> (Cow<'_, str>, Option<Ending>) {
     let mut until = source.len();
     // Cutting one line uncovers the one before it; tables hold two.
     for _ in 0..3 {
@@ -28,9 +32,10 @@ pub(super) fn shown(source: &str) -> Cow<'_, str> {
             until = cut;
             continue;
         }
-        return leaf.mend(before);
+        let (shown, ending) = leaf.mend(before);
+        return (shown, ending.filter(|_| until == source.len()));
     }
-    Cow::Borrowed(upto(source, until))
+    (Cow::Borrowed(upto(source, until)), None)
 }
 
 fn upto(text: &str, end: usize) -> &str {
@@ -150,8 +155,8 @@ impl Leaf {
     }
 
     /// Hides the marks of the leaf that are open at its end, and closes what they began.
-    fn mend<'a>(&self, source: &'a str) -> Cow<'a, str> {
-        let whole = Cow::Borrowed(source);
+    fn mend<'a>(&self, source: &'a str) -> (Cow<'a, str>, Option<Ending>) {
+        let whole = (Cow::Borrowed(source), None);
         let line = from(source, line_start(source));
         let ended = line.ends_with('\n');
         let blank = inside(line).is_empty();
@@ -179,14 +184,35 @@ impl Leaf {
             scan.hidden
                 .extend(bars(from(text, line)).map(|it| line + it).filter(|&it| it < scan.end));
         }
+        let ending = self.ending(source, start + scan.end);
         if scan.changes(text) {
             let mut mended = String::with_capacity(source.len() + 16);
             mended.push_str(upto(source, start));
             scan.write(text, &mut mended);
-            Cow::Owned(mended)
+            (Cow::Owned(mended), ending)
         } else {
-            Cow::Borrowed(upto(source, start + text.len()))
+            (Cow::Borrowed(upto(source, start + text.len())), ending)
         }
+    }
+
+    /// How the source ends, where everything that is shown `until` there is decided and words behind it mean nothing.
+    fn ending(&self, source: &str, until: usize) -> Option<Ending> {
+        let text = source.trim_end_matches(' ');
+        let last = text.chars().next_back().filter(|&it| is_letter(it))?;
+        let leaf = from(text, self.range.start);
+        let plain = matches!(self.kind, Kind::Paragraph | Kind::Item | Kind::Heading)
+            && until == text.len()
+            // Not behind it, in a definition that is not shown.
+            && self.range.end >= text.len()
+            // What could be the rest of a definition is none as soon as it ends in another way.
+            && !leaf.starts_with(['[', '(', '\'', '"'])
+            // The rest of an escape sequence is no text.
+            && !leaf.contains("&#")
+            && !leaf.contains(|it: char| it.is_control() && it != '\n');
+        plain.then_some(Ending {
+            blanks: source.len() - text.len(),
+            last,
+        })
     }
 }
 

@@ -596,8 +596,98 @@ fn well_formed() -> impl Strategy<Value = String> {
     proptest::collection::vec(block, 1..5).prop_map(|it| it.join("\n\n") + "\n")
 }
 
+/// Markdown with many words, of which each may come alone or cut anywhere.
+fn wordy() -> impl Strategy<Value = Vec<String>> {
+    let words = prop_oneof![
+        12 => "[a-z]{1,9}[ ,.]{0,2}",
+        3 => "[ -~]{1,6}",
+        3 => "[a-zA-Z0-9 ,.;?(){}'\"+=/%$@^-]{1,30}",
+        2 => proptest::sample::select(vec!["漢字", "かな。", "한글 ", "ß", "é", "e\u{301}", "\u{301}", "👍", "\u{200d}", "\u{fe0f}", "…", "\u{a0}", "\u{1b}[3", "&#27;[", "&#x9d;0;", "\u{7f}"]).prop_map(str::to_owned),
+        6 => markdown().prop_map(|it| it.chars().take(24).collect::<String>()),
+        1 => ("[a-z]{1,5} ", 20_usize..300).prop_map(|(word, times)| word.repeat(times)),
+    ];
+    proptest::collection::vec(words, 1..60)
+}
+
+/// What each update leaves with and without the short way for words; says how often that was gone.
+fn both_ways(pieces: &[String], width: usize) -> usize {
+    let (mut short, mut long) = (Flow::new(7), Flow::new(7));
+    let (mut rows, mut expected) = (Vec::new(), Vec::new());
+    let mut source = String::new();
+    let mut taken = 0;
+    for piece in pieces {
+        source.push_str(piece);
+        let before = rows.clone();
+        let waits = short.words.is_some();
+        let first = short.update(&source, false, width, &NoColours, &mut rows);
+        taken += usize::from(waits && piece.chars().all(words::is_word));
+        long.words = None;
+        long.update(&source, false, width, &NoColours, &mut expected);
+        assert_eq!(rows, expected, "{piece:?} at the end of {source:?} in {width}");
+        assert!(before.iter().take(first).eq(rows.iter().take(first)), "{source:?}");
+    }
+    short.update(&source, true, width, &NoColours, &mut rows);
+    long.update(&source, true, width, &NoColours, &mut expected);
+    assert_eq!(rows, expected, "closed {source:?} in {width}");
+    taken
+}
+
+#[test]
+fn words_are_added_as_they_are_read() {
+    for (name, pieces) in [
+        (
+            "a tag that the next word completes",
+            &["text <di", "v ", "a> x"] as &[&str],
+        ),
+        ("a definition", &["text\n\n[a]: ht", "tp", " x", "\n\nc d", "e"]),
+        ("a definition's title", &["[a]: b\n'tit", "le'", " x", "\n\nc d", "e"]),
+        ("an entity", &["a &am", "p", "; b"]),
+        ("an entity of an escape", &["a &#27;[3", "1", "m b"]),
+        ("a heading", &["# a b", "c", " d ", "e"]),
+        ("a heading that ends", &["# a b #", "c", " d ", "e"]),
+        ("a mark that is open", &["a **b", "c d ", "e", "** f", " g"]),
+        ("code that is open", &["a `b", " c ", " ", "d` e", "f"]),
+        ("a link that is open", &["a [b", " c", "d](https://e.f", "g) h", "i"]),
+        ("an address", &["see https", "://a.b/c", "d", " e", "f"]),
+        ("an item", &["- a b", " c", "\n- [x] d", "e f ", "g"]),
+        ("an item's next line", &["- a b\n  c", " d", " ", "e"]),
+        ("a quote", &["> a b", " c\n> d", "e f ", "g"]),
+        ("a table", &["a | b\n--- | ---\nc", " d", " | e", "f"]),
+        ("the head of a table", &["see a | b", "c", " d", "\ne", "f"]),
+        ("signs that join", &["a e", "\u{301}", "b"]),
+        ("a wide word", &["漢", "字漢字漢字漢字漢字漢字漢字漢", "字"]),
+        (
+            "a word that is broken",
+            &["/usr/lib", "/some-thing/else-where/again-and/", "again"],
+        ),
+        ("spaces at the border", &["aaaaaaaa bbbb", "  ", "  ", "c", " ", " d"]),
+        (
+            "a break in the paragraph",
+            &["a b  \nc", " d", "e f g h i j k l m n o p q"],
+        ),
+    ] {
+        let pieces: Vec<_> = pieces.iter().map(|it| (*it).to_owned()).collect();
+        let letters: Vec<_> = pieces.concat().chars().map(|it| it.to_string()).collect();
+        for width in [1, 2, 3, 8, 13, 14, 15, 60] {
+            both_ways(&pieces, width);
+            assert!(both_ways(&letters, width) > 0 || width < 3, "{name} in {width}: never");
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
+
+    #[test]
+    fn words_are_added_as_they_are_read_in_any_text(pieces in wordy(), width in 1_usize..100, size in 0_usize..12) {
+        if size == 0 {
+            both_ways(&pieces, width);
+        } else {
+            let letters: Vec<char> = pieces.concat().chars().collect();
+            let pieces: Vec<String> = letters.chunks(size).map(|it| it.iter().collect()).collect();
+            both_ways(&pieces, width);
+        }
+    }
 
     #[test]
     fn streamed_it_ends_as_it_does_at_once(source in markdown(), width in 1_usize..120, piece in 1_usize..9) {

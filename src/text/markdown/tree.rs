@@ -4,7 +4,7 @@ use std::{cell::RefCell, collections::HashMap, ops::Range, sync::Arc};
 
 use pulldown_cmark::{Alignment, BrokenLink, CodeBlockKind, CowStr, Event, LinkType, Options, Parser, Tag, TagEnd};
 
-use super::tail;
+use super::{tail, words::Ending};
 use crate::text::{Clean, Mark, Role, Span, link_host, link_target};
 
 /// Containers nested deeper than this are shown at this depth.
@@ -73,6 +73,8 @@ pub(super) struct Tree {
     pub definitions: Vec<(String, String, usize)>,
     /// References that no definition is known for.
     pub unresolved: Vec<String>,
+    /// Words behind the source would only lengthen its last leaf.
+    pub words: Option<Ending>,
 }
 
 pub(super) fn options() -> Options {
@@ -91,7 +93,11 @@ pub(super) fn read(source: &str, known: &Definitions) -> Tree {
 
 /// Reads what is shown of a source that is still coming in, where [`HIDDEN`] stands for marks.
 pub(super) fn read_open(source: &str, known: &Definitions) -> Tree {
-    build(&tail::shown(source), known, true)
+    let (shown, words) = tail::shown(source);
+    Tree {
+        words,
+        ..build(&shown, known, true)
+    }
 }
 
 fn build(source: &str, known: &Definitions, open: bool) -> Tree {
@@ -121,6 +127,7 @@ fn build(source: &str, known: &Definitions, open: bool) -> Tree {
         blocks: builder.blocks,
         definitions,
         unresolved: unresolved.into_inner(),
+        words: None,
     }
 }
 

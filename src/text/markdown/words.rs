@@ -1,0 +1,175 @@
+//! Plain words at the end of the source: they lengthen its last row without the block being read again.
+//!
+//! Most of what a model writes is words, and a word can mean nothing in Markdown where the text before it ends in a
+//! letter that is decided: no line, mark or link can turn into something else by it. So [`Words`] is kept from one
+//! update to the next only where that holds, and any sign that could mean something ends it. What comes out is what
+//! reading everything again would give.
+
+use super::{Flow, LONG, Open, lay::room, tree::Tree};
+use crate::text::{
+    Clean, Row, Span,
+    width::{spans_width, width},
+    wrap::wrap,
+};
+
+/// The leaf at the end of the rows, which words would lengthen.
+#[derive(Debug)]
+pub(super) struct Words {
+    /// Spans that indent its last row.
+    indent: usize,
+    /// What indents the rows after it.
+    rest: Vec<Span>,
+    /// Columns that the last row takes, and that it may take.
+    columns: usize,
+    width: usize,
+    /// Spaces at the end of the source, which show when something comes behind them.
+    blanks: usize,
+}
+
+/// How a source ends behind which words are nothing but words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Ending {
+    /// Spaces at its end, which are not shown yet.
+    pub blanks: usize,
+    /// The letter before them.
+    pub last: char,
+}
+
+/// A leaf of text that was laid out last.
+#[derive(Debug)]
+pub(super) struct Leaf {
+    /// Its first row.
+    pub row: usize,
+    pub first: Vec<Span>,
+    pub rest: Vec<Span>,
+}
+
+impl Words {
+    pub fn behind(leaf: Option<Leaf>, ending: Ending, width: usize, rows: &[Row]) -> Option<Self> {
+        let leaf = leaf.filter(|it| it.row < rows.len())?;
+        let (rest, _) = room(&leaf.rest, width);
+        let indent = if leaf.row + 1 == rows.len() {
+            room(&leaf.first, width).0.len()
+        } else {
+            rest.len()
+        };
+        let row = rows.last()?;
+        let content = row.spans.get(indent..)?.last()?;
+        // In one or two columns signs give way to others, and a link grows as a whole.
+        let plain = width > 2 && content.link.is_none() && content.text.ends_with(ending.last);
+        (plain && row.facts.is_empty()).then(|| Self {
+            indent,
+            rest,
+            columns: spans_width(&row.spans),
+            width,
+            blanks: ending.blanks,
+        })
+    }
+
+    /// Lengthens the last row; `None` where that cannot be told from the row alone.
+    fn push(&mut self, added: &str, rows: &mut Vec<Row>) -> Option<()> {
+        let words = added.trim_end_matches(' ');
+        if words.is_empty() {
+            self.blanks += added.len();
+            return Some(());
+        }
+        let last = rows.last_mut()?;
+        let mut text = " ".repeat(self.blanks);
+        text.push_str(words);
+        let columns = self.columns + width(&text);
+        let text = Clean::from(text);
+        if columns <= self.width {
+            last.spans.last_mut()?.text.push(&text);
+            self.columns = columns;
+        } else {
+            let content = last.spans.get(self.indent..)?;
+            // The row ends between its words; where it is one word, it matters how the row before it ended.
+            content
+                .iter()
+                .any(|it| it.text.trim_start().contains(' '))
+                .then_some(())?;
+            let mut content = content.to_vec();
+            content.last_mut()?.text.push(&text);
+            let first = last.spans.get(..self.indent)?;
+            let mut laid = wrap(&content, self.width, first, &self.rest);
+            laid.first_mut()?.continues = last.continues;
+            if laid.len() > 1 {
+                self.indent = self.rest.len();
+            }
+            self.columns = spans_width(&laid.last()?.spans);
+            rows.pop();
+            rows.append(&mut laid);
+        }
+        self.blanks = added.len() - words.len();
+        Some(())
+    }
+}
+
+impl Flow {
+    /// Notes whether words could be added to what was just laid out of `tree`.
+    pub(super) fn expect_words(&mut self, tree: &Tree, leaf: Option<Leaf>, rows: &[Row]) {
+        let is_still = !self.stiff && self.open_waiting.is_empty();
+        self.words = tree
+            .words
+            .filter(|_| is_still)
+            .and_then(|it| Words::behind(leaf, it, self.width, rows));
+    }
+
+    /// Shows `source` where nothing but words came since the last update; gives the first row that changed.
+    pub(super) fn lengthen(&mut self, source: &str, rows: &mut Vec<Row>) -> Option<usize> {
+        let added = source.get(self.seen..)?;
+        let begin = match &self.open {
+            Open::Whole => self.frozen,
+            Open::Long(long) => long.at,
+            Open::Code(_) => return None,
+        };
+        if source.len() - begin > LONG || !added.chars().all(is_word) {
+            return None;
+        }
+        let changed = if added.bytes().all(|it| it == b' ') {
+            rows.len()
+        } else {
+            rows.len().saturating_sub(1)
+        };
+        self.words.as_mut()?.push(added, rows)?;
+        self.laid = source.len() - begin;
+        Some(changed)
+    }
+}
+
+/// Whether a sign means nothing in Markdown and nothing to its neighbours, wherever it stands behind a letter.
+///
+/// A colon makes an address of what stands before it, so it is none of them.
+pub(super) fn is_word(sign: char) -> bool {
+    is_letter(sign)
+        || matches!(
+            sign,
+            ' ' | ','
+                | '.'
+                | ';'
+                | '?'
+                | '('
+                | ')'
+                | '{'
+                | '}'
+                | '\''
+                | '"'
+                | '-'
+                | '+'
+                | '='
+                | '/'
+                | '%'
+                | '$'
+                | '@'
+                | '^'
+        )
+}
+
+/// Letters and digits that are a whole sign of their own, whatever stands beside them.
+pub(super) fn is_letter(sign: char) -> bool {
+    sign.is_ascii_alphanumeric()
+        || matches!(sign,
+            'À'..='Ö' | 'Ø'..='ö' | 'ø'..='ɏ' // Latin
+            | 'Α'..='Ρ' | 'Σ'..='ω' | 'А'..='я' // Greek, Cyrillic
+            | 'ぁ'..='ゖ' | 'ァ'..='ヺ' | '\u{4e00}'..='\u{9fff}' | '가'..='힣')
+}

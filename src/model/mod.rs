@@ -9,6 +9,7 @@ pub mod catalogue;
 pub mod discover;
 mod exchange;
 mod failure;
+mod lenient;
 mod listing;
 mod openai;
 

@@ -7,16 +7,13 @@
 use serde_json::{Map, Value};
 
 use crate::{
-    model::{EndReason, Failure, FailureKind, Piece, Tokens},
+    model::{
+        EndReason, Failure, FailureKind, Piece, Tokens,
+        lenient::{ANSWER_LIMIT_BYTES, CALLS_LIMIT, arguments as parse_arguments, error_of, values, whole_number},
+    },
     net::sse::Frame,
     protocol::{Notice, Severity},
 };
-
-/// More than this in one answer is no answer.
-const ANSWER_LIMIT_BYTES: usize = 64 << 20;
-
-/// More calls than this in one answer are left out.
-const CALLS_LIMIT: usize = 256;
 
 /// The state between two frames.
 #[derive(Debug)]
@@ -649,22 +646,6 @@ impl Decoder {
     }
 }
 
-/// One JSON text, or several that a proxy put side by side.
-fn values(data: &str) -> serde_json::Result<Vec<Value>> {
-    serde_json::Deserializer::from_str(data).into_iter().collect()
-}
-
-/// The error of a chunk, if it holds one that says something.
-fn error_of(members: &Map<String, Value>) -> Option<&Value> {
-    members.get("error").filter(|it| match it {
-        Value::Null | Value::Bool(_) => false,
-        Value::String(text) => !text.trim().is_empty(),
-        Value::Object(members) => !members.is_empty(),
-        Value::Array(items) => !items.is_empty(),
-        Value::Number(_) => true,
-    })
-}
-
 /// An error that is not wrapped in `error`: old vLLM, FastAPI.
 fn is_bare_error(members: &Map<String, Value>) -> bool {
     let is = |name: &str, word: &str| members.get(name).and_then(Value::as_str) == Some(word);
@@ -698,34 +679,16 @@ fn foreign(members: &Map<String, Value>) -> Option<Failure> {
     Some(Failure::new(FailureKind::Garbled, message))
 }
 
+fn is_object(text: &str) -> bool {
+    serde_json::from_str::<Map<String, Value>>(text).is_ok()
+}
+
 fn no_completion(body: &str) -> Failure {
     Failure::new(
         FailureKind::Garbled,
         "the server answered with something else than chat completions",
     )
     .saying(body)
-}
-
-fn is_object(text: &str) -> bool {
-    serde_json::from_str::<Map<String, Value>>(text).is_ok()
-}
-
-fn parse_arguments(text: String) -> Result<Map<String, Value>, String> {
-    if text.trim().is_empty() {
-        return Ok(Map::new());
-    }
-    serde_json::from_str(&text).map_err(|_| text)
-}
-
-/// A count, also as a float or in quotes; nothing below zero.
-fn whole_number(value: &Value) -> Option<u64> {
-    match value {
-        Value::Number(number) => number
-            .as_u64()
-            .or_else(|| number.as_f64().filter(|it| *it >= 0.0).map(|it| it.round() as u64)),
-        Value::String(text) => text.trim().parse().ok(),
-        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
-    }
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 //! [`sandbox`](crate::sandbox) only. A mistake of the model's is an answer to the model ([`Fault`]), never a failure of
 //! the program.
 
+pub mod arguments;
 pub mod ask;
 pub mod create_plan;
 pub mod switch_mode;

@@ -156,11 +156,11 @@ mod tests {
     use super::*;
     use crate::{
         config,
-        model::{EndReason, exchange::Wire, openai::Chat},
+        model::{EndReason, ModelRequest, exchange::Wire, openai::Chat},
     };
 
     fn reading() -> Box<dyn Read> {
-        Chat.read(&config::Provider::default())
+        Chat.read(&ModelRequest::default(), &config::Provider::default())
     }
 
     /// The text and how it ended: whole, cut everywhere, byte by byte.

@@ -3,7 +3,7 @@
 //! A format is a [`Wire`]: how a request is spelled and how bytes become pieces, both pure. Everything that waits or
 //! can be repeated is here, once. A request is repeated only while nothing of an answer was given.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use chrono::Utc;
 use futures::StreamExt;
@@ -25,7 +25,7 @@ use crate::{
         client::{self, Body, Client, HeaderMap, Request, Response, Url},
         retry::{self, Advice, Decision, Policy},
     },
-    protocol::Progress,
+    protocol::{Notice, Progress, Severity},
 };
 
 /// How a format is written and read. Pure: no clock, no socket.
@@ -46,8 +46,38 @@ pub trait Wire: Send + Sync + 'static {
         "text/event-stream"
     }
 
-    /// What reads one answer.
-    fn read(&self, settings: &config::Provider) -> Box<dyn Read>;
+    /// What reads the answer to `request`. A call without an id is given one by the exchange.
+    fn read(&self, request: &ModelRequest, settings: &config::Provider) -> Box<dyn Read>;
+
+    /// What has to be asked before `request`; nothing mostly. Asked for again until [`Wire::learn`] heard the answer.
+    fn inquire(&self, request: &ModelRequest, settings: &config::Provider) -> Option<Request> {
+        let (_, _) = (request, settings);
+        None
+    }
+
+    /// The answer to [`Wire::inquire`]; none when there was none, which is no reason not to go on.
+    fn learn(&self, request: &ModelRequest, body: Option<&[u8]>) {
+        let (_, _) = (request, body);
+    }
+
+    /// After a failure of which nobody saw anything: makes that the same question can be asked again at once, changed
+    /// perhaps, and says in a line for the user why. Asked once for each answer.
+    fn mend(&self, failure: &Failure, request: &mut ModelRequest) -> Option<String> {
+        let (_, _) = (failure, request);
+        None
+    }
+
+    /// The request for a vector of each text; none where the format has no such thing.
+    fn embed(&self, texts: &[String], settings: &config::Provider) -> Option<Request> {
+        let (_, _) = (texts, settings);
+        None
+    }
+
+    /// The vectors, in the order of the texts.
+    fn embedded(&self, body: &[u8]) -> Result<Vec<Vec<f32>>, Failure> {
+        let _ = body;
+        Ok(Vec::new())
+    }
 
     /// The request for a page of the list of models; `after` is what [`Page::next`] of the page before said.
     fn list(&self, after: Option<&str>) -> Request;
@@ -57,6 +87,12 @@ pub trait Wire: Send + Sync + 'static {
 
 /// More pages of models than this are not turned.
 const PAGES_LIMIT: usize = 50;
+
+/// So many texts are embedded with one request: Gemini takes a hundred, others a few thousand.
+const TEXTS_LIMIT: usize = 96;
+
+/// Embeddings are JSON numbers, a dozen bytes each, some thousand for each text.
+const EMBEDDED_LIMIT_BYTES: usize = 64 << 20;
 
 /// As much of an error's body as is read.
 const ERROR_LIMIT_BYTES: usize = 64 << 10;
@@ -140,7 +176,7 @@ impl Provider for Server {
         let exchange = Arc::clone(&self.0);
         produce(move |out| async move {
             // Nobody reads any more: there is nobody to tell.
-            let _ = exchange.answer(&request, &Out(out)).await;
+            let _ = exchange.answer(request, &Out(out)).await;
         })
     }
 
@@ -156,6 +192,11 @@ impl Provider for Server {
         let exchange = Arc::clone(&self.0);
         Box::pin(async move { exchange.list().await.map_err(|(failure, _)| failure) })
     }
+
+    fn embed(&self, texts: Vec<String>) -> Promise<Result<Vec<Vec<f32>>, Failure>> {
+        let exchange = Arc::clone(&self.0);
+        Box::pin(async move { exchange.embed(&texts).await })
+    }
 }
 
 /// The reader has gone.
@@ -167,24 +208,46 @@ impl Out {
     async fn give(&self, piece: Piece) -> Result<(), Gone> {
         self.0.send(piece).await.map_err(|_| Gone)
     }
+
+    async fn fail(&self, held: Vec<Piece>, failure: Failure) -> Result<(), Gone> {
+        for piece in held {
+            self.give(piece).await?;
+        }
+        self.give(Piece::Error(failure)).await
+    }
 }
 
 /// How one try went.
 enum Outcome {
     /// The answer ended, well or not, and was given.
     Over,
-    /// Nothing was given yet.
-    Failed(Failure, retry::Failure),
+    /// Nobody saw anything yet. The pieces came before the failure and are given if it is the last word.
+    Failed(Trouble, Vec<Piece>),
 }
 
+/// Why something failed, in words and as far as trying again is concerned.
+type Trouble = (Failure, retry::Failure);
+
 impl Exchange {
-    async fn answer(&self, request: &ModelRequest, out: &Out) -> Result<(), Gone> {
+    async fn answer(&self, mut request: ModelRequest, out: &Out) -> Result<(), Gone> {
         let mut retried = 0;
+        let mut is_mended = false;
         loop {
-            let (failure, reason) = match self.attempt(request, out).await? {
+            let ((failure, reason), held) = match self.attempt(&mut request, out).await? {
                 Outcome::Over => return Ok(()),
-                Outcome::Failed(failure, reason) => (failure, reason),
+                Outcome::Failed(trouble, held) => (trouble, held),
             };
+            if !is_mended && let Some(because) = self.wire.mend(&failure, &mut request) {
+                is_mended = true;
+                out.give(Piece::Notice(Notice {
+                    severity: Severity::Warning,
+                    code: "asked-again".to_owned(),
+                    message: because,
+                    document: None,
+                }))
+                .await?;
+                continue;
+            }
             let now = Utc::now();
             let (until, because) = match self.policy.after_failure(retried, &reason, dice(), now) {
                 Decision::Wait { until, because } => (until, because),
@@ -196,9 +259,9 @@ impl Exchange {
                 Decision::Ask { until, .. } => {
                     let seconds = (until - now).num_seconds();
                     let hint = format!("it asks for a pause of {seconds} seconds: send the message again after that");
-                    return out.give(Piece::Error(failure.hint(hint))).await;
+                    return out.fail(held, failure.hint(hint)).await;
                 }
-                Decision::GiveUp => return out.give(Piece::Error(failure)).await,
+                Decision::GiveUp => return out.fail(held, failure).await,
             };
             retried += 1;
             let progress = Progress::Retrying {
@@ -212,32 +275,16 @@ impl Exchange {
         }
     }
 
-    async fn attempt(&self, request: &ModelRequest, out: &Out) -> Result<Outcome, Gone> {
+    async fn attempt(&self, request: &mut ModelRequest, out: &Out) -> Result<Outcome, Gone> {
         out.give(Piece::Progress(Progress::Connecting {
             peer: self.name.clone(),
         }))
         .await?;
-        let named;
-        let request = if request.model.is_empty() {
-            match self.first_model().await {
-                Ok(model) => {
-                    named = ModelRequest {
-                        model,
-                        ..request.clone()
-                    };
-                    &named
-                }
-                Err((failure, reason)) => return Ok(Outcome::Failed(failure, reason)),
-            }
-        } else {
-            request
+        let asked = match self.question(request).await {
+            Ok(asked) => asked,
+            Err(trouble) => return Ok(Outcome::Failed(trouble, Vec::new())),
         };
-        let request = self.wire.ask(request, &self.settings);
-        let request = match self.authorised(request).await {
-            Ok(request) => request.accept(self.wire.media_type()),
-            Err(failure) => return Ok(Outcome::Failed(failure, retry::Failure::Lasting)),
-        };
-        let mut opening = std::pin::pin!(self.client.open(request));
+        let mut opening = std::pin::pin!(self.client.open(asked));
         let waiting = Piece::Progress(Progress::Waiting {
             peer: self.name.clone(),
         });
@@ -251,22 +298,41 @@ impl Exchange {
             Ok(response) if response.status.is_success() => {
                 out.give(waiting).await?;
                 let id = request_id(&response.headers);
-                self.read(response.body, id, out).await
+                let reading = self.wire.read(request, &self.settings);
+                self.read(reading, response.body, id, out).await
             }
-            Ok(response) => {
-                let (failure, reason) = refused(response).await;
-                Ok(Outcome::Failed(failure, reason))
-            }
-            Err(error) => Ok(Outcome::Failed(Failure::from(&error), retry::Failure::from(&error))),
+            Ok(response) => Ok(Outcome::Failed(refused(response).await, Vec::new())),
+            Err(error) => Ok(Outcome::Failed(broken(&error), Vec::new())),
         }
     }
 
-    async fn read(&self, mut body: Body, request_id: Option<Box<str>>, out: &Out) -> Result<Outcome, Gone> {
-        let mut reading = self.wire.read(&self.settings);
+    /// The request as it goes out, once all is known that it needs.
+    async fn question(&self, request: &mut ModelRequest) -> Result<Request, Trouble> {
+        if request.model.is_empty() {
+            request.model = self.first_model().await?;
+        }
+        if let Some(inquiry) = self.wire.inquire(request, &self.settings) {
+            let answer = self.whole(inquiry, WHOLE_LIMIT_BYTES).await;
+            self.wire.learn(request, answer.ok().as_deref());
+        }
+        let asked = self.wire.ask(request, &self.settings);
+        let asked = self.authorised(asked).await.map_err(lasting)?;
+        Ok(asked.accept(self.wire.media_type()))
+    }
+
+    async fn read(
+        &self,
+        mut reading: Box<dyn Read>,
+        mut body: Body,
+        request_id: Option<Box<str>>,
+        out: &Out,
+    ) -> Result<Outcome, Gone> {
         let mut given = Given {
             held: Vec::new(),
             is_visible: false,
             request_id,
+            ids: HashMap::new(),
+            seed: seed(),
         };
         loop {
             let pieces = match self.next(&mut body, reading.is_finished(), out).await? {
@@ -307,7 +373,7 @@ impl Exchange {
     }
 
     /// Servers on this machine have one model, and nobody likes to spell it.
-    async fn first_model(&self) -> Result<String, (Failure, retry::Failure)> {
+    async fn first_model(&self) -> Result<String, Trouble> {
         let models = self.list().await?;
         models.into_iter().next().map(|it| it.id).ok_or_else(|| {
             let failure = Failure::new(FailureKind::NotFound, "no model is chosen and the server lists none");
@@ -318,20 +384,12 @@ impl Exchange {
         })
     }
 
-    async fn list(&self) -> Result<Vec<Model>, (Failure, retry::Failure)> {
-        let lasting = |failure| (failure, retry::Failure::Lasting);
-        let broken = |error: &client::Error| (Failure::from(error), retry::Failure::from(error));
+    async fn list(&self) -> Result<Vec<Model>, Trouble> {
         let mut models: Vec<Model> = Vec::new();
         let mut after = None;
         for _ in 0..PAGES_LIMIT {
             let request = self.wire.list(after.as_deref());
-            let request = self.authorised(request).await.map_err(lasting)?;
-            let opened = self.client.open(request.accept("application/json")).await;
-            let response = opened.map_err(|it| broken(&it))?;
-            if !response.status.is_success() {
-                return Err(refused(response).await);
-            }
-            let body = response.body.read(WHOLE_LIMIT_BYTES).await.map_err(|it| broken(&it))?;
+            let body = self.whole(request, WHOLE_LIMIT_BYTES).await?;
             let page = self.wire.listed(&body).map_err(lasting)?;
             models.extend(page.models);
             // A server that does not know about pages gives the first one for ever.
@@ -343,6 +401,37 @@ impl Exchange {
         let mut seen = std::collections::HashSet::new();
         models.retain(|it| seen.insert(it.id.clone()));
         Ok(models)
+    }
+
+    async fn embed(&self, texts: &[String]) -> Result<Vec<Vec<f32>>, Failure> {
+        let mut vectors = Vec::with_capacity(texts.len());
+        for texts in texts.chunks(TEXTS_LIMIT) {
+            let request = self.wire.embed(texts, &self.settings).ok_or_else(|| {
+                Failure::new(
+                    FailureKind::Request,
+                    format!("{} makes no embeddings", self.wire.name()),
+                )
+            })?;
+            let body = self.whole(request, EMBEDDED_LIMIT_BYTES).await;
+            let more = self.wire.embedded(&body.map_err(|(failure, _)| failure)?)?;
+            if more.len() != texts.len() {
+                let message = format!("the server gave {} embeddings for {} texts", more.len(), texts.len());
+                return Err(Failure::new(FailureKind::Garbled, message));
+            }
+            vectors.extend(more);
+        }
+        Ok(vectors)
+    }
+
+    /// The whole body of an answer that is no stream.
+    async fn whole(&self, request: Request, limit_bytes: usize) -> Result<Vec<u8>, Trouble> {
+        let request = self.authorised(request).await.map_err(lasting)?;
+        let opened = self.client.open(request.accept("application/json")).await;
+        let response = opened.map_err(|it| broken(&it))?;
+        if !response.status.is_success() {
+            return Err(refused(response).await);
+        }
+        response.body.read(limit_bytes).await.map_err(|it| broken(&it))
     }
 
     /// Adds the key, which is fetched now if it never was.
@@ -368,13 +457,17 @@ struct Given {
     held: Vec<Piece>,
     is_visible: bool,
     request_id: Option<Box<str>>,
+    /// The ids of calls to which the server gave none, by their slots.
+    ids: HashMap<usize, String>,
+    /// What makes these ids unique.
+    seed: String,
 }
 
 impl Given {
     /// An outcome when the answer is over.
     async fn give(&mut self, pieces: Vec<Piece>, out: &Out) -> Result<Option<Outcome>, Gone> {
         for piece in pieces {
-            match piece {
+            match self.named(piece) {
                 Piece::Error(failure) => {
                     let failure = Failure {
                         request_id: self.request_id.take(),
@@ -393,38 +486,36 @@ impl Given {
                         | FailureKind::Interrupted
                         | FailureKind::Oversized => None,
                     };
-                    if let Some(status) = status
-                        && !self.is_visible
-                    {
-                        let words = failure.said.as_deref().unwrap_or_default().to_owned();
-                        let reason = retry::Failure::Status {
+                    if !self.is_visible {
+                        let reason = status.map_or(retry::Failure::Lasting, |status| retry::Failure::Status {
                             status,
-                            words,
+                            words: failure.said.as_deref().unwrap_or_default().to_owned(),
                             advice: Advice::default(),
-                        };
-                        return Ok(Some(Outcome::Failed(failure, reason)));
+                        });
+                        let held = std::mem::take(&mut self.held);
+                        return Ok(Some(Outcome::Failed((failure, reason), held)));
                     }
                     self.release(out).await?;
                     out.give(Piece::Error(failure)).await?;
                     return Ok(Some(Outcome::Over));
                 }
-                Piece::End(_) => {
+                piece @ Piece::End(_) => {
                     self.release(out).await?;
                     out.give(piece).await?;
                     return Ok(Some(Outcome::Over));
                 }
-                Piece::Text(_)
+                piece @ (Piece::Text(_)
                 | Piece::Thinking(_)
                 | Piece::ThinkingDone { .. }
                 | Piece::CallStart { .. }
                 | Piece::CallArguments { .. }
                 | Piece::CallDone { .. }
-                | Piece::Refusal(_) => {
+                | Piece::Refusal(_)) => {
                     self.is_visible = true;
                     self.release(out).await?;
                     out.give(piece).await?;
                 }
-                Piece::Progress(_) | Piece::Start { .. } | Piece::Usage(_) | Piece::Notice(_) => {
+                piece @ (Piece::Progress(_) | Piece::Start { .. } | Piece::Usage(_) | Piece::Notice(_)) => {
                     self.held.push(piece);
                     if self.is_visible {
                         self.release(out).await?;
@@ -435,6 +526,19 @@ impl Given {
         Ok(None)
     }
 
+    /// A call without an id gets one that no other call of the conversation has, and keeps it.
+    fn named(&mut self, mut piece: Piece) -> Piece {
+        if let Piece::CallStart { slot, id, .. } | Piece::CallDone { slot, id, .. } = &mut piece {
+            if id.is_empty() && !self.ids.contains_key(slot) {
+                self.ids.insert(*slot, format!("call_{}_{slot}", self.seed));
+            }
+            if let Some(own) = self.ids.get(slot) {
+                id.clone_from(own);
+            }
+        }
+        piece
+    }
+
     async fn release(&mut self, out: &Out) -> Result<(), Gone> {
         for piece in self.held.drain(..) {
             out.give(piece).await?;
@@ -443,10 +547,18 @@ impl Given {
     }
 }
 
+fn lasting(failure: Failure) -> Trouble {
+    (failure, retry::Failure::Lasting)
+}
+
+fn broken(error: &client::Error) -> Trouble {
+    (Failure::from(error), retry::Failure::from(error))
+}
+
 /// An answer with an error's status.
-async fn refused(response: Response) -> (Failure, retry::Failure) {
+async fn refused(response: Response) -> Trouble {
     let status = response.status.as_u16();
-    let advice = Advice::of(&response.headers, Utc::now());
+    let mut advice = Advice::of(&response.headers, Utc::now());
     let request_id = request_id(&response.headers);
     let body = response.body.beginning(ERROR_LIMIT_BYTES).await;
     let text = String::from_utf8_lossy(&body);
@@ -456,6 +568,7 @@ async fn refused(response: Response) -> (Failure, retry::Failure) {
         Ok(value) => inner_error(value),
         Err(_) => Value::String(text.to_owned()),
     };
+    advice.after = advice.after.or_else(|| delay(&error));
     let failure = Failure {
         request_id,
         ..Failure::from_server(Some(status), &error)
@@ -493,12 +606,23 @@ fn inner_error(body: Value) -> Value {
     }
 }
 
+/// Google says in the error itself how long to wait: `"retryDelay": "12.5s"`.
+fn delay(error: &Value) -> Option<Duration> {
+    const WEEK: f64 = 7.0 * 24.0 * 3600.0;
+    let details = error.get("details")?.as_array()?;
+    let text = details.iter().find_map(|it| it.get("retryDelay")?.as_str())?;
+    let seconds: f64 = text.trim().strip_suffix('s')?.parse().ok()?;
+    let span = Duration::try_from_secs_f64(seconds.min(WEEK)).ok()?;
+    (!span.is_zero()).then_some(span)
+}
+
 fn request_id(headers: &HeaderMap) -> Option<Box<str>> {
     ["x-request-id", "request-id", "x-litellm-call-id", "cf-ray"]
         .iter()
         .find_map(|name| headers.get(*name)?.to_str().ok())
         .map(|it| it.chars().take(100).collect::<String>().into())
 }
+
 fn pause(duration: Duration) -> chrono::TimeDelta {
     chrono::TimeDelta::from_std(duration).unwrap_or(chrono::TimeDelta::MAX)
 }
@@ -507,4 +631,10 @@ fn pause(duration: Duration) -> chrono::TimeDelta {
 fn dice() -> f64 {
     let bits = uuid::Uuid::new_v4().as_u128() as u32;
     f64::from(bits) / f64::from(u32::MAX)
+}
+
+/// A word that no other answer has.
+fn seed() -> String {
+    let whole = uuid::Uuid::new_v4().simple().to_string();
+    whole.chars().take(12).collect()
 }

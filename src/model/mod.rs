@@ -41,6 +41,13 @@ pub trait Provider: Send + Sync {
 
     /// The models that one may choose from, as far as the server says.
     fn models(&self) -> Promise<Result<Vec<Model>, Failure>>;
+
+    /// A vector for each text, in their order, made by the model of the settings.
+    fn embed(&self, texts: Vec<String>) -> Promise<Result<Vec<Vec<f32>>, Failure>> {
+        drop(texts);
+        let message = format!("{} makes no embeddings", self.peer());
+        Box::pin(future::ready(Err(Failure::new(FailureKind::Request, message))))
+    }
 }
 
 /// An answer that is still to come, to one question.

@@ -44,7 +44,7 @@ impl Wire for Chat {
         Request::post("chat/completions", request::body(request, settings).to_string())
     }
 
-    fn read(&self, settings: &config::Provider) -> Box<dyn Read> {
+    fn read(&self, _: &ModelRequest, settings: &config::Provider) -> Box<dyn Read> {
         Box::new(Reading::new(stream::Decoder::new(settings.think_tags)))
     }
 

@@ -568,11 +568,7 @@ impl Decoder {
         }
         let has_calls = !self.calls.is_empty();
         for (slot, call) in std::mem::take(&mut self.calls).into_iter().enumerate() {
-            let id = if call.id.is_empty() {
-                format!("call_{slot}")
-            } else {
-                call.id
-            };
+            let id = call.id;
             if !call.is_announced {
                 out.push(Piece::CallStart {
                     slot,
@@ -1413,7 +1409,7 @@ mod tests {
                 &[
                     json!([{ "index": 0, "id": "", "function": f("ls", "{}") }, { "index": 1, "function": f("cat", "") }]),
                 ],
-                r#"call 0 "" "ls" | arguments 0 "{}" | call 1 "" "cat" | called 0 "call_0" "ls" {} | called 1 "call_1" "cat" {} | end ToolUse"#,
+                r#"call 0 "" "ls" | arguments 0 "{}" | call 1 "" "cat" | called 0 "" "ls" {} | called 1 "" "cat" {} | end ToolUse"#,
             ),
             (
                 "neither ids nor indices that differ",
@@ -1421,12 +1417,12 @@ mod tests {
                     json!([{ "index": 0, "id": "", "function": f("ls", "{}") }]),
                     json!([{ "index": 0, "id": "", "function": f("cat", "{}") }]),
                 ],
-                r#"call 0 "" "ls" | arguments 0 "{}" | call 1 "" "cat" | arguments 1 "{}" | called 0 "call_0" "ls" {} | called 1 "call_1" "cat" {} | end ToolUse"#,
+                r#"call 0 "" "ls" | arguments 0 "{}" | call 1 "" "cat" | arguments 1 "{}" | called 0 "" "ls" {} | called 1 "" "cat" {} | end ToolUse"#,
             ),
             (
                 "neither id nor index, only names",
                 &[json!([{ "function": f("ls", "{}") }, { "function": f("cat", "{}") }])],
-                r#"call 0 "" "ls" | arguments 0 "{}" | call 1 "" "cat" | arguments 1 "{}" | called 0 "call_0" "ls" {} | called 1 "call_1" "cat" {} | end ToolUse"#,
+                r#"call 0 "" "ls" | arguments 0 "{}" | call 1 "" "cat" | arguments 1 "{}" | called 0 "" "ls" {} | called 1 "" "cat" {} | end ToolUse"#,
             ),
             (
                 "broken arguments are kept",
@@ -1474,7 +1470,7 @@ mod tests {
                     r#"{"choices":[{"delta":{"function_call":{"arguments":"1}"}}}]}"#,
                     r#"{"choices":[{"delta":{},"finish_reason":"function_call"}]}"#,
                 ],
-                r#"call 0 "" "ls" | arguments 0 "{\"p\":1}" | called 0 "call_0" "ls" {"p":1} | end ToolUse"#,
+                r#"call 0 "" "ls" | arguments 0 "{\"p\":1}" | called 0 "" "ls" {"p":1} | end ToolUse"#,
             ),
             (
                 "a call that the limit cut",

@@ -3,15 +3,34 @@
 //! A path that a model wrote becomes a [`Located`] first: resolved with its links, compared with the roots of the workspace
 //! and with what is hidden or protected. Nothing else opens a file of the workspace. What a call may touch is judged
 //! elsewhere, before; what is refused here is refused whatever the judgement was.
+//!
+//! A path is resolved once. Files are opened without following any link after that, so that a link that is put in place
+//! in between leads nowhere.
 
+mod change;
+mod hidden;
+mod name;
+mod open;
 mod seen;
 
 use std::{
-    io,
-    path::{Path, PathBuf},
+    ffi::OsString,
+    fs, io,
+    os::fd::OwnedFd,
+    path::{Component, Path, PathBuf},
 };
 
+use rustix::fs::{Mode, OFlags};
+
+pub use change::{Change, Hunk};
 pub use seen::Seen;
+
+/// Longest path that is looked at: the kernel's own limit.
+const LONGEST_PATH: usize = 4096;
+/// Longest name of a file: the limit of the usual file systems.
+const LONGEST_NAME: usize = 255;
+/// So many links are followed on one path, as the kernel does.
+const MOST_LINKS: usize = 40;
 
 /// The folders that tools work in.
 #[derive(Debug)]
@@ -19,6 +38,22 @@ pub struct Workspace {
     root: PathBuf,
     /// Added by the user.
     more: Vec<PathBuf>,
+    /// Ours, outside of the folders, where a model may read what its commands printed.
+    own: Vec<PathBuf>,
+    home: Option<PathBuf>,
+    secrets: hidden::Secrets,
+}
+
+/// What the user says about the folders of a [`Workspace`].
+#[derive(Clone, Debug, Default)]
+pub struct Fence {
+    /// Folders beside the root that tools may change.
+    pub added: Vec<PathBuf>,
+    /// Patterns as in a `.gitignore`, relative to the root or with `~/` in front, behind the built-in list of secrets:
+    /// `!.env.example` shows what that list hides.
+    pub hidden: Vec<String>,
+    /// What `~` stands for; none: the user's home.
+    pub home: Option<PathBuf>,
 }
 
 /// Where a path leads.
@@ -26,7 +61,7 @@ pub struct Workspace {
 pub struct Located {
     /// Absolute, links resolved as far as the path exists.
     pub path: PathBuf,
-    /// For people and models: relative to the root with `/` between, else absolute.
+    /// For people and models: relative to the root with `/` between, else absolute. The root itself is `.`.
     pub shown: String,
     pub place: Place,
     /// Files of tools and of this very program: a change always asks.
@@ -55,11 +90,13 @@ pub enum Refused {
     Outside(String),
     #[error("`{0}` is hidden by an ignore file or is a secret")]
     Hidden(String),
+    #[error("`{0}` belongs to git, and no tool writes there")]
+    Git(String),
     #[error("`{0}` is a directory")]
     Directory(String),
     #[error("`{0}` is no regular file")]
     Special(String),
-    #[error("`{path}` is {bytes} bytes, more than can be read at once")]
+    #[error("`{path}` is {bytes} bytes, more than can be handled at once")]
     Huge { path: String, bytes: u64 },
     #[error("`{0}` exists already")]
     Exists(String),
@@ -73,13 +110,36 @@ pub enum Refused {
         #[source]
         source: io::Error,
     },
+    /// Several files were to be changed, one failed, and this one is not as it was before.
+    #[error("`{path}` could not be put back after another file had failed")]
+    Torn {
+        path: String,
+        #[source]
+        source: io::Error,
+    },
 }
 
 impl Workspace {
     pub fn open(root: &Path) -> io::Result<Self> {
+        Self::fenced(root, Fence::default())
+    }
+
+    /// With what the user configured. An added folder that does not exist is an error.
+    pub fn fenced(root: &Path, fence: Fence) -> io::Result<Self> {
+        let root = folder(root)?;
+        let home = fence.home.or_else(std::env::home_dir).filter(|it| it.is_absolute());
+        let home = home.map(|it| it.canonicalize().unwrap_or(it));
+        let more = fence
+            .added
+            .iter()
+            .map(|it| folder(it))
+            .collect::<io::Result<Vec<_>>>()?;
         Ok(Self {
-            root: root.canonicalize()?,
-            more: Vec::new(),
+            secrets: hidden::Secrets::new(&root, home.as_deref(), &fence.hidden),
+            root,
+            more,
+            own: Vec::new(),
+            home,
         })
     }
 
@@ -88,56 +148,273 @@ impl Workspace {
         &self.root
     }
 
-    /// Where a path leads that a model or a user wrote: absolute, relative to the root, with `file://` or `@` in front.
+    /// Canonical folders that the user added.
+    pub fn added(&self) -> &[PathBuf] {
+        &self.more
+    }
+
+    /// Where a path leads that a model or a user wrote: absolute, relative to the root, with `~`, with `file://` or `@` in
+    /// front. Empty is the root. What it leads to need not exist.
     pub fn locate(&self, written: &str) -> Result<Located, Refused> {
-        let path = Path::new(written);
-        let path = if path.is_absolute() {
-            path.to_owned()
-        } else {
-            self.root.join(path)
+        self.locate_from(&self.root, written)
+    }
+
+    /// The same, relative to `folder`.
+    pub fn locate_from(&self, folder: &Path, written: &str) -> Result<Located, Refused> {
+        if written.contains('\0') || written.len() > LONGEST_PATH {
+            return Err(Refused::Path(shortened(written)));
+        }
+        let mut path = written_path(written, self.home.as_deref());
+        // Users write `@src/main.rs`, and a file may have such a name.
+        if let Some(mentioned) = written.strip_prefix('@')
+            && fs::symlink_metadata(folder.join(&path)).is_err()
+        {
+            path = written_path(mentioned, self.home.as_deref());
+        }
+        self.located(&folder.join(path))
+    }
+
+    /// Where an absolute path leads, such as one of [`Self::walker`].
+    pub fn located(&self, path: &Path) -> Result<Located, Refused> {
+        let said = || shortened(&path.to_string_lossy());
+        let resolved = resolve(path).map_err(|error| match error.kind() {
+            io::ErrorKind::InvalidInput | io::ErrorKind::InvalidFilename => Refused::Path(said()),
+            _ if error.raw_os_error() == Some(libc::ELOOP) => Refused::Path(said()),
+            _ => Refused::Failed {
+                path: said(),
+                source: error,
+            },
+        })?;
+        let shown = match resolved.strip_prefix(&self.root) {
+            Ok(inner) if inner.as_os_str().is_empty() => ".".to_owned(),
+            Ok(inner) => inner.to_string_lossy().into_owned(),
+            Err(_) => resolved.to_string_lossy().into_owned(),
         };
-        let place = if path.starts_with(&self.root) {
+        // The name that was written counts too: a link called `.env` is one, wherever it leads.
+        let plain = lexical(path);
+        let is_hidden = self.is_hidden(&resolved) || (plain != resolved && self.is_hidden(&plain));
+        let is_own = self.own.iter().any(|it| resolved.starts_with(it));
+        let place = if is_hidden {
+            Place::Hidden
+        } else if resolved.starts_with(&self.root) {
             Place::Inside
-        } else if self.more.iter().any(|it| path.starts_with(it)) {
+        } else if is_own || self.more.iter().any(|it| resolved.starts_with(it)) {
             Place::Added
         } else {
             Place::Outside
         };
-        let shown = path
-            .strip_prefix(&self.root)
-            .unwrap_or(&path)
-            .to_string_lossy()
-            .into_owned();
+        let is_protected = is_own
+            || [&resolved, &plain]
+                .into_iter()
+                .any(|it| name::is_protected(self.inner(it)));
         Ok(Located {
-            path,
+            path: resolved,
             shown,
             place,
-            is_protected: false,
+            is_protected,
         })
     }
 
-    /// The bytes of a regular file.
+    /// The bytes of a regular file of at most `limit` bytes. Never waits for a pipe or a device.
     pub fn read(&self, file: &Located, limit: u64) -> Result<Vec<u8>, Refused> {
-        let failed = |source: io::Error| match source.kind() {
-            io::ErrorKind::NotFound => Refused::Missing(file.shown.clone()),
-            _ => Refused::Failed {
-                path: file.shown.clone(),
-                source,
-            },
-        };
-        let metadata = std::fs::metadata(&file.path).map_err(failed)?;
-        if metadata.is_dir() {
-            return Err(Refused::Directory(file.shown.clone()));
+        if file.place == Place::Hidden {
+            return Err(Refused::Hidden(file.shown.clone()));
         }
-        if !metadata.is_file() {
-            return Err(Refused::Special(file.shown.clone()));
+        let found = self.open_file(file, OFlags::RDONLY | OFlags::NONBLOCK, Mode::empty());
+        let found = found.map_err(|it| refusal(file, it))?;
+        open::contents(found, file, limit).map(|it| it.0)
+    }
+
+    /// Walks a folder as searches see it: without what an ignore file of git or of ours names, without secrets and `.git`,
+    /// following no links. Dot files are seen.
+    pub fn walker(&self, folder: &Located) -> Result<ignore::WalkBuilder, Refused> {
+        if folder.place == Place::Hidden {
+            return Err(Refused::Hidden(folder.shown.clone()));
         }
-        if metadata.len() > limit {
-            return Err(Refused::Huge {
-                path: file.shown.clone(),
-                bytes: metadata.len(),
+        let mut walker = ignore::WalkBuilder::new(&folder.path);
+        let verdict = hidden::Verdict::new(self.base(&folder.path), self.secrets.clone());
+        walker
+            .standard_filters(false)
+            .parents(true)
+            .git_ignore(true)
+            .git_exclude(true)
+            .git_global(true)
+            .require_git(false)
+            .follow_links(false)
+            .filter_entry(move |entry| {
+                entry.depth() == 0
+                    || !(name::is_git(entry.file_name())
+                        || verdict.is_hidden(entry.path(), entry.file_type().is_some_and(|it| it.is_dir())))
             });
-        }
-        std::fs::read(&file.path).map_err(failed)
+        Ok(walker)
+    }
+
+    /// Whether a secret's name or an ignore file hides a resolved path.
+    fn is_hidden(&self, path: &Path) -> bool {
+        let is_folder = fs::symlink_metadata(path).is_ok_and(|it| it.is_dir());
+        self.secrets.cover(path, is_folder) || hidden::is_ignored(self.base(path), path, is_folder)
+    }
+
+    /// The folder of the workspace that a path lies in: ignore files count up to there.
+    fn base(&self, path: &Path) -> Option<PathBuf> {
+        std::iter::once(&self.root)
+            .chain(&self.more)
+            .find(|it| path.starts_with(it))
+            .cloned()
+    }
+
+    /// The part of a path that says something about the file: below the folder it is in.
+    fn inner<'a>(&self, path: &'a Path) -> &'a Path {
+        let base = std::iter::once(&self.root)
+            .chain(&self.more)
+            .find_map(|it| path.strip_prefix(it).ok());
+        base.unwrap_or(path)
+    }
+
+    /// Opens what a path led to, following no link that has come since.
+    fn open_file(&self, file: &Located, flags: OFlags, mode: Mode) -> io::Result<OwnedFd> {
+        let base = self.base(&file.path).unwrap_or_else(|| PathBuf::from("/"));
+        let inner = file.path.strip_prefix(&base).unwrap_or(&file.path);
+        open::below(&base, inner, flags, mode)
     }
 }
+
+fn folder(path: &Path) -> io::Result<PathBuf> {
+    let path = path.canonicalize()?;
+    if path.is_dir() {
+        Ok(path)
+    } else {
+        Err(io::ErrorKind::NotADirectory.into())
+    }
+}
+
+/// The refusal that says what an error of the system means for a file.
+fn refusal(file: &Located, error: io::Error) -> Refused {
+    let shown = file.shown.clone();
+    match error.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Refused::Missing(shown),
+        io::ErrorKind::IsADirectory => Refused::Directory(shown),
+        io::ErrorKind::InvalidFilename => Refused::Path(shown),
+        // A link stands where none stood when the path was resolved.
+        io::ErrorKind::CrossesDevices => Refused::Stale(shown),
+        _ if error.raw_os_error() == Some(libc::ELOOP) => Refused::Stale(shown),
+        // A pipe without a reader, a device without a driver, a file of the kernel that has nothing to say now.
+        _ if matches!(error.raw_os_error(), Some(libc::ENXIO | libc::ENODEV | libc::EAGAIN)) => Refused::Special(shown),
+        _ => Refused::Failed {
+            path: shown,
+            source: error,
+        },
+    }
+}
+
+/// A text of a model's for a message to it.
+fn shortened(text: &str) -> String {
+    let mut short: String = text
+        .chars()
+        .take(200)
+        .map(|it| if it == '\0' { '␀' } else { it })
+        .collect();
+    if short.len() < text.len() && text.chars().count() > 200 {
+        short.push('…');
+    }
+    short
+}
+
+/// Takes off what is not part of a path.
+fn written_path(written: &str, home: Option<&Path>) -> PathBuf {
+    if let Some(rest) = written.strip_prefix("file://") {
+        let url = url::Url::parse(written).ok();
+        return url
+            .and_then(|it| it.to_file_path().ok())
+            .unwrap_or_else(|| PathBuf::from(rest));
+    }
+    match (written.strip_prefix('~'), home) {
+        (Some(""), Some(home)) => home.to_owned(),
+        (Some(rest), Some(home)) if rest.starts_with('/') => home.join(rest.trim_start_matches('/')),
+        _ => PathBuf::from(written),
+    }
+}
+
+/// Without `.` and `..`, and without asking the file system.
+fn lexical(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                plain.pop();
+            }
+            Component::Prefix(_) | Component::RootDir | Component::Normal(_) => plain.push(part),
+        }
+    }
+    plain
+}
+
+/// Follows the links of an absolute path as far as it exists; the rest is taken by its words.
+fn resolve(path: &Path) -> io::Result<PathBuf> {
+    enum Step {
+        Root,
+        Up,
+        Down(OsString),
+    }
+    fn steps(path: &Path) -> impl DoubleEndedIterator<Item = Step> {
+        path.components().filter_map(|it| match it {
+            Component::Prefix(_) | Component::RootDir => Some(Step::Root),
+            Component::CurDir => None,
+            Component::ParentDir => Some(Step::Up),
+            Component::Normal(name) => Some(Step::Down(name.to_owned())),
+        })
+    }
+    let mut left: Vec<Step> = steps(path).rev().collect();
+    let mut resolved = PathBuf::from("/");
+    let mut links = 0;
+    // How many of the last names do not exist.
+    let mut absent = 0_usize;
+    while let Some(step) = left.pop() {
+        match step {
+            Step::Root => {
+                resolved = PathBuf::from("/");
+                absent = 0;
+            }
+            Step::Up => {
+                resolved.pop();
+                absent = absent.saturating_sub(1);
+            }
+            Step::Down(name) => {
+                if name.len() > LONGEST_NAME || resolved.as_os_str().len() > LONGEST_PATH {
+                    return Err(io::ErrorKind::InvalidFilename.into());
+                }
+                resolved.push(name);
+                if absent > 0 {
+                    absent += 1;
+                    continue;
+                }
+                match fs::symlink_metadata(&resolved) {
+                    Ok(about) if about.is_symlink() => {
+                        links += 1;
+                        if links > MOST_LINKS {
+                            return Err(rustix::io::Errno::LOOP.into());
+                        }
+                        let target = fs::read_link(&resolved)?;
+                        resolved.pop();
+                        left.extend(steps(&target).rev());
+                    }
+                    Ok(_) => {}
+                    Err(error) => match error.kind() {
+                        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => absent = 1,
+                        _ => return Err(error),
+                    },
+                }
+            }
+        }
+    }
+    // On a disk that does not tell upper from lower case a name has more than one spelling; the system knows the right one.
+    #[cfg(not(target_os = "linux"))]
+    if absent == 0 {
+        return resolved.canonicalize();
+    }
+    Ok(resolved)
+}
+
+#[cfg(test)]
+mod tests;

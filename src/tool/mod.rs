@@ -26,9 +26,11 @@ use tokio::sync::mpsc;
 use crate::{
     config::Settings,
     model::Image,
-    protocol::{Mode, Operation, Permission},
+    protocol::{Mode, Permission},
     sandbox::{Located, Refused, Seen, Workspace},
 };
+
+pub use crate::sandbox::{Change, Hunk};
 
 /// A tool.
 pub struct Tool {
@@ -186,31 +188,6 @@ pub struct Proposal {
     pub data: Map<String, Value>,
 }
 
-/// A change of one file. `old` and `new` are what stands on the disk, byte for byte.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Change {
-    pub file: Located,
-    pub operation: Operation,
-    /// Where a renamed file goes.
-    pub to: Option<Located>,
-    /// What was there when the change was worked out; the change is not made where it differs by then.
-    pub old: Option<Arc<[u8]>>,
-    /// What will be there; `None`: nothing.
-    pub new: Option<Arc<[u8]>>,
-    /// The places that differ, first to last, as text with `\n`.
-    pub hunks: Vec<Hunk>,
-}
-
-/// A place that differs.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Hunk {
-    pub old: String,
-    pub new: String,
-    /// Lines of `old` in the file before, counted from 1, inclusive. An insertion has `end = start - 1`.
-    pub start: u64,
-    pub end: u64,
-}
-
 /// Why a call gave no result, in words that help the model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
@@ -252,11 +229,13 @@ impl From<Refused> for Fault {
             Refused::Path(_) => Self::new("TOOL_ARGUMENTS_INVALID", message),
             Refused::Missing(_) => Self::new("FILE_NOT_FOUND", message),
             Refused::Outside(_) => Self::new("PATH_OUTSIDE_WORKSPACE", message),
+            Refused::Git(_) => Self::new("PERMISSION_DENIED", message).hint("Use git itself, by a command."),
             Refused::Hidden(_) => Self::new("IGNORED_FILE", message),
             Refused::Directory(_) | Refused::Special(_) | Refused::Huge { .. } => Self::new("TOOL_FAILED", message),
             Refused::Exists(_) => Self::new("FILE_EXISTS", message),
             Refused::Unread(_) => Self::new("EDIT_STALE", message).hint("Read the file first."),
             Refused::Stale(_) => Self::new("EDIT_STALE", message).hint("Read the file again."),
+            Refused::Torn { path: _, source } => Self::new("TOOL_FAILED", format!("{message}: {source}")),
             Refused::Failed { path: _, source } => {
                 let code = match source.kind() {
                     std::io::ErrorKind::PermissionDenied => "PERMISSION_DENIED",

@@ -1,0 +1,433 @@
+//! Changes of files: all of them are made, or none is.
+//!
+//! A file is written beside its old self and takes its place in one step, so that nobody ever sees half of it. What it was
+//! when the change was worked out is compared right before: what somebody else wrote meanwhile is not lost.
+
+use std::{
+    collections::BTreeMap,
+    ffi::{OsStr, OsString},
+    fs::File,
+    io::{self, Write},
+    os::{fd::OwnedFd, unix::fs::MetadataExt},
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use rustix::{
+    fs::{AtFlags, Mode, OFlags},
+    io::Errno,
+};
+
+use super::{LONGEST_NAME, Located, Place, Refused, Seen, Workspace, name, open, refusal};
+use crate::protocol::Operation;
+
+/// More is not written into one file: a model that wants that is in a loop.
+const MOST_BYTES: u64 = 50 << 20;
+
+/// A change of one file. `old` and `new` are what stands on the disk, byte for byte.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Change {
+    pub file: Located,
+    pub operation: Operation,
+    /// Where a renamed file goes.
+    pub to: Option<Located>,
+    /// What was there when the change was worked out; the change is not made where it differs by then.
+    pub old: Option<Arc<[u8]>>,
+    /// What will be there; `None`: nothing. A folder that is deleted has neither, and must be empty.
+    pub new: Option<Arc<[u8]>>,
+    /// The places that differ, first to last, as text with `\n`.
+    pub hunks: Vec<Hunk>,
+}
+
+/// A place that differs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hunk {
+    pub old: String,
+    pub new: String,
+    /// Lines of `old` in the file before, counted from 1, inclusive. An insertion has `end = start - 1`.
+    pub start: u64,
+    pub end: u64,
+}
+
+/// What stands at a path.
+#[derive(Clone)]
+enum Was {
+    Nothing,
+    Folder,
+    File { bytes: Arc<[u8]>, about: Option<About> },
+}
+
+/// What the system says about a file: it changes whenever somebody writes it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct About {
+    device: u64,
+    inode: u64,
+    size: u64,
+    changed: (i64, i64),
+    mode: u32,
+    owner: (u32, u32),
+}
+
+/// One name that gets another content.
+struct Step<'a> {
+    file: &'a Located,
+    base: PathBuf,
+    was: Was,
+    new: Option<Arc<[u8]>>,
+    /// Of the file that this one comes from.
+    like: Option<About>,
+}
+
+/// A step that was made, and the folders that were made for it.
+struct Done<'a> {
+    step: &'a Step<'a>,
+    made: Vec<PathBuf>,
+}
+
+impl Workspace {
+    /// Makes the changes, or none of them: each is checked before the first is made, and what was made is taken back when
+    /// one fails. Waits for the disk.
+    pub fn commit(&self, seen: &Seen, changes: &[Change]) -> Result<(), Refused> {
+        let mut steps = Vec::new();
+        let mut planned = BTreeMap::new();
+        for change in changes {
+            self.plan(change, &mut planned, &mut steps)?;
+        }
+        let mut done: Vec<Done<'_>> = Vec::new();
+        for step in &steps {
+            match step.make() {
+                Ok(made) => done.push(Done { step, made }),
+                Err(refused) => {
+                    // All are tried; the first that fails is said, because then the files are not as they were.
+                    let back = done.iter().rev().map(Done::undo).fold(Ok(()), Result::and);
+                    return Err(back.err().unwrap_or(refused));
+                }
+            }
+        }
+        for step in &steps {
+            seen.wrote(step.file, step.new.as_deref());
+        }
+        Ok(())
+    }
+
+    /// Checks a change against what is there, or against what the changes before it will have made of it.
+    fn plan<'a>(
+        &self,
+        change: &'a Change,
+        planned: &mut BTreeMap<&'a Path, Was>,
+        steps: &mut Vec<Step<'a>>,
+    ) -> Result<(), Refused> {
+        let file = &change.file;
+        let base = self.writable(file)?;
+        let was = match planned.get(file.path.as_path()) {
+            Some(was) => was.clone(),
+            None => self.look(file)?,
+        };
+        match (&was, &change.old) {
+            (Was::Nothing, None) if change.operation == Operation::Delete => {
+                return Err(Refused::Missing(file.shown.clone()));
+            }
+            (Was::Nothing, None) => {}
+            (Was::Folder, None) if change.operation == Operation::Delete => {}
+            (Was::Folder, _) => return Err(Refused::Directory(file.shown.clone())),
+            (Was::Nothing, Some(_)) => return Err(Refused::Missing(file.shown.clone())),
+            (Was::File { .. }, None) => return Err(Refused::Exists(file.shown.clone())),
+            (Was::File { bytes, .. }, Some(old)) if bytes != old => return Err(Refused::Stale(file.shown.clone())),
+            (Was::File { .. }, Some(_)) => {}
+        }
+        if let Some(new) = &change.new
+            && new.len() as u64 > MOST_BYTES
+        {
+            return Err(Refused::Huge {
+                path: file.shown.clone(),
+                bytes: new.len() as u64,
+            });
+        }
+        let mut push = |file: &'a Located, base, was, new: Option<Arc<[u8]>>, like| {
+            let after = new
+                .clone()
+                .map_or(Was::Nothing, |bytes| Was::File { bytes, about: None });
+            planned.insert(&file.path, after);
+            steps.push(Step {
+                file,
+                base,
+                was,
+                new,
+                like,
+            });
+        };
+        match &change.to {
+            Some(to) if to.path != file.path => {
+                let to_base = self.writable(to)?;
+                let like = match &was {
+                    Was::File { about, .. } => *about,
+                    Was::Nothing | Was::Folder => None,
+                };
+                push(file, base, was, None, None);
+                let there = match self.look(to)? {
+                    Was::Nothing => Was::Nothing,
+                    Was::Folder | Was::File { .. } => return Err(Refused::Exists(to.shown.clone())),
+                };
+                push(to, to_base, there, change.new.clone(), like);
+                // The new name first: a file that has two names for a moment is better than one that has none.
+                let last = steps.len() - 1;
+                steps.swap(last - 1, last);
+            }
+            Some(_) | None => push(file, base, was, change.new.clone(), None),
+        }
+        Ok(())
+    }
+
+    /// The folder of the workspace that a file may be written in.
+    fn writable(&self, file: &Located) -> Result<PathBuf, Refused> {
+        match file.place {
+            Place::Hidden => return Err(Refused::Hidden(file.shown.clone())),
+            Place::Outside => return Err(Refused::Outside(file.shown.clone())),
+            Place::Inside | Place::Added => {}
+        }
+        let base = self
+            .base(&file.path)
+            .ok_or_else(|| Refused::Outside(file.shown.clone()))?;
+        if name::leads_to_git(file.path.strip_prefix(&base).unwrap_or(&file.path)) {
+            return Err(Refused::Git(file.shown.clone()));
+        }
+        if file.path == base {
+            return Err(Refused::Directory(file.shown.clone()));
+        }
+        Ok(base)
+    }
+
+    fn look(&self, file: &Located) -> Result<Was, Refused> {
+        let found = match self.open_file(file, OFlags::RDONLY | OFlags::NONBLOCK, Mode::empty()) {
+            Ok(found) => found,
+            Err(error) => {
+                return match refusal(file, error) {
+                    Refused::Missing(_) => Ok(Was::Nothing),
+                    other => Err(other),
+                };
+            }
+        };
+        match open::contents(found, file, MOST_BYTES) {
+            Ok((bytes, about)) => Ok(Was::File {
+                bytes: bytes.into(),
+                about: Some(About::of(&about)),
+            }),
+            Err(Refused::Directory(_)) => Ok(Was::Folder),
+            Err(other) => Err(other),
+        }
+    }
+}
+
+impl About {
+    fn of(file: &std::fs::Metadata) -> Self {
+        Self {
+            device: file.dev(),
+            inode: file.ino(),
+            size: file.size(),
+            changed: (file.ctime(), file.ctime_nsec()),
+            mode: file.mode() & 0o7777,
+            owner: (file.uid(), file.gid()),
+        }
+    }
+}
+
+impl Step<'_> {
+    /// Where the name stands: its folder, opened, and the name in it.
+    fn place(&self) -> io::Result<(OwnedFd, &OsStr)> {
+        let name = self.file.path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+        Ok((open::folder_of(&self.base, self.inner())?, name))
+    }
+
+    fn inner(&self) -> &Path {
+        self.file.path.strip_prefix(&self.base).unwrap_or(&self.file.path)
+    }
+
+    /// Gives the folders that were made.
+    fn make(&self) -> Result<Vec<PathBuf>, Refused> {
+        let Some(new) = &self.new else {
+            return self.remove().map(|()| Vec::new());
+        };
+        let failed = |error| refused_write(self.file, error);
+        let made = open::make_folders(&self.base, self.inner()).map_err(failed)?;
+        let written = (|| {
+            let (folder, name) = self.place().map_err(failed)?;
+            let like = match &self.was {
+                Was::File { about, .. } => about.or(self.like),
+                Was::Nothing | Was::Folder => self.like,
+            };
+            if matches!(self.was, Was::File { about: Some(_), .. }) {
+                rustix::fs::accessat(&folder, name, rustix::fs::Access::WRITE_OK, AtFlags::empty())
+                    .map_err(|it| failed(it.into()))?;
+            }
+            let temporary = Temporary::filled(&folder, name, new, like).map_err(failed)?;
+            self.check_again(&folder, name)?;
+            temporary.settle(name, matches!(self.was, Was::Nothing)).map_err(failed)
+        })();
+        if written.is_err() {
+            open::remove_folders(&made);
+        }
+        written.map(|()| made)
+    }
+
+    fn remove(&self) -> Result<(), Refused> {
+        let failed = |error| refused_write(self.file, error);
+        let (folder, name) = self.place().map_err(failed)?;
+        self.check_again(&folder, name)?;
+        let flags = match self.was {
+            Was::Folder => AtFlags::REMOVEDIR,
+            Was::Nothing | Was::File { .. } => AtFlags::empty(),
+        };
+        rustix::fs::unlinkat(&folder, name, flags).map_err(|error| match error {
+            Errno::NOTEMPTY | Errno::EXIST => Refused::Directory(self.file.shown.clone()),
+            other => failed(other.into()),
+        })?;
+        sync(folder);
+        Ok(())
+    }
+
+    /// Whether the name still stands for what was compared; a moment is left that no system call closes.
+    fn check_again(&self, folder: &OwnedFd, name: &OsStr) -> Result<(), Refused> {
+        let Was::File { about: Some(about), .. } = &self.was else {
+            return Ok(());
+        };
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let now = rustix::fs::openat(folder, name, flags, Mode::empty()).map_err(io::Error::from);
+        let now = now.and_then(|it| File::from(it).metadata()).map(|it| About::of(&it));
+        match now {
+            Ok(now) if now == *about => Ok(()),
+            Ok(_) => Err(Refused::Stale(self.file.shown.clone())),
+            Err(error) => Err(refused_write(self.file, error)),
+        }
+    }
+}
+
+impl Done<'_> {
+    fn undo(&self) -> Result<(), Refused> {
+        let step = self.step;
+        let back = || -> io::Result<()> {
+            let (folder, name) = step.place()?;
+            match &step.was {
+                Was::Nothing => {
+                    rustix::fs::unlinkat(&folder, name, AtFlags::empty())?;
+                    open::remove_folders(&self.made);
+                }
+                Was::Folder => rustix::fs::mkdirat(&folder, name, Mode::from_raw_mode(0o777))?,
+                Was::File { bytes, about } => {
+                    Temporary::filled(&folder, name, bytes, about.or(step.like))?.settle(name, false)?;
+                }
+            }
+            Ok(())
+        };
+        back().map_err(|source| Refused::Torn {
+            path: step.file.shown.clone(),
+            source,
+        })
+    }
+}
+
+/// The refusal for an error of writing, where a folder in the way is no file that is absent.
+fn refused_write(file: &Located, error: io::Error) -> Refused {
+    match error.kind() {
+        io::ErrorKind::NotADirectory => Refused::Failed {
+            path: file.shown.clone(),
+            source: error,
+        },
+        io::ErrorKind::AlreadyExists => Refused::Exists(file.shown.clone()),
+        _ => refusal(file, error),
+    }
+}
+
+/// A file that is removed unless it was moved to its place.
+struct Temporary<'a> {
+    folder: &'a OwnedFd,
+    name: OsString,
+    is_settled: bool,
+}
+
+impl<'a> Temporary<'a> {
+    /// A file beside `name` with these bytes, which are on the disk when this returns.
+    fn filled(folder: &'a OwnedFd, name: &OsStr, bytes: &[u8], like: Option<About>) -> io::Result<Self> {
+        // What replaces a file is nobody's until it has that one's mode.
+        let mode = if like.is_some() { 0o600 } else { 0o666 };
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let (file, temporary) = loop {
+            let beside = name_beside(name);
+            match rustix::fs::openat(folder, &beside, flags, Mode::from_raw_mode(mode)) {
+                Ok(file) => {
+                    let temporary = Self {
+                        folder,
+                        name: beside,
+                        is_settled: false,
+                    };
+                    break (file, temporary);
+                }
+                Err(Errno::EXIST) => {}
+                Err(error) => return Err(error.into()),
+            }
+        };
+        let mut file = File::from(file);
+        file.write_all(bytes)?;
+        if let Some(like) = like {
+            // Not ours to give, usually; then the file is ours from now on.
+            if About::of(&file.metadata()?).owner != like.owner {
+                std::os::unix::fs::fchown(&file, Some(like.owner.0), Some(like.owner.1)).ok();
+            }
+            file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(like.mode))?;
+        }
+        file.sync_all()?;
+        Ok(temporary)
+    }
+
+    /// Gives it the name; `is_new`: which must be free.
+    fn settle(mut self, name: &OsStr, is_new: bool) -> io::Result<()> {
+        let plain = || rustix::fs::renameat(self.folder, &self.name, self.folder, name);
+        if is_new {
+            let flags = rustix::fs::RenameFlags::NOREPLACE;
+            match rustix::fs::renameat_with(self.folder, &self.name, self.folder, name, flags) {
+                // A file system, or a kernel, that does not know the flag.
+                Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
+                    match rustix::fs::statat(self.folder, name, AtFlags::SYMLINK_NOFOLLOW) {
+                        Err(Errno::NOENT) => plain()?,
+                        Err(error) => return Err(error.into()),
+                        Ok(_) => return Err(io::ErrorKind::AlreadyExists.into()),
+                    }
+                }
+                other => other?,
+            }
+        } else {
+            plain()?;
+        }
+        self.is_settled = true;
+        if let Ok(folder) = self.folder.try_clone() {
+            sync(folder);
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Temporary<'_> {
+    fn drop(&mut self) {
+        if !self.is_settled {
+            rustix::fs::unlinkat(self.folder, &self.name, AtFlags::empty()).ok();
+        }
+    }
+}
+
+/// A new name is safe only when its folder is on the disk. Some file systems cannot do that, and then nothing is lost.
+fn sync(folder: OwnedFd) {
+    File::from(folder).sync_all().ok();
+}
+
+fn name_beside(name: &OsStr) -> OsString {
+    let mark = uuid::Uuid::new_v4().simple().to_string();
+    let mark: String = mark.chars().take(12).collect();
+    let mut beside = OsString::from(".");
+    let end = format!(".sheaf-{mark}");
+    beside.push(if name.len() + end.len() + 1 > LONGEST_NAME {
+        "long".as_ref()
+    } else {
+        name
+    });
+    beside.push(end);
+    beside
+}

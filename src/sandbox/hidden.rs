@@ -1,0 +1,286 @@
+//! What no tool sees: secrets by their names, and what `.cursorignore` and `.sheafignore` name.
+//!
+//! The ignore files follow git: patterns are relative to the file's folder, a deeper file wins over a higher one, the last
+//! pattern that fits wins in a file, and nothing comes back below a folder that is out. Files below the workspace's folder
+//! count, none above it. In one folder `.sheafignore` has the last word.
+
+use std::{
+    collections::HashMap,
+    fs::File,
+    io::Read,
+    path::{Path, PathBuf},
+    sync::{Arc, PoisonError, RwLock},
+};
+
+use ignore::{
+    Match,
+    gitignore::{Gitignore, GitignoreBuilder},
+};
+
+use super::name;
+
+/// Secrets by their names, wherever they are. `id_*` of other lists would hide half of a database's code.
+const ANYWHERE: &[&str] = &[
+    ".env",
+    ".env.*",
+    "credentials.json",
+    "secrets.json",
+    "*.key",
+    "*.pem",
+    "id_rsa",
+    "id_dsa",
+    "id_ecdsa",
+    "id_ecdsa_sk",
+    "id_ed25519",
+    "id_ed25519_sk",
+    ".ssh",
+    ".gnupg",
+    ".netrc",
+    ".pypirc",
+    ".git-credentials",
+];
+
+/// Secrets in the user's home: elsewhere these names are a project's own.
+const AT_HOME: &[&str] = &[
+    "/.aws",
+    "/.azure",
+    "/.config/gcloud",
+    "/.config/gh",
+    "/.config/glab-cli",
+    "/.config/op",
+    "/.config/rclone",
+    "/.config/sheaf/credentials*",
+    "/.cargo/credentials",
+    "/.cargo/credentials.toml",
+    "/.databrickscfg",
+    "/.docker/config.json",
+    "/.kube",
+    "/.npmrc",
+    "/.oci",
+    "/.password-store",
+    "/.pgpass",
+    "/.terraform.d/credentials.tfrc.json",
+    "/.vault-token",
+    "/.local/share/keyrings",
+    "/Library/Keychains",
+    // Profiles of browsers.
+    "/.mozilla",
+    "/.config/BraveSoftware",
+    "/.config/chromium",
+    "/.config/google-chrome",
+    "/.config/microsoft-edge",
+    "/.config/opera",
+    "/.config/vivaldi",
+    "/snap/chromium",
+    "/snap/firefox",
+    "/.var/app/org.mozilla.firefox",
+    "/.var/app/com.google.Chrome",
+    "/Library/Application Support/BraveSoftware",
+    "/Library/Application Support/Firefox",
+    "/Library/Application Support/Google/Chrome",
+    "/Library/Application Support/Microsoft Edge",
+    "/Library/Cookies",
+    "/Library/Safari",
+];
+
+/// Doors to other programs of the user's: sockets and what lies beside them.
+const DOORS: &[&str] = &["/run/user", "/run/docker.sock", "/var/run/docker.sock"];
+
+const IGNORE_FILES: [&str; 2] = [".cursorignore", ".sheafignore"];
+/// More of an ignore file is not read: what a repository brings must not fill the memory.
+const LONGEST_IGNORE_FILE: u64 = 1 << 20;
+
+/// The list of names.
+#[derive(Clone, Debug)]
+pub(super) struct Secrets(Arc<Lists>);
+
+#[derive(Debug)]
+struct Lists {
+    root: PathBuf,
+    anywhere: Gitignore,
+    home: Option<(PathBuf, Gitignore)>,
+    doors: Vec<PathBuf>,
+}
+
+impl Secrets {
+    /// `more` are the user's patterns; what is no pattern is left out.
+    pub(super) fn new(root: &Path, home: Option<&Path>, more: &[String]) -> Self {
+        let (mut anywhere, mut at_home) = (list(ANYWHERE), list(AT_HOME));
+        for pattern in more {
+            let (sign, rest) = match pattern.strip_prefix('!') {
+                Some(rest) => ("!", rest),
+                None => ("", pattern.as_str()),
+            };
+            match rest.strip_prefix("~/") {
+                Some(rest) => add(&mut at_home, &format!("{sign}/{rest}")),
+                None => add(&mut anywhere, pattern),
+            }
+        }
+        let doors = DOORS.iter().map(PathBuf::from).chain(
+            std::env::var_os("SSH_AUTH_SOCK")
+                .map(PathBuf::from)
+                .filter(|it| it.is_absolute()),
+        );
+        Self(Arc::new(Lists {
+            root: root.to_owned(),
+            anywhere: anywhere.build().unwrap_or_else(|_| Gitignore::empty()),
+            home: home.map(|it| (it.to_owned(), at_home.build().unwrap_or_else(|_| Gitignore::empty()))),
+            doors: doors.collect(),
+        }))
+    }
+
+    /// Whether an absolute path, or a folder on the way to it, has the name of a secret.
+    pub(super) fn cover(&self, path: &Path, is_folder: bool) -> bool {
+        let lists = &*self.0;
+        let is_at_home = lists.home.as_ref().is_some_and(|(home, list)| {
+            path.strip_prefix(home)
+                .is_ok_and(|inner| is_named(list, &name::parts(inner), is_folder))
+        });
+        // What the workspace's own folder is called says nothing.
+        let inner = path.strip_prefix(&lists.root).unwrap_or(path);
+        is_at_home
+            || lists.doors.iter().any(|it| path.starts_with(it))
+            || is_named(&lists.anywhere, &name::parts(inner), is_folder)
+    }
+}
+
+fn list(patterns: &[&str]) -> GitignoreBuilder {
+    let mut list = GitignoreBuilder::new("/");
+    list.case_insensitive(true).expect("a switch cannot fail");
+    for pattern in patterns {
+        add(&mut list, pattern);
+    }
+    list
+}
+
+fn add(list: &mut GitignoreBuilder, pattern: &str) {
+    if let Err(error) = list.add_line(None, pattern) {
+        tracing::warn!(%error, pattern, "a pattern of hidden files cannot be used");
+    }
+}
+
+/// Whether a list names the path or a folder on the way.
+fn is_named(list: &Gitignore, parts: &[String], is_folder: bool) -> bool {
+    let mut path = PathBuf::new();
+    parts.iter().enumerate().any(|(at, part)| {
+        path.push(part);
+        list.matched(&path, at + 1 < parts.len() || is_folder).is_ignore()
+    })
+}
+
+/// Whether ignore files between `base` and the path hide it.
+pub(super) fn is_ignored(base: Option<PathBuf>, path: &Path, is_folder: bool) -> bool {
+    let Some(base) = base else { return false };
+    let Ok(inner) = path.strip_prefix(&base) else {
+        return false;
+    };
+    let mut levels: Vec<Gitignore> = rules_in(&base).into_iter().collect();
+    let mut here = base;
+    let count = inner.components().count();
+    for (at, part) in inner.components().enumerate() {
+        here.push(part);
+        let is_last = at + 1 == count;
+        if verdict(levels.iter().rev(), &here, !is_last || is_folder) {
+            return true;
+        }
+        if !is_last {
+            levels.extend(rules_in(&here));
+        }
+    }
+    false
+}
+
+/// The deepest level that has an opinion decides.
+fn verdict<'a>(levels: impl Iterator<Item = &'a Gitignore>, path: &Path, is_folder: bool) -> bool {
+    for level in levels {
+        match level.matched(path, is_folder) {
+            Match::None => {}
+            Match::Ignore(_) => return true,
+            Match::Whitelist(_) => return false,
+        }
+    }
+    false
+}
+
+/// The rules that stand in a folder, if there are any.
+fn rules_in(folder: &Path) -> Option<Gitignore> {
+    let mut rules: Option<GitignoreBuilder> = None;
+    for name in IGNORE_FILES {
+        let path = folder.join(name);
+        // Opening a pipe would wait for somebody to write into it.
+        if !std::fs::metadata(&path).is_ok_and(|it| it.is_file()) {
+            continue;
+        }
+        let Ok(file) = File::open(&path) else { continue };
+        let mut bytes = Vec::new();
+        if file.take(LONGEST_IGNORE_FILE).read_to_end(&mut bytes).is_err() {
+            continue;
+        }
+        let text = String::from_utf8_lossy(&bytes);
+        let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+        let builder = rules.get_or_insert_with(|| {
+            let mut builder = GitignoreBuilder::new(folder);
+            let is_blind = cfg!(any(windows, target_os = "macos"));
+            builder.case_insensitive(is_blind).expect("a switch cannot fail");
+            builder
+        });
+        for line in text.lines() {
+            builder.add_line(None, line).ok();
+        }
+    }
+    rules.and_then(|it| it.build().ok())
+}
+
+/// The same question for every entry of a walk, which asks for a folder before it asks for what is in it.
+pub(super) struct Verdict {
+    base: Option<PathBuf>,
+    secrets: Secrets,
+    folders: RwLock<HashMap<PathBuf, Arc<Level>>>,
+}
+
+struct Level {
+    above: Option<Arc<Level>>,
+    rules: Option<Gitignore>,
+}
+
+impl Verdict {
+    pub(super) fn new(base: Option<PathBuf>, secrets: Secrets) -> Self {
+        Self {
+            base,
+            secrets,
+            folders: RwLock::default(),
+        }
+    }
+
+    pub(super) fn is_hidden(&self, path: &Path, is_folder: bool) -> bool {
+        if self.secrets.cover(path, is_folder) {
+            return true;
+        }
+        let Some(folder) = path.parent().filter(|_| self.base.is_some()) else {
+            return false;
+        };
+        let first = self.level(folder);
+        let levels = std::iter::successors(first.as_deref(), |it| it.above.as_deref());
+        verdict(levels.filter_map(|it| it.rules.as_ref()), path, is_folder)
+    }
+
+    fn level(&self, folder: &Path) -> Option<Arc<Level>> {
+        let base = self.base.as_deref()?;
+        if !folder.starts_with(base) {
+            return None;
+        }
+        if let Some(known) = self.folders.read().unwrap_or_else(PoisonError::into_inner).get(folder) {
+            return Some(Arc::clone(known));
+        }
+        let above = folder.parent().filter(|_| folder != base).and_then(|it| self.level(it));
+        let rules = rules_in(folder);
+        // A folder without rules is the folder above, so that a deep tree costs no long chains.
+        let level = match (rules, above) {
+            (None, Some(above)) => above,
+            (rules, above) => Arc::new(Level { above, rules }),
+        };
+        let mut folders = self.folders.write().unwrap_or_else(PoisonError::into_inner);
+        folders.insert(folder.to_owned(), Arc::clone(&level));
+        Some(level)
+    }
+}

@@ -4,8 +4,11 @@
 //! this module. Servers that call themselves compatible are not, so a provider reads leniently, says what it
 //! repaired, and never takes a stream that was cut for an answer that ended.
 
+mod anthropic;
 mod body;
 pub mod catalogue;
+#[cfg(test)]
+mod conformance;
 pub mod discover;
 mod exchange;
 mod failure;
@@ -65,7 +68,7 @@ pub struct Format {
     pub open: Open,
 }
 
-pub const PROVIDERS: &[Format] = &[openai::FORMAT];
+pub const PROVIDERS: &[Format] = &[openai::FORMAT, anthropic::FORMAT];
 
 /// The provider that `settings` describe.
 pub fn open(settings: &config::Provider, environment: &Environment) -> Result<Arc<dyn Provider>, Failure> {

@@ -1,0 +1,91 @@
+//! Anthropic's messages, and the gateways and local servers that speak them too.
+
+mod family;
+mod request;
+mod stream;
+
+use std::sync::Arc;
+
+use super::{
+    Failure, Format, ModelRequest,
+    body::{Read, Reading},
+    exchange::{Server, Wire},
+    listing::{self, Page},
+};
+use crate::{
+    config::{self, Secret},
+    net::client::{Request, Url},
+};
+
+pub const FORMAT: Format = Format {
+    name: "anthropic",
+    open: |settings, environment| Ok(Arc::new(Server::new(Messages::at(settings), settings, environment)?)),
+};
+
+/// The version of the format that is spoken here.
+const VERSION: &str = "2023-06-01";
+
+/// As many models as a page may hold.
+const PAGE_MODELS: &str = "1000";
+
+/// Messages.
+pub struct Messages {
+    /// Whether it is Anthropic itself: what stands in between often wants the key the way OpenAI takes it.
+    is_anthropic: bool,
+}
+
+impl Messages {
+    pub fn at(settings: &config::Provider) -> Self {
+        let url = settings.connection.url().ok().and_then(|it| Url::parse(it).ok());
+        let host = url.as_ref().and_then(Url::host_str).unwrap_or_default();
+        Self {
+            is_anthropic: host == "anthropic.com" || host.ends_with(".anthropic.com"),
+        }
+    }
+}
+
+impl Wire for Messages {
+    fn name(&self) -> &'static str {
+        "anthropic"
+    }
+
+    fn base(&self, pasted: &Url) -> Url {
+        request::base(pasted)
+    }
+
+    fn authorise(&self, request: Request, key: &Secret) -> Request {
+        let key = key.expose();
+        // A token of a login instead of a key.
+        if key.starts_with("sk-ant-oat") {
+            return request.bearer(key).header("anthropic-beta", "oauth-2025-04-20");
+        }
+        let request = request.header("x-api-key", key);
+        if self.is_anthropic {
+            request
+        } else {
+            request.bearer(key)
+        }
+    }
+
+    fn ask(&self, request: &ModelRequest, settings: &config::Provider) -> Request {
+        let body = request::body(request, settings).to_string();
+        Request::post("v1/messages", body).header("anthropic-version", VERSION)
+    }
+
+    fn read(&self, _settings: &config::Provider) -> Box<dyn Read> {
+        Box::new(Reading::new(stream::Decoder::default()))
+    }
+
+    fn list(&self, after: Option<&str>) -> Request {
+        let request = Request::get("v1/models").header("anthropic-version", VERSION);
+        let request = request.query("limit", PAGE_MODELS);
+        match after {
+            Some(after) => request.query("after_id", after),
+            None => request,
+        }
+    }
+
+    fn listed(&self, body: &[u8]) -> Result<Page, Failure> {
+        listing::listed(body)
+    }
+}

@@ -1,0 +1,380 @@
+//! The request for a message: address and body. Pure.
+//!
+//! The server is strict about form: sides alternate, a call's result stands at the very beginning of what follows it,
+//! ids are unique and of few characters, no text is blank. What a conversation with another provider has left
+//! behind is brought into this form here.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+
+use base64::Engine;
+use serde_json::{Value, json};
+
+use super::family::{Family, Thinking};
+use crate::{
+    config,
+    model::{CallResult, Effort, Image, ModelMessage, ModelRequest, Part, Said, ToolSpec},
+    net::client::Url,
+};
+
+/// The address under which `v1/…` lies, from one as users paste it.
+pub fn base(pasted: &Url) -> Url {
+    let mut url = pasted.clone();
+    url.set_fragment(None);
+    let mut path = pasted.path().trim_end_matches('/');
+    for ending in ["/messages", "/models", "/v1"] {
+        path = path.strip_suffix(ending).unwrap_or(path).trim_end_matches('/');
+    }
+    url.set_path(path);
+    url
+}
+
+/// What a server that knows the format takes, and what the settings ask for.
+pub fn body(request: &ModelRequest, settings: &config::Provider) -> Value {
+    let takes = |field: &str| {
+        let allowed = settings.allow_fields.as_ref();
+        allowed.is_none_or(|it| it.iter().any(|it| it == field))
+    };
+    let family = Family::of(&request.model);
+    let most = settings.max_tokens.unwrap_or(family.output);
+    let mut messages = Conversation::of(&request.messages, settings.replay_reasoning != "never").0;
+    let (thinking, effort) = if takes("thinking") {
+        think(request.effort, family.thinking, most, &messages)
+    } else {
+        (None, None)
+    };
+    let mut body = json!({ "model": request.model, "max_tokens": most, "stream": true });
+    let mut tools: Vec<Value> = request.tools.iter().map(tool).collect();
+    let mut system = Vec::new();
+    if !request.system.trim().is_empty() {
+        system.push(json!({ "type": "text", "text": request.system }));
+    }
+    if takes("cache_control") {
+        let last = |blocks: &mut Vec<Value>| blocks.last_mut().map(mark);
+        last(&mut tools);
+        last(&mut system);
+        let users = messages.iter_mut().rev().filter(|it| it.role == Role::User);
+        for turn in users.take(2) {
+            last(&mut turn.blocks);
+        }
+    }
+    if !system.is_empty() {
+        body["system"] = system.into();
+    }
+    if !tools.is_empty() {
+        body["tools"] = tools.into();
+    }
+    let is_thinking = thinking.as_ref().is_some_and(|it| it["type"] != "disabled");
+    if let Some(thinking) = thinking {
+        body["thinking"] = thinking;
+    }
+    if let Some(effort) = effort
+        && takes("output_config")
+    {
+        body["output_config"] = json!({ "effort": effort });
+    }
+    if let Some(temperature) = settings.temperature
+        && takes("temperature")
+        && family.has_temperature
+        && !is_thinking
+    {
+        body["temperature"] = temperature.into();
+    }
+    body["messages"] = messages
+        .into_iter()
+        .map(|it| json!({ "role": it.role.word(), "content": it.blocks }))
+        .collect();
+    body
+}
+
+fn tool(spec: &ToolSpec) -> Value {
+    let mut schema = spec.parameters.clone();
+    if let Value::Object(members) = &mut schema {
+        members.entry("type").or_insert_with(|| "object".into());
+    } else {
+        schema = json!({ "type": "object", "properties": {} });
+    }
+    let mut tool = json!({ "name": spec.name, "input_schema": schema });
+    if !spec.about.trim().is_empty() {
+        tool["description"] = spec.about.as_str().into();
+    }
+    tool
+}
+
+/// Up to here, the next request will most likely be the same.
+fn mark(block: &mut Value) {
+    block["cache_control"] = json!({ "type": "ephemeral" });
+}
+
+/// The members `thinking` and `output_config.effort`.
+fn think(
+    effort: Option<Effort>,
+    thinking: Thinking,
+    most: u64,
+    turns: &[Turn],
+) -> (Option<Value>, Option<&'static str>) {
+    // Newer models show nothing of their thoughts unless they are asked to.
+    let adaptive = || Some(json!({ "type": "adaptive", "display": "summarized" }));
+    match (thinking, effort) {
+        (Thinking::Adaptive { .. }, Some(Effort::Low)) => (adaptive(), Some("low")),
+        (Thinking::Adaptive { .. }, Some(Effort::Medium)) => (adaptive(), Some("medium")),
+        (Thinking::Adaptive { .. }, Some(Effort::High)) => (adaptive(), Some("high")),
+        (Thinking::Adaptive { by_default: true, .. }, None) => (adaptive(), None),
+        (
+            Thinking::Adaptive {
+                by_default: true,
+                can_stop,
+            },
+            Some(Effort::Off),
+        ) => {
+            if can_stop {
+                (Some(json!({ "type": "disabled" })), None)
+            } else {
+                (adaptive(), Some("low"))
+            }
+        }
+        (Thinking::Budget, Some(effort @ (Effort::Low | Effort::Medium | Effort::High))) => {
+            let wanted = match effort {
+                Effort::Off | Effort::Low => 4_096,
+                Effort::Medium => 12_000,
+                Effort::High => 24_000,
+            };
+            // It counts towards the whole, of which something must be left for the answer.
+            let budget = wanted.min(most / 2);
+            let fits = budget >= LEAST_BUDGET && goes_on_thinking(turns);
+            (
+                fits.then(|| json!({ "type": "enabled", "budget_tokens": budget })),
+                None,
+            )
+        }
+        (Thinking::Adaptive { by_default: false, .. } | Thinking::Budget, None | Some(Effort::Off))
+        | (Thinking::Never, _) => (None, None),
+    }
+}
+
+/// The server takes no smaller one.
+const LEAST_BUDGET: u64 = 1_024;
+
+/// In the midst of calls, thinking with a budget cannot be switched on: what the model said must begin with a thought.
+fn goes_on_thinking(turns: &[Turn]) -> bool {
+    let kind = |it: &Value| it["type"].as_str().unwrap_or_default().to_owned();
+    let awaits = turns
+        .last()
+        .is_some_and(|it| it.role == Role::User && it.blocks.first().is_some_and(|it| kind(it) == "tool_result"));
+    let said = turns.iter().rfind(|it| it.role == Role::Assistant);
+    let begins = said.and_then(|it| it.blocks.first()).map(kind);
+    !awaits || begins.is_none_or(|it| it == "thinking" || it == "redacted_thinking")
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Role {
+    User,
+    Assistant,
+}
+
+impl Role {
+    const fn word(self) -> &'static str {
+        match self {
+            Self::User => "user",
+            Self::Assistant => "assistant",
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Turn {
+    role: Role,
+    blocks: Vec<Value>,
+}
+
+/// The sides in turns.
+struct Conversation(Vec<Turn>);
+
+/// The calls of the turn before that wait for their results: our ids and the server's.
+type Open = VecDeque<(String, String)>;
+
+impl Conversation {
+    fn of(messages: &[ModelMessage], with_thoughts: bool) -> Self {
+        let mut all = Self(Vec::new());
+        let mut ids = Ids::default();
+        let mut open = Open::new();
+        for message in messages {
+            match message {
+                ModelMessage::User(parts) => {
+                    all.close(&mut open);
+                    all.add(Role::User, parts.iter().filter_map(part).collect());
+                }
+                ModelMessage::Assistant(said) => {
+                    all.close(&mut open);
+                    let mut blocks = Vec::new();
+                    for it in said {
+                        blocks.extend(match it {
+                            Said::Text(text) => text_block(text),
+                            Said::Opaque(block) => (with_thoughts && is_thought(block)).then(|| block.clone()),
+                            Said::Call(call) => {
+                                let id = ids.fresh(&call.id);
+                                open.push_back((call.id.clone(), id.clone()));
+                                Some(json!({
+                                    "type": "tool_use",
+                                    "id": id,
+                                    "name": word(&call.name, "unnamed"),
+                                    "input": call.arguments,
+                                }))
+                            }
+                        });
+                    }
+                    all.add(Role::Assistant, blocks);
+                }
+                ModelMessage::Results(results) => {
+                    let mut blocks = Vec::new();
+                    for it in results {
+                        match open.iter().position(|(ours, _)| *ours == it.call) {
+                            Some(at) => {
+                                let id = open.remove(at).map(|(_, theirs)| theirs).unwrap_or_default();
+                                blocks.push(result(&id, it));
+                            }
+                            // Its call is not in the conversation any more.
+                            None => blocks.extend(text_block(&format!("A result of {}:\n{}", it.name, it.text))),
+                        }
+                        if it.is_error {
+                            blocks.extend(it.images.iter().map(image));
+                        }
+                    }
+                    all.add(Role::User, blocks);
+                }
+            }
+        }
+        all.close(&mut open);
+        all.finish();
+        all
+    }
+
+    /// Neighbours of one side are one turn.
+    fn add(&mut self, role: Role, blocks: Vec<Value>) {
+        if blocks.is_empty() {
+            return;
+        }
+        match self.0.last_mut().filter(|it| it.role == role) {
+            Some(turn) => turn.blocks.extend(blocks),
+            None => self.0.push(Turn { role, blocks }),
+        }
+    }
+
+    /// A call without a result is refused.
+    fn close(&mut self, open: &mut Open) {
+        let blocks = open.drain(..).map(|(_, id)| nothing(&id)).collect();
+        self.add(Role::User, blocks);
+    }
+
+    fn finish(&mut self) {
+        for turn in &mut self.0 {
+            if turn.role == Role::User {
+                turn.blocks.sort_by_key(|it| it["type"] != "tool_result");
+            }
+        }
+        if self.0.first().is_some_and(|it| it.role == Role::Assistant) {
+            let blocks = vec![json!({ "type": "text", "text": "(What was said before is not shown.)" })];
+            self.0.insert(
+                0,
+                Turn {
+                    role: Role::User,
+                    blocks,
+                },
+            );
+        }
+        // What is to be continued must not end in white space.
+        if let Some(turn) = self.0.last_mut().filter(|it| it.role == Role::Assistant)
+            && let Some(block) = turn.blocks.last_mut()
+            && let Some(text) = block.get("text").and_then(Value::as_str)
+        {
+            block["text"] = text.trim_end().into();
+        }
+    }
+}
+
+fn part(part: &Part) -> Option<Value> {
+    match part {
+        Part::Text(text) => text_block(text),
+        Part::Image(it) => Some(image(it)),
+    }
+}
+
+/// Nothing for a blank one, which the server refuses.
+fn text_block(text: &str) -> Option<Value> {
+    (!text.trim().is_empty()).then(|| json!({ "type": "text", "text": text }))
+}
+
+fn image(image: &Image) -> Value {
+    let data = base64::engine::general_purpose::STANDARD.encode(&image.bytes);
+    json!({ "type": "image", "source": { "type": "base64", "media_type": image.media_type, "data": data } })
+}
+
+/// A thought that carries its maker's proof; one without is refused.
+fn is_thought(block: &Value) -> bool {
+    let says = |name: &str| {
+        block
+            .get(name)
+            .and_then(Value::as_str)
+            .is_some_and(|it| !it.trim().is_empty())
+    };
+    match block.get("type").and_then(Value::as_str) {
+        Some("thinking") => says("signature") && block.get("thinking").is_some_and(Value::is_string),
+        Some("redacted_thinking") => says("data"),
+        Some(_) | None => false,
+    }
+}
+
+fn result(id: &str, result: &CallResult) -> Value {
+    let mut block = json!({ "type": "tool_result", "tool_use_id": id });
+    // An error holds text only; its images follow the results.
+    if result.images.is_empty() || result.is_error {
+        if !result.text.trim().is_empty() {
+            block["content"] = result.text.as_str().into();
+        }
+    } else {
+        let blocks = text_block(&result.text).into_iter();
+        block["content"] = blocks.chain(result.images.iter().map(image)).collect();
+    }
+    if result.is_error {
+        block["is_error"] = true.into();
+    }
+    block
+}
+
+fn nothing(id: &str) -> Value {
+    json!({ "type": "tool_result", "tool_use_id": id, "content": "There is no result.", "is_error": true })
+}
+
+/// Ids as the server takes them, each once in a request.
+#[derive(Default)]
+struct Ids {
+    used: HashSet<String>,
+    /// How often an id was met, so that a thousand equal ones are not tried one after the other.
+    met: HashMap<String, usize>,
+}
+
+impl Ids {
+    fn fresh(&mut self, id: &str) -> String {
+        let plain = word(id, "call");
+        let count = self.met.entry(plain.clone()).or_default();
+        let mut fresh = plain.clone();
+        while self.used.contains(&fresh) {
+            *count += 1;
+            fresh = format!("{plain}-{count}");
+        }
+        self.used.insert(fresh.clone());
+        fresh
+    }
+}
+
+/// A name or an id of the characters that the server takes, and not too long.
+fn word(text: &str, empty: &str) -> String {
+    let kept = |it: char| {
+        if it.is_ascii_alphanumeric() || it == '_' || it == '-' {
+            it
+        } else {
+            '_'
+        }
+    };
+    let word: String = text.chars().take(64).map(kept).collect();
+    if word.is_empty() { empty.to_owned() } else { word }
+}

@@ -1,0 +1,607 @@
+//! What every format must make of the same situation.
+//!
+//! A [`Situation`] is told in no format; each [`Speaker`] says it in its server's words, and what is read must not differ.
+//! A new format joins with a line in [`SPEAKERS`]. What a format cannot say is named there, never left out silently.
+
+use std::sync::Arc;
+
+use futures::StreamExt;
+use pretty_assertions::assert_eq;
+use serde_json::{Value, json};
+
+use super::{
+    Failure, ModelMessage, ModelRequest, Piece, Provider, Tokens,
+    anthropic::Messages,
+    body::Read,
+    exchange::{Server, Wire},
+    openai::Chat,
+};
+use crate::{
+    config::{self, Connection, Environment},
+    net::peer::{self, STREAM, Socket, page},
+    protocol::Progress,
+};
+
+/// Something that a server says.
+#[derive(Clone, Copy, Debug)]
+pub enum Step {
+    Text(&'static str),
+    Thinking(&'static str),
+    /// A whole call; the fragments of its arguments.
+    Call(&'static str, &'static [&'static str]),
+    /// A call whose end does not come.
+    CutCall(&'static str, &'static [&'static str]),
+    Refusal(&'static str),
+    /// Prompt, of these from the cache, completion.
+    Usage(u64, u64, u64),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    Stop,
+    ToolUse,
+    Length,
+    Refusal,
+    /// The body ends without a word.
+    Cut,
+    /// An error of being overloaded, in the stream.
+    Overloaded,
+}
+
+pub struct Situation {
+    pub name: &'static str,
+    pub steps: &'static [Step],
+    pub ending: Ending,
+    /// As [`shape`] tells it.
+    pub want: &'static str,
+}
+
+use Step::{Call, CutCall, Refusal, Text, Thinking, Usage};
+
+pub const SITUATIONS: &[Situation] = &[
+    Situation {
+        name: "text",
+        steps: &[Text("Hello"), Text(", world\n")],
+        ending: Ending::Stop,
+        want: r#"text "Hello, world\n" | end Stop"#,
+    },
+    Situation {
+        name: "text in all of Unicode",
+        steps: &[Text("né 漢字 "), Text("👩🏽\u{200d}🚀\u{2028}"), Text("\"\\\u{0}")],
+        ending: Ending::Stop,
+        want: r#"text "né 漢字 👩🏽\u{200d}🚀\u{2028}\"\\\0" | end Stop"#,
+    },
+    Situation {
+        name: "nothing at all",
+        steps: &[],
+        ending: Ending::Stop,
+        want: "end Stop",
+    },
+    Situation {
+        name: "text and counts",
+        steps: &[Text("Hi"), Usage(90, 64, 17)],
+        ending: Ending::Stop,
+        want: r#"text "Hi" | usage 90(64)+17 | end Stop"#,
+    },
+    Situation {
+        name: "reasoning, then text",
+        steps: &[Thinking("Let me "), Thinking("see."), Text("42")],
+        ending: Ending::Stop,
+        want: r#"thinking "Let me see." | text "42" | end Stop"#,
+    },
+    Situation {
+        name: "one call",
+        steps: &[Text("I look."), Call("read_file", &["{\"path\":", " \"a.rs\"", "}"])],
+        ending: Ending::ToolUse,
+        want: r#"text "I look." | call 0 read_file {"path": "a.rs"} = {"path":"a.rs"} | end ToolUse"#,
+    },
+    Situation {
+        name: "a call with Unicode in its arguments",
+        steps: &[Call("write", &["{\"text\":\"é", "👩🏽", "\\n\"}"])],
+        ending: Ending::ToolUse,
+        want: r#"call 0 write {"text":"é👩🏽\n"} = {"text":"é👩🏽\n"} | end ToolUse"#,
+    },
+    Situation {
+        name: "a call without arguments",
+        steps: &[Call("list", &[])],
+        ending: Ending::ToolUse,
+        want: "call 0 list  = {} | end ToolUse",
+    },
+    Situation {
+        name: "a call with empty arguments",
+        steps: &[Call("list", &["{}"])],
+        ending: Ending::ToolUse,
+        want: "call 0 list {} = {} | end ToolUse",
+    },
+    Situation {
+        name: "a call whose arguments are no JSON",
+        steps: &[Call("list", &["{\"a\": "])],
+        ending: Ending::ToolUse,
+        want: r#"call 0 list {"a":  broken | end ToolUse"#,
+    },
+    Situation {
+        name: "calls side by side",
+        steps: &[
+            Call("read_file", &["{\"path\":\"a\"}"]),
+            Call("read_file", &["{\"path\":\"b\"}"]),
+            Call("list", &["{}"]),
+        ],
+        ending: Ending::ToolUse,
+        want: r#"call 0 read_file {"path":"a"} = {"path":"a"} | call 1 read_file {"path":"b"} = {"path":"b"} | call 2 list {} = {} | end ToolUse"#,
+    },
+    Situation {
+        name: "calls that a server ends as if there were none",
+        steps: &[Call("list", &["{}"])],
+        ending: Ending::Stop,
+        want: "call 0 list {} = {} | end ToolUse",
+    },
+    Situation {
+        name: "the limit of tokens",
+        steps: &[Text("Once upon a")],
+        ending: Ending::Length,
+        want: r#"text "Once upon a" | end Length"#,
+    },
+    Situation {
+        name: "the limit of tokens in a call",
+        steps: &[CutCall("write", &["{\"text\":\"Once"])],
+        ending: Ending::Length,
+        want: r#"call 0 write {"text":"Once | end Length"#,
+    },
+    Situation {
+        name: "a refusal",
+        steps: &[Refusal("I will not.")],
+        ending: Ending::Refusal,
+        want: r#"refusal "I will not." | end Refusal"#,
+    },
+    Situation {
+        name: "a body that ends in the text",
+        steps: &[Text("Hel")],
+        ending: Ending::Cut,
+        want: r#"text "Hel" | error STREAM_INTERRUPTED"#,
+    },
+    Situation {
+        name: "a body that ends in a call",
+        steps: &[Text("I write."), CutCall("write", &["{\"text\":\"Once"])],
+        ending: Ending::Cut,
+        want: r#"text "I write." | call 0 write {"text":"Once | error STREAM_INTERRUPTED"#,
+    },
+    Situation {
+        name: "a body that ends where the arguments happen to be whole",
+        steps: &[CutCall("remove", &["{\"path\":\"/\"}"])],
+        ending: Ending::Cut,
+        want: r#"call 0 remove {"path":"/"} | error STREAM_INTERRUPTED"#,
+    },
+    Situation {
+        name: "an error before anything",
+        steps: &[],
+        ending: Ending::Overloaded,
+        want: "error LLM_OVERLOADED",
+    },
+    Situation {
+        name: "an error in the text",
+        steps: &[Text("Hel")],
+        ending: Ending::Overloaded,
+        want: r#"text "Hel" | error LLM_OVERLOADED"#,
+    },
+    Situation {
+        name: "an error in a call",
+        steps: &[CutCall("write", &["{\"text\":"])],
+        ending: Ending::Overloaded,
+        want: r#"call 0 write {"text": | error LLM_OVERLOADED"#,
+    },
+];
+
+/// A format, and how its server would say something.
+pub struct Speaker {
+    pub name: &'static str,
+    pub open: fn(&config::Provider) -> Result<Server, Failure>,
+    pub read: fn() -> Box<dyn Read>,
+    /// The body of a streamed answer.
+    pub say: fn(&Situation) -> String,
+    /// The body of an answer with an error's status: its kind and its words, for each of [`ERRORS`].
+    pub error: fn(&str, &str) -> String,
+    /// The situations that it cannot say, or reads otherwise.
+    pub lacks: &'static [&'static str],
+}
+
+pub const SPEAKERS: &[Speaker] = &[
+    Speaker {
+        name: "chat completions",
+        open: |settings| Server::new(Chat, settings, &Environment::default()),
+        read: || Chat.read(&config::Provider::default()),
+        say: chat,
+        error: |kind, words| json!({ "error": { "message": words, "type": kind, "code": null } }).to_string(),
+        // A call that the limit cut is given as done, with broken arguments.
+        lacks: &["the limit of tokens in a call"],
+    },
+    Speaker {
+        name: "messages",
+        open: |settings| Server::new(Messages::at(settings), settings, &Environment::default()),
+        read: || Messages::at(&config::Provider::default()).read(&config::Provider::default()),
+        say: messages,
+        error: |kind, words| json!({ "type": "error", "error": { "type": kind, "message": words } }).to_string(),
+        lacks: &[],
+    },
+];
+
+/// Lines of `data: …`.
+fn events(events: &[Value], named: bool) -> String {
+    let event = |it: &Value| match it["type"].as_str().filter(|_| named) {
+        Some(name) => format!("event: {name}\ndata: {it}\n\n"),
+        None => format!("data: {it}\n\n"),
+    };
+    events.iter().map(event).collect()
+}
+
+fn chat(situation: &Situation) -> String {
+    let delta = |delta: Value| json!({ "id": "c1", "model": "m", "choices": [{ "index": 0, "delta": delta }] });
+    let mut all = vec![delta(json!({ "role": "assistant", "content": "" }))];
+    let mut usage = None;
+    let mut calls = 0;
+    for step in situation.steps {
+        match step {
+            Text(text) => all.push(delta(json!({ "content": text }))),
+            Thinking(text) => all.push(delta(json!({ "reasoning_content": text }))),
+            Refusal(text) => all.push(delta(json!({ "refusal": text }))),
+            Call(name, fragments) | CutCall(name, fragments) => {
+                let function = json!({ "name": name, "arguments": "" });
+                let start =
+                    json!({ "index": calls, "id": format!("call_{calls}"), "type": "function", "function": function });
+                all.push(delta(json!({ "tool_calls": [start] })));
+                for fragment in *fragments {
+                    let more = json!({ "index": calls, "function": { "arguments": fragment } });
+                    all.push(delta(json!({ "tool_calls": [more] })));
+                }
+                calls += 1;
+            }
+            Usage(prompt, cached, completion) => {
+                usage = Some(json!({ "choices": [], "usage": {
+                    "prompt_tokens": prompt, "completion_tokens": completion,
+                    "prompt_tokens_details": { "cached_tokens": cached },
+                } }));
+            }
+        }
+    }
+    let reason = match situation.ending {
+        Ending::Stop | Ending::Refusal => "stop",
+        Ending::ToolUse => "tool_calls",
+        Ending::Length => "length",
+        Ending::Cut => return events(&all, false),
+        Ending::Overloaded => {
+            all.push(json!({ "error": { "message": "Overloaded", "code": 529 } }));
+            return events(&all, false);
+        }
+    };
+    all.push(json!({ "choices": [{ "index": 0, "delta": {}, "finish_reason": reason }] }));
+    all.extend(usage);
+    events(&all, false) + "data: [DONE]\n\n"
+}
+
+fn messages(situation: &Situation) -> String {
+    let mut start = json!({ "id": "msg_1", "type": "message", "role": "assistant", "model": "m", "content": [] });
+    let mut blocks: Vec<Value> = Vec::new();
+    let mut index = 0;
+    let mut calls = 0;
+    let mut output = 0;
+    let mut refusal = Value::Null;
+    // Neighbours of one kind are one block.
+    let mut open: Option<&str> = None;
+    let stop = |index: &mut u64, open: &mut Option<&str>, blocks: &mut Vec<Value>| {
+        if open.take().is_some() {
+            blocks.push(json!({ "type": "content_block_stop", "index": *index }));
+            *index += 1;
+        }
+    };
+    let delta = |index: u64, delta: Value| json!({ "type": "content_block_delta", "index": index, "delta": delta });
+    let begin =
+        |index: u64, block: Value| json!({ "type": "content_block_start", "index": index, "content_block": block });
+    for step in situation.steps {
+        match step {
+            Text(text) => {
+                if open != Some("text") {
+                    stop(&mut index, &mut open, &mut blocks);
+                    blocks.push(begin(index, json!({ "type": "text", "text": "" })));
+                    blocks.push(json!({ "type": "ping" }));
+                    open = Some("text");
+                }
+                blocks.push(delta(index, json!({ "type": "text_delta", "text": text })));
+            }
+            Thinking(text) => {
+                if open != Some("thinking") {
+                    stop(&mut index, &mut open, &mut blocks);
+                    blocks.push(begin(
+                        index,
+                        json!({ "type": "thinking", "thinking": "", "signature": "" }),
+                    ));
+                    open = Some("thinking");
+                }
+                blocks.push(delta(index, json!({ "type": "thinking_delta", "thinking": text })));
+            }
+            Call(name, fragments) | CutCall(name, fragments) => {
+                stop(&mut index, &mut open, &mut blocks);
+                let id = format!("toolu_{calls}");
+                calls += 1;
+                blocks.push(begin(
+                    index,
+                    json!({ "type": "tool_use", "id": id, "name": name, "input": {} }),
+                ));
+                blocks.push(delta(index, json!({ "type": "input_json_delta", "partial_json": "" })));
+                for fragment in *fragments {
+                    blocks.push(delta(
+                        index,
+                        json!({ "type": "input_json_delta", "partial_json": fragment }),
+                    ));
+                }
+                open = Some("tool_use");
+                if matches!(step, Call(..)) || situation.ending == Ending::Length {
+                    stop(&mut index, &mut open, &mut blocks);
+                }
+            }
+            Refusal(text) => refusal = json!({ "type": "refusal", "category": null, "explanation": text }),
+            Usage(prompt, cached, completion) => {
+                start["usage"] = json!({
+                    "input_tokens": prompt - cached, "cache_read_input_tokens": cached,
+                    "cache_creation_input_tokens": 0, "output_tokens": 1,
+                });
+                output = *completion;
+            }
+        }
+    }
+    let mut all = vec![json!({ "type": "message_start", "message": start })];
+    all.append(&mut blocks);
+    let reason = match situation.ending {
+        Ending::Stop => "end_turn",
+        Ending::ToolUse => "tool_use",
+        Ending::Length => "max_tokens",
+        Ending::Refusal => "refusal",
+        Ending::Cut => return events(&all, true),
+        Ending::Overloaded => {
+            all.push(json!({ "type": "error", "error": { "type": "overloaded_error", "message": "Overloaded" } }));
+            return events(&all, true);
+        }
+    };
+    stop(&mut index, &mut open, &mut all);
+    let delta = json!({ "stop_reason": reason, "stop_sequence": null, "stop_details": refusal });
+    all.push(json!({ "type": "message_delta", "delta": delta, "usage": { "output_tokens": output } }));
+    all.push(json!({ "type": "message_stop" }));
+    events(&all, true)
+}
+
+/// Pieces in one line, without what formats may differ in: where text was cut, when counts and ends of calls come.
+pub fn shape(pieces: &[Piece]) -> String {
+    enum Part {
+        Text(&'static str, String),
+        Call {
+            id: String,
+            name: String,
+            arguments: String,
+            done: Option<Result<String, String>>,
+        },
+        Other(String),
+    }
+    let mut parts: Vec<Part> = Vec::new();
+    let mut calls = Vec::new();
+    let mut usage = None;
+    let grow = |parts: &mut Vec<Part>, kind: &'static str, more: &str| match parts.last_mut() {
+        Some(Part::Text(last, text)) if *last == kind => text.push_str(more),
+        Some(_) | None => parts.push(Part::Text(kind, more.to_owned())),
+    };
+    for piece in pieces {
+        match piece {
+            Piece::Progress(Progress::Retrying { .. }) => parts.push(Part::Other("retry".to_owned())),
+            Piece::Progress(_) | Piece::Start { .. } | Piece::Notice(_) | Piece::ThinkingDone { .. } => {}
+            Piece::Text(text) => grow(&mut parts, "text", text),
+            Piece::Thinking(text) => grow(&mut parts, "thinking", text),
+            Piece::Refusal(text) => grow(&mut parts, "refusal", text),
+            Piece::CallStart { slot, id, name } => {
+                assert_eq!(*slot, calls.len(), "slots are counted from 0");
+                calls.push(parts.len());
+                parts.push(Part::Call {
+                    id: id.clone(),
+                    name: name.clone(),
+                    arguments: String::new(),
+                    done: None,
+                });
+            }
+            Piece::CallArguments { slot, fragment } => {
+                let Some(Part::Call { arguments, done, .. }) = calls.get(*slot).and_then(|it| parts.get_mut(*it))
+                else {
+                    panic!("arguments without a call")
+                };
+                assert!(done.is_none(), "arguments after the end of a call");
+                arguments.push_str(fragment);
+            }
+            Piece::CallDone {
+                slot,
+                id,
+                name,
+                arguments,
+                ..
+            } => {
+                let Some(Part::Call {
+                    id: begun,
+                    name: called,
+                    done,
+                    ..
+                }) = calls.get(*slot).and_then(|it| parts.get_mut(*it))
+                else {
+                    panic!("an end without a call")
+                };
+                assert_eq!((&*begun, &*called), (id, name), "a call keeps its id and its name");
+                assert!(!id.is_empty(), "an id");
+                assert!(done.is_none(), "one end for each call");
+                *done = Some(arguments.clone().map(|it| Value::Object(it).to_string()));
+            }
+            Piece::Usage(Tokens {
+                prompt,
+                cached,
+                completion,
+                ..
+            }) => usage = Some(format!("usage {prompt}({cached})+{completion}")),
+            Piece::End(reason) => {
+                parts.extend(usage.take().map(Part::Other));
+                parts.push(Part::Other(format!("end {reason:?}")));
+            }
+            Piece::Error(failure) => {
+                parts.extend(usage.take().map(Part::Other));
+                parts.push(Part::Other(format!("error {}", failure.kind.code())));
+            }
+        }
+    }
+    let words = parts.into_iter().enumerate().map(|(at, part)| match part {
+        Part::Text(kind, text) => format!("{kind} {text:?}"),
+        Part::Other(words) => words,
+        Part::Call {
+            name, arguments, done, ..
+        } => {
+            let slot = calls.iter().position(|it| *it == at).unwrap_or_default();
+            match done {
+                None => format!("call {slot} {name} {arguments}"),
+                Some(Ok(read)) => format!("call {slot} {name} {arguments} = {read}"),
+                Some(Err(_)) => format!("call {slot} {name} {arguments} broken"),
+            }
+        }
+    });
+    words.collect::<Vec<_>>().join(" | ")
+}
+
+/// What is read of a body that comes in these chunks. Asserts that it ends exactly once, and last.
+pub fn read<'a>(mut reading: Box<dyn Read>, chunks: impl IntoIterator<Item = &'a [u8]>) -> Vec<Piece> {
+    let mut pieces: Vec<Piece> = chunks.into_iter().flat_map(|it| reading.push(it)).collect();
+    pieces.extend(reading.finish());
+    let is_end = |it: &Piece| matches!(it, Piece::End(_) | Piece::Error(_));
+    let ends = pieces.iter().filter(|it| is_end(it)).count();
+    assert_eq!(ends, 1, "one end: {pieces:?}");
+    assert!(pieces.last().is_some_and(is_end), "the end is last: {pieces:?}");
+    pieces
+}
+
+#[test]
+fn every_format_reads_every_situation_the_same_wherever_it_is_cut() {
+    for speaker in SPEAKERS {
+        for situation in SITUATIONS {
+            let name = format!("{}: {}", speaker.name, situation.name);
+            let body = (speaker.say)(situation);
+            let body = body.as_bytes();
+            let got = shape(&read((speaker.read)(), [body]));
+            if speaker.lacks.contains(&situation.name) {
+                assert_ne!(got, situation.want, "{name}: it lacks nothing");
+                continue;
+            }
+            assert_eq!(got, situation.want, "{name}");
+            for at in 0..=body.len() {
+                let (head, tail) = body.split_at(at);
+                assert_eq!(
+                    shape(&read((speaker.read)(), [head, tail])),
+                    situation.want,
+                    "{name}, cut at {at}"
+                );
+            }
+            assert_eq!(
+                shape(&read((speaker.read)(), body.chunks(1))),
+                situation.want,
+                "{name}, byte by byte"
+            );
+        }
+    }
+}
+
+/// Statuses with their kinds and words, whether they are tried again, and what is left when they stay.
+const ERRORS: &[(&str, &str, &str, bool, &str)] = &[
+    (
+        "400 Bad",
+        "invalid_request_error",
+        "no such member",
+        false,
+        "LLM_BAD_RESPONSE",
+    ),
+    ("401 No", "authentication_error", "a wrong key", false, "LLM_AUTH"),
+    ("403 No", "permission_error", "not yours", false, "LLM_AUTH"),
+    ("404 No", "not_found_error", "no such model", false, "LLM_UNAVAILABLE"),
+    (
+        "400 Bad",
+        "invalid_request_error",
+        "prompt is too long: 9 tokens > 8 maximum",
+        false,
+        "LLM_CONTEXT_LENGTH",
+    ),
+    ("413 Big", "request_too_large", "too large", false, "LLM_CONTEXT_LENGTH"),
+    ("429 Slow", "rate_limit_error", "slow down", true, "LLM_RATE_LIMITED"),
+    ("500 Oh", "api_error", "it broke", true, "LLM_UNAVAILABLE"),
+    ("529 Full", "overloaded_error", "full", true, "LLM_OVERLOADED"),
+];
+
+#[tokio::test]
+async fn every_format_knows_an_errors_status_and_what_is_worth_another_try() {
+    for speaker in SPEAKERS {
+        for (status, kind, words, is_retried, code) in ERRORS {
+            let name = format!("{}: {status} {kind}", speaker.name);
+            let error = page(status, "application/json", &(speaker.error)(kind, words));
+            let error = error.replacen("\r\n", "\r\nRetry-After-Ms: 1\r\n", 1);
+            let fine = STREAM.to_owned() + &(speaker.say)(&SITUATIONS[0]);
+            let good = SITUATIONS[0].want;
+            let want = if *is_retried {
+                format!("retry | {good}")
+            } else {
+                format!("error {code}")
+            };
+            assert_eq!(answer(speaker, vec![error.clone(), fine]).await, want, "{name}");
+            if *is_retried {
+                let want = format!("retry | retry | retry | error {code}");
+                assert_eq!(answer(speaker, vec![error]).await, want, "{name}, for ever");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_error_in_the_stream_is_worth_another_try_until_something_was_seen() {
+    let named = |name: &str| SITUATIONS.iter().find(|it| it.name == name).expect("in the table");
+    for speaker in SPEAKERS {
+        let body = |name: &str| STREAM.to_owned() + &(speaker.say)(named(name));
+        let answers = vec![body("an error before anything"), body("text")];
+        let want = format!("retry | {}", named("text").want);
+        assert_eq!(answer(speaker, answers).await, want, "{}", speaker.name);
+        for seen in ["an error in the text", "an error in a call"] {
+            let answers = vec![body(seen), body("text")];
+            assert_eq!(
+                answer(speaker, answers).await,
+                named(seen).want,
+                "{}: {seen}",
+                speaker.name
+            );
+        }
+    }
+}
+
+/// The shape of what a server's answers come to: the first connection gets the first, the last all that follow.
+async fn answer(speaker: &Speaker, answers: Vec<String>) -> String {
+    let answers = Arc::new(std::sync::Mutex::new(answers));
+    let url = peer::listen(move |mut socket: Socket| {
+        let answers = Arc::clone(&answers);
+        async move {
+            socket.request().await;
+            let answer = {
+                let mut answers = answers.lock().expect("nobody panics with it");
+                if answers.len() > 1 {
+                    answers.remove(0)
+                } else {
+                    answers[0].clone()
+                }
+            };
+            socket.send(answer).await;
+        }
+    })
+    .await;
+    let settings = config::Provider {
+        connection: Connection::default().at(&url),
+        ..config::Provider::default()
+    };
+    let server = (speaker.open)(&settings).expect("sound settings").hurried();
+    let request = ModelRequest {
+        model: "m".to_owned(),
+        messages: vec![ModelMessage::user("hello")],
+        ..ModelRequest::default()
+    };
+    shape(&server.stream(request).collect::<Vec<_>>().await)
+}

@@ -208,7 +208,7 @@ pub const SPEAKERS: &[Speaker] = &[
     Speaker {
         name: "chat completions",
         open: |settings| Server::new(Chat, settings, &Environment::default()),
-        read: || Chat.read(&config::Provider::default()),
+        read: || Chat.read(&ModelRequest::default(), &config::Provider::default()),
         say: chat,
         error: |kind, words| json!({ "error": { "message": words, "type": kind, "code": null } }).to_string(),
         // A call that the limit cut is given as done, with broken arguments.
@@ -217,7 +217,9 @@ pub const SPEAKERS: &[Speaker] = &[
     Speaker {
         name: "messages",
         open: |settings| Server::new(Messages::at(settings), settings, &Environment::default()),
-        read: || Messages::at(&config::Provider::default()).read(&config::Provider::default()),
+        read: || {
+            Messages::at(&config::Provider::default()).read(&ModelRequest::default(), &config::Provider::default())
+        },
         say: messages,
         error: |kind, words| json!({ "type": "error", "error": { "type": kind, "message": words } }).to_string(),
         lacks: &[],
@@ -428,7 +430,6 @@ pub fn shape(pieces: &[Piece]) -> String {
                     panic!("an end without a call")
                 };
                 assert_eq!((&*begun, &*called), (id, name), "a call keeps its id and its name");
-                assert!(!id.is_empty(), "an id");
                 assert!(done.is_none(), "one end for each call");
                 *done = Some(arguments.clone().map(|it| Value::Object(it).to_string()));
             }
@@ -559,6 +560,13 @@ async fn an_error_in_the_stream_is_worth_another_try_until_something_was_seen() 
     let named = |name: &str| SITUATIONS.iter().find(|it| it.name == name).expect("in the table");
     for speaker in SPEAKERS {
         let body = |name: &str| STREAM.to_owned() + &(speaker.say)(named(name));
+        let calls = named("calls side by side");
+        assert_eq!(
+            answer(speaker, vec![body(calls.name)]).await,
+            calls.want,
+            "{}",
+            speaker.name
+        );
         let answers = vec![body("an error before anything"), body("text")];
         let want = format!("retry | {}", named("text").want);
         assert_eq!(answer(speaker, answers).await, want, "{}", speaker.name);
@@ -603,5 +611,11 @@ async fn answer(speaker: &Speaker, answers: Vec<String>) -> String {
         messages: vec![ModelMessage::user("hello")],
         ..ModelRequest::default()
     };
-    shape(&server.stream(request).collect::<Vec<_>>().await)
+    let pieces: Vec<Piece> = server.stream(request).collect().await;
+    for piece in &pieces {
+        if let Piece::CallStart { id, .. } | Piece::CallDone { id, .. } = piece {
+            assert!(!id.is_empty(), "{}: a call without an id", speaker.name);
+        }
+    }
+    shape(&pieces)
 }

@@ -72,7 +72,7 @@ impl Wire for Messages {
         Request::post("v1/messages", body).header("anthropic-version", VERSION)
     }
 
-    fn read(&self, _settings: &config::Provider) -> Box<dyn Read> {
+    fn read(&self, _: &ModelRequest, _: &config::Provider) -> Box<dyn Read> {
         Box::new(Reading::new(stream::Decoder::default()))
     }
 

@@ -310,11 +310,8 @@ impl Decoder {
                 self.calls += 1;
                 self.has_said = true;
                 let name = begun("name");
-                let mut id = begun("id");
+                let id = begun("id");
                 self.ledger.weigh(name.len() + id.len())?;
-                if id.is_empty() {
-                    id = format!("call_{slot}");
-                }
                 out.push(Piece::CallStart {
                     slot,
                     id: id.clone(),

@@ -6,6 +6,7 @@
 //!
 //! All of it is pure but [`driver`], which runs the turns.
 
+pub mod approval;
 pub mod driver;
 pub mod history;
 pub mod prompt;

@@ -20,13 +20,18 @@ pub enum NotStored {
 
 /// Sets `path` to `value`, or removes it, in the user's own file, which is made if need be.
 pub fn store(paths: &Paths, path: &str, value: Option<&str>) -> Result<(), NotStored> {
+    change(paths, |source| set(source, path, value))
+}
+
+/// Writes what `edit` makes of the user's own file.
+fn change(paths: &Paths, edit: impl FnOnce(&Source<'_>) -> Result<String, Problem>) -> Result<(), NotStored> {
     let target = paths.settings();
     let text = File::read(&target).map_err(NotStored::Wrong)?.map(|it| it.text);
     let source = Source {
         path: &target,
         text: text.as_deref().unwrap_or_default(),
     };
-    let changed = set(&source, path, value).map_err(NotStored::Wrong)?;
+    let changed = edit(&source).map_err(NotStored::Wrong)?;
     if Some(&changed) == text.as_ref() {
         return Ok(());
     }
@@ -35,6 +40,62 @@ pub fn store(paths: &Paths, path: &str, value: Option<&str>) -> Result<(), NotSt
     }
     file::write(&target, changed.as_bytes(), Access::Private)?;
     Ok(())
+}
+
+/// Adds `entry` to the list at `path` in the user's own file, unless it is there.
+pub fn append(paths: &Paths, path: &str, entry: &str) -> Result<(), NotStored> {
+    change(paths, |source| with(source, path, entry))
+}
+
+/// The text of `source` with one more entry at the end of the list at `path`; what stands there remains as it is.
+fn with(source: &Source<'_>, path: &str, entry: &str) -> Result<String, Problem> {
+    let problem = |message: String| Problem::new(source.whole(), message);
+    let mut document: DocumentMut = source.text.parse().map_err(|error| broken(source, &error))?;
+    let parts = split_path(path);
+    let mut found = Some(document.as_item_mut());
+    for part in &parts {
+        found = found.and_then(|it| it.as_table_like_mut()?.get_mut(part));
+    }
+    let Some(item) = found else {
+        return set(source, path, Some(entry));
+    };
+    let Some(list) = item.as_array_mut() else {
+        return Err(problem(format!("`{path}` is no list")).hint("mend it first: nothing was written"));
+    };
+    let is_entry = |it: &toml_edit::Value| {
+        let rule = it.as_inline_table().and_then(|it| it.get("rule"));
+        rule.unwrap_or(it).as_str() == Some(entry)
+    };
+    if list.iter().any(is_entry) {
+        return Ok(source.text.to_owned());
+    }
+    // Beside the last one, or below it, as the list is laid out.
+    let layout = list
+        .iter()
+        .last()
+        .and_then(|it| it.decor().prefix()?.as_str().map(str::to_owned));
+    let trail = list.trailing().clone();
+    list.push(entry);
+    if let (Some(layout), Some(last)) = (layout, list.iter_mut().last()) {
+        // A comment in front of an entry is that entry's.
+        let blank = layout.rsplit_once('\n').map_or_else(
+            || " ".to_owned(),
+            |(_, indent)| {
+                format!(
+                    "\n{}",
+                    indent.chars().take_while(|it| it.is_whitespace()).collect::<String>()
+                )
+            },
+        );
+        *last.decor_mut() = toml_edit::Decor::new(blank, "");
+    }
+    list.set_trailing(trail);
+    Ok(document.to_string())
+}
+
+fn broken(source: &Source<'_>, error: &toml_edit::TomlError) -> Problem {
+    let place = error.span().map_or_else(|| source.whole(), |it| source.place(it));
+    Problem::new(place, error.message().trim()).hint("mend the file first: nothing was written")
 }
 
 /// The text of `source` with `path` set to `value` (as a variable or a flag would have it), or without it.
@@ -61,6 +122,7 @@ pub fn set(source: &Source<'_>, path: &str, value: Option<&str>) -> Result<Strin
         | Kind::Url
         | Kind::Path
         | Kind::List
+        | Kind::Rules
         | Kind::Headers
         | Kind::Command => false,
     };
@@ -78,10 +140,7 @@ pub fn set(source: &Source<'_>, path: &str, value: Option<&str>) -> Result<Strin
             });
         }
     };
-    let mut document: DocumentMut = source.text.parse().map_err(|error: toml_edit::TomlError| {
-        let place = error.span().map_or_else(|| source.whole(), |it| source.place(it));
-        Problem::new(place, error.message().trim()).hint("mend the file first: nothing was written")
-    })?;
+    let mut document: DocumentMut = source.text.parse().map_err(|error| broken(source, &error))?;
     let in_the_way = || {
         problem(format!(
             "`{path}` cannot be written: something else stands in its place"
@@ -103,6 +162,7 @@ fn item(kind: Kind, text: &str, value: Value) -> Item {
         Value::Number(it) => toml_edit::value(it),
         Value::Duration(it) => toml_edit::value(written(it)),
         Value::List(items) => toml_edit::value(Array::from_iter(items)),
+        Value::Rules(items) => toml_edit::value(Array::from_iter(items.into_iter().map(|it| it.rule))),
         // A proxy without a password; other secrets have been refused.
         Value::Secret(it) => toml_edit::value(it.expose()),
         Value::Headers(_) => Item::None,

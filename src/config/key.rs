@@ -14,6 +14,8 @@ pub struct Key {
     pub variable: Option<&'static str>,
     /// Whether a project's own file may set it.
     pub in_project: bool,
+    /// What a project says is added to what the user said, and never takes anything from it.
+    pub(super) tightens: bool,
     pub about: &'static str,
     /// Where it goes, for the name that stands for `*`.
     pub(super) slot: for<'a> fn(&'a mut Settings, &str) -> Slot<'a>,
@@ -31,6 +33,7 @@ impl Key {
             kind,
             variable: None,
             in_project: false,
+            tightens: false,
             about,
             slot,
         }
@@ -43,6 +46,12 @@ impl Key {
 
     const fn in_project(mut self) -> Self {
         self.in_project = true;
+        self
+    }
+
+    const fn tightens(mut self) -> Self {
+        self.in_project = true;
+        self.tightens = true;
         self
     }
 
@@ -373,6 +382,85 @@ pub const KEYS: &[Key] = &[
     )
     .in_project(),
     Key::new(
+        "approvals.run",
+        Kind::Word(&["ask", "list", "sandbox"]),
+        |it, _| Slot::Text(&mut it.approvals.run),
+        "How much a model may do unasked: nothing that runs or changes; changes of files, and commands of the list; or also every command that the sandbox holds. A project can only make it stricter.",
+    )
+    .variable("SHEAF_APPROVALS_RUN")
+    .tightens(),
+    Key::new(
+        "approvals.allow",
+        Kind::Rules,
+        |it, _| Slot::Rules(&mut it.approvals.allow),
+        "What goes on without a question, such as \"Shell(cargo test)\", \"Read(~/notes/**)\", \"WebFetch(docs.rs)\".",
+    ),
+    Key::new(
+        "approvals.ask",
+        Kind::Rules,
+        |it, _| Slot::Rules(&mut it.approvals.ask),
+        "What always asks, whatever is allowed. A project can add to it.",
+    )
+    .tightens(),
+    Key::new(
+        "approvals.deny",
+        Kind::Rules,
+        |it, _| Slot::Rules(&mut it.approvals.deny),
+        "What is refused, whatever is allowed. A project can add to it.",
+    )
+    .tightens(),
+    Key::new(
+        "web.allow_private",
+        Kind::List,
+        |it, _| Slot::List(&mut it.web.allow_private),
+        "Hosts that web_fetch may reach although they are on this machine or in a private network, such as localhost.",
+    ),
+    Key::new(
+        "web.search.kind",
+        Kind::Word(&["searxng", "brave", "tavily"]),
+        |it, _| Slot::MaybeText(&mut it.web.search.kind),
+        "The service that searches the web for the model; without one it is not offered.",
+    )
+    .variable("SHEAF_WEB_SEARCH_KIND"),
+    Key::new(
+        "web.search.url",
+        Kind::Url,
+        |it, _| Slot::MaybeText(&mut it.web.search.connection.url),
+        "Its address: that of your SearXNG; the others know theirs.",
+    )
+    .variable("SHEAF_WEB_SEARCH_URL"),
+    Key::new(
+        "web.search.api_key",
+        Kind::Secret,
+        |it, _| Slot::Key(&mut it.web.search.key, Way::Given),
+        "Its key. In a file only when no one else can read that file.",
+    )
+    .variable("SHEAF_WEB_SEARCH_API_KEY"),
+    Key::new(
+        "web.search.api_key_env",
+        Kind::Text,
+        |it, _| Slot::Key(&mut it.web.search.key, Way::Variable),
+        "The environment variable that holds its key.",
+    ),
+    Key::new(
+        "web.search.key_command",
+        Kind::Command,
+        |it, _| Slot::Key(&mut it.web.search.key, Way::Command),
+        "A command whose first line of output is its key; run when a request is made.",
+    ),
+    Key::new(
+        "web.search.key_file",
+        Kind::Path,
+        |it, _| Slot::Key(&mut it.web.search.key, Way::File),
+        "A file that only you can read and that holds its key.",
+    ),
+    Key::new(
+        "web.search.allow_http",
+        Kind::Flag,
+        |it, _| Slot::Flag(&mut it.web.search.connection.allow_http),
+        "Whether an unencrypted address in a private network may be used.",
+    ),
+    Key::new(
         "ui.output_rows",
         COUNT,
         |it, _| Slot::Whole(&mut it.ui.output_rows),
@@ -479,6 +567,10 @@ mod tests {
                 "output_rows",
                 "thinking",
             ];
+            if key.tightens {
+                assert!(key.path.starts_with("approvals."), "{}", key.path);
+                continue;
+            }
             assert!(harmless.contains(&last), "{}", key.path);
         }
     }

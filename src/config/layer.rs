@@ -14,7 +14,7 @@ use super::{
     KEYS, Key, KeySource, Known, Paths, Place, Problem, Settings, Source,
     key::{FOREIGN, OTHER},
     secret, suggestion,
-    value::{Kind, Unfit, Value},
+    value::{Kind, Slot, Unfit, Value},
 };
 use crate::os::file;
 
@@ -332,6 +332,10 @@ impl Merging {
             }
         }
         let name = path.get(1).map(String::as_str).unwrap_or_default();
+        if layer == Layer::Project && key.tightens {
+            self.tighten(key, written, value, place);
+            return;
+        }
         let fits = (key.slot)(&mut self.settings, name).put(value, self.home.as_deref());
         debug_assert!(fits, "the slot of {} takes its kind", key.path);
         let origin = Origin {
@@ -339,6 +343,30 @@ impl Merging {
             place: Some(place),
         };
         self.settings.origins.insert(written, origin);
+    }
+
+    /// Takes over what a project adds to the user's own caution.
+    fn tighten(&mut self, key: &'static Key, path: String, value: Value, place: Place) {
+        match (key.kind, (key.slot)(&mut self.settings, ""), value) {
+            (Kind::Rules, Slot::Rules(slot), Value::Rules(more)) => slot.extend(more),
+            // The words stand in their order, the strictest first.
+            (Kind::Word(words), Slot::Text(slot), Value::Text(word)) => {
+                let at = |word: &str| words.iter().position(|it| *it == word);
+                if at(&word) > at(slot) {
+                    let message = format!("a project may not loosen `{path}` from `{slot}` to `{word}`");
+                    self.problems
+                        .push(Problem::new(place, message).hint("it belongs into your own config.toml"));
+                    return;
+                }
+                *slot = word;
+            }
+            _ => debug_assert!(false, "{} cannot be tightened", key.path),
+        }
+        let origin = Origin {
+            layer: Layer::Project,
+            place: Some(place),
+        };
+        self.settings.origins.insert(path, origin);
     }
 
     fn environment(&mut self, environment: &Environment) {
@@ -518,6 +546,7 @@ fn holds_secret(key: &Key, value: &DeValue<'_>) -> bool {
         | Kind::Url
         | Kind::Path
         | Kind::List
+        | Kind::Rules
         | Kind::Command => false,
     }
 }

@@ -17,7 +17,7 @@ mod value;
 
 use std::{collections::BTreeMap, time::Duration};
 
-pub use edit::{NotStored, set, store};
+pub use edit::{NotStored, append, set, store};
 pub use key::{KEYS, Key};
 pub use layer::{Environment, File, Layer, Options, Origin, load, merge};
 pub use paths::Paths;
@@ -48,6 +48,8 @@ pub struct Settings {
     pub links: bool,
     pub serve: Serve,
     pub ui: Ui,
+    pub approvals: Approvals,
+    pub web: Web,
     /// By id: what the program cannot ask the server.
     pub models: BTreeMap<String, Model>,
     /// By path, for all that is not a default.
@@ -75,6 +77,52 @@ pub struct Ui {
     pub output_rows: u64,
     /// `folded`, `shown` or `hidden`.
     pub thinking: String,
+}
+
+/// What a model may do without a question, and what it may not.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Approvals {
+    /// `ask`, `list` or `sandbox`.
+    pub run: String,
+    pub allow: Vec<Guard>,
+    pub ask: Vec<Guard>,
+    pub deny: Vec<Guard>,
+}
+
+/// A rule as it is written, with examples that whoever reads it checks.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Guard {
+    pub rule: String,
+    /// What it must hold for.
+    pub matches: Vec<String>,
+    /// And what it must not.
+    pub not_matches: Vec<String>,
+}
+
+impl Guard {
+    pub fn new(rule: &str) -> Self {
+        Self {
+            rule: rule.to_owned(),
+            ..Self::default()
+        }
+    }
+}
+
+/// How the web is reached for a model.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Web {
+    /// Hosts that are reached although they are near.
+    pub allow_private: Vec<String>,
+    pub search: Search,
+}
+
+/// The service that searches.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Search {
+    /// `searxng`, `brave` or `tavily`.
+    pub kind: Option<String>,
+    pub connection: Connection,
+    pub key: KeySource,
 }
 
 /// What is known of a model.
@@ -113,6 +161,13 @@ impl Default for Settings {
                 output_rows: 20,
                 thinking: "folded".to_owned(),
             },
+            approvals: Approvals {
+                run: "sandbox".to_owned(),
+                allow: Vec::new(),
+                ask: Vec::new(),
+                deny: Vec::new(),
+            },
+            web: Web::default(),
             models: BTreeMap::new(),
             origins: BTreeMap::new(),
         }

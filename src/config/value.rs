@@ -4,7 +4,7 @@ use std::{borrow::Cow, collections::BTreeMap, path::PathBuf, time::Duration};
 
 use toml::de::{DeInteger, DeValue};
 
-use super::{Secret, suggestion};
+use super::{Guard, Secret, suggestion};
 
 /// What a key takes.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -27,6 +27,8 @@ pub enum Kind {
     Proxy,
     Path,
     List,
+    /// Texts, or tables of a rule and its examples.
+    Rules,
     /// Names of headers and their values.
     Headers,
     Secret,
@@ -43,6 +45,7 @@ pub(super) enum Value {
     Number(f64),
     Duration(Duration),
     List(Vec<String>),
+    Rules(Vec<Guard>),
     Headers(BTreeMap<String, Secret>),
     Secret(Secret),
 }
@@ -76,6 +79,7 @@ impl Kind {
             Self::Proxy => "address of a proxy | none".into(),
             Self::Path => "path".into(),
             Self::List => "list of texts".into(),
+            Self::Rules => "list of rules".into(),
             Self::Headers => "table of texts".into(),
             Self::Secret => "secret text".into(),
             Self::Command => "command, as a text for the shell or a list".into(),
@@ -109,6 +113,10 @@ impl Kind {
                     Some(texts) => self.listed(texts),
                     None => Err(unfit("every entry of the list must be a text", None)),
                 }
+            }
+            (Self::Rules, DeValue::Array(items)) => {
+                let rules = items.iter().map(|it| guard(it.get_ref()));
+                rules.collect::<Result<_, _>>().map(Value::Rules)
             }
             (Self::Headers, DeValue::Table(entries)) => {
                 let mut headers = BTreeMap::new();
@@ -182,6 +190,11 @@ impl Kind {
                 let items = text.split(',').map(str::trim).filter(|it| !it.is_empty());
                 Ok(Value::List(items.map(str::to_owned).collect()))
             }
+            // A rule may hold a comma: here there is one.
+            Self::Rules => {
+                let rule = Some(text.trim()).filter(|it| !it.is_empty()).map(Guard::new);
+                Ok(Value::Rules(rule.into_iter().collect()))
+            }
             Self::Headers => Err(unfit("headers can only be set in a file", None)),
             Self::Secret => {
                 let text = text.trim();
@@ -216,6 +229,47 @@ impl Kind {
     fn out_of_range(self, text: &str) -> Unfit {
         unfit(format!("`{text}` is not a {}", self.describe()), None)
     }
+}
+
+/// A rule: a text, or a table of it and its examples.
+fn guard(value: &DeValue<'_>) -> Result<Guard, Unfit> {
+    let hint = || {
+        r#""Shell(git push)" or { rule = "Shell(git push)", match = ["git push origin"], not_match = ["git push; ls"] }"#.to_owned()
+    };
+    if let Some(rule) = value.as_str() {
+        return Ok(Guard::new(rule));
+    }
+    let Some(table) = value.as_table() else {
+        return Err(unfit("every entry of the list must be a text or a table", hint()));
+    };
+    let mut guard = Guard::new("");
+    for (name, value) in table {
+        let name = name.get_ref().as_ref();
+        let value = value.get_ref();
+        let texts = || match value {
+            DeValue::Array(items) => items
+                .iter()
+                .map(|it| it.get_ref().as_str().map(str::to_owned))
+                .collect(),
+            it => it.as_str().map(|it| vec![it.to_owned()]),
+        };
+        let filled = match name {
+            "rule" => value.as_str().map(|it| guard.rule = it.to_owned()),
+            "match" => texts().map(|it| guard.matches = it),
+            "not_match" => texts().map(|it| guard.not_matches = it),
+            _ => {
+                let hint = suggestion(name, ["rule", "match", "not_match"]).unwrap_or_else(hint);
+                return Err(unfit(format!("a rule has no `{name}`"), hint));
+            }
+        };
+        if filled.is_none() {
+            return Err(unfit(format!("the `{name}` of a rule is text"), hint()));
+        }
+    }
+    if guard.rule.is_empty() {
+        return Err(unfit("an entry of the list has no `rule`", hint()));
+    }
+    Ok(guard)
 }
 
 fn article(kind: &str) -> String {
@@ -315,6 +369,7 @@ pub(super) enum Slot<'a> {
     Duration(&'a mut Duration),
     Path(&'a mut Option<PathBuf>),
     List(&'a mut Vec<String>),
+    Rules(&'a mut Vec<Guard>),
     MaybeList(&'a mut Option<Vec<String>>),
     Headers(&'a mut BTreeMap<String, Secret>),
     Secret(&'a mut Option<Secret>),
@@ -351,6 +406,7 @@ impl Slot<'_> {
             (Self::Duration(slot), Value::Duration(it)) => *slot = it,
             (Self::Path(slot), Value::Text(it)) => *slot = Some(path(it)),
             (Self::List(slot), Value::List(it)) => *slot = it,
+            (Self::Rules(slot), Value::Rules(it)) => *slot = it,
             (Self::MaybeList(slot), Value::List(it)) => *slot = Some(it),
             (Self::Headers(slot), Value::Headers(it)) => *slot = it,
             (Self::Secret(slot) | Self::Proxy(slot), Value::Secret(it)) => *slot = Some(it),
@@ -380,6 +436,10 @@ impl Slot<'_> {
             Self::Path(it) => it.as_deref().map(|it| quoted(&it.to_string_lossy())),
             Self::List(it) => Some(list(it)),
             Self::MaybeList(it) => it.as_deref().map(list),
+            Self::Rules(it) => {
+                let rules: Vec<_> = it.iter().map(|it| it.rule.clone()).collect();
+                Some(list(&rules))
+            }
             Self::Headers(it) if it.is_empty() => None,
             Self::Headers(it) => {
                 let entries = it.keys().map(|name| format!("{} = \"***\"", quoted(name)));

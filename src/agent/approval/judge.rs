@@ -1,0 +1,625 @@
+//! The judgement of a call.
+//!
+//! | what | without a rule |
+//! | --- | --- |
+//! | reading in the workspace, listing, searching | goes on |
+//! | reading elsewhere | asks, once for a folder; hidden files never |
+//! | changing a file of the workspace | `ask`: asks; `list`, `sandbox`: goes on, under a checkpoint, in every tier |
+//! | changing a protected file, deleting | always asks, whatever the rules say |
+//! | changing git's own files or anything elsewhere | refused |
+//! | a command | `sandbox` with a whole fence: goes on; else asks |
+//! | a command that wants `network` or `git_write` | asks |
+//! | a command that wants `all`, or without any fence | always asks, whatever the rules say |
+//! | fetching a page | asks, once for a host |
+//! | searching the web | `ask`: asks; else goes on, for who sets up a search service means it to be used |
+//! | somebody else's tool | asks, unless its server is trusted and it only reads |
+//!
+//! Changes of files do not depend on the fence: they are made by this program, through its own resolver, and can be taken
+//! back. A rule for a command covers `network` and `git_write` too, since who says "always" to `git push` says it to what a
+//! push needs; it never covers `all`. Rules beat the run mode in both directions, so that "always" means the same everywhere.
+
+use std::path::Path;
+
+use super::{
+    line::{Command, Doubt, Line, Redirect},
+    program,
+    rule::{Files, Hosts, Rule, Shell, is_tool},
+    rules::{Rules, RunMode},
+};
+use crate::{
+    protocol::{Mode, Permission},
+    sandbox::{Located, Place},
+    tool::{Access, Class},
+};
+
+/// How whole the fence around commands is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tier {
+    Full,
+    /// It has holes that are known.
+    Partial,
+    None,
+}
+
+/// What a judgement depends on beside the call.
+#[derive(Clone, Copy, Debug)]
+pub struct Facts<'a> {
+    pub mode: Mode,
+    pub run: RunMode,
+    pub tier: Tier,
+    pub rules: &'a Rules,
+    /// Whether somebody is there to answer.
+    pub is_attended: bool,
+}
+
+/// What is to be done with a call.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Verdict {
+    Allow,
+    /// Why not, in words for the model and the user.
+    Deny(String),
+    Ask(Question),
+}
+
+/// What the user is asked.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Question {
+    /// What "always" would store; empty: it is not offered.
+    pub always: Vec<Rule>,
+    /// What "for this session" would allow; empty: it is not offered.
+    pub session: Vec<Rule>,
+    /// Servers that would be reached; `any host` where it could be any.
+    pub reaches: Vec<String>,
+    /// Paths outside of the call's own that a command would write, as it names them.
+    pub writes: Vec<String>,
+    pub is_protected: bool,
+    /// A sentence without its end: why it is not simply done.
+    pub why: String,
+}
+
+/// What stands in [`Question::reaches`] when it may be any.
+pub const ANY_HOST: &str = "any host";
+
+/// Judges a call by all that it touches.
+pub fn judge(accesses: &[Access], class: Class, facts: &Facts<'_>) -> Verdict {
+    let mut asked: Option<Question> = None;
+    for access in accesses {
+        let found = match one(access, class, facts) {
+            Verdict::Allow if facts.rules.is_doubtful && !is_harmless(access) => ask(Question {
+                why: "a rule in the settings cannot be read, so everything asks".to_owned(),
+                ..Question::default()
+            }),
+            it => it,
+        };
+        match found {
+            Verdict::Allow => {}
+            Verdict::Deny(why) => return Verdict::Deny(why),
+            Verdict::Ask(question) => {
+                asked = Some(match asked {
+                    Some(before) => both(before, question),
+                    None => question,
+                });
+            }
+        }
+    }
+    match asked {
+        None => Verdict::Allow,
+        Some(question) if facts.is_attended => Verdict::Ask(question),
+        Some(question) => Verdict::Deny(unattended(&question)),
+    }
+}
+
+/// Reading inside is what the program is for; a broken rule does not stop it.
+fn is_harmless(access: &Access) -> bool {
+    matches!(access, Access::Read(file) if matches!(file.place, Place::Inside | Place::Added))
+}
+
+fn ask(question: Question) -> Verdict {
+    Verdict::Ask(question)
+}
+
+/// One question for two reasons. A choice for later is offered only if it covers both.
+fn both(mut left: Question, right: Question) -> Question {
+    let merge = |left: &mut Vec<Rule>, right: Vec<Rule>| {
+        if left.is_empty() || right.is_empty() {
+            left.clear();
+        } else {
+            left.extend(right.into_iter().filter(|it| !left.contains(it)).collect::<Vec<_>>());
+        }
+    };
+    merge(&mut left.always, right.always);
+    merge(&mut left.session, right.session);
+    for (into, more) in [(&mut left.reaches, right.reaches), (&mut left.writes, right.writes)] {
+        for it in more {
+            if !into.contains(&it) {
+                into.push(it);
+            }
+        }
+    }
+    left.is_protected |= right.is_protected;
+    if !left.why.contains(&right.why) {
+        left.why = format!("{}; {}", left.why, right.why);
+    }
+    left
+}
+
+/// Nobody is there: what is missing, and what would allow it.
+fn unattended(question: &Question) -> String {
+    let Question { always, why, .. } = question;
+    if always.is_empty() {
+        return format!("{why}; nobody is there to be asked, and no rule allows this");
+    }
+    let rules: Vec<_> = always.iter().map(|it| format!("{:?}", it.to_string())).collect();
+    format!(
+        "{why}; nobody is there to be asked\nto allow it, put into the configuration: approvals.allow = [{}]",
+        rules.join(", ")
+    )
+}
+
+fn one(access: &Access, class: Class, facts: &Facts<'_>) -> Verdict {
+    let only_reads = match facts.mode {
+        Mode::Plan | Mode::Ask => true,
+        Mode::Agent | Mode::Debug => false,
+    };
+    let not_now = |what: &str| Verdict::Deny(format!("{what} in {} mode", facts.mode.as_str()));
+    match access {
+        Access::Read(file) => read(file, facts),
+        Access::Write(_) | Access::Delete(_) if only_reads => not_now("no file is changed"),
+        Access::Write(file) => write(file, facts),
+        Access::Delete(file) => delete(file, facts),
+        Access::Command { .. } if only_reads => not_now("no command is run"),
+        Access::Command {
+            line,
+            directory,
+            permissions,
+            is_background: _,
+        } => command(line, directory, permissions, facts),
+        Access::Fetch { url: _, host } => fetch(host, facts),
+        Access::Search => {
+            let is_search = |it: &Rule| matches!(it, Rule::Search);
+            simple(
+                facts,
+                is_search,
+                facts.run != RunMode::Ask,
+                "the words of the search leave this machine",
+                Some(Rule::Search),
+            )
+        }
+        Access::Mcp { .. } if only_reads && class != Class::Reads => {
+            not_now("no tool that may change something is used")
+        }
+        Access::Mcp { server, tool } => {
+            let is_meant = |it: &Rule| match it {
+                Rule::Mcp { server: s, tool: t } => is_tool((s, t), server, tool),
+                Rule::Shell(_) | Rule::Read(_) | Rule::Write(_) | Rule::Fetch(_) | Rule::Search => false,
+            };
+            let is_free = class == Class::Reads && facts.run != RunMode::Ask;
+            let rule = Rule::parse(&format!("Mcp({server}:{tool})"), None).ok();
+            simple(
+                facts,
+                is_meant,
+                is_free,
+                &format!("`{tool}` of the server `{server}` is not ours"),
+                rule,
+            )
+        }
+    }
+}
+
+/// What a rule either means or does not.
+fn simple(
+    facts: &Facts<'_>,
+    is_meant: impl Fn(&Rule) -> bool,
+    is_free: bool,
+    why: &str,
+    rule: Option<Rule>,
+) -> Verdict {
+    let Rules {
+        deny,
+        ask: asks,
+        allow,
+        session,
+        is_doubtful: _,
+    } = facts.rules;
+    if let Some(rule) = deny.iter().find(|it| is_meant(it)) {
+        return Verdict::Deny(format!("the rule {rule} forbids it"));
+    }
+    if let Some(rule) = asks.iter().find(|it| is_meant(it)) {
+        return ask(Question {
+            why: format!("the rule {rule} wants to be asked"),
+            ..Question::default()
+        });
+    }
+    if is_free || allow.iter().chain(session).any(is_meant) {
+        return Verdict::Allow;
+    }
+    let rules: Vec<Rule> = rule.into_iter().collect();
+    ask(Question {
+        always: rules.clone(),
+        session: rules,
+        why: why.to_owned(),
+        ..Question::default()
+    })
+}
+
+fn reads(rule: &Rule) -> Option<&Files> {
+    match rule {
+        Rule::Read(files) => Some(files),
+        Rule::Shell(_) | Rule::Write(_) | Rule::Fetch(_) | Rule::Search | Rule::Mcp { .. } => None,
+    }
+}
+
+fn writes(rule: &Rule) -> Option<&Files> {
+    match rule {
+        Rule::Write(files) => Some(files),
+        Rule::Shell(_) | Rule::Read(_) | Rule::Fetch(_) | Rule::Search | Rule::Mcp { .. } => None,
+    }
+}
+
+fn shell(rule: &Rule) -> Option<&Shell> {
+    match rule {
+        Rule::Shell(shell) => Some(shell),
+        Rule::Read(_) | Rule::Write(_) | Rule::Fetch(_) | Rule::Search | Rule::Mcp { .. } => None,
+    }
+}
+
+fn hosts(rule: &Rule) -> Option<&Hosts> {
+    match rule {
+        Rule::Fetch(hosts) => Some(hosts),
+        Rule::Shell(_) | Rule::Read(_) | Rule::Write(_) | Rule::Search | Rule::Mcp { .. } => None,
+    }
+}
+
+fn hidden(file: &Located) -> Verdict {
+    Verdict::Deny(format!("`{}` is hidden by an ignore file or is a secret", file.shown))
+}
+
+fn read(file: &Located, facts: &Facts<'_>) -> Verdict {
+    let rules = facts.rules;
+    let caught = |list: &[Rule]| {
+        list.iter()
+            .find(|it| reads(it).is_some_and(|it| it.touch(file)))
+            .cloned()
+    };
+    if file.place == Place::Hidden {
+        return hidden(file);
+    }
+    if let Some(rule) = caught(&rules.deny) {
+        return Verdict::Deny(format!("the rule {rule} forbids to read `{}`", file.shown));
+    }
+    if let Some(rule) = caught(&rules.ask) {
+        return ask(Question {
+            why: format!("the rule {rule} wants to be asked before `{}` is read", file.shown),
+            ..Question::default()
+        });
+    }
+    let mut allowed = rules.allow.iter().chain(&rules.session);
+    match file.place {
+        Place::Inside | Place::Added => Verdict::Allow,
+        Place::Outside if allowed.any(|it| reads(it).is_some_and(|it| it.hold(file))) => Verdict::Allow,
+        Place::Outside | Place::Hidden => {
+            let rule: Vec<_> = Rule::read_below(folder(&file.path)).into_iter().collect();
+            ask(Question {
+                always: rule.clone(),
+                session: rule,
+                why: format!("`{}` lies outside the workspace", file.shown),
+                ..Question::default()
+            })
+        }
+    }
+}
+
+/// The folder that a permission to read `path` holds for. What looks like a folder is one; nobody is given a whole home or
+/// a folder right below the root for the sake of one file.
+fn folder(path: &Path) -> &Path {
+    let looks_like_file = path.extension().is_some();
+    match path.parent() {
+        Some(parent) if looks_like_file && parent.components().count() > 3 => parent,
+        Some(_) | None => path,
+    }
+}
+
+/// What stands in the way of a change, whatever the rules allow.
+fn no_change(file: &Located) -> Option<Verdict> {
+    let is_git = file.path.components().any(|it| {
+        it.as_os_str()
+            .to_string_lossy()
+            .trim_end_matches(['.', ' '])
+            .eq_ignore_ascii_case(".git")
+    });
+    match file.place {
+        Place::Hidden => Some(hidden(file)),
+        Place::Outside => Some(Verdict::Deny(format!("`{}` lies outside the workspace", file.shown))),
+        Place::Inside | Place::Added if is_git => Some(Verdict::Deny(format!(
+            "`{}` belongs to git; change it with a git command that has git_write",
+            file.shown
+        ))),
+        Place::Inside | Place::Added => None,
+    }
+}
+
+/// A rule that forbids or asks, with the verdict.
+fn caught_change(file: &Located, facts: &Facts<'_>) -> Option<Verdict> {
+    // A change shows what was there, so what must not be read is not changed either.
+    let touches = |it: &&Rule| writes(it).or_else(|| reads(it)).is_some_and(|it| it.touch(file));
+    if let Some(rule) = facts.rules.deny.iter().find(touches) {
+        return Some(Verdict::Deny(format!(
+            "the rule {rule} forbids to change `{}`",
+            file.shown
+        )));
+    }
+    let rule = facts
+        .rules
+        .ask
+        .iter()
+        .find(|it| writes(it).is_some_and(|it| it.touch(file)))?;
+    Some(ask(Question {
+        is_protected: file.is_protected,
+        why: format!("the rule {rule} wants to be asked before `{}` is changed", file.shown),
+        ..Question::default()
+    }))
+}
+
+fn write(file: &Located, facts: &Facts<'_>) -> Verdict {
+    if let Some(verdict) = no_change(file).or_else(|| caught_change(file, facts)) {
+        return verdict;
+    }
+    if file.is_protected {
+        return ask(Question {
+            is_protected: true,
+            why: format!("`{}` is protected: other programs act on what stands in it", file.shown),
+            ..Question::default()
+        });
+    }
+    let mut allowed = facts.rules.allow.iter().chain(&facts.rules.session);
+    let is_allowed = allowed.any(|it| writes(it).is_some_and(|it| it.hold(file)));
+    match facts.run {
+        RunMode::List | RunMode::Sandbox => Verdict::Allow,
+        RunMode::Ask if is_allowed => Verdict::Allow,
+        RunMode::Ask => {
+            let always: Vec<_> = Rule::write_file(&file.shown).into_iter().collect();
+            let everything = Rule::parse("Write(**)", None).ok();
+            ask(Question {
+                // A person who has seen enough wants the rest of the session, not this one file.
+                session: if file.place == Place::Inside {
+                    everything.into_iter().collect()
+                } else {
+                    always.clone()
+                },
+                always,
+                why: format!("it changes `{}`", file.shown),
+                ..Question::default()
+            })
+        }
+    }
+}
+
+fn delete(file: &Located, facts: &Facts<'_>) -> Verdict {
+    let caught = no_change(file).or_else(|| caught_change(file, facts));
+    caught.unwrap_or_else(|| {
+        ask(Question {
+            is_protected: file.is_protected,
+            why: format!("it deletes `{}`", file.shown),
+            ..Question::default()
+        })
+    })
+}
+
+fn fetch(host: &str, facts: &Facts<'_>) -> Verdict {
+    let is_meant = |it: &Rule| hosts(it).is_some_and(|it| it.hold(host));
+    let rule = Rule::parse(&format!("WebFetch({host})"), None).ok();
+    let verdict = simple(facts, is_meant, false, &format!("it reaches {host}"), rule);
+    match verdict {
+        Verdict::Ask(mut question) => {
+            question.reaches = vec![host.to_owned()];
+            Verdict::Ask(question)
+        }
+        Verdict::Allow | Verdict::Deny(_) => verdict,
+    }
+}
+
+fn command(text: &str, directory: &Located, permissions: &[Permission], facts: &Facts<'_>) -> Verdict {
+    let Rules {
+        deny,
+        ask: asks,
+        allow,
+        session,
+        is_doubtful: _,
+    } = facts.rules;
+    if let Some(Permission::Other(word)) = permissions.iter().find(|it| matches!(it, Permission::Other(_))) {
+        return Verdict::Deny(format!(
+            "`{word}` is no permission: there are network, git_write and all"
+        ));
+    }
+    match directory.place {
+        Place::Hidden => return hidden(directory),
+        Place::Outside => {
+            return Verdict::Deny(format!(
+                "`{}` lies outside the workspace: no command starts there",
+                directory.shown
+            ));
+        }
+        Place::Inside | Place::Added => {}
+    }
+    let line = Line::read(text);
+    let has_all = permissions.contains(&Permission::All) || facts.tier == Tier::None;
+    let has_network = has_all || permissions.contains(&Permission::Network);
+    let named = program::hosts(text, &line.commands);
+    let places = Places::of(&line, directory);
+
+    let catches = |rule: &&Rule| {
+        shell(rule).is_some_and(|shell| line.commands.iter().any(|it| it.is_caught_by(shell)))
+            || hosts(rule).is_some_and(|hosts| has_network && named.iter().any(|it| hosts.hold(it)))
+            || writes(rule).is_some_and(|files| places.all.iter().any(|it| files.touch(it)))
+    };
+    if let Some(rule) = deny.iter().find(catches) {
+        return Verdict::Deny(format!("the rule {rule} forbids it"));
+    }
+    let mut question = Question {
+        reaches: match (has_network, named.is_empty()) {
+            (false, _) => Vec::new(),
+            (true, true) => vec![ANY_HOST.to_owned()],
+            (true, false) => named.clone(),
+        },
+        writes: places.written,
+        ..Question::default()
+    };
+    if let Some(rule) = asks.iter().find(catches) {
+        question.why = format!("the rule {rule} wants to be asked");
+        return ask(question);
+    }
+    let has_shell_rules = deny.iter().chain(asks).any(|it| shell(it).is_some());
+    if has_shell_rules && !line.is_plain() && !only_options(&line.doubts) {
+        question.why = format!("{}, so rules that forbid or ask cannot be applied", because(&line));
+        return ask(question);
+    }
+    // Nothing holds such a command, so no rule does either.
+    if facts.tier == Tier::None {
+        question.why = "there is no sandbox on this system, so every command asks".to_owned();
+        return ask(question);
+    }
+    if permissions.contains(&Permission::All) {
+        question.why = "it wants to run outside the sandbox".to_owned();
+        return ask(question);
+    }
+    if permissions.is_empty() && facts.run == RunMode::Sandbox && facts.tier == Tier::Full {
+        return Verdict::Allow;
+    }
+    let allowed: Vec<&Rule> = allow.iter().chain(session).collect();
+    let missing = missing(&line, &allowed, &places.redirected);
+    if let Some(missing) = &missing
+        && missing.is_empty()
+    {
+        return Verdict::Allow;
+    }
+    let rules = missing.unwrap_or_default();
+    question.why = if permissions.is_empty() {
+        match (rules.is_empty(), facts.run) {
+            (true, _) => format!("{}, so no rule allows it", because(&line)),
+            (false, RunMode::Sandbox) => "the sandbox of this system has holes, and no rule allows it".to_owned(),
+            (false, RunMode::Ask | RunMode::List) => "no rule allows it".to_owned(),
+        }
+    } else {
+        let words: Vec<_> = permissions.iter().map(Permission::as_str).collect();
+        format!("it wants the permission {}", words.join(" and "))
+    };
+    question.always.clone_from(&rules);
+    question.session = rules;
+    ask(question)
+}
+
+/// Why a line cannot be allowed by a rule.
+fn because(line: &Line) -> String {
+    match line.doubts.first() {
+        Some(doubt) => doubt.to_string(),
+        None => "what it does stands in its arguments alone".to_owned(),
+    }
+}
+
+/// Whether nothing but arguments is in doubt: what programs the line runs is known.
+fn only_options(doubts: &[Doubt]) -> bool {
+    doubts.iter().all(|it| matches!(it, Doubt::Option))
+}
+
+/// The rules that are still needed for a line; `None` where none would do.
+fn missing(line: &Line, allowed: &[&Rule], redirected: &[Option<Located>]) -> Option<Vec<Rule>> {
+    if !line.is_plain() {
+        return None;
+    }
+    let mut missing = Vec::new();
+    let mut add = |rule: Rule| {
+        if !missing.contains(&rule) {
+            missing.push(rule);
+        }
+    };
+    for command in &line.commands {
+        let is_allowed = |it: &&Rule| shell(it).is_some_and(|it| command.is_allowed_by(it));
+        if command.is_free() || allowed.iter().any(is_allowed) {
+            continue;
+        }
+        let rule = Shell::Words(program::prefix(command)?);
+        // The words of the rule may not reach as far as an option that runs something.
+        if !command.is_allowed_by(&rule) {
+            return None;
+        }
+        add(Rule::Shell(rule));
+    }
+    for file in redirected {
+        let file = file.as_ref()?;
+        if allowed.iter().any(|it| writes(it).is_some_and(|it| it.hold(file))) {
+            continue;
+        }
+        add(Rule::write_file(&file.shown)?);
+    }
+    Some(missing)
+}
+
+/// The files that a line writes.
+struct Places {
+    /// As it names them.
+    written: Vec<String>,
+    /// Those it is redirected to; none where it is not certain which that is.
+    redirected: Vec<Option<Located>>,
+    /// All, as far as they can be known.
+    all: Vec<Located>,
+}
+
+impl Places {
+    fn of(line: &Line, directory: &Located) -> Self {
+        let mut found = Self {
+            written: Vec::new(),
+            redirected: Vec::new(),
+            all: Vec::new(),
+        };
+        // Behind it a relative path leads somewhere else.
+        let moves = line.commands.iter().any(Command::is_move);
+        let into_files = line.redirects.iter().filter(|it| it.writes && !it.is_harmless());
+        for Redirect { file, .. } in into_files {
+            found.add(file.text.clone().unwrap_or_else(|| file.source.clone()));
+            let located = file.text.as_deref().and_then(|it| below(directory, it));
+            found.all.extend(located.clone());
+            // What begins with a dot is a matter of taste for programs, and of trust.
+            let is_plain =
+                |it: &Located| !it.shown.split('/').any(|it| it.starts_with('.')) && !file.source.starts_with('~');
+            found.redirected.push(located.filter(|it| !moves && is_plain(it)));
+        }
+        for path in line.commands.iter().flat_map(program::written) {
+            found.all.extend(below(directory, &path));
+            found.add(path);
+        }
+        found
+    }
+
+    fn add(&mut self, path: String) {
+        if !self.written.contains(&path) {
+            self.written.push(path);
+        }
+    }
+}
+
+/// Where a path of a command leads, links aside: they are a matter of the sandbox.
+fn below(directory: &Located, path: &str) -> Option<Located> {
+    if path.is_empty() || path.split('/').any(|it| it == "..") || path.contains('\0') {
+        return None;
+    }
+    let mut rest = path;
+    while let Some(shorter) = rest.strip_prefix("./") {
+        rest = shorter;
+    }
+    let absolute = directory.path.join(rest);
+    let base = match directory.shown.as_str() {
+        "" | "." => Some(String::new()),
+        shown if shown.starts_with('/') => None,
+        shown => Some(format!("{}/", shown.trim_end_matches('/'))),
+    };
+    let shown = match base {
+        Some(base) if !rest.starts_with('/') => format!("{base}{rest}"),
+        Some(_) | None => absolute.to_string_lossy().into_owned(),
+    };
+    Some(Located {
+        path: absolute,
+        shown,
+        place: directory.place,
+        is_protected: false,
+    })
+}

@@ -1,0 +1,571 @@
+//! One rule of an approval list: `Shell(git push)`, `Read(docs/**)`, `Write(*.md)`, `WebFetch(*.example.com)`,
+//! `WebSearch(*)`, `Mcp(server:tool)`.
+//!
+//! A rule that allows is read narrowly and one that forbids or asks is read widely: letters of either case, and all that lies
+//! below a folder. A shell rule is a prefix of *words*, never of characters; the other program's form, `Shell(curl:*)`, is
+//! read too. What a person wrote wrong is answered with the nearest form that is right.
+
+use std::{fmt, path::Path};
+
+use globset::{GlobBuilder, GlobMatcher};
+
+use super::line::{Doubt, Line};
+use crate::{
+    config::nearest,
+    sandbox::{Located, Place},
+};
+
+/// What a rule speaks about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Rule {
+    Shell(Shell),
+    Read(Files),
+    Write(Files),
+    Fetch(Hosts),
+    Search,
+    Mcp {
+        /// May hold `*`.
+        server: String,
+        /// May hold `*`.
+        tool: String,
+    },
+}
+
+/// Commands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Shell {
+    /// The words that a command begins with. Never empty.
+    Words(Vec<String>),
+    /// `curl:*`: a program, and what its arguments look like, a blank between them.
+    Arguments { program: String, like: String },
+}
+
+/// Paths that look like something.
+#[derive(Clone, Debug)]
+pub struct Files {
+    /// As it was written.
+    text: String,
+    narrow: Vec<GlobMatcher>,
+    wide: Vec<GlobMatcher>,
+    is_absolute: bool,
+}
+
+impl PartialEq for Files {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+}
+
+impl Eq for Files {}
+
+/// Names of servers, in lower case and as the network has them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Hosts {
+    All,
+    One(String),
+    /// `*.example.com`: everything below a name, not the name itself.
+    Below(String),
+}
+
+/// Why a text is no rule, and what was probably meant.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{text}` is no rule: {why}{}", .meant.as_ref().map(|it| format!("\n  did you mean `{it}`?")).unwrap_or_default())]
+pub struct Malformed {
+    pub text: String,
+    pub why: String,
+    /// A rule that can be read.
+    pub meant: Option<String>,
+}
+
+/// Nobody writes a longer one by hand.
+const LIMIT_BYTES: usize = 1000;
+
+const KINDS: [&str; 6] = ["Shell", "Read", "Write", "WebFetch", "WebSearch", "Mcp"];
+
+/// What other programs call our kinds.
+const FOREIGN: [(&str, &str); 14] = [
+    ("bash", "Shell"),
+    ("command", "Shell"),
+    ("exec", "Shell"),
+    ("run", "Shell"),
+    ("terminal", "Shell"),
+    ("run_terminal_cmd", "Shell"),
+    ("edit", "Write"),
+    ("multiedit", "Write"),
+    ("delete", "Write"),
+    ("grep", "Read"),
+    ("glob", "Read"),
+    ("fetch", "WebFetch"),
+    ("web_fetch", "WebFetch"),
+    ("web_search", "WebSearch"),
+];
+
+impl Rule {
+    /// Reads a rule. `home` is what `~` stands for.
+    pub fn parse(text: &str, home: Option<&Path>) -> Result<Self, Malformed> {
+        let text = text.trim();
+        let wrong = |why: &str, meant: Option<String>| Malformed {
+            text: text.to_owned(),
+            why: why.to_owned(),
+            // What is proposed is a rule, whatever was written.
+            meant: meant.filter(|it| it != text && Self::parse(it, home).is_ok()),
+        };
+        if text.len() > LIMIT_BYTES {
+            return Err(Malformed {
+                text: text.chars().take(40).collect::<String>() + "…",
+                why: "it is too long".to_owned(),
+                meant: None,
+            });
+        }
+        let form = "it is a kind and, in parentheses, what it holds for";
+        let Some((kind, rest)) = text.split_once('(') else {
+            return Err(wrong(form, bare(text)));
+        };
+        let Some(inner) = rest.strip_suffix(')') else {
+            let meant = (!rest.contains(')')).then(|| format!("{}({})", kind.trim(), rest.trim()));
+            return Err(wrong("the closing parenthesis is missing at its end", meant));
+        };
+        let inner = inner.trim();
+        if !KINDS.contains(&kind) {
+            let meant = kind_meant(kind.trim()).map(|it| format!("{it}({inner})"));
+            return Err(wrong(&format!("there is no kind `{kind}`"), meant));
+        }
+        if text.chars().any(char::is_control) {
+            return Err(wrong("it has a control character", None));
+        }
+        match kind {
+            "Shell" => Shell::parse(inner).map(Self::Shell),
+            "Read" => Files::parse(inner, home).map(Self::Read),
+            "Write" => Files::parse(inner, home).map(Self::Write),
+            "WebFetch" => Hosts::parse(inner).map(Self::Fetch),
+            "WebSearch" if matches!(inner, "" | "*") => Ok(Self::Search),
+            "WebSearch" => Err(("it holds for every search".to_owned(), Some("*".to_owned()))),
+            _ => parse_mcp(inner),
+        }
+        .map_err(|(why, inner)| wrong(&why, inner.map(|it| format!("{kind}({it})"))))
+    }
+
+    /// Why a list of what is allowed had better not hold it: it names what no rule allows.
+    pub(super) fn is_useless(&self) -> Option<String> {
+        let Self::Shell(shell) = self else {
+            return None;
+        };
+        let text = match shell {
+            Shell::Words(words) => words.iter().map(|it| quoted(it)).collect::<Vec<_>>().join(" "),
+            Shell::Arguments { program, .. } => quoted(program),
+        };
+        let line = Line::read(&text);
+        let of_program = |it: &&Doubt| matches!(it, Doubt::Wrapper | Doubt::Builtin | Doubt::Keyword);
+        if let Some(doubt) = line.doubts.iter().find(of_program) {
+            return Some(doubt.to_string());
+        }
+        let needs_more =
+            shell.len() < 2 && matches!(shell, Shell::Words(_)) && super::program::wants_second_word(shell.program());
+        needs_more.then(|| "it runs any code; name the script too".to_owned())
+    }
+
+    /// The rule that a folder and all below it may be read.
+    pub(super) fn read_below(folder: &Path) -> Option<Self> {
+        let text = format!("{}/**", globset::escape(folder.to_str()?.trim_end_matches('/')));
+        Files::parse(&text, None).ok().map(Self::Read)
+    }
+
+    /// The rule that exactly this file may be changed.
+    pub(super) fn write_file(file: &str) -> Option<Self> {
+        let text = if file.contains('/') {
+            globset::escape(file)
+        } else {
+            // Without the dot it would mean the files of this name in every folder.
+            format!("./{}", globset::escape(file))
+        };
+        Files::parse(&text, None).ok().map(Self::Write)
+    }
+}
+
+/// What was meant by a text without parentheses.
+fn bare(text: &str) -> Option<String> {
+    if let Some(rest) = text.strip_prefix("mcp__") {
+        let (server, tool) = rest.split_once("__").unwrap_or((rest, "*"));
+        return Some(format!("Mcp({server}:{tool})"));
+    }
+    match kind_meant(text) {
+        Some("Shell") => Some("Shell(git status)".to_owned()),
+        Some("Read" | "Write") => Some(format!("{}(**)", kind_meant(text)?)),
+        Some("WebFetch") => Some("WebFetch(example.com)".to_owned()),
+        Some("WebSearch") => Some("WebSearch(*)".to_owned()),
+        Some(_) => Some("Mcp(server:tool)".to_owned()),
+        // Most people who forget the kind mean a command.
+        None => Some(format!("Shell({text})")),
+    }
+}
+
+fn kind_meant(kind: &str) -> Option<&'static str> {
+    let foreign = FOREIGN.iter().find(|it| it.0.eq_ignore_ascii_case(kind)).map(|it| it.1);
+    let own = || KINDS.into_iter().find(|it| it.eq_ignore_ascii_case(kind));
+    foreign.or_else(own).or_else(|| {
+        let found = nearest(kind, KINDS.into_iter())?;
+        KINDS.into_iter().find(|it| *it == found)
+    })
+}
+
+/// Why the part in the parentheses is wrong, and the part that would be right.
+type Wrong = (String, Option<String>);
+
+impl Shell {
+    fn parse(inner: &str) -> Result<Self, Wrong> {
+        if inner.is_empty() {
+            return Err(("it names no command".to_owned(), Some("git status".to_owned())));
+        }
+        let (first, _) = inner.split_once(' ').unwrap_or((inner, ""));
+        // In quotes a colon is a colon.
+        if let Some((program, _)) = first.split_once(':')
+            && !first.starts_with(['\'', '"'])
+        {
+            let like = inner.get(program.len() + 1..).unwrap_or_default().trim();
+            if program.is_empty() || program.contains(['*', '?', '\'', '"', '\\']) {
+                return Err(("it names no program before the colon".to_owned(), None));
+            }
+            return Ok(match like {
+                "" | "*" => Self::Words(vec![program.to_owned()]),
+                like => Self::Arguments {
+                    program: program.to_owned(),
+                    like: like.to_owned(),
+                },
+            });
+        }
+        let first_part = |at: usize| inner.get(..at).map(|it| it.trim().to_owned());
+        if let Some(at) = inner.find(['|', '&', ';', '<', '>', '`', '$']) {
+            let why = "it is one command, without operators, substitutions and redirections";
+            return Err((why.to_owned(), first_part(at)));
+        }
+        let words = words(inner).ok_or_else(|| ("a quote in it is not closed".to_owned(), None))?;
+        if let Some(last) = words.last()
+            && words.len() > 1
+            && (last == "*" || last.ends_with(":*"))
+        {
+            let why = "it is the beginning of a command; what follows may be anything";
+            let cut = inner.trim_end_matches('*').trim_end_matches(':').trim();
+            return Err((why.to_owned(), Some(cut.to_owned())));
+        }
+        if words.first().is_some_and(|it| it.contains(['*', '?'])) {
+            return Err(("it names its program in full".to_owned(), None));
+        }
+        Ok(Self::Words(words))
+    }
+
+    /// Whether a command of these words is one of them; a word that is no plain text is `None`.
+    pub fn holds(&self, command: &[Option<&str>]) -> bool {
+        match self {
+            Self::Words(words) => {
+                command.len() >= words.len() && words.iter().zip(command).all(|(word, it)| *it == Some(word.as_str()))
+            }
+            Self::Arguments { program, like } => {
+                let Some((first, rest)) = command.split_first() else {
+                    return false;
+                };
+                let rest: Option<Vec<&str>> = rest.iter().copied().collect();
+                *first == Some(program.as_str()) && rest.is_some_and(|it| is_like(&it.join(" "), like))
+            }
+        }
+    }
+
+    /// How many words of a command the rule speaks of: options behind them were not thought of.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Words(words) => words.len(),
+            Self::Arguments { .. } => 1,
+        }
+    }
+
+    /// Whether there are no words, which cannot be.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    pub fn program(&self) -> &str {
+        match self {
+            Self::Words(words) => words.first().map(String::as_str).unwrap_or_default(),
+            Self::Arguments { program, .. } => program,
+        }
+    }
+}
+
+/// The words of a text in which quotes and backslashes mean what they mean to a shell.
+fn words(text: &str) -> Option<Vec<String>> {
+    let mut words = Vec::new();
+    let mut word: Option<String> = None;
+    let mut rest = text.chars();
+    while let Some(it) = rest.next() {
+        match it {
+            ' ' | '\t' => words.extend(word.take()),
+            '\'' | '"' => {
+                let word = word.get_or_insert_default();
+                loop {
+                    match rest.next()? {
+                        end if end == it => break,
+                        '\\' if it == '"' => word.push(rest.next()?),
+                        inside => word.push(inside),
+                    }
+                }
+            }
+            '\\' => word.get_or_insert_default().push(rest.next()?),
+            it => word.get_or_insert_default().push(it),
+        }
+    }
+    words.extend(word);
+    Some(words)
+}
+
+/// A word as [`words`] reads it back.
+fn quoted(word: &str) -> String {
+    let is_plain = |it: char| it.is_alphanumeric() || "-_./+@%,=:*?~#!^[]{}".contains(it);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+/// Whether `text` is `pattern`, in which `*` stands for anything. Linear but for one step back at a time.
+fn is_like(text: &str, pattern: &str) -> bool {
+    let mut parts = pattern.split('*');
+    let Some(mut rest) = parts.next().and_then(|it| text.strip_prefix(it)) else {
+        return false;
+    };
+    let mut parts = parts.peekable();
+    if parts.peek().is_none() {
+        return rest.is_empty();
+    }
+    while let Some(part) = parts.next() {
+        if parts.peek().is_none() {
+            return rest.ends_with(part);
+        }
+        // The earliest place leaves the most for what follows.
+        let Some((_, after)) = rest.split_once(part) else {
+            return false;
+        };
+        rest = after;
+    }
+    true
+}
+
+impl Files {
+    fn parse(inner: &str, home: Option<&Path>) -> Result<Self, Wrong> {
+        if inner.is_empty() {
+            return Err(("it names no file".to_owned(), Some("**".to_owned())));
+        }
+        let bare = inner.strip_prefix("file://").unwrap_or(inner);
+        if bare != inner {
+            return Err(("it is a path, not an address".to_owned(), Some(bare.to_owned())));
+        }
+        if bare.split('/').any(|it| it == "..") {
+            return Err(("`..` is never found in a path that has been resolved".to_owned(), None));
+        }
+        let full = match bare.strip_prefix("~/") {
+            Some(rest) => {
+                let Some(home) = home.and_then(Path::to_str) else {
+                    return Err(("nobody knows what `~` stands for here".to_owned(), None));
+                };
+                format!("{}/{rest}", globset::escape(home.trim_end_matches('/')))
+            }
+            None if bare.starts_with('~') => {
+                let meant = bare.trim_start_matches('~').trim_start_matches('/');
+                return Err((
+                    "`~` stands for your own home, before a slash".to_owned(),
+                    Some(format!("~/{meant}")),
+                ));
+            }
+            None => bare.to_owned(),
+        };
+        let is_absolute = full.starts_with('/');
+        let is_anywhere = !full.trim_end_matches('/').contains('/');
+        let mut path = full.trim_start_matches("./").to_owned();
+        let is_folder = path.ends_with('/') && path.len() > 1;
+        if is_folder {
+            path.truncate(path.trim_end_matches('/').len());
+        }
+        if is_anywhere && path != "**" {
+            path = format!("**/{path}");
+        }
+        let below = format!("{}/**", path.trim_end_matches('/'));
+        let itself = path.strip_suffix("/**").filter(|it| !it.is_empty()).map(str::to_owned);
+        let mut narrow: Vec<_> = itself.into_iter().chain([path.clone()]).collect();
+        if is_folder {
+            narrow.push(below.clone());
+        }
+        let wide: Vec<_> = narrow.iter().cloned().chain([below]).collect();
+        let build = |patterns: &[String], ignore_case: bool| -> Result<Vec<GlobMatcher>, Wrong> {
+            let one = |it: &String| {
+                GlobBuilder::new(it)
+                    .literal_separator(true)
+                    .backslash_escape(true)
+                    .case_insensitive(ignore_case)
+                    .build()
+                    .map(|it| it.compile_matcher())
+                    .map_err(|it| (it.kind().to_string(), Some(globset::escape(inner))))
+            };
+            patterns.iter().map(one).collect()
+        };
+        Ok(Self {
+            text: inner.to_owned(),
+            narrow: build(&narrow, false)?,
+            wide: build(&wide, true)?,
+            is_absolute,
+        })
+    }
+
+    /// Whether exactly this path is meant: for rules that allow.
+    pub fn hold(&self, file: &Located) -> bool {
+        self.any(&self.narrow, file)
+    }
+
+    /// Whether this path may be meant, or a folder above it: for rules that ask or forbid.
+    pub fn touch(&self, file: &Located) -> bool {
+        self.any(&self.wide, file)
+    }
+
+    /// Whether a path from the root of a workspace, or an absolute one, is meant.
+    pub(super) fn is_example(&self, path: &str, is_allow: bool) -> bool {
+        let located = Located {
+            path: Path::new(path).to_owned(),
+            shown: path.trim_start_matches("./").to_owned(),
+            place: Place::Inside,
+            is_protected: false,
+        };
+        if is_allow {
+            self.hold(&located)
+        } else {
+            self.touch(&located)
+        }
+    }
+
+    fn any(&self, globs: &[GlobMatcher], file: &Located) -> bool {
+        if self.is_absolute {
+            return globs.iter().any(|it| it.is_match(&file.path));
+        }
+        let shown = Path::new(&file.shown);
+        shown.is_relative() && globs.iter().any(|it| it.is_match(shown))
+    }
+}
+
+impl Hosts {
+    fn parse(inner: &str) -> Result<Self, Wrong> {
+        if inner.is_empty() {
+            return Err(("it names no host".to_owned(), Some("example.com".to_owned())));
+        }
+        if inner == "*" {
+            return Ok(Self::All);
+        }
+        if inner.contains("://") {
+            let host = url::Url::parse(inner)
+                .ok()
+                .and_then(|it| it.host_str().map(str::to_owned));
+            return Err(("it is a host, not an address".to_owned(), host));
+        }
+        if let Some(host) = inner.strip_prefix("domain:") {
+            return Err(("the host stands alone".to_owned(), Some(host.trim().to_owned())));
+        }
+        if let Some((host, _)) = inner.split_once('/') {
+            return Err(("it is a host, without a path".to_owned(), Some(host.to_owned())));
+        }
+        let (below, name) = match inner.strip_prefix("*.") {
+            Some(name) => (true, name),
+            None => (false, inner),
+        };
+        if name.contains('*') {
+            let why = "a `*` stands for whole labels at the front only: part of a name could be anybody's";
+            let tail = name.rsplit_once('*').map(|it| it.1.trim_start_matches(['.', '-']));
+            return Err((
+                why.to_owned(),
+                tail.filter(|it| it.contains('.')).map(|it| format!("*.{it}")),
+            ));
+        }
+        if let Some((host, port)) = name.rsplit_once(':')
+            && !host.contains(':')
+            && port.bytes().all(|it| it.is_ascii_digit())
+        {
+            return Err(("it is a host, without a port".to_owned(), Some(host.to_owned())));
+        }
+        let Some(name) = host_of(name) else {
+            return Err((format!("`{name}` is not the name of a host"), None));
+        };
+        Ok(if below { Self::Below(name) } else { Self::One(name) })
+    }
+
+    /// Whether `host` is one of them.
+    pub fn hold(&self, host: &str) -> bool {
+        match self {
+            Self::All => true,
+            Self::One(name) => host_of(host).is_some_and(|it| it == *name),
+            Self::Below(name) => host_of(host).is_some_and(|it| {
+                it.strip_suffix(name.as_str())
+                    .and_then(|it| it.strip_suffix('.'))
+                    .is_some_and(|it| !it.is_empty())
+            }),
+        }
+    }
+}
+
+/// A host as the network has it: lower case, in ASCII, an odd way to write an address resolved, no dot at its end.
+pub(super) fn host_of(text: &str) -> Option<String> {
+    let text = text.trim_end_matches('.');
+    let found = match text
+        .strip_prefix('[')
+        .and_then(|it| it.strip_suffix(']'))
+        .unwrap_or(text)
+    {
+        it if it.contains(':') => url::Host::parse(&format!("[{it}]")),
+        it => url::Host::parse(it),
+    };
+    found.ok().map(|it| it.to_string()).filter(|it| !it.is_empty())
+}
+
+fn parse_mcp(inner: &str) -> Result<Rule, Wrong> {
+    let is_name = |it: &str| !it.is_empty() && !it.contains([':', '(', ')']) && !it.contains(char::is_whitespace);
+    match inner.split_once(':') {
+        Some((server, tool)) if is_name(server.trim()) && is_name(tool.trim()) => Ok(Rule::Mcp {
+            server: server.trim().to_owned(),
+            tool: tool.trim().to_owned(),
+        }),
+        Some((server, "")) => Err(("it names no tool".to_owned(), Some(format!("{server}:*")))),
+        Some(_) => Err(("it is a server and a tool with a colon between".to_owned(), None)),
+        None => {
+            let meant = match inner.split_once("__").or_else(|| inner.split_once('/')) {
+                Some((server, tool)) => format!("{server}:{tool}"),
+                None if inner.is_empty() => "server:*".to_owned(),
+                None => format!("{inner}:*"),
+            };
+            Err(("it is a server and a tool with a colon between".to_owned(), Some(meant)))
+        }
+    }
+}
+
+/// Whether a server's tool is meant.
+pub(super) fn is_tool(rule: (&str, &str), server: &str, tool: &str) -> bool {
+    is_like(server, rule.0) && is_like(tool, rule.1)
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Shell(Shell::Words(words)) => {
+                let mut words: Vec<_> = words.iter().map(|it| quoted(it)).collect();
+                // A colon in the first word would be read as the other form.
+                if let Some(first) = words.first_mut()
+                    && first.contains(':')
+                    && !first.starts_with('\'')
+                {
+                    *first = format!("'{first}'");
+                }
+                write!(f, "Shell({})", words.join(" "))
+            }
+            Self::Shell(Shell::Arguments { program, like }) => write!(f, "Shell({program}:{like})"),
+            Self::Read(files) => write!(f, "Read({})", files.text),
+            Self::Write(files) => write!(f, "Write({})", files.text),
+            Self::Fetch(Hosts::All) => f.write_str("WebFetch(*)"),
+            Self::Fetch(Hosts::One(name)) => write!(f, "WebFetch({name})"),
+            Self::Fetch(Hosts::Below(name)) => write!(f, "WebFetch(*.{name})"),
+            Self::Search => f.write_str("WebSearch(*)"),
+            Self::Mcp { server, tool } => write!(f, "Mcp({server}:{tool})"),
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! The lists of rules, from the settings and from this session.
+
+use std::path::Path;
+
+use super::{line::Line, rule::Rule};
+use crate::config::{Guard, NotStored, Paths, Settings, append};
+
+/// How much runs without a question (`approvals.run`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RunMode {
+    /// Commands and changes of files ask.
+    Ask,
+    /// Commands ask; changes of files are made, and can be taken back.
+    List,
+    /// Neither asks, where the sandbox holds whole.
+    #[default]
+    Sandbox,
+}
+
+impl RunMode {
+    /// The word of the settings; their table knows no other.
+    pub fn parse(word: &str) -> Self {
+        match word {
+            "ask" => Self::Ask,
+            "list" => Self::List,
+            _ => Self::Sandbox,
+        }
+    }
+}
+
+/// All rules that hold.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Rules {
+    pub deny: Vec<Rule>,
+    pub ask: Vec<Rule>,
+    pub allow: Vec<Rule>,
+    /// What was allowed until the end of the session.
+    pub session: Vec<Rule>,
+    /// A rule that denies or asks could not be read: what it would have caught is unknown, so nothing is allowed unasked.
+    pub is_doubtful: bool,
+}
+
+impl Rules {
+    /// Reads the lists of the settings, and tells what is wrong with them. `home` is what `~` stands for.
+    pub fn read(settings: &Settings, home: Option<&Path>) -> (Self, Vec<String>) {
+        let mut rules = Self::default();
+        let mut problems = Vec::new();
+        let lists = [
+            ("approvals.deny", &settings.approvals.deny),
+            ("approvals.ask", &settings.approvals.ask),
+            ("approvals.allow", &settings.approvals.allow),
+        ];
+        for (name, guards) in lists {
+            for guard in guards {
+                let problem = |it: String| format!("{name}: {it}");
+                let is_allow = name == "approvals.allow";
+                let rule = match Rule::parse(&guard.rule, home) {
+                    Ok(rule) => rule,
+                    Err(malformed) => {
+                        rules.is_doubtful |= !is_allow;
+                        let more = match is_allow {
+                            true => "",
+                            false => "\n  until it is mended, everything asks",
+                        };
+                        problems.push(problem(format!("{malformed}{more}")));
+                        continue;
+                    }
+                };
+                if is_allow && let Some(why) = rule.is_useless() {
+                    problems.push(problem(format!("`{rule}` never allows anything: {why}")));
+                }
+                let list = match name {
+                    "approvals.deny" => &mut rules.deny,
+                    "approvals.ask" => &mut rules.ask,
+                    _ => &mut rules.allow,
+                };
+                problems.extend(wrong_examples(guard, &rule, is_allow).into_iter().map(problem));
+                list.push(rule);
+            }
+        }
+        (rules, problems)
+    }
+
+    /// Allows something until the session ends.
+    pub fn allow_for_session(&mut self, rules: &[Rule]) {
+        for rule in rules {
+            if !self.session.contains(rule) {
+                self.session.push(rule.clone());
+            }
+        }
+    }
+
+    /// And from the next start on, since it has been stored: see [`remember`].
+    pub fn allow_always(&mut self, rules: &[Rule]) {
+        for rule in rules {
+            if !self.allow.contains(rule) {
+                self.allow.push(rule.clone());
+            }
+        }
+    }
+}
+
+/// Adds rules to `approvals.allow` of the user's own file.
+pub fn remember(paths: &Paths, rules: &[Rule]) -> Result<(), NotStored> {
+    for rule in rules {
+        append(paths, "approvals.allow", &rule.to_string())?;
+    }
+    Ok(())
+}
+
+/// The examples of a rule that are not as its owner says.
+fn wrong_examples(guard: &Guard, rule: &Rule, is_allow: bool) -> Vec<String> {
+    let holds = |example: &str| match rule {
+        Rule::Shell(shell) => {
+            let line = Line::read(example);
+            match is_allow {
+                true => line.is_plain() && line.commands.iter().all(|it| it.is_allowed_by(shell)),
+                false => line.commands.iter().any(|it| it.is_caught_by(shell)),
+            }
+        }
+        Rule::Read(files) | Rule::Write(files) => files.is_example(example, is_allow),
+        Rule::Fetch(hosts) => hosts.hold(example),
+        Rule::Search => true,
+        Rule::Mcp { server, tool } => example
+            .split_once(':')
+            .is_some_and(|(s, t)| super::rule::is_tool((server, tool), s, t)),
+    };
+    let expected = guard.matches.iter().map(|it| (it, true));
+    let not_expected = guard.not_matches.iter().map(|it| (it, false));
+    let wrong = expected
+        .chain(not_expected)
+        .filter(|(it, expected)| holds(it) != *expected);
+    wrong
+        .map(|(it, expected)| match expected {
+            true => format!("`{rule}` does not hold for its example `{it}`"),
+            false => format!("`{rule}` holds for `{it}`, which its `not_match` says it must not"),
+        })
+        .collect()
+}

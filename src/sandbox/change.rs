@@ -93,6 +93,14 @@ impl Workspace {
         for change in changes {
             self.plan(change, &mut planned, &mut steps)?;
         }
+        for step in &steps {
+            match &step.was {
+                Was::File { bytes, about } => seen.keep(step.file, Some((bytes, about.map_or(0o644, |it| it.mode)))),
+                Was::Nothing => seen.keep(step.file, None),
+                // An empty folder is as good as any.
+                Was::Folder => {}
+            }
+        }
         let mut done: Vec<Done<'_>> = Vec::new();
         for step in &steps {
             match step.make() {
@@ -430,4 +438,317 @@ fn name_beside(name: &OsStr) -> OsString {
     });
     beside.push(end);
     beside
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::tests::Ground, *};
+    use pretty_assertions::assert_eq;
+    use std::{
+        fs,
+        os::unix::fs::{PermissionsExt, symlink},
+    };
+
+    fn bytes(text: &str) -> Arc<[u8]> {
+        Arc::from(text.as_bytes())
+    }
+
+    /// A change as a tool would work it out: `None` is nothing.
+    fn change(workspace: &Workspace, written: &str, old: Option<&str>, new: Option<&str>) -> Change {
+        let operation = match (old, new) {
+            (None, Some(_)) => Operation::Create,
+            (_, None) => Operation::Delete,
+            (Some(_), Some(_)) => Operation::Edit,
+        };
+        Change {
+            file: workspace.locate(written).unwrap(),
+            operation,
+            to: None,
+            old: old.map(bytes),
+            new: new.map(bytes),
+            hunks: Vec::new(),
+        }
+    }
+
+    fn renamed(workspace: &Workspace, from: &str, to: &str, text: &str) -> Change {
+        Change {
+            operation: Operation::Rename,
+            to: Some(workspace.locate(to).unwrap()),
+            ..change(workspace, from, Some(text), Some(text))
+        }
+    }
+
+    /// Every name below the workspace's folder and what a file holds.
+    fn tree(ground: &Ground) -> BTreeMap<String, String> {
+        fn add(folder: &Path, base: &Path, found: &mut BTreeMap<String, String>) {
+            for entry in fs::read_dir(folder).unwrap() {
+                let path = entry.unwrap().path();
+                let name = path.strip_prefix(base).unwrap().to_string_lossy().into_owned();
+                let about = fs::symlink_metadata(&path).unwrap();
+                if about.is_dir() {
+                    found.insert(name, "/".to_owned());
+                    add(&path, base, found);
+                } else if about.is_file() {
+                    found.insert(name, String::from_utf8_lossy(&fs::read(&path).unwrap()).into_owned());
+                } else {
+                    found.insert(name, "special".to_owned());
+                }
+            }
+        }
+        let mut found = BTreeMap::new();
+        let base = ground.path("shop");
+        add(&base, &base, &mut found);
+        found
+    }
+
+    fn mode(path: &Path) -> u32 {
+        fs::metadata(path).unwrap().permissions().mode() & 0o7777
+    }
+
+    #[test]
+    fn files_are_made_changed_moved_and_removed_in_one_go() {
+        let ground = Ground::new();
+        ground.put("shop/edited", "old\r\n");
+        ground.put("shop/gone", "x");
+        ground.put("shop/from", "same");
+        fs::create_dir(ground.path("shop/empty")).unwrap();
+        fs::set_permissions(ground.path("shop/from"), fs::Permissions::from_mode(0o750)).unwrap();
+        let workspace = ground.workspace();
+        let seen = Seen::default();
+        let changes = [
+            change(&workspace, "edited", Some("old\r\n"), Some("\u{feff}new\r\nlast")),
+            change(&workspace, "new/deep/file", None, Some("")),
+            change(&workspace, "gone", Some("x"), None),
+            change(&workspace, "empty", None, None),
+            renamed(&workspace, "from", "moved/to", "same"),
+        ];
+        workspace.commit(&seen, &changes).unwrap();
+        let expected = [
+            ("edited", "\u{feff}new\r\nlast"),
+            ("moved", "/"),
+            ("moved/to", "same"),
+            ("new", "/"),
+            ("new/deep", "/"),
+            ("new/deep/file", ""),
+        ];
+        let expected: BTreeMap<_, _> = expected.map(|(name, text)| (name.to_owned(), text.to_owned())).into();
+        assert_eq!(tree(&ground), expected);
+        assert_eq!(mode(&ground.path("shop/moved/to")), 0o750);
+        let changed: Vec<_> = seen.changed();
+        assert_eq!(
+            changed,
+            ["shop/edited", "shop/moved/to", "shop/new/deep/file"].map(|it| ground.path(it))
+        );
+        let edited = workspace.locate("edited").unwrap();
+        seen.check(&edited, "\u{feff}new\r\nlast".as_bytes()).unwrap();
+    }
+
+    #[test]
+    fn modes_and_links_stay_and_new_files_follow_the_umask() {
+        let ground = Ground::new();
+        ground.put("shop/script", "a");
+        ground.put("shop/real/file", "a");
+        ground.link("shop/link", "real/file");
+        let workspace = ground.workspace();
+        for kept in [0o755, 0o600, 0o644, 0o4755] {
+            fs::set_permissions(ground.path("shop/script"), fs::Permissions::from_mode(kept)).unwrap();
+            let now = fs::read_to_string(ground.path("shop/script")).unwrap();
+            let next = format!("{now}b");
+            workspace
+                .commit(
+                    &Seen::default(),
+                    &[change(&workspace, "script", Some(&now), Some(&next))],
+                )
+                .unwrap();
+            assert_eq!(mode(&ground.path("shop/script")), kept);
+        }
+        let through = change(&workspace, "link", Some("a"), Some("b"));
+        let new = change(&workspace, "plain", None, Some("x"));
+        workspace.commit(&Seen::default(), &[through, new]).unwrap();
+        assert!(fs::symlink_metadata(ground.path("shop/link")).unwrap().is_symlink());
+        assert_eq!(fs::read_to_string(ground.path("shop/real/file")).unwrap(), "b");
+        fs::File::create(ground.path("shop/usual")).unwrap();
+        assert_eq!(mode(&ground.path("shop/plain")), mode(&ground.path("shop/usual")));
+    }
+
+    #[test]
+    fn nothing_changes_when_one_of_several_cannot() {
+        let ground = Ground::new();
+        ground.put("shop/one", "1");
+        ground.put("shop/stale", "changed meanwhile");
+        ground.put("shop/there", "x");
+        ground.put("shop/folder/file", "x");
+        ground.put("shop/.git/config", "x");
+        ground.put("shop/.env", "x");
+        ground.put("shop/huge", "x");
+        ground.put("other/file", "x");
+        super::super::tests::pipe(&ground.path("shop/pipe"));
+        ground.link("shop/out", ground.path("other/file"));
+        ground.link("shop/dangling", ground.path("other/new"));
+        let workspace = ground.workspace();
+        let before = tree(&ground);
+        let huge = "x".repeat(usize::try_from(MOST_BYTES).unwrap() + 1);
+        let good = || {
+            vec![
+                change(&workspace, "one", Some("1"), Some("2")),
+                change(&workspace, "new/file", None, Some("x")),
+            ]
+        };
+        for (bad, expected) in [
+            (change(&workspace, "stale", Some("as it was"), Some("y")), "Stale"),
+            (change(&workspace, "stale", Some("as it was"), None), "Stale"),
+            (change(&workspace, "there", None, Some("y")), "Exists"),
+            (change(&workspace, "absent", Some("x"), Some("y")), "Missing"),
+            (change(&workspace, "absent", Some("x"), None), "Missing"),
+            (change(&workspace, "absent", None, None), "Missing"),
+            (change(&workspace, "folder", None, Some("y")), "Directory"),
+            (change(&workspace, "folder", Some("x"), Some("y")), "Directory"),
+            (change(&workspace, "folder", None, None), "Directory"),
+            (change(&workspace, ".", None, None), "Directory"),
+            (change(&workspace, "there/below", None, Some("y")), "Failed"),
+            (change(&workspace, "pipe", None, Some("y")), "Special"),
+            (change(&workspace, ".git/config", Some("x"), Some("y")), "Git"),
+            (change(&workspace, "sub/.GIT/hooks/x", None, Some("y")), "Git"),
+            (change(&workspace, ".git", None, Some("y")), "Git"),
+            (change(&workspace, ".env", Some("x"), Some("y")), "Hidden"),
+            (change(&workspace, "../other/file", Some("x"), Some("y")), "Outside"),
+            (change(&workspace, "out", Some("x"), Some("y")), "Outside"),
+            (change(&workspace, "dangling", None, Some("y")), "Outside"),
+            (change(&workspace, "huge", Some("x"), Some(&huge)), "Huge"),
+            (renamed(&workspace, "there", "stale", "x"), "Exists"),
+            (renamed(&workspace, "there", "../other/new", "x"), "Outside"),
+            (renamed(&workspace, "there", ".git/x", "x"), "Git"),
+        ] {
+            let seen = Seen::default();
+            // First and last: what was checked before it and what comes after it.
+            for first in [true, false] {
+                let mut changes = good();
+                changes.insert(if first { 0 } else { 2 }, bad.clone());
+                let error = workspace.commit(&seen, &changes).unwrap_err();
+                let named = format!("{error:?}");
+                assert!(
+                    named.starts_with(expected),
+                    "{} wants {expected}: {named}",
+                    bad.file.shown
+                );
+                assert_eq!(tree(&ground), before, "{}", bad.file.shown);
+                assert_eq!(seen.known(), Vec::<PathBuf>::new());
+            }
+        }
+    }
+
+    #[test]
+    fn what_was_made_is_taken_back_when_a_later_file_fails() {
+        let ground = Ground::new();
+        ground.put("shop/edited", "old");
+        ground.put("shop/deleted", "x");
+        ground.put("shop/from", "y");
+        fs::create_dir(ground.path("shop/empty")).unwrap();
+        fs::set_permissions(ground.path("shop/deleted"), fs::Permissions::from_mode(0o711)).unwrap();
+        let workspace = ground.workspace();
+        let before = tree(&ground);
+        // That a file cannot become a folder shows only when the first of the two is made.
+        let changes = [
+            change(&workspace, "edited", Some("old"), Some("new")),
+            change(&workspace, "deleted", Some("x"), None),
+            change(&workspace, "empty", None, None),
+            change(&workspace, "made/for/it", None, Some("x")),
+            renamed(&workspace, "from", "to", "y"),
+            change(&workspace, "a", None, Some("x")),
+            change(&workspace, "a/b", None, Some("x")),
+        ];
+        let error = workspace.commit(&Seen::default(), &changes).unwrap_err();
+        assert!(
+            matches!(error, Refused::Failed { .. } | Refused::Exists(_)),
+            "{error:?}"
+        );
+        assert_eq!(tree(&ground), before);
+        assert_eq!(mode(&ground.path("shop/deleted")), 0o711);
+    }
+
+    #[test]
+    fn several_changes_of_one_file_build_on_each_other() {
+        let ground = Ground::new();
+        ground.put("shop/file", "1");
+        let workspace = ground.workspace();
+        let changes = [
+            change(&workspace, "file", Some("1"), Some("2")),
+            change(&workspace, "file", Some("2"), Some("3")),
+            change(&workspace, "new", None, Some("x")),
+            change(&workspace, "new", Some("x"), None),
+        ];
+        workspace.commit(&Seen::default(), &changes).unwrap();
+        let expected = BTreeMap::from([("file".to_owned(), "3".to_owned())]);
+        assert_eq!(tree(&ground), expected);
+        let error = workspace
+            .commit(
+                &Seen::default(),
+                &[
+                    change(&workspace, "file", Some("3"), Some("4")),
+                    change(&workspace, "file", Some("3"), Some("5")),
+                ],
+            )
+            .unwrap_err();
+        assert!(matches!(error, Refused::Stale(_)), "{error:?}");
+        assert_eq!(tree(&ground), expected);
+    }
+
+    #[test]
+    fn what_changes_between_the_look_and_the_step_is_not_lost() {
+        let ground = Ground::new();
+        let path = ground.put("shop/file", "old");
+        let workspace = ground.workspace();
+        let change = change(&workspace, "file", Some("old"), Some("new"));
+        type Meddle = fn(&Path, &Path);
+        let cases: [(&str, Meddle); 4] = [
+            ("written", |path, _| fs::write(path, "sneaky").unwrap()),
+            ("replaced", |path, other| {
+                fs::write(other, "sneaky").unwrap();
+                fs::rename(other, path).unwrap();
+            }),
+            ("a link", |path, other| {
+                fs::remove_file(path).unwrap();
+                symlink(other, path).unwrap();
+            }),
+            ("gone", |path, _| fs::remove_file(path).unwrap()),
+        ];
+        for (name, meddle) in cases {
+            fs::remove_file(&path).ok();
+            fs::write(&path, "old").unwrap();
+            let other = ground.put("other/file", "theirs");
+            let mut steps = Vec::new();
+            workspace.plan(&change, &mut BTreeMap::new(), &mut steps).unwrap();
+            meddle(&path, &other);
+            let error = steps[0].make().unwrap_err();
+            assert!(
+                matches!(error, Refused::Stale(_) | Refused::Missing(_)),
+                "{name}: {error:?}"
+            );
+            assert_ne!(fs::read_to_string(&path).ok().as_deref(), Some("new"), "{name}");
+            assert_ne!(fs::read_to_string(&other).ok().as_deref(), Some("new"), "{name}");
+            assert!(tree(&ground).len() <= 1, "{name}: nothing is left beside it");
+        }
+        // A name that was free is not taken from whoever took it.
+        fs::remove_file(&path).ok();
+        let fresh = super::tests::change(&workspace, "file", None, Some("new"));
+        let mut steps = Vec::new();
+        workspace.plan(&fresh, &mut BTreeMap::new(), &mut steps).unwrap();
+        fs::write(&path, "theirs").unwrap();
+        assert!(matches!(steps[0].make(), Err(Refused::Exists(_))));
+        assert_eq!(fs::read_to_string(&path).unwrap(), "theirs");
+    }
+
+    #[test]
+    fn the_longest_names_can_be_written_and_an_added_folder_too() {
+        let ground = Ground::new();
+        let workspace = ground.workspace();
+        let long = "n".repeat(255);
+        let changes = [
+            change(&workspace, &long, None, Some("x")),
+            change(&workspace, "../added/file", None, Some("x")),
+        ];
+        workspace.commit(&Seen::default(), &changes).unwrap();
+        assert_eq!(fs::read_to_string(ground.path("shop").join(long)).unwrap(), "x");
+        assert_eq!(fs::read_to_string(ground.path("added/file")).unwrap(), "x");
+    }
 }

@@ -284,3 +284,138 @@ impl Verdict {
         Some(level)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::{
+        fs,
+        io::Write,
+        process::{Command, Stdio},
+    };
+
+    /// Names of folders and files that patterns below speak about.
+    const PATHS: &[&str] = &[
+        "a", "b", "a/a", "a/b", "a/b/c", "a/b/a.x", "b/a", "b/a.x", "b/c/a", "b/c/b.x", "ab", "a.x", "c d", "A",
+        "b/A.x", "a/ab/c.x",
+    ];
+    /// Those that are folders.
+    const FOLDERS: &[&str] = &["a", "b", "a/b", "b/c", "a/ab"];
+
+    fn pattern() -> impl Strategy<Value = String> {
+        let part = prop_oneof![
+            Just("a"),
+            Just("b"),
+            Just("c"),
+            Just("*"),
+            Just("*.x"),
+            Just("a*"),
+            Just("?"),
+            Just("[ab]"),
+            Just("[!a]"),
+            Just("ab"),
+            Just("a.x"),
+            Just("**"),
+            Just("c d"),
+            Just("A"),
+        ];
+        let parts = prop::collection::vec(part, 1..4);
+        (any::<bool>(), any::<bool>(), parts, any::<bool>(), 0..8_u8).prop_map(|(not, anchored, parts, folder, odd)| {
+            let text = format!(
+                "{}{}{}{}",
+                if not { "!" } else { "" },
+                if anchored { "/" } else { "" },
+                parts.join("/"),
+                if folder { "/" } else { "" }
+            );
+            match odd {
+                0 => format!("{text}  "),
+                1 => format!("{text}\r"),
+                2 => format!("# {text}"),
+                3 => String::new(),
+                _ => text,
+            }
+        })
+    }
+
+    /// What git says of each path, asked once for all.
+    fn git(folder: &Path) -> Vec<bool> {
+        let mut child = Command::new("git")
+            .args(["check-ignore", "--no-index", "-v", "-n", "--stdin"])
+            .current_dir(folder)
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap())
+            .env("HOME", folder)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        child
+            .stdin
+            .take()
+            .unwrap()
+            .write_all(PATHS.join("\n").as_bytes())
+            .unwrap();
+        let output = child.wait_with_output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        let verdicts: Vec<_> = text
+            .lines()
+            .map(|line| {
+                // `.gitignore:3:!a	a/b`, or `::	a/b` where no pattern fits.
+                let pattern = line.split('\t').next().unwrap().splitn(3, ':').nth(2).unwrap();
+                !pattern.is_empty() && !pattern.starts_with('!')
+            })
+            .collect();
+        assert_eq!(verdicts.len(), PATHS.len(), "{text}");
+        verdicts
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(96))]
+        #[test]
+        fn verdicts_are_gits(
+            files in prop::collection::vec((prop::sample::select(vec!["", "a", "b", "a/b"]), prop::collection::vec(pattern(), 1..5)), 1..4)
+        ) {
+            let folder = tempfile::tempdir().unwrap();
+            let base = folder.path().canonicalize().unwrap();
+            for path in FOLDERS {
+                fs::create_dir_all(base.join(path)).unwrap();
+            }
+            for path in PATHS.iter().filter(|it| !FOLDERS.contains(it)) {
+                fs::write(base.join(path), "").unwrap();
+            }
+            for (place, lines) in &files {
+                for name in [".gitignore", ".sheafignore"] {
+                    fs::write(base.join(place).join(name), lines.join("\n")).unwrap();
+                }
+            }
+            fs::create_dir(base.join(".git")).unwrap();
+            for (name, text) in [("HEAD", "ref: refs/heads/main\n"), ("config", "[core]\n\tbare = false\n\trepositoryformatversion = 0\n")] {
+                fs::write(base.join(".git").join(name), text).unwrap();
+            }
+            for name in ["objects", "refs"] {
+                fs::create_dir(base.join(".git").join(name)).unwrap();
+            }
+            let ours: Vec<_> = PATHS
+                .iter()
+                .map(|it| is_ignored(Some(base.clone()), &base.join(it), FOLDERS.contains(it)))
+                .collect();
+            let said = |verdicts: &[bool]| -> Vec<&str> {
+                PATHS.iter().zip(verdicts).filter(|it| *it.1).map(|it| *it.0).collect()
+            };
+            prop_assert_eq!(said(&ours), said(&git(&base)), "{:?}", files);
+
+            // A walk gives the same answers, as far as it goes down.
+            let walk = Verdict::new(Some(base.clone()), Secrets::new(&base, None, &[]));
+            for (path, hidden) in PATHS.iter().zip(&ours) {
+                let steps: Vec<_> = Path::new(path).ancestors().filter(|it| !it.as_os_str().is_empty()).collect();
+                let walked = steps.iter().rev().any(|it| {
+                    let is_folder = base.join(it).is_dir();
+                    walk.is_hidden(&base.join(it), is_folder)
+                });
+                prop_assert_eq!(walked, *hidden, "{}", path);
+            }
+        }
+    }
+}

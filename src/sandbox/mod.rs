@@ -8,6 +8,7 @@
 //! in between leads nowhere.
 
 mod change;
+mod checkpoint;
 mod hidden;
 mod name;
 mod open;
@@ -23,6 +24,7 @@ use std::{
 use rustix::fs::{Mode, OFlags};
 
 pub use change::{Change, Hunk};
+pub use checkpoint::{Checkpoints, Restoration};
 pub use seen::Seen;
 
 /// Longest path that is looked at: the kernel's own limit.

@@ -9,12 +9,13 @@ use std::{
 
 use sha2::{Digest, Sha256};
 
-use super::{Located, Refused};
+use super::{Checkpoints, Located, Refused};
 
 /// The memory of one conversation.
 #[derive(Debug, Default)]
 pub struct Seen {
     files: Mutex<BTreeMap<PathBuf, File>>,
+    checkpoints: Option<Checkpoints>,
 }
 
 #[derive(Clone, Debug)]
@@ -27,6 +28,25 @@ struct File {
 }
 
 impl Seen {
+    /// Keeps what files were before the agent changed them.
+    pub fn keeping(checkpoints: Checkpoints) -> Self {
+        Self {
+            files: Mutex::default(),
+            checkpoints: Some(checkpoints),
+        }
+    }
+
+    pub fn checkpoints(&self) -> Option<&Checkpoints> {
+        self.checkpoints.as_ref()
+    }
+
+    /// A file is about to change: its bytes and its mode, if it is there.
+    pub(super) fn keep(&self, file: &Located, was: Option<(&[u8], u32)>) {
+        if let Some(checkpoints) = &self.checkpoints {
+            checkpoints.take(&file.path, was);
+        }
+    }
+
     /// The model was shown `lines` of the file, whose whole content is `bytes`.
     pub fn read(&self, file: &Located, bytes: &[u8], lines: RangeInclusive<u64>) {
         let hash: [u8; 32] = Sha256::digest(bytes).into();
@@ -45,6 +65,9 @@ impl Seen {
 
     /// The agent wrote the file, which is `bytes` now: it knows all of it.
     pub fn wrote(&self, file: &Located, bytes: Option<&[u8]>) {
+        if let Some(checkpoints) = &self.checkpoints {
+            checkpoints.left(&file.path, bytes);
+        }
         let mut files = self.lock();
         match bytes {
             Some(bytes) => {
@@ -88,6 +111,9 @@ impl Seen {
 
     /// A message of the user's begins.
     pub fn begin(&self) {
+        if let Some(checkpoints) = &self.checkpoints {
+            checkpoints.begin();
+        }
         for file in self.lock().values_mut() {
             file.is_changed = false;
         }

@@ -102,7 +102,7 @@ impl Flow {
         } else {
             self.laid = 0;
             rows.truncate(self.frozen_rows);
-            let tree = tree::read_open(tail, &self.definitions);
+            let tree = tree::read_open(tail, &self.definitions, None);
             let mut waiting = std::mem::take(&mut self.open_waiting);
             waiting.clear();
             let mut layout = self.layout(false, colours, rows, &mut waiting);
@@ -231,7 +231,8 @@ impl Flow {
         rows.truncate(long.rows);
         self.words = None;
         let text = long.source(source);
-        let mut tree = tree::read_open(&text, &self.definitions);
+        let place = self.place_in(long.at);
+        let mut tree = tree::read_open(&text, &self.definitions, place);
         let block = tree.blocks.pop().map(|(block, _)| block);
         let mut leaf = None;
         if !tree.blocks.is_empty() {
@@ -269,7 +270,7 @@ impl Flow {
         {
             first.continues = true;
         }
-        self.expect_words(&tree, leaf, rows);
+        self.expect_words(&tree, leaf, long.at, rows);
         true
     }
 

@@ -25,6 +25,7 @@ use self::{
     code::OpenCode,
     lay::{Fence, Layout},
     long::Long,
+    tail::Place,
     tree::{Block, Definitions, Tree},
     words::Words,
 };
@@ -75,6 +76,8 @@ pub struct Flow {
     laid: usize,
     /// What plain words can be added to.
     words: Option<Words>,
+    /// The leaf at the end and the byte that it is counted from, while its line goes on.
+    place: Option<(Place, usize)>,
 }
 
 /// How the block at the end of the source is dealt with.
@@ -130,6 +133,7 @@ impl Flow {
             None => {
                 let lines = source.get(self.seen..).is_none_or(|it| it.contains('\n'));
                 self.words = None;
+                self.place = self.place.take().filter(|_| !lines);
                 self.advance(source, closed, lines, colours, rows)
             }
         });
@@ -293,7 +297,7 @@ impl Flow {
         if closed {
             return;
         }
-        let tree = tree::read_open(tail, &self.definitions);
+        let tree = tree::read_open(tail, &self.definitions, self.place_in(self.frozen));
         let mut waiting = std::mem::take(&mut self.open_waiting);
         waiting.clear();
         let mut layout = self.layout(false, colours, rows, &mut waiting);
@@ -302,7 +306,7 @@ impl Flow {
         }
         let leaf = layout.leaf;
         self.open_waiting = waiting;
-        self.expect_words(&tree, leaf, rows);
+        self.expect_words(&tree, leaf, self.frozen, rows);
         if tail.len() > LONG && !self.stiff {
             self.stiff = !self.put_aside(source, colours, rows);
         }

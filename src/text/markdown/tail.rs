@@ -19,9 +19,37 @@ const OPENERS: usize = 64;
 /// The longest entity, `&CounterClockwiseContourIntegral;`, has 33 characters.
 const ENTITY: usize = 33;
 
-/// Source that renders as `source` should while it is incomplete, and how that ends where words behind it would be nothing
-/// but words. `source` begins at an outermost block.
-pub(super) fn shown(source: &str) -> (Cow<'_, str>, Option<Ending>) {
+/// What to show of a source that is incomplete.
+#[derive(Debug)]
+pub(super) struct Shown<'a> {
+    /// Renders as the source should.
+    pub source: Cow<'a, str>,
+    /// How that ends, where words behind it would be nothing but words.
+    pub ending: Option<Ending>,
+    /// The leaf at its end, where that stays the same whatever comes behind it in its line.
+    pub place: Option<Place>,
+}
+
+/// The last leaf of a source, and where it begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    kind: Kind,
+    start: usize,
+}
+
+/// What to show of `source`, which begins at an outermost block. `place` is what was said of it when it was shorter, if no
+/// line break came since.
+pub(super) fn shown(source: &str, place: Option<Place>) -> Shown<'_> {
+    if let Some(Place { kind, start }) = place {
+        let leaf = Leaf {
+            kind,
+            range: start..source.len(),
+        };
+        return Shown {
+            place,
+            ..leaf.mend(source)
+        };
+    }
     let mut until = source.len();
     // Cutting one line uncovers the one before it; tables hold two.
     for _ in 0..3 {
@@ -32,10 +60,24 @@ pub(super) fn shown(source: &str) -> (Cow<'_, str>, Option<Ending>) {
             until = cut;
             continue;
         }
-        let (shown, ending) = leaf.mend(before);
-        return (shown, ending.filter(|_| until == source.len()));
+        let shown = leaf.mend(before);
+        return if until == source.len() {
+            shown
+        } else {
+            Shown::of(shown.source)
+        };
     }
-    (Cow::Borrowed(upto(source, until)), None)
+    Shown::of(Cow::Borrowed(upto(source, until)))
+}
+
+impl<'a> Shown<'a> {
+    fn of(source: Cow<'a, str>) -> Self {
+        Self {
+            source,
+            ending: None,
+            place: None,
+        }
+    }
 }
 
 fn upto(text: &str, end: usize) -> &str {
@@ -155,8 +197,8 @@ impl Leaf {
     }
 
     /// Hides the marks of the leaf that are open at its end, and closes what they began.
-    fn mend<'a>(&self, source: &'a str) -> (Cow<'a, str>, Option<Ending>) {
-        let whole = (Cow::Borrowed(source), None);
+    fn mend<'a>(&self, source: &'a str) -> Shown<'a> {
+        let whole = Shown::of(Cow::Borrowed(source));
         let line = from(source, line_start(source));
         let ended = line.ends_with('\n');
         let blank = inside(line).is_empty();
@@ -184,19 +226,26 @@ impl Leaf {
             scan.hidden
                 .extend(bars(from(text, line)).map(|it| line + it).filter(|&it| it < scan.end));
         }
-        let ending = self.ending(source, start + scan.end);
-        if scan.changes(text) {
+        let ending = self.ending(source, start + scan.end, scan.code.is_some());
+        let shown = if scan.changes(text) {
             let mut mended = String::with_capacity(source.len() + 16);
             mended.push_str(upto(source, start));
             scan.write(text, &mut mended);
-            (Cow::Owned(mended), ending)
+            Cow::Owned(mended)
         } else {
-            (Cow::Borrowed(upto(source, start + text.len())), ending)
+            Cow::Borrowed(upto(source, start + text.len()))
+        };
+        // A tag that fills a line makes a block of it when it is complete.
+        let stays = ending.is_some() && !text.contains('<');
+        Shown {
+            source: shown,
+            ending,
+            place: stays.then_some(Place { kind: self.kind, start }),
         }
     }
 
     /// How the source ends, where everything that is shown `until` there is decided and words behind it mean nothing.
-    fn ending(&self, source: &str, until: usize) -> Option<Ending> {
+    fn ending(&self, source: &str, until: usize, in_code: bool) -> Option<Ending> {
         let text = source.trim_end_matches(' ');
         let last = text.chars().next_back().filter(|&it| is_letter(it))?;
         let leaf = from(text, self.range.start);
@@ -212,6 +261,7 @@ impl Leaf {
         plain.then_some(Ending {
             blanks: source.len() - text.len(),
             last,
+            in_code,
         })
     }
 }

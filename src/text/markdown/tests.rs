@@ -619,6 +619,7 @@ fn both_ways(pieces: &[String], width: usize) -> usize {
         source.push_str(piece);
         let before = rows.clone();
         let waits = short.words.is_some();
+        long.place = None;
         let first = short.update(&source, false, width, &NoColours, &mut rows);
         taken += usize::from(waits && piece.chars().all(words::is_word));
         long.words = None;

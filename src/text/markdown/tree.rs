@@ -4,7 +4,10 @@ use std::{cell::RefCell, collections::HashMap, ops::Range, sync::Arc};
 
 use pulldown_cmark::{Alignment, BrokenLink, CodeBlockKind, CowStr, Event, LinkType, Options, Parser, Tag, TagEnd};
 
-use super::{tail, words::Ending};
+use super::{
+    tail::{self, Place},
+    words::Ending,
+};
 use crate::text::{Clean, Mark, Role, Span, link_host, link_target};
 
 /// Containers nested deeper than this are shown at this depth.
@@ -73,8 +76,10 @@ pub(super) struct Tree {
     pub definitions: Vec<(String, String, usize)>,
     /// References that no definition is known for.
     pub unresolved: Vec<String>,
-    /// Words behind the source would only lengthen its last leaf.
-    pub words: Option<Ending>,
+    /// How the source ends, where words behind it would only lengthen its last leaf.
+    pub ending: Option<Ending>,
+    /// The leaf at its end, where that is known until the next line break.
+    pub place: Option<Place>,
 }
 
 pub(super) fn options() -> Options {
@@ -91,12 +96,13 @@ pub(super) fn read(source: &str, known: &Definitions) -> Tree {
     build(source, known, false)
 }
 
-/// Reads what is shown of a source that is still coming in, where [`HIDDEN`] stands for marks.
-pub(super) fn read_open(source: &str, known: &Definitions) -> Tree {
-    let (shown, words) = tail::shown(source);
+/// Reads what is shown of a source that is still coming in, where [`HIDDEN`] stands for marks. `place` as for [`tail::shown`].
+pub(super) fn read_open(source: &str, known: &Definitions, place: Option<Place>) -> Tree {
+    let shown = tail::shown(source, place);
     Tree {
-        words,
-        ..build(&shown, known, true)
+        ending: shown.ending,
+        place: shown.place,
+        ..build(&shown.source, known, true)
     }
 }
 
@@ -127,7 +133,8 @@ fn build(source: &str, known: &Definitions, open: bool) -> Tree {
         blocks: builder.blocks,
         definitions,
         unresolved: unresolved.into_inner(),
-        words: None,
+        ending: None,
+        place: None,
     }
 }
 

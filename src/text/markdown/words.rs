@@ -5,7 +5,7 @@
 //! update to the next only where that holds, and any sign that could mean something ends it. What comes out is what
 //! reading everything again would give.
 
-use super::{Flow, LONG, Open, lay::room, tree::Tree};
+use super::{Flow, LONG, Open, from, lay::room, tail::Place, tree::Tree};
 use crate::text::{
     Clean, Row, Span,
     width::{spans_width, width},
@@ -24,6 +24,7 @@ pub(super) struct Words {
     width: usize,
     /// Spaces at the end of the source, which show when something comes behind them.
     blanks: usize,
+    in_code: bool,
 }
 
 /// How a source ends behind which words are nothing but words.
@@ -33,6 +34,8 @@ pub(super) struct Ending {
     pub blanks: usize,
     /// The letter before them.
     pub last: char,
+    /// It stands in code, where no mark but a backtick is one.
+    pub in_code: bool,
 }
 
 /// A leaf of text that was laid out last.
@@ -63,6 +66,7 @@ impl Words {
             columns: spans_width(&row.spans),
             width,
             blanks: ending.blanks,
+            in_code: ending.in_code,
         })
     }
 
@@ -106,16 +110,21 @@ impl Words {
 }
 
 impl Flow {
-    /// Notes whether words could be added to what was just laid out of `tree`.
-    pub(super) fn expect_words(&mut self, tree: &Tree, leaf: Option<Leaf>, rows: &[Row]) {
+    /// Notes what could be added to what was just laid out of `tree`, which was read from the byte `begin` on.
+    pub(super) fn expect_words(&mut self, tree: &Tree, leaf: Option<Leaf>, begin: usize, rows: &[Row]) {
         let is_still = !self.stiff && self.open_waiting.is_empty();
-        self.words = tree
-            .words
-            .filter(|_| is_still)
-            .and_then(|it| Words::behind(leaf, it, self.width, rows));
+        let ending = tree.ending.filter(|_| is_still);
+        self.words = ending.and_then(|it| Words::behind(leaf, it, self.width, rows));
+        self.place = tree.place.map(|it| (it, begin));
     }
 
-    /// Shows `source` where nothing but words came since the last update; gives the first row that changed.
+    /// The last leaf of the source from `begin` on, where it is known.
+    pub(super) fn place_in(&self, begin: usize) -> Option<Place> {
+        self.place.filter(|it| it.1 == begin).map(|it| it.0)
+    }
+
+    /// Shows `source` where nothing but words came since the last update, and marks behind them that show nothing yet; gives
+    /// the first row that changed.
     pub(super) fn lengthen(&mut self, source: &str, rows: &mut Vec<Row>) -> Option<usize> {
         let added = source.get(self.seen..)?;
         let begin = match &self.open {
@@ -123,15 +132,29 @@ impl Flow {
             Open::Long(long) => long.at,
             Open::Code(_) => return None,
         };
-        if source.len() - begin > LONG || !added.chars().all(is_word) {
+        if source.len() - begin > LONG {
             return None;
         }
-        let changed = if added.bytes().all(|it| it == b' ') {
-            rows.len()
-        } else {
-            rows.len().saturating_sub(1)
-        };
-        self.words.as_mut()?.push(added, rows)?;
+        let words = self.words.as_mut()?;
+        // What comes behind a mark decides it, so only the last one is hidden.
+        let mark = added
+            .chars()
+            .next_back()
+            .filter(|&it| it == '`' || !words.in_code && is_mark(it));
+        let text = mark.map_or(added, |it| added.trim_end_matches(it));
+        let marks = from(added, text.len());
+        let shows = text.bytes().any(|it| it != b' ');
+        let follows_blank = text.ends_with(' ') || text.is_empty() && words.blanks > 0;
+        // Code keeps a blank before its end.
+        if !text.chars().all(is_word) || marks.contains('`') && follows_blank {
+            return None;
+        }
+        let changed = rows.len().saturating_sub(usize::from(shows));
+        words.push(text, rows)?;
+        if !marks.is_empty() {
+            // They are hidden until it is clear what they mean.
+            self.words = None;
+        }
         self.laid = source.len() - begin;
         Some(changed)
     }
@@ -163,6 +186,11 @@ pub(super) fn is_word(sign: char) -> bool {
                 | '@'
                 | '^'
         )
+}
+
+/// Whether a sign shows nothing at the end of a source that is still coming in, outside of code: it opens or closes something.
+fn is_mark(sign: char) -> bool {
+    matches!(sign, '*' | '_' | '~')
 }
 
 /// Letters and digits that are a whole sign of their own, whatever stands beside them.

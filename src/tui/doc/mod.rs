@@ -143,6 +143,7 @@ struct Key {
 /// What a kind keeps between two calls, so that work is proportional to what is new.
 #[derive(Default)]
 struct Memo {
+    reach: Reach,
     /// Rows above what grows.
     head: usize,
     lines: Lines,
@@ -177,12 +178,33 @@ struct Leaf {
 const SHOWN_BYTES: usize = 1 << 20;
 const SHOWN_LINES: usize = 20_000;
 
-/// The part of a text that is laid out. Of a text that grows it only grows.
-fn shown(text: &str) -> &str {
-    let most = text.get(..text.floor_char_boundary(SHOWN_BYTES)).unwrap_or_default();
-    match most.match_indices('\n').nth(SHOWN_LINES - 1) {
-        Some((at, _)) => most.get(..=at).unwrap_or_default(),
-        None => most,
+/// How much of a text is laid out, so that the beginning of one that grows is counted once.
+#[derive(Default)]
+struct Reach {
+    /// Bytes that were counted, and the line breaks in them.
+    bytes: usize,
+    breaks: usize,
+}
+
+impl Reach {
+    /// The part of a text that is laid out. While a document is open its text only grows, and so does this.
+    fn of<'a>(&mut self, text: &'a str, is_open: bool) -> &'a str {
+        let most = text.get(..text.floor_char_boundary(SHOWN_BYTES)).unwrap_or_default();
+        if !is_open || most.len() < self.bytes {
+            *self = Self::default();
+        }
+        let new = most.get(self.bytes..).unwrap_or_default();
+        let left = SHOWN_LINES - self.breaks;
+        let mut breaks = 0;
+        for (at, _) in new.match_indices('\n') {
+            breaks += 1;
+            if breaks == left {
+                return most.get(..=self.bytes + at).unwrap_or_default();
+            }
+        }
+        self.breaks += breaks;
+        self.bytes = most.len();
+        most
     }
 }
 
@@ -247,12 +269,13 @@ impl Sheet {
         if look.fold == Fold::Folded {
             return self.replace(folded(document, look));
         }
+        let mut reach = std::mem::take(&mut self.memo.reach);
         let mut show = |text: &mut &str| {
-            let shown = shown(text);
+            let shown = reach.of(text, document.is_open());
             *hidden = text.len() - shown.len();
             *text = shown;
         };
-        match document.view() {
+        let changed = match document.view() {
             View::Text(mut it) => {
                 show(&mut it.content);
                 Some(text::grow(&it, document, look, self))
@@ -282,7 +305,9 @@ impl Sheet {
             View::Error(it) => self.replace(error::leaf(&it, look)),
             View::TodoUpdate(it) => self.replace(todo_update::leaf(&it, look)),
             View::Unknown(it) => self.replace(unknown::leaf(&it, look)),
-        }
+        };
+        self.memo.reach = reach;
+        changed
     }
 
     /// Takes the key; whether rows have to be made for it. What was remembered for another shape is forgotten.

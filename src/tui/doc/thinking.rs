@@ -1,9 +1,8 @@
 //! What the model thinks before it speaks: one dim line, its whole text when it is unfolded.
 
 use super::{
-    Fold, Key, Look, Sheet,
+    Fold, Key, Look, Memo, Sheet,
     heading::{Facts, heading, line, sign},
-    shown,
 };
 use crate::text::{
     Clean, Role, Row, Span, figure,
@@ -45,8 +44,8 @@ impl Sheet {
             self.rows.truncate(1);
             return (signed || !same).then_some(0);
         }
-        let lines = &mut self.memo.lines;
-        lines.take(shown(text), took_ms.is_none());
+        let Memo { lines, reach, .. } = &mut self.memo;
+        lines.take(reach.of(text, took_ms.is_none()), took_ms.is_none());
         let changed = lines.lay(&mut self.rows, 1, &[], |_, line, _| {
             wrap(&[Span::new(Clean::new(line), Role::Dim)], width, &[], &[])
         });

@@ -11,11 +11,10 @@ use ratatui::{
     buffer::Buffer,
     style::{Color, Modifier, Style},
 };
-use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
 
 use crate::{
-    text::{Ground, Mark, Role, Span},
+    text::{Ground, Mark, Role, Span, width::Graphemes},
     theme::Theme,
 };
 
@@ -171,7 +170,7 @@ impl Line {
             };
             let style = theme.style(span.role, span.mark, ground);
             let start = x;
-            for symbol in span.text.graphemes(true) {
+            for symbol in Graphemes::new(&span.text).map(|it| it.text) {
                 let columns = match symbol {
                     "\t" => 4 - (x - start) % 4,
                     "\n" | "\r" | "\r\n" => 1,

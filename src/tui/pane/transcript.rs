@@ -5,7 +5,7 @@
 
 use std::{
     collections::HashMap,
-    hash::{DefaultHasher, Hash, Hasher},
+    hash::{BuildHasherDefault, DefaultHasher, Hash, Hasher},
 };
 
 use crate::{
@@ -15,7 +15,7 @@ use crate::{
     tui::{
         app::Asking,
         doc::{self, Fold, Look, Sheet},
-        paint::key,
+        paint::key::{self, Quick},
     },
 };
 
@@ -61,6 +61,9 @@ impl Shown {
     }
 }
 
+/// Looked into for every line of every frame; what the keys are is decided here and by nobody else.
+type ByItem<T> = HashMap<Item, T, BuildHasherDefault<Quick>>;
+
 /// Everything that looks depend on besides the documents.
 pub struct Context<'a> {
     pub transcript: &'a Transcript,
@@ -82,16 +85,18 @@ pub struct Pane {
     /// Documents that opened while the reader was elsewhere.
     pub unseen: usize,
     pub follow: Following,
-    sheets: HashMap<Item, Kept>,
+    sheets: ByItem<Kept>,
     /// What the sheets of messages and endings were made for.
-    plain_keys: HashMap<Item, u64>,
-    folds: HashMap<Item, Fold>,
+    plain_keys: ByItem<u64>,
+    folds: ByItem<Fold>,
     anchor: Anchor,
     /// What is on the lines, from the top, as of the last `measure`.
     pub lines: Vec<Shown>,
     height: usize,
     width: usize,
     laid_out: u64,
+    /// Counts what is done to the pane; nothing that looks depend on changes in between.
+    round: u64,
 }
 
 /// A sheet with the keys of its rows.
@@ -99,6 +104,8 @@ pub struct Pane {
 struct Kept {
     sheet: Sheet,
     keys: Vec<u64>,
+    /// When it was brought up to date.
+    round: u64,
 }
 
 impl Kept {
@@ -234,6 +241,7 @@ impl Pane {
 
     /// Lays out what is in view and fills `lines`.
     pub fn measure(&mut self, context: &Context<'_>, height: usize) {
+        self.round += 1;
         if self.width != 0 && self.width != context.width {
             self.rescale(context);
         }
@@ -275,6 +283,7 @@ impl Pane {
         if self.items.is_empty() {
             return;
         }
+        self.round += 1;
         self.follow = Following::Here;
         let mut line = self.anchor.line as isize + by;
         while line < 0 && self.anchor.item > 0 {
@@ -315,6 +324,7 @@ impl Pane {
 
     /// Selects an item and brings it into view.
     pub fn select(&mut self, item: Item, context: &Context<'_>) {
+        self.round += 1;
         self.selected = Some(item);
         let Some(at) = self.items.iter().position(|it| *it == item) else {
             return;
@@ -482,10 +492,14 @@ impl Pane {
     }
 
     fn update(&mut self, item: Item, context: &Context<'_>) {
-        self.laid_out += 1;
         let fold = self.fold_of(item);
         let selected = context.has_focus && self.selected == Some(item);
         let kept = self.sheets.entry(item).or_default();
+        if kept.round == self.round {
+            return;
+        }
+        kept.round = self.round;
+        self.laid_out += 1;
         let Some(exchange) = context.transcript.exchanges.get(item.exchange()) else {
             return;
         };
@@ -642,6 +656,9 @@ fn joined(transcript: &Transcript, place: Place) -> bool {
 }
 
 fn is_same_edit(before: &Document, this: &Document) -> bool {
+    if before.kind != Kind::FileEdit || this.kind != Kind::FileEdit {
+        return false;
+    }
     match (before.view(), this.view()) {
         (View::FileEdit(before), View::FileEdit(this)) => {
             this.tool_call_id.is_some()

@@ -8,6 +8,9 @@
 //! bytes ─► Lines: BOM, CR LF CRLF, 16 MiB ─► Gauge: what one event may weigh ─► eventsource-stream ─► Frame
 //! ```
 //!
+//! An event of one data line and nothing else, as nearly all of a model's answer is, has nothing left to be read in it:
+//! it goes around the crate.
+//!
 //! [`Frames`] is pushed by hand; [`Reader`] wraps a stream of bytes. `retry:` is ignored: when to come back is
 //! decided in [`super::retry`].
 
@@ -65,6 +68,11 @@ pub enum FrameError {
 pub struct Frames {
     lines: Lines,
     gauge: Gauge,
+    /// The only line of the event so far, when that is data; `events` has not seen it.
+    alone: Option<String>,
+    /// `events` has lines of the event, or an id for all that follow.
+    is_shared: bool,
+    has_id: bool,
     /// The line that `events` reads next.
     slot: Slot,
     events: EventStream<Slot>,
@@ -84,6 +92,9 @@ impl Frames {
         let mut frames = Self {
             lines: Lines::default(),
             gauge: Gauge::default(),
+            alone: None,
+            is_shared: false,
+            has_id: false,
             events: EventStream::new(slot.clone()),
             slot,
             failed: false,
@@ -102,7 +113,7 @@ impl Frames {
         while !self.failed {
             match self.lines.next(&mut rest) {
                 Ok(None) => break,
-                Ok(Some(line)) => match self.line(&line) {
+                Ok(Some(line)) => match self.line(line) {
                     Ok(None) => {}
                     Ok(Some(frame)) => found.push(Ok(frame)),
                     Err(error) => found.push(self.fail(error)),
@@ -120,11 +131,11 @@ impl Frames {
         }
         self.failed = true;
         if let Some(line) = self.lines.rest()
-            && let Err(error) = self.line(&line)
+            && let Err(error) = self.line(line)
         {
             return Some(Err(error));
         }
-        let frame = self.read("\n".to_owned())?;
+        let frame = self.blank()?;
         let data = frame.data.trim();
         let whole = data == "[DONE]" || serde_json::from_str::<serde::de::IgnoredAny>(data).is_ok();
         whole.then_some(Ok(frame))
@@ -142,22 +153,52 @@ impl Frames {
     }
 
     /// Takes one line without its end.
-    fn line(&mut self, line: &str) -> Result<Option<Frame>, FrameError> {
-        match Field::of(line) {
+    fn line(&mut self, line: String) -> Result<Option<Frame>, FrameError> {
+        match Field::of(&line) {
             Field::Comment => {
                 self.comments += 1;
                 Ok(None)
             }
             Field::Ignored => Ok(None),
             Field::Data => {
-                self.gauge.add(line)?;
-                Ok(self.read(format!("{line}\n")))
+                self.gauge.add(&line)?;
+                if self.alone.is_none() && !self.is_shared && !self.has_id {
+                    self.alone = Some(line);
+                    return Ok(None);
+                }
+                Ok(self.share(line))
             }
-            Field::Kept => Ok(self.read(format!("{line}\n"))),
+            Field::Kept => {
+                self.has_id |= line.starts_with("id");
+                Ok(self.share(line))
+            }
             Field::Blank => {
                 self.gauge = Gauge::default();
-                Ok(self.read("\n".to_owned()))
+                Ok(self.blank())
             }
+        }
+    }
+
+    /// Hands a line of an event to the parser that is to read it.
+    fn share(&mut self, mut line: String) -> Option<Frame> {
+        self.is_shared = true;
+        if let Some(mut first) = self.alone.take() {
+            first.push('\n');
+            self.read(first);
+        }
+        line.push('\n');
+        self.read(line)
+    }
+
+    /// Ends an event.
+    fn blank(&mut self) -> Option<Frame> {
+        self.is_shared = false;
+        match self.alone.take() {
+            Some(line) => Some(Frame {
+                data: value(line),
+                ..Frame::default()
+            }),
+            None => self.read("\n".to_owned()),
         }
     }
 
@@ -180,6 +221,14 @@ impl From<Event> for Frame {
             id: (!event.id.is_empty()).then_some(event.id),
         }
     }
+}
+
+/// What stands behind the name of a field and its colon.
+fn value(mut line: String) -> String {
+    let name = line.find(':').map_or(line.len(), |it| it + 1);
+    let blank = usize::from(line.get(name..).is_some_and(|it| it.starts_with(' ')));
+    line.drain(..name + blank);
+    line
 }
 
 /// What a line is good for.
@@ -553,6 +602,33 @@ mod tests {
         ];
         for (name, input, expected) in cases {
             check(name, input, expected);
+        }
+    }
+
+    /// Lines as streams have them, in any order.
+    fn lines() -> impl Strategy<Value = String> {
+        let line = prop_oneof![
+            4 => "data: ?[ -~é\0:]{0,6}",
+            2 => Just(String::new()),
+            1 => proptest::sample::select(vec!["data", "event: x", "event:", "id: 7", "id", ":", ": ping", "retry: 1", "foo: b", "\u{feff}data: a"]).prop_map(str::to_owned),
+        ];
+        proptest::collection::vec(line, 0..14).prop_map(|it| it.join("\n") + "\n")
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(256))]
+
+        #[test]
+        fn an_event_that_goes_around_the_crate_is_what_the_crate_reads(input in lines(), size in 1_usize..9) {
+            let mut shared = Frames::new();
+            let mut expected = Vec::new();
+            for piece in input.as_bytes().chunks(size) {
+                // As if an id had been seen, every line is shared.
+                shared.has_id = true;
+                expected.extend(shared.push(piece).iter().map(show));
+            }
+            expected.extend(shared.finish().iter().map(show));
+            prop_assert_eq!(read(input.as_bytes().chunks(size)), expected);
         }
     }
 

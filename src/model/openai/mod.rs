@@ -1,5 +1,6 @@
 //! OpenAI's chat completions, and the many servers that call themselves compatible.
 
+mod plain;
 mod request;
 mod stream;
 

@@ -6,6 +6,7 @@
 
 use serde_json::{Map, Value};
 
+use super::plain;
 use crate::{
     model::{
         EndReason, Failure, FailureKind, Piece, Tokens,
@@ -95,6 +96,15 @@ impl Decoder {
         }
         if data.trim_matches('"') == "[DONE]" {
             self.end(&mut out);
+            return out;
+        }
+        if self.has_started
+            && frame.event.is_none()
+            && let Some(chunk) = plain::read(data)
+            && self.choice == Some(chunk.index)
+        {
+            self.has_choice = true;
+            self.text(&chunk.text, &mut out);
             return out;
         }
         let is_error = frame.event.as_deref() == Some("error");

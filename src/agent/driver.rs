@@ -250,6 +250,14 @@ mod tests {
         transcript::Transcript,
     };
 
+    fn system(mode: Mode, model: &str) -> String {
+        prompt::system(&prompt::Facts {
+            mode,
+            model,
+            ..prompt::Facts::default()
+        })
+    }
+
     /// A conversation with a server, as a consumer has it.
     struct Conversation {
         link: Local,
@@ -419,7 +427,7 @@ mod tests {
                 "stream": true,
                 "stream_options": { "include_usage": true },
                 "messages": [
-                    { "role": "system", "content": prompt::system(Mode::Agent) },
+                    { "role": "system", "content": system(Mode::Agent, "m") },
                     { "role": "user", "content": "# Show me\nthe code" },
                 ],
             })
@@ -431,7 +439,7 @@ mod tests {
                 "stream": true,
                 "stream_options": { "include_usage": true },
                 "messages": [
-                    { "role": "system", "content": prompt::system(Mode::Plan) },
+                    { "role": "system", "content": system(Mode::Plan, "other") },
                     { "role": "user", "content": "# Show me\nthe code" },
                     { "role": "assistant", "content": "Look:\n\n```12:13:src/a.rs\nx\n```\n\nDone." },
                     { "role": "user", "content": "and now?" },

@@ -10,6 +10,7 @@ pub mod approval;
 pub mod driver;
 pub mod history;
 pub mod prompt;
+pub mod rules;
 pub mod segment;
 pub mod turn;
 pub mod write;

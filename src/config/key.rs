@@ -154,6 +154,12 @@ pub const KEYS: &[Key] = &[
     )
     .variable("SHEAF_LINKS"),
     Key::new(
+        "rules",
+        Kind::List,
+        |it, _| Slot::List(&mut it.rules),
+        "What every model is told to keep to, beside the rules of the workspace: one text each.",
+    ),
+    Key::new(
         "gateway.url",
         Kind::Url,
         |it, _| Slot::MaybeText(&mut it.gateway.connection.url),
@@ -359,6 +365,20 @@ pub const KEYS: &[Key] = &[
         Kind::Word(&["tool_loop", "always", "never"]),
         |it, name| Slot::Text(&mut provider(it, name).replay_reasoning),
         "When its earlier reasoning is sent back to it.",
+    ),
+    Key::new(
+        "prompt.append",
+        Kind::Text,
+        |it, _| Slot::MaybeText(&mut it.prompt.append),
+        "Words at the end of the system prompt; or the file `prompts/append.md` beside the configuration.",
+    ),
+    Key::new(
+        "prompt.replace.*",
+        Kind::Text,
+        |it, name| Slot::Text(it.prompt.replace.entry(name.to_owned()).or_default()),
+        "A block of the system prompt in words of your own, or the file `prompts/<block>.md`: role, communication, \
+         no_tools, tool_calling, maximize_parallel_tool_calls, maximize_context_understanding, making_code_changes, \
+         citing_code, task_management, plan_mode, ask_mode, debug_mode.",
     ),
     Key::new(
         "models.*.window",

@@ -331,7 +331,8 @@ impl Merging {
                 None => {}
             }
         }
-        let name = path.get(1).map(String::as_str).unwrap_or_default();
+        let name = key.parts().position(|it| it == "*").and_then(|it| path.get(it));
+        let name = name.map(String::as_str).unwrap_or_default();
         if layer == Layer::Project && key.tightens {
             self.tighten(key, written, value, place);
             return;

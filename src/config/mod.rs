@@ -50,6 +50,9 @@ pub struct Settings {
     pub ui: Ui,
     pub approvals: Approvals,
     pub web: Web,
+    /// What the user wants every model to keep to.
+    pub rules: Vec<String>,
+    pub prompt: Prompt,
     /// By id: what the program cannot ask the server.
     pub models: BTreeMap<String, Model>,
     /// By path, for all that is not a default.
@@ -125,6 +128,15 @@ pub struct Search {
     pub key: KeySource,
 }
 
+/// The user's part in the system prompt.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Prompt {
+    /// Stands at the end.
+    pub append: Option<String>,
+    /// By the name of a block: what is said in its place.
+    pub replace: BTreeMap<String, String>,
+}
+
 /// What is known of a model.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Model {
@@ -168,6 +180,8 @@ impl Default for Settings {
                 deny: Vec::new(),
             },
             web: Web::default(),
+            rules: Vec::new(),
+            prompt: Prompt::default(),
             models: BTreeMap::new(),
             origins: BTreeMap::new(),
         }

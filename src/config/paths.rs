@@ -46,6 +46,16 @@ impl Paths {
         self.config.join("themes")
     }
 
+    /// Blocks of the system prompt in the user's words.
+    pub fn prompts(&self) -> PathBuf {
+        self.config.join("prompts")
+    }
+
+    /// Rules that hold in every workspace.
+    pub fn rules(&self) -> PathBuf {
+        self.config.join("rules")
+    }
+
     pub fn sessions(&self) -> PathBuf {
         self.data.join("sessions")
     }

@@ -23,7 +23,11 @@ pub fn reference() -> String {
             );
             let _ = write!(text, "\n{title}\n\n");
         }
-        let name = key.path.rsplit_once('.').map_or(key.path, |it| it.1);
+        let name = key
+            .path
+            .rsplit_once('.')
+            .map_or(key.path, |it| it.1)
+            .replace('*', "<name>");
         let default = (key.slot)(&mut settings, "").show();
         let default = default.map_or_else(|| "unset".to_owned(), |it| format!("`{it}`"));
         let mark = if key.in_project { " ◇" } else { "" };
@@ -77,6 +81,7 @@ pub fn explain(settings: &Settings) -> Vec<Explained> {
         let names: Vec<String> = match key.parts().next() {
             Some("providers") => settings.providers.keys().cloned().collect(),
             Some("models") => settings.models.keys().cloned().collect(),
+            Some("prompt") if key.path.ends_with('*') => settings.prompt.replace.keys().cloned().collect(),
             Some(_) | None => vec![String::new()],
         };
         for name in names {

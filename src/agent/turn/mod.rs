@@ -126,7 +126,11 @@ impl Running {
         history::push(&mut history, ModelMessage::user(&message.content));
         let request = ModelRequest {
             model: model.clone(),
-            system: prompt::system(mode),
+            system: prompt::system(&prompt::Facts {
+                mode,
+                model: &model,
+                ..prompt::Facts::default()
+            }),
             messages: history,
             is_attended,
             ..ModelRequest::default()
@@ -685,7 +689,7 @@ mod tests {
         let Some(Effect::CallModel(request)) = effects.last() else {
             panic!("{effects:?}")
         };
-        assert_eq!(request.system, prompt::system(Mode::Plan));
+        assert!(request.system.contains("<plan_mode>"), "{}", request.system);
         assert_eq!(request.messages.last(), Some(&ModelMessage::user("and now?")));
         assert!(turn.step(submit("more"), 0).is_empty(), "one answer at a time");
         assert!(turn.is_running());

@@ -193,6 +193,9 @@ impl Workspace {
             Place::Outside => return Err(Refused::Outside(file.shown.clone())),
             Place::Inside | Place::Added => {}
         }
+        if self.commands.logs().is_some_and(|it| file.path.starts_with(it)) {
+            return Err(Refused::Outside(file.shown.clone()));
+        }
         let base = self
             .base(&file.path)
             .ok_or_else(|| Refused::Outside(file.shown.clone()))?;

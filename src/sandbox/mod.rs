@@ -9,9 +9,13 @@
 
 mod change;
 mod checkpoint;
+mod command;
+mod environment;
 mod hidden;
 mod name;
 mod open;
+mod printed;
+mod process;
 mod seen;
 
 use std::{
@@ -25,6 +29,8 @@ use rustix::fs::{Mode, OFlags};
 
 pub use change::{Change, Hunk};
 pub use checkpoint::{Checkpoints, Restoration};
+pub use command::{Commands, Ended, Foreground, How, NotStarted, Running, Spec};
+pub use printed::Excerpt;
 pub use seen::Seen;
 
 /// Longest path that is looked at: the kernel's own limit.
@@ -34,14 +40,13 @@ const LONGEST_NAME: usize = 255;
 /// So many links are followed on one path, as the kernel does.
 const MOST_LINKS: usize = 40;
 
-/// The folders that tools work in.
+/// The folders that tools work in, and the commands that run there. One for each conversation.
 #[derive(Debug)]
 pub struct Workspace {
     root: PathBuf,
     /// Added by the user.
     more: Vec<PathBuf>,
-    /// Ours, outside of the folders, where a model may read what its commands printed.
-    own: Vec<PathBuf>,
+    commands: Commands,
     home: Option<PathBuf>,
     secrets: hidden::Secrets,
 }
@@ -56,6 +61,32 @@ pub struct Fence {
     pub hidden: Vec<String>,
     /// What `~` stands for; none: the user's home.
     pub home: Option<PathBuf>,
+    /// Variables of ours that commands are told, beside the built-in list.
+    pub passed: Vec<String>,
+    /// Where the logs of commands lie; none: with their temporary files, and gone with them.
+    pub logs: Option<PathBuf>,
+}
+
+/// How much of the boundary around commands exists on this machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tier {
+    /// The kernel holds all of it.
+    Full,
+    /// It has known holes.
+    Partial,
+    /// Commands may do what the user may: each is asked for.
+    None,
+}
+
+impl Tier {
+    /// As a command finds it in `SHEAF_SANDBOX`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Full => "full",
+            Self::Partial => "partial",
+            Self::None => "none",
+        }
+    }
 }
 
 /// Where a path leads.
@@ -138,9 +169,9 @@ impl Workspace {
             .collect::<io::Result<Vec<_>>>()?;
         Ok(Self {
             secrets: hidden::Secrets::new(&root, home.as_deref(), &fence.hidden),
+            commands: Commands::new(&root, fence.passed, fence.logs),
             root,
             more,
-            own: Vec::new(),
             home,
         })
     }
@@ -153,6 +184,10 @@ impl Workspace {
     /// Canonical folders that the user added.
     pub fn added(&self) -> &[PathBuf] {
         &self.more
+    }
+
+    pub fn commands(&self) -> &Commands {
+        &self.commands
     }
 
     /// Where a path leads that a model or a user wrote: absolute, relative to the root, with `~`, with `file://` or `@` in
@@ -195,12 +230,13 @@ impl Workspace {
         // The name that was written counts too: a link called `.env` is one, wherever it leads.
         let plain = lexical(path);
         let is_hidden = self.is_hidden(&resolved) || (plain != resolved && self.is_hidden(&plain));
-        let is_own = self.own.iter().any(|it| resolved.starts_with(it));
+        // What commands printed may be read and never be written.
+        let is_own = self.commands.logs().is_some_and(|it| resolved.starts_with(it));
         let place = if is_hidden {
             Place::Hidden
         } else if resolved.starts_with(&self.root) {
             Place::Inside
-        } else if is_own || self.more.iter().any(|it| resolved.starts_with(it)) {
+        } else if is_own || self.base(&resolved).is_some() {
             Place::Added
         } else {
             Place::Outside
@@ -259,18 +295,19 @@ impl Workspace {
 
     /// The folder of the workspace that a path lies in: ignore files count up to there.
     fn base(&self, path: &Path) -> Option<PathBuf> {
-        std::iter::once(&self.root)
-            .chain(&self.more)
-            .find(|it| path.starts_with(it))
-            .cloned()
+        self.folders().find(|it| path.starts_with(it)).map(Path::to_owned)
+    }
+
+    /// The root, what the user added, and the folder for temporary files.
+    fn folders(&self) -> impl Iterator<Item = &Path> {
+        std::iter::once(self.root.as_path())
+            .chain(self.more.iter().map(PathBuf::as_path))
+            .chain(self.commands.temporary())
     }
 
     /// The part of a path that says something about the file: below the folder it is in.
     fn inner<'a>(&self, path: &'a Path) -> &'a Path {
-        let base = std::iter::once(&self.root)
-            .chain(&self.more)
-            .find_map(|it| path.strip_prefix(it).ok());
-        base.unwrap_or(path)
+        self.folders().find_map(|it| path.strip_prefix(it).ok()).unwrap_or(path)
     }
 
     /// Opens what a path led to, following no link that has come since.

@@ -42,6 +42,7 @@ impl Ground {
             added: vec![self.path("added")],
             hidden: hidden.iter().map(|it| (*it).to_owned()).collect(),
             home: Some(self.path("home")),
+            ..Fence::default()
         };
         Workspace::fenced(&self.path("shop"), fence).unwrap()
     }

@@ -1,0 +1,89 @@
+//! Finding and ending the processes of a command, also those that left its group.
+
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal};
+
+/// The variable by which every process of a command is known, unless it throws its environment away.
+pub(super) const MARK: &str = "SHEAF_COMMAND";
+
+/// So often it is looked whether one was missed that was being born.
+const MOST_PASSES: usize = 20;
+
+/// The processes of a command: its group, and whatever bears its mark.
+#[derive(Clone, Debug)]
+pub(super) struct Family {
+    pub(super) group: Option<Pid>,
+    /// `<conversation>.<number>`, or `<conversation>.` for all of them.
+    pub(super) mark: String,
+}
+
+impl Family {
+    /// Asks those to end that left the group.
+    pub(super) fn ask_strays(&self) {
+        for pid in marked(&self.mark) {
+            if rustix::process::getpgid(Some(pid)).ok() != self.group {
+                rustix::process::kill_process(pid, Signal::TERM).ok();
+            }
+        }
+    }
+
+    /// Ends all that is left, until nothing is. What may not be killed stays.
+    pub(super) fn kill(&self) {
+        if let Some(group) = self.group {
+            rustix::process::kill_process_group(group, Signal::KILL).ok();
+        }
+        for _ in 0..MOST_PASSES {
+            let left = marked(&self.mark);
+            let killed = left
+                .into_iter()
+                .filter(|it| rustix::process::kill_process(*it, Signal::KILL).is_ok());
+            if killed.count() == 0 {
+                return;
+            }
+            // The dying are still there for a moment.
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+
+    /// Whether one of the group is there; the dead whom nobody has buried count.
+    pub(super) fn is_group_alive(&self) -> bool {
+        self.group
+            .is_some_and(|it| rustix::process::test_kill_process_group(it).is_ok())
+    }
+}
+
+/// All processes whose environment has the mark.
+#[cfg(target_os = "linux")]
+fn marked(mark: &str) -> Vec<Pid> {
+    use std::{fs, io::Read};
+
+    let own = rustix::process::getpid();
+    let wanted = format!("{MARK}={mark}");
+    let is_wanted = |variable: &[u8]| {
+        variable
+            .strip_prefix(wanted.as_bytes())
+            .is_some_and(|rest| rest.is_empty() || wanted.ends_with('.'))
+    };
+    let Ok(entries) = fs::read_dir("/proc") else {
+        return Vec::new();
+    };
+    let numbers = entries.flatten().filter_map(|it| it.file_name().to_str()?.parse().ok());
+    numbers
+        .filter_map(Pid::from_raw)
+        .filter(|it| *it != own)
+        .filter(|it| {
+            let mut environment = Vec::new();
+            // No longer than the kernel lets an environment be.
+            fs::File::open(format!("/proc/{}/environ", it.as_raw_nonzero()))
+                .and_then(|it| it.take(4 << 20).read_to_end(&mut environment))
+                .is_ok_and(|_| environment.split(|it| *it == 0).any(is_wanted))
+        })
+        .collect()
+}
+
+/// Elsewhere nobody may look at the environment of others: the group is all that is known.
+#[cfg(not(target_os = "linux"))]
+fn marked(_: &str) -> Vec<Pid> {
+    Vec::new()
+}

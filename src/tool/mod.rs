@@ -8,6 +8,7 @@
 pub mod arguments;
 pub mod ask;
 pub mod create_plan;
+pub mod edit;
 pub mod switch_mode;
 pub mod todo_write;
 

@@ -10,6 +10,7 @@ mod documents;
 mod floors;
 mod house;
 mod journal;
+mod merge;
 mod model;
 mod papers;
 mod print;

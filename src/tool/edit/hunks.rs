@@ -53,9 +53,8 @@ pub fn hunks(old: &str, new: &str) -> Vec<Hunk> {
 /// Lines that come and lines that go.
 pub fn counts(old: &str, new: &str) -> (usize, usize) {
     let places = places(&lines(old), &lines(new));
-    let sum = |(added, removed), (before, after): (Range<usize>, Range<usize>)| {
-        (added + after.len(), removed + before.len())
-    };
+    let sum =
+        |(added, removed), (before, after): (Range<usize>, Range<usize>)| (added + after.len(), removed + before.len());
     places.into_iter().fold((0, 0), sum)
 }
 
@@ -203,7 +202,11 @@ mod tests {
 
     #[test]
     fn places_that_stand_close_are_one() {
-        check("a\n1\n2\nb\n", "A\n1\n2\nB\n", &[("a\n1\n2\nb\n", "A\n1\n2\nB\n", 1, 4)]);
+        check(
+            "a\n1\n2\nb\n",
+            "A\n1\n2\nB\n",
+            &[("a\n1\n2\nb\n", "A\n1\n2\nB\n", 1, 4)],
+        );
         check(
             "a\n1\n2\n3\nb\n",
             "A\n1\n2\n3\nB\n",
@@ -215,7 +218,13 @@ mod tests {
     fn a_text_that_differs_everywhere_has_few_hunks() {
         let old: String = (0..5000).map(|it| format!("{it}\n")).collect();
         let new: String = (0..5000)
-            .map(|it| if it % 5 == 0 { "x\n".to_owned() } else { format!("{it}\n") })
+            .map(|it| {
+                if it % 5 == 0 {
+                    "x\n".to_owned()
+                } else {
+                    format!("{it}\n")
+                }
+            })
             .collect();
         let found = hunks(&old, &new);
         assert!((1..=MOST).contains(&found.len()), "{}", found.len());

@@ -17,7 +17,13 @@ pub struct Part<'a> {
 
 /// What a mark says beside its dots.
 const WORDS: [&str; 7] = [
-    "existing", "rest of", "unchanged", "keep", "same", "remaining", "previous",
+    "existing",
+    "rest of",
+    "unchanged",
+    "keep",
+    "same",
+    "remaining",
+    "previous",
 ];
 
 /// What comments begin and end with. Longer ones stand before those that they begin with.
@@ -40,8 +46,32 @@ const COMMENTS: [(&str, &str); 14] = [
 
 /// Languages in which three dots alone on a line can be code: a body, a range, a spread, a variable list, an end.
 const DOTTED: [&str; 26] = [
-    "c", "cpp", "csharp", "css", "dart", "go", "haskell", "java", "javascript", "jsx", "julia", "lua", "objective-c",
-    "perl", "php", "python", "r", "ruby", "rust", "scala", "svelte", "swift", "tsx", "typescript", "vue", "yaml",
+    "c",
+    "cpp",
+    "csharp",
+    "css",
+    "dart",
+    "go",
+    "haskell",
+    "java",
+    "javascript",
+    "jsx",
+    "julia",
+    "lua",
+    "objective-c",
+    "perl",
+    "php",
+    "python",
+    "r",
+    "ruby",
+    "rust",
+    "scala",
+    "svelte",
+    "swift",
+    "tsx",
+    "typescript",
+    "vue",
+    "yaml",
 ];
 
 /// The parts of a sketch for a file in `language` (a tag of ours), and whether it has any mark.
@@ -57,7 +87,11 @@ pub fn parts<'a>(sketch: &'a str, language: &str) -> (Vec<Part<'a>>, bool) {
         let Some(from) = part.lines.iter().position(|it| !is_blank(it)) else {
             return;
         };
-        let until = part.lines.iter().rposition(|it| !is_blank(it)).map_or(from, |it| it + 1);
+        let until = part
+            .lines
+            .iter()
+            .rposition(|it| !is_blank(it))
+            .map_or(from, |it| it + 1);
         parts.push(Part {
             lines: part.lines[from..until].to_vec(),
             first: part.first + from,
@@ -207,7 +241,8 @@ mod tests {
 
     #[test]
     fn a_sketch_is_cut_at_its_marks() {
-        let sketch = "// ... existing code ...\n\nfn a() {\n\n}\n\n// ... existing code ...\n// ... rest of it ...\nlast\n";
+        let sketch =
+            "// ... existing code ...\n\nfn a() {\n\n}\n\n// ... existing code ...\n// ... rest of it ...\nlast\n";
         let (parts, is_marked) = parts(sketch, "rust");
         assert!(is_marked);
         assert_eq!(

@@ -176,7 +176,11 @@ fn mixed(old: &str, flags: &[bool], new: &str) -> String {
     };
     for op in compare(&old, &new) {
         match op {
-            DiffOp::Equal { old_index, new_index, len } => {
+            DiffOp::Equal {
+                old_index,
+                new_index,
+                len,
+            } => {
                 for it in 0..len {
                     // A last line without an end has no flag, and no end to choose.
                     push(new[new_index + it], flags.get(old_index + it).copied().unwrap_or(usual));
@@ -200,7 +204,10 @@ mod tests {
     use super::*;
 
     fn utf16(text: &str, mark: &[u8], bytes: fn(u16) -> [u8; 2]) -> Vec<u8> {
-        mark.iter().copied().chain(text.encode_utf16().flat_map(bytes)).collect()
+        mark.iter()
+            .copied()
+            .chain(text.encode_utf16().flat_map(bytes))
+            .collect()
     }
 
     #[test]

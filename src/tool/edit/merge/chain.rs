@@ -94,11 +94,7 @@ impl<'a> Chain<'a> {
 }
 
 /// Ways by where they end, each with the best of those that end there or above: (end, total, place).
-fn ways(
-    places: &[Place],
-    totals: &[Option<(i64, usize)>],
-    end: impl Fn(&Place) -> usize,
-) -> Vec<(usize, i64, usize)> {
+fn ways(places: &[Place], totals: &[Option<(i64, usize)>], end: impl Fn(&Place) -> usize) -> Vec<(usize, i64, usize)> {
     let pairs = places.iter().zip(totals).enumerate();
     let mut ways: Vec<_> = pairs
         .filter_map(|(at, (place, total))| Some((end(place), total.as_ref()?.0, at)))

@@ -51,7 +51,8 @@ pub enum Refusal {
     Missing { line: String, at: usize },
     #[error(
         "the part of the sketch from line {at} (`{first}`) to line {until} (`{last}`) fits nowhere: these lines do not \
-         follow each other in the file within {} lines more than the part has", GUARD_LINES
+         follow each other in the file within {} lines more than the part has",
+        GUARD_LINES
     )]
     Apart {
         first: String,
@@ -195,7 +196,9 @@ impl<'a> Merge<'a> {
         for (part, found) in places.iter().enumerate() {
             let mut kept = Vec::new();
             for (at, place) in found.iter().enumerate() {
-                let Some(through) = chain.through(part, at) else { continue };
+                let Some(through) = chain.through(part, at) else {
+                    continue;
+                };
                 let spare = bound + FITTING_MARGIN - through;
                 if spare < 0 {
                     continue;
@@ -240,7 +243,10 @@ impl<'a> Merge<'a> {
                 let fits = place.equal.0 >= chosen.equal.0 && place.equal.1 >= chosen.equal.1;
                 let margin = if fits { FITTING_MARGIN } else { MARGIN };
                 rivals.extend(
-                    chain.through(part, at).filter(|it| *it <= total + margin).map(|it| (it, part, at)),
+                    chain
+                        .through(part, at)
+                        .filter(|it| *it <= total + margin)
+                        .map(|it| (it, part, at)),
                 );
             }
         }
@@ -284,7 +290,11 @@ impl<'a> Merge<'a> {
         for number in numbers {
             wanted[*number as usize] += 1;
         }
-        let longest = if numbers.len() == 1 { 1 } else { numbers.len() + GUARD_LINES };
+        let longest = if numbers.len() == 1 {
+            1
+        } else {
+            numbers.len() + GUARD_LINES
+        };
         let mut places = Vec::new();
         let mut is_bare = Vec::new();
         let mut is_apart = true;
@@ -426,7 +436,12 @@ fn shown(line: &str) -> String {
 fn distance(old: &[u32], new: &[u32], limit: usize, most: usize) -> (Option<usize>, usize) {
     let head = old.iter().zip(new).take_while(|(a, b)| a == b).count();
     let (old, new) = (&old[head..], &new[head..]);
-    let tail = old.iter().rev().zip(new.iter().rev()).take_while(|(a, b)| a == b).count();
+    let tail = old
+        .iter()
+        .rev()
+        .zip(new.iter().rev())
+        .take_while(|(a, b)| a == b)
+        .count();
     let (old, new) = (&old[..old.len() - tail], &new[..new.len() - tail]);
     let mut steps = head + tail + 1;
     let limit = limit.min(old.len() + new.len());
@@ -463,7 +478,12 @@ fn kept(old: &[&str], mut new: Vec<String>) -> Vec<String> {
     let after: Vec<&str> = new.iter().map(|it| it.trim_end()).collect();
     let ops = compare(&before, &after);
     for op in ops {
-        if let DiffOp::Equal { old_index, new_index, len } = op {
+        if let DiffOp::Equal {
+            old_index,
+            new_index,
+            len,
+        } = op
+        {
             for it in 0..len {
                 old[old_index + it].clone_into(&mut new[new_index + it]);
             }

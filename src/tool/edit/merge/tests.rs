@@ -51,7 +51,8 @@ fn a_part_goes_where_its_edges_are() {
     check(
         FILE,
         "use std::fmt;\nuse std::io;\n\nstruct A;\n// ...\n    println!(\"{}\", A.one());\n    println!(\"done\");\n}\n",
-        &with("use std::fmt;", "use std::fmt;\nuse std::io;").replace("A.one());\n", "A.one());\n    println!(\"done\");\n"),
+        &with("use std::fmt;", "use std::fmt;\nuse std::io;")
+            .replace("A.one());\n", "A.one());\n    println!(\"done\");\n"),
     );
 }
 
@@ -60,7 +61,10 @@ fn lines_between_the_edges_can_go() {
     check(
         FILE,
         "// ...\nstruct A;\n\nimpl A {\n    fn two(&self) -> u8 {\n        let x = 2;\n// ...",
-        &with("    fn one(&self) -> u8 {\n        let x = 1;\n        x\n    }\n\n", ""),
+        &with(
+            "    fn one(&self) -> u8 {\n        let x = 1;\n        x\n    }\n\n",
+            "",
+        ),
     );
 }
 
@@ -86,8 +90,16 @@ fn indentation_follows_the_file() {
         &with("let x = 2;\n        x\n", "let x = 2;\n        let y = x;\n        y\n"),
     );
     // More than the file has.
-    check("a {\n  b\n}\n", "    a {\n      b\n      c\n    }\n// ...", "a {\n  b\n  c\n}\n");
-    let refused = merge("\ta {\n\t\tb;\n\t}\n", "    a {\n        b;\n        c;\n    }\n// ...", "rust");
+    check(
+        "a {\n  b\n}\n",
+        "    a {\n      b\n      c\n    }\n// ...",
+        "a {\n  b\n  c\n}\n",
+    );
+    let refused = merge(
+        "\ta {\n\t\tb;\n\t}\n",
+        "    a {\n        b;\n        c;\n    }\n// ...",
+        "rust",
+    );
     assert!(matches!(refused, Err(Refusal::Indent { at: 1, .. })), "{refused:?}");
 }
 
@@ -162,7 +174,11 @@ fn what_fits_twice_is_refused() {
     );
     assert!(refused.is_err_and(|it| it.is_ambiguous()));
     // A line more, and it is clear.
-    check("a {\n  x\n}\nb {\n  x\n}\nc\n", "// ...\nb {\n  x\n  y\n}\nc\n// ...", "a {\n  x\n}\nb {\n  x\n  y\n}\nc\n");
+    check(
+        "a {\n  x\n}\nb {\n  x\n}\nc\n",
+        "// ...\nb {\n  x\n  y\n}\nc\n// ...",
+        "a {\n  x\n}\nb {\n  x\n  y\n}\nc\n",
+    );
 }
 
 #[test]

@@ -6,7 +6,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{Fault, Input, Tool};
+use super::{Fault, Input, Tool, glob_file_search, grep, read_file};
 
 /// Names for the path of a file, beside the one a tool shows.
 pub const FILE: &[&str] = &[
@@ -32,7 +32,23 @@ pub const DIRECTORY: &[&str] = &[
 const NEVER_REQUIRED: [&str; 3] = ["explanation", "instructions", "description"];
 
 /// Forms that tools had in earlier generations, where another name for an argument does not do.
-const OLD_FORMS: &[OldForm] = &[];
+const OLD_FORMS: &[OldForm] = &[
+    OldForm {
+        tool: "grep",
+        fold: grep::fold,
+        kept: &[],
+    },
+    OldForm {
+        tool: "read_file",
+        fold: read_file::fold,
+        kept: &[],
+    },
+    OldForm {
+        tool: "glob_file_search",
+        fold: glob_file_search::fold,
+        kept: &[glob_file_search::LIKE],
+    },
+];
 
 /// How a tool was called once.
 struct OldForm {

@@ -9,8 +9,13 @@ pub mod arguments;
 pub mod ask;
 pub mod create_plan;
 pub mod edit;
+pub mod glob_file_search;
+pub mod grep;
+pub mod list_dir;
+pub mod read_file;
 pub mod switch_mode;
 pub mod todo_write;
+mod walk;
 
 use std::{
     future::Future,
@@ -249,7 +254,16 @@ impl From<Refused> for Fault {
 }
 
 /// All tools, in the order in which a model is shown them.
-pub const TOOLS: &[&Tool] = &[&todo_write::TOOL, &create_plan::TOOL, &ask::TOOL, &switch_mode::TOOL];
+pub const TOOLS: &[&Tool] = &[
+    &grep::TOOL,
+    &read_file::TOOL,
+    &glob_file_search::TOOL,
+    &list_dir::TOOL,
+    &todo_write::TOOL,
+    &create_plan::TOOL,
+    &ask::TOOL,
+    &switch_mode::TOOL,
+];
 
 /// The tool that a model means by `name`.
 pub fn find(name: &str) -> Option<&'static Tool> {

@@ -1,0 +1,445 @@
+//! What the searching tools share: walking the workspace on threads of its own, until there is enough or nobody waits.
+//!
+//! The walk itself, with everything that ignore files and secrets keep out of it, is the sandbox's. What a model filters by
+//! (globs, types) is looked at here, afterwards: to the walk a glob that is asked for would bring back what is hidden.
+
+use std::{
+    cmp::Reverse,
+    path::{Path, PathBuf},
+    sync::mpsc,
+    time::{Duration, Instant},
+};
+
+use ignore::{
+    WalkBuilder, WalkState,
+    overrides::{Override, OverrideBuilder},
+    types::{Types, TypesBuilder},
+};
+
+use super::{Access, Context, Fault, Input, Stop};
+use crate::{
+    config::nearest,
+    sandbox::{Located, Place, Refused, Workspace},
+};
+
+/// A search that takes longer shows what it has.
+pub const LIMIT: Duration = Duration::from_secs(10);
+
+/// Paths that one walk holds at most; about a hundred megabytes.
+const MOST_FILES: usize = 1_000_000;
+
+/// Until when work on other threads goes on.
+#[derive(Clone)]
+pub struct Until {
+    stop: Stop,
+    /// Set when the promise was dropped.
+    gone: Stop,
+    deadline: Instant,
+}
+
+impl Until {
+    /// Nobody wants the result any more.
+    pub fn is_unwanted(&self) -> bool {
+        self.stop.is_set() || self.gone.is_set()
+    }
+
+    /// Nobody wants more than there is.
+    pub fn is_over(&self) -> bool {
+        self.is_unwanted() || Instant::now() >= self.deadline
+    }
+}
+
+#[cfg(test)]
+impl Until {
+    /// Work that is wanted for as long as a test may take.
+    pub fn done() -> Self {
+        Self {
+            stop: Stop::default(),
+            gone: Stop::default(),
+            deadline: Instant::now() + Duration::from_secs(3600),
+        }
+    }
+
+    pub fn set(&mut self) {
+        self.stop.set();
+    }
+}
+
+/// Sets the sign when the promise that holds it is dropped.
+struct Gone(Stop);
+
+impl Drop for Gone {
+    fn drop(&mut self) {
+        self.0.set();
+    }
+}
+
+/// Does the work on another thread. Dropping the promise stops it, at the next look at [`Until`].
+pub async fn away<T, F>(context: &Context, work: F) -> Result<T, Fault>
+where
+    T: Send + 'static,
+    F: FnOnce(&Until) -> Result<T, Fault> + Send + 'static,
+{
+    let gone = Gone(Stop::default());
+    let until = Until {
+        stop: context.stop.clone(),
+        gone: gone.0.clone(),
+        deadline: Instant::now() + LIMIT,
+    };
+    let done = tokio::task::spawn_blocking(move || work(&until)).await;
+    drop(gone);
+    done.unwrap_or_else(|_| Err(Fault::new("TOOL_FAILED", "the tool came to an unexpected end")))
+}
+
+/// A place that may be looked at: the one the model wrote, else the workspace.
+pub fn place(workspace: &Workspace, written: Option<&str>) -> Result<Located, Fault> {
+    let written = written.map(str::trim).filter(|it| !it.is_empty()).unwrap_or(".");
+    let located = workspace.locate(written)?;
+    match located.place {
+        Place::Hidden => Err(Refused::Hidden(located.shown).into()),
+        Place::Inside | Place::Added | Place::Outside => Ok(located),
+    }
+}
+
+/// The place as it is: a file or a directory.
+pub fn existing(located: Located) -> Result<Located, Fault> {
+    match std::fs::metadata(&located.path) {
+        Ok(metadata) if metadata.is_file() || metadata.is_dir() => Ok(located),
+        Ok(_) => Err(Refused::Special(located.shown).into()),
+        Err(source) if source.kind() == std::io::ErrorKind::NotFound => Err(Refused::Missing(located.shown).into()),
+        Err(source) => Err(Refused::Failed {
+            path: located.shown,
+            source,
+        }
+        .into()),
+    }
+}
+
+/// A directory that may be looked at.
+pub fn directory(workspace: &Workspace, written: Option<&str>) -> Result<Located, Fault> {
+    let located = existing(place(workspace, written)?)?;
+    if located.path.is_dir() {
+        return Ok(located);
+    }
+    Err(Fault::new("TOOL_FAILED", format!("`{}` is no directory", located.shown)).hint("Read it with `read_file`."))
+}
+
+/// What a call touches that looks at the place in its argument `name`, else at the workspace.
+pub fn reads(name: &str, input: &Input, context: &Context) -> Result<Vec<Access>, Fault> {
+    Ok(vec![Access::Read(place(&context.workspace, input.text(name))?)])
+}
+
+/// A path as people and models read it.
+pub fn shown(workspace: &Workspace, path: &Path) -> String {
+    let path = path.strip_prefix(workspace.root()).unwrap_or(path);
+    path.to_string_lossy().into_owned()
+}
+
+/// A walk of a place, without what is ignored or hidden.
+pub fn walker(workspace: &Workspace, place: &Located) -> WalkBuilder {
+    let mut walker = WalkBuilder::new(place.path.components().collect::<PathBuf>());
+    walker
+        .hidden(false)
+        .follow_links(false)
+        .require_git(false)
+        .add_custom_ignore_filename(".cursorignore")
+        .add_custom_ignore_filename(".sheafignore")
+        .filter_entry(|it| it.file_name() != ".git");
+    let _ = workspace;
+    walker
+}
+
+/// As many threads as help.
+pub fn threads() -> usize {
+    std::thread::available_parallelism().map_or(2, usize::from).min(8)
+}
+
+/// What a model filters files by.
+#[derive(Default)]
+pub struct Filter {
+    globs: Option<Override>,
+    types: Option<Types>,
+}
+
+impl Filter {
+    /// `globs` as ripgrep's `-g`, several with commas between; `kinds` as its `-t`.
+    pub fn new(workspace: &Workspace, globs: Option<&str>, kinds: Option<&str>) -> Result<Self, Fault> {
+        let invalid = |message: String| Fault::new("TOOL_ARGUMENTS_INVALID", message);
+        let mut filter = Self::default();
+        let globs: Vec<_> = globs.map(split).into_iter().flatten().collect();
+        if !globs.is_empty() {
+            let mut builder = OverrideBuilder::new(workspace.root());
+            for glob in &globs {
+                let root = workspace.root().to_string_lossy();
+                let glob = glob.strip_prefix("./").unwrap_or(glob);
+                let glob = glob.strip_prefix(&*root).unwrap_or(glob);
+                builder
+                    .add(glob)
+                    .map_err(|it| invalid(format!("the glob `{glob}` cannot be read: {it}")))?;
+            }
+            let built = builder
+                .build()
+                .map_err(|it| invalid(format!("the glob cannot be read: {it}")))?;
+            filter.globs = Some(built);
+        }
+        let kinds: Vec<_> = kinds.into_iter().flat_map(|it| it.split(',')).map(str::trim).collect();
+        if kinds.iter().any(|it| !it.is_empty()) {
+            let mut builder = TypesBuilder::new();
+            builder.add_defaults();
+            let known: Vec<_> = builder.definitions().iter().map(|it| it.name().to_owned()).collect();
+            for kind in kinds.into_iter().filter(|it| !it.is_empty()) {
+                let kind = kind.trim_start_matches('.');
+                if !known.iter().any(|it| it == kind) {
+                    let near = nearest(kind, known.iter().map(String::as_str));
+                    let near = near.map_or_else(String::new, |it| format!("`{it}` is one. "));
+                    return Err(invalid(format!("there is no file type called `{kind}`"))
+                        .hint(format!("{near}Or filter by `glob`, such as `*.{kind}`.")));
+                }
+                builder.select(kind);
+            }
+            let built = builder
+                .build()
+                .map_err(|it| invalid(format!("the type cannot be read: {it}")))?;
+            filter.types = Some(built);
+        }
+        Ok(filter)
+    }
+
+    fn keeps(&self, path: &Path, is_directory: bool) -> bool {
+        let is_out = |it: &Override| it.matched(path, is_directory).is_ignore();
+        let is_other = |it: &Types| it.matched(path, is_directory).is_ignore();
+        !self.globs.as_ref().is_some_and(is_out) && !self.types.as_ref().is_some_and(is_other)
+    }
+}
+
+/// The globs of a list: commas inside of braces and brackets belong to the glob.
+fn split(globs: &str) -> Vec<String> {
+    let mut list = vec![String::new()];
+    let mut depth = 0_usize;
+    for it in globs.chars() {
+        match it {
+            '{' | '[' => depth += 1,
+            '}' | ']' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        match list.last_mut() {
+            Some(last) if it != ',' || depth > 0 => last.push(it),
+            _ => list.push(String::new()),
+        }
+    }
+    let list = list.into_iter().map(|it| it.trim().to_owned());
+    list.filter(|it| !it.is_empty() && it != "!").collect()
+}
+
+/// What a walk found.
+pub struct Listing {
+    /// Absolute, in the order in which a reader goes through a tree.
+    pub files: Vec<PathBuf>,
+    /// The walk came to its end.
+    pub is_whole: bool,
+}
+
+/// All regular files of a place. Links are not followed.
+pub fn files(walker: &mut WalkBuilder, filter: &Filter, until: &Until) -> Listing {
+    let (sender, receiver) = mpsc::channel();
+    let walk = walker.threads(threads()).build_parallel();
+    let mut files = std::thread::scope(|scope| {
+        let gather = scope.spawn(move || receiver.into_iter().take(MOST_FILES).collect::<Vec<PathBuf>>());
+        walk.run(|| {
+            let sender = sender.clone();
+            Box::new(move |entry| {
+                if until.is_over() {
+                    return WalkState::Quit;
+                }
+                let Ok(entry) = entry else {
+                    return WalkState::Continue;
+                };
+                let Some(kind) = entry.file_type() else {
+                    return WalkState::Continue;
+                };
+                // What was named itself is wanted, whatever the filter says.
+                if entry.depth() > 0 && !filter.keeps(entry.path(), kind.is_dir()) {
+                    return WalkState::Skip;
+                }
+                if kind.is_file() && sender.send(entry.into_path()).is_err() {
+                    return WalkState::Quit;
+                }
+                WalkState::Continue
+            })
+        });
+        drop(sender);
+        gather.join().unwrap_or_default()
+    });
+    // `/` before everything else makes it the order of components, for a fraction of the work.
+    files.sort_unstable_by(|left, right| order(left).cmp(order(right)));
+    Listing {
+        is_whole: files.len() < MOST_FILES && !until.is_over(),
+        files,
+    }
+}
+
+/// Bytes of a path with the separator lowest.
+fn order(path: &Path) -> impl Iterator<Item = u8> + '_ {
+    let bytes = path.as_os_str().as_encoded_bytes();
+    bytes.iter().map(|it| if *it == b'/' { 0 } else { *it })
+}
+
+/// Up to three files whose names are like the one that is not there, best first.
+pub fn similar(workspace: &Workspace, missing: &Located, until: &Until) -> Vec<String> {
+    let Ok(root) = place(workspace, None) else {
+        return Vec::new();
+    };
+    let Some(name) = missing.path.file_name().map(|it| it.to_string_lossy().into_owned()) else {
+        return Vec::new();
+    };
+    let files = files(&mut walker(workspace, &root), &Filter::default(), until).files;
+    let wanted: Vec<_> = missing.path.components().collect();
+    let mut found: Vec<_> = files
+        .iter()
+        .filter_map(|it| {
+            let other = it.file_name()?.to_string_lossy();
+            let likeness = if other == name {
+                0
+            } else if other.eq_ignore_ascii_case(&name) {
+                1
+            } else if is_same_stem(&other, &name) {
+                2
+            } else {
+                nearest(&name, [&*other]).map(|_| 3)?
+            };
+            let shared = it.components().filter(|it| wanted.contains(it)).count();
+            Some((likeness, Reverse(shared), it))
+        })
+        .collect();
+    found.sort();
+    found
+        .into_iter()
+        .take(3)
+        .map(|(_, _, it)| shown(workspace, it))
+        .collect()
+}
+
+fn is_same_stem(left: &str, right: &str) -> bool {
+    let stem = |it: &str| Path::new(it).file_stem().map(|it| it.to_string_lossy().to_lowercase());
+    stem(left) == stem(right)
+}
+
+/// How much text a number of bytes is, for a sentence.
+pub fn size(bytes: u64) -> String {
+    match bytes {
+        1 => "1 byte".to_owned(),
+        0..1024 => format!("{bytes} bytes"),
+        1024..1_048_576 => format!("{:.1} KiB", bytes as f64 / 1024.0),
+        _ => format!("{:.1} MiB", bytes as f64 / 1_048_576.0),
+    }
+}
+
+/// At most `most` characters of a text, the last of them an ellipsis where it is longer.
+pub fn shortened(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        None => text.to_owned(),
+        Some(_) => text.chars().take(most.saturating_sub(1)).chain(['…']).collect(),
+    }
+}
+
+#[cfg(test)]
+pub mod tests {
+    use std::{fs, time::SystemTime};
+
+    use serde_json::Value;
+
+    use super::*;
+
+    /// A workspace of its own with these files, the first the newest.
+    pub struct Tree {
+        pub workspace: Workspace,
+        pub folder: tempfile::TempDir,
+    }
+
+    impl Tree {
+        pub fn new(files: &[(&str, &[u8])]) -> Self {
+            let folder = tempfile::tempdir().expect("a folder");
+            for (at, (name, content)) in files.iter().enumerate() {
+                let path = folder.path().join(name);
+                fs::create_dir_all(path.parent().expect("a parent")).expect("a folder");
+                fs::write(&path, content).expect("a file");
+                let file = fs::File::options().write(true).open(&path).expect("a file");
+                let age = Duration::from_secs(1_000_000 - at as u64);
+                file.set_modified(SystemTime::UNIX_EPOCH + age).expect("a time");
+            }
+            let workspace = Workspace::open(folder.path()).expect("a workspace");
+            Self { workspace, folder }
+        }
+    }
+
+    /// Arguments as a model writes them, read.
+    pub fn input(tool: &crate::tool::Tool, given: Value) -> Input {
+        let given = given.as_object().expect("an object");
+        crate::tool::arguments::read(tool, Ok(given)).expect("sound arguments")
+    }
+
+    #[test]
+    fn lists_of_globs_are_taken_apart() {
+        for (globs, expected) in [
+            ("*.rs", vec!["*.rs"]),
+            ("*.rs,!tests/**", vec!["*.rs", "!tests/**"]),
+            (" *.{ts,tsx} , [a,b].c,", vec!["*.{ts,tsx}", "[a,b].c"]),
+            ("", vec![]),
+            ("!", vec![]),
+            ("}{,", vec!["}{,"]),
+        ] {
+            assert_eq!(split(globs), expected, "{globs}");
+        }
+    }
+
+    #[test]
+    fn files_come_in_the_order_of_a_tree() {
+        let names = ["a/b", "a.b", "a-b", "b/a/c", "b/a.c", "Z", "a/b.c/d"];
+        let files: Vec<_> = names.iter().map(|it| (*it, &b"x"[..])).collect();
+        // Two that cannot stand side by side.
+        let files: Vec<_> = files.into_iter().filter(|(it, _)| *it != "a/b").collect();
+        let tree = Tree::new(&files);
+        let place = place(&tree.workspace, None).expect("the root");
+        let listing = super::files(&mut walker(&tree.workspace, &place), &Filter::default(), &Until::done());
+        let mut expected: Vec<_> = files.iter().map(|(it, _)| tree.workspace.root().join(it)).collect();
+        expected.sort();
+        assert_eq!(listing.files, expected);
+        assert!(listing.is_whole);
+    }
+
+    #[test]
+    fn what_is_like_a_missing_name_is_found() {
+        let tree = Tree::new(&[
+            ("src/cart.rs", b"x"),
+            ("src/discount.rs", b"x"),
+            ("src/Config.toml", b"x"),
+            ("lib/cart.ts", b"x"),
+            ("far/away/cart.rs", b"x"),
+            ("src/carts.rs", b"x"),
+        ]);
+        for (missing, expected) in [
+            ("lib/cart.rs", vec!["far/away/cart.rs", "src/cart.rs", "lib/cart.ts"]),
+            ("src/config.toml", vec!["src/Config.toml"]),
+            ("src/discuont.rs", vec!["src/discount.rs"]),
+            ("src/nothing_like_it.zip", vec![]),
+        ] {
+            let missing = tree.workspace.locate(missing).expect("a path");
+            assert_eq!(similar(&tree.workspace, &missing, &Until::done()), expected);
+        }
+    }
+
+    #[test]
+    fn filters_are_read_or_explained() {
+        let tree = Tree::new(&[("a", b"x")]);
+        let fault = |globs: Option<&str>, kinds: Option<&str>| {
+            let fault = Filter::new(&tree.workspace, globs, kinds).err().expect("a fault");
+            fault.text()
+        };
+        assert_eq!(
+            fault(None, Some("pyton")),
+            "Error [TOOL_ARGUMENTS_INVALID]: there is no file type called `pyton`\n\
+             `python` is one. Or filter by `glob`, such as `*.pyton`."
+        );
+        assert!(fault(Some("a["), None).starts_with("Error [TOOL_ARGUMENTS_INVALID]: the glob `a[` cannot be read: "));
+    }
+}

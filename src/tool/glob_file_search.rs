@@ -86,7 +86,7 @@ fn search(workspace: &Workspace, input: &Input, until: &Until) -> Result<Outcome
     } else {
         None
     };
-    let listing = walk::files(&mut walk::walker(workspace, &place), &Filter::default(), until);
+    let listing = walk::files(&mut workspace.walker(&place)?, &Filter::default(), until);
     let is_whole = listing.is_whole;
     let shown = listing
         .files

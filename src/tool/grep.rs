@@ -425,7 +425,7 @@ impl Read for Watched<'_> {
 
 /// What a file holds, with the lines of some matches; `None`: it is binary or cannot be read.
 fn look(path: &Path, search: &Search, searcher: &mut Searcher, held: Range<u64>, until: &Until) -> Option<Found> {
-    let file = File::open(path).ok()?;
+    let file = walk::open(path).ok()?;
     let mut sink = Collect {
         search,
         held,
@@ -476,7 +476,7 @@ fn search(workspace: &Workspace, input: &Input, until: &Until) -> Result<Outcome
     let place = walk::existing(walk::place(workspace, input.text("path"))?)?;
     let search = Search::read(input)?;
     let filter = Filter::new(workspace, input.text("glob"), input.text("type"))?;
-    let listing = walk::files(&mut walk::walker(workspace, &place), &filter, until);
+    let listing = walk::files(&mut workspace.walker(&place)?, &filter, until);
     let files = listing.files;
     let state = Mutex::new(State {
         found: BTreeMap::new(),

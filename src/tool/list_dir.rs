@@ -6,6 +6,7 @@ use std::{
 };
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+use ignore::WalkBuilder;
 use serde_json::json;
 
 use super::{
@@ -68,7 +69,7 @@ struct Directory {
 fn list(workspace: &Workspace, input: &Input, until: &Until) -> Result<Outcome, Fault> {
     let place = walk::directory(workspace, input.text("target_directory"))?;
     let ignored = globs(&input.texts("ignore_globs"))?;
-    let (tree, is_whole) = tree(workspace, &place, ignored, until);
+    let (tree, is_whole) = tree(&workspace.walker(&place)?, &place, &ignored, until);
     let mut rows = Rows::default();
     rows.directory(&tree, "", 0);
     let total = rows.total;
@@ -115,12 +116,11 @@ fn globs(globs: &[&str]) -> Result<GlobSet, Fault> {
 }
 
 /// Everything below a place, and whether all of it is in the tree.
-fn tree(workspace: &Workspace, place: &Located, ignored: GlobSet, until: &Until) -> (Directory, bool) {
+fn tree(walker: &WalkBuilder, place: &Located, ignored: &GlobSet, until: &Until) -> (Directory, bool) {
     let mut tree = Directory::default();
     let mut left: Option<PathBuf> = None;
     let mut count = 0;
-    let mut entries = walk::walker(workspace, place).build();
-    while let Some(entry) = entries.next() {
+    for entry in walker.build() {
         if until.is_over() || count >= MOST_COUNTED {
             return (tree, false);
         }

@@ -5,6 +5,8 @@
 
 use std::{
     cmp::Reverse,
+    fs::File,
+    io,
     path::{Path, PathBuf},
     sync::mpsc,
     time::{Duration, Instant},
@@ -15,6 +17,8 @@ use ignore::{
     overrides::{Override, OverrideBuilder},
     types::{Types, TypesBuilder},
 };
+
+use rustix::fs::{Mode, OFlags};
 
 use super::{Access, Context, Fault, Input, Stop};
 use crate::{
@@ -135,18 +139,10 @@ pub fn shown(workspace: &Workspace, path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }
 
-/// A walk of a place, without what is ignored or hidden.
-pub fn walker(workspace: &Workspace, place: &Located) -> WalkBuilder {
-    let mut walker = WalkBuilder::new(place.path.components().collect::<PathBuf>());
-    walker
-        .hidden(false)
-        .follow_links(false)
-        .require_git(false)
-        .add_custom_ignore_filename(".cursorignore")
-        .add_custom_ignore_filename(".sheafignore")
-        .filter_entry(|it| it.file_name() != ".git");
-    let _ = workspace;
-    walker
+/// Opens a file that a walk found. A link or a pipe that has come to its place since leads nowhere.
+pub fn open(path: &Path) -> io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    Ok(File::from(rustix::fs::open(path, flags, Mode::empty())?))
 }
 
 /// As many threads as help.
@@ -292,7 +288,10 @@ pub fn similar(workspace: &Workspace, missing: &Located, until: &Until) -> Vec<S
     let Some(name) = missing.path.file_name().map(|it| it.to_string_lossy().into_owned()) else {
         return Vec::new();
     };
-    let files = files(&mut walker(workspace, &root), &Filter::default(), until).files;
+    let Ok(mut walker) = workspace.walker(&root) else {
+        return Vec::new();
+    };
+    let files = files(&mut walker, &Filter::default(), until).files;
     let wanted: Vec<_> = missing.path.components().collect();
     let mut found: Vec<_> = files
         .iter()
@@ -400,7 +399,11 @@ pub mod tests {
         let files: Vec<_> = files.into_iter().filter(|(it, _)| *it != "a/b").collect();
         let tree = Tree::new(&files);
         let place = place(&tree.workspace, None).expect("the root");
-        let listing = super::files(&mut walker(&tree.workspace, &place), &Filter::default(), &Until::done());
+        let listing = super::files(
+            &mut tree.workspace.walker(&place).expect("a walk"),
+            &Filter::default(),
+            &Until::done(),
+        );
         let mut expected: Vec<_> = files.iter().map(|(it, _)| tree.workspace.root().join(it)).collect();
         expected.sort();
         assert_eq!(listing.files, expected);

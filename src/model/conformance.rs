@@ -14,6 +14,7 @@ use super::{
     anthropic::Messages,
     body::Read,
     exchange::{Server, Wire},
+    gemini::Gemini,
     openai::Chat,
 };
 use crate::{
@@ -224,7 +225,90 @@ pub const SPEAKERS: &[Speaker] = &[
         error: |kind, words| json!({ "type": "error", "error": { "type": kind, "message": words } }).to_string(),
         lacks: &[],
     },
+    Speaker {
+        name: "gemini",
+        open: |settings| Server::new(Gemini, settings, &Environment::default()),
+        read: || Gemini.read(&ModelRequest::default(), &config::Provider::default()),
+        say: |situation| events(&generated(situation), false),
+        error: google_error,
+        lacks: WHOLE_CALLS,
+    },
+    Speaker {
+        name: "gemini as a list that grows",
+        open: |settings| Server::new(Gemini, settings, &Environment::default()),
+        read: || Gemini.read(&ModelRequest::default(), &config::Provider::default()),
+        say: |situation| {
+            let chunks: Vec<String> = generated(situation).iter().map(|it| format!("{it:#}")).collect();
+            let end = if situation.ending == Ending::Cut { "" } else { "\n]\n" };
+            format!("[{}{end}", chunks.join("\n,\r\n"))
+        },
+        error: |kind, words| format!("[{}]", google_error(kind, words)),
+        lacks: WHOLE_CALLS,
+    },
 ];
+
+/// What cannot be said where a call comes as one object, and a refusal as nothing but a word.
+const WHOLE_CALLS: &[&str] = &[
+    "one call",
+    "a call whose arguments are no JSON",
+    "the limit of tokens in a call",
+    "a refusal",
+    "a body that ends in a call",
+    "an error in a call",
+];
+
+/// The arguments of a call that comes whole, unless they are none.
+fn object(fragments: &[&str]) -> Option<Value> {
+    serde_json::from_str(&fragments.concat()).ok()
+}
+
+fn google_error(kind: &str, words: &str) -> String {
+    json!({ "error": { "code": 0, "message": words, "status": kind.to_uppercase() } }).to_string()
+}
+
+fn generated(situation: &Situation) -> Vec<Value> {
+    let chunk = |part: Value| {
+        json!({
+            "candidates": [{ "content": { "role": "model", "parts": [part] }, "index": 0 }],
+            "usageMetadata": { "promptTokenCount": 0 }, "modelVersion": "m", "responseId": "r1",
+        })
+    };
+    let mut all = Vec::new();
+    let mut last = chunk(json!({ "text": "" }));
+    for step in situation.steps {
+        match step {
+            Text(text) => all.push(chunk(json!({ "text": text }))),
+            Thinking(text) => all.push(chunk(json!({ "text": text, "thought": true }))),
+            Call(name, fragments) | CutCall(name, fragments) => {
+                let mut call = json!({ "name": name });
+                if let Some(arguments) = object(fragments) {
+                    call["args"] = arguments;
+                }
+                all.push(chunk(json!({ "functionCall": call })));
+            }
+            Refusal(_) => {}
+            Usage(prompt, cached, completion) => {
+                last["usageMetadata"] = json!({
+                    "promptTokenCount": prompt, "cachedContentTokenCount": cached,
+                    "candidatesTokenCount": completion - 1, "thoughtsTokenCount": 1, "totalTokenCount": prompt + completion,
+                });
+            }
+        }
+    }
+    last["candidates"][0]["finishReason"] = match situation.ending {
+        Ending::Stop | Ending::ToolUse => "STOP".into(),
+        Ending::Length => "MAX_TOKENS".into(),
+        Ending::Refusal => "SAFETY".into(),
+        Ending::Cut => return all,
+        Ending::Overloaded => {
+            let error = json!({ "code": 503, "message": "The model is overloaded.", "status": "UNAVAILABLE" });
+            all.push(json!({ "error": error }));
+            return all;
+        }
+    };
+    all.push(last);
+    all
+}
 
 /// Lines of `data: …`.
 fn events(events: &[Value], named: bool) -> String {

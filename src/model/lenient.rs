@@ -49,6 +49,15 @@ pub fn whole_number(value: &Value) -> Option<u64> {
     }
 }
 
+/// A vector; none unless it is a list of numbers.
+pub fn numbers(value: &Value) -> Option<Vec<f32>> {
+    value
+        .as_array()?
+        .iter()
+        .map(|it| it.as_f64().map(|it| it as f32))
+        .collect()
+}
+
 /// What was said of an answer's repairs, and what the answer weighs.
 #[derive(Debug, Default)]
 pub struct Ledger {

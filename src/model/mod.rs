@@ -12,8 +12,10 @@ mod conformance;
 pub mod discover;
 mod exchange;
 mod failure;
+mod gemini;
 mod lenient;
 mod listing;
+mod objects;
 mod openai;
 
 use std::{pin::Pin, sync::Arc};
@@ -68,7 +70,7 @@ pub struct Format {
     pub open: Open,
 }
 
-pub const PROVIDERS: &[Format] = &[openai::FORMAT, anthropic::FORMAT];
+pub const PROVIDERS: &[Format] = &[openai::FORMAT, anthropic::FORMAT, gemini::FORMAT];
 
 /// The provider that `settings` describe.
 pub fn open(settings: &config::Provider, environment: &Environment) -> Result<Arc<dyn Provider>, Failure> {

@@ -333,7 +333,10 @@ impl Decoder {
         }
         let name = self.tools.own(sent).to_owned();
         let arguments = arguments.map(|it| self.tools.arguments_in(&name, it));
-        let fragment = arguments.clone().map(|it| Value::Object(it).to_string()).unwrap_or_default();
+        let fragment = arguments
+            .clone()
+            .map(|it| Value::Object(it).to_string())
+            .unwrap_or_default();
         if let Err(failure) = self.ledger.weigh(fragment.len() + signature.map_or(0, str::len)) {
             return self.fail(failure, out);
         }

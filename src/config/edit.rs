@@ -348,6 +348,66 @@ mod tests {
     }
 
     #[test]
+    fn an_entry_is_added_to_a_list_and_what_stands_there_stays() {
+        for (sentence, text, expected) in [
+            ("into nothing", "", "[approvals]\nallow = [\"Shell(a, b)\"]\n"),
+            (
+                "beside others",
+                "[approvals]\nallow = ['Shell(x)'] # mine\n",
+                "[approvals]\nallow = ['Shell(x)', \"Shell(a, b)\"] # mine\n",
+            ),
+            (
+                "below others, with their comments",
+                "[approvals]\nallow = [\n    # old\n    'Shell(x)', # why\n    { rule = 'Shell(y)', match = ['y z'] },\n]\n",
+                "[approvals]\nallow = [\n    # old\n    'Shell(x)', # why\n    { rule = 'Shell(y)', match = ['y z'] },\n    \"Shell(a, b)\",\n]\n",
+            ),
+            (
+                "into an empty list",
+                "approvals.allow = []\n",
+                "approvals.allow = [\"Shell(a, b)\"]\n",
+            ),
+            (
+                "where it is",
+                "approvals.allow = ['Shell(a, b)']\n",
+                "approvals.allow = ['Shell(a, b)']\n",
+            ),
+            (
+                "where it is, with examples",
+                "approvals.allow = [{ rule = 'Shell(a, b)', match = ['a, b'] }]\n",
+                "approvals.allow = [{ rule = 'Shell(a, b)', match = ['a, b'] }]\n",
+            ),
+        ] {
+            let source = Source {
+                path: Path::new("config.toml"),
+                text,
+            };
+            let found = with(&source, "approvals.allow", "Shell(a, b)").map_err(|it| it.to_string());
+            assert_eq!(found, Ok(expected.to_owned()), "{sentence}");
+        }
+        for text in ["approvals.allow = 'x'\n", "approvals.allow = [\n", "approvals = 3\n"] {
+            let source = Source {
+                path: Path::new("config.toml"),
+                text,
+            };
+            assert!(with(&source, "approvals.allow", "Shell(a)").is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_rule_that_was_added_holds_at_the_next_start() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let paths = Paths::under(folder.path());
+        for _ in 0..2 {
+            append(&paths, "approvals.allow", "Shell(git push)").expect("stored");
+            append(&paths, "approvals.allow", "Read(/a, b/**)").expect("stored");
+        }
+        let (settings, problems) = super::super::load(&paths, None, &Environment::default(), &Options::default());
+        assert_eq!(problems, []);
+        let rules: Vec<_> = settings.approvals.allow.iter().map(|it| it.rule.as_str()).collect();
+        assert_eq!(rules, ["Shell(git push)", "Read(/a, b/**)"]);
+    }
+
+    #[test]
     fn a_setting_is_stored_for_the_next_start() {
         let folder = tempfile::tempdir().expect("a folder");
         let paths = Paths::under(folder.path());

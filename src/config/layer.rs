@@ -606,7 +606,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::config::{Secret, Upstream, explain};
+    use crate::config::{Guard, Secret, Upstream, explain};
 
     fn file(name: &str, text: &str) -> File {
         File {
@@ -700,6 +700,94 @@ mod tests {
             (Some(131_072), Some(0.4), None)
         );
         assert_eq!(settings.serve.allow_host, ["a.example", "b.example"]);
+    }
+
+    #[test]
+    fn a_project_only_adds_to_what_is_asked_and_denied_and_makes_runs_stricter() {
+        let user = "approvals = { run = 'list', allow = ['Shell(ls)'], ask = ['Shell(a)'], deny = ['Shell(b)'] }";
+        let project = "approvals = { run = 'ask', ask = ['Shell(c)'], deny = [{ rule = 'Shell(d)', match = 'd x' }] }";
+        let (settings, problems) = all(user, project, "", &Options::default());
+        assert_eq!(problems, NOTHING);
+        let names = |guards: &[Guard]| guards.iter().map(|it| it.rule.clone()).collect::<Vec<_>>();
+        let approvals = &settings.approvals;
+        assert_eq!(approvals.run, "ask");
+        assert_eq!(names(&approvals.allow), ["Shell(ls)"]);
+        assert_eq!(names(&approvals.ask), ["Shell(a)", "Shell(c)"]);
+        assert_eq!(names(&approvals.deny), ["Shell(b)", "Shell(d)"]);
+        assert_eq!(approvals.deny[1].matches, ["d x"]);
+        assert_eq!(settings.origin("approvals.run").to_string(), "project.toml:1:21");
+
+        let project = "approvals.run = 'sandbox'\napprovals.allow = ['Shell(rm)']\nweb.allow_private = ['localhost']\nweb.search.url = 'https://x.example'";
+        let (settings, problems) = all(user, project, "", &Options::default());
+        assert_eq!(settings.approvals.run, "list");
+        assert_eq!(names(&settings.approvals.allow), ["Shell(ls)"]);
+        assert_eq!(
+            problems,
+            [
+                "project.toml:1:17: a project may not loosen `approvals.run` from `list` to `sandbox`\n  it belongs into your own config.toml",
+                "project.toml:2:11: a project may not set `approvals.allow`\n  it belongs into your own config.toml",
+                "project.toml:3:5: a project may not set `web.allow_private`\n  it belongs into your own config.toml",
+                "project.toml:4:12: a project may not set `web.search.url`\n  it belongs into your own config.toml",
+            ]
+        );
+        // The user's own word in the environment comes after it.
+        let (settings, _) = all(
+            user,
+            "approvals.run = 'ask'",
+            "SHEAF_APPROVALS_RUN=sandbox",
+            &Options::default(),
+        );
+        assert_eq!(settings.approvals.run, "sandbox");
+    }
+
+    #[test]
+    fn a_rule_is_a_text_or_a_table_with_examples() {
+        let (settings, problems) = read(
+            "[approvals]\nallow = ['Shell(a, b)', { rule = 'Shell(git push)', match = ['git push x'], not_match = ['git pull'] }]",
+        );
+        assert_eq!(problems, NOTHING);
+        let expected = Guard {
+            rule: "Shell(git push)".to_owned(),
+            matches: vec!["git push x".to_owned()],
+            not_matches: vec!["git pull".to_owned()],
+        };
+        assert_eq!(settings.approvals.allow, [Guard::new("Shell(a, b)"), expected]);
+        for (text, expected) in [
+            (
+                "allow = [3]",
+                "`approvals.allow`: every entry of the list must be a text or a table",
+            ),
+            (
+                "allow = 'Shell(a)'",
+                "`approvals.allow`: wants list of rules, this is a string",
+            ),
+            (
+                "allow = [{ match = 'a' }]",
+                "`approvals.allow`: an entry of the list has no `rule`",
+            ),
+            (
+                "allow = [{ rule = 'Shell(a)', matches = 'a' }]",
+                "`approvals.allow`: a rule has no `matches`\n  did you mean `match`?",
+            ),
+            (
+                "allow = [{ rule = 'Shell(a)', match = 3 }]",
+                "`approvals.allow`: the `match` of a rule is text",
+            ),
+        ] {
+            let (settings, problems) = read(&format!("[approvals]\n{text}"));
+            assert!(problems.len() == 1 && problems[0].contains(expected), "{problems:?}");
+            assert_eq!(settings.approvals.allow, []);
+        }
+        let options = Options {
+            set: vec!["approvals.allow=Shell(a, b)".to_owned()],
+            ..Options::default()
+        };
+        let (settings, _) = all("", "", "", &options);
+        assert_eq!(
+            settings.approvals.allow,
+            [Guard::new("Shell(a, b)")],
+            "a comma is part of the rule"
+        );
     }
 
     #[test]

@@ -157,10 +157,7 @@ fn unattended(question: &Question) -> String {
 }
 
 fn one(access: &Access, class: Class, facts: &Facts<'_>) -> Verdict {
-    let only_reads = match facts.mode {
-        Mode::Plan | Mode::Ask => true,
-        Mode::Agent | Mode::Debug => false,
-    };
+    let only_reads = facts.mode.is_read_only();
     let not_now = |what: &str| Verdict::Deny(format!("{what} in {} mode", facts.mode.as_str()));
     match access {
         Access::Read(file) => read(file, facts),
@@ -313,8 +310,14 @@ fn read(file: &Located, facts: &Facts<'_>) -> Verdict {
 /// a folder right below the root for the sake of one file.
 fn folder(path: &Path) -> &Path {
     let looks_like_file = path.extension().is_some();
+    let is_narrow = |it: &Path| {
+        let is_home = it
+            .parent()
+            .is_some_and(|it| it == Path::new("/home") || it == Path::new("/Users"));
+        it.components().count() > 2 && !is_home
+    };
     match path.parent() {
-        Some(parent) if looks_like_file && parent.components().count() > 3 => parent,
+        Some(parent) if looks_like_file && is_narrow(parent) => parent,
         Some(_) | None => path,
     }
 }

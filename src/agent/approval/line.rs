@@ -104,6 +104,8 @@ impl fmt::Display for Doubt {
 
 /// Longer lines are asked about without being read.
 const LIMIT_BYTES: usize = 16 << 10;
+/// The grammar's patience with errors and pipes grows faster than the text: thousands of signs cost it seconds.
+const LIMIT_SIGNS: usize = 400;
 const LIMIT_COMMANDS: usize = 32;
 const LIMIT_DEPTH: usize = 48;
 
@@ -125,6 +127,11 @@ impl Line {
             |it: char| (it.is_control() && !matches!(it, '\t' | '\n')) || (it.is_whitespace() && !it.is_ascii());
         if text.chars().any(is_odd) || &*visible(text) != text {
             line.doubt(Doubt::Control);
+        }
+        let is_sign = |it: &u8| b"!#&()*<>;[]`{|}".contains(it);
+        if text.bytes().filter(is_sign).count() > LIMIT_SIGNS {
+            line.doubt(Doubt::Many);
+            return line;
         }
         let mut parser = Parser::new();
         if parser.set_language(&tree_sitter_bash::LANGUAGE.into()).is_err() {
@@ -288,6 +295,9 @@ impl Line {
         match (sign, files.as_slice()) {
             // To another descriptor, or closed.
             (">&" | "<&", [one]) if is_number(one) => {}
+            (">&-" | "<&-", []) => {}
+            // Bash takes the number for the descriptor of what follows.
+            (_, [one]) if is_number(one) && !one.is_quoted => self.doubt(Doubt::Unknown),
             ("<", [file]) => self.redirects.push(Redirect {
                 file: file.clone(),
                 writes: false,

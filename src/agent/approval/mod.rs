@@ -12,3 +12,6 @@ mod rules;
 pub use judge::{Facts, Question, Tier, Verdict, judge};
 pub use rule::Rule;
 pub use rules::{Rules, RunMode, remember};
+
+#[cfg(test)]
+mod tests;

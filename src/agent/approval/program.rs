@@ -352,7 +352,6 @@ const OPTIONS: &[(&[&str], &[&str])] = &[
         &["less"],
         &["-o", "-O", "-k", "--log-file", "--lesskey-file", "--LOG-FILE"],
     ),
-    (&["ls"], &["--hyperlink-command"]),
     (
         &["make"],
         &[
@@ -446,7 +445,6 @@ const OPTIONS: &[(&[&str], &[&str])] = &[
         &["pnpm"],
         &["--script-shell", "--node-options", "-c", "--shell-mode", "--dir", "-C"],
     ),
-    (&["ps"], &[]),
     (
         &["pytest"],
         &[
@@ -654,9 +652,22 @@ pub fn doubt(command: &Command) -> Option<Doubt> {
                 "shell",
                 "submodule",
             ];
-            // A configuration that runs programs may come along with these.
-            let first = texts.iter().flatten().find(|it| !it.starts_with('-'));
-            first.is_some_and(|it| runs.contains(it)).then_some(Doubt::Wrapper)
+            // Before the subcommand a setting can be given that runs a program, or another repository with such a setting.
+            let harmless = [
+                "--help",
+                "--no-optional-locks",
+                "--no-pager",
+                "--version",
+                "-P",
+                "-h",
+                "-v",
+            ];
+            let mut rest = texts.iter().flatten().skip_while(|it| harmless.contains(it));
+            match rest.next() {
+                Some(it) if it.starts_with('-') => Some(Doubt::Option),
+                Some(it) if runs.contains(it) => Some(Doubt::Wrapper),
+                Some(_) | None => None,
+            }
         }
         "sed" | "gsed" => (!is_plain_sed(arguments)).then_some(Doubt::Option),
         "awk" | "gawk" | "mawk" | "nawk" | "original-awk" => {

@@ -108,7 +108,12 @@ impl Rule {
             text: text.to_owned(),
             why: why.to_owned(),
             // What is proposed is a rule, whatever was written.
-            meant: meant.filter(|it| it != text && Self::parse(it, home).is_ok()),
+            meant: meant
+                .filter(|it| it != text)
+                .and_then(|it| match Self::parse(&it, home) {
+                    Ok(_) => Some(it),
+                    Err(malformed) => malformed.meant,
+                }),
         };
         if text.len() > LIMIT_BYTES {
             return Err(Malformed {
@@ -188,6 +193,11 @@ fn bare(text: &str) -> Option<String> {
         let (server, tool) = rest.split_once("__").unwrap_or((rest, "*"));
         return Some(format!("Mcp({server}:{tool})"));
     }
+    if let Some((kind, inner)) = text.split_once(' ')
+        && let Some(kind) = called(kind)
+    {
+        return Some(format!("{kind}({})", inner.trim()));
+    }
     match kind_meant(text) {
         Some("Shell") => Some("Shell(git status)".to_owned()),
         Some("Read" | "Write") => Some(format!("{}(**)", kind_meant(text)?)),
@@ -199,10 +209,14 @@ fn bare(text: &str) -> Option<String> {
     }
 }
 
-fn kind_meant(kind: &str) -> Option<&'static str> {
+/// The kind that goes by this name, here or elsewhere.
+fn called(kind: &str) -> Option<&'static str> {
     let foreign = FOREIGN.iter().find(|it| it.0.eq_ignore_ascii_case(kind)).map(|it| it.1);
-    let own = || KINDS.into_iter().find(|it| it.eq_ignore_ascii_case(kind));
-    foreign.or_else(own).or_else(|| {
+    foreign.or_else(|| KINDS.into_iter().find(|it| it.eq_ignore_ascii_case(kind)))
+}
+
+fn kind_meant(kind: &str) -> Option<&'static str> {
+    called(kind).or_else(|| {
         let found = nearest(kind, KINDS.into_iter())?;
         KINDS.into_iter().find(|it| *it == found)
     })
@@ -566,6 +580,213 @@ impl fmt::Display for Rule {
             Self::Fetch(Hosts::Below(name)) => write!(f, "WebFetch(*.{name})"),
             Self::Search => f.write_str("WebSearch(*)"),
             Self::Mcp { server, tool } => write!(f, "Mcp({server}:{tool})"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pretty_assertions::assert_eq;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn parse(text: &str) -> Result<Rule, Malformed> {
+        Rule::parse(text, Some(Path::new("/home/me")))
+    }
+
+    #[test]
+    fn a_rule_is_printed_as_it_is_read() {
+        for (text, expected) in [
+            ("Shell(git push)", "Shell(git push)"),
+            (" Shell( git   push ) ", "Shell(git push)"),
+            ("Shell(git)", "Shell(git)"),
+            ("Shell(curl:*)", "Shell(curl)"),
+            ("Shell(curl:)", "Shell(curl)"),
+            ("Shell(npm:run test*)", "Shell(npm:run test*)"),
+            ("Shell('my tool' x)", "Shell('my tool' x)"),
+            ("Shell(\"a b\" 'it'\\''s')", r"Shell('a b' 'it'\''s')"),
+            ("Shell('a:b' c)", "Shell('a:b' c)"),
+            ("Shell(npm run test:unit)", "Shell(npm run test:unit)"),
+            ("Shell(./scripts/a.sh)", "Shell(./scripts/a.sh)"),
+            ("Shell(echo (a))", "Shell(echo '(a)')"),
+            ("Read(**)", "Read(**)"),
+            ("Read(src/**/*.{rs,toml})", "Read(src/**/*.{rs,toml})"),
+            ("Read(~/notes/**)", "Read(~/notes/**)"),
+            ("Write(*.md)", "Write(*.md)"),
+            ("WebFetch(Docs.RS.)", "WebFetch(docs.rs)"),
+            ("WebFetch(*.example.com)", "WebFetch(*.example.com)"),
+            ("WebFetch(*)", "WebFetch(*)"),
+            ("WebFetch(bücher.example)", "WebFetch(xn--bcher-kva.example)"),
+            ("WebFetch([::1])", "WebFetch([::1])"),
+            ("WebSearch(*)", "WebSearch(*)"),
+            ("WebSearch()", "WebSearch(*)"),
+            ("Mcp(tickets:read)", "Mcp(tickets:read)"),
+            ("Mcp(tickets:*)", "Mcp(tickets:*)"),
+        ] {
+            let rule = parse(text).unwrap_or_else(|error| panic!("{error}"));
+            let printed = rule.to_string();
+            assert_eq!(printed, expected, "{text}");
+            assert_eq!(parse(&printed), Ok(rule), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_answered_with_the_nearest_right_form() {
+        for (text, meant) in [
+            ("git push", "Shell(git push)"),
+            ("Shell git push", "Shell(git push)"),
+            ("Shell", "Shell(git status)"),
+            ("shell(git push)", "Shell(git push)"),
+            ("Bash(git push)", "Shell(git push)"),
+            ("Bash(git push:*)", "Shell(git push)"),
+            ("Shel(git push)", "Shell(git push)"),
+            ("Edit(src/**)", "Write(src/**)"),
+            ("Shell(git push", "Shell(git push)"),
+            ("Shell()", "Shell(git status)"),
+            ("Shell(git *)", "Shell(git)"),
+            ("Shell(npm run test:*)", "Shell(npm run test)"),
+            ("Shell(git push && ls)", "Shell(git push)"),
+            ("Shell(ls > x)", "Shell(ls)"),
+            ("Shell('ls)", ""),
+            ("Read()", "Read(**)"),
+            ("Read(a[)", "Read(a[[])"),
+            ("Read(../x)", ""),
+            ("Read(file:///etc/hosts)", "Read(/etc/hosts)"),
+            ("Read(~notes)", "Read(~/notes)"),
+            ("WebFetch(https://docs.rs/x)", "WebFetch(docs.rs)"),
+            ("WebFetch(domain:docs.rs)", "WebFetch(docs.rs)"),
+            ("WebFetch(docs.rs/x)", "WebFetch(docs.rs)"),
+            ("WebFetch(localhost:3000)", "WebFetch(localhost)"),
+            ("WebFetch(*example.com)", "WebFetch(*.example.com)"),
+            ("WebFetch(docs.*)", ""),
+            ("WebFetch(a b)", ""),
+            ("WebFetch()", "WebFetch(example.com)"),
+            ("WebSearch(rust)", "WebSearch(*)"),
+            ("Mcp(tickets)", "Mcp(tickets:*)"),
+            ("Mcp(tickets:)", "Mcp(tickets:*)"),
+            ("Mcp(tickets__read)", "Mcp(tickets:read)"),
+            ("mcp__tickets__read", "Mcp(tickets:read)"),
+            ("", "Shell(git status)"),
+        ] {
+            let error = parse(text).expect_err(text);
+            assert_eq!(error.meant.as_deref().unwrap_or_default(), meant, "{error}");
+            if let Some(meant) = error.meant {
+                assert!(parse(&meant).is_ok(), "{meant}");
+            }
+        }
+        let long = format!("Shell({})", "x".repeat(5000));
+        assert!(parse(&long).expect_err("too long").text.len() < 100);
+    }
+
+    #[test]
+    fn the_message_says_what_to_write() {
+        assert_eq!(
+            parse("Shell(git *)").expect_err("wrong").to_string(),
+            "`Shell(git *)` is no rule: it is the beginning of a command; what follows may be anything\n  did you mean `Shell(git)`?"
+        );
+    }
+
+    fn located(path: &str) -> Located {
+        let is_inside = path.strip_prefix("/w/");
+        Located {
+            path: path.into(),
+            shown: is_inside.unwrap_or(path).to_owned(),
+            place: if is_inside.is_some() {
+                Place::Inside
+            } else {
+                Place::Outside
+            },
+            is_protected: false,
+        }
+    }
+
+    #[test]
+    fn paths_are_allowed_narrowly_and_forbidden_widely() {
+        for (pattern, path, allows, forbids) in [
+            ("src/**", "/w/src/a.rs", true, true),
+            ("src/**", "/w/src/a/b.rs", true, true),
+            ("src/**", "/w/src", true, true),
+            ("src/**", "/w/SRC/a.rs", false, true),
+            ("src/**", "/w/srcs/a.rs", false, false),
+            ("src/**", "/w/a/src/b.rs", false, false),
+            ("src/**", "/src/a.rs", false, false),
+            ("src", "/w/src/a.rs", false, true),
+            ("src/", "/w/src/a.rs", true, true),
+            ("src/*", "/w/src/a.rs", true, true),
+            ("src/*", "/w/src/a/b.rs", false, true),
+            ("*.md", "/w/a.md", true, true),
+            ("*.md", "/w/docs/a.md", true, true),
+            ("*.md", "/w/a.MD", false, true),
+            ("*.md", "/etc/a.md", false, false),
+            ("./a.md", "/w/a.md", true, true),
+            ("./a.md", "/w/docs/a.md", false, false),
+            ("**", "/w/a", true, true),
+            ("**", "/etc/a", false, false),
+            ("/etc/*.conf", "/etc/a.conf", true, true),
+            ("/etc/**", "/etc/a/b", true, true),
+            ("/w/src/**", "/w/src/a", true, true),
+            ("~/notes/**", "/home/me/notes/a", true, true),
+            ("~/notes/**", "/home/you/notes/a", false, false),
+            (".env*", "/w/a/.env.local", true, true),
+        ] {
+            let files = Files::parse(pattern, Some(Path::new("/home/me"))).expect(pattern);
+            let file = located(path);
+            assert_eq!(
+                (files.hold(&file), files.touch(&file)),
+                (allows, forbids),
+                "{pattern} {path}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_shell_rule_is_words_not_letters() {
+        for (rule, command, expected) in [
+            ("git push", "git push", true),
+            ("git push", "git push origin", true),
+            ("git push", "git pushx", false),
+            ("git push", "git", false),
+            ("git push", "git -C push", false),
+            ("git:push*", "git push origin", true),
+            ("git:push*", "git pull", false),
+            ("git:* --dry-run", "git push --dry-run", true),
+            ("git:* --dry-run", "git push --dry-run --force", false),
+            ("git:push", "git push", true),
+            ("git:push", "git push x", false),
+        ] {
+            let Ok(Rule::Shell(rule)) = parse(&format!("Shell({rule})")) else {
+                panic!("{rule}");
+            };
+            let words: Vec<_> = command.split(' ').map(Some).collect();
+            assert_eq!(rule.holds(&words), expected, "{rule:?} {command}");
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(256))]
+
+        #[test]
+        fn any_text_is_a_rule_or_an_answer(text in "(Shell|Read|Write|WebFetch|WebSearch|Mcp|x)?[(]?[ -~é]{0,20}[)]?") {
+            match parse(&text) {
+                Ok(rule) => prop_assert_eq!(parse(&rule.to_string()), Ok(rule)),
+                Err(error) => prop_assert!(!error.to_string().is_empty()),
+            }
+        }
+
+        #[test]
+        fn words_survive_being_printed(words in prop::collection::vec("[ -~é]{0,6}", 1..4)) {
+            prop_assume!(!words[0].contains(['*', '?']) && !words.iter().any(|it| it.contains(['|', '&', ';', '<', '>', '`', '$'])));
+            prop_assume!(words.len() < 2 || !words.last().is_some_and(|it| it == "*" || it.ends_with(":*")));
+            prop_assume!(words[0].chars().any(|it| it != ' ') && !words[0].starts_with(['\'', '"', '\\']));
+            let rule = Rule::Shell(Shell::Words(words));
+            prop_assert_eq!(parse(&rule.to_string()), Ok(rule));
+        }
+
+        #[test]
+        fn likeness_is_what_a_regular_expression_says(text in "[ab]{0,8}", pattern in "[ab*]{0,6}") {
+            let glob = globset::Glob::new(&pattern).expect("a glob").compile_matcher();
+            prop_assert_eq!(is_like(&text, &pattern), glob.is_match(&text));
         }
     }
 }

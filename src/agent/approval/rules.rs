@@ -137,3 +137,75 @@ fn wrong_examples(guard: &Guard, rule: &Rule, is_allow: bool) -> Vec<String> {
         })
         .collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use pretty_assertions::assert_eq;
+
+    use super::*;
+
+    fn guard(rule: &str, matches: &[&str], not_matches: &[&str]) -> Guard {
+        let owned = |it: &[&str]| it.iter().map(|it| (*it).to_owned()).collect();
+        Guard {
+            rule: rule.to_owned(),
+            matches: owned(matches),
+            not_matches: owned(not_matches),
+        }
+    }
+
+    #[test]
+    fn examples_are_checked_when_the_rules_are_read() {
+        let mut settings = Settings::default();
+        settings.approvals.allow = vec![
+            guard(
+                "Shell(git push)",
+                &["git push origin"],
+                &["git push; ls", "git push --exec x", "git pull"],
+            ),
+            guard("Shell(ls)", &["ls $(x)", "cat"], &["ls -l"]),
+            guard("Write(src/**)", &["src/a"], &["a"]),
+            guard("WebFetch(*.docs.rs)", &["a.docs.rs"], &["docs.rs"]),
+            guard("Mcp(a:b*)", &["a:bc"], &["a:c", "a"]),
+        ];
+        settings.approvals.deny = vec![guard("Shell(rm)", &["ls; /bin/rm x", "sudo rm x"], &["ls rm"])];
+        let (rules, problems) = Rules::read(&settings, None);
+        assert_eq!((rules.allow.len(), rules.deny.len(), rules.is_doubtful), (5, 1, false));
+        assert_eq!(
+            problems,
+            [
+                "approvals.allow: `Shell(ls)` does not hold for its example `ls $(x)`",
+                "approvals.allow: `Shell(ls)` does not hold for its example `cat`",
+                "approvals.allow: `Shell(ls)` holds for `ls -l`, which its `not_match` says it must not",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_broken_rule_that_forbids_makes_everything_doubtful_and_one_that_allows_does_not() {
+        let mut settings = Settings::default();
+        settings.approvals.allow = vec![
+            Guard::new("git push"),
+            Guard::new("Shell(sudo)"),
+            Guard::new("Shell(bash)"),
+        ];
+        let (rules, problems) = Rules::read(&settings, None);
+        assert!(!rules.is_doubtful);
+        assert_eq!(
+            problems,
+            [
+                "approvals.allow: `git push` is no rule: it is a kind and, in parentheses, what it holds for\n  did you mean `Shell(git push)`?",
+                "approvals.allow: `Shell(sudo)` never allows anything: a program in it runs another one",
+                "approvals.allow: `Shell(bash)` never allows anything: it runs any code; name the script too",
+            ]
+        );
+        settings.approvals.deny = vec![Guard::new("Shell(sudo)"), Guard::new("rm")];
+        let (rules, problems) = Rules::read(&settings, None);
+        assert!(
+            rules.is_doubtful
+                && problems
+                    .iter()
+                    .any(|it| it.ends_with("until it is mended, everything asks"))
+        );
+        assert_eq!(rules.deny.len(), 1);
+    }
+}

@@ -8,11 +8,7 @@ use crate::source::{Source, Token, group_end, library, root, shipped, starts};
 const STRANGERS: [(&str, &[&str]); 1] = [("tui", &["agent", "model", "serve", "print"])];
 
 /// Crates that stay behind the modules which wrap them, so that they can be replaced there.
-<<<<<<< HEAD
-const KEPT: [(&str, &[&str]); 19] = [
-=======
-const KEPT: [(&str, &[&str]); 15] = [
->>>>>>> ec310fc (agent, config: rules under test)
+const KEPT: [(&str, &[&str]); 20] = [
     ("ratatui", &["theme", "tui"]),
     ("ratatui_textarea", &["tui"]),
     ("crossterm", &["tui", "cli"]),
@@ -27,15 +23,12 @@ const KEPT: [(&str, &[&str]); 15] = [
     ("two_face", &["text"]),
     ("vt100", &["text", "tui"]),
     ("directories", &["config"]),
-<<<<<<< HEAD
     ("grep_matcher", &["tool"]),
     ("grep_regex", &["tool"]),
     ("grep_searcher", &["tool"]),
     ("nucleo_matcher", &["tool"]),
     ("minijinja", &["agent"]),
-=======
     ("dom_smoothie", &["tool"]),
->>>>>>> ec310fc (agent, config: rules under test)
 ];
 
 /// Module to floor.

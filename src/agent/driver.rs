@@ -1,14 +1,32 @@
-//! Runs turns: takes letters, polls the model, appends to the log. The only part of the agent that touches the world.
+//! Runs turns: takes letters, polls the model, runs tools, appends to the log. The only part of the agent that touches
+//! the world.
+//!
+//! Everything happens on the thread of whoever runs it, which may be the screen's; what may take long (tools that read or
+//! change files, what a model is told of the workspace) has threads of its own.
 
-use std::{collections::VecDeque, sync::Arc, time::Duration};
+use std::{
+    any::Any,
+    collections::VecDeque,
+    panic::AssertUnwindSafe,
+    pin::Pin,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
-use futures::{FutureExt, StreamExt};
+use futures::{
+    FutureExt, Stream, StreamExt,
+    stream::{FuturesUnordered, SelectAll},
+};
+use tokio::sync::{mpsc, watch};
 
 use super::{
-    history,
-    turn::{Effect, Input, Submission, Turn},
+    approval::{Rule, remember},
+    brief::Briefing,
+    history, marks,
+    turn::{Effect, Input, JobId, Prepared, Turn},
 };
 use crate::{
+    config::{Paths, Settings},
     journal::{Flood, Log, TooMany},
     link::{
         AskError,
@@ -16,9 +34,11 @@ use crate::{
     },
     model::{Failure, FailureKind, Piece, PieceStream, Provider},
     protocol::{Command, ConversationId, Event, Notice, Position, Query, Reply, ResponseId, Severity, Submit},
+    sandbox::{Seen, Workspace},
+    tool::{Context, Fault, Input as Arguments, Outcome, Proposal, Stop, Tool, Work},
 };
 
-/// Whom to ask, and in which conversation.
+/// Whom to ask, in which conversation, and with what.
 pub struct Setup {
     pub provider: Arc<dyn Provider>,
     /// Where a message names none; empty: the server's first.
@@ -26,6 +46,15 @@ pub struct Setup {
     pub conversation: ConversationId,
     /// Somebody looks at the screen.
     pub is_attended: bool,
+    /// Where tools work; `None`: there are no tools.
+    pub workspace: Option<Arc<Workspace>>,
+    pub settings: Arc<Settings>,
+    /// All that may be offered in some mode.
+    pub tools: Vec<&'static Tool>,
+    /// Who is asked when the provider is overloaded, with the model to ask for.
+    pub stand_ins: Vec<(Arc<dyn Provider>, String)>,
+    /// Where rules are kept that hold always.
+    pub paths: Option<Paths>,
 }
 
 /// A start is not the time to read certificates; a moment later nobody waits for them.
@@ -34,15 +63,7 @@ const WARM_UP: Duration = Duration::from_millis(200);
 /// Answers until the other end of `inbox` has gone; then the running answer is cancelled and the log closed.
 pub async fn run(setup: Setup, log: Arc<Log>, inbox: Inbox) {
     let warm = setup.provider.warm();
-    let driver = Driver {
-        setup,
-        log,
-        inbox,
-        turn: Turn::default(),
-        stream: None,
-        flood: Flood::default(),
-        queue: VecDeque::new(),
-    };
+    let driver = Driver::new(setup, log, inbox);
     let warm = async {
         tokio::time::sleep(WARM_UP).await;
         warm.await;
@@ -59,40 +80,84 @@ struct Driver {
     log: Arc<Log>,
     inbox: Inbox,
     turn: Turn,
+    /// What was said before this program ran has been read.
+    is_seeded: bool,
+    briefing: Briefing,
+    seen: Arc<Seen>,
     stream: Option<PieceStream>,
+    /// What is being prepared and run, and what a message is being told with.
+    jobs: Jobs,
+    /// What is still wanted when an answer has ended: questions that expire.
+    timers: Jobs,
+    outputs: SelectAll<Outputs>,
+    /// Nobody waits for the jobs any more, once it is `true`.
+    stop: (Stop, watch::Sender<bool>),
+    /// A message that is being made ready for the model.
+    next: Option<Pin<Box<dyn Future<Output = Box<super::turn::Submission>> + Send>>>,
+    /// It is to be stopped at once.
+    is_stopped: bool,
     /// What the running answer costs.
     flood: Flood,
     /// Messages that came while an answer was being made: each opens a turn of its own after it.
     queue: VecDeque<Submit>,
 }
 
+type Jobs = FuturesUnordered<Pin<Box<dyn Future<Output = Input> + Send>>>;
+type Outputs = Pin<Box<dyn Stream<Item = (JobId, String)> + Send>>;
+
 /// As much text as one piece of a flood may become.
 const GATHERED_BYTES: usize = 64 << 10;
+/// A question that changes what the model may do is a no after so long.
+const PATIENCE: Duration = Duration::from_mins(10);
 
+#[expect(clippy::large_enum_variant, reason = "each lives for one round of the loop")]
 enum Happened {
     Letter(Option<Letter>),
+    Ready(Box<super::turn::Submission>),
     Input(Input),
 }
 
 impl Driver {
+    fn new(setup: Setup, log: Arc<Log>, inbox: Inbox) -> Self {
+        let briefing = Briefing::start(&setup);
+        Self {
+            setup,
+            log,
+            inbox,
+            turn: Turn::default(),
+            is_seeded: false,
+            briefing,
+            seen: Arc::default(),
+            stream: None,
+            jobs: Jobs::new(),
+            timers: Jobs::new(),
+            outputs: SelectAll::new(),
+            stop: (Stop::default(), watch::Sender::new(false)),
+            next: None,
+            is_stopped: false,
+            flood: Flood::default(),
+            queue: VecDeque::new(),
+        }
+    }
+
     async fn work(mut self) {
         loop {
-            let happened = match &mut self.stream {
-                None => Happened::Letter(self.inbox.recv().await),
-                // A letter first: whoever wants to stop a flood must get through.
-                Some(stream) => tokio::select! {
-                    biased;
-                    letter = self.inbox.recv() => Happened::Letter(letter),
-                    piece = stream.next() => Happened::Input(Input::Piece(piece.unwrap_or_else(endless))),
-                },
-            };
-            match happened {
+            match self.happening().await {
                 Happened::Letter(Some(Letter::Command(command))) => self.obey(command),
                 Happened::Letter(Some(Letter::Ask(query, reply))) => self.ask(query, reply),
                 Happened::Letter(None) => {
+                    self.next = None;
                     self.step(Input::Cancel);
                     self.log.close();
                     return;
+                }
+                Happened::Ready(submission) => {
+                    self.next = None;
+                    self.step(Input::Submit(submission));
+                    self.warn();
+                    if std::mem::take(&mut self.is_stopped) {
+                        self.step(Input::Cancel);
+                    }
                 }
                 Happened::Input(input) => {
                     let (input, next) = self.gather(input);
@@ -103,6 +168,7 @@ impl Driver {
                 }
             }
             if !self.turn.is_running()
+                && self.next.is_none()
                 && let Some(submit) = self.queue.pop_front()
             {
                 self.submit(submit);
@@ -110,14 +176,45 @@ impl Driver {
         }
     }
 
+    /// Waits for the next thing that matters. A letter first: whoever wants to stop a flood must get through.
+    async fn happening(&mut self) -> Happened {
+        let Self {
+            inbox,
+            stream,
+            jobs,
+            timers,
+            outputs,
+            next,
+            ..
+        } = self;
+        tokio::select! {
+            biased;
+            letter = inbox.recv() => Happened::Letter(letter),
+            Some(submission) = maybe(next.as_mut()) => Happened::Ready(submission),
+            // What a command printed comes before the news that it has ended.
+            Some((job, text)) = outputs.next(), if !outputs.is_empty() => Happened::Input(Input::Output { job, text }),
+            Some(input) = jobs.next(), if !jobs.is_empty() => Happened::Input(input),
+            Some(piece) = maybe(stream.as_mut().map(StreamExt::next)) => {
+                Happened::Input(Input::Piece(piece.unwrap_or_else(endless)))
+            }
+            Some(input) = timers.next(), if !timers.is_empty() => Happened::Input(input),
+        }
+    }
+
     /// In a flood, adds to a piece of text what is there already, and returns what came behind that.
     fn gather(&mut self, input: Input) -> (Input, Option<Input>) {
-        let (mut text, stream) = match (input, &mut self.stream) {
-            (Input::Piece(Piece::Text(text)), Some(stream)) => (text, stream),
-            (other, _) => return (other, None),
-        };
+        match input {
+            Input::Piece(Piece::Text(text)) => self.gather_text(text),
+            Input::Output { job, text } => self.gather_output(job, text),
+            other => (other, None),
+        }
+    }
+
+    fn gather_text(&mut self, mut text: String) -> (Input, Option<Input>) {
         let mut next = None;
-        if self.flood.is_high() {
+        if let Some(stream) = &mut self.stream
+            && self.flood.is_high()
+        {
             while text.len() < GATHERED_BYTES {
                 match stream.next().now_or_never() {
                     None => break,
@@ -132,18 +229,47 @@ impl Driver {
         (Input::Piece(Piece::Text(text)), next)
     }
 
+    fn gather_output(&mut self, job: JobId, mut text: String) -> (Input, Option<Input>) {
+        let mut next = None;
+        while text.len() < GATHERED_BYTES {
+            match self.outputs.next().now_or_never().flatten() {
+                None => break,
+                Some((same, more)) if same == job => text.push_str(&more),
+                Some((job, text)) => {
+                    next = Some(Input::Output { job, text });
+                    break;
+                }
+            }
+        }
+        (Input::Output { job, text }, next)
+    }
+
     fn obey(&mut self, command: Command) {
         match command {
             Command::Submit(submit) => self.queue.push_back(submit),
-            Command::Cancel => self.step(Input::Cancel),
+            Command::Steer(submit) if self.turn.is_running() => {
+                let parts = self.briefing.steering(&submit);
+                self.step(Input::Steer {
+                    message: submit.message,
+                    parts,
+                });
+            }
+            Command::Steer(submit) => self.queue.push_back(submit),
+            Command::Cancel => {
+                // A message that is being made ready is stopped as soon as it stands in the log.
+                self.is_stopped = self.next.is_some();
+                self.step(Input::Cancel);
+            }
             Command::Update {
                 turn,
                 document,
                 metadata,
             } => {
+                self.turn.memory.edited(&metadata);
                 self.log
                     .append_to(turn, now_ms(), Event::DocumentUpdate { document, metadata });
             }
+            Command::Answer { response, turn: _ } if self.turn.is_running() => self.step(Input::Answer(response)),
             Command::Answer { .. } => {
                 let notice = Notice {
                     severity: Severity::Warning,
@@ -157,16 +283,16 @@ impl Driver {
     }
 
     fn submit(&mut self, submit: Submit) {
-        let submission = Submission {
-            history: history::messages(&self.log.after(Position(0))),
-            message: submit.message,
-            mode: submit.mode,
-            model: submit.model.unwrap_or_else(|| self.setup.model.clone()),
-            conversation: self.setup.conversation.clone(),
+        if !std::mem::replace(&mut self.is_seeded, true) {
+            let mut before = history::messages(&self.log.after(Position(0)));
+            self.turn.memory.messages.append(&mut before);
+        }
+        self.seen.begin();
+        let facts = super::brief::Said {
             response: ResponseId::fresh(),
-            is_attended: self.setup.is_attended,
+            is_first: self.turn.memory.is_empty(),
         };
-        self.step(Input::Submit(Box::new(submission)));
+        self.next = Some(self.briefing.brief(submit, facts, &self.setup));
     }
 
     fn step(&mut self, input: Input) {
@@ -181,21 +307,222 @@ impl Driver {
                     is_too_much |= self.flood.count(&event) == Err(TooMany);
                     self.log.append(now, event);
                 }
-                Effect::CallModel(request) => self.stream = Some(self.setup.provider.stream(request)),
+                Effect::CallModel { mut request, stand_in } => {
+                    self.briefing.touched(&self.seen, &mut self.turn.memory, &mut request);
+                    let provider = match stand_in.checked_sub(1).and_then(|it| self.setup.stand_ins.get(it)) {
+                        Some((provider, model)) => {
+                            request.model.clone_from(model);
+                            provider
+                        }
+                        None => &self.setup.provider,
+                    };
+                    self.stream = Some(provider.stream(request));
+                }
                 Effect::StopModel => self.stream = None,
+                Effect::Prepare {
+                    job,
+                    tool,
+                    call,
+                    arguments,
+                } => self.prepare(job, tool, call, arguments),
+                Effect::Run {
+                    job,
+                    tool,
+                    call,
+                    arguments,
+                } => self.run_tool(job, tool, call, arguments),
+                Effect::Make { job, proposal } => self.make(job, proposal),
+                Effect::StopJobs => self.stop_jobs(),
+                Effect::Store(rules) => self.store(&rules),
+                Effect::Expire(document) => self.timers.push(Box::pin(async move {
+                    tokio::time::sleep(PATIENCE).await;
+                    Input::Expired(document)
+                })),
+                Effect::FindMarks => self.find_marks(),
             }
         }
         if is_too_much && self.turn.is_running() {
             let message = "the answer has more pieces than can be kept";
             let failure = Failure::new(FailureKind::Oversized, message);
             self.step(Input::Piece(Piece::Error(failure)));
+            // Where it was not the model that flooded, but a tool.
+            self.step(Input::Cancel);
         }
         if !self.turn.is_running() {
             self.stream = None;
+            self.timers.clear();
         }
     }
 
-    /// Asks the server beside the answer that may be running.
+    fn context(&self, call: String, output: mpsc::UnboundedSender<String>) -> Option<Context> {
+        let workspace = Arc::clone(self.setup.workspace.as_ref()?);
+        Some(Context {
+            workspace,
+            seen: Arc::clone(&self.seen),
+            settings: Arc::clone(&self.setup.settings),
+            call,
+            output,
+            stop: self.stop.0.clone(),
+        })
+    }
+
+    /// Works out what a call would touch or change, on a thread of its own.
+    fn prepare(&mut self, job: JobId, tool: &'static Tool, call: String, arguments: Arguments) {
+        let (output, _) = mpsc::unbounded_channel();
+        let context = self.context(call, output);
+        let work = async move {
+            let Some(context) = context else {
+                return Err(no_workspace());
+            };
+            match tool.work {
+                Work::Call { touches, .. } | Work::Command { touches, .. } => {
+                    let accesses = touches(&arguments, &context)?;
+                    Ok(Prepared {
+                        accesses,
+                        proposal: None,
+                    })
+                }
+                Work::Change(propose) => {
+                    let proposal = propose(arguments, context).await?;
+                    Ok(Prepared {
+                        accesses: proposal.accesses(),
+                        proposal: Some(proposal),
+                    })
+                }
+                Work::Turn(_) => Ok(Prepared {
+                    accesses: Vec::new(),
+                    proposal: None,
+                }),
+            }
+        };
+        let work = self.aside(work);
+        self.jobs.push(Box::pin(async move {
+            let result = work.await;
+            Input::Prepared { job, result }
+        }));
+    }
+
+    fn run_tool(&mut self, job: JobId, tool: &'static Tool, call: String, arguments: Arguments) {
+        let began = Instant::now();
+        let (output, mut printed) = mpsc::unbounded_channel();
+        let context = self.context(call, output);
+        let is_command = matches!(tool.work, Work::Command { .. });
+        let work = async move {
+            let Some(context) = context else {
+                return Err(no_workspace());
+            };
+            match tool.work {
+                Work::Call { run, .. } | Work::Command { run, .. } => run(arguments, context).await,
+                Work::Change(_) | Work::Turn(_) => Ok(Outcome::default()),
+            }
+        };
+        let done = move |result: Result<Outcome, Fault>| Input::Ran {
+            job,
+            result,
+            took_ms: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
+        };
+        if is_command {
+            let printed = futures::stream::poll_fn(move |cx| printed.poll_recv(cx));
+            self.outputs.push(Box::pin(printed.map(move |text| (job, text))));
+            // On this very thread: a child that is to die with its parent dies with the thread that started it.
+            self.jobs.push(Box::pin(async move {
+                let result = AssertUnwindSafe(work).catch_unwind().await;
+                done(result.unwrap_or_else(|panic| Err(broken(&panic))))
+            }));
+        } else {
+            let work = self.aside(work);
+            self.jobs.push(Box::pin(async move { done(work.await) }));
+        }
+    }
+
+    fn make(&mut self, job: JobId, proposal: Proposal) {
+        let began = Instant::now();
+        let workspace = self.setup.workspace.clone();
+        let seen = Arc::clone(&self.seen);
+        let work = self.aside(async move {
+            let workspace = workspace.ok_or_else(no_workspace)?;
+            workspace.commit(&seen, &proposal.changes)?;
+            Ok(Outcome::default())
+        });
+        self.jobs.push(Box::pin(async move {
+            Input::Ran {
+                job,
+                result: work.await,
+                took_ms: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
+            }
+        }));
+    }
+
+    /// Runs `work` on a thread where it may block. Whatever becomes of it, there is a result.
+    fn aside<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = Result<T, Fault>> + Send + 'static,
+    ) -> Pin<Box<dyn Future<Output = Result<T, Fault>> + Send>> {
+        let mut stopped = self.stop.1.subscribe();
+        let runtime = tokio::runtime::Handle::current();
+        let task = tokio::task::spawn_blocking(move || {
+            runtime.block_on(async move {
+                tokio::select! {
+                    biased;
+                    _ = stopped.wait_for(|it| *it) => Err(Fault::new("CANCELLED", "cancelled by the user")),
+                    result = AssertUnwindSafe(work).catch_unwind() => {
+                        result.unwrap_or_else(|panic| Err(broken(&panic)))
+                    }
+                }
+            })
+        });
+        let broken = |error| Err(Fault::new("INTERNAL", format!("the tool broke down: {error}")));
+        Box::pin(task.map(move |it| it.unwrap_or_else(broken)))
+    }
+
+    fn stop_jobs(&mut self) {
+        let (stop, sender) = std::mem::replace(&mut self.stop, (Stop::default(), watch::Sender::new(false)));
+        stop.set();
+        sender.send_replace(true);
+        self.jobs.clear();
+        self.outputs.clear();
+    }
+
+    fn find_marks(&mut self) {
+        let workspace = self.setup.workspace.clone();
+        let stop = self.stop.0.clone();
+        let work = self.aside(async move { Ok(workspace.map_or_else(Vec::new, |it| marks::find(&it, &stop))) });
+        self.jobs
+            .push(Box::pin(async move { Input::Marks(work.await.unwrap_or_default()) }));
+    }
+
+    /// What the user should know of what the model is told.
+    fn warn(&mut self) {
+        for message in self.briefing.warnings() {
+            let notice = Notice {
+                severity: Severity::Warning,
+                code: "context".to_owned(),
+                message,
+                document: None,
+            };
+            self.log.append(now_ms(), Event::Notice(notice));
+        }
+    }
+
+    /// Keeps rules for good; where that fails, they hold for this conversation and the user hears why.
+    fn store(&mut self, rules: &[Rule]) {
+        let stored = match &self.setup.paths {
+            Some(paths) => remember(paths, rules).map_err(|it| it.to_string()),
+            None => Err("there is no configuration to write to".to_owned()),
+        };
+        if let Err(why) = stored {
+            let rules: Vec<String> = rules.iter().map(Rule::to_string).collect();
+            let notice = Notice {
+                severity: Severity::Warning,
+                code: "rule-not-kept".to_owned(),
+                message: format!("{} holds for this conversation only: {why}", rules.join(", ")),
+                document: None,
+            };
+            self.log.append(now_ms(), Event::Notice(notice));
+        }
+    }
+
+    /// Asks the server or the workspace beside the answer that may be running.
     fn ask(&self, query: Query, reply: tokio::sync::oneshot::Sender<Result<Reply, AskError>>) {
         let peer = self.setup.provider.peer().to_owned();
         match query {
@@ -214,9 +541,20 @@ impl Driver {
                 });
             }
             Query::Files { .. } | Query::Context => {
-                let _ = reply.send(Err(AskError::Unsupported { peer }));
+                let answer = self.briefing.ask(query, &self.setup, &self.turn.memory);
+                tokio::spawn(async move {
+                    let _ = reply.send(answer.await.ok_or(AskError::Unsupported { peer }));
+                });
             }
         }
+    }
+}
+
+/// Waits for ever where there is nothing to wait for.
+async fn maybe<F: Future + Unpin>(future: Option<F>) -> Option<F::Output> {
+    match future {
+        Some(future) => Some(future.await),
+        None => std::future::pending().await,
     }
 }
 
@@ -224,6 +562,19 @@ impl Driver {
 fn endless() -> Piece {
     let message = "the provider stopped without a word";
     Piece::Error(Failure::new(FailureKind::Interrupted, message))
+}
+
+fn no_workspace() -> Fault {
+    Fault::new("TOOL_FAILED", "there is no workspace here")
+}
+
+/// A tool that panicked: its call failed, and nothing else.
+fn broken(panic: &Box<dyn Any + Send>) -> Fault {
+    let text = panic.downcast_ref::<&str>().copied();
+    let text = text
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("no message");
+    Fault::new("INTERNAL", format!("the tool broke down: {text}")).hint("Do it in another way.")
 }
 
 fn now_ms() -> u64 {
@@ -249,14 +600,6 @@ mod tests {
         protocol::{Entry, FinishReason, Kind, Message, Mode, Progress, Status},
         transcript::Transcript,
     };
-
-    fn system(mode: Mode, model: &str) -> String {
-        prompt::system(&prompt::Facts {
-            mode,
-            model,
-            ..prompt::Facts::default()
-        })
-    }
 
     /// A conversation with a server, as a consumer has it.
     struct Conversation {
@@ -295,6 +638,11 @@ mod tests {
                 model: "m".to_owned(),
                 conversation: "conv_1".into(),
                 is_attended: true,
+                workspace: None,
+                settings: Arc::default(),
+                tools: Vec::new(),
+                stand_ins: Vec::new(),
+                paths: None,
             };
             let agent = tokio::spawn(run(setup, Arc::clone(&log), inbox));
             let follower = log.follow(Position(0));
@@ -399,6 +747,20 @@ mod tests {
         serde_json::from_str(body).expect("JSON")
     }
 
+    /// What a conversation without tools is told.
+    fn system(mode: Mode, model: &str) -> String {
+        prompt::system(&prompt::Facts {
+            mode,
+            model,
+            parallel: true,
+            ..prompt::Facts::default()
+        })
+    }
+
+    fn asks(mode: Mode, was: Option<Mode>, text: &str) -> String {
+        prompt::query(text, prompt::reminder(mode, was).as_slice())
+    }
+
     #[tokio::test]
     async fn a_conversation_goes_on_with_what_was_said() {
         let (told, mut diary) = peer::diary();
@@ -428,7 +790,7 @@ mod tests {
                 "stream_options": { "include_usage": true },
                 "messages": [
                     { "role": "system", "content": system(Mode::Agent, "m") },
-                    { "role": "user", "content": "# Show me\nthe code" },
+                    { "role": "user", "content": asks(Mode::Agent, None, "# Show me\nthe code") },
                 ],
             })
         );
@@ -440,9 +802,9 @@ mod tests {
                 "stream_options": { "include_usage": true },
                 "messages": [
                     { "role": "system", "content": system(Mode::Plan, "other") },
-                    { "role": "user", "content": "# Show me\nthe code" },
-                    { "role": "assistant", "content": "Look:\n\n```12:13:src/a.rs\nx\n```\n\nDone." },
-                    { "role": "user", "content": "and now?" },
+                    { "role": "user", "content": asks(Mode::Agent, None, "# Show me\nthe code") },
+                    { "role": "assistant", "content": "Look:\n```12:13:src/a.rs\nx\n```\nDone." },
+                    { "role": "user", "content": asks(Mode::Plan, Some(Mode::Agent), "and now?") },
                 ],
             })
         );

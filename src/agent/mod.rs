@@ -7,8 +7,11 @@
 //! All of it is pure but [`driver`], which runs the turns.
 
 pub mod approval;
+pub mod brief;
 pub mod driver;
 pub mod history;
+pub mod marks;
+pub mod offer;
 pub mod prompt;
 pub mod rules;
 pub mod segment;

@@ -60,7 +60,7 @@ impl Writer {
     pub fn error(&mut self, code: &str, source: &str, message: &str, details: &str) -> Vec<Event> {
         let known = members(&json!({ "errorCode": code, "source": source }));
         let whole = members(&json!({ "errorCode": code, "source": source, "details": details }));
-        self.whole(Kind::Error, known, message, whole)
+        self.whole(Kind::Error, known, Some(message), whole)
     }
 
     /// A document that is there at once, `metadata` being what it starts with and `end` all of it.
@@ -68,19 +68,28 @@ impl Writer {
         &mut self,
         kind: Kind,
         metadata: Map<String, Value>,
-        content: &str,
+        content: Option<&str>,
         end: Map<String, Value>,
     ) -> Vec<Event> {
         let mut events = self.flush();
         self.start(kind, metadata, &mut events);
-        if !content.is_empty() {
+        if let Some(content) = content.filter(|it| !it.is_empty()) {
             self.grow(content, &mut events);
         }
-        if let Some(open) = &mut self.open {
-            open.metadata = end;
+        if let Some(open) = self.open.take() {
+            events.push(Event::DocumentEnd {
+                document: open.id,
+                final_content: content.map(str::to_owned),
+                metadata: end,
+            });
         }
-        self.end(&mut events);
         events
+    }
+
+    /// What the user said while the answer was being made.
+    pub fn spoken(&mut self, message: &str) -> Vec<Event> {
+        let metadata = members(&json!({ "format": TextFormat::Plain, "role": "user" }));
+        self.whole(Kind::Text, metadata.clone(), Some(message), metadata)
     }
 
     /// Starts a document that stays open beside the text, and beside others of its sort; whoever began it ends it.

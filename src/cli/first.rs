@@ -3,7 +3,10 @@
 //! It is a producer like any other. What it found and the question stand in the transcript; the answer puts another
 //! link in its place. What the user typed meanwhile is sent to whoever was chosen.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::{
+    path::PathBuf,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use anyhow::Result;
 use serde_json::{Map, Value, json};
@@ -33,6 +36,7 @@ pub type Record = Box<dyn Fn(&Arc<Log>) -> Option<Recorder> + Send>;
 pub struct Chooser {
     pub settings: Settings,
     pub environment: Environment,
+    pub workspace: PathBuf,
     pub tour: Recording,
     /// Where the chosen link goes.
     pub switch: mpsc::UnboundedSender<Arc<dyn Link>>,
@@ -90,7 +94,7 @@ async fn ask(chooser: Chooser, log: Arc<Log>, mut inbox: Inbox) {
                     break;
                 }
             }
-            Letter::Command(Command::Submit(submit)) => {
+            Letter::Command(Command::Submit(submit) | Command::Steer(submit)) => {
                 page.close();
                 log.append(now_ms(), Event::UserMessage(submit.message.clone()));
                 kept.push(submit);
@@ -226,7 +230,13 @@ impl Chooser {
             Choice::Server(name) => {
                 let found = found.iter().find(|it| it.name == *name);
                 let found = found.ok_or_else(|| anyhow::anyhow!("{name} is gone"))?;
-                open::local(&self.settings, &found.provider(), &self.environment, true)?
+                open::local(
+                    &self.settings,
+                    &found.provider(),
+                    &self.environment,
+                    Some(&self.workspace),
+                    true,
+                )?
             }
             Choice::Gateway(url) => {
                 let mut gateway = self.settings.gateway.clone();
@@ -482,6 +492,7 @@ mod tests {
         let link = start(Chooser {
             settings: Settings::default(),
             environment: Environment::default(),
+            workspace: std::env::temp_dir(),
             tour,
             switch,
             record: Box::new(|_| None),

@@ -214,6 +214,7 @@ fn talk(prompt: Vec<String>, printing: &Printing, whom: &Whom, common: &Common, 
                 None => first::start(first::Chooser {
                     settings: base.settings.clone(),
                     environment: base.environment.clone(),
+                    workspace: base.workspace.clone(),
                     tour: tour()?,
                     switch,
                     record: Box::new(record),

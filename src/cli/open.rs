@@ -2,7 +2,7 @@
 
 use std::{path::Path, sync::Arc};
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 
 use crate::{
@@ -17,6 +17,8 @@ use crate::{
     },
     model::{self, catalogue},
     protocol::{ConversationId, Dialect, Request},
+    sandbox::Workspace,
+    tool::{self, Class, Tool},
 };
 
 /// What to do when nothing is configured, for those who have no screen to be asked on.
@@ -39,7 +41,9 @@ pub fn link(
 ) -> Result<Option<Arc<dyn Link>>> {
     match settings.upstream() {
         Upstream::Gateway(it) => gateway(settings, it, environment, Some(workspace), is_attended).map(Some),
-        Upstream::Provider(_, provider) => local(settings, provider, environment, is_attended).map(Some),
+        Upstream::Provider(_, provider) => {
+            local(settings, provider, environment, Some(workspace), is_attended).map(Some)
+        }
         Upstream::Nobody => Ok(None),
     }
 }
@@ -79,14 +83,15 @@ fn at_gateway(
     })
 }
 
-/// The embedded agent with `provider`.
+/// The embedded agent with `provider`, with all tools in `workspace`.
 pub fn local(
     settings: &Settings,
     provider: &Provider,
     environment: &Environment,
+    workspace: Option<&Path>,
     is_attended: bool,
 ) -> Result<Arc<dyn Link>> {
-    let agent = Agent::of(settings, provider, environment)?;
+    let agent = Agent::of(settings, provider, environment, workspace, tool::TOOLS)?;
     Ok(agent.link(Log::new(), ConversationId::fresh(), is_attended))
 }
 
@@ -95,10 +100,28 @@ struct Agent {
     provider: Arc<dyn model::Provider>,
     model: Option<String>,
     about: About,
+    settings: Arc<Settings>,
+    workspace: Option<Arc<Workspace>>,
+    tools: Vec<&'static Tool>,
 }
 
 impl Agent {
-    fn of(settings: &Settings, provider: &Provider, environment: &Environment) -> Result<Self> {
+    fn of(
+        settings: &Settings,
+        provider: &Provider,
+        environment: &Environment,
+        workspace: Option<&Path>,
+        tools: &[&'static Tool],
+    ) -> Result<Self> {
+        let workspace = match workspace {
+            Some(root) => {
+                let open = Workspace::open(root);
+                Some(Arc::new(
+                    open.with_context(|| format!("{} cannot be opened", root.display()))?,
+                ))
+            }
+            None => None,
+        };
         let model = settings.model().or(provider.model.as_deref()).map(str::to_owned);
         let known = model.as_ref().and_then(|it| settings.models.get(it));
         let provider = model::open(provider, environment)?;
@@ -110,7 +133,19 @@ impl Agent {
             model: model.clone(),
             is_replay: false,
         };
-        Ok(Self { provider, model, about })
+        let tools = if workspace.is_some() {
+            tools.to_vec()
+        } else {
+            Vec::new()
+        };
+        Ok(Self {
+            provider,
+            model,
+            about,
+            settings: Arc::new(settings.clone()),
+            workspace,
+            tools,
+        })
     }
 
     fn link(&self, log: Arc<Log>, conversation: ConversationId, is_attended: bool) -> Arc<dyn Link> {
@@ -120,6 +155,11 @@ impl Agent {
             model: self.model.clone().unwrap_or_default(),
             conversation,
             is_attended,
+            workspace: self.workspace.clone(),
+            settings: Arc::clone(&self.settings),
+            tools: self.tools.clone(),
+            stand_ins: Vec::new(),
+            paths: crate::config::Paths::of_user(),
         };
         tokio::spawn(driver::run(setup, log, inbox));
         Arc::new(link)
@@ -135,14 +175,17 @@ pub enum Source {
 
 impl Source {
     /// What the settings name; `None` when they name nobody.
-    pub fn of(settings: &Settings, environment: &Environment) -> Result<Option<Self>> {
+    pub fn of(settings: &Settings, environment: &Environment, workspace: &Path) -> Result<Option<Self>> {
         match settings.upstream() {
             Upstream::Gateway(it) => {
                 let settings = at_gateway(settings, it, environment, None, false)?;
                 Ok(Some(Self::Gateway(Box::new(settings))))
             }
             Upstream::Provider(_, provider) => {
-                let agent = Agent::of(settings, provider, environment)?;
+                // Whoever asks from outside may look and not touch.
+                let reading = |it: &&&'static Tool| it.class == Class::Reads;
+                let tools: Vec<_> = tool::TOOLS.iter().filter(reading).copied().collect();
+                let agent = Agent::of(settings, provider, environment, Some(workspace), &tools)?;
                 let link = move |log, conversation| agent.link(log, conversation, false);
                 Ok(Some(Self::Agent(Box::new(link))))
             }

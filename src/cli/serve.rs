@@ -25,7 +25,7 @@ pub fn run(arguments: &Serve) -> Result<u8> {
     override_with(arguments, &mut base.settings);
     let source = match &arguments.replay {
         Some(path) => Source::Recording(recorded(path)?, arguments.pace.speed),
-        None => Source::of(&base.settings, &base.environment)?.ok_or_else(super::open::nobody)?,
+        None => Source::of(&base.settings, &base.environment, &base.workspace)?.ok_or_else(super::open::nobody)?,
     };
     let path = base.paths.state.join(TOKEN);
     let given = base.settings.serve.token.clone();

@@ -402,6 +402,74 @@ pub const KEYS: &[Key] = &[
     )
     .in_project(),
     Key::new(
+        "agent.profile",
+        Kind::Word(&["auto", "full", "short"]),
+        |it, _| Slot::Text(&mut it.agent.profile),
+        "Which tools a model is offered: all, the few that matter most, or those below a window of 32,000 tokens.",
+    )
+    .variable("SHEAF_AGENT_PROFILE")
+    .in_project(),
+    Key::new(
+        "agent.edit_style",
+        Kind::Word(&["replace", "sketch", "both"]),
+        |it, _| Slot::Text(&mut it.agent.edit_style),
+        "How a model changes files: by exact replacement, by a sketch that is merged, or as it likes.",
+    )
+    .variable("SHEAF_AGENT_EDIT_STYLE")
+    .in_project(),
+    Key::new(
+        "agent.effort",
+        Kind::Word(&["auto", "off", "low", "medium", "high"]),
+        |it, _| Slot::Text(&mut it.agent.effort),
+        "How hard a model thinks before it answers, where it can be told.",
+    )
+    .variable("SHEAF_AGENT_EFFORT")
+    .in_project(),
+    Key::new(
+        "agent.max_requests",
+        COUNT,
+        |it, _| Slot::Whole(&mut it.agent.max_requests),
+        "After so many requests for one message you are asked whether to go on.",
+    )
+    .variable("SHEAF_AGENT_MAX_REQUESTS"),
+    Key::new(
+        "agent.max_calls",
+        COUNT,
+        |it, _| Slot::Whole(&mut it.agent.max_calls),
+        "After so many calls of tools for one message you are asked whether to go on.",
+    )
+    .variable("SHEAF_AGENT_MAX_CALLS"),
+    Key::new(
+        "trusted",
+        Kind::List,
+        |it, _| Slot::List(&mut it.trusted),
+        "Folders whose own rules hold; the rules of any other are listed and not followed.",
+    ),
+    Key::new(
+        "tools.*.enabled",
+        Kind::Flag,
+        |it, name| Slot::Flag(&mut tool(it, name).enabled),
+        "Whether a tool is offered.",
+    ),
+    Key::new(
+        "tools.*.modes",
+        Kind::List,
+        |it, name| Slot::MaybeList(&mut tool(it, name).modes),
+        "The modes that it is offered in, of those that permit it.",
+    ),
+    Key::new(
+        "tools.*.allowed_paths",
+        Kind::List,
+        |it, name| Slot::MaybeList(&mut tool(it, name).allowed_paths),
+        "What it may touch, as patterns from the workspace's root such as \"src/**\"; everything else is refused.",
+    ),
+    Key::new(
+        "tools.*.require_approval",
+        Kind::Flag,
+        |it, name| Slot::Flag(&mut tool(it, name).require_approval),
+        "Whether every use of it asks.",
+    ),
+    Key::new(
         "approvals.run",
         Kind::Word(&["ask", "list", "sandbox"]),
         |it, _| Slot::Text(&mut it.approvals.run),
@@ -542,6 +610,10 @@ pub const KEYS: &[Key] = &[
 
 fn provider<'a>(settings: &'a mut Settings, name: &str) -> &'a mut super::Provider {
     settings.providers.entry(name.to_owned()).or_default()
+}
+
+fn tool<'a>(settings: &'a mut Settings, name: &str) -> &'a mut super::ToolSettings {
+    settings.tools.entry(name.to_owned()).or_default()
 }
 
 fn model<'a>(settings: &'a mut Settings, name: &str) -> &'a mut super::Model {

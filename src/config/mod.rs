@@ -48,6 +48,11 @@ pub struct Settings {
     pub links: bool,
     pub serve: Serve,
     pub ui: Ui,
+    pub agent: Agent,
+    /// By name.
+    pub tools: BTreeMap<String, ToolSettings>,
+    /// Folders whose own rules hold.
+    pub trusted: Vec<String>,
     pub approvals: Approvals,
     pub web: Web,
     /// What the user wants every model to keep to.
@@ -80,6 +85,53 @@ pub struct Ui {
     pub output_rows: u64,
     /// `folded`, `shown` or `hidden`.
     pub thinking: String,
+}
+
+/// How the embedded agent works.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Agent {
+    /// `auto`, `full` or `short`.
+    pub profile: String,
+    /// `replace`, `sketch` or `both`.
+    pub edit_style: String,
+    /// `auto`, `off`, `low`, `medium` or `high`.
+    pub effort: String,
+    pub max_requests: u64,
+    pub max_calls: u64,
+}
+
+impl Default for Agent {
+    fn default() -> Self {
+        Self {
+            profile: "auto".to_owned(),
+            edit_style: "replace".to_owned(),
+            effort: "auto".to_owned(),
+            max_requests: 50,
+            max_calls: 200,
+        }
+    }
+}
+
+/// What the user says of one tool.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToolSettings {
+    pub enabled: bool,
+    /// `None`: all that permit it.
+    pub modes: Option<Vec<String>>,
+    /// `None`: everything that the rules permit.
+    pub allowed_paths: Option<Vec<String>>,
+    pub require_approval: bool,
+}
+
+impl Default for ToolSettings {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            modes: None,
+            allowed_paths: None,
+            require_approval: false,
+        }
+    }
 }
 
 /// What a model may do without a question, and what it may not.
@@ -173,6 +225,9 @@ impl Default for Settings {
                 output_rows: 20,
                 thinking: "folded".to_owned(),
             },
+            agent: Agent::default(),
+            tools: BTreeMap::new(),
+            trusted: Vec::new(),
             approvals: Approvals {
                 run: "sandbox".to_owned(),
                 allow: Vec::new(),

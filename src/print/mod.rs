@@ -455,7 +455,7 @@ mod tests {
         tokio::spawn(async move {
             while let Some(Letter::Command(command)) = inbox.recv().await {
                 match &command {
-                    Command::Submit(submit) => {
+                    Command::Submit(submit) | Command::Steer(submit) => {
                         log.append(1, Event::UserMessage(submit.message.clone()));
                         log.append(
                             1,

@@ -8,6 +8,8 @@ use super::{ClarificationResponse, DocumentId, Message, Mode, Turn};
 pub enum Command {
     /// A message of the user: opens a turn.
     Submit(Submit),
+    /// Said to whoever is at work: it joins the answer that is being made; when none is, it opens a turn.
+    Steer(Submit),
     /// An answer to an open clarification or approval of `turn`.
     Answer {
         turn: Turn,

@@ -32,7 +32,7 @@ use tokio::sync::mpsc;
 use crate::{
     config::Settings,
     model::Image,
-    protocol::{Mode, Permission},
+    protocol::{Mode, Operation, Permission},
     sandbox::{Located, Refused, Seen, Workspace},
 };
 
@@ -53,6 +53,18 @@ pub struct Tool {
     /// Other names of arguments, by the canonical one.
     pub synonyms: &'static [(&'static str, &'static [&'static str])],
     pub work: Work,
+}
+
+impl std::fmt::Debug for Tool {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+impl PartialEq for Tool {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
 }
 
 /// What kind of thing a tool does; decides what may run beside what.
@@ -194,6 +206,23 @@ pub struct Proposal {
     pub data: Map<String, Value>,
 }
 
+impl Proposal {
+    /// What rules speak about.
+    pub fn accesses(&self) -> Vec<Access> {
+        let mut accesses = Vec::new();
+        for change in &self.changes {
+            accesses.push(match change.operation {
+                Operation::Delete => Access::Delete(change.file.clone()),
+                Operation::Create | Operation::Edit | Operation::Rename | Operation::Other(_) => {
+                    Access::Write(change.file.clone())
+                }
+            });
+            accesses.extend(change.to.clone().map(Access::Write));
+        }
+        accesses
+    }
+}
+
 /// Why a call gave no result, in words that help the model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
@@ -265,10 +294,12 @@ pub const TOOLS: &[&Tool] = &[
     &switch_mode::TOOL,
 ];
 
-/// The tool that a model means by `name`.
-pub fn find(name: &str) -> Option<&'static Tool> {
-    TOOLS
-        .iter()
-        .copied()
-        .find(|it| it.name == name || it.aliases.contains(&name))
+/// The tool of `tools` that a model means by `name` with these arguments: `Edit` is two tools, told apart by what is said.
+pub fn find(tools: &[&'static Tool], name: &str, arguments: &Map<String, Value>) -> Option<&'static Tool> {
+    let name = match name {
+        "Edit" if arguments.contains_key("code_edit") => "edit_file",
+        name => name,
+    };
+    let mut tools = tools.iter().copied();
+    tools.find(|it| it.name == name || it.aliases.contains(&name))
 }

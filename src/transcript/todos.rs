@@ -32,6 +32,25 @@ impl Todos {
         (completed, counted)
     }
 
+    /// A line for each todo, for a model.
+    pub fn checklist(&self) -> String {
+        let lines = self.list.iter().map(|it| {
+            let sign = match it.status {
+                TodoStatus::Completed => "x",
+                TodoStatus::InProgress => ">",
+                TodoStatus::Cancelled => "-",
+                TodoStatus::Pending | TodoStatus::Other(_) => " ",
+            };
+            format!("- [{sign}] {} ({})", it.content, it.id)
+        });
+        let lines: Vec<String> = lines.collect();
+        if lines.is_empty() {
+            "The list is empty.".to_owned()
+        } else {
+            lines.join("\n")
+        }
+    }
+
     pub(super) fn begin(&mut self, plan: &Plan<'_>) {
         self.version += 1;
         self.list = plan
@@ -46,7 +65,7 @@ impl Todos {
             .collect();
     }
 
-    pub(super) fn change(&mut self, update: &TodoUpdate<'_>) {
+    pub fn change(&mut self, update: &TodoUpdate<'_>) {
         self.version += 1;
         if !update.merge {
             self.list.clear();

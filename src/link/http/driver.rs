@@ -248,7 +248,8 @@ impl Driver {
 
     fn obey(&mut self, command: Command) -> Option<Stop> {
         match command {
-            Command::Submit(submit) => self.queue.push_back(submit),
+            // A gateway takes no word in between: it comes next.
+            Command::Submit(submit) | Command::Steer(submit) => self.queue.push_back(submit),
             Command::Answer { turn, response } => self.answer(turn, response),
             Command::Cancel => return Some(Stop::Cancelled),
             Command::Update {

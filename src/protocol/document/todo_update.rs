@@ -23,6 +23,11 @@ pub struct TodoChange<'a> {
 
 impl<'a> TodoUpdate<'a> {
     pub(super) fn read(it: &'a Document) -> Self {
+        Self::of(&it.metadata)
+    }
+
+    /// The change that the metadata of a document describes.
+    pub fn of(metadata: &'a Map<String, Value>) -> Self {
         let change = |members: &'a Map<String, Value>| TodoChange {
             id: member::text(members, "id").unwrap_or_default(),
             content: member::text(members, "content"),
@@ -32,12 +37,12 @@ impl<'a> TodoUpdate<'a> {
                 .map(|_| member::texts(members, "dependencies")),
         };
         Self {
-            todos: member::list(&it.metadata, "todos")
+            todos: member::list(metadata, "todos")
                 .iter()
                 .filter_map(Value::as_object)
                 .map(change)
                 .collect(),
-            merge: member::boolean(&it.metadata, "merge").unwrap_or(true),
+            merge: member::boolean(metadata, "merge").unwrap_or(true),
         }
     }
 }

@@ -1,0 +1,43 @@
+//! Marks of instrumentation: what debugging put into the code and must not stay there.
+
+use std::io::Read;
+
+use super::prompt::DEBUG_TAG;
+use crate::{sandbox::Workspace, tool::Stop};
+
+/// A larger file was not written by hand.
+const FILE_BYTES: u64 = 4 << 20;
+/// More are not worth counting.
+const MOST: usize = 200;
+
+/// Where marks stand, as `path:line`, in files that git knows and in those that it does not; not in ignored ones.
+pub fn find(workspace: &Workspace, stop: &Stop) -> Vec<String> {
+    let mut found = Vec::new();
+    let root = workspace.locate(".").and_then(|it| workspace.walker(&it));
+    let Ok(walker) = root else { return found };
+    for entry in walker.build().flatten() {
+        if stop.is_set() || found.len() >= MOST {
+            break;
+        }
+        let is_file = entry.file_type().is_some_and(|it| it.is_file());
+        let is_small = entry.metadata().is_ok_and(|it| it.len() <= FILE_BYTES);
+        if !is_file || !is_small {
+            continue;
+        }
+        let mut text = Vec::new();
+        let Ok(file) = std::fs::File::open(entry.path()) else {
+            continue;
+        };
+        if file.take(FILE_BYTES).read_to_end(&mut text).is_err() {
+            continue;
+        }
+        let tag = DEBUG_TAG.as_bytes();
+        let path = entry.path().strip_prefix(workspace.root()).unwrap_or(entry.path());
+        for (at, line) in text.split(|it| *it == b'\n').enumerate() {
+            if line.windows(tag.len()).any(|it| it == tag) {
+                found.push(format!("{}:{}", path.display(), at + 1));
+            }
+        }
+    }
+    found
+}

@@ -1,0 +1,69 @@
+//! Which tools a conversation has: what the settings allow, the model is fit for and this place can do.
+
+use crate::{
+    config::Settings,
+    protocol::Mode,
+    tool::{TOOLS, Tool},
+};
+
+/// What a small window has room for.
+const SHORT: [&str; 10] = [
+    "read_file",
+    "grep",
+    "glob_file_search",
+    "list_dir",
+    "search_replace",
+    "write",
+    "run_terminal_cmd",
+    "ask",
+    "todo_write",
+    "create_plan",
+];
+/// Below so many tokens a window is small.
+const SMALL_TOKENS: u64 = 32_000;
+
+/// The tools that `model` with `window` tokens may be offered in some mode, of `from`.
+pub fn tools(settings: &Settings, model: &str, window: Option<u64>, from: &[&'static Tool]) -> Vec<&'static Tool> {
+    let is_short = match settings.agent.profile.as_str() {
+        "full" => false,
+        "short" => true,
+        _ => window.is_some_and(|it| it < SMALL_TOKENS),
+    };
+    let fits = |it: &Tool| {
+        let style = match it.name {
+            "edit_file" => settings.agent.edit_style != "replace",
+            "search_replace" => settings.agent.edit_style != "sketch",
+            "apply_patch" => knows_patches(model),
+            _ => true,
+        };
+        let is_on = settings.tools.get(it.name).is_none_or(|it| it.enabled);
+        let is_there = it.name != "web_search" || settings.web.search.kind.is_some();
+        style && is_on && is_there && (!is_short || SHORT.contains(&it.name))
+    };
+    from.iter().copied().filter(|it| fits(it)).collect()
+}
+
+/// Whether the user lets `tool` be used in `mode`; that the mode permits it is another matter.
+pub fn is_in_scope(settings: &Settings, tool: &Tool, mode: Mode) -> bool {
+    let scope = settings.tools.get(tool.name).and_then(|it| it.modes.as_ref());
+    scope.is_none_or(|it| it.iter().any(|it| Mode::parse(it) == Some(mode)))
+}
+
+/// Models that were trained on the envelope of `apply_patch`.
+fn knows_patches(model: &str) -> bool {
+    let name = model.rsplit('/').next().unwrap_or(model).to_ascii_lowercase();
+    ["gpt-4.1", "gpt-5", "gpt-6", "codex", "o3", "o4"]
+        .iter()
+        .any(|it| name.starts_with(it))
+}
+
+/// Names in the settings that are no tool's.
+pub fn unknown(settings: &Settings) -> Vec<&str> {
+    let is_tool = |name: &str| TOOLS.iter().any(|it| it.name == name);
+    settings
+        .tools
+        .keys()
+        .map(String::as_str)
+        .filter(|it| !is_tool(it))
+        .collect()
+}

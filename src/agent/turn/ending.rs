@@ -1,0 +1,288 @@
+//! What happens when the model stops: calls to carry out, another request, or the end of the answer.
+
+use serde_json::{Map, Value};
+
+use super::{Effect, Memory, Phase, Running};
+use crate::{
+    model::{EndReason, Failure, FailureKind, Part, Said, Tokens},
+    protocol::{Done, Event, FinishReason, Mode, Outcome as Dealt, Severity, Status, Usage},
+};
+
+/// So often in a row a server may want to be asked again.
+const PAUSES_MOST: u32 = 5;
+
+impl Running {
+    /// The model has ended its message.
+    pub(super) fn stopped(&mut self, reason: EndReason, memory: &mut Memory, effects: &mut Vec<Effect>) {
+        let is_cut = matches!(reason, EndReason::Length | EndReason::ContentFilter);
+        let events = if is_cut { self.writer.cut() } else { self.writer.flush() };
+        self.say(events, effects);
+        self.count_tokens(memory);
+        let said = std::mem::take(&mut self.said);
+        let is_over = matches!(reason, EndReason::ContentFilter | EndReason::Refusal);
+        let mut calls = Vec::new();
+        let mut kept = Vec::new();
+        for part in said {
+            match part {
+                // What a refusal calls is not carried out, and has no result that the server would wait for.
+                Said::Call(_) if is_over => {}
+                Said::Call(call) => {
+                    calls.push(call.clone());
+                    kept.push(Said::Call(call));
+                }
+                Said::Text(_) | Said::Opaque(_) => kept.push(part),
+            }
+        }
+        let has_text = kept
+            .iter()
+            .any(|it| matches!(it, Said::Text(it) if !it.trim().is_empty()));
+        memory.assistant(kept);
+        // Whether tools were called is seen in the calls: servers write all kinds of reasons beside them.
+        if !calls.is_empty() {
+            self.guard.pauses = 0;
+            return self.begin_batch(calls, memory, effects);
+        }
+        let finish_reason = match reason {
+            EndReason::Pause if self.guard.pauses < PAUSES_MOST => {
+                self.guard.pauses += 1;
+                return self.ask_model(memory, effects);
+            }
+            EndReason::Stop | EndReason::ToolUse | EndReason::Pause | EndReason::Other(_) if !has_text => {
+                return self.said_nothing(memory, effects);
+            }
+            EndReason::Stop | EndReason::ToolUse | EndReason::Pause => FinishReason::Stop,
+            EndReason::Other(word) => {
+                let text = format!("the server gave `{word}` as the reason for the end");
+                self.notice(Severity::Info, "unknown-finish-reason", text, effects);
+                FinishReason::Stop
+            }
+            EndReason::Length => {
+                let (message, details) = if !has_text && self.has_thought {
+                    (
+                        "the limit of tokens was used up by thinking",
+                        "raise `max_tokens` of the provider, ask for less, or choose a model that thinks less",
+                    )
+                } else {
+                    (
+                        "the answer reached the limit of tokens",
+                        "ask it to go on, or raise `max_tokens` of the provider; a full window needs a new conversation",
+                    )
+                };
+                self.error("LLM_CONTEXT_LENGTH", "llm", message, details, effects);
+                FinishReason::Length
+            }
+            EndReason::ContentFilter => {
+                let details = "word the message differently, or choose another provider";
+                let message = "a filter at the provider's stopped the answer";
+                self.error("LLM_REFUSAL", "llm", message, details, effects);
+                FinishReason::Refusal
+            }
+            EndReason::Refusal => {
+                if !has_text {
+                    let details = "word the message differently, or choose another model";
+                    self.error("LLM_REFUSAL", "llm", "the model declined to answer", details, effects);
+                }
+                FinishReason::Refusal
+            }
+        };
+        if finish_reason == FinishReason::Stop {
+            if !self.steering.is_empty() {
+                return self.ask_model(memory, effects);
+            }
+            if self.mode == Mode::Debug && self.setup.has_tools() {
+                self.phase = Phase::Marks;
+                effects.push(Effect::FindMarks);
+                return;
+            }
+        }
+        self.end(Status::Completed, finish_reason, memory, effects);
+    }
+
+    fn said_nothing(&mut self, memory: &mut Memory, effects: &mut Vec<Effect>) {
+        // After its calls a model may have nothing to add.
+        if self.guard.calls > 0 && self.writer.count() > 0 {
+            return self.end(Status::Completed, FinishReason::Stop, memory, effects);
+        }
+        let details = if self.has_thought {
+            "it thought and then said nothing: send the message again, or choose another model"
+        } else {
+            "send the message again, or choose another model"
+        };
+        self.error(
+            "LLM_BAD_RESPONSE",
+            "llm",
+            "the model's answer is empty",
+            details,
+            effects,
+        );
+        self.end(Status::Error, FinishReason::Error, memory, effects);
+    }
+
+    /// The request failed. What was called in it is not carried out: it may be half of what was meant.
+    pub(super) fn failed(&mut self, failure: &Failure, memory: &mut Memory, effects: &mut Vec<Effect>) {
+        let events = self.writer.cut();
+        self.say(events, effects);
+        self.count_tokens(memory);
+        if !self.has_output {
+            match failure.kind {
+                FailureKind::Busy | FailureKind::Overloaded | FailureKind::Unreachable
+                    if self.stand_in < self.setup.fallbacks =>
+                {
+                    self.stand_in += 1;
+                    memory.made_by(format!("stand-in {}", self.stand_in));
+                    let text = format!("{}: another model stands in", failure.message);
+                    self.notice(Severity::Warning, "stand-in", text, effects);
+                    return self.ask_model(memory, effects);
+                }
+                FailureKind::TooLong if !self.has_compacted && memory.compact() => {
+                    self.has_compacted = true;
+                    let text = "the conversation no longer fits: old results were dropped".to_owned();
+                    self.notice(Severity::Warning, "compacted", text, effects);
+                    return self.ask_model(memory, effects);
+                }
+                FailureKind::Key
+                | FailureKind::Credit
+                | FailureKind::NotFound
+                | FailureKind::TooLong
+                | FailureKind::Request
+                | FailureKind::Busy
+                | FailureKind::Overloaded
+                | FailureKind::Unreachable
+                | FailureKind::Interrupted
+                | FailureKind::Garbled
+                | FailureKind::Oversized => {}
+            }
+        }
+        self.keep_text(memory);
+        self.error(
+            failure.kind.code(),
+            "llm",
+            &failure.message,
+            &failure.details(),
+            effects,
+        );
+        let finish_reason = match failure.kind {
+            FailureKind::Interrupted => FinishReason::Interrupted,
+            FailureKind::Key
+            | FailureKind::Credit
+            | FailureKind::NotFound
+            | FailureKind::TooLong
+            | FailureKind::Request
+            | FailureKind::Busy
+            | FailureKind::Overloaded
+            | FailureKind::Unreachable
+            | FailureKind::Garbled
+            | FailureKind::Oversized => FinishReason::Error,
+        };
+        self.end(Status::Error, finish_reason, memory, effects);
+    }
+
+    /// Of a message that was broken off, the text that the user has read.
+    fn keep_text(&mut self, memory: &mut Memory) {
+        let said = std::mem::take(&mut self.said);
+        memory.assistant(said.into_iter().filter(|it| matches!(it, Said::Text(_))).collect());
+    }
+
+    pub(super) fn cancel(&mut self, memory: &mut Memory, effects: &mut Vec<Effect>) {
+        if matches!(self.phase, Phase::Model) {
+            effects.push(Effect::StopModel);
+        }
+        let events = self.writer.flush();
+        self.say(events, effects);
+        self.count_tokens(memory);
+        self.drop_batch(memory, effects);
+        self.close_questions(Dealt::Cancelled, effects);
+        self.keep_text(memory);
+        self.end(Status::Completed, FinishReason::Cancelled, memory, effects);
+    }
+
+    /// Where instrumentation was left behind, at what would be the end.
+    pub(super) fn marks(&mut self, marks: &[String], memory: &mut Memory, effects: &mut Vec<Effect>) {
+        if marks.is_empty() {
+            if self.has_reminded {
+                let mut events = self.writer.text("*All marks of instrumentation are removed.*");
+                events.extend(self.writer.flush());
+                self.say(events, effects);
+            }
+            return self.end(Status::Completed, FinishReason::Stop, memory, effects);
+        }
+        let shown = marks
+            .iter()
+            .take(MARKS_SHOWN)
+            .map(String::as_str)
+            .collect::<Vec<_>>()
+            .join(", ");
+        let more = marks.len().saturating_sub(MARKS_SHOWN);
+        let list = if more > 0 {
+            format!("{shown} and {more} more")
+        } else {
+            shown
+        };
+        if self.has_reminded {
+            let message = format!("instrumentation is left: {list}");
+            let details = "reproduce the fault and say so, or ask to have the marks removed";
+            self.error("TOOL_FAILED", "debug", &message, details, effects);
+            return self.end(Status::Completed, FinishReason::AwaitingInput, memory, effects);
+        }
+        self.has_reminded = true;
+        memory.user(vec![Part::Text(format!(
+            "<system_reminder>\nInstrumentation is left at: {list}. If the fix is confirmed, remove every mark now. If the user has \
+             to reproduce the fault first, ask them to with the `ask` tool, and say exactly how.\n</system_reminder>"
+        ))]);
+        self.ask_model(memory, effects);
+    }
+
+    /// The end, once: everything that is open was closed before.
+    pub(super) fn end(
+        &mut self,
+        status: Status,
+        finish_reason: FinishReason,
+        memory: &mut Memory,
+        effects: &mut Vec<Effect>,
+    ) {
+        // What was said too late for this answer is still heard with the next message.
+        while let Some((message, parts)) = self.steering.pop_front() {
+            let events = self.writer.spoken(&message.content);
+            self.say(events, effects);
+            memory.user(parts);
+        }
+        let Tokens {
+            prompt,
+            cached,
+            cache_written,
+            completion,
+            reasoning,
+        } = self.total;
+        let more = [
+            ("cachedTokens", cached),
+            ("cacheWrittenTokens", cache_written),
+            ("reasoningTokens", reasoning),
+            ("contextTokens", memory.context_tokens),
+        ];
+        let done = Done {
+            usage: Some(Usage {
+                prompt_tokens: prompt,
+                completion_tokens: completion,
+                total_tokens: prompt.saturating_add(completion),
+            }),
+            id: Some(self.setup.response.clone()),
+            conversation_id: Some(self.setup.conversation.clone()),
+            status: Some(status),
+            finish_reason: Some(finish_reason),
+            duration_ms: Some(self.now_ms.saturating_sub(self.began_ms)),
+            tool_call_count: Some(self.call_count),
+            turn_count: Some(u64::from(self.request_count)),
+            extra_usage: more
+                .into_iter()
+                .filter(|(_, count)| *count > 0)
+                .map(|(name, count)| (name.to_owned(), Value::from(count)))
+                .collect::<Map<_, _>>(),
+            ..Done::default()
+        };
+        self.say(vec![Event::Done(done)], effects);
+        self.phase = Phase::Over;
+    }
+}
+
+/// As many places are named.
+const MARKS_SHOWN: usize = 10;

@@ -1,0 +1,546 @@
+//! What waits for the user while an answer is made: approvals, the model's questions, "go on?".
+//!
+//! A question is a document that stays open until it is dealt with, by whoever deals with it first.
+
+use serde_json::{Map, Value, json};
+
+use super::{
+    Effect, Fault, JobId, Memory, Phase, Running,
+    batch::{Job, Stage, edits, gist, object, settle},
+};
+use crate::{
+    agent::approval::{self, Rule},
+    model::Part as Told,
+    protocol::{
+        Applied, ClarificationResponse, DocumentId, Event, FinishReason, Kind, Outcome as Dealt, Permission,
+        QuestionKind, Status,
+    },
+    tool::{
+        self, Access, Change, Outcome, Part, Tool,
+        ask::{self, Form},
+        create_plan, switch_mode, todo_write,
+    },
+};
+
+/// An open question.
+#[derive(Debug)]
+pub struct Question {
+    document: DocumentId,
+    lead: String,
+    metadata: Map<String, Value>,
+    purpose: Purpose,
+}
+
+#[derive(Debug)]
+enum Purpose {
+    Approve {
+        job: JobId,
+        always: Vec<Rule>,
+        session: Vec<Rule>,
+    },
+    Form {
+        job: JobId,
+        form: Form,
+    },
+    Mode {
+        job: JobId,
+    },
+    GoOn,
+}
+
+impl Purpose {
+    fn job(&self) -> Option<JobId> {
+        match self {
+            Self::Approve { job, .. } | Self::Form { job, .. } | Self::Mode { job } => Some(*job),
+            Self::GoOn => None,
+        }
+    }
+}
+
+impl Running {
+    fn ask_user(&mut self, lead: &str, metadata: Map<String, Value>, purpose: Purpose, effects: &mut Vec<Effect>) {
+        let kind = metadata.get("kind").cloned().unwrap_or(Value::Null);
+        let mut events = Vec::new();
+        let document = self
+            .writer
+            .begin(Kind::Clarification, object(json!({ "kind": kind })), &mut events);
+        if !lead.is_empty() {
+            events.push(Event::ContentDelta {
+                document: document.clone(),
+                delta: lead.to_owned(),
+            });
+        }
+        events.push(Event::MetadataDelta {
+            document: document.clone(),
+            metadata: metadata.clone(),
+            append: Vec::new(),
+        });
+        self.say(events, effects);
+        self.questions.push(Question {
+            document,
+            lead: lead.to_owned(),
+            metadata,
+            purpose,
+        });
+    }
+
+    fn close(&mut self, question: Question, dealt: &ClarificationResponse, effects: &mut Vec<Effect>) {
+        let mut metadata = question.metadata;
+        metadata.insert("outcome".into(), json!(dealt.outcome));
+        if !dealt.answers.is_empty() {
+            metadata.insert("answers".into(), json!(dealt.answers));
+        }
+        if let Some(reason) = &dealt.reason {
+            metadata.insert("reason".into(), reason.clone().into());
+        }
+        let end = Event::DocumentEnd {
+            document: question.document,
+            final_content: Some(question.lead),
+            metadata,
+        };
+        self.say(vec![end], effects);
+    }
+
+    /// Closes what is open without an answer.
+    pub(super) fn close_questions(&mut self, outcome: Dealt, effects: &mut Vec<Effect>) {
+        for question in std::mem::take(&mut self.questions) {
+            let dealt = unanswered(&question.document, outcome.clone());
+            self.close(question, &dealt, effects);
+        }
+    }
+
+    /// The other questions about a job that need no answer any more.
+    pub(super) fn close_approvals(&mut self, job: JobId, effects: &mut Vec<Effect>) {
+        let (over, open) = std::mem::take(&mut self.questions)
+            .into_iter()
+            .partition(|it: &Question| it.purpose.job() == Some(job));
+        self.questions = open;
+        for question in over {
+            let dealt = unanswered(&question.document, Dealt::Skipped);
+            self.close(question, &dealt, effects);
+        }
+    }
+
+    /// Asks whether a call may be carried out: the whole command, the whole change, one question for each file.
+    pub(super) fn ask_approval(
+        &mut self,
+        job: &Job,
+        tool: &'static Tool,
+        question: &approval::Question,
+        effects: &mut Vec<Effect>,
+    ) {
+        let mut options = vec![json!({ "id": "allow_once", "label": "Allow once" })];
+        let words = |rules: &[Rule]| rules.iter().map(Rule::to_string).collect::<Vec<_>>().join(", ");
+        if !question.session.is_empty() {
+            options.push(json!({
+                "id": "allow_session",
+                "label": "Allow in this session",
+                "description": words(&question.session),
+            }));
+        }
+        if !question.always.is_empty() {
+            options.push(json!({
+                "id": "allow_always",
+                "label": format!("Always allow {}", words(&question.always)),
+                "description": words(&question.always),
+            }));
+        }
+        options.push(json!({ "id": "reject_once", "label": "Reject" }));
+        for (lead, text, subject) in self.subjects(job, tool, question) {
+            let metadata = object(json!({
+                "kind": QuestionKind::Approval,
+                "toolCallId": job.call.id,
+                "subject": subject,
+                "questions": [{
+                    "id": "approval",
+                    "text": text,
+                    "allowFreeText": true,
+                    "options": options,
+                }],
+            }));
+            let purpose = Purpose::Approve {
+                job: job.id,
+                always: question.always.clone(),
+                session: question.session.clone(),
+            };
+            self.ask_user(&lead, metadata, purpose, effects);
+        }
+    }
+
+    /// What is asked about: a lead, the question and the planned action.
+    fn subjects(&self, job: &Job, tool: &Tool, question: &approval::Question) -> Vec<(String, String, Value)> {
+        let why = question.why.clone();
+        let mut extra = Map::new();
+        if !question.reaches.is_empty() {
+            extra.insert("wouldReach".into(), question.reaches.clone().into());
+        }
+        if !question.writes.is_empty() {
+            extra.insert("wouldWrite".into(), question.writes.clone().into());
+        }
+        if question.is_protected {
+            extra.insert("protected".into(), true.into());
+        }
+        if let Some(proposal) = &job.proposal {
+            return proposal
+                .changes
+                .iter()
+                .map(|change| {
+                    let mut subject = preview(change, tool.name, &job.call.id);
+                    if let Some(metadata) = subject.get_mut("metadata").and_then(Value::as_object_mut) {
+                        metadata.extend(extra.clone());
+                    }
+                    let text = format!("Allow to {} `{}`?", change.operation, change.file.shown);
+                    (why.clone(), text, subject)
+                })
+                .collect();
+        }
+        let command = job.accesses.iter().find_map(|it| match it {
+            Access::Command {
+                line,
+                directory,
+                permissions,
+                is_background,
+            } => Some((line, directory, permissions, is_background)),
+            Access::Read(_)
+            | Access::Write(_)
+            | Access::Delete(_)
+            | Access::Fetch { .. }
+            | Access::Search
+            | Access::Mcp { .. } => None,
+        });
+        if let Some((line, directory, permissions, is_background)) = command {
+            let words: Vec<&str> = permissions.iter().map(Permission::as_str).collect();
+            let mut metadata = object(json!({
+                "command": line,
+                "workingDirectory": directory.path.to_string_lossy(),
+                "permissions": words,
+            }));
+            if *is_background {
+                metadata.insert("background".into(), true.into());
+            }
+            metadata.extend(extra);
+            let text = if words.is_empty() {
+                "Run this command?".to_owned()
+            } else {
+                format!("Run this command, with the permission {}?", words.join(", "))
+            };
+            let subject = json!({ "type": Kind::TerminalCommand, "content": null, "metadata": metadata });
+            return vec![(why, text, subject)];
+        }
+        let mut metadata = object(json!({ "toolName": tool.name, "arguments": job.arguments.0 }));
+        metadata.extend(extra);
+        let text = match job.accesses.first() {
+            Some(Access::Read(place)) => format!("Allow to read `{}`?", place.shown),
+            Some(Access::Fetch { host, .. }) => format!("Allow to fetch from {host}?"),
+            Some(Access::Search) => "Allow to search the web?".to_owned(),
+            Some(Access::Mcp { server, tool }) => format!("Allow `{tool}` of {server}?"),
+            Some(Access::Write(place) | Access::Delete(place)) => format!("Allow to change `{}`?", place.shown),
+            Some(Access::Command { .. }) | None => format!("Allow {}?", tool.name),
+        };
+        vec![(
+            why,
+            text,
+            json!({ "type": Kind::ToolCall, "content": null, "metadata": metadata }),
+        )]
+    }
+
+    /// What the turn does itself.
+    pub(super) fn perform(&mut self, part: Part, job: &mut Job, memory: &mut Memory, effects: &mut Vec<Effect>) {
+        match part {
+            Part::Todos => self.perform_todos(job, memory, effects),
+            Part::Plan => self.perform_plan(job, memory, effects),
+            Part::Ask => self.perform_ask(job, effects),
+            Part::Mode => self.perform_mode(job, effects),
+        }
+    }
+
+    fn perform_todos(&mut self, job: &mut Job, memory: &mut Memory, effects: &mut Vec<Effect>) {
+        let todos = match todo_write::read(&job.arguments) {
+            Ok(todos) => todos,
+            Err(fault) => return self.refuse(job, &fault, effects),
+        };
+        let merge = job.arguments.flag("merge");
+        let end = object(json!({ "todos": todos, "merge": merge }));
+        memory.todos.change(&crate::protocol::document::TodoUpdate::of(&end));
+        let events = self.writer.whole(Kind::TodoUpdate, Map::new(), None, end);
+        self.say(events, effects);
+        settle(job, memory.todos.checklist(), false, Vec::new());
+    }
+
+    fn perform_plan(&mut self, job: &mut Job, memory: &mut Memory, effects: &mut Vec<Effect>) {
+        let plan = match create_plan::read(&job.arguments) {
+            Ok(plan) => plan,
+            Err(fault) => return self.refuse(job, &fault, effects),
+        };
+        let start = object(json!({ "title": plan.title, "overview": plan.overview, "format": "markdown" }));
+        let mut end = start.clone();
+        end.insert("todos".into(), plan.todos.clone().into());
+        end.insert("toolCallId".into(), job.call.id.clone().into());
+        memory.todos.change(&crate::protocol::document::TodoUpdate::of(&object(
+            json!({ "todos": plan.todos, "merge": false }),
+        )));
+        let events = self.writer.whole(Kind::Plan, start, Some(&plan.content), end);
+        self.say(events, effects);
+        self.is_plan_shown = true;
+        settle(
+            job,
+            "The user sees the plan. Nothing is to be done until they answer: they may change it, have it built, or ask for \
+             another one."
+                .to_owned(),
+            false,
+            Vec::new(),
+        );
+    }
+
+    fn perform_ask(&mut self, job: &mut Job, effects: &mut Vec<Effect>) {
+        let form = match ask::read(&job.arguments) {
+            Ok(form) => form,
+            Err(fault) => return self.refuse(job, &fault, effects),
+        };
+        let lead = form.title.clone();
+        let metadata = object(json!({
+            "kind": QuestionKind::Question,
+            "questions": form.questions(),
+            "toolCallId": job.call.id,
+        }));
+        job.stage = Stage::Asking;
+        let is_attended = self.setup.is_attended;
+        self.ask_user(&lead, metadata, Purpose::Form { job: job.id, form }, effects);
+        if !is_attended && let Some(question) = self.questions.pop() {
+            let dealt = unanswered(&question.document, Dealt::Skipped);
+            self.close(question, &dealt, effects);
+            settle(job, SKIPPED.to_owned(), false, Vec::new());
+        }
+    }
+
+    fn perform_mode(&mut self, job: &mut Job, effects: &mut Vec<Effect>) {
+        let target = match switch_mode::read(&job.arguments) {
+            Ok(target) => target,
+            Err(fault) => return self.refuse(job, &fault, effects),
+        };
+        if target == self.mode {
+            let outcome = Outcome {
+                text: format!("The mode is {target} already."),
+                data: json!({ "mode": target }),
+                ..Outcome::default()
+            };
+            return self.called(job, outcome, 0, effects);
+        }
+        if !self.setup.is_attended {
+            let fault = Fault::new("TOOL_REJECTED", "nobody is there to agree to another mode")
+                .hint(format!("Go on in {} mode.", self.mode));
+            return self.refuse(job, &fault, effects);
+        }
+        let lead = gist(job.arguments.text("explanation").unwrap_or_default());
+        let metadata = object(json!({
+            "kind": QuestionKind::Approval,
+            "toolCallId": job.call.id,
+            "subject": {
+                "type": Kind::ToolCall,
+                "content": null,
+                "metadata": { "toolName": "switch_mode", "arguments": job.arguments.0 },
+            },
+            "questions": [{
+                "id": "approval",
+                "text": format!("Go on in {target} mode?"),
+                "allowFreeText": true,
+                "options": [
+                    { "id": "allow_once", "label": format!("Change to {target} mode") },
+                    { "id": "reject_once", "label": format!("Stay in {} mode", self.mode) },
+                ],
+            }],
+        }));
+        job.stage = Stage::Asking;
+        self.ask_user(&lead, metadata, Purpose::Mode { job: job.id }, effects);
+        effects.extend(self.questions.last().map(|it| Effect::Expire(it.document.clone())));
+    }
+
+    /// Asks whether to go on, or ends where nobody is there to say so.
+    pub(super) fn ask_to_go_on(&mut self, because: &str, memory: &mut Memory, effects: &mut Vec<Effect>) {
+        if !self.setup.is_attended {
+            let details = "send a message to let it go on";
+            self.error("MAX_TURNS", "agent", because, details, effects);
+            return self.end(Status::Completed, FinishReason::MaxTurns, memory, effects);
+        }
+        let metadata = object(json!({
+            "kind": QuestionKind::Question,
+            "questions": [{
+                "id": "go_on",
+                "text": "Go on?",
+                "allowFreeText": true,
+                "options": [{ "id": "yes", "label": "Go on" }, { "id": "no", "label": "Stop here" }],
+            }],
+        }));
+        self.phase = Phase::Leave;
+        self.ask_user(because, metadata, Purpose::GoOn, effects);
+    }
+
+    pub(super) fn answer(&mut self, dealt: &ClarificationResponse, memory: &mut Memory, effects: &mut Vec<Effect>) {
+        let Some(at) = self.questions.iter().position(|it| it.document == dealt.document_id) else {
+            let text = "the question is not open any more: the answer was left out".to_owned();
+            return self.notice(crate::protocol::Severity::Warning, "no-question", text, effects);
+        };
+        let question = self.questions.remove(at);
+        let chosen = dealt.answers.iter().flat_map(|it| it.selected_option_ids.iter());
+        let chosen: Vec<&str> = chosen.map(String::as_str).collect();
+        let words = dealt
+            .answers
+            .iter()
+            .find_map(|it| it.free_text.clone())
+            .or_else(|| dealt.reason.clone());
+        let words = words.filter(|it| !it.trim().is_empty());
+        let is_yes = dealt.outcome == Dealt::Answered
+            && chosen
+                .first()
+                .is_some_and(|it| it.starts_with("allow_") || *it == "yes");
+        match &question.purpose {
+            Purpose::Approve { job, always, session } => {
+                let (job, always, session) = (*job, always.clone(), session.clone());
+                self.close(question, dealt, effects);
+                if !is_yes {
+                    self.close_approvals(job, effects);
+                    let reason = words.map_or_else(String::new, |it| format!("; reason: {it}"));
+                    let fault = Fault::new("TOOL_REJECTED", format!("the user rejected this{reason}"))
+                        .hint("Do not try the same thing in another way. Go on without it, or ask.");
+                    return self.with_job(job, Stage::Asking, memory, effects, |running, job, _, effects| {
+                        running.reject(job, &fault, effects);
+                    });
+                }
+                if chosen.contains(&"allow_always") {
+                    memory.policy.rules.allow_for_session(&always);
+                    effects.push(Effect::Store(always));
+                } else if chosen.contains(&"allow_session") {
+                    memory.policy.rules.allow_for_session(&session);
+                }
+                let is_open = self.questions.iter().any(|it| it.purpose.job() == Some(job));
+                self.with_job(job, Stage::Asking, memory, effects, |_, job, _, _| {
+                    if !is_open {
+                        job.stage = Stage::Ready;
+                    }
+                });
+                self.judge_again(memory, effects);
+            }
+            Purpose::Form { job, form } => {
+                let job = *job;
+                let text = match dealt.outcome {
+                    Dealt::Answered => form.answered(&dealt.answers),
+                    _ => words.map_or_else(|| SKIPPED.to_owned(), |it| format!("{SKIPPED}\nThe user says: {it}")),
+                };
+                self.close(question, dealt, effects);
+                self.with_job(job, Stage::Asking, memory, effects, |_, job, _, _| {
+                    settle(job, text, false, Vec::new());
+                });
+            }
+            Purpose::Mode { job } => {
+                let job = *job;
+                self.close(question, dealt, effects);
+                self.with_job(job, Stage::Asking, memory, effects, |running, job, _, effects| {
+                    running.change_mode(job, is_yes, words.as_deref(), effects);
+                });
+            }
+            Purpose::GoOn => {
+                self.close(question, dealt, effects);
+                if is_yes {
+                    self.guard.reset();
+                    if let Some(words) = words {
+                        memory.user(vec![Told::Text(words)]);
+                    }
+                    self.ask_model(memory, effects);
+                } else {
+                    self.end(Status::Completed, FinishReason::MaxTurns, memory, effects);
+                }
+            }
+        }
+    }
+
+    fn change_mode(&mut self, job: &mut Job, is_yes: bool, words: Option<&str>, effects: &mut Vec<Effect>) {
+        let Ok(target) = switch_mode::read(&job.arguments) else {
+            return;
+        };
+        if !is_yes {
+            let reason = words.map_or_else(String::new, |it| format!("; reason: {it}"));
+            let fault = Fault::new(
+                "TOOL_REJECTED",
+                format!("the user wants to stay in {} mode{reason}", self.mode),
+            );
+            return self.refuse(job, &fault, effects);
+        }
+        let was = std::mem::replace(&mut self.mode, target);
+        self.writer.enter(target);
+        let mut text = format!("The mode is {target} now.");
+        if let Some(reminder) = crate::agent::prompt::reminder(target, Some(was)) {
+            text.push('\n');
+            text.push_str(&reminder);
+        }
+        let outcome = Outcome {
+            text,
+            data: json!({ "mode": target }),
+            ..Outcome::default()
+        };
+        self.called(job, outcome, 0, effects);
+        let mut events = self.writer.text(&format!("*The mode is {target} now.*"));
+        events.extend(self.writer.flush());
+        self.say(events, effects);
+    }
+
+    /// Nobody answered for so long that it is a no.
+    pub(super) fn expire(&mut self, document: &DocumentId, memory: &mut Memory, effects: &mut Vec<Effect>) {
+        if self.questions.iter().any(|it| it.document == *document) {
+            let mut dealt = unanswered(document, Dealt::Skipped);
+            dealt.reason = Some("nobody answered".to_owned());
+            self.answer(&dealt, memory, effects);
+        }
+    }
+}
+
+const SKIPPED: &str = "The user skipped the questions: decide yourself and say what you assumed.";
+
+fn unanswered(document: &DocumentId, outcome: Dealt) -> ClarificationResponse {
+    ClarificationResponse {
+        document_id: document.clone(),
+        outcome,
+        answers: Vec::new(),
+        reason: None,
+    }
+}
+
+/// A change as a document without id and sequence. Several places become one, from the first to the last, so that the
+/// whole change is in view.
+fn preview(change: &Change, name: &str, call: &str) -> Value {
+    let mut whole = change.clone();
+    if let [first, .., last] = change.hunks.as_slice()
+        && let Some(old) = change.old.as_deref().and_then(|it| std::str::from_utf8(it).ok())
+    {
+        let lines: Vec<&str> = old.lines().collect();
+        let line = |at: u64| {
+            usize::try_from(at.saturating_sub(1))
+                .ok()
+                .and_then(|it| lines.get(it))
+                .copied()
+        };
+        let (mut before, mut after) = (Vec::new(), Vec::new());
+        let mut at = first.start;
+        for place in &change.hunks {
+            let between: Vec<&str> = (at..place.start).map_while(line).collect();
+            before.extend(&between);
+            after.extend(&between);
+            if place.end >= place.start {
+                before.extend(place.old.split('\n'));
+            }
+            if !place.new.is_empty() {
+                after.extend(place.new.split('\n'));
+            }
+            at = place.end.saturating_add(1);
+        }
+        let hunk = tool::Hunk {
+            old: before.join("\n"),
+            new: after.join("\n"),
+            start: first.start,
+            end: last.end.max(first.start.saturating_sub(1)),
+        };
+        whole.hunks = vec![hunk];
+    }
+    let documents = edits(&whole, name, call, &Applied::Pending);
+    let (_, content, metadata) = documents.into_iter().next().unwrap_or_default();
+    json!({ "type": Kind::FileEdit, "content": content, "metadata": metadata })
+}

@@ -141,12 +141,6 @@ fn report(found: &[Found]) -> String {
 fn line(it: &Found) -> String {
     match &it.how {
         How::Key { variable } => format!("- **{}**, by the key in `{variable}`", it.title),
-        How::NotSpoken { variable } => {
-            format!(
-                "- {}, by the key in `{variable}`; its protocol is not spoken yet",
-                it.title
-            )
-        }
         How::Address { variable } => format!("- **{}** at {}, by `{variable}`", it.title, it.base_url),
         How::Answered => {
             let models = match it.models.as_slice() {
@@ -162,7 +156,6 @@ fn line(it: &Found) -> String {
 fn question(found: &[Found]) -> Value {
     let mut options: Vec<Value> = found
         .iter()
-        .filter(|it| it.is_usable())
         .map(|it| {
             json!({
                 "id": format!("use:{}", it.name),
@@ -401,6 +394,7 @@ mod tests {
         Found {
             name: name.to_owned(),
             title: name.to_uppercase(),
+            kind: "openai",
             base_url: "http://127.0.0.1:1/v1".to_owned(),
             models: models.iter().map(|&it| it.to_owned()).collect(),
             how,
@@ -416,24 +410,16 @@ mod tests {
     }
 
     #[test]
-    fn what_was_found_is_said_and_offered_as_far_as_it_is_usable() {
+    fn what_was_found_is_said_and_offered() {
         let key = |variable: &str| How::Key {
             variable: variable.to_owned(),
         };
-        let not_spoken = How::NotSpoken {
-            variable: "THAT_KEY".to_owned(),
-        };
         let all = [
             found("this", key("THIS_KEY"), &[]),
-            found("that", not_spoken, &[]),
             found("ollama", How::Answered, &["qwen", "llama"]),
         ];
         let text = report(&all);
         assert!(text.contains("**THIS**, by the key in `THIS_KEY`"), "{text}");
-        assert!(
-            text.contains("THAT, by the key in `THAT_KEY`; its protocol is not spoken yet"),
-            "{text}"
-        );
         assert!(
             text.contains("**OLLAMA** at http://127.0.0.1:1/v1, with `qwen` and 1 more"),
             "{text}"

@@ -247,9 +247,9 @@ pub const KEYS: &[Key] = &[
     ),
     Key::new(
         "providers.*.kind",
-        Kind::Word(&["openai"]),
+        Kind::Word(&["openai", "anthropic", "gemini", "ollama"]),
         |it, name| Slot::Text(&mut provider(it, name).kind),
-        "What it speaks; openai means chat completions, as most servers do.",
+        "What it speaks; openai means chat completions, as most servers do. A service known by name needs none.",
     ),
     Key::new(
         "providers.*.base_url",
@@ -347,6 +347,12 @@ pub const KEYS: &[Key] = &[
         Kind::List,
         |it, name| Slot::MaybeList(&mut provider(it, name).allow_fields),
         "The optional fields of a request that it takes, for servers that refuse what they do not know; without it all are sent.",
+    ),
+    Key::new(
+        "providers.*.num_ctx",
+        COUNT,
+        |it, name| Slot::MaybeWhole(&mut provider(it, name).num_ctx),
+        "The window to ask an Ollama for; without it what the model has, up to 32768 tokens.",
     ),
     Key::new(
         "providers.*.max_tokens",

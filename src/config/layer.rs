@@ -212,7 +212,7 @@ pub fn merge(
     }
     merging.environment(environment);
     merging.options(options);
-    merging.complete();
+    merging.complete(environment);
     (merging.settings, merging.problems)
 }
 
@@ -442,7 +442,7 @@ impl Merging {
     }
 
     /// Fills in what a service's name says, and looks over the whole.
-    fn complete(&mut self) {
+    fn complete(&mut self, environment: &Environment) {
         if let Some(name) = self.settings.provider.clone() {
             let configured = self.settings.providers.contains_key(&name);
             if !configured && Known::named(&name).is_some() {
@@ -469,11 +469,23 @@ impl Merging {
         } = &mut self.settings;
         for (name, provider) in providers {
             let known = Known::named(name);
+            if let Some(known) = known
+                && !origins.contains_key(&format!("providers.{name}.kind"))
+            {
+                let own = provider.connection.url.as_deref();
+                known
+                    .kind_at(own.unwrap_or(known.base_url))
+                    .clone_into(&mut provider.kind);
+            }
             // A key belongs to the place it was made for: with another address none is taken from the environment unasked.
             if let Some(known) = known
                 && !provider.connection.has_url()
             {
-                provider.connection.url = Some(known.base_url.to_owned());
+                let elsewhere = (known.name == "ollama")
+                    .then(|| environment.get("OLLAMA_HOST"))
+                    .flatten();
+                let url = elsewhere.and_then(super::ollama_url);
+                provider.connection.url = Some(url.unwrap_or_else(|| known.base_url.to_owned()));
                 if !provider.key.is_some() && !known.variables.is_empty() {
                     let names = known.variables.iter().map(|it| (*it).to_owned());
                     provider.key = KeySource::Variables(names.collect());
@@ -1110,7 +1122,7 @@ mod tests {
                 "[providers.ollama]\nmodel = 'q'",
                 "OPENAI_MODEL=m",
                 "",
-                "ollama http://127.0.0.1:11434/v1 none q",
+                "ollama http://127.0.0.1:11434 none q",
             ),
             ("", "OPENAI_API_KEY=k", "", "openai https://api.openai.com/v1 k -"),
             (
@@ -1141,16 +1153,11 @@ mod tests {
                 "",
                 "",
                 "provider=ollama model=q",
-                "ollama http://127.0.0.1:11434/v1 none q",
+                "ollama http://127.0.0.1:11434 none q",
             ),
             (gateway, "", "", "gateway https://g -"),
             (gateway, "OPENAI_API_KEY=k", "", "gateway https://g -"),
-            (
-                gateway,
-                "",
-                "provider=ollama",
-                "ollama http://127.0.0.1:11434/v1 none -",
-            ),
+            (gateway, "", "provider=ollama", "ollama http://127.0.0.1:11434 none -"),
             (two, "", "", "nobody -"),
             (two, "", "provider=a", "a https://a none m"),
             (two, "", "provider=b", "b https://b none -"),

@@ -22,7 +22,7 @@ pub use key::{KEYS, Key};
 pub use layer::{Environment, File, Layer, Options, Origin, load, merge};
 pub use paths::Paths;
 pub use problem::{Place, Problem, Source, nearest, suggestion};
-pub use provider::{Connection, Gateway, Known, Provider, Refused, SERVICES, Upstream};
+pub use provider::{Connection, Gateway, Known, Provider, Refused, SERVICES, Upstream, ollama_url};
 pub use reference::{Explained, explain, reference};
 pub use secret::{KeyError, KeySource, Secret};
 pub use value::{Kind, duration};

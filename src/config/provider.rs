@@ -156,6 +156,8 @@ pub struct Provider {
     pub think_tags: bool,
     /// Optional fields of a request that the server takes; none: all of them.
     pub allow_fields: Option<Vec<String>>,
+    /// The window to ask an Ollama for, which otherwise cuts long conversations silently.
+    pub num_ctx: Option<u64>,
     /// The most tokens to ask for in an answer.
     pub max_tokens: Option<u64>,
     pub temperature: Option<f64>,
@@ -172,6 +174,7 @@ impl Default for Provider {
             model: None,
             think_tags: true,
             allow_fields: None,
+            num_ctx: None,
             max_tokens: None,
             temperature: None,
             replay_reasoning: "tool_loop".to_owned(),
@@ -194,11 +197,32 @@ pub struct Known {
     /// As in `providers.<name>` and `--provider`.
     pub name: &'static str,
     pub title: &'static str,
+    /// What it speaks best: the `kind` of its provider.
+    pub kind: &'static str,
     pub base_url: &'static str,
     /// Where its key usually stands; several where people use several. Empty: it needs none.
     pub variables: &'static [&'static str],
-    /// Whether chat completions are spoken there, so that it can be used.
-    pub is_spoken: bool,
+}
+
+/// The address of an Ollama, from `OLLAMA_HOST` in the forms that Ollama itself takes.
+pub fn ollama_url(text: &str) -> Option<String> {
+    let text = text.trim().trim_matches(['"', '\'']).trim_end_matches('/');
+    let (scheme, rest) = text.split_once("://").unwrap_or(("http", text));
+    let (place, path) = rest.split_once('/').unwrap_or((rest, ""));
+    // The colons of a bare address of version 6 part no port.
+    let (host, port) = match place.rsplit_once(':') {
+        Some((host, port)) if host.ends_with(']') || !host.contains([':', '[']) => (host, port.parse::<u16>().ok()?),
+        Some(_) | None => (place, if scheme == "https" { 443 } else { 11434 }),
+    };
+    let host = match host {
+        // Where a server listens everywhere, a client asks here.
+        "" | "0.0.0.0" => "127.0.0.1",
+        "[::]" | "::" => "[::1]",
+        host => host,
+    };
+    let url = format!("{scheme}://{host}:{port}/{path}");
+    Url::parse(&url).ok()?;
+    Some(url.trim_end_matches('/').to_owned())
 }
 
 /// The services known by name.
@@ -206,113 +230,120 @@ pub const SERVICES: &[Known] = &[
     Known {
         name: "openai",
         title: "OpenAI",
+        kind: "openai",
         base_url: "https://api.openai.com/v1",
         variables: &["OPENAI_API_KEY"],
-        is_spoken: true,
     },
     Known {
         name: "openrouter",
         title: "OpenRouter",
+        kind: "openai",
         base_url: "https://openrouter.ai/api/v1",
         variables: &["OPENROUTER_API_KEY"],
-        is_spoken: true,
     },
     Known {
         name: "mistral",
         title: "Mistral",
+        kind: "openai",
         base_url: "https://api.mistral.ai/v1",
         variables: &["MISTRAL_API_KEY"],
-        is_spoken: true,
     },
     Known {
         name: "deepseek",
         title: "DeepSeek",
+        kind: "openai",
         base_url: "https://api.deepseek.com/v1",
         variables: &["DEEPSEEK_API_KEY"],
-        is_spoken: true,
     },
     Known {
         name: "groq",
         title: "Groq",
+        kind: "openai",
         base_url: "https://api.groq.com/openai/v1",
         variables: &["GROQ_API_KEY"],
-        is_spoken: true,
     },
     Known {
         name: "xai",
         title: "xAI",
+        kind: "openai",
         base_url: "https://api.x.ai/v1",
         variables: &["XAI_API_KEY"],
-        is_spoken: true,
     },
     Known {
         name: "together",
         title: "Together",
+        kind: "openai",
         base_url: "https://api.together.xyz/v1",
         variables: &["TOGETHER_API_KEY"],
-        is_spoken: true,
     },
     Known {
         name: "fireworks",
         title: "Fireworks",
+        kind: "openai",
         base_url: "https://api.fireworks.ai/inference/v1",
         variables: &["FIREWORKS_API_KEY"],
-        is_spoken: true,
     },
     Known {
         name: "cerebras",
         title: "Cerebras",
+        kind: "openai",
         base_url: "https://api.cerebras.ai/v1",
         variables: &["CEREBRAS_API_KEY"],
-        is_spoken: true,
     },
     Known {
         name: "gemini",
-        title: "Gemini (its OpenAI-compatible door)",
-        base_url: "https://generativelanguage.googleapis.com/v1beta/openai",
+        title: "Gemini",
+        kind: "gemini",
+        base_url: "https://generativelanguage.googleapis.com/v1beta",
         variables: &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
-        is_spoken: true,
     },
     Known {
         name: "anthropic",
         title: "Anthropic",
+        kind: "anthropic",
         base_url: "https://api.anthropic.com",
         variables: &["ANTHROPIC_API_KEY"],
-        is_spoken: false,
     },
     Known {
         name: "ollama",
         title: "Ollama",
-        base_url: "http://127.0.0.1:11434/v1",
+        kind: "ollama",
+        base_url: "http://127.0.0.1:11434",
         variables: &[],
-        is_spoken: true,
     },
     Known {
         name: "lmstudio",
         title: "LM Studio",
+        kind: "openai",
         base_url: "http://127.0.0.1:1234/v1",
         variables: &[],
-        is_spoken: true,
     },
     Known {
         name: "llamacpp",
         title: "llama.cpp",
+        kind: "openai",
         base_url: "http://127.0.0.1:8080/v1",
         variables: &[],
-        is_spoken: true,
     },
     Known {
         name: "vllm",
         title: "vLLM",
+        kind: "openai",
         base_url: "http://127.0.0.1:8000/v1",
         variables: &[],
-        is_spoken: true,
     },
 ];
 
 impl Known {
     pub fn named(name: &str) -> Option<&'static Self> {
         SERVICES.iter().find(|it| it.name == name)
+    }
+
+    /// What is spoken at `url`, an address of this service: several have an OpenAI-compatible door beside their own.
+    pub fn kind_at(&self, url: &str) -> &'static str {
+        let url = url.trim_end_matches('/');
+        let is_compatible = url.ends_with("/openai") || (self.kind == "ollama" && url.ends_with("/v1"));
+        if is_compatible { "openai" } else { self.kind }
     }
 }
 
@@ -384,6 +415,24 @@ mod tests {
         assert_eq!(connection.peer().err(), Some(Refused::Header("X-Odd".to_owned())));
         connection.allow_http = false;
         assert!(matches!(connection.peer(), Err(Refused::Unencrypted(_))));
+    }
+
+    #[test]
+    fn an_ollama_is_found_where_its_variable_says() {
+        for (text, want) in [
+            ("0.0.0.0", Some("http://127.0.0.1:11434")),
+            ("localhost", Some("http://localhost:11434")),
+            (":9", Some("http://127.0.0.1:9")),
+            ("10.0.0.1:9", Some("http://10.0.0.1:9")),
+            ("http://localhost:9/", Some("http://localhost:9")),
+            ("https://ollama.example/base", Some("https://ollama.example:443/base")),
+            ("[::1]:9", Some("http://[::1]:9")),
+            ("[::]", Some("http://[::1]:11434")),
+            (":99999", None),
+            ("a b", None),
+        ] {
+            assert_eq!(ollama_url(text).as_deref(), want, "{text}");
+        }
     }
 
     #[test]

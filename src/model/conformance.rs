@@ -15,6 +15,7 @@ use super::{
     body::Read,
     exchange::{Server, Wire},
     gemini::Gemini,
+    ollama::Ollama,
     openai::Chat,
 };
 use crate::{
@@ -245,6 +246,31 @@ pub const SPEAKERS: &[Speaker] = &[
         error: |kind, words| format!("[{}]", google_error(kind, words)),
         lacks: WHOLE_CALLS,
     },
+    Speaker {
+        name: "ollama",
+        open: |settings| {
+            let wire = Ollama::default();
+            let asked = ModelRequest {
+                model: "m".to_owned(),
+                ..ModelRequest::default()
+            };
+            // It would ask about the model first.
+            wire.learn(&asked, Some(b"{}"));
+            Server::new(wire, settings, &Environment::default())
+        },
+        read: || Ollama::default().read(&ModelRequest::default(), &config::Provider::default()),
+        say: lines,
+        error: |_, words| json!({ "error": words }).to_string(),
+        lacks: &[
+            "text and counts",
+            "one call",
+            "the limit of tokens in a call",
+            "a call whose arguments are no JSON",
+            "a refusal",
+            "a body that ends in a call",
+            "an error in a call",
+        ],
+    },
 ];
 
 /// What cannot be said where a call comes as one object, and a refusal as nothing but a word.
@@ -256,6 +282,46 @@ const WHOLE_CALLS: &[&str] = &[
     "a body that ends in a call",
     "an error in a call",
 ];
+
+fn lines(situation: &Situation) -> String {
+    let line = |message: Value| json!({ "model": "m", "created_at": "2026-03-02T08:00:00Z", "message": message, "done": false });
+    let mut all = Vec::new();
+    let mut last = line(json!({ "role": "assistant", "content": "" }));
+    last["done"] = true.into();
+    for step in situation.steps {
+        match step {
+            Text(text) => all.push(line(json!({ "role": "assistant", "content": text }))),
+            Thinking(text) => all.push(line(json!({ "role": "assistant", "content": "", "thinking": text }))),
+            Call(name, fragments) | CutCall(name, fragments) => {
+                let mut function = json!({ "name": name });
+                if let Some(arguments) = object(fragments) {
+                    function["arguments"] = arguments;
+                }
+                let calls = json!([{ "function": function }]);
+                all.push(line(json!({ "role": "assistant", "content": "", "tool_calls": calls })));
+            }
+            Refusal(_) => {}
+            Usage(prompt, _, completion) => {
+                last["prompt_eval_count"] = (*prompt).into();
+                last["eval_count"] = (*completion).into();
+            }
+        }
+    }
+    last["done_reason"] = match situation.ending {
+        Ending::Stop | Ending::ToolUse | Ending::Refusal => "stop".into(),
+        Ending::Length => "length".into(),
+        Ending::Cut => Value::Null,
+        Ending::Overloaded => {
+            all.push(json!({ "error": "server overloaded, please retry shortly" }));
+            Value::Null
+        }
+    };
+    if !matches!(situation.ending, Ending::Cut | Ending::Overloaded) {
+        all.push(last);
+    }
+    // The last line may lack its end.
+    all.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+}
 
 /// The arguments of a call that comes whole, unless they are none.
 fn object(fragments: &[&str]) -> Option<Value> {

@@ -9,7 +9,7 @@ use std::{net::SocketAddr, time::Duration};
 use serde_json::Value;
 
 use crate::{
-    config::{Connection, Environment, KeySource, Known, Provider, SERVICES},
+    config::{self, Connection, Environment, KeySource, Known, Provider, SERVICES},
     net::client::{Client, Peer, Proxy, Request, Timeouts, Url},
 };
 
@@ -20,6 +20,8 @@ pub struct Found {
     pub name: String,
     /// For people: `Ollama`.
     pub title: String,
+    /// What it speaks, as in `providers.<name>.kind`.
+    pub kind: &'static str,
     pub base_url: String,
     /// What it offers, if it was asked; never more than [`MODELS_LIMIT`].
     pub models: Vec<String>,
@@ -31,8 +33,6 @@ pub struct Found {
 pub enum How {
     /// The environment variable holds a key for it.
     Key { variable: String },
-    /// As [`How::Key`], for a service whose protocol is not spoken yet.
-    NotSpoken { variable: String },
     /// The environment variable holds its address; no key is needed or known.
     Address { variable: String },
     /// A server on this machine answered.
@@ -40,20 +40,13 @@ pub enum How {
 }
 
 impl Found {
-    /// Whether it can be used as it stands.
-    pub fn is_usable(&self) -> bool {
-        match self.how {
-            How::Key { .. } | How::Address { .. } | How::Answered => true,
-            How::NotSpoken { .. } => false,
-        }
-    }
-
     /// Settings that reach it.
     pub fn provider(&self) -> Provider {
         Provider {
+            kind: self.kind.to_owned(),
             connection: Connection::default().at(&self.base_url),
             key: match &self.how {
-                How::Key { variable } | How::NotSpoken { variable } => KeySource::Variables(vec![variable.clone()]),
+                How::Key { variable } => KeySource::Variables(vec![variable.clone()]),
                 How::Address { .. } | How::Answered => KeySource::None,
             },
             model: self.models.first().cloned(),
@@ -111,6 +104,9 @@ pub fn keys(environment: &Environment) -> Vec<Found> {
 
 fn key(known: &Known, environment: &Environment) -> Option<Found> {
     let variable = known.variables.iter().copied().find(|it| environment.get(it).is_some());
+    if known.kind == "ollama" {
+        return elsewhere(known, environment);
+    }
     let address = (known.name == "openai")
         .then(|| environment.get("OPENAI_BASE_URL"))
         .flatten();
@@ -118,10 +114,7 @@ fn key(known: &Known, environment: &Environment) -> Option<Found> {
         .then(|| environment.get("OPENAI_MODEL"))
         .flatten();
     let how = match (variable, address) {
-        (Some(variable), _) if known.is_spoken => How::Key {
-            variable: variable.to_owned(),
-        },
-        (Some(variable), _) => How::NotSpoken {
+        (Some(variable), _) => How::Key {
             variable: variable.to_owned(),
         },
         (None, Some(_)) => How::Address {
@@ -132,9 +125,28 @@ fn key(known: &Known, environment: &Environment) -> Option<Found> {
     Some(Found {
         name: known.name.to_owned(),
         title: known.title.to_owned(),
+        kind: known.kind_at(address.unwrap_or(known.base_url)),
         base_url: address.unwrap_or(known.base_url).trim_end_matches('/').to_owned(),
         models: model.into_iter().map(str::to_owned).collect(),
         how,
+    })
+}
+
+/// An Ollama on another machine. One on this machine answers for itself.
+fn elsewhere(known: &Known, environment: &Environment) -> Option<Found> {
+    let text = environment.get("OLLAMA_HOST")?;
+    let base_url = config::ollama_url(text).filter(|_| ollama_host(text).is_none())?;
+    // In the clear it can be used only where the settings allow it.
+    Connection::default().at(&base_url).url().ok()?;
+    Some(Found {
+        name: known.name.to_owned(),
+        title: known.title.to_owned(),
+        kind: known.kind,
+        base_url,
+        models: Vec::new(),
+        how: How::Address {
+            variable: "OLLAMA_HOST".to_owned(),
+        },
     })
 }
 
@@ -248,7 +260,11 @@ impl Kind {
             title: known
                 .map_or("a server that speaks like OpenAI's", |it| it.title)
                 .to_owned(),
-            base_url: format!("http://{address}/v1"),
+            kind: known.map_or("openai", |it| it.kind),
+            base_url: match self {
+                Self::Ollama => format!("http://{address}"),
+                Self::LmStudio | Self::LlamaCpp | Self::Vllm | Self::Unknown => format!("http://{address}/v1"),
+            },
             models,
             how: How::Answered,
         }
@@ -395,7 +411,8 @@ mod tests {
                 title: Known::named(name)
                     .map_or("a server that speaks like OpenAI's", |it| it.title)
                     .to_owned(),
-                base_url: format!("http://{address}/v1"),
+                kind: if name == "ollama" { "ollama" } else { "openai" },
+                base_url: format!("http://{address}{}", if name == "ollama" { "" } else { "/v1" }),
                 models: models.iter().map(|it| (*it).to_owned()).collect(),
                 how: How::Answered,
             });
@@ -490,11 +507,17 @@ mod tests {
             ),
             (
                 "ANTHROPIC_API_KEY=k",
-                "anthropic https://api.anthropic.com [] not spoken ANTHROPIC_API_KEY",
+                "anthropic https://api.anthropic.com [] ANTHROPIC_API_KEY",
             ),
             (
+                "OLLAMA_HOST=https://ollama.example",
+                "ollama https://ollama.example:443 [] at OLLAMA_HOST",
+            ),
+            ("OLLAMA_HOST=0.0.0.0 ", ""),
+            ("OLLAMA_HOST=10.0.0.1", ""),
+            (
                 "GOOGLE_API_KEY=k GROQ_API_KEY=k",
-                "groq https://api.groq.com/openai/v1 [] GROQ_API_KEY, gemini https://generativelanguage.googleapis.com/v1beta/openai [] GOOGLE_API_KEY",
+                "groq https://api.groq.com/openai/v1 [] GROQ_API_KEY, gemini https://generativelanguage.googleapis.com/v1beta [] GOOGLE_API_KEY",
             ),
         ] {
             let found = keys(&environment(words));
@@ -503,11 +526,9 @@ mod tests {
                 .map(|it| {
                     let how = match &it.how {
                         How::Key { variable } => variable.clone(),
-                        How::NotSpoken { variable } => format!("not spoken {variable}"),
                         How::Address { variable } => format!("at {variable}"),
                         How::Answered => "answered".to_owned(),
                     };
-                    assert_eq!(it.is_usable(), !how.starts_with("not"), "{words}");
                     format!("{} {} {:?} {how}", it.name, it.base_url, it.models)
                 })
                 .collect();

@@ -60,6 +60,12 @@ pub trait Wire: Send + Sync + 'static {
         let (_, _) = (request, body);
     }
 
+    /// The tokens that the server will hold of a conversation, where that is less than what the model was made for.
+    fn window(&self, request: &ModelRequest, settings: &config::Provider) -> Option<u64> {
+        let (_, _) = (request, settings);
+        None
+    }
+
     /// After a failure of which nobody saw anything: makes that the same question can be asked again at once, changed
     /// perhaps, and says in a line for the user why. Asked once for each answer.
     fn mend(&self, failure: &Failure, request: &mut ModelRequest) -> Option<String> {
@@ -193,6 +199,18 @@ impl Provider for Server {
         Box::pin(async move { exchange.list().await.map_err(|(failure, _)| failure) })
     }
 
+    fn window(&self, model: String) -> Promise<Option<u64>> {
+        let exchange = Arc::clone(&self.0);
+        Box::pin(async move {
+            let request = ModelRequest {
+                model,
+                ..ModelRequest::default()
+            };
+            exchange.inquire(&request).await;
+            exchange.wire.window(&request, &exchange.settings)
+        })
+    }
+
     fn embed(&self, texts: Vec<String>) -> Promise<Result<Vec<Vec<f32>>, Failure>> {
         let exchange = Arc::clone(&self.0);
         Box::pin(async move { exchange.embed(&texts).await })
@@ -311,13 +329,17 @@ impl Exchange {
         if request.model.is_empty() {
             request.model = self.first_model().await?;
         }
+        self.inquire(request).await;
+        let asked = self.wire.ask(request, &self.settings);
+        let asked = self.authorised(asked).await.map_err(lasting)?;
+        Ok(asked.accept(self.wire.media_type()))
+    }
+
+    async fn inquire(&self, request: &ModelRequest) {
         if let Some(inquiry) = self.wire.inquire(request, &self.settings) {
             let answer = self.whole(inquiry, WHOLE_LIMIT_BYTES).await;
             self.wire.learn(request, answer.ok().as_deref());
         }
-        let asked = self.wire.ask(request, &self.settings);
-        let asked = self.authorised(asked).await.map_err(lasting)?;
-        Ok(asked.accept(self.wire.media_type()))
     }
 
     async fn read(

@@ -297,6 +297,8 @@ const SIGNS: &[(FailureKind, &[&str])] = &[
             "model_not_found",
             "invalid model",
             "model not found",
+            // Ollama
+            "not found, try pulling",
             "does not exist",
             "unknown model",
         ],

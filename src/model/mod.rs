@@ -16,6 +16,7 @@ mod gemini;
 mod lenient;
 mod listing;
 mod objects;
+mod ollama;
 mod openai;
 
 use std::{pin::Pin, sync::Arc};
@@ -47,6 +48,13 @@ pub trait Provider: Send + Sync {
     /// The models that one may choose from, as far as the server says.
     fn models(&self) -> Promise<Result<Vec<Model>, Failure>>;
 
+    /// The tokens that the server itself will hold of a conversation with `model`, where it can be asked and where that
+    /// may be less than what the model was made for: it comes before the catalogue.
+    fn window(&self, model: String) -> Promise<Option<u64>> {
+        drop(model);
+        Box::pin(future::ready(None))
+    }
+
     /// A vector for each text, in their order, made by the model of the settings.
     fn embed(&self, texts: Vec<String>) -> Promise<Result<Vec<Vec<f32>>, Failure>> {
         drop(texts);
@@ -70,7 +78,7 @@ pub struct Format {
     pub open: Open,
 }
 
-pub const PROVIDERS: &[Format] = &[openai::FORMAT, anthropic::FORMAT, gemini::FORMAT];
+pub const PROVIDERS: &[Format] = &[openai::FORMAT, anthropic::FORMAT, gemini::FORMAT, ollama::FORMAT];
 
 /// The provider that `settings` describe.
 pub fn open(settings: &config::Provider, environment: &Environment) -> Result<Arc<dyn Provider>, Failure> {
@@ -285,4 +293,22 @@ pub struct Model {
     pub id: String,
     /// Tokens that fit, if the server says so or we know the model.
     pub window: Option<u64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kinds_that_can_be_configured_are_those_that_are_spoken() {
+        let key = config::KEYS
+            .iter()
+            .find(|it| it.path == "providers.*.kind")
+            .expect("a key");
+        let spoken: Vec<&str> = PROVIDERS.iter().map(|it| it.name).collect();
+        assert_eq!(key.kind.describe(), spoken.join(" | "));
+        for service in config::SERVICES {
+            assert!(spoken.contains(&service.kind), "{}", service.name);
+        }
+    }
 }

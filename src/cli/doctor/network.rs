@@ -72,13 +72,15 @@ fn nobody(settings: &Settings, found: &[discover::Found]) -> Check {
     }
     let offers: Vec<String> = found
         .iter()
-        .filter(|it| it.is_usable())
         .map(|it| match &it.how {
             discover::How::Key { variable } => format!("{}, by {variable}: sheaf --provider {}", it.title, it.name),
+            discover::How::Answered if it.kind != "openai" => {
+                format!("{} at {}: sheaf --provider {}", it.title, it.base_url, it.name)
+            }
             discover::How::Answered => {
                 format!("{} at {}: OPENAI_BASE_URL={} sheaf", it.title, it.base_url, it.base_url)
             }
-            discover::How::Address { .. } | discover::How::NotSpoken { .. } => format!("{}: sheaf", it.title),
+            discover::How::Address { .. } => format!("{}: sheaf --provider {}", it.title, it.name),
         })
         .collect();
     let seen = if offers.is_empty() {
@@ -741,7 +743,7 @@ mod tests {
         let check = nobody(&Settings::default(), &found);
         assert_eq!(
             row(&check),
-            "Doubtful choice: nobody to talk to is configured, but this was found → Groq, by GROQ_API_KEY: sheaf --provider groq"
+            "Doubtful choice: nobody to talk to is configured, but this was found → Groq, by GROQ_API_KEY: sheaf --provider groq\nAnthropic, by ANTHROPIC_API_KEY: sheaf --provider anthropic"
         );
         let check = nobody(&Settings::default(), &[]);
         assert!(check.remedy.contains("sheaf tour"));

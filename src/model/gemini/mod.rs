@@ -127,3 +127,167 @@ fn listed(body: &[u8]) -> Result<Page, Failure> {
         next: next.map(str::to_owned),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use futures::StreamExt;
+    use pretty_assertions::assert_eq;
+
+    use super::*;
+    use crate::{
+        config::{Connection, Environment, KeySource},
+        model::{ModelMessage, Piece, Provider, conformance::shape},
+        net::peer::{self, STREAM, Socket, page},
+    };
+
+    /// Answers the n-th request with the n-th of these and the rest with the last; tells what was asked.
+    async fn server(answers: Vec<String>) -> (String, peer::Diary<String>) {
+        let (told, diary) = peer::diary();
+        let answers = Arc::new(Mutex::new(answers));
+        let url = peer::listen(move |mut socket: Socket| {
+            let (told, answers) = (told.clone(), Arc::clone(&answers));
+            async move {
+                told.send(socket.request().await).ok();
+                let answer = {
+                    let mut answers = answers.lock().expect("nobody panics with it");
+                    if answers.len() > 1 {
+                        answers.remove(0)
+                    } else {
+                        answers[0].clone()
+                    }
+                };
+                socket
+                    .send(answer.replacen("\r\n", "\r\nConnection: close\r\n", 1))
+                    .await;
+            }
+        })
+        .await;
+        (url, diary)
+    }
+
+    fn provider(url: &str) -> Server {
+        let settings = config::Provider {
+            connection: Connection::default().at(url),
+            key: KeySource::Given(Secret::new("k-1")),
+            model: Some("gemini-embedding-2".to_owned()),
+            ..config::Provider::default()
+        };
+        Server::new(Gemini, &settings, &Environment::default())
+            .expect("sound settings")
+            .hurried()
+    }
+
+    fn asked() -> ModelRequest {
+        ModelRequest {
+            model: "gemini-3.8-flash".to_owned(),
+            messages: vec![ModelMessage::user("hello")],
+            ..ModelRequest::default()
+        }
+    }
+
+    const HI: &str =
+        "data: {\"candidates\":[{\"content\":{\"parts\":[{\"text\":\"hi\"}]},\"finishReason\":\"STOP\"}]}\n\n";
+    const BROKEN: &str = "data: {\"candidates\":[{\"finishReason\":\"MALFORMED_FUNCTION_CALL\",\"finishMessage\":\"print(x)\"}],\"usageMetadata\":{\"promptTokenCount\":3}}\n\n";
+
+    #[tokio::test]
+    async fn a_call_that_gemini_cannot_read_is_asked_for_once_more() {
+        let (url, mut diary) = server(vec![format!("{STREAM}{BROKEN}"), format!("{STREAM}{HI}")]).await;
+        let pieces: Vec<Piece> = provider(&url).stream(asked()).collect().await;
+        assert_eq!(shape(&pieces), r#"text "hi" | end Stop"#);
+        assert!(
+            pieces
+                .iter()
+                .any(|it| matches!(it, Piece::Notice(it) if it.code == "asked-again"))
+        );
+        let head = diary.next().await;
+        assert!(
+            head.starts_with("POST /v1beta/models/gemini-3.8-flash:streamGenerateContent?alt=sse HTTP/1.1\r\n"),
+            "{head}"
+        );
+        assert!(head.to_lowercase().contains("\r\nx-goog-api-key: k-1\r\n"), "{head}");
+
+        let (url, mut diary) = server(vec![format!("{STREAM}{BROKEN}")]).await;
+        let pieces: Vec<Piece> = provider(&url).stream(asked()).collect().await;
+        assert_eq!(shape(&pieces), "usage 3(0)+0 | error LLM_BAD_RESPONSE");
+        let Some(Piece::Error(failure)) = pieces.last() else {
+            panic!("{pieces:?}")
+        };
+        assert_eq!(failure.said.as_deref(), Some("print(x)"));
+        diary.next().await;
+        diary.next().await;
+        assert!(diary.so_far().is_empty(), "and then no more");
+    }
+
+    #[tokio::test]
+    async fn the_delay_in_an_error_is_kept() {
+        let busy = |delay: &str| {
+            let error = json!([{ "error": { "code": 429, "status": "RESOURCE_EXHAUSTED", "message": "Slow down", "details": [
+                { "@type": "type.googleapis.com/google.rpc.QuotaFailure" },
+                { "@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": delay },
+            ] } }]);
+            page("429 Slow", "application/json", &error.to_string())
+        };
+        let (url, _diary) = server(vec![busy("0.002s"), format!("{STREAM}{HI}")]).await;
+        let pieces: Vec<Piece> = provider(&url).stream(asked()).collect().await;
+        assert_eq!(shape(&pieces), r#"retry | text "hi" | end Stop"#);
+        let (url, _diary) = server(vec![busy("3600s")]).await;
+        let pieces: Vec<Piece> = provider(&url).stream(asked()).collect().await;
+        let Some(Piece::Error(failure)) = pieces.last() else {
+            panic!("{pieces:?}")
+        };
+        let details = failure.details();
+        assert!(
+            details.contains("a pause of 3600 seconds") || details.contains("a pause of 3599 seconds"),
+            "{details}"
+        );
+    }
+
+    #[tokio::test]
+    async fn models_are_listed_page_by_page_and_texts_become_vectors() {
+        let one = r#"{"models":[{"name":"models/gemini-a","inputTokenLimit":1000,"supportedGenerationMethods":["generateContent"]},
+            {"name":"models/embedder","supportedGenerationMethods":["embedContent"]}],"nextPageToken":"t&2"}"#;
+        let two = r#"{"models":[{"name":"models/gemini-b"},{"no":1}]}"#;
+        let json = |body: &str| page("200 OK", "application/json", body);
+        let (url, mut diary) = server(vec![json(one), json(two)]).await;
+        let models = provider(&url).models().await.expect("a list");
+        let ids: Vec<(&str, Option<u64>)> = models.iter().map(|it| (it.id.as_str(), it.window)).collect();
+        assert_eq!(ids.first(), Some(&("gemini-a", Some(1000))));
+        assert_eq!(ids.get(1).map(|it| it.0), Some("gemini-b"));
+        assert_eq!(ids.len(), 2);
+        assert!(diary.next().await.starts_with("GET /v1beta/models?pageSize=1000 "));
+        assert!(
+            diary
+                .next()
+                .await
+                .starts_with("GET /v1beta/models?pageSize=1000&pageToken=t%262 ")
+        );
+
+        let (url, mut diary) = server(vec![json(
+            r#"{"embeddings":[{"values":[0.5,-1]},{"values":[2,0.25]}]}"#,
+        )])
+        .await;
+        let vectors = provider(&url)
+            .embed(vec!["a".to_owned(), "b".to_owned()])
+            .await
+            .expect("vectors");
+        assert_eq!(vectors, [[0.5, -1.0], [2.0, 0.25]]);
+        let request = diary.next().await;
+        let (head, body) = request.split_once("\r\n\r\n").expect("a body");
+        assert!(
+            head.starts_with("POST /v1beta/models/gemini-embedding-2:batchEmbedContents "),
+            "{head}"
+        );
+        let body: Value = serde_json::from_str(body).expect("JSON");
+        assert_eq!(
+            body["requests"][1],
+            json!({ "model": "models/gemini-embedding-2", "content": { "parts": [{ "text": "b" }] } })
+        );
+        let few = provider(&url)
+            .embed(vec!["a".to_owned()])
+            .await
+            .expect_err("two for one");
+        assert_eq!(few.kind, FailureKind::Garbled);
+    }
+}

@@ -125,7 +125,7 @@ fn contents(request: &ModelRequest, tools: &Tools) -> Vec<Value> {
     // Ids that the server gave, by ours: only those may go back.
     let mut given: Vec<(&str, &str)> = Vec::new();
     for message in &request.messages {
-        let (role, parts) = match message {
+        let (role, parts): (_, Vec<Value>) = match message {
             ModelMessage::User(parts) => ("user", parts.iter().filter_map(spoken).collect()),
             ModelMessage::Assistant(said) => {
                 given.extend(said.iter().filter_map(given_id));
@@ -134,7 +134,7 @@ fn contents(request: &ModelRequest, tools: &Tools) -> Vec<Value> {
             ModelMessage::Results(results) => ("user", results_of(results, &given, tools)),
         };
         // Sides take turns, and the user begins.
-        if contents.is_empty() && role == "model" {
+        if contents.is_empty() && role == "model" && !parts.is_empty() {
             contents.push(json!({ "role": "user", "parts": [{ "text": "(what was said before is left out)" }] }));
         }
         join(&mut contents, role, parts);
@@ -264,4 +264,232 @@ fn results_of(results: &[CallResult], given: &[(&str, &str)], tools: &Tools) -> 
     }
     parts.extend(images);
     parts
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use pretty_assertions::assert_eq;
+
+    use super::*;
+    use crate::model::ToolSpec;
+
+    #[test]
+    fn an_address_is_taken_as_it_was_pasted() {
+        let google = "https://generativelanguage.googleapis.com";
+        for (pasted, want) in [
+            ("", "/v1beta"),
+            ("/", "/v1beta"),
+            ("/v1beta/", "/v1beta"),
+            ("/v1beta/openai/", "/v1beta"),
+            ("/v1beta/models/gemini-x:generateContent#a", "/v1beta"),
+            ("/v1", "/v1"),
+            ("/proxy/v1beta?team=a", "/proxy/v1beta?team=a"),
+        ] {
+            let url = Url::parse(&format!("{google}{pasted}")).expect(pasted);
+            assert_eq!(base(&url).as_str(), format!("{google}{want}"), "{pasted}");
+        }
+        for (model, want) in [
+            ("gemini-x", "models/gemini-x:m"),
+            ("models/gemini-x", "models/gemini-x:m"),
+            ("tunedModels/mine", "tunedModels/mine:m"),
+            ("../../x", "models/x:m"),
+            ("%2e%2e/x", "%252e%252e/x:m"),
+        ] {
+            assert_eq!(path(model, "m"), want);
+        }
+    }
+
+    #[test]
+    fn each_generation_is_asked_to_think_in_its_own_way() {
+        let all = [
+            None,
+            Some(Effort::Off),
+            Some(Effort::Low),
+            Some(Effort::Medium),
+            Some(Effort::High),
+        ];
+        for (model, want) in [
+            ("gemini-2.0-flash", ["-", "-", "-", "-", "-"]),
+            ("gemini-1.5-pro", ["-", "-", "-", "-", "-"]),
+            ("gemma-4-31b-it", ["-", "-", "-", "-", "-"]),
+            ("gemini-2.5-flash-image", ["-", "-", "-", "-", "-"]),
+            (
+                "gemini-2.5-flash-lite",
+                ["true", "false 0", "true 1024", "true 8192", "true 24576"],
+            ),
+            (
+                "gemini-2.5-pro",
+                ["true", "false 128", "true 1024", "true 8192", "true 24576"],
+            ),
+            (
+                "gemini-3.8-flash",
+                ["true", "false minimal", "true low", "true medium", "true high"],
+            ),
+            (
+                "gemini-flash-latest",
+                ["true", "false minimal", "true low", "true medium", "true high"],
+            ),
+            (
+                "models/gemini-3.1-pro-preview",
+                ["true", "false low", "true low", "true medium", "true high"],
+            ),
+            (
+                "gemini-4-argon",
+                ["true", "false minimal", "true low", "true medium", "true high"],
+            ),
+        ] {
+            let got = all.map(|effort| match thinking(model, effort) {
+                None => "-".to_owned(),
+                Some(it) => {
+                    let how = it.get("thinkingBudget").or(it.get("thinkingLevel"));
+                    let how = how
+                        .map(|it| format!(" {}", it.to_string().trim_matches('"')))
+                        .unwrap_or_default();
+                    format!("{}{how}", it["includeThoughts"])
+                }
+            });
+            assert_eq!(got, want, "{model}");
+        }
+    }
+
+    fn call(id: &str, name: &str, opaque: Option<Value>) -> Said {
+        Said::Call(Call {
+            id: id.to_owned(),
+            name: name.to_owned(),
+            arguments: Map::from_iter([("-A".to_owned(), 2.into())]),
+            opaque,
+        })
+    }
+
+    fn result(call: &str, name: &str, text: &str, is_error: bool, images: usize) -> CallResult {
+        let image = Image {
+            media_type: "image/png".to_owned(),
+            bytes: Arc::from(*b"png"),
+        };
+        CallResult {
+            call: call.to_owned(),
+            name: name.to_owned(),
+            text: text.to_owned(),
+            is_error,
+            images: vec![image; images],
+        }
+    }
+
+    fn grep() -> ToolSpec {
+        ToolSpec {
+            name: "grep".to_owned(),
+            about: "Looks for it.".to_owned(),
+            parameters: json!({ "type": "object", "properties": { "-A": { "type": "integer" } } }),
+        }
+    }
+
+    #[test]
+    fn a_conversation_keeps_its_signatures_where_they_were() {
+        let request = ModelRequest {
+            model: "gemini-3.8-flash".to_owned(),
+            system: "Be brief.".to_owned(),
+            tools: vec![grep()],
+            messages: vec![
+                ModelMessage::user("look"),
+                ModelMessage::Assistant(vec![
+                    Said::Opaque(json!({ "text": "Hm.", "thought": true, "thoughtSignature": "s0" })),
+                    Said::Text("I look. Now.".to_owned()),
+                    Said::Opaque(json!({ "text": " Now.", "thoughtSignature": "s1" })),
+                    Said::Opaque(json!({ "type": "thinking", "signature": "of another maker" })),
+                    call("a", "grep", Some(json!({ "thoughtSignature": "s2", "id": "g1" }))),
+                    call("b", "grep", None),
+                ]),
+                ModelMessage::Results(vec![
+                    result("a", "grep", "one", false, 1),
+                    result("b", "grep", "no such folder", true, 0),
+                ]),
+                ModelMessage::user("and?"),
+            ],
+            ..ModelRequest::default()
+        };
+        let png = json!({ "inlineData": { "mimeType": "image/png", "data": "cG5n" } });
+        let arguments = json!({ "arg_A": 2 });
+        assert_eq!(
+            body(&request, &config::Provider::default()),
+            json!({
+                "systemInstruction": { "parts": [{ "text": "Be brief." }] },
+                "tools": [{ "functionDeclarations": [{
+                    "name": "grep", "description": "Looks for it.",
+                    "parameters": { "type": "object", "properties": { "arg_A": { "type": "integer" } } },
+                }] }],
+                "generationConfig": { "thinkingConfig": { "includeThoughts": true } },
+                "contents": [
+                    { "role": "user", "parts": [{ "text": "look" }] },
+                    { "role": "model", "parts": [
+                        { "text": "Hm.", "thought": true, "thoughtSignature": "s0" },
+                        { "text": "I look." },
+                        { "text": " Now.", "thoughtSignature": "s1" },
+                        { "functionCall": { "name": "grep", "args": arguments, "id": "g1" }, "thoughtSignature": "s2" },
+                        { "functionCall": { "name": "grep", "args": arguments } },
+                    ] },
+                    { "role": "user", "parts": [
+                        { "functionResponse": { "id": "g1", "name": "grep", "response": { "output": "one" } } },
+                        { "functionResponse": { "name": "grep", "response": { "error": "no such folder" } } },
+                        { "text": "Images that grep gave:" },
+                        png,
+                        { "text": "and?" },
+                    ] },
+                ],
+            })
+        );
+    }
+
+    #[test]
+    fn calls_of_another_maker_are_sent_as_such_where_signatures_are_wanted() {
+        let signed = |model: &str| {
+            let request = ModelRequest {
+                model: model.to_owned(),
+                messages: vec![ModelMessage::Assistant(vec![
+                    call("a", "x", None),
+                    call("b", "x", None),
+                ])],
+                ..ModelRequest::default()
+            };
+            let body = body(&request, &config::Provider::default());
+            assert_eq!(body["contents"][0]["role"], "user", "the user begins");
+            let parts = body["contents"][1]["parts"].as_array().cloned().unwrap_or_default();
+            parts
+                .iter()
+                .map(|it| it.get("thoughtSignature").cloned().unwrap_or_default())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(
+            signed("gemini-3.8-flash"),
+            [json!("skip_thought_signature_validator"), Value::Null]
+        );
+        assert_eq!(signed("gemini-2.5-pro"), [Value::Null, Value::Null]);
+    }
+
+    #[test]
+    fn only_what_is_allowed_is_sent_and_empty_parts_are_not() {
+        let request = ModelRequest {
+            model: "gemini-3.8-flash".to_owned(),
+            messages: vec![
+                ModelMessage::user(""),
+                ModelMessage::assistant(""),
+                ModelMessage::user("hi"),
+            ],
+            ..ModelRequest::default()
+        };
+        let settings = config::Provider {
+            allow_fields: Some(Vec::new()),
+            temperature: Some(0.5),
+            max_tokens: Some(9),
+            ..config::Provider::default()
+        };
+        assert_eq!(
+            body(&request, &settings),
+            json!({
+                "contents": [{ "role": "user", "parts": [{ "text": "hi" }] }],
+                "generationConfig": { "maxOutputTokens": 9 },
+            })
+        );
+    }
 }

@@ -458,3 +458,300 @@ impl Decoder {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use pretty_assertions::assert_eq;
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+    use crate::model::{
+        ToolSpec,
+        conformance::{read, shape},
+    };
+
+    fn tools() -> Tools {
+        Tools::new(&[ToolSpec {
+            name: "grep".to_owned(),
+            about: String::new(),
+            parameters: json!({ "type": "object", "properties": { "-A": { "type": "integer" } } }),
+        }])
+    }
+
+    fn pieces(chunks: &[Value]) -> Vec<Piece> {
+        let body: String = chunks.iter().map(|it| format!("data: {it}\r\n\r\n")).collect();
+        read(Box::new(Reading::new(tools())), [body.as_bytes()])
+    }
+
+    fn parts(parts: Value) -> Value {
+        json!({ "candidates": [{ "content": { "role": "model", "parts": parts } }] })
+    }
+
+    fn finish(reason: &str) -> Value {
+        json!({ "candidates": [{ "finishReason": reason }] })
+    }
+
+    #[test]
+    fn every_finish_reason_has_its_end() {
+        let said = parts(json!([{ "text": "hi" }]));
+        let called = parts(json!([{ "functionCall": { "name": "ls", "args": {} } }]));
+        let filter = r#"text "hi" | end ContentFilter"#;
+        let broken = r#"text "hi" | error LLM_BAD_RESPONSE"#;
+        for (reason, after_text, after_call) in [
+            ("STOP", r#"text "hi" | end Stop"#, "ToolUse"),
+            ("MAX_TOKENS", r#"text "hi" | end Length"#, "Length"),
+            ("CONTINUATION", r#"text "hi" | end Length"#, "Length"),
+            ("SAFETY", filter, "ContentFilter"),
+            ("RECITATION", filter, "ContentFilter"),
+            ("BLOCKLIST", filter, "ContentFilter"),
+            ("PROHIBITED_CONTENT", filter, "ContentFilter"),
+            ("SPII", filter, "ContentFilter"),
+            ("IMAGE_SAFETY", filter, "ContentFilter"),
+            ("IMAGE_PROHIBITED_CONTENT", filter, "ContentFilter"),
+            ("IMAGE_RECITATION", filter, "ContentFilter"),
+            ("MODEL_ARMOR", filter, "ContentFilter"),
+            ("ESCALATION", filter, "ContentFilter"),
+            ("LANGUAGE", r#"text "hi" | end Other("LANGUAGE")"#, "ToolUse"),
+            ("OTHER", r#"text "hi" | end Other("OTHER")"#, "ToolUse"),
+            ("IMAGE_OTHER", r#"text "hi" | end Other("IMAGE_OTHER")"#, "ToolUse"),
+            ("NO_IMAGE", r#"text "hi" | end Other("NO_IMAGE")"#, "ToolUse"),
+            (
+                "TOO_MANY_TOOL_CALLS",
+                r#"text "hi" | end Other("TOO_MANY_TOOL_CALLS")"#,
+                "ToolUse",
+            ),
+            (
+                "PUP_LIMITED_DISABLED",
+                r#"text "hi" | end Other("PUP_LIMITED_DISABLED")"#,
+                "ToolUse",
+            ),
+            ("MALFORMED_FUNCTION_CALL", broken, "ToolUse"),
+            ("UNEXPECTED_TOOL_CALL", broken, "ToolUse"),
+            ("MALFORMED_RESPONSE", broken, "ToolUse"),
+            (
+                "FINISH_REASON_UNSPECIFIED",
+                r#"text "hi" | error STREAM_INTERRUPTED"#,
+                "none",
+            ),
+        ] {
+            assert_eq!(shape(&pieces(&[said.clone(), finish(reason)])), after_text, "{reason}");
+            let want = if after_call == "none" {
+                "call 0 ls {} | error STREAM_INTERRUPTED".to_owned()
+            } else {
+                format!("call 0 ls {{}} = {{}} | end {after_call}")
+            };
+            assert_eq!(
+                shape(&pieces(&[called.clone(), finish(reason)])),
+                want,
+                "{reason}, after a call"
+            );
+        }
+        let missing = shape(&pieces(&[called, finish("MISSING_THOUGHT_SIGNATURE")]));
+        assert_eq!(missing, "call 0 ls {} | error LLM_BAD_RESPONSE");
+    }
+
+    #[test]
+    fn a_signature_stays_with_its_part() {
+        let got = pieces(&[
+            parts(json!([{ "text": "Hm.", "thought": true }])),
+            parts(json!([{ "text": "Hi", "thoughtSignature": "s1" }, { "thoughtSignature": "s2" }])),
+            parts(json!([
+                { "functionCall": { "name": "grep", "args": { "arg_A": 2 }, "id": "g1" }, "thoughtSignature": "s3" },
+                { "functionCall": { "name": "grep", "args": { "arg_A": 3 } } },
+            ])),
+            finish("STOP"),
+        ]);
+        let opaque: Vec<Value> = got
+            .iter()
+            .filter_map(|it| match it {
+                Piece::ThinkingDone { opaque } => Some(opaque.clone()),
+                Piece::CallDone {
+                    id, arguments, opaque, ..
+                } => Some(json!([id, arguments.clone().ok(), opaque])),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(
+            opaque,
+            [
+                json!({ "text": "Hi", "thoughtSignature": "s1" }),
+                json!({ "text": "", "thoughtSignature": "s2" }),
+                json!(["g1", { "-A": 2 }, { "thoughtSignature": "s3", "id": "g1" }]),
+                json!(["", { "-A": 3 }, null]),
+            ]
+        );
+    }
+
+    #[test]
+    fn odd_chunks_are_read() {
+        let hi = parts(json!([{ "text": "hi" }]));
+        let stop = finish("STOP");
+        let good = r#"text "hi" | end Stop"#;
+        for (name, chunks, want) in [
+            (
+                "wrapped",
+                vec![json!({ "response": hi }), json!({ "response": stop })],
+                good,
+            ),
+            ("in a list", vec![json!([hi, stop])], good),
+            (
+                "parts as an object",
+                vec![parts(json!({ "text": "hi" })), stop.clone()],
+                good,
+            ),
+            (
+                "nonsense between",
+                vec![
+                    json!(7),
+                    json!({}),
+                    json!({ "candidates": 1 }),
+                    hi.clone(),
+                    stop.clone(),
+                ],
+                good,
+            ),
+            (
+                "a second choice",
+                vec![
+                    hi.clone(),
+                    json!({ "candidates": [{ "index": 1, "content": { "parts": [{ "text": "ho" }] } }] }),
+                    stop.clone(),
+                ],
+                good,
+            ),
+            (
+                "a picture",
+                vec![
+                    parts(json!([{ "inlineData": { "data": "" } }, { "text": "hi" }])),
+                    stop.clone(),
+                ],
+                good,
+            ),
+            (
+                "a call without a name",
+                vec![
+                    parts(json!([{ "functionCall": { "args": {} } }, { "text": "hi" }])),
+                    stop.clone(),
+                ],
+                good,
+            ),
+            (
+                "counts that grow",
+                vec![
+                    json!({ "usageMetadata": { "promptTokenCount": 11, "candidatesTokenCount": 1 } }),
+                    hi.clone(),
+                    json!({ "candidates": [{ "finishReason": "STOP" }], "usageMetadata": { "promptTokenCount": 11, "toolUsePromptTokenCount": 2,
+                        "candidatesTokenCount": 4, "thoughtsTokenCount": 5, "cachedContentTokenCount": 7, "totalTokenCount": 22 } }),
+                ],
+                r#"text "hi" | usage 13(7)+9 | end Stop"#,
+            ),
+            (
+                "a refused question",
+                vec![json!({ "promptFeedback": { "blockReason": "SAFETY" } })],
+                "end ContentFilter",
+            ),
+            (
+                "no candidates",
+                vec![json!({ "usageMetadata": {} })],
+                "error STREAM_INTERRUPTED",
+            ),
+            (
+                "chat completions",
+                vec![json!({ "choices": [] })],
+                "error LLM_BAD_RESPONSE",
+            ),
+            (
+                "a full server",
+                vec![json!({ "error": { "code": 429, "status": "RESOURCE_EXHAUSTED", "message": "Quota exceeded" } })],
+                "error LLM_RATE_LIMITED",
+            ),
+            (
+                "a wrong key",
+                vec![
+                    json!([{ "error": { "code": 400, "message": "API key not valid.", "status": "INVALID_ARGUMENT" } }]),
+                ],
+                "error LLM_AUTH",
+            ),
+        ] {
+            assert_eq!(shape(&pieces(&chunks)), want, "{name}");
+        }
+        let page = read(Box::new(Reading::new(tools())), [b"<html>hello</html>".as_slice()]);
+        let Some(Piece::Error(failure)) = page.last() else {
+            panic!("{page:?}")
+        };
+        assert_eq!(
+            (failure.kind, failure.said.as_deref()),
+            (FailureKind::Garbled, Some("<html>hello</html>"))
+        );
+    }
+
+    #[test]
+    fn an_answer_without_end_meets_a_limit() {
+        let mut reading = Reading::new(tools());
+        let chunk = format!("data: {}\n\n", parts(json!([{ "text": "x".repeat(1 << 20) }])));
+        let pieces: Vec<Piece> = (0..70).flat_map(|_| reading.push(chunk.as_bytes())).collect();
+        let Some(Piece::Error(failure)) = pieces.last() else {
+            panic!("no error")
+        };
+        assert_eq!(failure.kind, FailureKind::Oversized);
+        assert_eq!(pieces.len(), lenient::ANSWER_LIMIT_BYTES / (1 << 20) + 1);
+    }
+
+    /// JSON that looks like a chunk, with anything anywhere.
+    fn any_chunk() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            prop::sample::select(vec!["", "a", "STOP", "SAFETY", "grep"]).prop_map(Value::from),
+        ];
+        let names = prop::sample::select(vec![
+            "candidates",
+            "content",
+            "parts",
+            "text",
+            "thought",
+            "thoughtSignature",
+            "functionCall",
+            "name",
+            "args",
+            "id",
+            "finishReason",
+            "usageMetadata",
+            "promptTokenCount",
+            "promptFeedback",
+            "blockReason",
+            "error",
+            "index",
+            "response",
+        ]);
+        leaf.prop_recursive(6, 40, 4, move |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+                prop::collection::vec((names.clone(), inner), 0..5).prop_map(|it| it
+                    .into_iter()
+                    .map(|(name, it)| (name.to_owned(), it))
+                    .collect::<Map<_, _>>()
+                    .into()),
+            ]
+        })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(128))]
+
+        #[test]
+        fn any_chunks_are_taken(chunks in prop::collection::vec(any_chunk(), 0..6)) {
+            shape(&pieces(&chunks));
+            let parts: Vec<Value> = chunks.iter().map(|it| parts(json!([it]))).collect();
+            shape(&pieces(&parts));
+        }
+
+        #[test]
+        fn any_bytes_are_taken(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            let whole = shape(&read(Box::new(Reading::new(tools())), [bytes.as_slice()]));
+            prop_assert_eq!(shape(&read(Box::new(Reading::new(tools())), bytes.chunks(1))), whole);
+        }
+    }
+}

@@ -478,7 +478,8 @@ mod tests {
             ..settings("http://127.0.0.1")
         };
         let failure = crate::model::open(&strange, &environment).err().expect("no such kind");
-        assert_eq!(failure.details(), "known kinds: openai");
+        let known: Vec<&str> = crate::model::PROVIDERS.iter().map(|it| it.name).collect();
+        assert_eq!(failure.details(), format!("known kinds: {}", known.join(", ")));
         let peer = Server::new(Chat, &settings("http://127.0.0.1:8089/v1"), &environment).expect("sound");
         assert_eq!(peer.peer(), "openai at 127.0.0.1:8089");
     }

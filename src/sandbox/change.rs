@@ -186,6 +186,11 @@ impl Workspace {
         Ok(())
     }
 
+    /// Whether tools may write the file at all; what is refused here is refused by [`Self::commit`] too.
+    pub fn may_change(&self, file: &Located) -> Result<(), Refused> {
+        self.writable(file).map(drop)
+    }
+
     /// The folder of the workspace that a file may be written in.
     fn writable(&self, file: &Located) -> Result<PathBuf, Refused> {
         match file.place {

@@ -94,6 +94,22 @@ impl Seen {
         }
     }
 
+    /// Whether the model was shown all of `lines`, counted from 1, of a file that passes [`Self::check`].
+    pub fn has_shown(&self, file: &Located, lines: RangeInclusive<u64>) -> bool {
+        let mut shown = match self.lock().get(&file.path) {
+            Some(known) => known.lines.clone(),
+            None => return false,
+        };
+        shown.sort_by_key(|it| *it.start());
+        let mut next = *lines.start();
+        for part in shown {
+            if *part.start() <= next && next <= *part.end() {
+                next = part.end().saturating_add(1);
+            }
+        }
+        next > *lines.end()
+    }
+
     /// Files that the agent has changed since [`Self::begin`], in order of their names.
     pub fn changed(&self) -> Vec<PathBuf> {
         let files = self.lock();

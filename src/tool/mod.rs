@@ -5,17 +5,23 @@
 //! [`sandbox`](crate::sandbox) only. A mistake of the model's is an answer to the model ([`Fault`]), never a failure of
 //! the program.
 
+pub mod apply_patch;
 pub mod arguments;
 pub mod ask;
 pub mod create_plan;
+pub mod delete_file;
 pub mod edit;
+pub mod edit_file;
+pub mod edit_notebook;
 pub mod glob_file_search;
 pub mod grep;
 pub mod list_dir;
 pub mod read_file;
+pub mod search_replace;
 pub mod switch_mode;
 pub mod todo_write;
 mod walk;
+pub mod write;
 
 use std::{
     future::Future,
@@ -288,6 +294,12 @@ pub const TOOLS: &[&Tool] = &[
     &read_file::TOOL,
     &glob_file_search::TOOL,
     &list_dir::TOOL,
+    &edit_file::TOOL,
+    &search_replace::TOOL,
+    &write::TOOL,
+    &delete_file::TOOL,
+    &edit_notebook::TOOL,
+    &apply_patch::TOOL,
     &todo_write::TOOL,
     &create_plan::TOOL,
     &ask::TOOL,

@@ -114,7 +114,7 @@ fn signed(text: &mut String, sign: char, lines: &[&str]) {
 }
 
 /// Lines of the old text and what stands there in the new one, for each stretch that differs.
-fn places(old: &[&str], new: &[&str]) -> Vec<(Range<usize>, Range<usize>)> {
+pub fn places(old: &[&str], new: &[&str]) -> Vec<(Range<usize>, Range<usize>)> {
     let mut places: Vec<(Range<usize>, Range<usize>)> = Vec::new();
     for op in compare(old, new) {
         if let DiffOp::Equal { .. } = op {

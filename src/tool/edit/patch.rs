@@ -11,9 +11,18 @@ use super::text::{plain, rows};
 /// What a patch does with one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Section {
-    Add { path: String, contents: String },
-    Delete { path: String },
-    Update { path: String, to: Option<String>, chunks: Vec<Chunk> },
+    Add {
+        path: String,
+        contents: String,
+    },
+    Delete {
+        path: String,
+    },
+    Update {
+        path: String,
+        to: Option<String>,
+        chunks: Vec<Chunk>,
+    },
 }
 
 impl Section {
@@ -64,7 +73,9 @@ pub enum Malformed {
 /// Why a chunk was not applied.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Misfit {
-    #[error("the lines of the chunk at line {at} of the patch do not follow each other in the file; the first is `{line}`")]
+    #[error(
+        "the lines of the chunk at line {at} of the patch do not follow each other in the file; the first is `{line}`"
+    )]
     Absent { at: usize, line: String },
     #[error("the context `{line}` of the chunk at line {at} of the patch is no line of the file")]
     Context { at: usize, line: String },
@@ -81,10 +92,7 @@ impl Misfit {
     pub fn is_ambiguous(&self) -> bool {
         match self {
             Self::Many { .. } => true,
-            Self::Absent { .. }
-            | Self::Context { .. }
-            | Self::Order { .. }
-            | Self::Bare { .. } => false,
+            Self::Absent { .. } | Self::Context { .. } | Self::Order { .. } | Self::Bare { .. } => false,
         }
     }
 }
@@ -365,7 +373,13 @@ impl<'a> Index<'a> {
     fn places(&self, chunk: &Chunk) -> Result<Vec<Place>, Misfit> {
         let count = chunk.lines.len();
         let mut old: Vec<&str> = Vec::new();
-        old.extend(chunk.lines.iter().filter(|it| it.0 != Sign::Comes).map(|it| it.1.as_str()));
+        old.extend(
+            chunk
+                .lines
+                .iter()
+                .filter(|it| it.0 != Sign::Comes)
+                .map(|it| it.1.as_str()),
+        );
         if old.is_empty() {
             return match chunk.context.last() {
                 Some(line) if !chunk.is_end => Err(Misfit::Bare {
@@ -414,7 +428,10 @@ impl<'a> Index<'a> {
     /// Where lines follow each other in the file; only places with the same blanks at the ends, if there are any.
     fn starts(&self, old: &[&str]) -> Vec<usize> {
         // The rarest line has the fewest places to look at.
-        let rarest = old.iter().enumerate().min_by_key(|it| self.lines.get(it.1.trim_end()).map_or(0, Vec::len));
+        let rarest = old
+            .iter()
+            .enumerate()
+            .min_by_key(|it| self.lines.get(it.1.trim_end()).map_or(0, Vec::len));
         let Some((offset, line)) = rarest else {
             return Vec::new();
         };
@@ -424,7 +441,11 @@ impl<'a> Index<'a> {
             let there = self.file.get(*start..*start + old.len());
             there.is_some_and(|it| it.iter().zip(old).all(|(a, b)| a.trim_end() == b.trim_end()))
         };
-        let starts: Vec<usize> = found.iter().filter_map(|it| it.checked_sub(offset)).filter(fits).collect();
+        let starts: Vec<usize> = found
+            .iter()
+            .filter_map(|it| it.checked_sub(offset))
+            .filter(fits)
+            .collect();
         let exact = |start: &usize| self.file[*start..*start + old.len()] == *old;
         let same: Vec<usize> = starts.iter().copied().filter(exact).collect();
         if same.is_empty() { starts } else { same }
@@ -507,7 +528,11 @@ mod tests {
                     chunks: vec![
                         Chunk {
                             context: vec!["fn a() {".into()],
-                            lines: vec![line(Sign::Stays, "ctx"), line(Sign::Goes, "old"), line(Sign::Comes, "new")],
+                            lines: vec![
+                                line(Sign::Stays, "ctx"),
+                                line(Sign::Goes, "old"),
+                                line(Sign::Comes, "new")
+                            ],
                             is_end: false,
                             at: 9,
                         },
@@ -557,20 +582,35 @@ mod tests {
         assert!(matches!(inside("*** Add File:"), Err(Malformed::Head { .. })));
         assert_eq!(
             inside("*** Add File: a\n+x\ny"),
-            Err(Malformed::Line { at: 4, line: "y".into() })
+            Err(Malformed::Line {
+                at: 4,
+                line: "y".into()
+            })
         );
         assert_eq!(
             inside("*** Update File: a\n@@\n x\ny"),
-            Err(Malformed::Line { at: 5, line: "y".into() })
+            Err(Malformed::Line {
+                at: 5,
+                line: "y".into()
+            })
         );
-        assert!(matches!(inside("*** Update File: a\n x"), Err(Malformed::Idle { at: 2, .. })));
+        assert!(matches!(
+            inside("*** Update File: a\n x"),
+            Err(Malformed::Idle { at: 2, .. })
+        ));
     }
 
     #[test]
     fn lines_that_stand_once_need_no_context() {
-        assert_eq!(update("@@\n-        return 2\n+        return 3\n"), with("return 2", "return 3"));
+        assert_eq!(
+            update("@@\n-        return 2\n+        return 3\n"),
+            with("return 2", "return 3")
+        );
         // The first chunk needs no head either.
-        assert_eq!(update(" class B:\n+    x = 1\n"), with("class B:\n", "class B:\n    x = 1\n"));
+        assert_eq!(
+            update(" class B:\n+    x = 1\n"),
+            with("class B:\n", "class B:\n    x = 1\n")
+        );
         // Blanks at the ends of lines do not count, and stay.
         assert_eq!(
             update_of("a  \nb	\nc\n", " a\n-b\n+B\n c \n"),
@@ -591,10 +631,16 @@ mod tests {
             })
         );
         let context = |line: &str| update(&format!("@@ {line}\n-        return 1\n+        return 3\n"));
-        assert_eq!(context("    def g(self):"), with("def g(self):\n        return 1", "def g(self):\n        return 3"));
+        assert_eq!(
+            context("    def g(self):"),
+            with("def g(self):\n        return 1", "def g(self):\n        return 3")
+        );
         // The context without its indentation.
         assert_eq!(context("def g(self):"), context("    def g(self):"));
-        assert_eq!(context("class A:"), with("def f(self):\n        return 1", "def f(self):\n        return 3"));
+        assert_eq!(
+            context("class A:"),
+            with("def f(self):\n        return 1", "def f(self):\n        return 3")
+        );
         // Two heads, one inside of the other.
         assert_eq!(
             update("@@ class B:\n@@     def f(self):\n+        print()\n         return 2\n"),
@@ -628,16 +674,25 @@ mod tests {
 
     #[test]
     fn the_end_of_the_file_is_a_place() {
-        assert_eq!(update("+class C:\n+    pass\n"), Ok(format!("{FILE}class C:\n    pass\n")));
+        assert_eq!(
+            update("+class C:\n+    pass\n"),
+            Ok(format!("{FILE}class C:\n    pass\n"))
+        );
         assert_eq!(update("@@\n+x\n*** End of File\n"), Ok(format!("{FILE}x\n")));
-        assert_eq!(update_of("a\nb\na\n", " a\n+c\n*** End of File\n"), Ok("a\nb\na\nc\n".to_owned()));
+        assert_eq!(
+            update_of("a\nb\na\n", " a\n+c\n*** End of File\n"),
+            Ok("a\nb\na\nc\n".to_owned())
+        );
         assert!(matches!(
             update_of("a\nb\n", " a\n+c\n*** End of File\n"),
             Err(Misfit::Absent { .. })
         ));
         assert_eq!(update_of("", "+a\n"), Ok("a\n".to_owned()));
         // Heads as of a unified diff, and an empty line at the end.
-        assert_eq!(update_of("a\nb\n", "@@ -1,2 +1,2 @@\n a\n-b\n+c\n\n"), Ok("a\nc\n".to_owned()));
+        assert_eq!(
+            update_of("a\nb\n", "@@ -1,2 +1,2 @@\n a\n-b\n+c\n\n"),
+            Ok("a\nc\n".to_owned())
+        );
     }
 
     proptest! {

@@ -197,7 +197,10 @@ fn found(text: &str, old: &str, is_all: bool) -> Vec<usize> {
         if found.len() > MOST_PLACES * 5 {
             break;
         }
-        let step = text.get(at + next..).and_then(|it| it.chars().next()).map_or(1, char::len_utf8);
+        let step = text
+            .get(at + next..)
+            .and_then(|it| it.chars().next())
+            .map_or(1, char::len_utf8);
         at += next + step;
     }
     found
@@ -269,9 +272,14 @@ fn folded(text: &str, old: &str, new: &str, is_all: bool, fold: fn(char) -> char
     let line = |row: &str, into: &mut String| into.extend(row.trim_end().chars().map(fold));
     let view = View::new(text, line);
     // What is looked for may end inside of a line, with a blank that counts.
-    let (body, last) = old.rsplit_once('\n').map_or(("", old), |(body, _)| (body, &old[body.len() + 1..]));
+    let (body, last) = old
+        .rsplit_once('\n')
+        .map_or(("", old), |(body, _)| (body, &old[body.len() + 1..]));
     let mut pattern = String::new();
-    for row in body.split('\n').filter(|_| body.len() < old.len() && old.contains('\n')) {
+    for row in body
+        .split('\n')
+        .filter(|_| body.len() < old.len() && old.contains('\n'))
+    {
         line(row, &mut pattern);
         pattern.push('\n');
     }
@@ -347,7 +355,11 @@ fn mended(old: &str, new: &str, own: &str, fold: fn(char) -> char) -> String {
         0
     };
     let middle = &new_chars[head..new_chars.len() - tail];
-    own[..head].iter().chain(middle).chain(&own[own.len() - tail..]).collect()
+    own[..head]
+        .iter()
+        .chain(middle)
+        .chain(&own[own.len() - tail..])
+        .collect()
 }
 
 /// Hits of whole lines that are indented more, or less, by the same.
@@ -365,14 +377,19 @@ fn indented(text: &str, old: &str, new: &str, is_all: bool) -> Vec<Hit> {
         matches!(before, None | Some(b'\n')) && matches!(behind, None | Some(b'\n'))
     };
     let mut hits = Vec::new();
-    for at in found(&view.text, &pattern, is_all).into_iter().filter(|it| is_line(*it)) {
+    for at in found(&view.text, &pattern, is_all)
+        .into_iter()
+        .filter(|it| is_line(*it))
+    {
         let (first, _) = view.place(at);
         let stood = &view.lines[first..first + wanted.len()];
         let Some(shift) = shift(stood.iter().map(|it| it.2).zip(wanted.iter().copied())) else {
             continue;
         };
         let Some(moved) = moved(new, shift) else { continue };
-        let Some(was) = moved_text(&wanted, shift) else { continue };
+        let Some(was) = moved_text(&wanted, shift) else {
+            continue;
+        };
         let (_, start, _) = stood[0];
         let (_, last, row) = stood[stood.len() - 1];
         let end = last + row.len();
@@ -466,14 +483,17 @@ fn near(text: &str, old: &str) -> Option<Near> {
     if wanted.is_empty() {
         return None;
     }
-    let equal: HashSet<&str> = rows(old).into_iter().map(str::trim).filter(|it| !it.is_empty()).collect();
+    let equal: HashSet<&str> = rows(old)
+        .into_iter()
+        .map(str::trim)
+        .filter(|it| !it.is_empty())
+        .collect();
     let file = rows(text);
     let length = rows(old).len().clamp(1, NEAR_LINES).min(file.len());
     let alike: Vec<usize> = file
         .iter()
         .map(|line| {
-            let found: HashSet<String> =
-                words(line).into_iter().filter(|it| wanted.contains(it)).collect();
+            let found: HashSet<String> = words(line).into_iter().filter(|it| wanted.contains(it)).collect();
             found.len() + usize::from(equal.contains(line.trim()))
         })
         .collect();
@@ -531,12 +551,24 @@ mod tests {
     #[test]
     fn exact_text_is_replaced_wherever_it_begins() {
         use Rung::Exact;
-        check("let a = 1;\nlet b = 2;\n", "a = 1", "a = 3", Exact, "let a = 3;\nlet b = 2;\n");
+        check(
+            "let a = 1;\nlet b = 2;\n",
+            "a = 1",
+            "a = 3",
+            Exact,
+            "let a = 3;\nlet b = 2;\n",
+        );
         check("a\nb\nc\n", "a\nb\n", "", Exact, "c\n");
         check("a\nb", "b", "b\n", Exact, "a\nb\n");
         check("ä → ö\n", "→", "⇒", Exact, "ä ⇒ ö\n");
         let line = "x".repeat(1 << 20);
-        check(&format!("{line}y{line}"), "xyx", "z", Exact, &format!("{}z{}", &line[1..], &line[1..]));
+        check(
+            &format!("{line}y{line}"),
+            "xyx",
+            "z",
+            Exact,
+            &format!("{}z{}", &line[1..], &line[1..]),
+        );
         check("", "", "new\n", Exact, "new\n");
     }
 
@@ -550,8 +582,20 @@ mod tests {
     #[test]
     fn line_numbers_of_a_reading_are_no_text() {
         use Rung::Numbers;
-        check("fn a\nfn b\nfn c\n", "2|fn b\n3|fn c", "2|fn B\n3|fn C", Numbers, "fn a\nfn B\nfn C\n");
-        check("fn a\n  fn b\n", "     2|  fn b\n", "  fn B\n", Numbers, "fn a\n  fn B\n");
+        check(
+            "fn a\nfn b\nfn c\n",
+            "2|fn b\n3|fn c",
+            "2|fn B\n3|fn C",
+            Numbers,
+            "fn a\nfn B\nfn C\n",
+        );
+        check(
+            "fn a\n  fn b\n",
+            "     2|  fn b\n",
+            "  fn B\n",
+            Numbers,
+            "fn a\n  fn B\n",
+        );
         // Not on every line, or not one after the other.
         absent("fn a\nfn b\n", "1|fn a\nfn b", "x");
         absent("fn a\nfn b\n", "1|fn a\n3|fn b", "x");
@@ -565,7 +609,13 @@ mod tests {
         use Rung::Trailing;
         check("a  \nb\t\nc\n", "a\nb\nc", "a\nB\nc", Trailing, "a  \nB\nc\n");
         check("a\nb\n", "a \nb", "a\nB", Trailing, "a\nB\n");
-        check("x = f(a,  \n  b) + 1\n", "f(a,\n  b)", "f(b,\n  b)", Trailing, "x = f(b,\n  b) + 1\n");
+        check(
+            "x = f(a,  \n  b) + 1\n",
+            "f(a,\n  b)",
+            "f(b,\n  b)",
+            Trailing,
+            "x = f(b,\n  b) + 1\n",
+        );
         check("a\nb  \n", "a\nb \n", "a\nc\n", Trailing, "a\nc\n");
         // Never across lines.
         absent("a\n\nb\n", "a\nb", "x");
@@ -583,7 +633,13 @@ mod tests {
             Leading,
             "  if x {\n    y();\n    z();\n  }\n",
         );
-        check("a:\n\tb\n\n\tc\n", "\t\tb\n\n\t\tc\n", "\t\tb\n\t\t\td\n", Leading, "a:\n\tb\n\t\td\n");
+        check(
+            "a:\n\tb\n\n\tc\n",
+            "\t\tb\n\n\t\tc\n",
+            "\t\tb\n\t\t\td\n",
+            Leading,
+            "a:\n\tb\n\t\td\n",
+        );
         check("\ta\n\tb", "a\nb\n", "a\nB\n", Leading, "\ta\n\tB");
         // Uneven: tabs for blanks, or one line alone.
         absent("\ta {\n\t\tb\n\t}\n", "  a {\n    b\n  }", "x");
@@ -595,7 +651,13 @@ mod tests {
     #[test]
     fn typographic_signs_count_as_plain_ones() {
         use Rung::Signs;
-        check("say “hi” – now\n", "say \"hi\" - now", "say \"hi\" - later", Signs, "say “hi” – later\n");
+        check(
+            "say “hi” – now\n",
+            "say \"hi\" - now",
+            "say \"hi\" - later",
+            Signs,
+            "say “hi” – later\n",
+        );
         check("it’s\nso\n", "it's\nso", "it's\nnot so", Signs, "it’s\nnot so\n");
         check("it's\n", "it’s", "it’s not", Signs, "it's not\n");
         check("“a”, “b”\n", "\"a\", \"b\"", "\"a\", \"c\"", Signs, "“a”, “c”\n");

@@ -1,0 +1,143 @@
+//! `edit_file`: a change told by a sketch, in which marks stand for what stays.
+
+use serde_json::json;
+
+use super::{
+    Class, Context, Fault, Input, Proposal, Tool, Work, arguments,
+    edit::{
+        apply::{self, Task},
+        file,
+        merge::{Refusal, merge},
+        sketch::parts,
+        text::plain,
+    },
+};
+use crate::{protocol::Mode, text::language::language_of};
+
+pub const TOOL: Tool = Tool {
+    name: "edit_file",
+    aliases: &[],
+    about: "Change a file by a sketch: write only the changed parts, and put a comment such as `// ... existing code ...` for \
+            each stretch of code that stays, also at the start and the end. Begin and end every part with three unchanged \
+            lines of the file, copied letter by letter, so that its place is clear; what you leave out between these lines \
+            is deleted. Read the file first. A file that does not exist is created with the text as it is.",
+    class: Class::Writes,
+    modes: &[Mode::Agent, Mode::Debug],
+    schema: || {
+        json!({
+            "type": "object",
+            "properties": {
+                "target_file": { "type": "string" },
+                "instructions": {
+                    "type": "string",
+                    "description": "One first-person sentence describing the change"
+                },
+                "code_edit": {
+                    "type": "string",
+                    "description": "Only the changed parts; unchanged stretches replaced by a comment: // ... existing code ..."
+                }
+            },
+            "required": ["target_file", "instructions", "code_edit"]
+        })
+    },
+    synonyms: &[
+        ("target_file", arguments::FILE),
+        ("code_edit", &["codeEdit", "edit", "update"]),
+        ("instructions", &["instruction", "explanation"]),
+    ],
+    work: Work::Change(|input, context| file::away(input, context, propose)),
+};
+
+/// Counts errors of syntax in a text of a language, where that can be done.
+type Errors = fn(&str, &str) -> Option<usize>;
+
+fn propose(input: &Input, context: &Context) -> Result<Proposal, Fault> {
+    let target = file::located(input, "target_file", context)?;
+    let language = language_of(&target.shown);
+    let sketch = sketch(input, language);
+    let Some(opened) = file::find(&target, context)? else {
+        if parts(&sketch, language).1 {
+            let fault = Fault::from(crate::sandbox::Refused::Missing(target.shown));
+            return Err(fault.hint("A sketch with marks needs a file that is there; a new one is written whole."));
+        }
+        return Ok(file::proposal(file::created(target, &sketch), ""));
+    };
+    context.seen.check(&opened.file, &opened.bytes)?;
+    let old = &opened.text.text;
+    let merged = merge(old, &sketch, language).map_err(|it| refused(&opened.file.shown, &it))?;
+    worse(old, &merged, language, NO_GRAMMARS)?;
+    Ok(file::proposal(file::edited(&opened, &merged, context)?, ""))
+}
+
+/// What a model that merges is asked where the lines alone did not say enough; see [`apply`].
+pub fn question(input: &Input, context: &Context) -> Result<String, Fault> {
+    let target = file::located(input, "target_file", context)?;
+    let opened = file::open(&target, context)?;
+    context.seen.check(&opened.file, &opened.bytes)?;
+    let language = language_of(&target.shown);
+    Ok(apply::prompt(&Task {
+        old: &opened.text.text,
+        sketch: &sketch(input, language),
+        instructions: input.text("instructions").unwrap_or_default(),
+        language,
+    }))
+}
+
+/// The change that the model's answer says, if it can be believed.
+pub fn answered(input: &Input, context: &Context, answer: &str) -> Result<Proposal, Fault> {
+    let target = file::located(input, "target_file", context)?;
+    let opened = file::open(&target, context)?;
+    let language = language_of(&target.shown);
+    let task = Task {
+        old: &opened.text.text,
+        sketch: &sketch(input, language),
+        instructions: input.text("instructions").unwrap_or_default(),
+        language,
+    };
+    let text = apply::accept(&task, answer, |it| NO_GRAMMARS(it, language)).map_err(|unfit| {
+        let message = format!("the sketch could not be merged into `{}`: {unfit}", target.shown);
+        Fault::new("EDIT_NO_MATCH", message).hint(ADVICE)
+    })?;
+    Ok(file::proposal(file::edited(&opened, &text, context)?, ""))
+}
+
+const NO_GRAMMARS: Errors = |_, _| None;
+
+const ADVICE: &str = "Read the file again and send the sketch with three unchanged lines before and after each change, or use \
+                      `search_replace` with the exact text.";
+
+/// The sketch of a call, without the fence around it that some models write.
+fn sketch(input: &Input, language: &str) -> String {
+    let sketch = plain(input.text("code_edit").unwrap_or_default());
+    if language == "markdown" {
+        return sketch;
+    }
+    let inner = sketch
+        .trim()
+        .strip_prefix("```")
+        .and_then(|it| it.strip_suffix("\n```"));
+    match inner.and_then(|it| it.split_once('\n')) {
+        Some((tag, body)) if !tag.contains('`') && !body.contains("\n```") => format!("{body}\n"),
+        Some(_) | None => sketch,
+    }
+}
+
+fn refused(shown: &str, refusal: &Refusal) -> Fault {
+    let code = if refusal.is_ambiguous() {
+        "EDIT_AMBIGUOUS"
+    } else {
+        "EDIT_NO_MATCH"
+    };
+    Fault::new(code, format!("the sketch was not merged into `{shown}`: {refusal}")).hint(ADVICE)
+}
+
+/// A merge that breaks the syntax is no merge.
+fn worse(old: &str, new: &str, language: &str, errors: Errors) -> Result<(), Fault> {
+    match (errors(old, language), errors(new, language)) {
+        (Some(before), Some(after)) if after > before => {
+            let message = format!("the file would have {after} errors of syntax after the merge, and has {before}");
+            Err(Fault::new("EDIT_NO_MATCH", message).hint(ADVICE))
+        }
+        (Some(_) | None, Some(_) | None) => Ok(()),
+    }
+}

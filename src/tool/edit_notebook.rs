@@ -1,0 +1,132 @@
+//! `edit_notebook`: the source of a cell of a Jupyter notebook, or a new cell.
+
+use serde_json::json;
+
+use super::{
+    Class, Context, Fault, Input, Proposal, Tool, Work,
+    edit::{
+        file,
+        hunks::hunks,
+        notebook::{self, Kind, Refusal, What},
+        replace::Edit,
+    },
+    search_replace,
+};
+use crate::protocol::Mode;
+
+pub const TOOL: Tool = Tool {
+    name: "edit_notebook",
+    aliases: &["EditNotebook", "NotebookEdit"],
+    about: "Change a cell of a Jupyter notebook, or put in a new one. Cells count from 0. In a cell that is there, \
+            `old_string` is replaced by `new_string`: it must stand in the cell once, copied letter by letter. With \
+            `is_new_cell` a cell with the source `new_string` is put in at `cell_idx`, and `old_string` is empty. What a cell \
+            has printed is cleared when its code changes. Cells cannot be deleted.",
+    class: Class::Writes,
+    modes: &[Mode::Agent, Mode::Debug],
+    schema: || {
+        json!({
+            "type": "object",
+            "properties": {
+                "target_notebook": { "type": "string" },
+                "cell_idx": { "type": "integer", "description": "0-based" },
+                "is_new_cell": { "type": "boolean" },
+                "cell_language": {
+                    "type": "string",
+                    "enum": ["python", "markdown", "javascript", "typescript", "r", "sql", "shell", "raw", "other"]
+                },
+                "old_string": { "type": "string" },
+                "new_string": { "type": "string" }
+            },
+            "required": ["target_notebook", "cell_idx", "is_new_cell", "cell_language", "old_string", "new_string"]
+        })
+    },
+    synonyms: &[
+        (
+            "target_notebook",
+            &[
+                "notebook_path",
+                "target_file",
+                "file_path",
+                "path",
+                "filePath",
+                "absolute_path",
+                "filename",
+            ],
+        ),
+        ("cell_idx", &["cell_index", "cellIdx", "cell_number"]),
+        ("is_new_cell", &["isNewCell"]),
+        ("cell_language", &["cellLanguage", "cell_type"]),
+        ("old_string", &["oldString", "old_str"]),
+        ("new_string", &["newString", "new_str", "new_source"]),
+    ],
+    work: Work::Change(|input, context| file::away(input, context, propose)),
+};
+
+fn propose(input: &Input, context: &Context) -> Result<Proposal, Fault> {
+    let target = file::located(input, "target_notebook", context)?;
+    let opened = file::open(&target, context)?;
+    context.seen.check(&opened.file, &opened.bytes)?;
+    let cell = input.integer("cell_idx").unwrap_or_default();
+    let cell = usize::try_from(cell).map_err(|_| {
+        Fault::new(
+            "TOOL_ARGUMENTS_INVALID",
+            "`cell_idx` counts from 0 and cannot be negative",
+        )
+    })?;
+    let new = input.text("new_string").unwrap_or_default().to_owned();
+    let what = if input.flag("is_new_cell") {
+        What::Insert { source: new }
+    } else {
+        What::Edit(Edit {
+            old: input.text("old_string").unwrap_or_default().to_owned(),
+            new,
+            is_all: false,
+        })
+    };
+    let change = notebook::Change {
+        cell,
+        kind: Kind::of(input.text("cell_language").unwrap_or_default()),
+        what,
+    };
+    let changed =
+        notebook::change(&opened.text.text, &change, &context.call).map_err(|it| refused(&target.shown, &it))?;
+    let bytes = opened.text.write(&changed.text);
+    // Lines of the file say nothing to a person: what is shown are those of the cell.
+    let mut proposal = file::proposal(
+        super::Change {
+            file: opened.file.clone(),
+            operation: crate::protocol::Operation::Edit,
+            to: None,
+            old: Some(opened.bytes.clone()),
+            new: Some(bytes.into()),
+            hunks: Vec::new(),
+        },
+        "",
+    );
+    let hunks = hunks(&changed.old, &changed.new);
+    let verb = match change.what {
+        What::Insert { .. } => "Put in",
+        What::Edit(_) => "Changed",
+    };
+    proposal.text = format!(
+        "{verb} cell {cell} of `{}`. Its source is now:{}",
+        target.shown,
+        file::regions(&changed.new, &hunks, &mut file::room())
+    );
+    proposal.data.insert("cell".to_owned(), cell.into());
+    for change in &mut proposal.changes {
+        change.hunks.clone_from(&hunks);
+    }
+    Ok(proposal)
+}
+
+fn refused(shown: &str, refusal: &Refusal) -> Fault {
+    let message = format!("`{shown}` was not changed: {refusal}");
+    match refusal {
+        Refusal::Form(_) => Fault::new("TOOL_FAILED", message),
+        Refusal::Range { .. } => Fault::new("TOOL_ARGUMENTS_INVALID", message).hint("Read the notebook again."),
+        Refusal::Kind { .. } => Fault::new("TOOL_ARGUMENTS_INVALID", message)
+            .hint("See whether `cell_idx` is the cell that is meant; a cell keeps its kind."),
+        Refusal::Mismatch { cell, mismatch } => search_replace::refused(shown, &format!("cell {cell}: "), mismatch),
+    }
+}

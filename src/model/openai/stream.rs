@@ -1707,20 +1707,25 @@ mod tests {
             let body = fixture(&format!("{name}.sse"));
             assert_eq!(show(&decode([body.as_slice()])), want, "{name}");
             assert_eq!(show(&decode(body.chunks(1))), want, "{name}, byte by byte");
-            // Every place where the small ones can be cut, from the first byte to the last answer.
-            if body.len() < 1300 {
-                for at in 0..=body.len() {
-                    let (head, tail) = body.split_at(at);
-                    assert_eq!(show(&decode([head, tail])), want, "{name}, cut at {at}");
-                }
-            }
-            // In the large ones every event is cut everywhere; what stands before it has no influence.
+            // Cut between two events, the whole answer is decoded anew each time.
             let text = String::from_utf8(body).expect("recorded as UTF-8");
-            for event in text.split_inclusive("\n\n") {
-                let whole = frames([event.as_bytes()]);
-                for at in 0..=event.len() {
-                    let (head, tail) = event.as_bytes().split_at(at);
-                    assert_eq!(frames([head, tail]), whole, "{name}, cut at {at}: {event}");
+            let events: Vec<_> = text.split_inclusive("\n\n").map(str::as_bytes).collect();
+            let mut at = 0;
+            for event in &events {
+                at += event.len();
+                let (head, tail) = text.as_bytes().split_at(at);
+                assert_eq!(show(&decode([head, tail])), want, "{name}, cut at {at}");
+            }
+            // Cut inside an event, the frames are the same: nothing but they reaches the decoder. The events beside it
+            // come in the same pieces; those further away have no influence, as the cuts between them show.
+            for at in 0..events.len() {
+                let (before, behind) = (at.checked_sub(1).map(|it| events[it]), events.get(at + 1));
+                let before = before.unwrap_or_default();
+                let near = [before, events[at], behind.copied().unwrap_or_default()].concat();
+                let whole = frames([near.as_slice()]);
+                for cut in 0..=events[at].len() {
+                    let (head, tail) = near.split_at(before.len() + cut);
+                    assert_eq!(frames([head, tail]), whole, "{name}, event {at} cut at {cut}");
                 }
             }
         }

@@ -27,7 +27,7 @@ use super::{
 };
 use crate::{
     config::{Paths, Settings},
-    journal::{Flood, Log, TooMany},
+    journal::{Flood, Log, Stint, TooMany},
     link::{
         AskError,
         local::{Inbox, Letter},
@@ -98,6 +98,7 @@ struct Driver {
     is_stopped: bool,
     /// What the running answer costs.
     flood: Flood,
+    stint: Stint,
     /// Messages that came while an answer was being made: each opens a turn of its own after it.
     queue: VecDeque<Submit>,
 }
@@ -105,8 +106,6 @@ struct Driver {
 type Jobs = FuturesUnordered<Pin<Box<dyn Future<Output = Input> + Send>>>;
 type Outputs = Pin<Box<dyn Stream<Item = (JobId, String)> + Send>>;
 
-/// As much text as one piece of a flood may become.
-const GATHERED_BYTES: usize = 64 << 10;
 /// A question that changes what the model may do is a no after so long.
 const PATIENCE: Duration = Duration::from_mins(10);
 
@@ -136,6 +135,7 @@ impl Driver {
             next: None,
             is_stopped: false,
             flood: Flood::default(),
+            stint: Stint::default(),
             queue: VecDeque::new(),
         }
     }
@@ -160,11 +160,13 @@ impl Driver {
                     }
                 }
                 Happened::Input(input) => {
+                    self.stint.spend(text_of(&input).len());
                     let (input, next) = self.gather(input);
                     self.step(input);
                     if let Some(next) = next {
                         self.step(next);
                     }
+                    self.stint.pause().await;
                 }
             }
             if !self.turn.is_running()
@@ -215,10 +217,13 @@ impl Driver {
         if let Some(stream) = &mut self.stream
             && self.flood.is_high()
         {
-            while text.len() < GATHERED_BYTES {
+            while !self.stint.is_over() {
                 match stream.next().now_or_never() {
                     None => break,
-                    Some(Some(Piece::Text(more))) => text.push_str(&more),
+                    Some(Some(Piece::Text(more))) => {
+                        text.push_str(&more);
+                        self.stint.spend(more.len());
+                    }
                     Some(other) => {
                         next = Some(Input::Piece(other.unwrap_or_else(endless)));
                         break;
@@ -231,10 +236,13 @@ impl Driver {
 
     fn gather_output(&mut self, job: JobId, mut text: String) -> (Input, Option<Input>) {
         let mut next = None;
-        while text.len() < GATHERED_BYTES {
+        while !self.stint.is_over() {
             match self.outputs.next().now_or_never().flatten() {
                 None => break,
-                Some((same, more)) if same == job => text.push_str(&more),
+                Some((same, more)) if same == job => {
+                    text.push_str(&more);
+                    self.stint.spend(more.len());
+                }
                 Some((job, text)) => {
                     next = Some(Input::Output { job, text });
                     break;
@@ -555,6 +563,14 @@ async fn maybe<F: Future + Unpin>(future: Option<F>) -> Option<F::Output> {
     match future {
         Some(future) => Some(future.await),
         None => std::future::pending().await,
+    }
+}
+
+fn text_of(input: &Input) -> &str {
+    if let Input::Piece(Piece::Text(text) | Piece::Thinking(text)) | Input::Output { text, .. } = input {
+        text
+    } else {
+        ""
     }
 }
 
@@ -1138,6 +1154,45 @@ mod tests {
         let nobody = Conversation::with(&peer::nobody().await);
         let error = nobody.link.ask(Query::Models).await.expect_err("nobody is there");
         assert!(matches!(error, AskError::Failed { .. }), "{error:?}");
+    }
+
+    /// A provider that always has another word.
+    struct Endless;
+
+    impl Provider for Endless {
+        fn peer(&self) -> &'static str {
+            "somebody"
+        }
+
+        fn stream(&self, _: ModelRequest) -> PieceStream {
+            Box::pin(futures::stream::repeat_with(|| Piece::Text("word ".to_owned())))
+        }
+
+        fn warm(&self) -> Promise<()> {
+            Box::pin(std::future::ready(()))
+        }
+
+        fn models(&self) -> Promise<Result<Vec<Model>, Failure>> {
+            Box::pin(std::future::ready(Ok(Vec::new())))
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_always_ready_leaves_others_their_turn_and_is_stopped_before_its_next_word() {
+        for (name, so_far) in [("at its start", 1), ("when pieces are joined", 25_000)] {
+            let mut conversation = Conversation::of(Arc::new(Endless));
+            conversation.say("go");
+            let is_word = |it: &Arc<Entry>| matches!(it.event, Event::ContentDelta { .. });
+            conversation
+                .until(name, |it| it.seen.len() >= so_far && it.seen.iter().any(is_word))
+                .await;
+            let sent = conversation.link.log().last();
+            conversation.link.send(Command::Cancel);
+            conversation.until_done(1).await;
+            // Positions count what the log has dropped, too: what was held back of the text, and its and the answer's end.
+            let late = conversation.link.log().last().0 - sent.0;
+            assert!(late <= 6, "{late} events, {name}");
+        }
     }
 
     /// A provider that breaks its promise.

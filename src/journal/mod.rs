@@ -11,6 +11,6 @@ mod log;
 mod whole;
 
 pub use close::{Cut, closing};
-pub use flood::{Flood, TooMany};
+pub use flood::{Flood, Stint, TooMany};
 pub use log::{Follower, Log};
 pub use whole::settled;

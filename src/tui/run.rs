@@ -300,7 +300,8 @@ impl Session {
                         None => switch_open = false,
                     }
                 }
-                () = std::future::ready(()), if !self.backlog.is_empty() => {}
+                // Keys are only seen when the thread has looked for them.
+                () = tokio::task::yield_now(), if !self.backlog.is_empty() => {}
                 more = self.follower.next(&mut batch), if self.backlog.is_empty() => {
                     self.backlog.extend(batch.drain(..));
                     if !more {

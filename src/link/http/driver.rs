@@ -24,7 +24,7 @@ use super::{
 };
 use crate::{
     config::Secret,
-    journal::{Cut, Flood, Log, TooMany, closing},
+    journal::{Cut, Flood, Log, Stint, TooMany, closing},
     net::{
         client::{self, Body, Client, Request},
         retry::{self, Advice, Decision},
@@ -59,6 +59,9 @@ const ERROR_LIMIT_BYTES: usize = 64 << 10;
 
 /// As much of an answer without a known type as is looked at.
 const SNIFF_LIMIT_BYTES: usize = 4 << 10;
+
+/// What came at once is read in parts, between which commands are heard.
+const PART_BYTES: usize = 16 << 10;
 
 /// What is left of a stream after its end is read for so long, so that the connection can serve again.
 const LEFTOVERS: Duration = Duration::from_secs(1);
@@ -589,11 +592,17 @@ impl Driver {
 
     async fn read_stream(&mut self, mut body: Body, begun: Vec<u8>) -> Result<(), Stop> {
         let mut frames = Frames::new();
+        let mut stint = Stint::default();
         let mut piece = Bytes::from(begun);
         loop {
-            let found = frames.push(&piece);
-            if !self.decode(found) {
-                return Ok(());
+            while !piece.is_empty() {
+                let part = piece.split_to(piece.len().min(PART_BYTES));
+                if !self.decode(frames.push(&part)) {
+                    return Ok(());
+                }
+                if stint.spend(part.len()) {
+                    self.meanwhile(stint.pause()).await?;
+                }
             }
             if !self.current.response.is_running() {
                 // It is over for us; read to its end, the connection can serve the next message.

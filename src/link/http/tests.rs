@@ -862,6 +862,36 @@ async fn stopping_closes_the_connection_in_every_state() {
 }
 
 #[tokio::test]
+async fn a_flood_is_stopped_before_its_next_part_is_read() {
+    let base = peer::listen(|mut socket: peer::Socket| async move {
+        use tokio::io::AsyncWriteExt;
+        socket.request().await;
+        let opening = event("document_start", json!({ "id": "a", "type": "text" }));
+        socket.send(format!("{STREAM}{opening}")).await;
+        let flood = event("content_delta", json!({ "documentId": "a", "delta": "word " })).repeat(1000);
+        while socket.stream.write_all(flood.as_bytes()).await.is_ok() {}
+    })
+    .await;
+    for so_far in [1, 30_000] {
+        let mut user = User::at(&base);
+        user.say("go");
+        user.until(|it| {
+            it.exchanges
+                .last()
+                .is_some_and(|it| it.response.documents.first().is_some_and(|it| it.text().len() > so_far))
+        })
+        .await;
+        let sent = user.link.log().last();
+        stops(&mut user).await;
+        let entries = user.link.log().after(sent);
+        let late = entries
+            .iter()
+            .filter(|it| matches!(it.event, Event::ContentDelta { .. }));
+        assert_eq!(late.count(), 0, "after {so_far}");
+    }
+}
+
+#[tokio::test]
 async fn dropping_the_link_closes_the_connection() {
     peer::promptly("dropped", async || {
         let (base, mut diary) = gateway([Hangs(String::new())]).await;

@@ -278,7 +278,8 @@ impl Sheet {
         let changed = match document.view() {
             View::Text(mut it) => {
                 show(&mut it.content);
-                Some(text::grow(&it, document, look, self))
+                let is_whole = it.content.len() == document.text().len();
+                Some(text::grow(&it, is_whole, document, look, self))
             }
             View::CodeReference(mut it) => {
                 show(&mut it.content);

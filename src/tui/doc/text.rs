@@ -10,7 +10,8 @@ use crate::{
     text::{Clean, Role, Span, figure, markdown, markdown::Flow, wrap::wrap},
 };
 
-pub(super) fn grow(text: &Text<'_>, document: &Document, look: &Look<'_>, sheet: &mut Sheet) -> usize {
+/// `is_whole`: nothing of the text is left out at its end.
+pub(super) fn grow(text: &Text<'_>, is_whole: bool, document: &Document, look: &Look<'_>, sheet: &mut Sheet) -> usize {
     let signed = sheet.sign(Span::default(), false);
     let first = match text.format {
         TextFormat::Markdown | TextFormat::Other(_) => {
@@ -19,7 +20,8 @@ pub(super) fn grow(text: &Text<'_>, document: &Document, look: &Look<'_>, sheet:
             lines.take(text.content, document.is_open());
             flow.update(
                 lines.text(),
-                !document.is_open(),
+                // What breaks off is never read as if it had come to its end: that would lay all of it out once more.
+                is_whole && !document.is_open(),
                 look.width,
                 look.colours,
                 &mut sheet.rows,

@@ -8,6 +8,7 @@
 
 pub mod approval;
 pub mod brief;
+pub mod context;
 pub mod driver;
 pub mod history;
 pub mod marks;

@@ -26,7 +26,7 @@ const KEPT: [(&str, &[&str]); 20] = [
     ("grep_matcher", &["tool"]),
     ("grep_regex", &["tool"]),
     ("grep_searcher", &["tool"]),
-    ("nucleo_matcher", &["tool"]),
+    ("nucleo_matcher", &["agent", "tool"]),
     ("minijinja", &["agent"]),
     ("dom_smoothie", &["tool"]),
 ];

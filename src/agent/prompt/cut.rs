@@ -15,7 +15,7 @@ pub fn head(text: &str, limit_bytes: usize) -> Option<&str> {
 
 /// Tokens that `text` will be, roughly: the server counts exactly, when it has been asked.
 pub fn tokens(text: &str) -> u64 {
-    (text.len() as f64 / 3.3).ceil() as u64
+    (text.len() as u64 * 10).div_ceil(33)
 }
 
 #[cfg(test)]

@@ -133,13 +133,16 @@ fn attribute(value: &str) -> String {
     safe
 }
 
-/// A name of a file on one line: what could break the line or hide in it is written out.
+/// A name of a file on one line: what could break the line, hide in it or begin a tag is written out.
 pub fn name(text: &str) -> String {
     let mut shown = String::new();
     for it in text.chars() {
-        push_visible(it, &mut shown);
+        match it {
+            '<' => shown.push_str("&lt;"),
+            it => push_visible(it, &mut shown),
+        }
     }
-    guard(&shown).into_owned()
+    shown
 }
 
 fn push_visible(it: char, shown: &mut String) {

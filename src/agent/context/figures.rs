@@ -1,0 +1,260 @@
+//! What would be sent, part by part, and what each costs. Estimates, until the server has counted.
+
+use crate::{
+    agent::{
+        prompt::{Facts, blocks, servers, tokens},
+        rules::Kind,
+    },
+    model::{ModelMessage, Part, Said, ToolSpec},
+    protocol::ContextPart,
+};
+
+/// What an image costs, roughly: servers scale it down first.
+const IMAGE_TOKENS: u64 = 1_000;
+
+/// A request, as far as it costs something.
+#[derive(Clone, Debug, Default)]
+pub struct Sent<'a> {
+    pub facts: Facts<'a>,
+    /// The parts of the first message: [`super::FirstContext::parts`].
+    pub first: Vec<(&'static str, String)>,
+    /// Everything behind the first context.
+    pub messages: &'a [ModelMessage],
+    pub tools: &'a [ToolSpec],
+    /// Tools that could be offered and are not, and why.
+    pub missing: Vec<(String, String)>,
+    /// What the server counted for the last request.
+    pub counted: Option<u64>,
+}
+
+/// The parts of what would be sent, in its order; the last one is their sum. Rules that wait for their file stand there
+/// with what they would cost and are no part of the sum.
+pub fn measure(sent: &Sent<'_>) -> Vec<ContextPart> {
+    let mut parts = Vec::new();
+    let mut sum = 0;
+    let mut add = |name: String, tokens: u64, note: String| {
+        sum += tokens;
+        parts.push(ContextPart { name, tokens, note });
+    };
+    let said = blocks(&sent.facts);
+    let prompt: u64 = said.iter().map(|it| tokens(&it.1)).sum();
+    let own = sent.facts.custom.map_or(0, |it| tokens(&it.append));
+    let replaced = sent.facts.custom.map_or(0, |it| it.replace.len());
+    let note = match (replaced, own) {
+        (0, 0) => String::new(),
+        (0, _) => "with your words at its end".to_owned(),
+        (count, _) => format!("with {count} of its parts in your words"),
+    };
+    add("system prompt".to_owned(), prompt + own, note);
+    let mut waiting = Vec::new();
+    for rule in sent.facts.rules.iter().flat_map(|it| it.listed()) {
+        let name = format!("rule {}", rule.path);
+        match rule.kind {
+            None => add(
+                name,
+                0,
+                "not loaded: you have not said that you trust this workspace".to_owned(),
+            ),
+            Some(Kind::AgentRequested) if rule.is_said => add(name, rule.tokens, "its description".to_owned()),
+            Some(_) if rule.is_said => add(name, rule.tokens, String::new()),
+            Some(kind) => waiting.push(ContextPart {
+                name,
+                tokens: rule.tokens,
+                note: format!("not sent: {}", kind.as_str()),
+            }),
+        }
+    }
+    if let Some(text) = servers(sent.facts.servers) {
+        add("instructions of servers".to_owned(), tokens(&text), String::new());
+    }
+    if !sent.tools.is_empty() {
+        let cost = |it: &ToolSpec| tokens(&it.name) + tokens(&it.about) + tokens(&it.parameters.to_string());
+        let count = sent.tools.len();
+        let word = if count == 1 { "tool" } else { "tools" };
+        add(
+            "tools".to_owned(),
+            sent.tools.iter().map(cost).sum(),
+            format!("{count} {word}"),
+        );
+    }
+    for (tool, why) in &sent.missing {
+        add(format!("tool {tool}"), 0, format!("not offered: {why}"));
+    }
+    for (tag, text) in &sent.first {
+        add((*tag).to_owned(), tokens(text), String::new());
+    }
+    let mut costs = Costs::default();
+    for message in sent.messages {
+        costs.count(message);
+    }
+    for (name, cost, note) in [
+        ("your messages", costs.user, ""),
+        ("answers", costs.answers, ""),
+        ("results of tools", costs.results, ""),
+        ("images", costs.images * IMAGE_TOKENS, "a guess: servers differ"),
+    ] {
+        if cost > 0 {
+            add(name.to_owned(), cost, note.to_owned());
+        }
+    }
+    parts.extend(waiting);
+    let window = sent.facts.window.map(|it| format!("of {it}"));
+    let counted = sent
+        .counted
+        .map(|it| format!("the server counted {it} for the last request"));
+    let notes: Vec<String> = window.into_iter().chain(counted).collect();
+    parts.push(ContextPart {
+        name: "all".to_owned(),
+        tokens: sum,
+        note: notes.join("; "),
+    });
+    parts
+}
+
+#[derive(Default)]
+struct Costs {
+    user: u64,
+    answers: u64,
+    results: u64,
+    images: u64,
+}
+
+impl Costs {
+    fn count(&mut self, message: &ModelMessage) {
+        match message {
+            ModelMessage::User(parts) => {
+                for part in parts {
+                    match part {
+                        Part::Text(text) => self.user += tokens(text),
+                        Part::Image(_) => self.images += 1,
+                    }
+                }
+            }
+            ModelMessage::Assistant(said) => {
+                for part in said {
+                    self.answers += match part {
+                        Said::Text(text) => tokens(text),
+                        Said::Opaque(value) => tokens(&value.to_string()),
+                        Said::Call(call) => {
+                            let arguments = serde_json::to_string(&call.arguments).unwrap_or_default();
+                            tokens(&call.name) + tokens(&arguments)
+                        }
+                    };
+                }
+            }
+            ModelMessage::Results(results) => {
+                for result in results {
+                    self.results += tokens(&result.text);
+                    self.images += result.images.len() as u64;
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use pretty_assertions::assert_eq;
+    use serde_json::json;
+
+    use super::*;
+    use crate::{
+        agent::{prompt, rules::RuleSet},
+        model::{Call, CallResult, Image},
+        sandbox::Workspace,
+    };
+
+    #[test]
+    fn every_part_is_named_and_the_sum_is_theirs() {
+        let folder = tempfile::tempdir().expect("a folder");
+        for (path, text) in [
+            ("AGENTS.md", "x".repeat(330)),
+            (".cursor/rules/rust.mdc", "---\nglobs: *.rs\n---\nNo unwrap.".to_owned()),
+        ] {
+            let path = folder.path().join(path);
+            std::fs::create_dir_all(path.parent().expect("a parent")).expect("folders");
+            std::fs::write(path, text).expect("a file");
+        }
+        let workspace = Arc::new(Workspace::open(folder.path()).expect("a workspace"));
+        let rules = RuleSet::load(&workspace, true);
+        let image = Image {
+            media_type: "image/png".to_owned(),
+            bytes: Arc::from([0_u8; 4]),
+        };
+        let messages = [
+            ModelMessage::User(vec![Part::Text("y".repeat(33)), Part::Image(image)]),
+            ModelMessage::Assistant(vec![
+                Said::Text("z".repeat(66)),
+                Said::Call(Call {
+                    id: "1".to_owned(),
+                    name: "grep".to_owned(),
+                    arguments: json!({ "pattern": "a" }).as_object().cloned().unwrap_or_default(),
+                    opaque: None,
+                }),
+            ]),
+            ModelMessage::Results(vec![CallResult {
+                call: "1".to_owned(),
+                name: "grep".to_owned(),
+                text: "r".repeat(99),
+                is_error: false,
+                images: Vec::new(),
+            }]),
+        ];
+        let tools = [ToolSpec {
+            name: "grep".to_owned(),
+            about: "Searches.".to_owned(),
+            parameters: json!({}),
+        }];
+        let sent = Sent {
+            facts: Facts {
+                rules: Some(&rules),
+                window: Some(100_000),
+                tools: &["grep"],
+                ..Facts::default()
+            },
+            first: vec![("user_info", "u".repeat(33))],
+            messages: &messages,
+            tools: &tools,
+            missing: vec![("web_search".to_owned(), "no service is configured".to_owned())],
+            counted: Some(1234),
+        };
+        let parts = measure(&sent);
+        let shown: Vec<String> = parts
+            .iter()
+            .filter(|it| !matches!(it.name.as_str(), "system prompt" | "all"))
+            .map(|it| format!("{} {} {}", it.name, it.tokens, it.note))
+            .collect();
+        // 3.3 bytes are a token.
+        assert_eq!(
+            shown,
+            [
+                "rule AGENTS.md 100 ",
+                "tools 6 1 tool",
+                "tool web_search 0 not offered: no service is configured",
+                "user_info 10 ",
+                "your messages 10 ",
+                "answers 27 ",
+                "results of tools 30 ",
+                "images 1000 a guess: servers differ",
+                "rule .cursor/rules/rust.mdc 4 not sent: with matching files",
+            ]
+        );
+        let all = parts.last().expect("a sum");
+        let sum: u64 = parts
+            .iter()
+            .filter(|it| it.name != "all" && !it.note.starts_with("not sent"))
+            .map(|it| it.tokens)
+            .sum();
+        assert_eq!(all.tokens, sum);
+        assert_eq!(all.note, "of 100000; the server counted 1234 for the last request");
+        let whole = prompt::tokens(&prompt::system(&sent.facts));
+        let told: u64 = parts
+            .iter()
+            .filter(|it| it.name.starts_with("rule A") || it.name == "system prompt")
+            .map(|it| it.tokens)
+            .sum();
+        assert!(told.abs_diff(whole) < 200, "{told} of {whole}");
+    }
+}

@@ -17,6 +17,7 @@ use super::{
     gemini::Gemini,
     ollama::Ollama,
     openai::Chat,
+    responses::Responses,
 };
 use crate::{
     config::{self, Connection, Environment},
@@ -225,6 +226,31 @@ pub const SPEAKERS: &[Speaker] = &[
         say: messages,
         error: |kind, words| json!({ "type": "error", "error": { "type": kind, "message": words } }).to_string(),
         lacks: &[],
+    },
+    Speaker {
+        name: "responses",
+        open: |settings| Server::new(Responses::default(), settings, &Environment::default()),
+        read: || Responses::default().read(&ModelRequest::default(), &config::Provider::default()),
+        say: |situation| responses(situation, false),
+        error: |kind, words| {
+            json!({ "error": { "message": words, "type": kind, "param": null, "code": null } }).to_string()
+        },
+        lacks: &[],
+    },
+    Speaker {
+        name: "responses that only tell what is done",
+        open: |settings| Server::new(Responses::default(), settings, &Environment::default()),
+        read: || Responses::default().read(&ModelRequest::default(), &config::Provider::default()),
+        say: |situation| responses(situation, true),
+        error: |kind, words| json!({ "error": { "message": words, "type": kind } }).to_string(),
+        // What has no end is not told.
+        lacks: &[
+            "a body that ends in the text",
+            "a body that ends in a call",
+            "a body that ends where the arguments happen to be whole",
+            "an error in the text",
+            "an error in a call",
+        ],
     },
     Speaker {
         name: "gemini",
@@ -519,6 +545,161 @@ fn messages(situation: &Situation) -> String {
     events(&all, true)
 }
 
+/// `terse` is a server that leaves out beginnings, fragments and numbers.
+fn responses(situation: &Situation, terse: bool) -> String {
+    let mut all = Vec::new();
+    let mut output: Vec<Value> = Vec::new();
+    let mut usage = Value::Null;
+    let response =
+        |status: &str| json!({ "id": "resp_1", "object": "response", "status": status, "model": "m", "error": null });
+    let tell = |all: &mut Vec<Value>, name: &str, members: Value| {
+        let mut event = json!({ "type": format!("response.{name}"), "sequence_number": all.len() });
+        let (Value::Object(event), Value::Object(members)) = (&mut event, members) else {
+            panic!("objects")
+        };
+        event.extend(members);
+        all.push(Value::Object(event.clone()));
+    };
+    tell(&mut all, "created", json!({ "response": response("in_progress") }));
+    let steps = situation.steps;
+    let is_cut = matches!(situation.ending, Ending::Cut | Ending::Overloaded);
+    let mut at = 0;
+    while let Some(step) = steps.get(at) {
+        let index = output.len();
+        // Neighbours of one kind are one item.
+        let same = |it: &&Step| std::mem::discriminant(*it) == std::mem::discriminant(step);
+        let run: Vec<&Step> = match step {
+            Call(..) | CutCall(..) | Usage(..) => vec![step],
+            Text(_) | Thinking(_) | Refusal(_) => steps[at..].iter().take_while(same).collect(),
+        };
+        at += run.len();
+        let is_open = is_cut && at == steps.len();
+        let texts: Vec<&str> = run
+            .iter()
+            .map(|it| match it {
+                Text(text) | Thinking(text) | Refusal(text) => *text,
+                Call(..) | CutCall(..) | Usage(..) => "",
+            })
+            .collect();
+        let whole = texts.concat();
+        let id = format!("item_{index}");
+        let place = json!({ "item_id": id, "output_index": index, "content_index": 0, "summary_index": 0 });
+        let placed = |members: Value| {
+            let mut place = place.clone();
+            if let (Value::Object(place), Value::Object(members)) = (&mut place, members) {
+                place.extend(members);
+            }
+            place
+        };
+        // The item empty and whole, the name of its events, and how a whole part of it is called.
+        let (empty, full, event, part) = match step {
+            Text(_) | Refusal(_) => {
+                let is_text = matches!(step, Text(_));
+                let (kind, member) = if is_text {
+                    ("output_text", "text")
+                } else {
+                    ("refusal", "refusal")
+                };
+                let message = |content: Value, status: &str| json!({ "type": "message", "id": id, "role": "assistant", "status": status, "content": content });
+                let part = json!({ "type": kind, member: whole });
+                (
+                    message(json!([]), "in_progress"),
+                    message(json!([part]), "completed"),
+                    kind,
+                    member,
+                )
+            }
+            Thinking(_) => {
+                let item = |summary: Value| json!({ "type": "reasoning", "id": id, "summary": summary });
+                let summary = json!([{ "type": "summary_text", "text": whole }]);
+                (item(json!([])), item(summary), "reasoning_summary_text", "text")
+            }
+            Call(name, fragments) | CutCall(name, fragments) => {
+                let status = if matches!(step, Call(..)) {
+                    "completed"
+                } else {
+                    "incomplete"
+                };
+                let item = |arguments: &str, status: &str| {
+                    json!({
+                        "type": "function_call", "id": id, "call_id": format!("call_{index}"), "name": name,
+                        "arguments": arguments, "status": status,
+                    })
+                };
+                (
+                    item("", "in_progress"),
+                    item(&fragments.concat(), status),
+                    "function_call_arguments",
+                    "arguments",
+                )
+            }
+            Usage(prompt, cached, completion) => {
+                usage = json!({
+                    "input_tokens": prompt, "input_tokens_details": { "cached_tokens": cached },
+                    "output_tokens": completion, "total_tokens": prompt + completion,
+                });
+                continue;
+            }
+        };
+        if !terse {
+            tell(
+                &mut all,
+                "output_item.added",
+                json!({ "output_index": index, "item": empty }),
+            );
+            let fragments: Vec<&str> = match step {
+                Call(_, fragments) | CutCall(_, fragments) => fragments.to_vec(),
+                Text(_) | Thinking(_) | Refusal(_) | Usage(..) => texts.clone(),
+            };
+            for fragment in fragments {
+                tell(
+                    &mut all,
+                    &format!("{event}.delta"),
+                    placed(json!({ "delta": fragment })),
+                );
+            }
+            if !is_open {
+                tell(
+                    &mut all,
+                    &format!("{event}.done"),
+                    placed(json!({ part: full["arguments"].as_str().unwrap_or(&whole) })),
+                );
+            }
+        }
+        if !is_open {
+            let members = if terse {
+                json!({ "item": full })
+            } else {
+                json!({ "output_index": index, "item": full })
+            };
+            tell(&mut all, "output_item.done", members);
+        }
+        output.push(full);
+    }
+    let ended = |status: &str, details: Value| {
+        let mut response = response(status);
+        response["output"] = output.clone().into();
+        response["usage"] = usage.clone();
+        response["incomplete_details"] = details;
+        json!({ "response": response })
+    };
+    match situation.ending {
+        Ending::Stop | Ending::ToolUse | Ending::Refusal => {
+            tell(&mut all, "completed", ended("completed", Value::Null))
+        }
+        Ending::Length => tell(
+            &mut all,
+            "incomplete",
+            ended("incomplete", json!({ "reason": "max_output_tokens" })),
+        ),
+        Ending::Cut => {}
+        Ending::Overloaded => {
+            all.push(json!({ "type": "error", "code": "server_error", "message": "Overloaded", "param": null }));
+        }
+    }
+    events(&all, true)
+}
+
 /// Pieces in one line, without what formats may differ in: where text was cut, when counts and ends of calls come.
 pub fn shape(pieces: &[Piece]) -> String {
     enum Part {
@@ -640,7 +821,8 @@ fn every_format_reads_every_situation_the_same_wherever_it_is_cut() {
                 continue;
             }
             assert_eq!(got, situation.want, "{name}");
-            for at in 0..=body.len() {
+            // Byte by byte, all of it is cut everywhere; in two, the long ones at some hundred places.
+            for at in (0..=body.len()).step_by(1 + body.len() / 500) {
                 let (head, tail) = body.split_at(at);
                 assert_eq!(
                     shape(&read((speaker.read)(), [head, tail])),
@@ -771,4 +953,90 @@ async fn answer(speaker: &Speaker, answers: Vec<String>) -> String {
         }
     }
     shape(&pieces)
+}
+
+/// What goes back to its maker.
+pub fn thoughts(pieces: &[Piece]) -> Vec<Value> {
+    let opaque = pieces.iter().filter_map(|it| match it {
+        Piece::ThinkingDone { opaque } => Some(opaque.clone()),
+        _ => None,
+    });
+    opaque.collect()
+}
+
+/// The codes of what was repaired.
+pub fn notices(pieces: &[Piece]) -> Vec<&str> {
+    let codes = pieces.iter().filter_map(|it| match it {
+        Piece::Notice(notice) => Some(notice.code.as_str()),
+        _ => None,
+    });
+    codes.collect()
+}
+
+/// Reads every body in a folder of recordings, whole and cut at every byte, and compares with what is to be seen in it.
+///
+/// With `SHEAF_SDK_OUT` it also writes there what was read, for `tests/sdk/compare.py`.
+pub fn recorded(folder: &str, reading: fn() -> Box<dyn Read>, cases: &[(&str, String)]) {
+    let root = std::path::PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/fixtures")
+        .join(folder);
+    let mut names: Vec<String> = std::fs::read_dir(&root)
+        .expect("the folder is there")
+        .filter_map(|it| it.ok()?.file_name().to_str()?.strip_suffix(".sse").map(str::to_owned))
+        .collect();
+    names.sort();
+    let mut told: Vec<&str> = cases.iter().map(|it| it.0).collect();
+    told.sort_unstable();
+    assert_eq!(names, told, "every recording has its case");
+    for (name, want) in cases {
+        let body = std::fs::read(root.join(format!("{name}.sse"))).expect("it was listed");
+        let whole = read(reading(), [body.as_slice()]);
+        assert_eq!(shape(&whole), *want, "{name}");
+        for at in 0..=body.len() {
+            let (head, tail) = body.split_at(at);
+            assert_eq!(shape(&read(reading(), [head, tail])), *want, "{name}, cut at {at}");
+        }
+        assert_eq!(shape(&read(reading(), body.chunks(1))), *want, "{name}, byte by byte");
+        if let Ok(out) = std::env::var("SHEAF_SDK_OUT") {
+            let out = std::path::Path::new(&out).join(folder);
+            std::fs::create_dir_all(&out).expect("a folder to write to");
+            std::fs::write(out.join(format!("{name}.json")), folded(&whole).to_string()).expect("it can be written");
+        }
+    }
+}
+
+/// An answer as one object, in the words of `tests/sdk/compare.py`.
+fn folded(pieces: &[Piece]) -> Value {
+    let (mut text, mut thinking, mut refusal) = (String::new(), String::new(), String::new());
+    let mut all = json!({ "calls": [], "usage": null, "end": null, "error": null });
+    for piece in pieces {
+        match piece {
+            Piece::Text(more) => text += more,
+            Piece::Thinking(more) => thinking += more,
+            Piece::Refusal(more) => refusal += more,
+            Piece::CallDone {
+                id, name, arguments, ..
+            } => {
+                let arguments = arguments.clone().map_or_else(Value::String, Value::Object);
+                let call = json!({ "id": id, "name": name, "arguments": arguments });
+                all["calls"].as_array_mut().expect("made above").push(call);
+            }
+            Piece::Usage(it) => {
+                all["usage"] = json!({ "prompt": it.prompt, "cached": it.cached, "completion": it.completion });
+            }
+            Piece::End(reason) => all["end"] = format!("{reason:?}").into(),
+            Piece::Error(failure) => all["error"] = failure.kind.code().into(),
+            Piece::Progress(_)
+            | Piece::Start { .. }
+            | Piece::Notice(_)
+            | Piece::ThinkingDone { .. }
+            | Piece::CallStart { .. }
+            | Piece::CallArguments { .. } => {}
+        }
+    }
+    all["text"] = text.into();
+    all["thinking"] = thinking.into();
+    all["refusal"] = refusal.into();
+    all["thoughts"] = thoughts(pieces).into();
+    all
 }

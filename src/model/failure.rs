@@ -66,7 +66,7 @@ impl FailureKind {
     const fn next_step(self) -> &'static str {
         match self {
             Self::Key => {
-                "check the key: OPENAI_API_KEY or the provider's key in the configuration (`sheaf doctor` tests it)"
+                "check the key: the provider's variable or its key in the configuration (`sheaf doctor` tests it)"
             }
             Self::Credit => {
                 "the account has nothing left to spend: look at the provider's billing page or choose another model"
@@ -77,7 +77,7 @@ impl FailureKind {
             Self::Busy => "wait a little and send the message again",
             Self::Overloaded => "the server is busy or still loading its model: try again in a moment",
             Self::Unreachable => "check that the server runs and that the base URL is right, then try again",
-            Self::Garbled => "check that the base URL belongs to an OpenAI-compatible server",
+            Self::Garbled => "check that the base URL and the provider's `kind` belong together",
             Self::Interrupted => "what came is kept; send the message again for a whole answer",
             Self::Oversized => "what came is kept; the server does not keep to the format",
         }
@@ -265,6 +265,7 @@ const SIGNS: &[(FailureKind, &[&str])] = &[
             "context_window",
             "prompt is too long",
             "input is too long",
+            "request_too_large",
         ],
     ),
     (
@@ -295,6 +296,7 @@ const SIGNS: &[(FailureKind, &[&str])] = &[
         FailureKind::NotFound,
         &[
             "model_not_found",
+            "not_found_error",
             "invalid model",
             "model not found",
             // Ollama
@@ -309,7 +311,13 @@ const SIGNS: &[(FailureKind, &[&str])] = &[
 const VAGUE_SIGNS: &[(FailureKind, &[&str])] = &[
     (
         FailureKind::Unreachable,
-        &["internal_server_error", "server_error", "api_error", "connection error"],
+        &[
+            "internal_server_error",
+            "server_error",
+            "api_error",
+            "timeout_error",
+            "connection error",
+        ],
     ),
     (FailureKind::Request, &["invalid_request_error", "bad_request"]),
 ];

@@ -18,6 +18,8 @@ mod listing;
 mod objects;
 mod ollama;
 mod openai;
+mod paired;
+mod responses;
 
 use std::{pin::Pin, sync::Arc};
 
@@ -78,7 +80,13 @@ pub struct Format {
     pub open: Open,
 }
 
-pub const PROVIDERS: &[Format] = &[openai::FORMAT, anthropic::FORMAT, gemini::FORMAT, ollama::FORMAT];
+pub const PROVIDERS: &[Format] = &[
+    openai::FORMAT,
+    responses::FORMAT,
+    anthropic::FORMAT,
+    gemini::FORMAT,
+    ollama::FORMAT,
+];
 
 /// The provider that `settings` describe.
 pub fn open(settings: &config::Provider, environment: &Environment) -> Result<Arc<dyn Provider>, Failure> {

@@ -4,10 +4,13 @@ mod family;
 mod request;
 mod stream;
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
 
 use super::{
-    Failure, Format, ModelRequest,
+    Failure, FailureKind, Format, ModelMessage, ModelRequest, Said,
     body::{Read, Reading},
     exchange::{Server, Wire},
     listing::{self, Page},
@@ -32,6 +35,8 @@ const PAGE_MODELS: &str = "1000";
 pub struct Messages {
     /// Whether it is Anthropic itself: what stands in between often wants the key the way OpenAI takes it.
     is_anthropic: bool,
+    /// The server has refused to hear how the model is to think.
+    is_plain: AtomicBool,
 }
 
 impl Messages {
@@ -40,6 +45,7 @@ impl Messages {
         let host = url.as_ref().and_then(Url::host_str).unwrap_or_default();
         Self {
             is_anthropic: host == "anthropic.com" || host.ends_with(".anthropic.com"),
+            is_plain: AtomicBool::new(false),
         }
     }
 }
@@ -68,12 +74,34 @@ impl Wire for Messages {
     }
 
     fn ask(&self, request: &ModelRequest, settings: &config::Provider) -> Request {
-        let body = request::body(request, settings).to_string();
+        let body = request::body(request, settings, self.is_plain.load(Ordering::Relaxed)).to_string();
         Request::post("v1/messages", body).header("anthropic-version", VERSION)
     }
 
     fn read(&self, _: &ModelRequest, _: &config::Provider) -> Box<dyn Read> {
         Box::new(Reading::new(stream::Decoder::default()))
+    }
+
+    /// Which thoughts a server takes back, and what it lets be said about thinking, differs by model and by month.
+    fn mend(&self, failure: &Failure, request: &mut ModelRequest) -> Option<String> {
+        let said = failure.said.as_deref().unwrap_or_default().to_lowercase();
+        if failure.kind != FailureKind::Request {
+            return None;
+        }
+        if said.contains("thinking` block") || said.contains("thinking block") || said.contains("signature") {
+            let mut is_changed = false;
+            for message in &mut request.messages {
+                if let ModelMessage::Assistant(all) = message {
+                    let before = all.len();
+                    all.retain(|it| !matches!(it, Said::Opaque(_)));
+                    is_changed |= all.len() != before;
+                }
+            }
+            return is_changed.then(|| "the server did not take earlier thoughts back: asked without them".to_owned());
+        }
+        let is_about = ["thinking", "effort", "output_config", "temperature", "budget_tokens"];
+        let is_new = is_about.iter().any(|it| said.contains(it)) && !self.is_plain.swap(true, Ordering::Relaxed);
+        is_new.then(|| "the model does not take how it is to think: asked without".to_owned())
     }
 
     fn list(&self, after: Option<&str>) -> Request {

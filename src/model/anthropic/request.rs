@@ -1,10 +1,7 @@
 //! The request for a message: address and body. Pure.
 //!
 //! The server is strict about form: sides alternate, a call's result stands at the very beginning of what follows it,
-//! ids are unique and of few characters, no text is blank. What a conversation with another provider has left
-//! behind is brought into this form here.
-
-use std::collections::{HashMap, HashSet, VecDeque};
+//! no text is blank. Thoughts stay at their places among the calls: their proof holds there only.
 
 use base64::Engine;
 use serde_json::{Value, json};
@@ -12,7 +9,7 @@ use serde_json::{Value, json};
 use super::family::{Family, Thinking};
 use crate::{
     config,
-    model::{CallResult, Effort, Image, ModelMessage, ModelRequest, Part, Said, ToolSpec},
+    model::{CallResult, Effort, Image, ModelMessage, ModelRequest, Part, Said, ToolSpec, paired::paired},
     net::client::Url,
 };
 
@@ -28,8 +25,8 @@ pub fn base(pasted: &Url) -> Url {
     url
 }
 
-/// What a server that knows the format takes, and what the settings ask for.
-pub fn body(request: &ModelRequest, settings: &config::Provider) -> Value {
+/// What a server that knows the format takes, and what the settings ask for; a `plain` one says nothing of thinking.
+pub fn body(request: &ModelRequest, settings: &config::Provider, plain: bool) -> Value {
     let takes = |field: &str| {
         let allowed = settings.allow_fields.as_ref();
         allowed.is_none_or(|it| it.iter().any(|it| it == field))
@@ -37,7 +34,7 @@ pub fn body(request: &ModelRequest, settings: &config::Provider) -> Value {
     let family = Family::of(&request.model);
     let most = settings.max_tokens.unwrap_or(family.output);
     let mut messages = Conversation::of(&request.messages, settings.replay_reasoning != "never").0;
-    let (thinking, effort) = if takes("thinking") {
+    let (thinking, effort) = if takes("thinking") && !plain {
         think(request.effort, family.thinking, most, &messages)
     } else {
         (None, None)
@@ -76,6 +73,7 @@ pub fn body(request: &ModelRequest, settings: &config::Provider) -> Value {
         && takes("temperature")
         && family.has_temperature
         && !is_thinking
+        && !plain
     {
         body["temperature"] = temperature.into();
     }
@@ -189,61 +187,30 @@ struct Turn {
 /// The sides in turns.
 struct Conversation(Vec<Turn>);
 
-/// The calls of the turn before that wait for their results: our ids and the server's.
-type Open = VecDeque<(String, String)>;
-
 impl Conversation {
     fn of(messages: &[ModelMessage], with_thoughts: bool) -> Self {
         let mut all = Self(Vec::new());
-        let mut ids = Ids::default();
-        let mut open = Open::new();
-        for message in messages {
+        for message in paired(messages) {
             match message {
-                ModelMessage::User(parts) => {
-                    all.close(&mut open);
-                    all.add(Role::User, parts.iter().filter_map(part).collect());
-                }
+                ModelMessage::User(parts) => all.add(Role::User, parts.iter().filter_map(part).collect()),
                 ModelMessage::Assistant(said) => {
-                    all.close(&mut open);
-                    let mut blocks = Vec::new();
-                    for it in said {
-                        blocks.extend(match it {
-                            Said::Text(text) => text_block(text),
-                            Said::Opaque(block) => (with_thoughts && is_thought(block)).then(|| block.clone()),
-                            Said::Call(call) => {
-                                let id = ids.fresh(&call.id);
-                                open.push_back((call.id.clone(), id.clone()));
-                                Some(json!({
-                                    "type": "tool_use",
-                                    "id": id,
-                                    "name": word(&call.name, "unnamed"),
-                                    "input": call.arguments,
-                                }))
-                            }
-                        });
-                    }
-                    all.add(Role::Assistant, blocks);
+                    let blocks = said.into_iter().filter_map(|it| match it {
+                        Said::Text(text) => text_block(&text),
+                        Said::Opaque(block) => (with_thoughts && is_thought(&block)).then_some(block),
+                        Said::Call(it) => {
+                            Some(json!({ "type": "tool_use", "id": it.id, "name": it.name, "input": it.arguments }))
+                        }
+                    });
+                    all.add(Role::Assistant, blocks.collect());
                 }
                 ModelMessage::Results(results) => {
-                    let mut blocks = Vec::new();
-                    for it in results {
-                        match open.iter().position(|(ours, _)| *ours == it.call) {
-                            Some(at) => {
-                                let id = open.remove(at).map(|(_, theirs)| theirs).unwrap_or_default();
-                                blocks.push(result(&id, it));
-                            }
-                            // Its call is not in the conversation any more.
-                            None => blocks.extend(text_block(&format!("A result of {}:\n{}", it.name, it.text))),
-                        }
-                        if it.is_error {
-                            blocks.extend(it.images.iter().map(image));
-                        }
-                    }
+                    let mut blocks: Vec<Value> = results.iter().map(result).collect();
+                    let failed = results.iter().filter(|it| it.is_error);
+                    blocks.extend(failed.flat_map(|it| &it.images).map(image));
                     all.add(Role::User, blocks);
                 }
             }
         }
-        all.close(&mut open);
         all.finish();
         all
     }
@@ -257,12 +224,6 @@ impl Conversation {
             Some(turn) => turn.blocks.extend(blocks),
             None => self.0.push(Turn { role, blocks }),
         }
-    }
-
-    /// A call without a result is refused.
-    fn close(&mut self, open: &mut Open) {
-        let blocks = open.drain(..).map(|(_, id)| nothing(&id)).collect();
-        self.add(Role::User, blocks);
     }
 
     fn finish(&mut self) {
@@ -323,8 +284,8 @@ fn is_thought(block: &Value) -> bool {
     }
 }
 
-fn result(id: &str, result: &CallResult) -> Value {
-    let mut block = json!({ "type": "tool_result", "tool_use_id": id });
+fn result(result: &CallResult) -> Value {
+    let mut block = json!({ "type": "tool_result", "tool_use_id": result.call });
     // An error holds text only; its images follow the results.
     if result.images.is_empty() || result.is_error {
         if !result.text.trim().is_empty() {
@@ -338,43 +299,4 @@ fn result(id: &str, result: &CallResult) -> Value {
         block["is_error"] = true.into();
     }
     block
-}
-
-fn nothing(id: &str) -> Value {
-    json!({ "type": "tool_result", "tool_use_id": id, "content": "There is no result.", "is_error": true })
-}
-
-/// Ids as the server takes them, each once in a request.
-#[derive(Default)]
-struct Ids {
-    used: HashSet<String>,
-    /// How often an id was met, so that a thousand equal ones are not tried one after the other.
-    met: HashMap<String, usize>,
-}
-
-impl Ids {
-    fn fresh(&mut self, id: &str) -> String {
-        let plain = word(id, "call");
-        let count = self.met.entry(plain.clone()).or_default();
-        let mut fresh = plain.clone();
-        while self.used.contains(&fresh) {
-            *count += 1;
-            fresh = format!("{plain}-{count}");
-        }
-        self.used.insert(fresh.clone());
-        fresh
-    }
-}
-
-/// A name or an id of the characters that the server takes, and not too long.
-fn word(text: &str, empty: &str) -> String {
-    let kept = |it: char| {
-        if it.is_ascii_alphanumeric() || it == '_' || it == '-' {
-            it
-        } else {
-            '_'
-        }
-    };
-    let word: String = text.chars().take(64).map(kept).collect();
-    if word.is_empty() { empty.to_owned() } else { word }
 }

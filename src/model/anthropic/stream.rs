@@ -83,12 +83,16 @@ impl Decode for Decoder {
             return out;
         }
         if data.trim_matches('"') == "[DONE]" {
+            // The word of the message itself is missing: what has not stopped then is not whole.
+            if self.stop.is_none() {
+                self.blocks.clear();
+            }
             if self.has_message {
                 self.end(&mut out);
             }
             return out;
         }
-        let is_error = frame.event.as_deref() == Some("error");
+        let event = frame.event.as_deref().unwrap_or_default();
         match values(data) {
             Ok(values) => {
                 if values.len() > 1 {
@@ -96,10 +100,12 @@ impl Decode for Decoder {
                         .notice("glued-json", "several JSON objects came in one event", &mut out);
                 }
                 for value in values {
-                    self.value(&value, is_error, &mut out);
+                    self.value(&value, event, &mut out);
                 }
             }
-            Err(_) if is_error => self.fail(Failure::from_server(None, &Value::String(data.to_owned())), &mut out),
+            Err(_) if event == "error" => {
+                self.fail(Failure::from_server(None, &Value::String(data.to_owned())), &mut out)
+            }
             Err(_) => {
                 let message = "a line of the answer is no JSON and was skipped";
                 self.ledger.notice(BAD_JSON, message, &mut out);
@@ -136,7 +142,7 @@ impl Decode for Decoder {
         match values(body) {
             Ok(values) => {
                 for value in values {
-                    self.value(&value, false, &mut out);
+                    self.value(&value, "", &mut out);
                 }
             }
             Err(_) => self.fail(lenient::something_else(WHAT).saying(body), &mut out),
@@ -153,7 +159,7 @@ impl Decode for Decoder {
 }
 
 impl Decoder {
-    fn value(&mut self, value: &Value, is_error: bool, out: &mut Vec<Piece>) {
+    fn value(&mut self, value: &Value, event: &str, out: &mut Vec<Piece>) {
         if self.is_over {
             return;
         }
@@ -162,12 +168,12 @@ impl Decoder {
             // Some gateways wrap an error, or everything, into a list of one.
             Value::Array(items) => {
                 for item in items.iter().filter(|it| it.is_object()) {
-                    self.value(item, is_error, out);
+                    self.value(item, event, out);
                 }
                 return;
             }
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
-                if is_error {
+                if event == "error" {
                     self.fail(Failure::from_server(None, value), out);
                 } else {
                     let message = "an event of the answer is no JSON object and was skipped";
@@ -176,8 +182,8 @@ impl Decoder {
                 return;
             }
         };
-        let kind = text(members, "type");
-        let error = error_of(members).or_else(|| (is_error || kind == "error").then_some(value));
+        let kind = members.get("type").and_then(Value::as_str).unwrap_or(event);
+        let error = error_of(members).or_else(|| (kind == "error" || event == "error").then_some(value));
         if let Some(error) = error {
             self.fail(Failure::from_server(None, error), out);
             return;
@@ -562,4 +568,507 @@ fn foreign(members: &Map<String, Value>) -> Option<Failure> {
         return None;
     };
     Some(Failure::new(FailureKind::Garbled, message))
+}
+
+#[cfg(test)]
+mod tests {
+    use pretty_assertions::assert_eq;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::model::{
+        body::{Read, Reading},
+        conformance::{notices, read, recorded, shape, thoughts},
+    };
+
+    fn reading() -> Box<dyn Read> {
+        Box::new(Reading::new(Decoder::default()))
+    }
+
+    /// A stream of these data lines.
+    fn stream(data: &[&str]) -> String {
+        data.iter().fold(String::new(), |all, it| all + "data: " + it + "\n\n")
+    }
+
+    fn pieces(data: &[&str]) -> Vec<Piece> {
+        read(reading(), [stream(data).as_bytes()])
+    }
+
+    fn check(cases: &[(&str, &[&str], &str)]) {
+        for (name, data, want) in cases {
+            assert_eq!(shape(&pieces(data)), *want, "{name}");
+        }
+    }
+
+    const START: &str = r#"{"type":"message_start","message":{"id":"m1","model":"x","usage":{"input_tokens":1}}}"#;
+    const TEXT: &str = r#"{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}"#;
+    const HI: &str = r#"{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"hi"}}"#;
+    const STOP0: &str = r#"{"type":"content_block_stop","index":0}"#;
+    const CALL0: &str = r#"{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"t1","name":"list","input":{}}}"#;
+    const FRAGMENT: &str =
+        r#"{"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta","partial_json":"{}"}}"#;
+    const END: &str = r#"{"type":"message_delta","delta":{"stop_reason":"end_turn"}}"#;
+    const USED: &str = r#"{"type":"message_delta","delta":{"stop_reason":"tool_use"}}"#;
+    const FULL: &str = r#"{"type":"message_delta","delta":{"stop_reason":"max_tokens"}}"#;
+    const LAST: &str = r#"{"type":"message_stop"}"#;
+
+    #[test]
+    fn recordings_are_read_wherever_they_are_cut() {
+        let grep = |arguments: &str, read: &str| format!("call 0 grep {arguments} = {read}");
+        let cases = [
+            ("aimock-disconnect", r#"text "This answer will" | error STREAM_INTERRUPTED"#.to_owned()),
+            ("aimock-err429", "error LLM_RATE_LIMITED".to_owned()),
+            (
+                "aimock-reasoning",
+                r#"thinking "First I consider the question carefully." | text "The answer is 42 🦀." | end Stop"#.to_owned(),
+            ),
+            ("aimock-text", r#"text "Hello from aimock, a deterministic server." | end Stop"#.to_owned()),
+            ("aimock-truncated", r#"text "This answer will be cut " | error STREAM_INTERRUPTED"#.to_owned()),
+            (
+                "litellm-mock-text",
+                r#"text "Hello! This is a mocked answer from the proxy, with ünïcödé 🦀 and a newline\nsecond line." | usage 2095(0)+503 | end Stop"#
+                    .to_owned(),
+            ),
+            ("litellm-qwen-text", r#"text "Hello!" | usage 35(34)+3 | end Stop"#.to_owned()),
+            (
+                "litellm-qwen-tool",
+                grep("{\n    \"pattern\": \"TODO\",\n    \"glob\": \"**/*.py\"\n  }", r#"{"glob":"**/*.py","pattern":"TODO"}"#)
+                    + " | usage 233(232)+37 | end ToolUse",
+            ),
+            ("llamacpp-qwen0.5b-err-bad", "error LLM_UNAVAILABLE".to_owned()),
+            ("llamacpp-qwen0.5b-err-context", "error LLM_CONTEXT_LENGTH".to_owned()),
+            ("llamacpp-qwen0.5b-length", r#"text "Sure, I can" | usage 33(18)+4 | end Length"#.to_owned()),
+            // The server stops the block of the call that its limit cut.
+            ("llamacpp-qwen0.5b-tool-length", "call 0 grep { | usage 179(178)+12 | end Length".to_owned()),
+            (
+                "llamacpp-qwen0.5b-tool",
+                grep("{\n    \"pattern\": \"TODO\",\n    \"glob\": \"*/todo.*\"\n  }", r#"{"glob":"*/todo.*","pattern":"TODO"}"#)
+                    + " | usage 179(0)+37 | end ToolUse",
+            ),
+            ("llamacpp-qwen1.5b-text", r#"text "Hello." | usage 35(22)+3 | end Stop"#.to_owned()),
+        ];
+        recorded("anthropic", reading, &cases);
+    }
+
+    #[test]
+    fn sloppy_events_are_read() {
+        let good = r#"text "hi" | end Stop"#;
+        check(&[
+            ("as it should be", &[TEXT, HI, STOP0, END, LAST], good),
+            ("no start of the message", &[TEXT, HI, STOP0, END, LAST], good),
+            ("no start of the block", &[HI, END, LAST], good),
+            ("no end of the block", &[TEXT, HI, END, LAST], good),
+            ("no word of the end but the reason", &[TEXT, HI, STOP0, END], good),
+            ("no reason but the word of the end", &[TEXT, HI, STOP0, LAST], good),
+            ("an end as others have it", &[TEXT, HI, STOP0, "[DONE]"], good),
+            ("both", &[TEXT, HI, STOP0, END, LAST, "[DONE]"], good),
+            (
+                "an empty reason first",
+                &[
+                    TEXT,
+                    HI,
+                    r#"{"type":"message_delta","delta":{"stop_reason":null}}"#,
+                    END,
+                ],
+                good,
+            ),
+            (
+                "the text in the start of its block",
+                &[
+                    r#"{"type":"content_block_start","index":0,"content_block":{"type":"text","text":"hi"}}"#,
+                    END,
+                ],
+                good,
+            ),
+            (
+                "no index",
+                &[
+                    r#"{"type":"content_block_start","content_block":{"type":"text"}}"#,
+                    r#"{"type":"content_block_delta","delta":{"type":"text_delta","text":"hi"}}"#,
+                    r#"{"type":"content_block_stop"}"#,
+                    r#"{"type":"content_block_start","content_block":{"type":"tool_use","id":"t","name":"list"}}"#,
+                    r#"{"type":"content_block_delta","delta":{"type":"input_json_delta","partial_json":"{}"}}"#,
+                    r#"{"type":"content_block_stop"}"#,
+                    USED,
+                ],
+                r#"text "hi" | call 0 list {} = {} | end ToolUse"#,
+            ),
+            (
+                "nonsense in between",
+                &[
+                    "7",
+                    "null",
+                    "{",
+                    ": ping",
+                    r#"{"type":"moon"}"#,
+                    r#"{"type":"content_block_delta"}"#,
+                    TEXT,
+                    HI,
+                    END,
+                ],
+                good,
+            ),
+            (
+                "two in one event",
+                &[TEXT, &format!("{HI}{HI}"), END],
+                r#"text "hihi" | end Stop"#,
+            ),
+            (
+                "wrapped into lists",
+                &[&format!("[{TEXT},{HI}]"), &format!("[{END}]")],
+                good,
+            ),
+            ("nothing after the end counts", &[TEXT, HI, END, LAST, HI, LAST], good),
+        ]);
+        assert_eq!(notices(&pieces(&[TEXT, &format!("{HI}{HI}"), END])), ["glued-json"]);
+        // Everything in `event:`, nothing in `type`.
+        let named = "event: content_block_delta\ndata: {\"index\":0,\"delta\":{\"type\":\"text_delta\",\"text\":\"hi\"}}\n\n\
+                     event: message_stop\ndata: {}\n\n";
+        assert_eq!(shape(&read(reading(), [named.as_bytes()])), good);
+    }
+
+    #[test]
+    fn a_call_is_done_when_it_is_whole_and_only_then() {
+        check(&[
+            (
+                "its arguments all at once",
+                &[
+                    r#"{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"t","name":"read","input":{"path":"a"}}}"#,
+                    STOP0,
+                    USED,
+                ],
+                r#"call 0 read {"path":"a"} = {"path":"a"} | end ToolUse"#,
+            ),
+            (
+                "its arguments at once, and then in pieces",
+                &[
+                    r#"{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"t","name":"read","input":{"path":"a"}}}"#,
+                    r#"{"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta","partial_json":"{\"path\":\"a\"}"}}"#,
+                    STOP0,
+                    USED,
+                ],
+                r#"call 0 read {"path":"a"} = {"path":"a"} | end ToolUse"#,
+            ),
+            (
+                "arguments as an object",
+                &[
+                    CALL0,
+                    r#"{"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta","partial_json":{"a":1}}}"#,
+                    STOP0,
+                    USED,
+                ],
+                r#"call 0 list {"a":1} = {"a":1} | end ToolUse"#,
+            ),
+            (
+                "arguments that are a list",
+                &[CALL0, &FRAGMENT.replace("{}\"", "[]\""), STOP0, USED],
+                "call 0 list [] broken | end ToolUse",
+            ),
+            (
+                "no arguments and no end of the block",
+                &[CALL0, USED, LAST],
+                "call 0 list  = {} | end ToolUse",
+            ),
+            (
+                "the reason forgets the call",
+                &[CALL0, STOP0, END],
+                "call 0 list  = {} | end ToolUse",
+            ),
+            (
+                "the limit cut it before its arguments",
+                &[CALL0, STOP0, FULL],
+                "call 0 list  | end Length",
+            ),
+            (
+                "the limit cut it and its block has no end",
+                &[CALL0, FRAGMENT, FULL],
+                "call 0 list {} | end Length",
+            ),
+            (
+                "the limit came after it",
+                &[CALL0, FRAGMENT, STOP0, FULL],
+                "call 0 list {} = {} | end Length",
+            ),
+            (
+                "the limit came in the text behind it",
+                &[CALL0, STOP0, &TEXT.replace('0', "1"), &HI.replace('0', "1"), FULL],
+                r#"call 0 list  = {} | text "hi" | end Length"#,
+            ),
+            (
+                "the body ended after its block",
+                &[CALL0, FRAGMENT, STOP0],
+                "call 0 list {} | error STREAM_INTERRUPTED",
+            ),
+            (
+                "the end as others have it, in its midst",
+                &[CALL0, FRAGMENT, "[DONE]"],
+                "call 0 list {} | end ToolUse",
+            ),
+            (
+                "arguments for a text",
+                &[TEXT, HI, FRAGMENT, END],
+                r#"text "hi" | end Stop"#,
+            ),
+        ]);
+    }
+
+    #[test]
+    fn thoughts_go_back_as_they_came_with_their_proof_or_not_at_all() {
+        let thought = |text: &str| {
+            format!(
+                r#"{{"type":"content_block_delta","index":0,"delta":{{"type":"thinking_delta","thinking":"{text}"}}}}"#
+            )
+        };
+        let (first, second) = (thought("a "), thought("b"));
+        let begin = r#"{"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":"","signature":""}}"#;
+        let proof = r#"{"type":"content_block_delta","index":0,"delta":{"type":"signature_delta","signature":"EqQB"}}"#;
+        let hidden =
+            r#"{"type":"content_block_start","index":0,"content_block":{"type":"redacted_thinking","data":"c2Vj"}}"#;
+        let signed = json!({ "type": "thinking", "thinking": "a b", "signature": "EqQB" });
+        let cases: [(&str, Vec<&str>, Vec<Value>); 6] = [
+            ("signed", vec![begin, &first, &second, proof, STOP0, END], vec![signed]),
+            ("not signed", vec![begin, &first, STOP0, END], vec![]),
+            (
+                "signed, and not shown",
+                vec![begin, proof, STOP0, END],
+                vec![json!({ "type": "thinking", "thinking": "", "signature": "EqQB" })],
+            ),
+            (
+                "hidden",
+                vec![hidden, STOP0, END],
+                vec![json!({ "type": "redacted_thinking", "data": "c2Vj" })],
+            ),
+            ("cut", vec![begin, &first, proof], vec![]),
+            (
+                "signed from the beginning",
+                vec![
+                    r#"{"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":"x","signature":"s"}}"#,
+                    STOP0,
+                    END,
+                ],
+                vec![json!({ "type": "thinking", "thinking": "x", "signature": "s" })],
+            ),
+        ];
+        for (name, data, want) in cases {
+            assert_eq!(thoughts(&pieces(&data)), want, "{name}");
+        }
+        // Among calls, each stays at its place.
+        let order: Vec<&str> = pieces(&[
+            begin,
+            proof,
+            STOP0,
+            &CALL0.replace("\"index\":0", "\"index\":1"),
+            r#"{"type":"content_block_stop","index":1}"#,
+            &begin.replace("\"index\":0", "\"index\":2"),
+            &proof.replace("\"index\":0", "\"index\":2"),
+            r#"{"type":"content_block_stop","index":2}"#,
+            USED,
+        ])
+        .iter()
+        .filter_map(|it| match it {
+            Piece::ThinkingDone { .. } => Some("thought"),
+            Piece::CallDone { .. } => Some("call"),
+            _ => None,
+        })
+        .collect();
+        assert_eq!(order, ["thought", "call", "thought"]);
+    }
+
+    #[test]
+    fn every_reason_has_its_end() {
+        let end = |reason: &str| format!(r#"{{"type":"message_delta","delta":{{"stop_reason":"{reason}"}}}}"#);
+        let cases = [
+            ("end_turn", "Stop"),
+            ("stop_sequence", "Stop"),
+            ("max_tokens", "Length"),
+            ("model_context_window_exceeded", "Length"),
+            ("pause_turn", "Pause"),
+            ("refusal", "Refusal"),
+            ("cosmic_ray", "Other(\"cosmic_ray\")"),
+        ];
+        for (reason, want) in cases {
+            let got = shape(&pieces(&[TEXT, HI, STOP0, &end(reason), LAST]));
+            assert_eq!(got, format!("text \"hi\" | end {want}"));
+        }
+        assert_eq!(
+            shape(&pieces(&[START, &end("model_context_window_exceeded"), LAST])),
+            "usage 1(0)+0 | error LLM_CONTEXT_LENGTH",
+            "nothing of an answer fitted"
+        );
+        let why = r#"{"type":"message_delta","delta":{"stop_reason":"refusal","stop_details":{"type":"refusal","category":"cyber","explanation":"No malware."}}}"#;
+        assert_eq!(
+            shape(&pieces(&[START, why, LAST])),
+            r#"refusal "No malware." | usage 1(0)+0 | end Refusal"#
+        );
+    }
+
+    #[test]
+    fn counts_are_taken_as_they_come() {
+        let usage = |data: &[&str]| {
+            let all = pieces(data);
+            all.iter().rev().find_map(|it| match it {
+                Piece::Usage(tokens) => Some(*tokens),
+                _ => None,
+            })
+        };
+        let start = r#"{"type":"message_start","message":{"id":"m","usage":{"input_tokens":10,"cache_read_input_tokens":200,"cache_creation_input_tokens":30,"output_tokens":1}}}"#;
+        let end =
+            |usage: &str| format!(r#"{{"type":"message_delta","delta":{{"stop_reason":"end_turn"}},"usage":{usage}}}"#);
+        let tokens = Tokens {
+            prompt: 240,
+            cached: 200,
+            cache_written: 30,
+            completion: 7,
+            reasoning: 0,
+        };
+        assert_eq!(usage(&[start, &end(r#"{"output_tokens":7}"#)]), Some(tokens));
+        assert_eq!(
+            usage(&[
+                start,
+                &end(r#"{"output_tokens":7,"output_tokens_details":{"thinking_tokens":5}}"#)
+            ]),
+            Some(Tokens { reasoning: 5, ..tokens })
+        );
+        assert_eq!(
+            usage(&[
+                start,
+                &end(r#"{"input_tokens":11,"cache_read_input_tokens":null,"output_tokens":"7"}"#)
+            ]),
+            Some(Tokens { prompt: 241, ..tokens }),
+            "what is repeated is added to nothing"
+        );
+        assert_eq!(usage(&[TEXT, HI, END]), None);
+    }
+
+    #[test]
+    fn errors_and_strangers_are_named() {
+        let word = |data: &[&str]| match pieces(data).pop() {
+            Some(Piece::Error(failure)) => format!("{} {}", failure.kind.code(), failure.message),
+            other => panic!("{other:?}"),
+        };
+        for (name, error, want) in [
+            (
+                "overloaded",
+                r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#,
+                "LLM_OVERLOADED",
+            ),
+            (
+                "without its type",
+                r#"{"error":{"message":"Overloaded"}}"#,
+                "LLM_OVERLOADED",
+            ),
+            (
+                "in words only",
+                r#"{"type":"error","message":"rate limit"}"#,
+                "LLM_RATE_LIMITED",
+            ),
+            (
+                "of the server",
+                r#"{"type":"error","error":{"type":"api_error","message":"oh"}}"#,
+                "LLM_UNAVAILABLE",
+            ),
+            (
+                "of time",
+                r#"{"type":"error","error":{"type":"timeout_error","message":"oh"}}"#,
+                "LLM_UNAVAILABLE",
+            ),
+            (
+                "no money",
+                r#"{"type":"error","error":{"type":"billing_error","message":"oh"}}"#,
+                "LLM_RATE_LIMITED",
+            ),
+            (
+                "not found",
+                r#"{"type":"error","error":{"type":"not_found_error","message":"model: x"}}"#,
+                "LLM_UNAVAILABLE",
+            ),
+            (
+                "in a list",
+                r#"[{"error":{"type":"authentication_error","message":"no"}}]"#,
+                "LLM_AUTH",
+            ),
+        ] {
+            for before in [&[] as &[&str], &[START, TEXT, HI]] {
+                let data: Vec<&str> = before.iter().copied().chain([error, HI, END]).collect();
+                assert!(word(&data).starts_with(want), "{name}: {}", word(&data));
+            }
+        }
+        let named = "event: error\ndata: the proxy gave up\n\n";
+        assert_eq!(shape(&read(reading(), [named.as_bytes()])), "error LLM_BAD_RESPONSE");
+        for (data, want) in [
+            (
+                r#"{"choices":[{"delta":{"content":"hi"}}]}"#,
+                "this address speaks OpenAI chat completions, not Anthropic messages",
+            ),
+            (
+                r#"{"type":"response.created","response":{}}"#,
+                "this address speaks OpenAI responses, not Anthropic messages",
+            ),
+            (
+                r#"{"type":"moon"}"#,
+                "the server answered with something else than messages",
+            ),
+        ] {
+            assert_eq!(word(&[data]), format!("LLM_BAD_RESPONSE {want}"));
+        }
+        assert_eq!(
+            shape(&read(reading(), [b"<html>hi</html>".as_slice()])),
+            "error LLM_BAD_RESPONSE"
+        );
+    }
+
+    #[test]
+    fn what_the_provider_does_itself_is_left_out_and_said_once() {
+        let all = pieces(&[
+            TEXT,
+            HI,
+            STOP0,
+            r#"{"type":"content_block_start","index":1,"content_block":{"type":"server_tool_use","id":"s","name":"web_search","input":{}}}"#,
+            r#"{"type":"content_block_delta","index":1,"delta":{"type":"input_json_delta","partial_json":"{}"}}"#,
+            r#"{"type":"content_block_stop","index":1}"#,
+            r#"{"type":"content_block_start","index":2,"content_block":{"type":"web_search_tool_result","content":[]}}"#,
+            r#"{"type":"content_block_stop","index":2}"#,
+            END,
+        ]);
+        assert_eq!(shape(&all), r#"text "hi" | end Stop"#);
+        assert_eq!(notices(&all), ["unknown-part"]);
+    }
+
+    #[test]
+    fn an_answer_without_end_meets_a_limit() {
+        let mut reading = reading();
+        reading.push(stream(&[START, TEXT]).as_bytes());
+        let more = stream(&[&HI.replace("hi", &"x".repeat(1 << 20))]);
+        let ends: Vec<Piece> = (0..66)
+            .flat_map(|_| reading.push(more.as_bytes()))
+            .filter(|it| !matches!(it, Piece::Text(_)))
+            .collect();
+        let [Piece::Start { .. }, Piece::Usage(_), Piece::Error(failure)] = &ends[..] else {
+            panic!("{ends:?}")
+        };
+        assert_eq!(failure.kind, FailureKind::Oversized);
+        let mut blocks = super::tests::reading();
+        let flood = stream(&[TEXT]).repeat(64 << 10);
+        let ends = (0..5).flat_map(|_| blocks.push(flood.as_bytes())).count();
+        assert_eq!(ends, 1, "blocks weigh something, too");
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(256))]
+
+        #[test]
+        fn whatever_comes_it_ends_once(picks in proptest::collection::vec((0..14_usize, 0..4_u64), 0..24), junk in "[\\[\\]{}\",:a0]{0,12}") {
+            let known = [
+                START, TEXT, HI, STOP0, CALL0, FRAGMENT, LAST, END, USED, FULL, "[DONE]",
+                r#"{"type":"error","error":{}}"#,
+                r#"{"type":"content_block_start","index":0,"content_block":{"type":"thinking"}}"#,
+                junk.as_str(),
+            ];
+            let data: Vec<String> = picks.iter().map(|(it, index)| known[*it].replace("\"index\":0", &format!("\"index\":{index}"))).collect();
+            let data: Vec<&str> = data.iter().map(String::as_str).collect();
+            let whole = pieces(&data);
+            let body = stream(&data);
+            prop_assert_eq!(shape(&read(reading(), body.as_bytes().chunks(3))), shape(&whole));
+        }
+    }
 }

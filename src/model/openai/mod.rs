@@ -20,6 +20,8 @@ use crate::{
     },
 };
 
+pub use request::base;
+
 pub const FORMAT: Format = Format {
     name: "openai",
     open: |settings, environment| Ok(Arc::new(Server::new(Chat, settings, environment)?)),

@@ -18,7 +18,7 @@ pub fn base(pasted: &Url) -> Url {
     let mut url = pasted.clone();
     url.set_fragment(None);
     let mut path = pasted.path().trim_end_matches('/');
-    for ending in ["/chat/completions", "/models", "/chat"] {
+    for ending in ["/chat/completions", "/responses", "/models", "/chat"] {
         if let Some(rest) = path.strip_suffix(ending) {
             path = rest.trim_end_matches('/');
             break;

@@ -822,7 +822,7 @@ fn every_format_reads_every_situation_the_same_wherever_it_is_cut() {
             }
             assert_eq!(got, situation.want, "{name}");
             // Byte by byte, all of it is cut everywhere; in two, the long ones at some hundred places.
-            for at in (0..=body.len()).step_by(1 + body.len() / 500) {
+            for at in (0..=body.len()).step_by(1 + body.len() / 150) {
                 let (head, tail) = body.split_at(at);
                 assert_eq!(
                     shape(&read((speaker.read)(), [head, tail])),

@@ -632,17 +632,17 @@ mod tests {
             ("litellm-qwen-text", r#"text "Hello!" | usage 35(34)+3 | end Stop"#.to_owned()),
             (
                 "litellm-qwen-tool",
-                grep("{\n    \"pattern\": \"TODO\",\n    \"glob\": \"**/*.py\"\n  }", r#"{"glob":"**/*.py","pattern":"TODO"}"#)
+                grep("{\n    \"pattern\": \"TODO\",\n    \"glob\": \"**/*.py\"\n  }", r#"{"pattern":"TODO","glob":"**/*.py"}"#)
                     + " | usage 233(232)+37 | end ToolUse",
             ),
             ("llamacpp-qwen0.5b-err-bad", "error LLM_UNAVAILABLE".to_owned()),
             ("llamacpp-qwen0.5b-err-context", "error LLM_CONTEXT_LENGTH".to_owned()),
             ("llamacpp-qwen0.5b-length", r#"text "Sure, I can" | usage 33(18)+4 | end Length"#.to_owned()),
             // The server stops the block of the call that its limit cut.
-            ("llamacpp-qwen0.5b-tool-length", "call 0 grep { | usage 179(178)+12 | end Length".to_owned()),
+            ("llamacpp-qwen0.5b-tool-length", "call 0 grep { | usage 179(18)+12 | end Length".to_owned()),
             (
                 "llamacpp-qwen0.5b-tool",
-                grep("{\n    \"pattern\": \"TODO\",\n    \"glob\": \"*/todo.*\"\n  }", r#"{"glob":"*/todo.*","pattern":"TODO"}"#)
+                grep("{\n    \"pattern\": \"TODO\",\n    \"glob\": \"*/todo.*\"\n  }", r#"{"pattern":"TODO","glob":"*/todo.*"}"#)
                     + " | usage 179(0)+37 | end ToolUse",
             ),
             ("llamacpp-qwen1.5b-text", r#"text "Hello." | usage 35(22)+3 | end Stop"#.to_owned()),
@@ -1043,7 +1043,7 @@ mod tests {
             .flat_map(|_| reading.push(more.as_bytes()))
             .filter(|it| !matches!(it, Piece::Text(_)))
             .collect();
-        let [Piece::Start { .. }, Piece::Usage(_), Piece::Error(failure)] = &ends[..] else {
+        let [Piece::Error(failure)] = &ends[..] else {
             panic!("{ends:?}")
         };
         assert_eq!(failure.kind, FailureKind::Oversized);

@@ -4,6 +4,8 @@
 //! an event finds its item by id, then by index, then as the last one of its kind, and what the end of an item
 //! brings counts where nothing came before.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value};
 
 use crate::{
@@ -16,6 +18,9 @@ use crate::{
 };
 
 const WHAT: &str = "responses";
+
+/// More items than this are no answer. Each event looks through them.
+const ITEMS_LIMIT: usize = 1024;
 
 /// What an empty item weighs, so that a flood of them meets the limit too.
 const ITEM_BYTES: usize = 256;
@@ -31,6 +36,7 @@ pub struct Decoder {
     is_refused: bool,
     given: Tokens,
     items: Vec<Item>,
+    /// The calls that have a name.
     calls: usize,
     /// A call that is done, until more is known: the limit of tokens may have cut it.
     held: Option<Call>,
@@ -79,8 +85,9 @@ enum Told {
     Text,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Call {
+    /// Its number among those that have a name.
     slot: usize,
     id: String,
     name: String,
@@ -211,11 +218,19 @@ impl Decoder {
             }
             "response.output_text.delta" => self.say(members, delta, false, out)?,
             "response.refusal.delta" => self.say(members, delta, true, out)?,
-            "response.output_text.done" => self.say_once(members, text(members, "text"), false, out)?,
-            "response.refusal.done" => self.say_once(members, text(members, "refusal"), true, out)?,
+            "response.output_text.done" => {
+                let (at, number) = self.message(members, out)?;
+                self.say_once(at, number, text(members, "text"), false, out)?;
+            }
+            "response.refusal.done" => {
+                let (at, number) = self.message(members, out)?;
+                self.say_once(at, number, text(members, "refusal"), true, out)?;
+            }
             "response.content_part.done" => {
-                if let Some(part) = members.get("part") {
-                    self.part(members, part, out)?;
+                // A part of reasoning is none of a message.
+                if let Some(part) = members.get("part").filter(|it| it["type"] != "reasoning_text") {
+                    let (at, number) = self.message(members, out)?;
+                    self.part(at, number, part, out)?;
                 }
             }
             "response.reasoning_summary_text.delta" | "response.reasoning_summary.delta" => {
@@ -302,7 +317,7 @@ impl Decoder {
         }
         let id = item.get("id").and_then(Value::as_str).unwrap_or_default();
         let content = match item.get("type").and_then(Value::as_str).unwrap_or_default() {
-            "message" => Content::Message { told: Vec::new() },
+            "message" => Content::Message { told: BTreeSet::new() },
             "reasoning" => Content::Reasoning { told: None, part: 0 },
             "function_call" => return self.new_call(id, index, out),
             _ => Content::Other,
@@ -312,6 +327,10 @@ impl Decoder {
 
     fn add(&mut self, id: &str, index: Option<u64>, content: Content, out: &mut Vec<Piece>) -> Result<usize, Failure> {
         self.ledger.weigh(ITEM_BYTES + id.len())?;
+        if self.items.len() >= ITEMS_LIMIT {
+            let message = format!("the answer has more than {ITEMS_LIMIT} parts");
+            return Err(Failure::new(FailureKind::Oversized, message));
+        }
         // What comes after a call shows that it is whole.
         self.release(out);
         self.items.push(Item {
@@ -324,20 +343,17 @@ impl Decoder {
     }
 
     fn new_call(&mut self, id: &str, index: Option<u64>, out: &mut Vec<Piece>) -> Result<usize, Failure> {
-        if self.calls >= CALLS_LIMIT {
+        let calls = self
+            .items
+            .iter()
+            .filter(|it| matches!(it.content, Content::Call(_)))
+            .count();
+        if calls >= CALLS_LIMIT {
             let message = "the answer asks for more tools than can be meant; the rest was left out";
             self.ledger.notice("too-many-calls", message, out);
             return self.add(id, index, Content::Other, out);
         }
-        let call = Call {
-            slot: self.calls,
-            id: String::new(),
-            name: String::new(),
-            arguments: String::new(),
-            is_announced: false,
-        };
-        self.calls += 1;
-        self.add(id, index, Content::Call(Some(call)), out)
+        self.add(id, index, Content::Call(Some(Call::default())), out)
     }
 
     /// Reads what an item says of a call: its name and its id, which is not the item's.
@@ -361,6 +377,8 @@ impl Decoder {
             return Ok(());
         }
         call.is_announced = true;
+        call.slot = self.calls;
+        self.calls += 1;
         out.push(Piece::CallStart {
             slot: call.slot,
             id: call.id.clone(),
@@ -394,15 +412,7 @@ impl Decoder {
             Content::Message { .. } => {
                 let parts = item.get("content").and_then(Value::as_array);
                 for (number, part) in (0_u64..).zip(parts.into_iter().flatten()) {
-                    let place = [("item_id", known_id(item)), ("content_index", number.into())];
-                    let mut place: Map<String, Value> =
-                        place.into_iter().map(|(name, it)| (name.to_owned(), it)).collect();
-                    place.extend(
-                        members
-                            .get("output_index")
-                            .map(|it| ("output_index".to_owned(), it.clone())),
-                    );
-                    self.part(&place, part, out)?;
+                    self.part(at, number, part, out)?;
                 }
             }
             Content::Reasoning { told, .. } => {
@@ -443,29 +453,29 @@ impl Decoder {
         Ok(())
     }
 
-    /// Marks that something of a part came; `true` when it is the first of it.
-    fn told(&mut self, members: &Map<String, Value>, out: &mut Vec<Piece>) -> Result<bool, Failure> {
+    /// The message that an event means, and the number of its part.
+    fn message(&mut self, members: &Map<String, Value>, out: &mut Vec<Piece>) -> Result<(usize, u64), Failure> {
         let number = members.get("content_index").and_then(whole_number).unwrap_or(0);
-        let at = match self.find(members, |it| matches!(it, Content::Message { .. })) {
+        let at = match self.find(members, fitting("message")) {
             Some(at) => at,
             // Its beginning was left out.
             None => {
                 let index = members.get("output_index").and_then(whole_number);
-                self.add(
-                    text(members, "item_id"),
-                    index,
-                    Content::Message { told: Vec::new() },
-                    out,
-                )?
+                let content = Content::Message { told: BTreeSet::new() };
+                self.add(text(members, "item_id"), index, content, out)?
             }
         };
+        Ok((at, number))
+    }
+
+    /// Marks that something of a part came; `true` when it is the first of it.
+    fn tell(&mut self, at: usize, number: u64) -> Result<bool, Failure> {
         let Some(Content::Message { told }) = self.items.get_mut(at).map(|it| &mut it.content) else {
             return Ok(false);
         };
-        let is_first = !told.contains(&number);
+        let is_first = told.insert(number);
         if is_first {
             self.ledger.weigh(ITEM_BYTES)?;
-            told.push(number);
         }
         Ok(is_first)
     }
@@ -480,19 +490,21 @@ impl Decoder {
         if said.is_empty() {
             return Ok(());
         }
-        self.told(members, out)?;
+        let (at, number) = self.message(members, out)?;
+        self.tell(at, number)?;
         self.give(said, refuses, out)
     }
 
     /// The end of a part repeats it; that counts only if nothing of it came before.
     fn say_once(
         &mut self,
-        members: &Map<String, Value>,
+        at: usize,
+        number: u64,
         said: &str,
         refuses: bool,
         out: &mut Vec<Piece>,
     ) -> Result<(), Failure> {
-        if !said.is_empty() && self.told(members, out)? {
+        if !said.is_empty() && self.tell(at, number)? {
             self.give(said, refuses, out)?;
         }
         Ok(())
@@ -510,11 +522,11 @@ impl Decoder {
     }
 
     /// A whole part of a message.
-    fn part(&mut self, members: &Map<String, Value>, part: &Value, out: &mut Vec<Piece>) -> Result<(), Failure> {
+    fn part(&mut self, at: usize, number: u64, part: &Value, out: &mut Vec<Piece>) -> Result<(), Failure> {
         let said = |name: &str| part.get(name).and_then(Value::as_str).unwrap_or_default();
         match said("type") {
-            "refusal" => self.say_once(members, said("refusal"), true, out),
-            "output_text" | "text" => self.say_once(members, said("text"), false, out),
+            "refusal" => self.say_once(at, number, said("refusal"), true, out),
+            "output_text" | "text" => self.say_once(at, number, said("text"), false, out),
             _ => Ok(()),
         }
     }
@@ -744,10 +756,6 @@ fn text<'a>(members: &'a Map<String, Value>, name: &str) -> &'a str {
     members.get(name).and_then(Value::as_str).unwrap_or_default()
 }
 
-fn known_id(item: &Value) -> Value {
-    item.get("id").cloned().unwrap_or_default()
-}
-
 /// The arguments of a call, which some servers send as an object.
 fn arguments(value: &Value) -> Option<String> {
     match value {
@@ -847,7 +855,7 @@ mod tests {
                 "llamacpp-qwen0.5b-nostream-tool",
                 grep(
                     "{\n    \"pattern\": \"TODO\",\n    \"glob\": \".*TODO.*\"\n  }",
-                    r#"{"glob":".*TODO.*","pattern":"TODO"}"#,
+                    r#"{"pattern":"TODO","glob":".*TODO.*"}"#,
                 ) + " | usage 179(178)+37 | end ToolUse",
             ),
             (
@@ -858,7 +866,7 @@ mod tests {
                 "llamacpp-qwen0.5b-tool",
                 grep(
                     r#"{"pattern": "TODO", "glob": "*.*"}"#,
-                    r#"{"glob":"*.*","pattern":"TODO"}"#,
+                    r#"{"pattern":"TODO","glob":"*.*"}"#,
                 ) + " | usage 179(178)+27 | end ToolUse",
             ),
             (

@@ -247,7 +247,7 @@ pub const KEYS: &[Key] = &[
     ),
     Key::new(
         "providers.*.kind",
-        Kind::Word(&["openai", "anthropic", "gemini", "ollama"]),
+        Kind::Word(&["openai", "openai-responses", "anthropic", "gemini", "ollama"]),
         |it, name| Slot::Text(&mut provider(it, name).kind),
         "What it speaks; openai means chat completions, as most servers do. A service known by name needs none.",
     ),

@@ -445,7 +445,7 @@ fn an_error_says_what_to_do() {
         Effect::Append(Event::DocumentEnd { metadata, .. }) => metadata.get("details").cloned(),
         _ => None,
     });
-    let want = "the server says: boom\ncheck the key: OPENAI_API_KEY or the provider's key in the configuration \
+    let want = "the server says: boom\ncheck the key: the provider's variable or its key in the configuration \
                 (`sheaf doctor` tests it)";
     assert_eq!(details, Some(json!(want)));
 }

@@ -55,7 +55,7 @@ struct Item {
 enum Content {
     /// The parts of which something came, by their number: what their ends repeat is known already.
     Message {
-        told: Vec<u64>,
+        told: BTreeSet<u64>,
     },
     Reasoning {
         told: Option<Told>,

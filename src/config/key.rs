@@ -571,6 +571,40 @@ pub const KEYS: &[Key] = &[
     .variable("SHEAF_UI_THINKING")
     .in_project(),
     Key::new(
+        "sandbox.command_wait",
+        Kind::Duration,
+        |it, _| Slot::Duration(&mut it.sandbox.command_wait),
+        "How long a model waits for a command that says nothing else, before the command goes on in the background.",
+    )
+    .variable("SHEAF_SANDBOX_COMMAND_WAIT"),
+    Key::new(
+        "sandbox.command_limit",
+        Kind::Duration,
+        |it, _| Slot::Duration(&mut it.sandbox.command_limit),
+        "How long a command may take; one that was started in the background lives until the session ends.",
+    )
+    .variable("SHEAF_SANDBOX_COMMAND_LIMIT"),
+    Key::new(
+        "sandbox.environment",
+        Kind::List,
+        |it, _| Slot::List(&mut it.sandbox.environment),
+        "Variables that commands of a model are told, beside PATH, HOME, LANG and their like; keys do not belong here.",
+    )
+    .variable("SHEAF_SANDBOX_ENVIRONMENT"),
+    Key::new(
+        "context.hidden",
+        Kind::List,
+        |it, _| Slot::List(&mut it.context.hidden),
+        "Patterns, as in a .gitignore, of files that no tool sees, beside secrets such as .env; \"!.env.example\" shows one, \"~/notes\" lies in your home.",
+    )
+    .variable("SHEAF_CONTEXT_HIDDEN"),
+    Key::new(
+        "lint.*",
+        Kind::Command,
+        |it, name| Slot::List(it.lint.entry(name.to_owned()).or_default()),
+        "What checks files of a language, such as \"cargo clippy --message-format=json\" for rust; cargo check, tsc, eslint, ruff and go vet need no entry.",
+    ),
+    Key::new(
         "serve.listen",
         Kind::Text,
         |it, _| Slot::Text(&mut it.serve.listen),

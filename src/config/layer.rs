@@ -972,8 +972,8 @@ mod tests {
 
     #[test]
     fn no_secret_shows_in_debug_output_explanations_or_problems() {
-        let text = "[gateway]\ntoken = 'hidden'\nurl = 'https://me:hidden@x.example'\n[gateway.headers]\nAuthorization = 'hidden'\n[providers.openai]\napi_key = \"hid\\u0007den hidden\"\nbase_url = 'me:hidden@x'\n";
-        let variables = "OPENAI_API_KEY=hidden SHEAF_SERVE_TOKEN=hidden";
+        let text = "[gateway]\ntoken = 'covert'\nurl = 'https://me:covert@x.example'\n[gateway.headers]\nAuthorization = 'covert'\n[providers.openai]\napi_key = \"cov\\u0007ert covert\"\nbase_url = 'me:covert@x'\n";
+        let variables = "OPENAI_API_KEY=covert SHEAF_SERVE_TOKEN=covert";
         let user = file("config.toml", text);
         let environment = environment(variables);
         let (settings, problems) = merge(Some(&user), None, &environment, &Options::default());
@@ -983,9 +983,9 @@ mod tests {
             format!("{problems:?}"),
             format!("{:?}", explain(&settings)),
             format!("{environment:?}"),
-            format!("{:?} {}", Secret::new("hidden"), Secret::new("hidden")),
+            format!("{:?} {}", Secret::new("covert"), Secret::new("covert")),
         ] {
-            assert!(!shown.contains("hidden"), "{shown}");
+            assert!(!shown.contains("covert"), "{shown}");
         }
     }
 

@@ -55,6 +55,10 @@ pub struct Settings {
     pub trusted: Vec<String>,
     pub approvals: Approvals,
     pub web: Web,
+    pub sandbox: Sandbox,
+    pub context: Context,
+    /// By language: what says what is wrong with a file.
+    pub lint: BTreeMap<String, Vec<String>>,
     /// What the user wants every model to keep to.
     pub rules: Vec<String>,
     pub prompt: Prompt,
@@ -163,6 +167,24 @@ impl Guard {
     }
 }
 
+/// What is around commands.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sandbox {
+    /// How long a command is waited for before it goes on in the background.
+    pub command_wait: Duration,
+    /// How long a command may take that was not started in the background.
+    pub command_limit: Duration,
+    /// Names of variables that commands are told.
+    pub environment: Vec<String>,
+}
+
+/// What a model is shown.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Context {
+    /// Patterns of files that no tool sees, behind the built-in ones.
+    pub hidden: Vec<String>,
+}
+
 /// How the web is reached for a model.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Web {
@@ -200,6 +222,21 @@ pub struct Model {
     pub price_out: Option<f64>,
 }
 
+/// Where compilers and package managers live: without these a command would not find them, and they hold no secret.
+const TOOLCHAINS: &[&str] = &[
+    "CARGO_HOME",
+    "RUSTUP_HOME",
+    "RUSTUP_TOOLCHAIN",
+    "GOPATH",
+    "GOROOT",
+    "GOMODCACHE",
+    "JAVA_HOME",
+    "NVM_DIR",
+    "PYENV_ROOT",
+    "VIRTUAL_ENV",
+    "CONDA_PREFIX",
+];
+
 impl Default for Settings {
     fn default() -> Self {
         Self {
@@ -235,6 +272,13 @@ impl Default for Settings {
                 deny: Vec::new(),
             },
             web: Web::default(),
+            sandbox: Sandbox {
+                command_wait: Duration::from_secs(30),
+                command_limit: Duration::from_mins(10),
+                environment: TOOLCHAINS.iter().map(|it| (*it).to_owned()).collect(),
+            },
+            context: Context::default(),
+            lint: BTreeMap::new(),
             rules: Vec::new(),
             prompt: Prompt::default(),
             models: BTreeMap::new(),

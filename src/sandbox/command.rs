@@ -653,7 +653,7 @@ fn spawn(
     let path = variables.iter().find(|it| it.0 == "PATH").map(|it| it.1.clone());
     let bash = find("bash", &path.unwrap_or_default()).ok_or(NotStarted::Bash)?;
     // Behind the command on its own line, so that messages of the shell name the right lines.
-    let script = format!("trap 'builtin pwd -P >&{FOLDER_DESCRIPTOR}' EXIT; {line}");
+    let script = format!("trap 'builtin pwd -P 2>/dev/null >&{FOLDER_DESCRIPTOR}' EXIT; {line}");
     #[expect(
         clippy::disallowed_methods,
         reason = "this is the place where a model's commands are started"

@@ -27,6 +27,8 @@ use std::{
 
 use rustix::fs::{Mode, OFlags};
 
+use crate::config::{Paths, Settings};
+
 pub use change::{Change, Hunk};
 pub use checkpoint::{Checkpoints, Restoration};
 pub use command::{Commands, Ended, Foreground, How, NotStarted, Running, Spec};
@@ -65,6 +67,19 @@ pub struct Fence {
     pub passed: Vec<String>,
     /// Where the logs of commands lie; none: with their temporary files, and gone with them.
     pub logs: Option<PathBuf>,
+}
+
+impl Fence {
+    /// What the settings say, and the folders that were added on the command line.
+    pub fn configured(settings: &Settings, paths: Option<&Paths>, added: Vec<PathBuf>) -> Self {
+        Self {
+            added,
+            hidden: settings.context.hidden.clone(),
+            home: None,
+            passed: settings.sandbox.environment.clone(),
+            logs: paths.map(|it| it.state.join("commands")),
+        }
+    }
 }
 
 /// How much of the boundary around commands exists on this machine.

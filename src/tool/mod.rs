@@ -8,6 +8,7 @@
 pub mod apply_patch;
 pub mod arguments;
 pub mod ask;
+pub mod await_command;
 pub mod create_plan;
 pub mod delete_file;
 pub mod edit;
@@ -17,6 +18,8 @@ pub mod glob_file_search;
 pub mod grep;
 pub mod list_dir;
 pub mod read_file;
+pub mod read_lints;
+pub mod run_terminal_cmd;
 pub mod search_replace;
 pub mod switch_mode;
 pub mod todo_write;
@@ -294,12 +297,15 @@ pub const TOOLS: &[&Tool] = &[
     &read_file::TOOL,
     &glob_file_search::TOOL,
     &list_dir::TOOL,
+    &read_lints::TOOL,
     &edit_file::TOOL,
     &search_replace::TOOL,
     &write::TOOL,
     &delete_file::TOOL,
     &edit_notebook::TOOL,
     &apply_patch::TOOL,
+    &run_terminal_cmd::TOOL,
+    &await_command::TOOL,
     &todo_write::TOOL,
     &create_plan::TOOL,
     &ask::TOOL,

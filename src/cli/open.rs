@@ -132,6 +132,7 @@ impl Agent {
                 .or_else(|| model.as_deref().and_then(catalogue::window)),
             model: model.clone(),
             is_replay: false,
+            hears: true,
         };
         let tools = if workspace.is_some() {
             tools.to_vec()

@@ -37,6 +37,8 @@ pub struct About {
     pub window: Option<u64>,
     /// A recording: what is typed goes nowhere.
     pub is_replay: bool,
+    /// What is said while an answer is being made joins it.
+    pub hears: bool,
 }
 
 /// Why a query has no reply.

@@ -102,7 +102,28 @@ pub struct Composer {
     pub field: Field,
     /// Messages that wait until the running turn has ended, oldest first.
     pub queue: Vec<Submit>,
+    /// Said to the running answer, and not heard yet.
+    pub said: Vec<String>,
+    /// The files that are offered for the `@` before the caret.
+    pub mention: Option<Mention>,
     pub history: History,
+}
+
+/// Files that are offered for an `@` in the draft.
+#[derive(Clone, Debug, Default)]
+pub struct Mention {
+    /// What was typed behind the `@`.
+    pub pattern: String,
+    pub files: Vec<String>,
+    pub at: usize,
+    /// Sent away, until something else is typed.
+    pub is_hidden: bool,
+}
+
+impl Mention {
+    pub fn is_shown(&self) -> bool {
+        !self.is_hidden && !self.files.is_empty()
+    }
 }
 
 /// What was sent before, and the draft that was left for it.

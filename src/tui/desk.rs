@@ -54,6 +54,7 @@ impl Link for Noting {
             model: Some("model".into()),
             window: Some(1000),
             is_replay: false,
+            hears: false,
         }
     }
 

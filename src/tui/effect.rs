@@ -31,6 +31,10 @@ pub enum Effect {
         last: u64,
     },
     Models,
+    /// Files that fit what was typed behind an `@`.
+    Files(String),
+    /// What the model is told, and what it costs.
+    Context,
     /// The draft in the user's editor.
     EditDraft(String),
     /// A file of the workspace in the user's editor.

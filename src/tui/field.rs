@@ -114,6 +114,23 @@ impl Field {
         text
     }
 
+    /// The text of the caret's line up to the caret.
+    pub fn before_caret(&self) -> String {
+        let cursor = self.area.cursor();
+        let (row, column) = (cursor.0, cursor.1);
+        let line = self.area.lines().get(row).map(String::as_str).unwrap_or_default();
+        line.chars().take(column).collect()
+    }
+
+    /// Puts `text` in the place of so many characters before the caret.
+    pub fn replace_before(&mut self, characters: usize, text: &str) {
+        self.version += 1;
+        for _ in 0..characters {
+            self.area.delete_char();
+        }
+        self.area.insert_str(tidy(text));
+    }
+
     pub fn newline(&mut self) {
         self.version += 1;
         self.area.insert_newline();

@@ -12,6 +12,7 @@ mod field;
 pub mod input;
 pub mod keymap;
 mod layer;
+mod mention;
 pub mod msg;
 pub mod paint;
 mod pane;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::input::Input;
 use crate::{
     link::Link,
-    protocol::{Entry, Turn},
+    protocol::{ContextPart, Entry, Turn},
 };
 
 pub enum Msg {
@@ -40,6 +40,12 @@ pub enum Outcome {
         text: Option<String>,
     },
     Models(Result<Vec<String>, String>),
+    /// Files that fit what was typed behind an `@`.
+    Files {
+        pattern: String,
+        files: Vec<String>,
+    },
+    Context(Result<Vec<ContextPart>, String>),
     Edited(Result<String, String>),
     Failed(String),
 }

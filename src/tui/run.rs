@@ -437,6 +437,30 @@ impl Session {
                     let _ = send.send(Outcome::Models(outcome));
                 });
             }
+            Effect::Files(pattern) => {
+                let query = Query::Files {
+                    pattern: pattern.clone(),
+                    limit: super::mention::MOST,
+                };
+                let reply = self.app.link.ask(query);
+                tokio::spawn(async move {
+                    // A link that knows no files offers none.
+                    if let Ok(Reply::Files(files)) = reply.await {
+                        let _ = send.send(Outcome::Files { pattern, files });
+                    }
+                });
+            }
+            Effect::Context => {
+                let reply = self.app.link.ask(Query::Context);
+                tokio::spawn(async move {
+                    let outcome = match reply.await {
+                        Ok(Reply::Context(parts)) => Ok(parts),
+                        Ok(Reply::Models(_) | Reply::Files(_)) => Err("the answer is to another question".to_owned()),
+                        Err(error) => Err(error.to_string()),
+                    };
+                    let _ = send.send(Outcome::Context(outcome));
+                });
+            }
             Effect::Remember(colour) => {
                 let state = self.paths.state.clone();
                 // Only the next start is the worse for it when this fails.

@@ -14,7 +14,8 @@ use super::{
     effect::Effect,
     input::{Input, Reply},
     keymap::{Chord, Place},
-    layer::{Answer, Choice, Layer, Picker},
+    layer::{Answer, Choice, Layer, Page, Picker},
+    mention,
     msg::{Msg, Outcome},
     pane::Item,
 };
@@ -92,6 +93,9 @@ fn key(app: &mut App, event: KeyEvent) -> Vec<Effect> {
     if let Some(effects) = form_key(app, event) {
         return effects;
     }
+    if mention::key(app, event) {
+        return mention::look(app);
+    }
     let chord = Chord::of(event);
     let place = match app.focus {
         Focus::Composer => Place::Composer,
@@ -127,7 +131,7 @@ fn key(app: &mut App, event: KeyEvent) -> Vec<Effect> {
     if app.composer.field.key(event) && is_text {
         app.composer.history.at = None;
     }
-    Vec::new()
+    mention::look(app)
 }
 
 /// Whether a key means the question of the first page. The composer keeps the focus there, so that the first letters of
@@ -301,8 +305,16 @@ fn follow(app: &mut App, entries: &[Arc<Entry>]) -> Vec<Effect> {
             }
             app.chrome = None;
         }
+        if let Event::DocumentStart(start) = &entry.event
+            && start.metadata.get("role").is_some_and(|it| it == "user")
+            && !app.composer.said.is_empty()
+        {
+            app.composer.said.remove(0);
+            app.chrome = None;
+        }
         if let Change::Finished = moved.change {
             finished = true;
+            app.composer.said.clear();
         }
     }
     app.asking.submitted_ms = None;
@@ -404,6 +416,12 @@ fn done(app: &mut App, outcome: Outcome) -> Vec<Effect> {
             app.layers.push(Layer::Picker(picker));
         }
         Outcome::Models(Err(why)) => app.say(why),
+        Outcome::Files { pattern, files } => mention::offer(app, &pattern, files),
+        Outcome::Context(Ok(parts)) => {
+            app.toast = None;
+            app.layers.push(Layer::Page(Page::context(&parts, app.about.window)));
+        }
+        Outcome::Context(Err(why)) => app.say(why),
         Outcome::Edited(Ok(text)) => app.composer.field.set(text.trim_end_matches('\n')),
         Outcome::Edited(Err(why)) => app.say(why),
     }

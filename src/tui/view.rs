@@ -8,7 +8,7 @@ use std::{
 use super::{
     app::{App, Focus},
     field::Drawn,
-    layer::Layer,
+    layer::{Layer, Picker},
     paint::{
         Frame, Line, Screen,
         key::{Quick, hash_row, hash_spans},
@@ -64,7 +64,8 @@ impl App {
         let end = height - below.min(height);
         let start = end.saturating_sub(usize::from(rows));
         let rule = start.saturating_sub(1);
-        let queued = self.composer.queue.len().min(3).min(rule.saturating_sub(4));
+        let waiting = self.composer.said.len() + self.composer.queue.len();
+        let queued = waiting.min(3).min(rule.saturating_sub(4));
         let gutter = if columns >= 60 { 8 } else { 3 };
         self.layout = Layout {
             transcript: 1.min(rule)..rule - queued.min(rule),
@@ -210,6 +211,14 @@ impl<'a> Picture<'a> {
                 }
             }
         }
+        if app.layers.is_empty()
+            && let Some(mention) = app.composer.mention.as_ref().filter(|it| it.is_shown())
+        {
+            let wide = layout.columns.saturating_sub(4).min(76);
+            let rows = Picker::files(&mention.files, mention.at).rows(wide);
+            let top = layout.rule.saturating_sub(rows.len());
+            picker = Some((rows, top, 2));
+        }
         let welcome = if app.pane.items.is_empty() {
             welcome(app)
         } else {
@@ -307,9 +316,10 @@ impl<'a> Picture<'a> {
             let (left, right) = &self.chrome.header;
             put_both(line, 1, left, right, app);
         } else if layout.queue.contains(&y) {
-            let text = width::cut_end(&self.queued(y), columns.saturating_sub(layout.gutter + MARGIN));
+            let (word, text) = self.queued(y);
+            let text = width::cut_end(&text, columns.saturating_sub(layout.gutter + MARGIN));
             let spans = [
-                Span::new(Clean::literal("queued  "), Role::Faint),
+                Span::new(Clean::literal(word), Role::Faint),
                 Span::new(Clean::new(&text), Role::Dim),
             ];
             line.put(
@@ -396,18 +406,22 @@ impl<'a> Picture<'a> {
         self.app.focus == Focus::Transcript && self.app.pane.selected == Some(item)
     }
 
-    fn queued(&self, y: usize) -> String {
-        let queue = &self.app.composer.queue;
+    /// What waits in the line at `y`: how, and what it says.
+    fn queued(&self, y: usize) -> (&'static str, String) {
+        let composer = &self.app.composer;
         let at = y - self.app.layout.queue.start;
-        let first = queue
-            .get(at)
-            .map(|it| it.message.content.replace('\n', " "))
-            .unwrap_or_default();
-        let hidden = queue.len().saturating_sub(self.app.layout.queue.len());
+        let said = composer.said.iter().map(|it| ("next    ", it));
+        let queue = composer.queue.iter().map(|it| ("queued  ", &it.message.content));
+        let count = composer.said.len() + composer.queue.len();
+        let Some((word, text)) = said.chain(queue).nth(at) else {
+            return ("", String::new());
+        };
+        let first = text.replace('\n', " ");
+        let hidden = count.saturating_sub(self.app.layout.queue.len());
         if hidden > 0 && at + 1 == self.app.layout.queue.len() {
-            format!("{first}  (and {hidden} more)")
+            (word, format!("{first}  (and {hidden} more)"))
         } else {
-            first
+            (word, first)
         }
     }
 }

@@ -98,6 +98,7 @@ impl Http {
             model: settings.model.clone(),
             window: None,
             is_replay: false,
+            hears: false,
         };
         let settings = Arc::new(settings);
         let (commands, inbox) = mpsc::unbounded_channel();

@@ -96,6 +96,7 @@ impl Replay {
             model: recording.model(),
             window: None,
             is_replay: true,
+            hears: false,
         };
         tokio::spawn(play(player, Arc::clone(&log), inbox, speed));
         Self { log, about, commands }

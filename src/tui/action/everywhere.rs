@@ -106,6 +106,17 @@ pub const PROBLEMS: Action = Action {
     },
 };
 
+pub const CONTEXT: Action = Action {
+    name: "context",
+    slash: "context",
+    hint: "context",
+    about: "show what the model is told, and what each part costs",
+    run: |app, _| {
+        app.say("counting …");
+        vec![Effect::Context]
+    },
+};
+
 pub const KEYS: Action = Action {
     name: "keys",
     slash: "help",

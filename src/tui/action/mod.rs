@@ -31,6 +31,7 @@ pub static ACTIONS: &[Action] = &[
     everywhere::MODE,
     everywhere::MODEL,
     everywhere::THEME,
+    everywhere::CONTEXT,
     everywhere::PALETTE,
     everywhere::KEYS,
     everywhere::PROBLEMS,

@@ -10,8 +10,8 @@ pub const SEND: Action = Action {
     name: "send",
     slash: "",
     hint: "send",
-    about: "send the message; while an answer comes it waits for its turn; a backslash before the caret breaks the line",
-    run: |app, _| send(app),
+    about: "send the message; while an answer comes it is heard at the next step, or waits for its turn where that cannot be; a backslash before the caret breaks the line",
+    run: |app, _| send(app, Way::Now),
 };
 
 pub const QUEUE: Action = Action {
@@ -21,7 +21,7 @@ pub const QUEUE: Action = Action {
     about: "break the line; while an answer comes: queue the message behind it",
     run: |app, _| {
         if app.is_busy() && !app.composer.field.is_empty() {
-            return send(app);
+            return send(app, Way::Later);
         }
         app.composer.field.newline();
         Vec::new()
@@ -59,7 +59,16 @@ pub const EDITOR: Action = Action {
     run: |app, _| vec![Effect::EditDraft(app.composer.field.text())],
 };
 
-fn send(app: &mut App) -> Vec<Effect> {
+/// Where a message goes while an answer is being made.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// Into the answer, if it hears.
+    Now,
+    /// Behind it.
+    Later,
+}
+
+fn send(app: &mut App, way: Way) -> Vec<Effect> {
     if app.composer.field.take_backslash() {
         app.composer.field.newline();
         return Vec::new();
@@ -86,6 +95,14 @@ fn send(app: &mut App) -> Vec<Effect> {
     app.composer.field.clear();
     app.pane.go_to_end();
     focus_composer(app);
+    if way == Way::Now && app.is_busy() && app.about.hears {
+        app.composer.said.push(text.clone());
+        return vec![Effect::Send(Command::Steer(Submit {
+            message: Message::user(text),
+            mode: app.mode,
+            model: app.model.clone(),
+        }))];
+    }
     submit(app, Message::user(text))
 }
 

@@ -2,7 +2,7 @@
 
 use super::{
     Leaf, Look, Sheet,
-    heading::{Facts, Weight, first_line, line},
+    heading::{Facts, Weight, first_line, line, sign},
     seed,
 };
 use crate::{
@@ -12,7 +12,12 @@ use crate::{
 
 /// `is_whole`: nothing of the text is left out at its end.
 pub(super) fn grow(text: &Text<'_>, is_whole: bool, document: &Document, look: &Look<'_>, sheet: &mut Sheet) -> usize {
-    let signed = sheet.sign(Span::default(), false);
+    let signed = if is_users(document) {
+        sheet.is_bar = true;
+        sheet.sign(sign("▌", Role::User), false)
+    } else {
+        sheet.sign(Span::default(), false)
+    };
     let first = match text.format {
         TextFormat::Markdown | TextFormat::Other(_) => {
             let flow = sheet.memo.flow.get_or_insert_with(|| Flow::new(seed(document, look)));
@@ -36,8 +41,18 @@ fn plain(text: &Text<'_>, document: &Document, look: &Look<'_>, sheet: &mut Shee
     let lines = &mut sheet.memo.lines;
     lines.take(text.content, document.is_open());
     lines.lay(&mut sheet.rows, 0, &[], |_, line, _| {
-        wrap(&[Span::new(Clean::new(line), Role::Text)], look.width, &[], &[])
+        let span = if is_users(document) {
+            Span::new(Clean::new(line), Role::Strong).bold()
+        } else {
+            Span::new(Clean::new(line), Role::Text)
+        };
+        wrap(&[span], look.width, &[], &[])
     })
+}
+
+/// What the user said while the answer was being made.
+fn is_users(document: &Document) -> bool {
+    document.metadata.get("role").is_some_and(|it| it == "user")
 }
 
 pub(super) fn folded(text: &Text<'_>, look: &Look<'_>) -> Leaf {

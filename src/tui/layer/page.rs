@@ -4,7 +4,8 @@ use crossterm::event::{KeyCode, KeyEvent};
 
 use super::Answer;
 use crate::{
-    text::{Clean, Role, Row, Span, width, wrap::wrap},
+    protocol::ContextPart,
+    text::{Clean, Role, Row, Span, figure, width, wrap::wrap},
     tui::{
         action::ACTIONS,
         keymap::{Keymap, Place},
@@ -103,6 +104,45 @@ impl Page {
         }
         Self {
             parts,
+            rows: Vec::new(),
+            columns: 0,
+            top: 0,
+            height: 1,
+        }
+    }
+
+    /// What the model is told, part by part, and how much of the window it takes.
+    pub fn context(parts: &[ContextPart], window: Option<u64>) -> Self {
+        let total: u64 = parts.iter().map(|it| it.tokens).sum();
+        let of = window.map_or_else(String::new, |it| format!(" of {}", figure::tokens(it)));
+        let mut rows = vec![Part::Row(Row::of(vec![
+            Span::new(Clean::literal("Context"), Role::Strong).bold(),
+            Span::new(
+                Clean::line(&format!("   about {} tokens{of}", figure::tokens(total))),
+                Role::Text,
+            ),
+            Span::new(Clean::literal("   esc goes back"), Role::Dim),
+        ]))];
+        rows.push(Part::Row(Row::blank()));
+        let most = parts.iter().map(|it| it.tokens).max().unwrap_or(1).max(1);
+        for part in parts {
+            let cells = (part.tokens * 12).div_ceil(most) as usize;
+            let bar = format!("{}{}", "▰".repeat(cells), "▱".repeat(12 - cells.min(12)));
+            let tokens = width::pad_start(&figure::tokens(part.tokens).to_string(), 7);
+            let mut spans = vec![
+                Span::new(Clean::line(&tokens), Role::Text),
+                Span::new(Clean::literal("  "), Role::Text),
+                Span::new(Clean::new(&bar), Role::Accent),
+                Span::new(Clean::literal("  "), Role::Text),
+                Span::new(Clean::line(&part.name), Role::Text),
+            ];
+            if !part.note.is_empty() {
+                spans.push(Span::new(Clean::line(&format!("   {}", part.note)), Role::Dim));
+            }
+            rows.push(Part::Row(Row::of(spans)));
+        }
+        Self {
+            parts: rows,
             rows: Vec::new(),
             columns: 0,
             top: 0,

@@ -86,6 +86,23 @@ impl Picker {
         }
     }
 
+    /// Files that fit what is typed in the draft; the draft itself is the filter.
+    pub fn files(names: &[String], at: usize) -> Self {
+        let entries = names.iter().map(|name| Entry {
+            label: Clean::line(name),
+            about: Clean::default(),
+            facts: Clean::default(),
+            role: Role::Text,
+            choice: Choice::Model(String::new()),
+        });
+        Self {
+            title: Clean::literal("files"),
+            entries: entries.collect(),
+            filter: String::new(),
+            at,
+        }
+    }
+
     pub fn themes(names: &[String], current: &str) -> Self {
         let names: Vec<_> = std::iter::once("auto".to_owned())
             .chain(names.iter().cloned())

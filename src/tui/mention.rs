@@ -1,0 +1,95 @@
+//! The files that are offered while one types behind an `@`.
+//!
+//! The list follows the draft; it takes only the keys that choose, so that typing is never in its way. What fits is for
+//! the link to say: it knows the workspace.
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+
+use super::{
+    app::{App, Focus, Mention},
+    effect::Effect,
+};
+
+/// So many are worth looking at.
+pub const MOST: usize = 10;
+
+/// The word before the caret if it begins with `@`, without it.
+fn pattern(app: &App) -> Option<String> {
+    if app.focus != Focus::Composer || !app.layers.is_empty() {
+        return None;
+    }
+    let before = app.composer.field.before_caret();
+    let word = before.rsplit(char::is_whitespace).next().unwrap_or_default();
+    let word = word.trim_start_matches(['(', '"', '\'', '[']);
+    word.strip_prefix('@').map(str::to_owned)
+}
+
+/// After a key: asks for the files that fit now, or takes the list away.
+pub fn look(app: &mut App) -> Vec<Effect> {
+    let Some(pattern) = pattern(app) else {
+        app.composer.mention = None;
+        return Vec::new();
+    };
+    if app.composer.mention.as_ref().is_some_and(|it| it.pattern == pattern) {
+        return Vec::new();
+    }
+    if let Some(mention) = &mut app.composer.mention {
+        // What was found before stays until the answer is there: the list must not flicker.
+        mention.pattern.clone_from(&pattern);
+        mention.is_hidden = false;
+    }
+    vec![Effect::Files(pattern)]
+}
+
+/// What fits is there.
+pub fn offer(app: &mut App, asked: &str, files: Vec<String>) {
+    if pattern(app).as_deref() != Some(asked) {
+        return;
+    }
+    let is_hidden = app
+        .composer
+        .mention
+        .as_ref()
+        .is_some_and(|it| it.is_hidden && it.pattern == asked);
+    app.composer.mention = Some(Mention {
+        pattern: asked.to_owned(),
+        files,
+        at: 0,
+        is_hidden,
+    });
+}
+
+/// Whether the key was for the list.
+pub fn key(app: &mut App, event: KeyEvent) -> bool {
+    if app.focus != Focus::Composer {
+        return false;
+    }
+    let ctrl = event.modifiers.contains(KeyModifiers::CONTROL);
+    let Some(mention) = app.composer.mention.as_mut().filter(|it| it.is_shown()) else {
+        return false;
+    };
+    let count = mention.files.len();
+    match event.code {
+        KeyCode::Up => mention.at = mention.at.checked_sub(1).unwrap_or(count - 1),
+        KeyCode::Char('p') if ctrl => mention.at = mention.at.checked_sub(1).unwrap_or(count - 1),
+        KeyCode::Down => mention.at = (mention.at + 1) % count,
+        KeyCode::Char('n') if ctrl => mention.at = (mention.at + 1) % count,
+        KeyCode::Esc => mention.is_hidden = true,
+        KeyCode::Tab | KeyCode::Enter if event.modifiers.is_empty() => {
+            let Some(file) = mention.files.get(mention.at).cloned() else {
+                return false;
+            };
+            // What is written out already is sent.
+            if event.code == KeyCode::Enter && file == mention.pattern {
+                mention.is_hidden = true;
+                return false;
+            }
+            let typed = mention.pattern.chars().count();
+            let after = if file.ends_with('/') { "" } else { " " };
+            app.composer.mention = None;
+            app.composer.field.replace_before(typed, &format!("{file}{after}"));
+        }
+        _ => return false,
+    }
+    true
+}

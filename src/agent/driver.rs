@@ -304,6 +304,10 @@ impl Driver {
     }
 
     fn step(&mut self, input: Input) {
+        if matches!(input, Input::Piece(Piece::End(_) | Piece::Error(_))) {
+            // It is over: to poll it again would bring its end again, for as long as tools run.
+            self.stream = None;
+        }
         let now = now_ms();
         let mut is_too_much = false;
         for effect in self.turn.step(input, now) {

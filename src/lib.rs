@@ -7,7 +7,7 @@
 //! | 0 | [`os`] [`text`] [`net`] |
 //! | 1 | [`protocol`] [`config`] |
 //! | 2 | [`theme`] [`transcript`] [`journal`] |
-//! | 3 | [`link`] [`model`] [`sandbox`] |
+//! | 3 | [`index`] [`link`] [`model`] [`sandbox`] |
 //! | 4 | [`tool`] |
 //! | 5 | [`agent`] [`tui`] [`serve`] [`print`](mod@print) |
 //! | 6 | [`cli`] |
@@ -23,6 +23,7 @@
 pub mod agent;
 pub mod cli;
 pub mod config;
+pub mod index;
 pub mod journal;
 pub mod link;
 pub mod model;

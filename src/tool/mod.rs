@@ -9,6 +9,7 @@ pub mod apply_patch;
 pub mod arguments;
 pub mod ask;
 pub mod await_command;
+pub mod codebase_search;
 pub mod create_plan;
 pub mod delete_file;
 pub mod edit;
@@ -40,6 +41,7 @@ use tokio::sync::mpsc;
 
 use crate::{
     config::Settings,
+    index::Index,
     model::Image,
     protocol::{Mode, Operation, Permission},
     sandbox::{Located, Refused, Seen, Workspace},
@@ -147,6 +149,8 @@ pub struct Context {
     pub workspace: Arc<Workspace>,
     /// What the agent has read and written in this conversation.
     pub seen: Arc<Seen>,
+    /// What is known of the code; one for all calls of a session.
+    pub index: Arc<Index>,
     pub settings: Arc<Settings>,
     /// The id of the call.
     pub call: String,
@@ -293,6 +297,7 @@ impl From<Refused> for Fault {
 
 /// All tools, in the order in which a model is shown them.
 pub const TOOLS: &[&Tool] = &[
+    &codebase_search::TOOL,
     &grep::TOOL,
     &read_file::TOOL,
     &glob_file_search::TOOL,

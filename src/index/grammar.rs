@@ -1,0 +1,55 @@
+//! The grammars there are, by the endings of files.
+
+use std::path::Path;
+
+use tree_sitter::Language;
+
+/// A grammar and the endings of its files.
+type Grammar = (&'static [&'static str], fn() -> Language);
+
+const GRAMMARS: &[Grammar] = &[
+    (&["rs"], || tree_sitter_rust::LANGUAGE.into()),
+    (&["py", "pyi"], || tree_sitter_python::LANGUAGE.into()),
+    (&["js", "mjs", "cjs", "jsx"], || tree_sitter_javascript::LANGUAGE.into()),
+    (&["ts", "mts", "cts"], || {
+        tree_sitter_typescript::LANGUAGE_TYPESCRIPT.into()
+    }),
+    (&["tsx"], || tree_sitter_typescript::LANGUAGE_TSX.into()),
+    (&["go"], || tree_sitter_go::LANGUAGE.into()),
+    (&["c", "h"], || tree_sitter_c::LANGUAGE.into()),
+    (&["cc", "cpp", "cxx", "hh", "hpp", "hxx"], || {
+        tree_sitter_cpp::LANGUAGE.into()
+    }),
+    (&["java"], || tree_sitter_java::LANGUAGE.into()),
+    (&["rb", "rake", "gemspec"], || tree_sitter_ruby::LANGUAGE.into()),
+    (&["php"], || tree_sitter_php::LANGUAGE_PHP.into()),
+    (&["sh", "bash"], || tree_sitter_bash::LANGUAGE.into()),
+];
+
+/// The place in the table of the grammar for a file.
+pub fn of(path: &Path) -> Option<usize> {
+    let ending = path.extension()?.to_str()?.to_ascii_lowercase();
+    GRAMMARS
+        .iter()
+        .position(|(endings, _)| endings.contains(&ending.as_str()))
+}
+
+/// The grammar at this place of the table.
+pub fn language(at: usize) -> Option<Language> {
+    GRAMMARS.get(at).map(|(_, language)| language())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_grammar_can_be_used() {
+        let mut parser = tree_sitter::Parser::new();
+        for (endings, language) in GRAMMARS {
+            parser
+                .set_language(&language())
+                .unwrap_or_else(|it| panic!("{endings:?}: {it}"));
+        }
+    }
+}

@@ -1,0 +1,520 @@
+//! Finds code by the words of a question: BM25 over chunks of files, kept in memory.
+//!
+//! There is no index file and nothing is watched. A search brings along the files that are there now, with their size and
+//! time of change; what is new or differs is cut into chunks again, the rest is as it was. Words are kept as hashes: a
+//! chunk costs a few hundred bytes, and all of them together have a limit.
+//!
+//! Files are read by a function that the caller gives, so that only what it may see is ever read.
+
+mod chunk;
+mod grammar;
+mod word;
+
+use std::{
+    collections::HashMap,
+    ops::RangeInclusive,
+    path::{Path, PathBuf},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::SystemTime,
+};
+
+use word::Words;
+
+/// Longer files are generated, or data.
+pub const LONGEST_FILE: u64 = 512 * 1024;
+
+/// What all chunks together may take.
+const MOST_BYTES: usize = 128 << 20;
+
+/// Threads that cut files into chunks.
+const THREADS: usize = 2;
+
+/// How much less tests and documentation count, unless the question speaks of them.
+const ASIDE: f64 = 0.6;
+
+/// Chunks of one file in an answer: what else there is should be seen too.
+const MOST_PER_FILE: usize = 3;
+
+/// The chunks of all files that were ever searched.
+#[derive(Debug, Default)]
+pub struct Index {
+    entries: Mutex<HashMap<PathBuf, Arc<Entry>>>,
+}
+
+/// A file that is there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct File {
+    pub path: PathBuf,
+    /// As people see it. Its words count as those of each of its chunks.
+    pub shown: String,
+    pub modified: Option<SystemTime>,
+    pub bytes: u64,
+}
+
+/// What was found in a chunk.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Hit {
+    /// The place of the file in the list that was searched.
+    pub file: usize,
+    /// From 1, inclusive.
+    pub lines: RangeInclusive<usize>,
+    /// From nought to one.
+    pub score: f64,
+}
+
+/// An answer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Found {
+    /// Best first.
+    pub hits: Vec<Hit>,
+    /// Files that could be searched, of those that were given.
+    pub searched: usize,
+    /// There was time and room for all of them.
+    pub is_whole: bool,
+}
+
+/// How the caller reads a file; `None`: it cannot be read now.
+pub type Read<'a> = &'a (dyn Fn(&Path) -> Option<Vec<u8>> + Sync);
+
+/// Whether the caller has waited long enough.
+pub type IsOver<'a> = &'a (dyn Fn() -> bool + Sync);
+
+#[derive(Debug)]
+struct Entry {
+    modified: Option<SystemTime>,
+    bytes: u64,
+    chunks: Box<[Chunk]>,
+    is_aside: bool,
+}
+
+#[derive(Debug)]
+struct Chunk {
+    /// From 1.
+    first: u32,
+    last: u32,
+    words: Words,
+    /// A test inside of code.
+    is_aside: bool,
+}
+
+impl Entry {
+    fn size(&self) -> usize {
+        let words: usize = self.chunks.iter().map(|it| it.words.size()).sum();
+        words + self.chunks.len() * size_of::<Chunk>() + 256
+    }
+
+    fn fits(&self, file: &File) -> bool {
+        self.modified == file.modified && self.bytes == file.bytes
+    }
+}
+
+impl Index {
+    /// The chunks of `files` that answer a question best, at most `most`.
+    ///
+    /// What is not indexed yet is, as long as `is_over` says no; then the answer is made from what there is.
+    pub fn search(&self, files: &[File], read: Read<'_>, question: &str, most: usize, is_over: IsOver<'_>) -> Found {
+        let entries = self.refresh(files, read, is_over);
+        let searched = entries.iter().flatten().count();
+        Found {
+            hits: rank(&entries, question, most),
+            searched,
+            is_whole: searched == files.len(),
+        }
+    }
+
+    /// The entries of `files`, in their order; `None` where there was no time or no room.
+    fn refresh(&self, files: &[File], read: Read<'_>, is_over: IsOver<'_>) -> Vec<Option<Arc<Entry>>> {
+        // Held while files are cut: a second search at the same time would do the same work again.
+        let mut known = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut entries: Vec<_> = files
+            .iter()
+            .map(|it| known.get(&it.path).filter(|entry| entry.fits(it)).map(Arc::clone))
+            .collect();
+        let missing: Vec<usize> = (0..files.len()).filter(|it| entries[*it].is_none()).collect();
+        let used: usize = entries.iter().flatten().map(|it| it.size()).sum();
+        let room = AtomicUsize::new(MOST_BYTES.saturating_sub(used));
+        let next = AtomicUsize::new(0);
+        let made = Mutex::new(Vec::new());
+        let work = || {
+            let mut cutter = chunk::Cutter::default();
+            let mut own = Vec::new();
+            while !is_over() && room.load(Ordering::Relaxed) > 0 {
+                let Some(at) = missing.get(next.fetch_add(1, Ordering::Relaxed)) else {
+                    break;
+                };
+                let Some(entry) = entry(&mut cutter, &files[*at], read, is_over) else {
+                    break;
+                };
+                let size = entry.size();
+                let left = |it: usize| Some(it.saturating_sub(size));
+                // Always gives a new value.
+                let _ = room.fetch_update(Ordering::Relaxed, Ordering::Relaxed, left);
+                own.push((*at, Arc::new(entry)));
+            }
+            made.lock().unwrap_or_else(PoisonError::into_inner).extend(own);
+        };
+        std::thread::scope(|scope| {
+            for _ in 1..THREADS.min(missing.len()) {
+                scope.spawn(work);
+            }
+            work();
+        });
+        for (at, entry) in made.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            known.insert(files[at].path.clone(), Arc::clone(&entry));
+            entries[at] = Some(entry);
+        }
+        forget(&mut known, files);
+        entries
+    }
+}
+
+/// Drops what is not of this search, where all of it would be too much.
+fn forget(known: &mut HashMap<PathBuf, Arc<Entry>>, files: &[File]) {
+    let total: usize = known.values().map(|it| it.size()).sum();
+    if total > MOST_BYTES || known.len() > files.len().saturating_mul(4).max(10_000) {
+        let wanted: std::collections::HashSet<_> = files.iter().map(|it| &it.path).collect();
+        known.retain(|path, _| wanted.contains(path));
+    }
+}
+
+/// Reads and cuts a file; `None` when that was broken off.
+fn entry(cutter: &mut chunk::Cutter, file: &File, read: Read<'_>, is_over: IsOver<'_>) -> Option<Entry> {
+    let text = if file.bytes <= LONGEST_FILE {
+        read(&file.path).filter(|it| is_text(it))
+    } else {
+        None
+    };
+    let text = text
+        .map(|it| String::from_utf8_lossy(&it).into_owned())
+        .unwrap_or_default();
+    let mut words = word::Counter::default();
+    let mut chunks = Vec::new();
+    for part in cutter.cut(Path::new(&file.shown), &text, is_over)? {
+        words.add(&file.shown);
+        for line in &part.above {
+            words.add(line);
+        }
+        for line in part.text.lines() {
+            words.add(line);
+        }
+        chunks.push(Chunk {
+            first: part.first,
+            last: part.last,
+            words: words.take(),
+            is_aside: part.is_test,
+        });
+    }
+    Some(Entry {
+        modified: file.modified,
+        bytes: file.bytes,
+        chunks: chunks.into_boxed_slice(),
+        is_aside: is_aside(&file.shown),
+    })
+}
+
+fn is_text(bytes: &[u8]) -> bool {
+    let start = bytes.get(..8192).unwrap_or(bytes);
+    if start.contains(&0) {
+        return false;
+    }
+    // What a program wrote for programs: a few endless lines.
+    let lines = bytes.iter().filter(|it| **it == b'\n').count() + 1;
+    bytes.len() < 4096 || bytes.len() / lines < 400
+}
+
+/// Tests, examples of data and documentation, by their path.
+fn is_aside(shown: &str) -> bool {
+    const FOLDERS: &[&str] = &[
+        "test",
+        "tests",
+        "__tests__",
+        "spec",
+        "specs",
+        "testing",
+        "testdata",
+        "fixtures",
+        "__fixtures__",
+        "snapshots",
+        "__snapshots__",
+        "mocks",
+        "__mocks__",
+        "doc",
+        "docs",
+        "documentation",
+        "bench",
+        "benches",
+        "examples",
+    ];
+    const ENDINGS: &[&str] = &["md", "mdx", "rst", "adoc", "txt", "snap", "lock", "csv", "svg"];
+    let lower = shown.to_lowercase();
+    let mut parts: Vec<_> = lower.split('/').collect();
+    let name = parts.pop().unwrap_or_default();
+    if parts.iter().any(|it| FOLDERS.contains(it)) {
+        return true;
+    }
+    let (stem, ending) = name.rsplit_once('.').unwrap_or((name, ""));
+    ENDINGS.contains(&ending)
+        || stem.starts_with("test_")
+        || ["_test", "_tests", ".test", ".spec", "_spec", "-test"]
+            .iter()
+            .any(|it| stem.ends_with(it))
+        || matches!(stem, "test" | "tests" | "conftest" | "changelog" | "readme" | "changes")
+}
+
+/// Whether a question is about tests or documentation.
+fn is_about_asides(question: &str) -> bool {
+    const WORDS: &[&str] = &[
+        "test",
+        "tests",
+        "tested",
+        "testing",
+        "spec",
+        "specs",
+        "fixture",
+        "fixtures",
+        "snapshot",
+        "snapshots",
+        "mock",
+        "mocks",
+        "benchmark",
+        "benchmarks",
+        "bench",
+        "example",
+        "examples",
+        "doc",
+        "docs",
+        "documentation",
+        "documented",
+        "readme",
+        "changelog",
+        "guide",
+        "tutorial",
+    ];
+    let lower = question.to_lowercase();
+    let mut words = lower.split(|it: char| !it.is_alphanumeric());
+    words.any(|it| WORDS.contains(&it))
+}
+
+/// BM25 over all chunks of the entries.
+fn rank(entries: &[Option<Arc<Entry>>], question: &str, most: usize) -> Vec<Hit> {
+    const SATURATION: f64 = 1.2;
+    const LENGTH: f64 = 0.75;
+    let asked = word::asked(question);
+    if asked.is_empty() {
+        return Vec::new();
+    }
+    let mut total = 0_usize;
+    let mut length = 0_u64;
+    let mut holding = vec![0_usize; asked.len()];
+    let mut found = Vec::new();
+    for (file, entry) in entries.iter().enumerate() {
+        for chunk in entry.iter().flat_map(|it| it.chunks.iter()) {
+            total += 1;
+            length += u64::from(chunk.words.length);
+            let counts: Vec<u8> = asked.iter().map(|it| chunk.words.count(*it)).collect();
+            if counts.iter().all(|it| *it == 0) {
+                continue;
+            }
+            for (holding, count) in holding.iter_mut().zip(&counts) {
+                *holding += usize::from(*count > 0);
+            }
+            let is_aside = chunk.is_aside || entry.as_ref().is_some_and(|it| it.is_aside);
+            found.push((file, chunk, counts, is_aside));
+        }
+    }
+    if found.is_empty() {
+        return Vec::new();
+    }
+    let average = length as f64 / total as f64;
+    let weights: Vec<f64> = holding
+        .iter()
+        .map(|it| (1.0 + (total as f64 - *it as f64 + 0.5) / (*it as f64 + 0.5)).ln())
+        .collect();
+    let best: f64 = weights.iter().map(|it| it * (SATURATION + 1.0)).sum();
+    let aside = if is_about_asides(question) { 1.0 } else { ASIDE };
+    let mut hits: Vec<_> = found
+        .into_iter()
+        .map(|(file, chunk, counts, is_aside)| {
+            let spread = SATURATION * (1.0 - LENGTH + LENGTH * f64::from(chunk.words.length) / average);
+            let parts = weights.iter().zip(counts).map(|(weight, count)| {
+                let count = f64::from(count);
+                weight * count * (SATURATION + 1.0) / (count + spread)
+            });
+            let score = parts.sum::<f64>() / best * if is_aside { aside } else { 1.0 };
+            Hit {
+                file,
+                lines: chunk.first as usize..=chunk.last as usize,
+                score,
+            }
+        })
+        .collect();
+    // Equal ones in the order of the files.
+    hits.sort_by(|left, right| {
+        let order = right.score.total_cmp(&left.score);
+        order.then_with(|| (left.file, left.lines.start()).cmp(&(right.file, right.lines.start())))
+    });
+    let mut per_file: HashMap<usize, usize> = HashMap::new();
+    hits.retain(|it| {
+        let count = per_file.entry(it.file).or_default();
+        *count += 1;
+        *count <= MOST_PER_FILE
+    });
+    hits.truncate(most);
+    hits
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+
+    use super::*;
+
+    /// Files in memory, by name.
+    fn search(index: &Index, files: &[(&str, &str)], question: &str) -> Vec<String> {
+        let list: Vec<_> = files.iter().map(|(name, text)| file(name, text)).collect();
+        let read = |path: &Path| {
+            let found = files.iter().find(|it| Path::new(it.0) == path);
+            found.map(|it| it.1.as_bytes().to_vec())
+        };
+        let found = index.search(&list, &read, question, 10, &|| false);
+        assert!(found.is_whole);
+        let names = found.hits.iter().map(|it| files[it.file].0.to_owned());
+        names.collect()
+    }
+
+    fn file(name: &str, text: &str) -> File {
+        File {
+            path: PathBuf::from(name),
+            shown: name.to_owned(),
+            modified: None,
+            bytes: text.len() as u64,
+        }
+    }
+
+    #[test]
+    fn words_of_the_question_find_identifiers_comments_and_paths() {
+        let files = [
+            ("src/retry.rs", "fn backoffDelay(attempt: u32) -> Duration { base * 2 }"),
+            ("src/cart.rs", "/// What the customer pays.\nfn total() {}"),
+            ("src/parser/lexer.rs", "fn next(&mut self) {}"),
+            ("src/other.rs", "fn nothing() {}"),
+        ];
+        for (question, expected) in [
+            ("How long is the delay between attempts?", "src/retry.rs"),
+            ("backoff_delay", "src/retry.rs"),
+            ("where do customers pay", "src/cart.rs"),
+            ("parsing", "src/parser/lexer.rs"),
+        ] {
+            assert_eq!(
+                search(&Index::default(), &files, question).first().map(String::as_str),
+                Some(expected),
+                "{question}"
+            );
+        }
+        assert_eq!(search(&Index::default(), &files, "zebra"), Vec::<String>::new());
+        assert_eq!(search(&Index::default(), &files, ""), Vec::<String>::new());
+    }
+
+    #[test]
+    fn tests_and_documentation_stand_back_unless_asked_for() {
+        let code = "fn discount() { check(discount) }";
+        let files = [
+            ("docs/discount.md", code),
+            ("src/discount.rs", code),
+            ("tests/discount.rs", code),
+        ];
+        assert_eq!(
+            search(&Index::default(), &files, "where are discounts checked")[0],
+            "src/discount.rs"
+        );
+        assert_eq!(
+            search(&Index::default(), &files, "which tests check discounts")[0],
+            "tests/discount.rs"
+        );
+        assert_eq!(
+            search(&Index::default(), &files, "what do the docs say about discounts")[0],
+            "docs/discount.md"
+        );
+        for (path, expected) in [
+            ("src/cart.rs", false),
+            ("src/testimony.rs", false),
+            ("src/latest.rs", false),
+            ("contest/a.py", false),
+            ("tests/cart.rs", true),
+            ("src/tests.rs", true),
+            ("pkg/cart_test.go", true),
+            ("web/cart.spec.ts", true),
+            ("test_cart.py", true),
+            ("README.md", true),
+            ("CHANGELOG", true),
+        ] {
+            assert_eq!(is_aside(path), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn one_file_does_not_fill_the_answer() {
+        let long: String = (0..30)
+            .map(|it| format!("fn needle{it}() {{\n{}}}\n\n", "    needle();\n".repeat(30)))
+            .collect();
+        let files = [("a.rs", long.as_str()), ("b.rs", "fn needle() {}")];
+        let found = search(&Index::default(), &files, "needle");
+        assert_eq!(found.iter().filter(|it| *it == "a.rs").count(), 3);
+        assert!(found.contains(&"b.rs".to_owned()));
+    }
+
+    #[test]
+    fn files_are_read_again_only_when_they_differ() {
+        let index = Index::default();
+        let count = AtomicUsize::new(0);
+        let read = |_: &Path| {
+            count.fetch_add(1, Ordering::Relaxed);
+            Some(b"fn needle() {}".to_vec())
+        };
+        let mut files: Vec<_> = (0..20).map(|it| file(&format!("{it}.rs"), "x")).collect();
+        let search = |files: &[File]| index.search(files, &read, "needle", 10, &|| false).searched;
+        assert_eq!((search(&files), count.load(Ordering::Relaxed)), (20, 20));
+        assert_eq!((search(&files), count.load(Ordering::Relaxed)), (20, 20));
+        files[3].bytes += 1;
+        files[4].modified = Some(SystemTime::UNIX_EPOCH);
+        assert_eq!((search(&files), count.load(Ordering::Relaxed)), (20, 22));
+        assert_eq!((search(&files[..5]), count.load(Ordering::Relaxed)), (5, 22));
+    }
+
+    #[test]
+    fn what_is_broken_off_goes_on_the_next_time() {
+        let index = Index::default();
+        let is_over = AtomicBool::new(false);
+        let count = AtomicUsize::new(0);
+        let read = |_: &Path| {
+            if count.fetch_add(1, Ordering::Relaxed) == 10 {
+                is_over.store(true, Ordering::Relaxed);
+            }
+            Some(b"fn needle() {}".to_vec())
+        };
+        let files: Vec<_> = (0..100).map(|it| file(&format!("{it}.rs"), "x")).collect();
+        let first = index.search(&files, &read, "needle", 10, &|| is_over.load(Ordering::Relaxed));
+        assert!(!first.is_whole && first.searched < 20, "{}", first.searched);
+        let second = index.search(&files, &read, "needle", 10, &|| false);
+        assert!(second.is_whole && second.searched == 100);
+        // What was cut when it was broken off was thrown away, and read again: one file of each thread.
+        assert!(count.load(Ordering::Relaxed) <= 100 + THREADS);
+    }
+
+    #[test]
+    fn what_is_no_text_has_no_words() {
+        let minified = format!("var needle={};", "1,".repeat(20_000));
+        let binary = "needle\0needle";
+        let huge = "needle\n".repeat(200_000);
+        let files = [
+            ("a.js", minified.as_str()),
+            ("b.bin", binary),
+            ("c.txt", huge.as_str()),
+            ("d.rs", "needle"),
+        ];
+        assert_eq!(search(&Index::default(), &files, "needle"), ["d.rs"]);
+    }
+}

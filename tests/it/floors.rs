@@ -8,7 +8,7 @@ use crate::source::{Source, Token, group_end, library, root, shipped, starts};
 const STRANGERS: [(&str, &[&str]); 1] = [("tui", &["agent", "model", "serve", "print"])];
 
 /// Crates that stay behind the modules which wrap them, so that they can be replaced there.
-const KEPT: [(&str, &[&str]); 20] = [
+const KEPT: [(&str, &[&str]); 30] = [
     ("ratatui", &["theme", "tui"]),
     ("ratatui_textarea", &["tui"]),
     ("crossterm", &["tui", "cli"]),
@@ -27,6 +27,16 @@ const KEPT: [(&str, &[&str]); 20] = [
     ("grep_regex", &["tool"]),
     ("grep_searcher", &["tool"]),
     ("nucleo_matcher", &["agent", "tool"]),
+    ("tree_sitter_c", &["index"]),
+    ("tree_sitter_cpp", &["index"]),
+    ("tree_sitter_go", &["index"]),
+    ("tree_sitter_java", &["index"]),
+    ("tree_sitter_javascript", &["index"]),
+    ("tree_sitter_php", &["index"]),
+    ("tree_sitter_python", &["index"]),
+    ("tree_sitter_ruby", &["index"]),
+    ("tree_sitter_rust", &["index"]),
+    ("tree_sitter_typescript", &["index"]),
     ("minijinja", &["agent"]),
     ("dom_smoothie", &["tool"]),
 ];

@@ -27,6 +27,7 @@ use super::{
 };
 use crate::{
     config::{Paths, Settings},
+    index::Index,
     journal::{Flood, Log, Stint, TooMany},
     link::{
         AskError,
@@ -84,6 +85,7 @@ struct Driver {
     is_seeded: bool,
     briefing: Briefing,
     seen: Arc<Seen>,
+    index: Arc<Index>,
     stream: Option<PieceStream>,
     /// What is being prepared and run, and what a message is being told with.
     jobs: Jobs,
@@ -127,6 +129,7 @@ impl Driver {
             is_seeded: false,
             briefing,
             seen: Arc::default(),
+            index: Arc::default(),
             stream: None,
             jobs: Jobs::new(),
             timers: Jobs::new(),
@@ -371,6 +374,7 @@ impl Driver {
         Some(Context {
             workspace,
             seen: Arc::clone(&self.seen),
+            index: Arc::clone(&self.index),
             settings: Arc::clone(&self.setup.settings),
             call,
             output,

@@ -906,6 +906,7 @@ mod tests {
             let context = Context {
                 workspace: Arc::new(Workspace::fenced(&root, fence).unwrap()),
                 seen: Arc::new(Seen::default()),
+                index: Arc::default(),
                 settings: Arc::new(settings),
                 call: "call".to_owned(),
                 output: mpsc::unbounded_channel().0,

@@ -577,6 +577,7 @@ mod tests {
             let context = Context {
                 workspace: Arc::new(Workspace::fenced(&root, fence).unwrap()),
                 seen: Arc::new(Seen::default()),
+                index: Arc::default(),
                 settings: Arc::new(Settings::default()),
                 call: "call".to_owned(),
                 output,

@@ -31,7 +31,7 @@ impl Bench {
         let context = Context {
             workspace: workspace.into(),
             seen: Seen::default().into(),
-            index: Arc::default(),
+            index: std::sync::Arc::default(),
             settings: Settings::default().into(),
             call: "call_1".to_owned(),
             output: tokio::sync::mpsc::unbounded_channel().0,

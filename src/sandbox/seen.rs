@@ -94,20 +94,24 @@ impl Seen {
         }
     }
 
-    /// Whether the model was shown all of `lines`, counted from 1, of a file that passes [`Self::check`].
-    pub fn has_shown(&self, file: &Located, lines: RangeInclusive<u64>) -> bool {
-        let mut shown = match self.lock().get(&file.path) {
+    /// The lines that the model was shown of a file that passes [`Self::check`], counted from 1: stretches that neither
+    /// overlap nor touch, first to last.
+    pub fn shown(&self, file: &Located) -> Vec<RangeInclusive<u64>> {
+        let mut lines = match self.lock().get(&file.path) {
             Some(known) => known.lines.clone(),
-            None => return false,
+            None => Vec::new(),
         };
-        shown.sort_by_key(|it| *it.start());
-        let mut next = *lines.start();
-        for part in shown {
-            if *part.start() <= next && next <= *part.end() {
-                next = part.end().saturating_add(1);
+        lines.sort_by_key(|it| *it.start());
+        let mut shown: Vec<RangeInclusive<u64>> = Vec::new();
+        for part in lines {
+            match shown.last_mut() {
+                Some(last) if *part.start() <= last.end().saturating_add(1) => {
+                    *last = *last.start()..=*last.end().max(part.end());
+                }
+                Some(_) | None => shown.push(part),
             }
         }
-        next > *lines.end()
+        shown
     }
 
     /// Files that the agent has changed since [`Self::begin`], in order of their names.
@@ -137,5 +141,32 @@ impl Seen {
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<PathBuf, File>> {
         self.files.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sandbox::Place;
+
+    #[test]
+    fn stretches_that_were_shown_are_joined() {
+        let seen = Seen::default();
+        let file = Located {
+            path: "/f".into(),
+            shown: "f".to_owned(),
+            place: Place::Inside,
+            is_protected: false,
+        };
+        assert_eq!(seen.shown(&file), []);
+        for lines in [20..=30, 1..=5, 6..=8, 10..=12, 11..=11, 25..=40] {
+            seen.read(&file, b"text", lines);
+        }
+        assert_eq!(seen.shown(&file), [1..=8, 10..=12, 20..=40]);
+        // Of another content nothing is known.
+        seen.read(&file, b"other", 3..=3);
+        assert_eq!(seen.shown(&file), std::slice::from_ref(&(3..=3)));
+        seen.wrote(&file, Some(b"own"));
+        assert_eq!(seen.shown(&file), std::slice::from_ref(&(1..=u64::MAX)));
     }
 }

@@ -6,13 +6,13 @@ use super::{
     Class, Context, Fault, Input, Proposal, Tool, Work,
     edit::{
         file,
-        hunks::hunks,
+        hunks::{hunks, unified},
         notebook::{self, Kind, Refusal, What},
         replace::Edit,
     },
     search_replace,
 };
-use crate::protocol::Mode;
+use crate::protocol::{Mode, Operation};
 
 pub const TOOL: Tool = Tool {
     name: "edit_notebook",
@@ -92,32 +92,35 @@ fn propose(input: &Input, context: &Context) -> Result<Proposal, Fault> {
         notebook::change(&opened.text.text, &change, &context.call).map_err(|it| refused(&target.shown, &it))?;
     let bytes = opened.text.write(&changed.text);
     // Lines of the file say nothing to a person: what is shown are those of the cell.
-    let mut proposal = file::proposal(
-        super::Change {
-            file: opened.file.clone(),
-            operation: crate::protocol::Operation::Edit,
-            to: None,
-            old: Some(opened.bytes.clone()),
-            new: Some(bytes.into()),
-            hunks: Vec::new(),
-        },
-        "",
-    );
     let hunks = hunks(&changed.old, &changed.new);
+    let edit = super::Change {
+        file: opened.file,
+        operation: Operation::Edit,
+        to: None,
+        old: Some(opened.bytes),
+        new: Some(bytes.into()),
+        hunks,
+    };
     let verb = match change.what {
         What::Insert { .. } => "Put in",
         What::Edit(_) => "Changed",
     };
-    proposal.text = format!(
+    let text = format!(
         "{verb} cell {cell} of `{}`. Its source is now:{}",
         target.shown,
-        file::regions(&changed.new, &hunks, &mut file::room())
+        file::regions(&changed.new, &edit.hunks, &mut file::room())
     );
-    proposal.data.insert("cell".to_owned(), cell.into());
-    for change in &mut proposal.changes {
-        change.hunks.clone_from(&hunks);
-    }
-    Ok(proposal)
+    let data = json!({
+        "filePath": target.shown,
+        "operation": "edit",
+        "cell": cell,
+        "diffString": unified(&changed.old, &edit.hunks),
+    });
+    Ok(Proposal {
+        changes: vec![edit],
+        text,
+        data: data.as_object().cloned().unwrap_or_default(),
+    })
 }
 
 fn refused(shown: &str, refusal: &Refusal) -> Fault {

@@ -8,6 +8,7 @@
 mod approval;
 mod dictation;
 mod documents;
+mod edits;
 mod floors;
 mod house;
 mod journal;

@@ -1,6 +1,9 @@
 //! A file of the workspace as the tools that change files take it: opened, compared with what was read, changed, reported.
 
-use std::{ops::Range, sync::Arc};
+use std::{
+    ops::{Range, RangeInclusive},
+    sync::Arc,
+};
 
 use serde_json::{Map, Value};
 
@@ -101,8 +104,9 @@ fn unreadable(file: &Located, error: &Unreadable) -> Fault {
 pub fn edited(opened: &Opened, new: &str, context: &Context) -> Result<Change, Fault> {
     let old = opened.text.text.as_str();
     context.seen.check(&opened.file, &opened.bytes)?;
+    let shown = context.seen.shown(&opened.file);
     for (place, _) in places(&lines(old), &lines(new)) {
-        seen(opened, &place, context)?;
+        was_shown(opened, &place, &shown)?;
     }
     let bytes = opened.text.write(new);
     if *bytes == *opened.bytes {
@@ -124,13 +128,19 @@ pub fn edited(opened: &Opened, new: &str, context: &Context) -> Result<Change, F
     })
 }
 
-/// Lines that are to change were shown to the model, or those that something is to come between.
-fn seen(opened: &Opened, place: &Range<usize>, context: &Context) -> Result<(), Fault> {
-    let shown = |first: usize, last: usize| context.seen.has_shown(&opened.file, first as u64..=last as u64);
+/// Lines that are to change were shown to the model, or one of those that something is to come between.
+fn was_shown(opened: &Opened, place: &Range<usize>, shown: &[RangeInclusive<u64>]) -> Result<(), Fault> {
+    let holds = |first: usize, last: usize| {
+        let (first, last) = (first as u64, last as u64);
+        let part = shown.partition_point(|it| *it.end() < first);
+        shown
+            .get(part)
+            .is_some_and(|it| *it.start() <= first && last <= *it.end())
+    };
     let is_seen = if place.is_empty() {
-        shown(place.start, place.start) || shown(place.start + 1, place.start + 1)
+        holds(place.start, place.start) || holds(place.start + 1, place.start + 1)
     } else {
-        shown(place.start + 1, place.end)
+        holds(place.start + 1, place.end)
     };
     if is_seen {
         return Ok(());

@@ -154,7 +154,10 @@ fn edited(text: &str, change: &Change, edit: &Edit, cell: &Value, place: &Range<
     let indent = indent_of(text, place.value.start);
     let step = step_of(text);
     let is_list = cell.get("source").is_some_and(Value::is_array);
-    let mut cuts = vec![(place.value.clone(), written_source(&new, is_list, &indent, &step))];
+    let mut cuts = vec![(
+        place.value.clone(),
+        written_source(&new, is_list, indent.as_deref(), step.as_deref()),
+    )];
     if change.kind == Kind::Code {
         for (name, empty) in [("outputs", "[]"), ("execution_count", "null")] {
             cuts.extend(last(name).map(|it| (it.value.clone(), empty.to_owned())));
@@ -263,7 +266,9 @@ fn inserted(
         new.push_str(&format!("\"{name}\": "));
         match value {
             Part::Plain(value) => new.push_str(value),
-            Part::Source(source, is_list) => new.push_str(&written_source(source, *is_list, &inner, &step)),
+            Part::Source(source, is_list) => {
+                new.push_str(&written_source(source, *is_list, inner.as_deref(), step.as_deref()));
+            }
         }
     }
     new.push_str(&line(&indent).unwrap_or_default());
@@ -288,7 +293,7 @@ fn inserted(
 }
 
 /// A source as JSON: one text, or a list of its lines with a line each where the file is indented.
-fn written_source(source: &str, is_list: bool, indent: &Option<String>, step: &Option<String>) -> String {
+fn written_source(source: &str, is_list: bool, indent: Option<&str>, step: Option<&str>) -> String {
     if !is_list {
         return written(source);
     }
@@ -296,7 +301,7 @@ fn written_source(source: &str, is_list: bool, indent: &Option<String>, step: &O
     if lines.is_empty() {
         return "[]".to_owned();
     }
-    match indent.as_ref().zip(step.as_ref()) {
+    match indent.zip(step) {
         Some((indent, step)) => {
             let inner = format!("\n{indent}{step}");
             format!("[{inner}{}\n{indent}]", lines.join(&format!(",{inner}")))

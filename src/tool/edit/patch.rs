@@ -502,9 +502,10 @@ mod tests {
         }
     }
 
-    fn with(old: &str, new: &str) -> Result<String, Misfit> {
-        assert_eq!(FILE.matches(old).count(), 1);
-        Ok(FILE.replace(old, new))
+    /// The file with a text in it replaced.
+    fn with(old: &str, new: &str) -> String {
+        assert_eq!(FILE.matches(old).count(), 1, "{old}");
+        FILE.replace(old, new)
     }
 
     #[test]
@@ -604,12 +605,12 @@ mod tests {
     fn lines_that_stand_once_need_no_context() {
         assert_eq!(
             update("@@\n-        return 2\n+        return 3\n"),
-            with("return 2", "return 3")
+            Ok(with("return 2", "return 3"))
         );
         // The first chunk needs no head either.
         assert_eq!(
             update(" class B:\n+    x = 1\n"),
-            with("class B:\n", "class B:\n    x = 1\n")
+            Ok(with("class B:\n", "class B:\n    x = 1\n"))
         );
         // Blanks at the ends of lines do not count, and stay.
         assert_eq!(
@@ -633,18 +634,18 @@ mod tests {
         let context = |line: &str| update(&format!("@@ {line}\n-        return 1\n+        return 3\n"));
         assert_eq!(
             context("    def g(self):"),
-            with("def g(self):\n        return 1", "def g(self):\n        return 3")
+            Ok(with("def g(self):\n        return 1", "def g(self):\n        return 3"))
         );
         // The context without its indentation.
         assert_eq!(context("def g(self):"), context("    def g(self):"));
         assert_eq!(
             context("class A:"),
-            with("def f(self):\n        return 1", "def f(self):\n        return 3")
+            Ok(with("def f(self):\n        return 1", "def f(self):\n        return 3"))
         );
         // Two heads, one inside of the other.
         assert_eq!(
             update("@@ class B:\n@@     def f(self):\n+        print()\n         return 2\n"),
-            with("return 2", "print()\n        return 2")
+            Ok(with("return 2", "print()\n        return 2"))
         );
         // The order of the chunks says which one is meant.
         assert_eq!(
@@ -707,8 +708,8 @@ mod tests {
             let text: String = old.iter().map(|it| format!("{it}\n")).collect();
             let wants: String = new.iter().map(|it| format!("{it}\n")).collect();
             let mut body = String::new();
-            old.iter().for_each(|it| body += &format!("-{it}\n"));
-            new.iter().for_each(|it| body += &format!("+{it}\n"));
+            body.extend(old.iter().map(|it| format!("-{it}\n")));
+            body.extend(new.iter().map(|it| format!("+{it}\n")));
             prop_assert_eq!(update_of(&text, &body), Ok(wants));
         }
 

@@ -16,6 +16,8 @@ use super::{
 
 /// So many places are named when there are several.
 const MOST_PLACES: usize = 20;
+/// No more are looked for, where one is too many.
+const MOST_HITS: usize = 100;
 /// Lines of the region that is shown when nothing was found.
 const NEAR_LINES: usize = 40;
 
@@ -163,7 +165,7 @@ pub fn replace(text: &str, edit: &Edit) -> Result<Replaced, Mismatch> {
 /// The hits on one rung; `None` where the rung has no other text to look for than those above it.
 fn look(text: &str, edit: &Edit, old: &str, new: &str, rung: Rung) -> Option<Vec<Hit>> {
     let exact = |old: &str, new: &str| {
-        let at = found(text, old, edit.is_all);
+        let at = found(text, old, edit.is_all, |_| true);
         let hit = |at: usize| Hit {
             range: at..at + old.len(),
             new: new.to_owned(),
@@ -185,23 +187,48 @@ fn look(text: &str, edit: &Edit, old: &str, new: &str, rung: Rung) -> Option<Vec
     }
 }
 
-/// Where `old` begins in `text`: all places that overlap, or those that can be replaced at once.
-fn found(text: &str, old: &str, is_all: bool) -> Vec<usize> {
-    if is_all {
-        return text.match_indices(old).map(|it| it.0).collect();
+/// Where `old` begins in `text`, of the places that `accept` takes: those that do not overlap, if all are meant, else the
+/// first of all there are. Linear in both, whatever they repeat.
+fn found(text: &str, old: &str, is_all: bool, mut accept: impl FnMut(usize) -> bool) -> Vec<usize> {
+    let (text, old) = (text.as_bytes(), old.as_bytes());
+    if old.is_empty() {
+        return Vec::new();
     }
-    let mut at = 0;
+    // Knuth, Morris, Pratt: for each length, the longest head of `old` that ends what was matched, too.
+    let mut shorter = vec![0; old.len()];
+    let mut length = 0;
+    for at in 1..old.len() {
+        while length > 0 && old[at] != old[length] {
+            length = shorter[length - 1];
+        }
+        if old[at] == old[length] {
+            length += 1;
+        }
+        shorter[at] = length;
+    }
     let mut found = Vec::new();
-    while let Some(next) = text.get(at..).and_then(|it| it.find(old)) {
-        found.push(at + next);
-        if found.len() > MOST_PLACES * 5 {
+    let mut free = 0;
+    length = 0;
+    for (at, byte) in text.iter().enumerate() {
+        while length > 0 && *byte != old[length] {
+            length = shorter[length - 1];
+        }
+        if *byte == old[length] {
+            length += 1;
+        }
+        if length < old.len() {
+            continue;
+        }
+        length = shorter[length - 1];
+        let start = at + 1 - old.len();
+        if (is_all && start < free) || !accept(start) {
+            continue;
+        }
+        free = at + 1;
+        found.push(start);
+        if !is_all && found.len() >= MOST_HITS {
             break;
         }
-        let step = text
-            .get(at + next..)
-            .and_then(|it| it.chars().next())
-            .map_or(1, char::len_utf8);
-        at += next + step;
     }
     found
 }
@@ -249,21 +276,44 @@ impl<'a> View<'a> {
         view
     }
 
-    /// The line of a place, and how many characters of it lie before.
-    fn place(&self, at: usize) -> (usize, usize) {
-        let line = self.lines.partition_point(|it| it.0 <= at).saturating_sub(1);
-        (line, part(&self.text, self.lines[line].0..at).chars().count())
+    /// The line that a place is in.
+    fn line(&self, at: usize) -> usize {
+        self.lines.partition_point(|it| it.0 <= at).saturating_sub(1)
     }
+}
 
-    /// The place in the text itself. At the end of a line it is behind all blanks there, if `is_end`.
-    fn origin(&self, at: usize, is_end: bool) -> usize {
-        let (line, count) = self.place(at);
-        let (_, start, row) = self.lines[line];
-        let next = self.lines.get(line + 1).map_or(self.text.len(), |it| it.0 - 1);
-        if is_end && at == next && at > self.lines[line].0 {
-            return start + row.len();
+/// Goes through a [`View`] and the text itself side by side.
+struct Walk<'a> {
+    view: &'a View<'a>,
+    /// Where it stands: the line, and how far in it here and there.
+    line: usize,
+    here: usize,
+    there: usize,
+}
+
+impl Walk<'_> {
+    /// The place in the text itself. At the end of a line it is behind all blanks there, if `is_end`. Quick where one
+    /// place lies behind the other.
+    fn to(&mut self, at: usize, is_end: bool) -> usize {
+        let line = self.view.line(at);
+        let (start, own, row) = self.view.lines[line];
+        if line != self.line || start + self.here > at {
+            (self.line, self.here, self.there) = (line, 0, 0);
         }
-        start + row.char_indices().nth(count).map_or(row.len(), |it| it.0)
+        let until = self
+            .view
+            .lines
+            .get(line + 1)
+            .map_or(self.view.text.len(), |it| it.0 - 1);
+        if is_end && at == until && at > start {
+            return own + row.len();
+        }
+        let mine = part(&self.view.text, start + self.here..at);
+        let theirs = part(row, self.there..row.len());
+        let count = mine.chars().count();
+        self.here += mine.len();
+        self.there += theirs.chars().take(count).map(char::len_utf8).sum::<usize>();
+        own + self.there
     }
 }
 
@@ -272,33 +322,37 @@ fn folded(text: &str, old: &str, new: &str, is_all: bool, fold: fn(char) -> char
     let line = |row: &str, into: &mut String| into.extend(row.trim_end().chars().map(fold));
     let view = View::new(text, line);
     // What is looked for may end inside of a line, with a blank that counts.
-    let (body, last) = old
-        .rsplit_once('\n')
-        .map_or(("", old), |(body, _)| (body, &old[body.len() + 1..]));
+    let (body, last) = match old.rsplit_once('\n') {
+        Some((body, last)) => (Some(body), last),
+        None => (None, old),
+    };
     let mut pattern = String::new();
-    for row in body
-        .split('\n')
-        .filter(|_| body.len() < old.len() && old.contains('\n'))
-    {
+    for row in body.into_iter().flat_map(|it| it.split('\n')) {
         line(row, &mut pattern);
         pattern.push('\n');
     }
     let tail = if last.trim().is_empty() { "" } else { last };
     pattern.extend(tail.chars().map(fold));
     let ends_bare = pattern.trim_end_matches([' ', '\t']).len();
-    let mut at = found(&view.text, &pattern, is_all);
-    if at.is_empty() && ends_bare < pattern.len() {
-        // Or at the end of one, where it does not.
-        pattern.truncate(ends_bare);
-        at = found(&view.text, &pattern, is_all);
-        at.retain(|it| matches!(view.text.as_bytes().get(it + pattern.len()), None | Some(b'\n')));
-    }
     if pattern.trim().is_empty() {
         return Vec::new();
     }
+    let mut at = found(&view.text, &pattern, is_all, |_| true);
+    if at.is_empty() && ends_bare < pattern.len() {
+        // Or at the end of one, where it does not.
+        pattern.truncate(ends_bare);
+        let is_end = |it: usize| matches!(view.text.as_bytes().get(it), None | Some(b'\n'));
+        at = found(&view.text, &pattern, is_all, |it| is_end(it + pattern.len()));
+    }
+    let mut walk = Walk {
+        view: &view,
+        line: 0,
+        here: 0,
+        there: 0,
+    };
     at.into_iter()
         .map(|at| {
-            let range = view.origin(at, false)..view.origin(at + pattern.len(), true);
+            let range = walk.to(at, false)..walk.to(at + pattern.len(), true);
             let new = blended(old, new, part(text, range.clone()), fold);
             Hit { range, new }
         })
@@ -376,20 +430,15 @@ fn indented(text: &str, old: &str, new: &str, is_all: bool) -> Vec<Hit> {
         let behind = view.text.as_bytes().get(at + pattern.len());
         matches!(before, None | Some(b'\n')) && matches!(behind, None | Some(b'\n'))
     };
+    let moves = |at: usize| {
+        let first = view.line(at);
+        let stood = view.lines.get(first..first + wanted.len())?;
+        let shift = shift(stood.iter().map(|it| it.2).zip(wanted.iter().copied()))?;
+        Some((stood, moved(new, shift)?, moved_text(&wanted, shift)?))
+    };
+    let at = found(&view.text, &pattern, is_all, |it| is_line(it) && moves(it).is_some());
     let mut hits = Vec::new();
-    for at in found(&view.text, &pattern, is_all)
-        .into_iter()
-        .filter(|it| is_line(*it))
-    {
-        let (first, _) = view.place(at);
-        let stood = &view.lines[first..first + wanted.len()];
-        let Some(shift) = shift(stood.iter().map(|it| it.2).zip(wanted.iter().copied())) else {
-            continue;
-        };
-        let Some(moved) = moved(new, shift) else { continue };
-        let Some(was) = moved_text(&wanted, shift) else {
-            continue;
-        };
+    for (stood, moved, was) in at.into_iter().filter_map(moves) {
         let (_, start, _) = stood[0];
         let (_, last, row) = stood[stood.len() - 1];
         let end = last + row.len();
@@ -473,13 +522,7 @@ fn places(text: &str, hits: &[Hit]) -> Vec<usize> {
 
 /// The region with most words in common, if these are a third of those looked for.
 fn near(text: &str, old: &str) -> Option<Near> {
-    let words = |line: &'_ str| -> Vec<String> {
-        let is_word = |it: char| it.is_alphanumeric() || it == '_';
-        let words = line.split(|it| !is_word(it)).filter(|it| it.len() > 1);
-        // A line without end has no more to say.
-        words.take(200).map(str::to_owned).collect()
-    };
-    let wanted: HashSet<String> = rows(old).into_iter().flat_map(words).collect();
+    let wanted: HashSet<&str> = rows(old).into_iter().flat_map(words).collect();
     if wanted.is_empty() {
         return None;
     }
@@ -493,7 +536,7 @@ fn near(text: &str, old: &str) -> Option<Near> {
     let alike: Vec<usize> = file
         .iter()
         .map(|line| {
-            let found: HashSet<String> = words(line).into_iter().filter(|it| wanted.contains(it)).collect();
+            let found: HashSet<&str> = words(line).filter(|it| wanted.contains(it)).collect();
             found.len() + usize::from(equal.contains(line.trim()))
         })
         .collect();
@@ -515,6 +558,12 @@ fn near(text: &str, old: &str) -> Option<Near> {
         first: first + 1,
         lines: file[first..until].iter().map(|it| (*it).to_owned()).collect(),
     })
+}
+
+fn words(line: &str) -> impl Iterator<Item = &str> {
+    let is_word = |it: char| it.is_alphanumeric() || it == '_';
+    // A line without end has no more to say.
+    line.split(move |it| !is_word(it)).filter(|it| it.len() > 1).take(200)
 }
 
 #[cfg(test)]
@@ -561,13 +610,13 @@ mod tests {
         check("a\nb\nc\n", "a\nb\n", "", Exact, "c\n");
         check("a\nb", "b", "b\n", Exact, "a\nb\n");
         check("ä → ö\n", "→", "⇒", Exact, "ä ⇒ ö\n");
-        let line = "x".repeat(1 << 20);
+        let (before, behind) = ("v".repeat(1 << 20), "x".repeat(1 << 20));
         check(
-            &format!("{line}y{line}"),
-            "xyx",
-            "z",
+            &format!("{before}y{behind}"),
+            "vy",
+            "vz",
             Exact,
-            &format!("{}z{}", &line[1..], &line[1..]),
+            &format!("{before}z{behind}"),
         );
         check("", "", "new\n", Exact, "new\n");
     }
@@ -696,6 +745,29 @@ mod tests {
         };
         let replaced = replace("  a\n  b\n\ta\n\tb\n", &all).expect("hits");
         assert_eq!((replaced.text.as_str(), replaced.count), ("  c\n  d\n\tc\n\td\n", 2));
+    }
+
+    #[test]
+    fn much_that_is_alike_is_looked_at_once() {
+        // False hits, inside of lines, do not hide the true ones.
+        let text = format!("{}  a\n  b\n  a\n  b\n", "xa\nbx\n".repeat(500));
+        assert!(matches!(
+            refused(&text, " a\n b", " c\n d"),
+            Mismatch::Many { count: 2, .. }
+        ));
+        let line = format!("{}x", "it’s ".repeat(40_000));
+        let all = Edit {
+            is_all: true,
+            ..edit("it's ", "is ")
+        };
+        let done = replace(&line, &all).expect("hits");
+        assert_eq!((done.count, done.text.len()), (40_000, 120_001));
+        let (text, old) = ("a".repeat(400_000), "a".repeat(200_000));
+        assert!(matches!(refused(&text, &old, "b"), Mismatch::Many { .. }));
+        assert!(matches!(
+            refused(&text, &format!("{old}b"), "b"),
+            Mismatch::Absent { .. }
+        ));
     }
 
     #[test]

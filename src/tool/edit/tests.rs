@@ -87,7 +87,8 @@ impl Bench {
         let proposal = self
             .propose(name, arguments)
             .unwrap_or_else(|it| panic!("{}", it.text()));
-        for change in proposal.changes.iter().filter(|it| !it.file.shown.ends_with(".ipynb")) {
+        // The hunks of a notebook are those of a cell.
+        for change in proposal.changes.iter().filter(|_| !proposal.data.contains_key("cell")) {
             let text = |bytes: &Option<std::sync::Arc<[u8]>>| {
                 bytes.as_ref().map_or_else(String::new, |it| {
                     Text::read(it).map_or_else(|_| String::new(), |it| it.text)

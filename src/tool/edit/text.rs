@@ -140,8 +140,7 @@ fn decode(bytes: &[u8]) -> Result<(Encoding, String), Unreadable> {
     match std::str::from_utf8(rest) {
         Ok(text) => Ok((encoding, text.to_owned())),
         Err(error) => {
-            let before = &rest[..error.valid_up_to()];
-            let line = before.iter().filter(|it| **it == b'\n').count() + 1;
+            let line = rest[..error.valid_up_to()].split(|it| *it == b'\n').count();
             Err(Unreadable::Utf8 { line })
         }
     }

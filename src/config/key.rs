@@ -387,6 +387,34 @@ pub const KEYS: &[Key] = &[
          citing_code, task_management, plan_mode, ask_mode, debug_mode.",
     ),
     Key::new(
+        "roles.fast",
+        Kind::Text,
+        |it, _| Slot::MaybeText(&mut it.roles.fast),
+        "The model for titles, summaries and other side jobs: provider/model, or a model of the provider in use.",
+    )
+    .variable("SHEAF_ROLES_FAST"),
+    Key::new(
+        "roles.apply",
+        Kind::Text,
+        |it, _| Slot::MaybeText(&mut it.roles.apply),
+        "The model that puts sketched edits into files.",
+    )
+    .variable("SHEAF_ROLES_APPLY"),
+    Key::new(
+        "roles.embed",
+        Kind::Text,
+        |it, _| Slot::MaybeText(&mut it.roles.embed),
+        "The model that makes vectors of texts, for searching by meaning.",
+    )
+    .variable("SHEAF_ROLES_EMBED"),
+    Key::new(
+        "roles.fallback",
+        Kind::List,
+        |it, _| Slot::List(&mut it.roles.fallback),
+        "The models that are asked in turn when the one before is overloaded.",
+    )
+    .variable("SHEAF_ROLES_FALLBACK"),
+    Key::new(
         "models.*.window",
         COUNT,
         |it, name| Slot::MaybeWhole(&mut model(it, name).window),
@@ -405,6 +433,41 @@ pub const KEYS: &[Key] = &[
         Kind::Number,
         |it, name| Slot::MaybeNumber(&mut model(it, name).price_out),
         "Dollars for a million tokens out.",
+    )
+    .in_project(),
+    Key::new(
+        "models.*.price_cached",
+        Kind::Number,
+        |it, name| Slot::MaybeNumber(&mut model(it, name).price_cached),
+        "Dollars for a million tokens that the server had in its cache.",
+    )
+    .in_project(),
+    Key::new(
+        "models.*.max_output",
+        COUNT,
+        |it, name| Slot::MaybeWhole(&mut model(it, name).max_output),
+        "The most tokens of an answer.",
+    )
+    .in_project(),
+    Key::new(
+        "models.*.tools",
+        Kind::Flag,
+        |it, name| Slot::MaybeFlag(&mut model(it, name).tools),
+        "Whether it can call tools.",
+    )
+    .in_project(),
+    Key::new(
+        "models.*.images",
+        Kind::Flag,
+        |it, name| Slot::MaybeFlag(&mut model(it, name).images),
+        "Whether it can see images.",
+    )
+    .in_project(),
+    Key::new(
+        "models.*.reasoning",
+        Kind::Flag,
+        |it, name| Slot::MaybeFlag(&mut model(it, name).reasoning),
+        "Whether it thinks before it answers.",
     )
     .in_project(),
     Key::new(
@@ -696,6 +759,11 @@ mod tests {
                 "window",
                 "price_in",
                 "price_out",
+                "price_cached",
+                "max_output",
+                "tools",
+                "images",
+                "reasoning",
                 "output_rows",
                 "thinking",
             ];

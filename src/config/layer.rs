@@ -11,7 +11,7 @@ use toml::{
 };
 
 use super::{
-    KEYS, Key, KeySource, Known, Paths, Place, Problem, Settings, Source,
+    KEYS, Key, Known, Paths, Place, Problem, Settings, Source,
     key::{FOREIGN, OTHER},
     secret, suggestion,
     value::{Kind, Slot, Unfit, Value},
@@ -143,6 +143,16 @@ pub struct File {
 const LIMIT_BYTES: u64 = 1024 * 1024;
 
 impl File {
+    /// One with this text that only its owner can read.
+    #[cfg(test)]
+    pub fn of_user(name: &str, text: &str) -> Self {
+        Self {
+            path: PathBuf::from(name),
+            text: text.to_owned(),
+            is_shared: false,
+        }
+    }
+
     /// Reads a file; none when there is no such file.
     pub fn read(path: &Path) -> Result<Option<Self>, Problem> {
         let problem = |message: String| {
@@ -481,14 +491,9 @@ impl Merging {
             if let Some(known) = known
                 && !provider.connection.has_url()
             {
-                let elsewhere = (known.name == "ollama")
-                    .then(|| environment.get("OLLAMA_HOST"))
-                    .flatten();
-                let url = elsewhere.and_then(super::ollama_url);
-                provider.connection.url = Some(url.unwrap_or_else(|| known.base_url.to_owned()));
-                if !provider.key.is_some() && !known.variables.is_empty() {
-                    let names = known.variables.iter().map(|it| (*it).to_owned());
-                    provider.key = KeySource::Variables(names.collect());
+                provider.connection.url = Some(known.url(environment));
+                if !provider.key.is_some() {
+                    provider.key = known.key();
                 }
             }
             let path = format!("providers.{name}");
@@ -618,14 +623,11 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::config::KeySource;
     use crate::config::{Guard, Secret, Upstream, explain};
 
     fn file(name: &str, text: &str) -> File {
-        File {
-            path: PathBuf::from(name),
-            text: text.to_owned(),
-            is_shared: false,
-        }
+        File::of_user(name, text)
     }
 
     fn environment(words: &str) -> Environment {

@@ -62,6 +62,7 @@ pub struct Settings {
     /// What the user wants every model to keep to.
     pub rules: Vec<String>,
     pub prompt: Prompt,
+    pub roles: Roles,
     /// By id: what the program cannot ask the server.
     pub models: BTreeMap<String, Model>,
     /// By path, for all that is not a default.
@@ -211,6 +212,18 @@ pub struct Prompt {
     pub replace: BTreeMap<String, String>,
 }
 
+/// Which models do what beside talking: `provider/model`, or a model of the provider that talks.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Roles {
+    /// Titles, summaries and other side jobs.
+    pub fast: Option<String>,
+    /// Puts sketched edits into files.
+    pub apply: Option<String>,
+    pub embed: Option<String>,
+    /// Asked in turn when the one before is overloaded.
+    pub fallback: Vec<String>,
+}
+
 /// What is known of a model.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Model {
@@ -220,6 +233,16 @@ pub struct Model {
     pub price_in: Option<f64>,
     /// Dollars for a million tokens out.
     pub price_out: Option<f64>,
+    /// Dollars for a million tokens that the server had in its cache.
+    pub price_cached: Option<f64>,
+    /// Tokens of an answer at most.
+    pub max_output: Option<u64>,
+    /// Whether it calls tools.
+    pub tools: Option<bool>,
+    /// Whether it sees images.
+    pub images: Option<bool>,
+    /// Whether it thinks before it answers.
+    pub reasoning: Option<bool>,
 }
 
 /// Where compilers and package managers live: without these a command would not find them, and they hold no secret.
@@ -281,6 +304,7 @@ impl Default for Settings {
             lint: BTreeMap::new(),
             rules: Vec::new(),
             prompt: Prompt::default(),
+            roles: Roles::default(),
             models: BTreeMap::new(),
             origins: BTreeMap::new(),
         }
@@ -322,6 +346,12 @@ impl Settings {
         };
         let found = name.and_then(|name| self.providers.get_key_value(name));
         found.map_or(Upstream::Nobody, |(name, provider)| Upstream::Provider(name, provider))
+    }
+
+    /// The provider of that name: as it is configured, or a service that is known by it.
+    pub fn provider_named(&self, name: &str, environment: &Environment) -> Option<Provider> {
+        let configured = self.providers.get(name).cloned();
+        configured.or_else(|| Some(Known::named(name)?.provider(environment)))
     }
 
     /// Whether the user said more of a provider than a variable or a project that names a model for it.

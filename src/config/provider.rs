@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
-use super::{KeySource, Secret};
+use super::{Environment, KeySource, Secret};
 use crate::net::client::{HeaderMap, HeaderName, HeaderValue, Peer, Proxy, Timeouts, Url};
 
 /// How to reach a server.
@@ -337,6 +337,34 @@ pub const SERVICES: &[Known] = &[
 impl Known {
     pub fn named(name: &str) -> Option<&'static Self> {
         SERVICES.iter().find(|it| it.name == name)
+    }
+
+    /// Where it is on this machine or in the world, unless somebody said otherwise.
+    pub fn url(&self, environment: &Environment) -> String {
+        let elsewhere = (self.name == "ollama")
+            .then(|| environment.get("OLLAMA_HOST"))
+            .flatten();
+        elsewhere
+            .and_then(ollama_url)
+            .unwrap_or_else(|| self.base_url.to_owned())
+    }
+
+    /// Settings that reach it, with the key of the environment.
+    pub fn provider(&self, environment: &Environment) -> Provider {
+        Provider {
+            kind: self.kind.to_owned(),
+            connection: Connection::default().at(self.url(environment)),
+            key: self.key(),
+            ..Provider::default()
+        }
+    }
+
+    /// Where its key usually stands.
+    pub fn key(&self) -> KeySource {
+        if self.variables.is_empty() {
+            return KeySource::None;
+        }
+        KeySource::Variables(self.variables.iter().map(|it| (*it).to_owned()).collect())
     }
 
     /// What is spoken at `url`, an address of this service: several have an OpenAI-compatible door beside their own.

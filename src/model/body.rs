@@ -160,7 +160,7 @@ mod tests {
     };
 
     fn reading() -> Box<dyn Read> {
-        Chat.read(&ModelRequest::default(), &config::Provider::default())
+        Chat::default().read(&ModelRequest::default(), &config::Provider::default())
     }
 
     /// The text and how it ended: whole, cut everywhere, byte by byte.

@@ -210,8 +210,8 @@ pub struct Speaker {
 pub const SPEAKERS: &[Speaker] = &[
     Speaker {
         name: "chat completions",
-        open: |settings| Server::new(Chat, settings, &Environment::default()),
-        read: || Chat.read(&ModelRequest::default(), &config::Provider::default()),
+        open: |settings| Server::new(Chat::default(), settings, &Environment::default()),
+        read: || Chat::default().read(&ModelRequest::default(), &config::Provider::default()),
         say: chat,
         error: |kind, words| json!({ "error": { "message": words, "type": kind, "code": null } }).to_string(),
         // A call that the limit cut is given as done, with broken arguments.

@@ -14,10 +14,10 @@ use tokio::{
 };
 
 use super::{
-    Failure, FailureKind, Model, ModelRequest, Piece, PieceStream, Promise, Provider,
+    EndReason, Failure, FailureKind, Model, ModelRequest, Piece, PieceStream, Promise, Provider,
     body::{Read, WHOLE_LIMIT_BYTES},
     listing::Page,
-    produce,
+    printed, produce,
 };
 use crate::{
     config::{self, Environment, Secret},
@@ -71,6 +71,11 @@ pub trait Wire: Send + Sync + 'static {
     fn mend(&self, failure: &Failure, request: &mut ModelRequest) -> Option<String> {
         let (_, _) = (failure, request);
         None
+    }
+
+    /// Whether its servers may print a call as text, where their template knows of no tools.
+    fn prints_calls(&self) -> bool {
+        false
     }
 
     /// The request for a vector of each text; none where the format has no such thing.
@@ -317,7 +322,11 @@ impl Exchange {
                 out.give(waiting).await?;
                 let id = request_id(&response.headers);
                 let reading = self.wire.read(request, &self.settings);
-                self.read(reading, response.body, id, out).await
+                let mut given = Given::new(id);
+                if self.wire.prints_calls() {
+                    given.tools = request.tools.iter().map(|it| it.name.clone()).collect();
+                }
+                self.read(reading, response.body, given, out).await
             }
             Ok(response) => Ok(Outcome::Failed(refused(response).await, Vec::new())),
             Err(error) => Ok(Outcome::Failed(broken(&error), Vec::new())),
@@ -346,16 +355,9 @@ impl Exchange {
         &self,
         mut reading: Box<dyn Read>,
         mut body: Body,
-        request_id: Option<Box<str>>,
+        mut given: Given,
         out: &Out,
     ) -> Result<Outcome, Gone> {
-        let mut given = Given {
-            held: Vec::new(),
-            is_visible: false,
-            request_id,
-            ids: HashMap::new(),
-            seed: seed(),
-        };
         loop {
             let pieces = match self.next(&mut body, reading.is_finished(), out).await? {
                 Next::Chunk(chunk) => reading.push(&chunk),
@@ -483,12 +485,84 @@ struct Given {
     ids: HashMap<usize, String>,
     /// What makes these ids unique.
     seed: String,
+    /// The tools whose calls may come as text; none: no call does.
+    tools: Vec<String>,
+    /// What was said, as far as it may be a call; none once it cannot be.
+    said: Option<String>,
 }
 
 impl Given {
+    fn new(request_id: Option<Box<str>>) -> Self {
+        Self {
+            held: Vec::new(),
+            is_visible: false,
+            request_id,
+            ids: HashMap::new(),
+            seed: seed(),
+            tools: Vec::new(),
+            said: Some(String::new()),
+        }
+    }
+
+    /// Keeps what may turn out to be a call. A call that the server itself gave rules that out.
+    fn listen(&mut self, piece: &Piece) {
+        match piece {
+            Piece::Text(text) if !self.tools.is_empty() => {
+                let said = self.said.take().map(|it| it + text);
+                self.said = said.filter(|it| it.len() <= printed::TAIL_LIMIT_BYTES);
+            }
+            Piece::CallStart { .. } | Piece::Refusal(_) => self.said = None,
+            Piece::Text(_)
+            | Piece::Progress(_)
+            | Piece::Start { .. }
+            | Piece::Thinking(_)
+            | Piece::ThinkingDone { .. }
+            | Piece::CallArguments { .. }
+            | Piece::CallDone { .. }
+            | Piece::Usage(_)
+            | Piece::Notice(_)
+            | Piece::End(_)
+            | Piece::Error(_) => {}
+        }
+    }
+
+    /// The calls that were printed as text, as pieces; empty where there are none.
+    fn printed(&self) -> Vec<Piece> {
+        let said = self.said.as_deref().unwrap_or_default();
+        let calls = printed::calls(said, |name| self.tools.iter().any(|it| it == name));
+        let mut pieces = Vec::new();
+        for (slot, (name, arguments)) in calls.into_iter().enumerate() {
+            let id = format!("call_{}_{slot}", self.seed);
+            let fragment = Value::Object(arguments.clone()).to_string();
+            pieces.push(Piece::CallStart {
+                slot,
+                id: id.clone(),
+                name: name.clone(),
+            });
+            pieces.push(Piece::CallArguments { slot, fragment });
+            pieces.push(Piece::CallDone {
+                slot,
+                id,
+                name,
+                arguments: Ok(arguments),
+                opaque: None,
+            });
+        }
+        if !pieces.is_empty() {
+            pieces.insert(0, Piece::Notice(Notice {
+                severity: Severity::Warning,
+                code: "printed-call".to_owned(),
+                message: "the model wrote its call as text, since its server's template knows of no tools: it is taken as one".to_owned(),
+                document: None,
+            }));
+        }
+        pieces
+    }
+
     /// An outcome when the answer is over.
     async fn give(&mut self, pieces: Vec<Piece>, out: &Out) -> Result<Option<Outcome>, Gone> {
         for piece in pieces {
+            self.listen(&piece);
             match self.named(piece) {
                 Piece::Error(failure) => {
                     let failure = Failure {
@@ -521,9 +595,18 @@ impl Given {
                     out.give(Piece::Error(failure)).await?;
                     return Ok(Some(Outcome::Over));
                 }
-                piece @ Piece::End(_) => {
+                Piece::End(reason) => {
                     self.release(out).await?;
-                    out.give(piece).await?;
+                    let printed = if reason == EndReason::Stop {
+                        self.printed()
+                    } else {
+                        Vec::new()
+                    };
+                    let reason = if printed.is_empty() { reason } else { EndReason::ToolUse };
+                    for piece in printed {
+                        out.give(piece).await?;
+                    }
+                    out.give(Piece::End(reason)).await?;
                     return Ok(Some(Outcome::Over));
                 }
                 piece @ (Piece::Text(_)

@@ -155,7 +155,11 @@ impl Failure {
     ///
     /// A number in `code` counts as a status when there is no other: gateways put an upstream's there.
     pub fn from_server(status: Option<u16>, error: &Value) -> Self {
-        let said = words(error);
+        let mut said = words(error);
+        // Groq: what the model wrote in place of a call.
+        if let Some(wrote) = error.get("failed_generation").and_then(Value::as_str) {
+            said = format!("{said}\n{wrote}");
+        }
         let in_body = ["code", "status"].iter().find_map(|name| number(error.get(name)?));
         let status = status.filter(|it| *it >= 400).or(in_body);
         let names = ["code", "type", "status"]

@@ -19,7 +19,9 @@ mod objects;
 mod ollama;
 mod openai;
 mod paired;
+mod printed;
 mod responses;
+pub mod roles;
 
 use std::{pin::Pin, sync::Arc};
 
@@ -28,6 +30,7 @@ use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 
 pub use failure::{Failure, FailureKind};
+pub use roles::{Chosen, Roles, open_named};
 
 use crate::{
     config::{self, Environment},

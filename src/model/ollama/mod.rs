@@ -88,6 +88,10 @@ impl Wire for Ollama {
         Box::new(stream::Reading::default())
     }
 
+    fn prints_calls(&self) -> bool {
+        true
+    }
+
     fn mend(&self, failure: &Failure, request: &mut ModelRequest) -> Option<String> {
         let said = failure.said.as_deref()?;
         if said.contains("does not support thinking") && request.effort.take().is_some() {

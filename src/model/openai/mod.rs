@@ -1,15 +1,22 @@
 //! OpenAI's chat completions, and the many servers that call themselves compatible.
 
 mod plain;
+mod profile;
+#[cfg(test)]
+mod quirks;
 mod request;
 mod stream;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use base64::Engine;
+use serde_json::{Value, json};
 
 use super::{
-    Failure, Format, ModelRequest, Piece,
+    Failure, FailureKind, Format, ModelRequest, Piece,
     body::{Decode, Read, Reading},
     exchange::{Server, Wire},
+    lenient,
     listing::{self, Page},
 };
 use crate::{
@@ -24,11 +31,20 @@ pub use request::base;
 
 pub const FORMAT: Format = Format {
     name: "openai",
-    open: |settings, environment| Ok(Arc::new(Server::new(Chat, settings, environment)?)),
+    open: |settings, environment| Ok(Arc::new(Server::new(Chat::default(), settings, environment)?)),
 };
 
 /// Chat completions.
-pub struct Chat;
+#[derive(Default)]
+pub struct Chat {
+    learned: Mutex<profile::Learned>,
+}
+
+impl Chat {
+    fn learned(&self) -> std::sync::MutexGuard<'_, profile::Learned> {
+        self.learned.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 impl Wire for Chat {
     fn name(&self) -> &'static str {
@@ -44,7 +60,25 @@ impl Wire for Chat {
     }
 
     fn ask(&self, request: &ModelRequest, settings: &config::Provider) -> Request {
-        Request::post("chat/completions", request::body(request, settings).to_string())
+        let body = request::body(request, settings, &self.learned());
+        Request::post("chat/completions", body.to_string())
+    }
+
+    fn mend(&self, failure: &Failure, request: &mut ModelRequest) -> Option<String> {
+        self.learned().from(failure, request)
+    }
+
+    fn prints_calls(&self) -> bool {
+        true
+    }
+
+    fn embed(&self, texts: &[String], settings: &config::Provider) -> Option<Request> {
+        let body = json!({ "model": settings.model, "input": texts, "encoding_format": "float" });
+        Some(Request::post("embeddings", body.to_string()))
+    }
+
+    fn embedded(&self, body: &[u8]) -> Result<Vec<Vec<f32>>, Failure> {
+        embedded(body)
     }
 
     fn read(&self, _: &ModelRequest, settings: &config::Provider) -> Box<dyn Read> {
@@ -83,6 +117,39 @@ impl Decode for stream::Decoder {
     }
 }
 
+/// Vectors in the order of their texts, as numbers or as the bytes of 32-bit floats in base64, which some servers send
+/// whatever they are asked for.
+fn embedded(body: &[u8]) -> Result<Vec<Vec<f32>>, Failure> {
+    let garbled = || Failure::new(FailureKind::Garbled, "the embeddings cannot be read");
+    let whole: Value = serde_json::from_slice(body).map_err(|_| garbled())?;
+    if let Some(error) = whole.as_object().and_then(lenient::error_of) {
+        return Err(Failure::from_server(None, error));
+    }
+    let items = match &whole {
+        Value::Array(items) => items,
+        other => other.get("data").and_then(Value::as_array).ok_or_else(garbled)?,
+    };
+    let mut found: Vec<(u64, Vec<f32>)> = Vec::with_capacity(items.len());
+    for (at, item) in items.iter().enumerate() {
+        let index = item.get("index").and_then(lenient::whole_number).unwrap_or(at as u64);
+        let vector = match item.get("embedding") {
+            Some(Value::String(text)) => floats(text),
+            Some(other) => lenient::numbers(other),
+            None => None,
+        };
+        found.push((index, vector.ok_or_else(garbled)?));
+    }
+    found.sort_by_key(|(index, _)| *index);
+    Ok(found.into_iter().map(|(_, vector)| vector).collect())
+}
+
+fn floats(text: &str) -> Option<Vec<f32>> {
+    let bytes = base64::engine::general_purpose::STANDARD.decode(text).ok()?;
+    let (whole, rest) = bytes.as_chunks::<4>();
+    rest.is_empty()
+        .then(|| whole.iter().map(|it| f32::from_le_bytes(*it)).collect())
+}
+
 #[cfg(test)]
 mod tests {
     use std::{
@@ -115,7 +182,7 @@ mod tests {
 
     /// A provider that waits as little as a test wants to.
     fn provider(settings: &config::Provider) -> Server {
-        let provider = Server::new(Chat, settings, &Environment::default());
+        let provider = Server::new(Chat::default(), settings, &Environment::default());
         provider.expect("sound settings").hurried()
     }
 
@@ -472,7 +539,7 @@ mod tests {
             ),
         ];
         for (settings, want) in cases {
-            let failure = Server::new(Chat, &settings, &environment).err().expect(want);
+            let failure = Server::new(Chat::default(), &settings, &environment).err().expect(want);
             assert_eq!(&*failure.message, want);
         }
         let strange = config::Provider {
@@ -482,7 +549,7 @@ mod tests {
         let failure = crate::model::open(&strange, &environment).err().expect("no such kind");
         let known: Vec<&str> = crate::model::PROVIDERS.iter().map(|it| it.name).collect();
         assert_eq!(failure.details(), format!("known kinds: {}", known.join(", ")));
-        let peer = Server::new(Chat, &settings("http://127.0.0.1:8089/v1"), &environment).expect("sound");
+        let peer = Server::new(Chat::default(), &settings("http://127.0.0.1:8089/v1"), &environment).expect("sound");
         assert_eq!(peer.peer(), "openai at 127.0.0.1:8089");
     }
 

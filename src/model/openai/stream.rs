@@ -33,6 +33,8 @@ pub struct Decoder {
     calls: Vec<Call>,
     /// Reasoning in a form that goes back to its maker as it came.
     opaque: Vec<Value>,
+    /// All that was thought, and the name under which the server sends it and wants it back.
+    thought: Option<(&'static str, String)>,
     /// What was said already, by code.
     noticed: Vec<&'static str>,
     bytes: usize,
@@ -56,6 +58,8 @@ struct Call {
     name: String,
     arguments: String,
     is_announced: bool,
+    /// What Google's door wants back with this very call.
+    opaque: Option<Value>,
 }
 
 const OPENING: &str = "<think>";
@@ -82,6 +86,7 @@ impl Decoder {
             is_refused: false,
             calls: Vec::new(),
             opaque: Vec::new(),
+            thought: None,
             noticed: Vec::new(),
             bytes: 0,
         }
@@ -321,9 +326,13 @@ impl Decoder {
         let details = delta.get("reasoning_details").and_then(Value::as_array);
         let named = ["reasoning_content", "reasoning", "thinking"]
             .iter()
-            .find_map(|name| delta.get(*name)?.as_str().filter(|it| !it.is_empty()));
-        if let Some(text) = named {
+            .find_map(|name| Some((*name, delta.get(*name)?.as_str().filter(|it| !it.is_empty())?)));
+        if let Some((name, text)) = named {
             self.think(text, out);
+            if !self.is_over {
+                let thought = self.thought.get_or_insert_with(|| (name, String::new()));
+                thought.1.push_str(text);
+            }
         } else {
             for detail in details.into_iter().flatten() {
                 let text = ["text", "summary"].iter().find_map(|name| detail.get(*name)?.as_str());
@@ -456,7 +465,9 @@ impl Decoder {
             );
             return;
         }
-        if !self.weigh(&arguments, out) {
+        let extra = members.get("extra_content").filter(|it| it.is_object());
+        let weight = extra.map(ToString::to_string).unwrap_or_default();
+        if !self.weigh(&arguments, out) || !self.weigh(&weight, out) {
             return;
         }
         self.flush_inline(out);
@@ -474,6 +485,12 @@ impl Decoder {
             call.name = name;
         }
         call.arguments.push_str(&arguments);
+        if let Some(extra) = extra {
+            call.opaque = Some(Value::Object(Map::from_iter([(
+                "extra_content".to_owned(),
+                extra.clone(),
+            )])));
+        }
         if !call.is_announced && !call.name.is_empty() {
             call.is_announced = true;
             out.push(Piece::CallStart {
@@ -571,10 +588,15 @@ impl Decoder {
             }
             _ => {}
         }
+        let mut opaque = Map::new();
+        if let Some((name, text)) = self.thought.take() {
+            opaque.insert(name.to_owned(), text.into());
+        }
         if !self.opaque.is_empty() {
-            out.push(Piece::ThinkingDone {
-                opaque: std::mem::take(&mut self.opaque).into(),
-            });
+            opaque.insert("reasoning_details".to_owned(), std::mem::take(&mut self.opaque).into());
+        }
+        if !opaque.is_empty() {
+            out.push(Piece::ThinkingDone { opaque: opaque.into() });
         }
         let has_calls = !self.calls.is_empty();
         for (slot, call) in std::mem::take(&mut self.calls).into_iter().enumerate() {
@@ -591,7 +613,7 @@ impl Decoder {
                 id,
                 name: call.name,
                 arguments: parse_arguments(call.arguments),
-                opaque: None,
+                opaque: call.opaque,
             });
         }
         let reason = match word.as_str() {
@@ -1184,7 +1206,8 @@ mod tests {
 
     #[test]
     fn reasoning_has_many_names() {
-        let done = r#"thinking "hm" | text "hi" | end Stop"#;
+        let content = r#"thinking "hm" | text "hi" | opaque {"reasoning_content":"hm"} | end Stop"#;
+        let reasoning = r#"thinking "hm" | text "hi" | opaque {"reasoning":"hm"} | end Stop"#;
         check(&[
             (
                 "reasoning_content",
@@ -1193,12 +1216,12 @@ mod tests {
                     HI,
                     STOP,
                 ],
-                done,
+                content,
             ),
             (
                 "reasoning",
                 &[r#"{"choices":[{"delta":{"reasoning":"hm","content":""}}]}"#, HI, STOP],
-                done,
+                reasoning,
             ),
             (
                 "both at once",
@@ -1207,7 +1230,7 @@ mod tests {
                     HI,
                     STOP,
                 ],
-                done,
+                content,
             ),
             (
                 "one null",
@@ -1216,7 +1239,7 @@ mod tests {
                     HI,
                     STOP,
                 ],
-                done,
+                reasoning,
             ),
             (
                 "before the role",
@@ -1226,7 +1249,7 @@ mod tests {
                     HI,
                     STOP,
                 ],
-                done,
+                content,
             ),
             (
                 "parts of the content",
@@ -1235,7 +1258,7 @@ mod tests {
                     HI,
                     STOP,
                 ],
-                done,
+                r#"thinking "hm" | text "hi" | end Stop"#,
             ),
             (
                 "details beside the text are kept for their maker",
@@ -1244,7 +1267,7 @@ mod tests {
                     HI,
                     STOP,
                 ],
-                r#"thinking "hm" | text "hi" | opaque [{"type":"reasoning.text","text":"hm","signature":"s"}] | end Stop"#,
+                r#"thinking "hm" | text "hi" | opaque {"reasoning":"hm","reasoning_details":[{"type":"reasoning.text","text":"hm","signature":"s"}]} | end Stop"#,
             ),
             (
                 "details alone",
@@ -1253,12 +1276,12 @@ mod tests {
                     HI,
                     STOP,
                 ],
-                r#"thinking "hm" | text "hi" | opaque [{"type":"reasoning.summary","summary":"hm"},{"type":"reasoning.encrypted","data":"x"}] | end Stop"#,
+                r#"thinking "hm" | text "hi" | opaque {"reasoning_details":[{"type":"reasoning.summary","summary":"hm"},{"type":"reasoning.encrypted","data":"x"}]} | end Stop"#,
             ),
             (
                 "nothing but reasoning until the limit",
                 &[r#"{"choices":[{"delta":{"reasoning":"hm"},"finish_reason":"length"}]}"#],
-                r#"thinking "hm" | end Length"#,
+                r#"thinking "hm" | opaque {"reasoning":"hm"} | end Length"#,
             ),
         ]);
     }
@@ -1627,7 +1650,7 @@ mod tests {
         };
         let count = "1, 2, 3, 4, 5, 6";
         vec![
-            ("aimock-chat-reasoning", r#"start gpt-4o | thinking "First I consider the question carefully." | text "The answer is 42 🦀." | usage 2(0)+5(0) | end Stop"#.into()),
+            ("aimock-chat-reasoning", r#"start gpt-4o | thinking "First I consider the question carefully." | text "The answer is 42 🦀." | usage 2(0)+5(0) | opaque {"reasoning_content":"First I consider the question carefully."} | end Stop"#.into()),
             ("aimock-chat-text", r#"start gpt-4o | text "Hello from aimock, a deterministic server." | usage 2(0)+11(0) | end Stop"#.into()),
             ("aimock-chat-tools", concat!(
                 r#"start gpt-4o | text "Let me look." | call 0 "call_JWKF7KsJghleXklk" "grep" | "#,

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::{
     agent::driver,
-    config::{Environment, Gateway, Provider, Settings, Upstream},
+    config::{Environment, Gateway, Paths, Provider, Settings, Upstream},
     journal::Log,
     link::{
         About, Link,
@@ -17,7 +17,7 @@ use crate::{
     },
     model::{self, catalogue},
     protocol::{ConversationId, Dialect, Request},
-    sandbox::Workspace,
+    sandbox::{Fence, Workspace},
     tool::{self, Class, Tool},
 };
 
@@ -115,7 +115,8 @@ impl Agent {
     ) -> Result<Self> {
         let workspace = match workspace {
             Some(root) => {
-                let open = Workspace::open(root);
+                let fence = Fence::configured(settings, Paths::of_user().as_ref(), Vec::new());
+                let open = Workspace::fenced(root, fence);
                 Some(Arc::new(
                     open.with_context(|| format!("{} cannot be opened", root.display()))?,
                 ))
@@ -156,11 +157,12 @@ impl Agent {
             model: self.model.clone().unwrap_or_default(),
             conversation,
             is_attended,
-            workspace: self.workspace.clone(),
+            // Commands and the folder they are in are the conversation's own.
+            workspace: self.workspace.as_ref().map(|it| Arc::new(it.fresh())),
             settings: Arc::clone(&self.settings),
             tools: self.tools.clone(),
             stand_ins: Vec::new(),
-            paths: crate::config::Paths::of_user(),
+            paths: Paths::of_user(),
         };
         tokio::spawn(driver::run(setup, log, inbox));
         Arc::new(link)

@@ -99,7 +99,7 @@ pub struct Restoration {
 impl Checkpoints {
     /// The store of the conversation `name` below `folder`, which is made if need be. Old conversations are pruned.
     pub fn open(folder: &Path, name: &str) -> io::Result<Self> {
-        let own = folder.join(name);
+        let own = folder.join(folder_name(name));
         file::private_folder(&own.join("kept")).map_err(io::Error::other)?;
         prune(folder, &own);
         let mut state = State::default();
@@ -411,6 +411,16 @@ fn hashed(bytes: &[u8]) -> String {
     text
 }
 
+/// The name of a conversation may come from anywhere, and is the name of a folder only where it can be.
+fn folder_name(name: &str) -> String {
+    let is_plain = |it: char| it.is_ascii_alphanumeric() || it == '-' || it == '_';
+    if (1..=64).contains(&name.len()) && name.chars().all(is_plain) {
+        name.to_owned()
+    } else {
+        hashed(name.as_bytes())
+    }
+}
+
 /// Removes the conversations that were used longest ago, but not `own`.
 fn prune(folder: &Path, own: &Path) {
     let Ok(entries) = fs::read_dir(folder) else { return };
@@ -605,6 +615,18 @@ mod tests {
         assert_eq!((files, found.lost), (vec!["b"], vec![bench.ground.path("shop/c")]));
         let kept = fs::read_dir(bench.ground.path("state/small/kept")).unwrap().count();
         assert_eq!(kept, 1);
+    }
+
+    #[test]
+    fn a_name_from_outside_stays_in_the_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        let state = folder.path().join("state");
+        for name in ["../../escaped", "/etc/x", "", ".", "..", "a\0b", &"n".repeat(300)] {
+            Checkpoints::open(&state, name).unwrap();
+        }
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+        let names = fs::read_dir(&state).unwrap().map(|it| it.unwrap().file_name());
+        assert!(names.into_iter().all(|it| it.len() == 64));
     }
 
     #[test]

@@ -178,6 +178,11 @@ impl Commands {
         }
     }
 
+    /// For another conversation in the same folder.
+    pub(super) fn fresh(&self, root: &Path) -> Self {
+        Self::new(root, self.passed.clone(), self.logs.clone())
+    }
+
     /// What keeps a command within its bounds here.
     pub fn tier() -> Tier {
         Tier::None

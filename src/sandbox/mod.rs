@@ -191,6 +191,17 @@ impl Workspace {
         })
     }
 
+    /// The same folders for another conversation, which has commands of its own.
+    pub fn fresh(&self) -> Self {
+        Self {
+            root: self.root.clone(),
+            more: self.more.clone(),
+            commands: self.commands.fresh(&self.root),
+            home: self.home.clone(),
+            secrets: self.secrets.clone(),
+        }
+    }
+
     /// Canonical.
     pub fn root(&self) -> &Path {
         &self.root

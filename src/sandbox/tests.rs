@@ -1,5 +1,6 @@
 use super::*;
 use pretty_assertions::assert_eq;
+use proptest::prelude::*;
 use std::os::unix::fs::symlink;
 
 /// A workspace in `<folder>/shop`, with a home, a folder that was added and one that was not beside it.
@@ -404,4 +405,64 @@ fn a_walk_sees_what_a_search_should() {
         workspace.walker(&workspace.locate("private").unwrap()),
         Err(Refused::Hidden(_))
     ));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(256))]
+
+    /// The system's own way of following links, wherever it has an answer.
+    #[test]
+    fn a_path_that_exists_leads_where_the_system_says(
+        links in prop::collection::vec((part(), prop::collection::vec(part(), 1..4)), 0..5),
+        written in prop::collection::vec(part(), 1..7),
+    ) {
+        let ground = Ground::new();
+        for folder in ["shop/a/b", "shop/b", "other/a"] {
+            fs::create_dir_all(ground.path(folder)).unwrap();
+        }
+        ground.put("shop/a/c", "");
+        ground.put("other/c", "");
+        for (at, (folder, target)) in links.iter().enumerate() {
+            symlink(target.join("/"), ground.path("shop").join(folder).join(format!("l{at}"))).ok();
+        }
+        let workspace = ground.workspace();
+        let written = written.join("/");
+        let plain = workspace.root().join(&written);
+        let found = workspace.locate(&written);
+        match plain.canonicalize() {
+            Ok(expected) => {
+                let found = found.unwrap();
+                let is_inside = expected.starts_with(workspace.root());
+                prop_assert_eq!(&found.path, &expected);
+                prop_assert_eq!(found.place == Place::Inside, is_inside, "{}", found.shown);
+            }
+            Err(error) if error.raw_os_error() == Some(libc::ELOOP) => prop_assert!(found.is_err()),
+            // What is not there is judged by where it would be.
+            Err(_) => {
+                if let Ok(found) = found {
+                    prop_assert_eq!(found.place == Place::Inside, found.path.starts_with(workspace.root()));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn any_text_leads_somewhere_or_is_refused(written in any::<String>()) {
+        let ground = Ground::new();
+        let workspace = ground.workspace();
+        if let Ok(found) = workspace.locate(&written) {
+            prop_assert!(found.path.is_absolute());
+            prop_assert!(!found.path.components().any(|it| matches!(it, Component::ParentDir | Component::CurDir)));
+            // What was found is found again.
+            let again = workspace.located(&found.path).unwrap();
+            prop_assert_eq!(again.path, found.path);
+        }
+    }
+}
+
+fn part() -> impl Strategy<Value = String> {
+    prop::sample::select(vec![
+        "a", "b", "c", ".", "..", "l0", "l1", "l2", "l3", "l4", "shop", "other", "new",
+    ])
+    .prop_map(str::to_owned)
 }

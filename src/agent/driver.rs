@@ -35,7 +35,7 @@ use crate::{
     },
     model::{Failure, FailureKind, Piece, PieceStream, Provider},
     protocol::{Command, ConversationId, Event, Notice, Position, Query, Reply, ResponseId, Severity, Submit},
-    sandbox::{Seen, Workspace},
+    sandbox::{Checkpoints, Seen, Workspace},
     tool::{Context, Fault, Input as Arguments, Outcome, Proposal, Stop, Tool, Work},
 };
 
@@ -118,9 +118,24 @@ enum Happened {
     Input(Input),
 }
 
+/// What the agent will have read and written. What files were before is kept, where there is a place for it.
+fn memory(setup: &Setup) -> Seen {
+    let (Some(_), Some(paths)) = (&setup.workspace, &setup.paths) else {
+        return Seen::default();
+    };
+    match Checkpoints::open(&paths.state.join("checkpoints"), setup.conversation.as_str()) {
+        Ok(checkpoints) => Seen::keeping(checkpoints),
+        Err(error) => {
+            tracing::warn!(%error, "what files were cannot be kept");
+            Seen::default()
+        }
+    }
+}
+
 impl Driver {
     fn new(setup: Setup, log: Arc<Log>, inbox: Inbox) -> Self {
         let briefing = Briefing::start(&setup);
+        let seen = Arc::new(memory(&setup));
         Self {
             setup,
             log,
@@ -128,7 +143,7 @@ impl Driver {
             turn: Turn::default(),
             is_seeded: false,
             briefing,
-            seen: Arc::default(),
+            seen,
             index: Arc::default(),
             stream: None,
             jobs: Jobs::new(),

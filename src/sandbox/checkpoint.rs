@@ -9,7 +9,7 @@ use std::{
     fs, io,
     io::Write,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
     time::SystemTime,
 };
 
@@ -30,6 +30,7 @@ const LONGEST_LIST: u64 = 64 << 20;
 #[derive(Debug)]
 pub struct Checkpoints {
     folder: PathBuf,
+    is_made: OnceLock<()>,
     most_bytes: u64,
     state: Mutex<State>,
 }
@@ -97,18 +98,18 @@ pub struct Restoration {
 }
 
 impl Checkpoints {
-    /// The store of the conversation `name` below `folder`, which is made if need be. Old conversations are pruned.
+    /// The store of the conversation `name` below `folder`. Both are made when there is something to keep; then old
+    /// conversations are pruned.
     pub fn open(folder: &Path, name: &str) -> io::Result<Self> {
         let own = folder.join(folder_name(name));
-        file::private_folder(&own.join("kept")).map_err(io::Error::other)?;
-        prune(folder, &own);
         let mut state = State::default();
         match file::read(&own.join("list"), LONGEST_LIST) {
             Ok(bytes) => state.load(&bytes),
             Err(error) if error.is_absent() => {}
             Err(error) => return Err(io::Error::other(error)),
         }
-        for entry in fs::read_dir(own.join("kept"))?.flatten() {
+        let kept = fs::read_dir(own.join("kept")).into_iter().flatten().flatten();
+        for entry in kept {
             let size = entry.metadata().map_or(0, |it| it.len());
             state
                 .sizes
@@ -116,6 +117,7 @@ impl Checkpoints {
         }
         Ok(Self {
             folder: own,
+            is_made: OnceLock::new(),
             most_bytes: MOST_BYTES,
             state: Mutex::new(state),
         })
@@ -302,9 +304,22 @@ impl Checkpoints {
             };
             self.forget(state, oldest + 1);
         }
+        self.make()?;
         file::write(&self.kept_at(&hash), bytes, file::Access::Private).map_err(io::Error::other)?;
         state.sizes.insert(hash.clone(), size);
         Ok(hash)
+    }
+
+    /// Makes the folder, once.
+    fn make(&self) -> io::Result<()> {
+        if self.is_made.get().is_none() {
+            file::private_folder(&self.folder.join("kept")).map_err(io::Error::other)?;
+            if let Some(folder) = self.folder.parent() {
+                prune(folder, &self.folder);
+            }
+            self.is_made.set(()).ok();
+        }
+        Ok(())
     }
 
     /// Drops what was kept before the message `turn`.
@@ -345,6 +360,7 @@ impl Checkpoints {
             .map_err(io::Error::other)
             .and_then(|mut bytes| {
                 bytes.push(b'\n');
+                self.make()?;
                 file::append(&self.folder.join("list"))
                     .map_err(io::Error::other)?
                     .write_all(&bytes)
@@ -622,7 +638,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let state = folder.path().join("state");
         for name in ["../../escaped", "/etc/x", "", ".", "..", "a\0b", &"n".repeat(300)] {
-            Checkpoints::open(&state, name).unwrap();
+            let store = Checkpoints::open(&state, name).unwrap();
+            assert!(
+                !store.folder.exists(),
+                "nothing is made before there is something to keep"
+            );
+            store.take(Path::new("/x"), None);
         }
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
         let names = fs::read_dir(&state).unwrap().map(|it| it.unwrap().file_name());

@@ -766,6 +766,9 @@ mod tests {
                 "reasoning",
                 "output_rows",
                 "thinking",
+                "profile",
+                "edit_style",
+                "effort",
             ];
             if key.tightens {
                 assert!(key.path.starts_with("approvals."), "{}", key.path);

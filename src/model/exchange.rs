@@ -26,6 +26,7 @@ use crate::{
         retry::{self, Advice, Decision, Policy},
     },
     protocol::{Notice, Progress, Severity},
+    text::figure,
 };
 
 /// How a format is written and read. Pure: no clock, no socket.
@@ -280,8 +281,8 @@ impl Exchange {
                     (until, because)
                 }
                 Decision::Ask { until, .. } => {
-                    let seconds = (until - now).num_seconds();
-                    let hint = format!("it asks for a pause of {seconds} seconds: send the message again after that");
+                    let pause = figure::pause((until - now).num_seconds().unsigned_abs());
+                    let hint = format!("it asks for a pause of {pause}: send the message again after that");
                     return out.fail(held, failure.hint(hint)).await;
                 }
                 Decision::GiveUp => return out.fail(held, failure).await,

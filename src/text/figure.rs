@@ -23,6 +23,15 @@ pub fn duration(milliseconds: u64) -> Clean {
     Clean::from(text)
 }
 
+/// A pause that is counted down or asked for: `5 s`, `2 min`, `7 d`.
+pub fn pause(seconds: u64) -> Clean {
+    if seconds < 60 {
+        Clean::from(format!("{seconds} s"))
+    } else {
+        duration(seconds.saturating_mul(1000))
+    }
+}
+
 fn two(large: u64, large_unit: &str, small: u64, small_unit: &str) -> String {
     match small {
         0 => format!("{large} {large_unit}"),
@@ -115,6 +124,20 @@ pub fn money(dollars: f64) -> Clean {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn pauses() {
+        for (seconds, expected) in [
+            (0, "0 s"),
+            (5, "5 s"),
+            (59, "59 s"),
+            (60, "1 min"),
+            (90, "1 min 30 s"),
+            (604_800, "7 d"),
+        ] {
+            assert_eq!(pause(seconds), expected);
+        }
+    }
 
     #[test]
     fn durations() {

@@ -15,7 +15,7 @@ use std::{
         atomic::{AtomicBool, AtomicU64, Ordering},
         mpsc::{self, Receiver, Sender},
     },
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use syntect::parsing::{ParseState, Scope, ScopeStack, SyntaxSet};
@@ -37,6 +37,8 @@ const SLICE_LINES: usize = 32;
 const DEEPEST_LOOK: usize = 48;
 /// A line that takes longer is not going to end: the slowest honest ones of this length take a tenth of it.
 const LONGEST_LINE_MS: u64 = 4000;
+/// What is at work is looked after at such moments, so that they seldom change while code comes in.
+const LOOK_MS: u64 = 1000;
 /// After so many threads that went round for ever nobody is sent after them any more.
 const MOST_GIVEN_UP: usize = 3;
 /// What all finished and growing blocks may weigh together.
@@ -57,6 +59,8 @@ struct Crew {
     jobs: Option<Sender<Job>>,
     beat: Arc<Beat>,
     given_up: usize,
+    /// When the last lines were handed over, in milliseconds since `epoch`.
+    sent_ms: u64,
 }
 
 /// What a thread is doing, for those who look from outside.
@@ -155,6 +159,7 @@ impl Highlighter {
         if crew.jobs.is_none() && crew.given_up < MOST_GIVEN_UP {
             crew.jobs = self.start(&crew.beat);
         }
+        crew.sent_ms = elapsed_ms();
         if let Some(jobs) = &crew.jobs {
             // It fails only when the thread is gone, and then code stays plain.
             let _ = jobs.send(job);
@@ -172,12 +177,25 @@ impl Highlighter {
             .map(|_| sender)
     }
 
-    /// Gives up a thread that has been at one line for too long; what it had not finished is begun anew by another.
-    fn look_after(&self) {
+    /// When [`Highlighter::look_after`] has to be called should nobody ask for code before; `None` while there is no work.
+    pub fn look_at(&self) -> Option<Instant> {
+        let crew = self.crew.lock().unwrap_or_else(PoisonError::into_inner);
+        let since = match crew.beat.line_since.load(Ordering::Relaxed) {
+            // The thread may not have begun with what it was handed last.
+            0 => Some(crew.sent_ms).filter(|&it| it > 0 && elapsed_ms() < it + LONGEST_LINE_MS)?,
+            since => since,
+        };
+        let at = (since + LONGEST_LINE_MS).next_multiple_of(LOOK_MS);
+        Some(epoch() + Duration::from_millis(at))
+    }
+
+    /// Gives up a thread that has been at one line for too long, and says whether it did. What it had not finished is begun
+    /// anew by another when it is asked for again.
+    pub fn look_after(&self) -> bool {
         let mut crew = self.crew.lock().unwrap_or_else(PoisonError::into_inner);
         let since = crew.beat.line_since.load(Ordering::Relaxed);
         if since == 0 || elapsed_ms() < since + LONGEST_LINE_MS {
-            return;
+            return false;
         }
         let stuck = crew.beat.block.load(Ordering::Relaxed);
         crew.beat.retired.store(true, Ordering::Relaxed);
@@ -188,13 +206,19 @@ impl Highlighter {
         let mut blocks = self.shared.lock();
         blocks.plain.insert(stuck);
         blocks.begin_anew();
+        true
     }
 }
 
-/// Milliseconds since the first call, from 1 on.
-fn elapsed_ms() -> u64 {
+/// When time began to be counted here.
+fn epoch() -> Instant {
     static EPOCH: OnceLock<Instant> = OnceLock::new();
-    EPOCH.get_or_init(Instant::now).elapsed().as_millis() as u64 + 1
+    *EPOCH.get_or_init(Instant::now)
+}
+
+/// Milliseconds since then, from 1 on.
+fn elapsed_ms() -> u64 {
+    epoch().elapsed().as_millis() as u64 + 1
 }
 
 impl Drop for Highlighter {
@@ -778,10 +802,7 @@ const PRIMITIVES: &[&str] = &[
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use std::{
-        sync::{Condvar, atomic::AtomicUsize},
-        time::Duration,
-    };
+    use std::sync::{Condvar, atomic::AtomicUsize};
 
     /// The role of the span that holds `token`.
     fn role_of(lines: &[CodeLine], token: &str) -> Role {
@@ -1091,15 +1112,24 @@ mod tests {
             "</script>x\\<%}}\"#class\n"
         );
         let highlighter = Highlighter::new(None);
+        assert_eq!(highlighter.look_at(), None, "there is no work");
         highlighter.code(1, "svelte", hostile, true);
-        let began = Instant::now();
-        loop {
-            highlighter.code(1, "svelte", hostile, true);
-            if highlighter.code(2, "rust", "fn main() {}\n", true).len() == 1 {
+        highlighter.code(2, "rust", "fn main() {}\n", true);
+        // Nobody asks for code any more: the answer is complete.
+        let mut is_given_up = false;
+        while let Some(at) = highlighter.look_at() {
+            std::thread::sleep(at.saturating_duration_since(Instant::now()));
+            if highlighter.look_after() {
+                is_given_up = true;
                 break;
             }
+        }
+        assert!(is_given_up);
+        highlighter.code(1, "svelte", hostile, true);
+        let began = Instant::now();
+        while highlighter.code(2, "rust", "fn main() {}\n", true).is_empty() {
             assert!(began.elapsed().as_secs() < 120, "nobody took over");
-            std::thread::sleep(std::time::Duration::from_millis(5));
+            std::thread::sleep(Duration::from_millis(5));
         }
     }
 

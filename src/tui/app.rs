@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::{
-    doc::Form,
+    doc::{Cited, Form},
     effect::Effect,
     field::Field,
     keymap::Keymap,
@@ -135,6 +135,25 @@ pub struct History {
     pub draft: String,
 }
 
+/// What the disk holds where a document cites it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Citation {
+    /// It is being read, or cannot be.
+    Unread,
+    Missing,
+    Lines(String),
+}
+
+impl Citation {
+    pub fn as_cited(&self) -> Cited<'_> {
+        match self {
+            Self::Unread => Cited::Unread,
+            Self::Missing => Cited::Missing,
+            Self::Lines(lines) => Cited::Lines(lines),
+        }
+    }
+}
+
 /// Open questions and the answers in the making.
 #[derive(Default)]
 pub struct Asking {
@@ -144,7 +163,7 @@ pub struct Asking {
     /// The question took the focus by itself and gives it back.
     pub took_focus: bool,
     /// What the disk holds where documents cite it.
-    pub cited: HashMap<(Turn, DocumentId), Option<String>>,
+    pub cited: HashMap<(Turn, DocumentId), Citation>,
     /// The newest question that was already brought to the reader's notice.
     pub announced: Option<(Turn, DocumentId)>,
     /// Answered here; the event that closes it is on its way.
@@ -252,7 +271,7 @@ impl App {
                 first: view.start_line,
                 last: view.end_line,
             });
-            self.asking.cited.insert(name, None);
+            self.asking.cited.insert(name, Citation::Unread);
         }
         effects
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::input::Input;
+use super::{app::Citation, input::Input};
 use crate::{
     link::Link,
     protocol::{ContextPart, Entry, Turn},
@@ -33,11 +33,11 @@ pub enum Outcome {
         what: String,
     },
     Saved(Result<String, String>),
-    /// What the file holds at the lines that a document cites; `None`: it cannot be read.
+    /// What the file holds at the lines that a document cites.
     Cited {
         turn: Turn,
         document: crate::protocol::DocumentId,
-        text: Option<String>,
+        found: Citation,
     },
     Models(Result<Vec<String>, String>),
     /// Files that fit what was typed behind an `@`.

@@ -18,7 +18,7 @@ use tokio::{
 };
 
 use super::{
-    app::{App, Asking, Composer, Focus, Themes, Where},
+    app::{App, Asking, Citation, Composer, Focus, Themes, Where},
     effect::Effect,
     input::{Input, Parser, gather},
     keymap::Keymap,
@@ -230,6 +230,8 @@ impl Session {
         let mut switch_open = true;
         let mut tick_ms: Option<u64> = None;
         let mut tick_sleep = pin!(tokio::time::sleep(Duration::ZERO));
+        let mut look_at: Option<Instant> = None;
+        let mut look_sleep = pin!(tokio::time::sleep(Duration::ZERO));
         // Something new is not on the screen yet; a key's doing does not wait for the frame.
         let (mut dirty, mut urgent) = (false, false);
         while self.exit.is_none() {
@@ -248,6 +250,12 @@ impl Session {
                 tick_ms = tick;
                 let wait = Duration::from_millis(tick.unwrap_or_default().saturating_sub(now_ms()));
                 tick_sleep.as_mut().reset((Instant::now() + wait).into());
+            }
+            // The same for the colours that nobody asks for any more.
+            let look = colours.look_at();
+            if look != look_at {
+                look_at = look;
+                look_sleep.as_mut().reset(look.unwrap_or_else(Instant::now).into());
             }
             let wait_frame = dirty && !self.tty.is_full();
             tokio::select! {
@@ -311,6 +319,13 @@ impl Session {
                 }
                 () = colours_ready.notified() => {
                     if !colours.take_ready().is_empty() {
+                        self.handle(Msg::Colours).await;
+                        dirty = true;
+                    }
+                }
+                () = &mut look_sleep, if look_at.is_some() => {
+                    look_at = None;
+                    if colours.look_after() {
                         self.handle(Msg::Colours).await;
                         dirty = true;
                     }
@@ -419,11 +434,13 @@ impl Session {
             } => {
                 let root = self.app.place.workspace.clone();
                 tokio::task::spawn_blocking(move || {
-                    let text = file::read_beneath(&root, Path::new(&path), CITED_BYTES)
-                        .ok()
-                        .and_then(|bytes| String::from_utf8(bytes).ok())
-                        .map(|text| lines(&text, first, last));
-                    let _ = send.send(Outcome::Cited { turn, document, text });
+                    let found = match file::read_beneath(&root, Path::new(&path), CITED_BYTES) {
+                        Ok(bytes) => String::from_utf8(bytes)
+                            .map_or(Citation::Unread, |text| Citation::Lines(lines(&text, first, last))),
+                        Err(error) if error.kind() == io::ErrorKind::NotFound => Citation::Missing,
+                        Err(_) => Citation::Unread,
+                    };
+                    let _ = send.send(Outcome::Cited { turn, document, found });
                 });
             }
             Effect::Models => {

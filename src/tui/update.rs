@@ -9,7 +9,7 @@ use super::{
         self,
         everywhere::{focus_composer, focus_transcript},
     },
-    app::{App, Focus},
+    app::{App, Citation, Focus},
     doc::{Form, Outcome as FormOutcome},
     effect::Effect,
     input::{Input, Reply},
@@ -297,7 +297,7 @@ fn follow(app: &mut App, entries: &[Arc<Entry>]) -> Vec<Effect> {
             && (notice.severity == Severity::Error || notice.code.starts_with("session-"))
         {
             // What is lost, or will be: repairs of a stream are only for those who look for them.
-            app.say(notice.message.clone());
+            app.say(notice.message.lines().next().unwrap_or_default());
             match notice.code.as_str() {
                 "session-not-stored" => app.is_unstored = true,
                 "session-stored-again" => app.is_unstored = false,
@@ -404,8 +404,11 @@ fn done(app: &mut App, outcome: Outcome) -> Vec<Effect> {
             app.aside.extend_from_slice(&bytes);
             app.say(format!("copied {what} (terminal, OSC 52)"));
         }
-        Outcome::Cited { turn, document, text } => {
-            app.asking.cited.insert((turn, document), text);
+        Outcome::Cited { turn, document, found } => {
+            // A recording was made elsewhere: what is not here says nothing about it.
+            let is_elsewhere = app.about.is_replay && found == Citation::Missing;
+            let found = if is_elsewhere { Citation::Unread } else { found };
+            app.asking.cited.insert((turn, document), found);
         }
         Outcome::Models(Ok(names)) if names.is_empty() => {
             app.say("the server lists no models; /model NAME takes any name");

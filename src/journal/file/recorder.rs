@@ -244,7 +244,7 @@ impl Writer {
             severity: Severity::Warning,
             code: "session-not-stored".to_owned(),
             message: format!(
-                "the session is kept in memory only, {} cannot be written: {error}",
+                "the session is kept in memory only: {error}\nit would go to {}",
                 self.tape.path.display()
             ),
             document: None,

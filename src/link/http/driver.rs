@@ -35,6 +35,7 @@ use crate::{
         Progress, Response, ResponseId, Severity, Submit, Turn,
         codec::{Breach, Decoder, Failure, Identity, Limits},
     },
+    text::figure,
     transcript::Transcript,
 };
 
@@ -413,8 +414,8 @@ impl Driver {
                     self.pause(retried + 1, until, because).await?;
                 }
                 Decision::Ask { until, .. } => {
-                    let seconds = (until - now).num_seconds();
-                    let hint = format!("it asks for a pause of {seconds} s: send the message again after that");
+                    let pause = figure::pause((until - now).num_seconds().unsigned_abs());
+                    let hint = format!("it asks for a pause of {pause}: send the message again after that");
                     self.refuse(identity, &with_hint(failure, &hint));
                     return Ok(());
                 }

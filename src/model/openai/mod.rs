@@ -428,7 +428,7 @@ mod tests {
         };
         assert_eq!(
             failure.details(),
-            "the server says: slow down\nrequest id: r-1\nit asks for a pause of 120 seconds: send the message again after that"
+            "the server says: slow down\nrequest id: r-1\nit asks for a pause of 2 min: send the message again after that"
         );
         let mut pieces = provider.stream(ModelRequest {
             is_attended: true,

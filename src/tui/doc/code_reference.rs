@@ -5,7 +5,7 @@ use std::sync::Arc;
 use url::Url;
 
 use super::{
-    Leaf, Look, Sheet,
+    Cited, Leaf, Look, Sheet,
     code::{Code, Gutter, grow as grow_code},
     heading::{Facts, Weight, path_heading, sign},
 };
@@ -47,14 +47,23 @@ fn trimmed(text: &str) -> impl Iterator<Item = &str> {
     text.trim_end().lines().map(str::trim_end)
 }
 
-/// Whether the file holds something else than what was cited. A citation may be indented otherwise at its end, and that
-/// is no difference; one that cites only the place has nothing to differ.
-pub(super) fn differs(reference: &CodeReference<'_>, document: &Document, cited: Option<&str>) -> bool {
-    let is_comparable = !document.is_open() && !reference.content.trim().is_empty();
-    let Some(cited) = cited.filter(|_| is_comparable) else {
-        return false;
-    };
-    cited != reference.content && !trimmed(cited).eq(trimmed(reference.content))
+/// What a reader must know of the file: that it is not there, or that it holds something else than what was cited. A citation
+/// may be indented otherwise at its end, and that is no difference; one that cites only the place has nothing to differ.
+pub(super) fn said_of_file(
+    reference: &CodeReference<'_>,
+    document: &Document,
+    cited: Cited<'_>,
+) -> Option<&'static str> {
+    match cited {
+        _ if document.is_open() => None,
+        Cited::Unread => None,
+        Cited::Missing => Some("no such file"),
+        Cited::Lines(_) if reference.content.trim().is_empty() => None,
+        Cited::Lines(lines) => {
+            let differs = lines != reference.content && !trimmed(lines).eq(trimmed(reference.content));
+            differs.then_some("differs from file")
+        }
+    }
 }
 
 fn glyph() -> Span {
@@ -63,8 +72,8 @@ fn glyph() -> Span {
 
 fn head(reference: &CodeReference<'_>, document: &Document, look: &Look<'_>) -> Row {
     let mut facts = Facts::default();
-    if differs(reference, document, look.cited) {
-        facts.word(Weight::Heavy, "differs from file", Role::Waiting);
+    if let Some(word) = said_of_file(reference, document, look.cited) {
+        facts.word(Weight::Heavy, word, Role::Waiting);
     }
     if document.is_incomplete() {
         facts.word(Weight::Heavy, "broken off", Role::Error);
@@ -115,14 +124,15 @@ mod tests {
 
     #[test]
     fn a_place_without_words_does_not_differ_from_the_file() {
-        for (content, differs_from_file) in [(None, false), (Some("  \n"), false), (Some("other"), true)] {
+        let differs = Some("differs from file");
+        for (content, said) in [(None, None), (Some("  \n"), None), (Some("other"), differs)] {
             let document = closed("code_reference", content, json!({ "filePath": "a.rs", "startLine": 1 }));
             let View::CodeReference(reference) = document.view() else {
                 panic!("{document:?}")
             };
             assert_eq!(
-                differs(&reference, &document, Some("words")),
-                differs_from_file,
+                said_of_file(&reference, &document, Cited::Lines("words")),
+                said,
                 "{content:?}"
             );
         }
@@ -149,7 +159,15 @@ mod tests {
                 "the file says something else",
                 &cited,
                 Look {
-                    cited: Some("pub fn total() {}"),
+                    cited: Cited::Lines("pub fn total() {}"),
+                    ..look(0)
+                },
+            ),
+            (
+                "there is no such file",
+                &cited,
+                Look {
+                    cited: Cited::Missing,
                     ..look(0)
                 },
             ),
@@ -179,6 +197,12 @@ mod tests {
    22       self.items.iter().map(Item:
         :price).sum()
    23   }
+-- there is no such file
+↗ src/cart.rs:21–23  no such file  rust
+   21   pub fn total(&self) -> Money {
+   22       self.items.iter().map(Item:
+        :price).sum()
+   23   }
 -- a long path, a high line
 ↗ crates/…/storage/redis.rs:1008   rust
   1008   let key = format!("code:{code}
@@ -202,6 +226,11 @@ mod tests {
    21   pub fn total(&self) -> Money {
    22       self.items.iter().map(Item::price).sum()
    23   }
+-- there is no such file
+↗ src/cart.rs:21–23                                    no such file  rust
+   21   pub fn total(&self) -> Money {
+   22       self.items.iter().map(Item::price).sum()
+   23   }
 -- a long path, a high line
 ↗ crates/shop/src/discounts/storage/redis.rs:1008                    rust
   1008   let key = format!("code:{code}");
@@ -221,6 +250,11 @@ mod tests {
    23   }
 -- the file says something else
 ↗ src/cart.rs:21–23                                                                       differs from file  rust
+   21   pub fn total(&self) -> Money {
+   22       self.items.iter().map(Item::price).sum()
+   23   }
+-- there is no such file
+↗ src/cart.rs:21–23                                                                            no such file  rust
    21   pub fn total(&self) -> Money {
    22       self.items.iter().map(Item::price).sum()
    23   }
@@ -281,7 +315,9 @@ mod tests {
             panic!("it is a citation");
         };
         for (name, file, expected) in cases {
-            assert_eq!(differs(&reference, &document, file.as_deref()), expected, "{name}");
+            let cited = file.as_deref().map_or(Cited::Unread, Cited::Lines);
+            let said = said_of_file(&reference, &document, cited);
+            assert_eq!(said.is_some(), expected, "{name}");
         }
     }
 }

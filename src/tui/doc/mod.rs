@@ -82,10 +82,20 @@ pub struct Look<'a> {
     pub now_ms: u64,
     /// The answer in the making, for the question that waits.
     pub form: Option<&'a Form>,
-    /// What the cited file holds now at the cited lines, if it could be read.
-    pub cited: Option<&'a str>,
+    pub cited: Cited<'a>,
     /// The workspace's folder, where the terminal takes links to files.
     pub root: Option<&'a str>,
+}
+
+/// What a cited file holds now at the cited lines.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Cited<'a> {
+    /// Not read yet, or it cannot be.
+    #[default]
+    Unread,
+    /// There is no such file.
+    Missing,
+    Lines(&'a str),
 }
 
 /// How much of a document is shown.
@@ -132,7 +142,8 @@ struct Key {
     /// The version of the live list, counted from 1.
     todos: u64,
     second: u64,
-    differs: bool,
+    /// What is said about the file that is cited.
+    said_of_file: Option<&'static str>,
     newest: bool,
     /// The version of the answer in the making, counted from 1.
     form: u64,
@@ -373,7 +384,7 @@ impl Key {
             Kind::CodeReference => {
                 key.links = look.root.is_some();
                 if let View::CodeReference(it) = document.view() {
-                    key.differs = code_reference::differs(&it, document, look.cited);
+                    key.said_of_file = code_reference::said_of_file(&it, document, look.cited);
                 }
             }
             Kind::FileEdit => {
@@ -415,7 +426,7 @@ impl Key {
             links: false,
             todos: 0,
             second: 0,
-            differs: false,
+            said_of_file: None,
             newest: false,
             form: 0,
             progress: None,
@@ -711,7 +722,7 @@ mod tests {
             (
                 "the file says something else",
                 Look {
-                    cited: Some("b"),
+                    cited: Cited::Lines("b"),
                     ..base
                 },
                 &["code_reference"],

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
 use super::{
-    Fold, Form, Look, Sheet, code_only, copy_text, summary,
+    Cited, Fold, Form, Look, Sheet, code_only, copy_text, summary,
     testing::{look, members, too_wide},
 };
 use crate::{
@@ -213,7 +213,7 @@ proptest! {
         let (selected, read_only, joined, newest) = flags;
         let look = Look {
             fold, selected, read_only, joined, newest, colours: &AtOnce, form: selected.then_some(&form),
-            root: Some("/home/kim/shop"), cited: Some("x"), ..look(width)
+            root: Some("/home/kim/shop"), cited: Cited::Lines("x"), ..look(width)
         };
         let document = &response.documents[0];
         for width in [width, width % 12 + 1] {

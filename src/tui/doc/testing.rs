@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{Fold, Look, Sheet};
+use super::{Cited, Fold, Look, Sheet};
 use crate::{
     protocol::{Document, DocumentStart, Event, Kind, Response, Turn},
     text::{Mark, NoColours, Row, Span, width::spans_width},
@@ -29,7 +29,7 @@ pub fn look(width: usize) -> Look<'static> {
         now_ms: NOW,
         progress: None,
         form: None,
-        cited: None,
+        cited: Cited::Unread,
         root: None,
     }
 }

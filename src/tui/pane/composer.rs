@@ -61,7 +61,10 @@ fn state(app: &App) -> Vec<Span> {
     if !app.is_busy() {
         if let Some(Progress::Retrying { at_ms, .. }) = &app.transcript.progress {
             let seconds = at_ms.saturating_sub(app.now_ms).div_ceil(1000);
-            push(Clean::line(&format!("trying again in {seconds} s")), Role::Waiting);
+            push(
+                Clean::line(&format!("trying again in {}", figure::pause(seconds))),
+                Role::Waiting,
+            );
         }
         return parts;
     }
@@ -79,7 +82,10 @@ fn state(app: &App) -> Vec<Span> {
             let seconds = at_ms.saturating_sub(app.now_ms).div_ceil(1000);
             let because = width::cut_end(because, 48);
             push(
-                Clean::line(&format!("{because}; trying again in {seconds} s ({attempt} of {of})")),
+                Clean::line(&format!(
+                    "{because}; trying again in {} ({attempt} of {of})",
+                    figure::pause(seconds)
+                )),
                 Role::Waiting,
             );
         }

@@ -13,7 +13,7 @@ use crate::{
     text::{Clean, Colours, Row, Span},
     transcript::{Exchange, Moved, Place, Transcript},
     tui::{
-        app::Asking,
+        app::{Asking, Citation},
         doc::{self, Fold, Look, Sheet},
         paint::key::{self, Quick},
     },
@@ -518,7 +518,7 @@ impl Pane {
             progress: None,
             now_ms: context.now_ms,
             form: None,
-            cited: None,
+            cited: doc::Cited::Unread,
             root: context.root,
         };
         match item {
@@ -580,7 +580,12 @@ impl Pane {
                 }
                 look.progress = context.transcript.progress_at(place);
                 let key = (exchange.turn, document.id.clone());
-                look.cited = context.asking.cited.get(&key).and_then(Option::as_deref);
+                look.cited = context
+                    .asking
+                    .cited
+                    .get(&key)
+                    .map(Citation::as_cited)
+                    .unwrap_or_default();
                 if context.transcript.is_waiting(place.exchange, document) {
                     look.form = context.asking.forms.get(&key);
                 }

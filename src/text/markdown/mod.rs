@@ -9,6 +9,7 @@
 //! A long open block is not read again as a whole either: the part of it that can hardly change is
 //! put aside, and everything is laid out once more when the block ends.
 
+mod address;
 mod code;
 mod lay;
 mod long;
@@ -133,7 +134,8 @@ impl Flow {
             None => {
                 let lines = source.get(self.seen..).is_none_or(|it| it.contains('\n'));
                 self.words = None;
-                self.place = self.place.take().filter(|_| !lines);
+                let same_line = source.get(self.seen..).is_some_and(|it| !it.contains(['\n', '\r']));
+                self.place = self.place.take().filter(|_| same_line);
                 self.advance(source, closed, lines, colours, rows)
             }
         });

@@ -226,7 +226,7 @@ impl Leaf {
             scan.hidden
                 .extend(bars(from(text, line)).map(|it| line + it).filter(|&it| it < scan.end));
         }
-        let ending = self.ending(source, start + scan.end, scan.code.is_some());
+        let ending = self.ending(source, start, &scan);
         let shown = if scan.changes(text) {
             let mut mended = String::with_capacity(source.len() + 16);
             mended.push_str(upto(source, start));
@@ -244,13 +244,13 @@ impl Leaf {
         }
     }
 
-    /// How the source ends, where everything that is shown `until` there is decided and words behind it mean nothing.
-    fn ending(&self, source: &str, until: usize, in_code: bool) -> Option<Ending> {
+    /// How the source ends, where everything that `scan` found in it is decided and words behind it mean nothing.
+    fn ending(&self, source: &str, start: usize, scan: &Scan) -> Option<Ending> {
         let text = source.trim_end_matches(' ');
         let last = text.chars().next_back().filter(|&it| is_letter(it))?;
         let leaf = from(text, self.range.start);
         let plain = matches!(self.kind, Kind::Paragraph | Kind::Item | Kind::Heading)
-            && until == text.len()
+            && start + scan.end == text.len()
             // Not behind it, in a definition that is not shown.
             && self.range.end >= text.len()
             // What could be the rest of a definition is none as soon as it ends in another way.
@@ -261,7 +261,8 @@ impl Leaf {
         plain.then_some(Ending {
             blanks: source.len() - text.len(),
             last,
-            in_code,
+            in_code: scan.code.is_some(),
+            is_marked: !scan.openers.is_empty(),
         })
     }
 }

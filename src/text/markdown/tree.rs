@@ -5,10 +5,11 @@ use std::{cell::RefCell, collections::HashMap, ops::Range, sync::Arc};
 use pulldown_cmark::{Alignment, BrokenLink, CodeBlockKind, CowStr, Event, LinkType, Options, Parser, Tag, TagEnd};
 
 use super::{
+    address,
     tail::{self, Place},
     words::Ending,
 };
-use crate::text::{Clean, Mark, Role, Span, link_host, link_target};
+use crate::text::{Clean, Mark, Role, Span, link_host, link_target, width::part};
 
 /// Containers nested deeper than this are shown at this depth.
 const DEEPEST: usize = 32;
@@ -491,7 +492,39 @@ impl Inline {
         let text = Clean::from(std::mem::take(&mut self.run));
         if !text.is_empty() {
             let link = self.link.as_ref().map(|it| Arc::clone(&it.url));
-            self.spans.push(Span::new(text, role).marked(mark).linked(link));
+            let span = Span::new(text, role).marked(mark).linked(link);
+            let is_prose = !self.code && !self.raw && self.link.is_none() && self.images.is_empty();
+            if is_prose && span.text.contains("://") {
+                self.push_with_addresses(&span);
+            } else {
+                self.spans.push(span);
+            }
+        }
+    }
+
+    /// Adds prose in which addresses are links to where they say.
+    fn push_with_addresses(&mut self, span: &Span) {
+        let mut done = 0;
+        let mut at = 0;
+        while let Some(range) = address::find(&span.text, at) {
+            at = range.end;
+            let shown = span.text.slice(range.clone());
+            // What leads elsewhere than it reads is no link: `https://github.com@example.org`.
+            let Some(target) = target(LinkType::Autolink, &shown).filter(|it| names(&shown, &it.place)) else {
+                continue;
+            };
+            if range.start > done {
+                self.spans.push(part(span, done..range.start));
+            }
+            done = range.end;
+            let link = part(span, range).marked(Mark::UNDERLINE).linked(Some(target.url));
+            self.spans.push(Span {
+                role: Role::Link,
+                ..link
+            });
+        }
+        if done < span.text.len() {
+            self.spans.push(part(span, done..span.text.len()));
         }
     }
 

@@ -25,6 +25,7 @@ pub(super) struct Words {
     /// Spaces at the end of the source, which show when something comes behind them.
     blanks: usize,
     in_code: bool,
+    is_marked: bool,
 }
 
 /// How a source ends behind which words are nothing but words.
@@ -36,6 +37,8 @@ pub(super) struct Ending {
     pub last: char,
     /// It stands in code, where no mark but a backtick is one.
     pub in_code: bool,
+    /// Marks that are open will be closed behind it; what stands before them decides what they are.
+    pub is_marked: bool,
 }
 
 /// A leaf of text that was laid out last.
@@ -58,8 +61,11 @@ impl Words {
         };
         let row = rows.last()?;
         let content = row.spans.get(indent..)?.last()?;
+        // A word with such a sign may become an address by what is added to it; it may have begun in the row above.
+        let word = content.text.rsplit(' ').next().filter(|it| !it.contains("://"))?;
+        let begins_here = !row.continues || word.len() < content.text.len() || row.spans.len() > indent + 1;
         // In one or two columns signs give way to others, and a link grows as a whole.
-        let plain = width > 2 && content.link.is_none() && content.text.ends_with(ending.last);
+        let plain = width > 2 && begins_here && content.link.is_none() && content.text.ends_with(ending.last);
         (plain && row.facts.is_empty()).then(|| Self {
             indent,
             rest,
@@ -67,6 +73,7 @@ impl Words {
             width,
             blanks: ending.blanks,
             in_code: ending.in_code,
+            is_marked: ending.is_marked,
         })
     }
 
@@ -76,6 +83,9 @@ impl Words {
         if words.is_empty() {
             self.blanks += added.len();
             return Some(());
+        }
+        if self.is_marked && !words.ends_with(is_letter) {
+            return None;
         }
         let last = rows.last_mut()?;
         let mut text = " ".repeat(self.blanks);

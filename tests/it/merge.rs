@@ -92,19 +92,15 @@ fn edit(dice: &mut Dice, file: &[&str]) -> Vec<Hunk> {
 }
 
 fn applied(file: &[&str], hunks: &[Hunk]) -> String {
-    let mut text = String::new();
+    let mut lines: Vec<&str> = Vec::with_capacity(file.len() + 30);
     let mut at = 0;
-    let mut push = |line: &str| {
-        text.push_str(line);
-        text.push('\n');
-    };
     for hunk in hunks {
-        file[at..hunk.from].iter().for_each(|it| push(it));
-        hunk.new.iter().for_each(|it| push(it));
+        lines.extend(&file[at..hunk.from]);
+        lines.extend(hunk.new.iter().map(String::as_str));
         at = hunk.until;
     }
-    file[at..].iter().for_each(|it| push(it));
-    text
+    lines.extend(&file[at..]);
+    lines.join("\n") + "\n"
 }
 
 /// The sketch of an edit, with so many lines of context on each side of a change.

@@ -10,7 +10,7 @@
 mod chain;
 mod shift;
 
-use std::collections::{HashMap, hash_map::Entry};
+use std::collections::HashMap;
 
 use similar::DiffOp;
 
@@ -126,7 +126,7 @@ struct Merge<'a> {
     file: &'a [&'a str],
     starts: Vec<usize>,
     parts: &'a [Part<'a>],
-    /// Lines as numbers: equal ones but for blanks at both ends have the same.
+    /// Lines as numbers: equal ones but for blanks at both ends have the same, and so have all that no part has.
     file_numbers: Vec<u32>,
     part_numbers: Vec<Vec<u32>>,
     /// Where in the file each number stands.
@@ -137,21 +137,33 @@ struct Merge<'a> {
 impl<'a> Merge<'a> {
     fn new(old: &'a str, file: &'a [&'a str], parts: &'a [Part<'a>]) -> Self {
         let mut numbers: HashMap<&str, u32> = HashMap::new();
-        let mut lines: Vec<Vec<usize>> = Vec::new();
-        let mut number = |line: &'a str| match numbers.entry(line.trim()) {
-            Entry::Occupied(entry) => *entry.get(),
-            Entry::Vacant(entry) => {
-                lines.push(Vec::new());
-                *entry.insert(lines.len() as u32 - 1)
+        // Lines of the sketch have these traits; what has others need not be looked up.
+        let mut known = vec![false; 1 << 16];
+        let mut part_numbers = Vec::with_capacity(parts.len());
+        for part in parts {
+            let number = |line: &&'a str| {
+                let line = line.trim();
+                known[trait_of(line)] = true;
+                let next = numbers.len() as u32;
+                *numbers.entry(line).or_insert(next)
+            };
+            part_numbers.push(part.lines.iter().map(number).collect());
+        }
+        // Lines that are in no part are all the same to them.
+        let other = numbers.len() as u32;
+        let mut lines = vec![Vec::new(); numbers.len() + 1];
+        let mut file_numbers = Vec::with_capacity(file.len());
+        for (at, line) in file.iter().enumerate() {
+            let line = line.trim();
+            let number = if known[trait_of(line)] {
+                numbers.get(line).copied()
+            } else {
+                None
+            };
+            if let Some(number) = number {
+                lines[number as usize].push(at);
             }
-        };
-        let file_numbers: Vec<u32> = file.iter().map(|it| number(it)).collect();
-        let part_numbers = parts
-            .iter()
-            .map(|part| part.lines.iter().map(|it| number(it)).collect())
-            .collect();
-        for (at, number) in file_numbers.iter().enumerate() {
-            lines[*number as usize].push(at);
+            file_numbers.push(number.unwrap_or(other));
         }
         let mut starts = Vec::with_capacity(file.len());
         let mut at = 0;
@@ -420,6 +432,13 @@ impl<'a> Merge<'a> {
     fn head(&self, part: usize) -> (String, usize) {
         (shown(self.parts[part].lines[0]), self.parts[part].first)
     }
+}
+
+/// What two equal lines share, and few others.
+fn trait_of(line: &str) -> usize {
+    let bytes = line.as_bytes();
+    let middle = bytes.get(bytes.len() / 2).copied().unwrap_or_default();
+    (bytes.len() & 0xff) << 8 | usize::from(middle)
 }
 
 /// A line as it is named in a message.

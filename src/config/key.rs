@@ -86,6 +86,7 @@ pub(super) const FOREIGN: &[(&str, &str)] = &[
     ("OPENAI_BASE_URL", "providers.openai.base_url"),
     ("OPENAI_API_KEY", "providers.openai.api_key"),
     ("OPENAI_MODEL", "providers.openai.model"),
+    ("ANTHROPIC_BASE_URL", "providers.anthropic.base_url"),
 ];
 
 /// Variables of ours that are no settings.

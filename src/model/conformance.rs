@@ -3,14 +3,14 @@
 //! A [`Situation`] is told in no format; each [`Speaker`] says it in its server's words, and what is read must not differ.
 //! A new format joins with a line in [`SPEAKERS`]. What a format cannot say is named there, never left out silently.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use futures::StreamExt;
 use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 
 use super::{
-    Failure, ModelMessage, ModelRequest, Piece, Provider, Tokens,
+    CallResult, Failure, ModelMessage, ModelRequest, Piece, Provider, Said, Tokens, ToolSpec,
     anthropic::Messages,
     body::Read,
     exchange::{Server, Wire},
@@ -1039,4 +1039,100 @@ fn folded(pieces: &[Piece]) -> Value {
     all["refusal"] = refusal.into();
     all["thoughts"] = thoughts(pieces).into();
     all
+}
+
+/// With a real server that speaks all three: `SHEAF_TEST_MODEL_URL=http://127.0.0.1:8089 cargo test three_formats -- --nocapture`.
+///
+/// Asks for a call, answers it, and lets the model go on. What a small model says cannot be told ahead; how it comes can.
+#[tokio::test]
+async fn a_real_model_calls_a_tool_in_three_formats() {
+    let Ok(url) = std::env::var("SHEAF_TEST_MODEL_URL") else {
+        eprintln!(
+            "SKIPPED: a_real_model_calls_a_tool_in_three_formats needs SHEAF_TEST_MODEL_URL, the address of a model server"
+        );
+        return;
+    };
+    for kind in ["openai", "openai-responses", "anthropic"] {
+        let settings = config::Provider {
+            kind: kind.to_owned(),
+            connection: Connection {
+                // A busy machine takes its time for a token.
+                idle_timeout: Duration::from_mins(5),
+                ..Connection::default().at(&url)
+            },
+            max_tokens: Some(80),
+            temperature: Some(0.0),
+            ..config::Provider::default()
+        };
+        let provider = super::open(&settings, &Environment::default()).expect("sound settings");
+        let models = provider.models().await.expect("a list");
+        let mut request = ModelRequest {
+            model: models.first().expect("a model").id.clone(),
+            system: "You are a coding agent. Use the tools.".to_owned(),
+            messages: vec![ModelMessage::user(
+                "List the files of the folder `src` with the tool list_dir.",
+            )],
+            tools: vec![ToolSpec {
+                name: "list_dir".to_owned(),
+                about: "Lists a folder".to_owned(),
+                parameters: json!({
+                    "type": "object", "required": ["path"],
+                    "properties": { "path": { "type": "string", "description": "the folder" } },
+                }),
+            }],
+            ..ModelRequest::default()
+        };
+        let pieces: Vec<Piece> = provider.stream(request.clone()).collect().await;
+        eprintln!("{kind}: {}", shape(&pieces));
+        assert!(
+            matches!(pieces.last(), Some(Piece::End(_))),
+            "{kind}: {:?}",
+            pieces.last()
+        );
+        assert!(pieces.iter().any(|it| matches!(it, Piece::Usage(_))), "{kind}: counts");
+        let mut said = Vec::new();
+        let mut results = Vec::new();
+        for piece in pieces {
+            match piece {
+                Piece::Text(text) => said.push(Said::Text(text)),
+                Piece::ThinkingDone { opaque } => said.push(Said::Opaque(opaque)),
+                Piece::CallDone {
+                    id,
+                    name,
+                    arguments,
+                    opaque,
+                    ..
+                } => {
+                    results.push(CallResult {
+                        call: id.clone(),
+                        name: name.clone(),
+                        text: "main.rs\nlib.rs".to_owned(),
+                        is_error: false,
+                        images: Vec::new(),
+                    });
+                    let arguments = arguments.unwrap_or_default();
+                    said.push(Said::Call(super::Call {
+                        id,
+                        name,
+                        arguments,
+                        opaque,
+                    }));
+                }
+                _ => {}
+            }
+        }
+        request.messages.push(ModelMessage::Assistant(said));
+        if results.is_empty() {
+            request.messages.push(ModelMessage::user("Go on."));
+        } else {
+            request.messages.push(ModelMessage::Results(results));
+        }
+        let pieces: Vec<Piece> = provider.stream(request).collect().await;
+        eprintln!("{kind}, with the result: {}", shape(&pieces));
+        assert!(
+            matches!(pieces.last(), Some(Piece::End(_))),
+            "{kind}: {:?}",
+            pieces.last()
+        );
+    }
 }

@@ -107,9 +107,12 @@ fn key(known: &Known, environment: &Environment) -> Option<Found> {
     if known.kind == "ollama" {
         return elsewhere(known, environment);
     }
-    let address = (known.name == "openai")
-        .then(|| environment.get("OPENAI_BASE_URL"))
-        .flatten();
+    let addressed = match known.name {
+        "openai" => Some("OPENAI_BASE_URL"),
+        "anthropic" => Some("ANTHROPIC_BASE_URL"),
+        _ => None,
+    };
+    let address = addressed.and_then(|it| environment.get(it));
     let model = (known.name == "openai")
         .then(|| environment.get("OPENAI_MODEL"))
         .flatten();
@@ -118,7 +121,7 @@ fn key(known: &Known, environment: &Environment) -> Option<Found> {
             variable: variable.to_owned(),
         },
         (None, Some(_)) => How::Address {
-            variable: "OPENAI_BASE_URL".to_owned(),
+            variable: addressed.unwrap_or_default().to_owned(),
         },
         (None, None) => return None,
     };
@@ -508,6 +511,14 @@ mod tests {
             (
                 "ANTHROPIC_API_KEY=k",
                 "anthropic https://api.anthropic.com [] ANTHROPIC_API_KEY",
+            ),
+            (
+                "ANTHROPIC_API_KEY=k ANTHROPIC_BASE_URL=http://localhost:1",
+                "anthropic http://localhost:1 [] ANTHROPIC_API_KEY",
+            ),
+            (
+                "ANTHROPIC_BASE_URL=http://localhost:1",
+                "anthropic http://localhost:1 [] at ANTHROPIC_BASE_URL",
             ),
             (
                 "OLLAMA_HOST=https://ollama.example",

@@ -300,3 +300,336 @@ fn result(result: &CallResult) -> Value {
     }
     block
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use pretty_assertions::assert_eq;
+
+    use super::*;
+    use crate::model::Call;
+
+    fn asked(model: &str, messages: Vec<ModelMessage>) -> ModelRequest {
+        ModelRequest {
+            model: model.to_owned(),
+            messages,
+            ..ModelRequest::default()
+        }
+    }
+
+    fn call(id: &str) -> Said {
+        Said::Call(Call {
+            id: id.to_owned(),
+            name: "read".to_owned(),
+            arguments: serde_json::Map::from_iter([("path".to_owned(), "a".into())]),
+            opaque: None,
+        })
+    }
+
+    fn result(id: &str, text: &str) -> CallResult {
+        CallResult {
+            call: id.to_owned(),
+            name: "read".to_owned(),
+            text: text.to_owned(),
+            is_error: false,
+            images: Vec::new(),
+        }
+    }
+
+    fn pixel() -> Image {
+        Image {
+            media_type: "image/png".to_owned(),
+            bytes: Arc::from(*b"png"),
+        }
+    }
+
+    /// Settings without marks for the cache, which are a test of their own.
+    fn bare() -> config::Provider {
+        config::Provider {
+            allow_fields: Some(["thinking", "output_config", "temperature"].map(str::to_owned).to_vec()),
+            ..config::Provider::default()
+        }
+    }
+
+    fn messages(messages: Vec<ModelMessage>) -> Value {
+        body(&asked("claude-opus-4-6", messages), &bare(), false)["messages"].clone()
+    }
+
+    #[test]
+    fn addresses_are_taken_as_they_are_pasted() {
+        for (pasted, want) in [
+            ("https://api.anthropic.com", "https://api.anthropic.com/"),
+            ("https://api.anthropic.com/v1", "https://api.anthropic.com/"),
+            ("https://api.anthropic.com/v1/messages/", "https://api.anthropic.com/"),
+            ("https://api.anthropic.com/v1/models#x", "https://api.anthropic.com/"),
+            (
+                "https://api.deepseek.com/anthropic",
+                "https://api.deepseek.com/anthropic",
+            ),
+            ("http://127.0.0.1:4000/v1?a=b", "http://127.0.0.1:4000/?a=b"),
+        ] {
+            assert_eq!(base(&Url::parse(pasted).expect(pasted)).as_str(), want, "{pasted}");
+        }
+    }
+
+    #[test]
+    fn sides_alternate_and_results_stand_first() {
+        let text = |text: &str| json!({ "type": "text", "text": text });
+        let used = |id: &str| json!({ "type": "tool_use", "id": id, "name": "read", "input": { "path": "a" } });
+        let came = |id: &str, text: &str| json!({ "type": "tool_result", "tool_use_id": id, "content": text });
+        assert_eq!(
+            messages(vec![
+                ModelMessage::user("one"),
+                ModelMessage::User(vec![
+                    Part::Text(" \n".to_owned()),
+                    Part::Text("two".to_owned()),
+                    Part::Image(pixel())
+                ]),
+                ModelMessage::Assistant(vec![
+                    Said::Text(String::new()),
+                    Said::Text("I look.".to_owned()),
+                    call("t1"),
+                    call("t2")
+                ]),
+                ModelMessage::Results(vec![result("t1", "x"), result("t2", "y")]),
+                ModelMessage::user("go on"),
+                ModelMessage::assistant("  "),
+                ModelMessage::user("well?"),
+            ]),
+            json!([
+                { "role": "user", "content": [
+                    text("one"),
+                    text("two"),
+                    { "type": "image", "source": { "type": "base64", "media_type": "image/png", "data": "cG5n" } },
+                ] },
+                { "role": "assistant", "content": [text("I look."), used("t1"), used("t2")] },
+                { "role": "user", "content": [came("t1", "x"), came("t2", "y"), text("go on"), text("well?")] },
+            ])
+        );
+        assert_eq!(
+            messages(vec![ModelMessage::assistant("a"), ModelMessage::assistant("b \n")]),
+            json!([
+                { "role": "user", "content": [text("(What was said before is not shown.)")] },
+                { "role": "assistant", "content": [text("a"), text("b")] },
+            ]),
+            "the user begins, and what is continued does not end in white space"
+        );
+    }
+
+    #[test]
+    fn results_carry_images_unless_they_are_errors() {
+        let image =
+            json!({ "type": "image", "source": { "type": "base64", "media_type": "image/png", "data": "cG5n" } });
+        let of = |is_error: bool| {
+            let one = CallResult {
+                is_error,
+                images: vec![pixel()],
+                ..result("t1", "seen")
+            };
+            messages(vec![
+                ModelMessage::Assistant(vec![call("t1")]),
+                ModelMessage::Results(vec![one]),
+            ])[2]["content"]
+                .clone()
+        };
+        let seen = json!({ "type": "text", "text": "seen" });
+        assert_eq!(
+            of(false),
+            json!([{ "type": "tool_result", "tool_use_id": "t1", "content": [seen, image] }])
+        );
+        assert_eq!(
+            of(true),
+            json!([{ "type": "tool_result", "tool_use_id": "t1", "content": "seen", "is_error": true }, image])
+        );
+    }
+
+    #[test]
+    fn thoughts_with_their_proof_go_back_at_their_places() {
+        let thought = |signature: &str| json!({ "type": "thinking", "thinking": "", "signature": signature });
+        let hidden = json!({ "type": "redacted_thinking", "data": "c2Vj" });
+        let said = vec![
+            Said::Opaque(thought("a")),
+            Said::Opaque(hidden.clone()),
+            Said::Opaque(thought(" ")),
+            Said::Opaque(json!([{ "type": "reasoning.text" }])),
+            call("t1"),
+            Said::Opaque(thought("b")),
+            call("t2"),
+        ];
+        let of = |settings: &config::Provider| {
+            let asked = asked(
+                "claude-opus-4-6",
+                vec![ModelMessage::user("go"), ModelMessage::Assistant(said.clone())],
+            );
+            let blocks = body(&asked, settings, false)["messages"][1]["content"].clone();
+            blocks
+                .as_array()
+                .expect("blocks")
+                .iter()
+                .map(|it| it["type"].as_str().unwrap_or_default().to_owned())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(
+            of(&bare()),
+            ["thinking", "redacted_thinking", "tool_use", "thinking", "tool_use"]
+        );
+        let never = config::Provider {
+            replay_reasoning: "never".to_owned(),
+            ..bare()
+        };
+        assert_eq!(of(&never), ["tool_use", "tool_use"]);
+    }
+
+    #[test]
+    fn what_stays_the_same_is_marked_for_the_cache_and_no_more_than_four() {
+        let mut asked = asked(
+            "claude-opus-4-6",
+            vec![
+                ModelMessage::user("one"),
+                ModelMessage::assistant("a"),
+                ModelMessage::user("two"),
+                ModelMessage::Assistant(vec![call("t1")]),
+                ModelMessage::Results(vec![result("t1", "x")]),
+            ],
+        );
+        asked.system = "Be brief.".to_owned();
+        let spec = |name: &str| ToolSpec {
+            name: name.to_owned(),
+            about: "About.".to_owned(),
+            parameters: json!({ "type": "object", "properties": {} }),
+        };
+        asked.tools = vec![spec("read"), spec("list")];
+        let whole = body(&asked, &config::Provider::default(), false);
+        let marked: Vec<&str> = [
+            "/tools/0",
+            "/tools/1",
+            "/system/0",
+            "/messages/0/content/0",
+            "/messages/2/content/0",
+            "/messages/4/content/0",
+        ]
+        .into_iter()
+        .filter(|it| {
+            whole
+                .pointer(it)
+                .is_some_and(|it| it["cache_control"] == json!({ "type": "ephemeral" }))
+        })
+        .collect();
+        assert_eq!(
+            marked,
+            [
+                "/tools/1",
+                "/system/0",
+                "/messages/2/content/0",
+                "/messages/4/content/0"
+            ]
+        );
+        assert_eq!(whole.to_string().matches("cache_control").count(), 4);
+        assert!(
+            !body(&asked, &bare(), false).to_string().contains("cache_control"),
+            "where it is not allowed"
+        );
+        assert_eq!(
+            whole["tools"][0],
+            json!({ "name": "read", "description": "About.", "input_schema": { "type": "object", "properties": {} } })
+        );
+    }
+
+    #[test]
+    fn each_model_is_made_to_think_as_it_can() {
+        let adaptive = json!({ "type": "adaptive", "display": "summarized" });
+        let budget = |tokens: u64| json!({ "type": "enabled", "budget_tokens": tokens });
+        let none = Value::Null;
+        // Model, effort, thinking, word of the effort, temperature kept.
+        let cases = [
+            ("claude-opus-4-6", None, none.clone(), "", true),
+            ("claude-opus-4-6", Some(Effort::Off), none.clone(), "", true),
+            ("claude-opus-4-6", Some(Effort::Low), adaptive.clone(), "low", false),
+            ("claude-opus-4-7", Some(Effort::High), adaptive.clone(), "high", false),
+            ("claude-opus-4-7", None, none.clone(), "", false),
+            ("claude-sonnet-5", None, adaptive.clone(), "", false),
+            (
+                "claude-sonnet-5",
+                Some(Effort::Off),
+                json!({ "type": "disabled" }),
+                "",
+                false,
+            ),
+            ("claude-opus-5-5", Some(Effort::Off), adaptive.clone(), "low", false),
+            ("claude-opus-5-5", Some(Effort::Medium), adaptive, "medium", false),
+            ("claude-haiku-4-5", None, none.clone(), "", true),
+            ("claude-haiku-4-5", Some(Effort::Low), budget(4_096), "", false),
+            ("claude-haiku-4-5", Some(Effort::High), budget(24_000), "", false),
+            ("claude-3-5-sonnet-latest", Some(Effort::High), none, "", true),
+            ("qwen", Some(Effort::High), budget(4_096), "", false),
+        ];
+        let settings = config::Provider {
+            temperature: Some(0.5),
+            ..bare()
+        };
+        for (model, effort, thinking, word, has_temperature) in cases {
+            let asked = ModelRequest {
+                effort,
+                ..asked(model, vec![ModelMessage::user("go")])
+            };
+            let whole = body(&asked, &settings, false);
+            assert_eq!(whole["thinking"], thinking, "{model} {effort:?}");
+            assert_eq!(
+                whole["output_config"]["effort"].as_str().unwrap_or_default(),
+                word,
+                "{model} {effort:?}"
+            );
+            assert_eq!(
+                whole.get("temperature").is_some(),
+                has_temperature,
+                "{model} {effort:?}"
+            );
+            if let Some(tokens) = whole["thinking"]["budget_tokens"].as_u64() {
+                assert!(whole["max_tokens"].as_u64().is_some_and(|it| it > tokens), "{model}");
+            }
+            let plain = body(&asked, &settings, true);
+            assert_eq!(
+                plain
+                    .get("thinking")
+                    .or(plain.get("output_config"))
+                    .or(plain.get("temperature")),
+                None,
+                "{model}"
+            );
+        }
+        let small = config::Provider {
+            max_tokens: Some(1_500),
+            ..bare()
+        };
+        let asked = ModelRequest {
+            effort: Some(Effort::High),
+            ..asked("claude-haiku-4-5", vec![ModelMessage::user("go")])
+        };
+        assert_eq!(
+            body(&asked, &small, false).get("thinking"),
+            None,
+            "no room for the least budget"
+        );
+    }
+
+    #[test]
+    fn thinking_with_a_budget_does_not_begin_in_the_midst_of_calls() {
+        let thought = Said::Opaque(json!({ "type": "thinking", "thinking": "", "signature": "a" }));
+        let of = |said: Vec<Said>, more: Option<ModelMessage>| {
+            let mut all = vec![
+                ModelMessage::user("go"),
+                ModelMessage::Assistant(said),
+                ModelMessage::Results(vec![result("t1", "x")]),
+            ];
+            all.extend(more);
+            let asked = ModelRequest {
+                effort: Some(Effort::High),
+                ..asked("claude-haiku-4-5", all)
+            };
+            body(&asked, &bare(), false).get("thinking").is_some()
+        };
+        assert!(of(vec![thought, call("t1")], None), "it began with a thought");
+        assert!(!of(vec![call("t1")], None), "it began without");
+    }
+}

@@ -64,6 +64,7 @@ pub fn body(request: &ModelRequest, settings: &config::Provider, wishes: Wishes)
         if !reasoning.is_empty() {
             body["reasoning"] = reasoning.into();
         }
+        // Else its thoughts are lost, since nothing is stored.
         if takes("include") {
             body["include"] = json!(["reasoning.encrypted_content"]);
         }
@@ -188,4 +189,153 @@ fn result(result: &CallResult) -> Value {
         std::iter::once(text).chain(result.images.iter().map(image)).collect()
     };
     json!({ "type": "function_call_output", "call_id": result.call, "output": output })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use pretty_assertions::assert_eq;
+
+    use super::*;
+    use crate::model::{Call, ToolSpec};
+
+    fn bare() -> config::Provider {
+        config::Provider {
+            allow_fields: Some(vec!["store".to_owned()]),
+            ..config::Provider::default()
+        }
+    }
+
+    #[test]
+    fn a_conversation_is_a_row_of_items() {
+        let image = Image {
+            media_type: "image/png".to_owned(),
+            bytes: Arc::from(*b"png"),
+        };
+        let result = |call: &str, images: Vec<Image>| CallResult {
+            call: call.to_owned(),
+            name: "read".to_owned(),
+            text: "x".to_owned(),
+            is_error: false,
+            images,
+        };
+        let call = |id: &str| {
+            Said::Call(Call {
+                id: id.to_owned(),
+                name: "read".to_owned(),
+                arguments: Map::from_iter([("path".to_owned(), "a".into())]),
+                opaque: None,
+            })
+        };
+        let encrypted = json!({
+            "type": "reasoning", "id": "r1", "summary": [], "encrypted_content": "gAAA", "content": null, "status": "completed",
+        });
+        let sent = json!({ "type": "reasoning", "id": "r1", "summary": [], "encrypted_content": "gAAA" });
+        let asked = ModelRequest {
+            model: "gpt-4o".to_owned(),
+            system: "Be brief.".to_owned(),
+            messages: vec![
+                ModelMessage::User(vec![Part::Text("look".to_owned()), Part::Image(image.clone())]),
+                ModelMessage::Assistant(vec![
+                    Said::Opaque(encrypted.clone()),
+                    Said::Opaque(json!({ "type": "reasoning", "id": "r2", "summary": [] })),
+                    Said::Opaque(json!({ "type": "thinking", "signature": "a" })),
+                    Said::Text("I look.".to_owned()),
+                    call("c1"),
+                    call("c2"),
+                ]),
+                ModelMessage::Results(vec![result("c1", Vec::new()), result("c2", vec![image])]),
+                ModelMessage::Assistant(vec![Said::Text("Well.".to_owned()), Said::Opaque(encrypted)]),
+                ModelMessage::user("go on"),
+            ],
+            tools: vec![ToolSpec {
+                name: "read".to_owned(),
+                about: "About.".to_owned(),
+                parameters: json!({ "type": "object", "properties": {} }),
+            }],
+            ..ModelRequest::default()
+        };
+        let url = "data:image/png;base64,cG5n";
+        let shown = json!({ "type": "input_image", "detail": "auto", "image_url": url });
+        assert_eq!(
+            body(&asked, &bare(), Wishes::All),
+            json!({
+                "model": "gpt-4o",
+                "stream": true,
+                "store": false,
+                "instructions": "Be brief.",
+                "input": [
+                    { "type": "message", "role": "user", "content": [{ "type": "input_text", "text": "look" }, shown] },
+                    sent,
+                    { "type": "message", "role": "assistant", "content": [{ "type": "output_text", "text": "I look." }] },
+                    { "type": "function_call", "call_id": "c1", "name": "read", "arguments": "{\"path\":\"a\"}" },
+                    { "type": "function_call", "call_id": "c2", "name": "read", "arguments": "{\"path\":\"a\"}" },
+                    { "type": "function_call_output", "call_id": "c1", "output": "x" },
+                    { "type": "function_call_output", "call_id": "c2", "output": [{ "type": "input_text", "text": "x" }, shown] },
+                    { "type": "message", "role": "assistant", "content": [{ "type": "output_text", "text": "Well." }] },
+                    { "type": "message", "role": "user", "content": [{ "type": "input_text", "text": "go on" }] },
+                ],
+                "tools": [{
+                    "type": "function", "name": "read", "description": "About.",
+                    "parameters": { "type": "object", "properties": {} }, "strict": false,
+                }],
+            })
+        );
+    }
+
+    #[test]
+    fn wishes_about_reasoning_are_made_of_models_that_reason() {
+        let settings = config::Provider {
+            temperature: Some(0.5),
+            max_tokens: Some(9),
+            ..config::Provider::default()
+        };
+        let include = json!(["reasoning.encrypted_content"]);
+        let of = |model: &str, effort: Option<Effort>, wishes: Wishes| {
+            let asked = ModelRequest {
+                model: model.to_owned(),
+                effort,
+                ..ModelRequest::default()
+            };
+            let whole = body(&asked, &settings, wishes);
+            assert_eq!(whole["max_output_tokens"], 9);
+            assert_eq!(
+                whole.get("include").is_some(),
+                whole.get("reasoning").is_some(),
+                "{model}"
+            );
+            assert!(whole.get("include").is_none_or(|it| *it == include));
+            (whole["reasoning"].clone(), whole.get("temperature").is_some())
+        };
+        let auto = json!({ "summary": "auto" });
+        for (model, effort, want) in [
+            ("gpt-4o", None, (Value::Null, true)),
+            ("gpt-5-chat-latest", None, (Value::Null, true)),
+            ("qwen", None, (Value::Null, true)),
+            ("qwen", Some(Effort::High), (json!({ "effort": "high" }), true)),
+            ("o3", None, (auto.clone(), false)),
+            (
+                "openai/gpt-5.2",
+                Some(Effort::Low),
+                (json!({ "effort": "low", "summary": "auto" }), false),
+            ),
+            ("gpt-5.1", Some(Effort::Off), (json!({ "effort": "none" }), false)),
+            ("gpt-5-mini", Some(Effort::Off), (json!({ "effort": "minimal" }), false)),
+            ("o4-mini", Some(Effort::Off), (json!({ "effort": "low" }), false)),
+            (
+                "gpt-oss-20b",
+                Some(Effort::Medium),
+                (json!({ "effort": "medium", "summary": "auto" }), false),
+            ),
+            ("omni-moderation", None, (Value::Null, true)),
+        ] {
+            assert_eq!(of(model, effort, Wishes::All), want, "{model} {effort:?}");
+        }
+        assert_eq!(
+            of("o3", Some(Effort::High), Wishes::NoSummary).0,
+            json!({ "effort": "high" })
+        );
+        assert_eq!(of("o3", Some(Effort::High), Wishes::None).0, Value::Null);
+    }
 }

@@ -1053,17 +1053,15 @@ async fn a_real_model_calls_a_tool_in_three_formats() {
         return;
     };
     for kind in ["openai", "openai-responses", "anthropic"] {
-        let settings = config::Provider {
+        let mut settings = config::Provider {
             kind: kind.to_owned(),
-            connection: Connection {
-                // A busy machine takes its time for a token.
-                idle_timeout: Duration::from_mins(5),
-                ..Connection::default().at(&url)
-            },
+            connection: Connection::default().at(&url),
             max_tokens: Some(80),
             temperature: Some(0.0),
             ..config::Provider::default()
         };
+        // A busy machine takes its time for a token.
+        settings.connection.idle_timeout = Duration::from_mins(5);
         let provider = super::open(&settings, &Environment::default()).expect("sound settings");
         let models = provider.models().await.expect("a list");
         let mut request = ModelRequest {

@@ -1,11 +1,20 @@
 //! What the performance figures of the parts come from: `cargo bench`.
 
+use std::{path::Path, sync::Arc, time::Duration};
+
 use divan::{Bencher, black_box};
 use serde_json::json;
 use sheaf::{
+    agent::{
+        context::{Files, Gathering, Style, files, layout},
+        prompt,
+        rules::RuleSet,
+    },
     net::sse,
     protocol::{Event, Message, Mode, codec},
+    sandbox::Workspace,
     text::{NoColours, markdown::Flow},
+    tool::Stop,
     tui::desk::{Desk, delta, document, end, start},
 };
 
@@ -128,4 +137,111 @@ fn key_to_frame(bencher: Bencher<'_, '_>) {
     let mut desk = Desk::new(120, 40).blind();
     desk.events(long_conversation(200));
     bencher.bench_local(|| desk.keys("x"));
+}
+
+/// A tree of `count` files such as large projects have: ignore files here and there, a folder that they name.
+#[expect(clippy::disallowed_methods, reason = "a tree to measure with is no file of ours")]
+fn tree(count: usize) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    let root = folder.path();
+    std::fs::create_dir(root.join(".git")).expect("a folder");
+    let put = |path: &Path, text: &str| {
+        std::fs::create_dir_all(path.parent().expect("a parent")).expect("folders");
+        std::fs::write(path, text).expect("a file");
+    };
+    put(&root.join(".gitignore"), "node_modules/\n*.log\n/build/\n!keep.log\n");
+    put(&root.join(".cursorignore"), "private/\n");
+    put(&root.join("AGENTS.md"), "Tests sit next to the code.\n");
+    for n in 0..count {
+        let ending = ["rs", "ts", "md", "json", "log"][n % 5];
+        let path = format!("part{:02}/src/group{:02}/module{n}.{ending}", n % 40, n / 40 % 50);
+        put(&root.join(path), "");
+    }
+    for n in 0..40 {
+        put(&root.join(format!("part{n:02}/.gitignore")), "target/\n*.tmp\n");
+    }
+    folder
+}
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime")
+}
+
+/// From the start of the program until all is there.
+#[divan::bench(args = [50_000, 100_000], sample_count = 10)]
+fn context_gathered(bencher: Bencher<'_, '_>, count: usize) {
+    let folder = tree(count);
+    let workspace = Arc::new(Workspace::open(folder.path()).expect("a workspace"));
+    let runtime = runtime();
+    bencher.bench_local(|| {
+        runtime.block_on(async {
+            let first = Gathering::start(Arc::clone(&workspace))
+                .ready(Duration::from_secs(60))
+                .await;
+            assert!(!first.is_partial);
+            first.text().len()
+        })
+    });
+}
+
+/// From Enter to the request, two seconds after the start: all has been read by then.
+#[divan::bench(sample_count = 10)]
+fn enter_to_request(bencher: Bencher<'_, '_>) {
+    let folder = tree(50_000);
+    let workspace = Arc::new(Workspace::open(folder.path()).expect("a workspace"));
+    let runtime = runtime();
+    let rules = RuleSet::load(&workspace, true);
+    let gathered = || {
+        let gathering = runtime.block_on(async {
+            let gathering = Gathering::start(Arc::clone(&workspace));
+            gathering.files().ready(Duration::from_secs(60)).await;
+            tokio::time::sleep(Duration::from_secs(2)).await;
+            gathering
+        });
+        (gathering, rules.clone())
+    };
+    bencher
+        .with_inputs(gathered)
+        .bench_local_values(|(gathering, mut rules)| {
+            runtime.block_on(async {
+                let first = gathering.ready(Duration::from_millis(250)).await;
+                assert!(!first.is_partial);
+                let system = prompt::system(&prompt::Facts {
+                    tools: &["read_file", "edit_file", "grep"],
+                    rules: Some(&rules),
+                    ..prompt::Facts::default()
+                });
+                let update = rules.attach(["part03/src/group01/module43.rs"]);
+                system.len() + first.text().len() + prompt::query("hi", update.as_slice()).len()
+            })
+        });
+}
+
+fn known(count: usize) -> files::List {
+    let folder = tree(count);
+    let workspace = Workspace::open(folder.path()).expect("a workspace");
+    files::walk(&workspace, &Stop::default())
+}
+
+#[divan::bench(args = [50_000, 100_000], sample_count = 10)]
+fn layout_of_files(bencher: Bencher<'_, '_>, count: usize) {
+    let list = known(count);
+    bencher.bench_local(|| layout(&list.files, Style::List, 8 << 10).len());
+}
+
+#[divan::bench(args = ["", "mod", "part03module43"], sample_count = 10)]
+fn files_by_name(bencher: Bencher<'_, '_>, pattern: &str) {
+    let list = known(50_000);
+    bencher.bench_local(|| files::rank(&list, pattern, 20).len());
+}
+
+/// While the first walk goes on, a picker gets what is known.
+#[divan::bench(sample_count = 10)]
+fn files_asked_at_once(bencher: Bencher<'_, '_>) {
+    let folder = tree(50_000);
+    let workspace = Arc::new(Workspace::open(folder.path()).expect("a workspace"));
+    bencher.bench_local(|| Files::of(Arc::clone(&workspace)).list().files.len());
 }

@@ -31,8 +31,9 @@ const FILES: usize = 200_000;
 const TIMED: usize = 100_000;
 /// A walk that takes longer shows what it has.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// A list is good for this long.
+/// A list is good for this long, and for so many times as long as it took.
 const FRESH: Duration = Duration::from_secs(3);
+const FRESH_TIMES: u32 = 20;
 /// What was changed within this counts as recent.
 const RECENT: Duration = Duration::from_hours(24);
 /// More files than this within an hour are no work of hands.
@@ -46,7 +47,7 @@ const PATTERN_CHARS: usize = 128;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct List {
     /// From the root, with `/` between, in byte order. What no ignore file names and no secret is.
-    pub files: Vec<Box<str>>,
+    pub files: Arc<[Box<str>]>,
     /// There are more, or a folder could not be read.
     pub is_partial: bool,
     /// Files that were changed lately, the last one first: places in [`Self::files`].
@@ -84,7 +85,8 @@ pub struct Files {
 struct Shared {
     workspace: Arc<Workspace>,
     list: watch::Sender<Option<Arc<List>>>,
-    walked: Mutex<Option<Instant>>,
+    /// When the last walk ended, and how long the next one can wait.
+    walked: Mutex<Option<(Instant, Duration)>>,
     is_walking: AtomicBool,
     stop: Stop,
 }
@@ -132,7 +134,7 @@ impl Files {
 
     fn refresh(&self) {
         let walked = *self.shared.walked.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_fresh = walked.is_some_and(|it| it.elapsed() < FRESH);
+        let is_fresh = walked.is_some_and(|(at, good)| at.elapsed() < good);
         if is_fresh || self.shared.is_walking.swap(true, Ordering::AcqRel) {
             return;
         }
@@ -140,6 +142,7 @@ impl Files {
         // The walk must not keep alive what nobody looks at any more.
         let shared = Arc::downgrade(&self.shared);
         let work = move || {
+            let start = Instant::now();
             let mut list = walk(&workspace, &stop);
             let told = |list: &List| {
                 if let Some(shared) = shared.upgrade() {
@@ -150,7 +153,8 @@ impl Files {
             (list.recent, list.within_hour) = recent(&workspace, &list.files, SystemTime::now(), &stop);
             told(&list);
             if let Some(shared) = shared.upgrade() {
-                *shared.walked.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+                let good = FRESH.max(start.elapsed() * FRESH_TIMES);
+                *shared.walked.lock().unwrap_or_else(PoisonError::into_inner) = Some((Instant::now(), good));
                 shared.is_walking.store(false, Ordering::Release);
             }
         };
@@ -224,7 +228,7 @@ pub fn walk_below(workspace: &Workspace, folder: &Located, limit: usize, stop: &
     let mut files: Vec<Box<str>> = receiver.into_iter().flatten().collect();
     files.sort_unstable();
     List {
-        files,
+        files: files.into(),
         is_partial: is_partial.into_inner(),
         ..List::default()
     }
@@ -349,7 +353,7 @@ mod tests {
         let mut files: Vec<Box<str>> = files.split_whitespace().map(Into::into).collect();
         files.sort_unstable();
         List {
-            files,
+            files: files.into(),
             ..List::default()
         }
     }
@@ -491,7 +495,7 @@ mod tests {
             .ready(Duration::from_secs(20))
             .await
             .expect("a walk of one file ends");
-        assert_eq!(list.files, ["a".into()]);
+        assert_eq!(*list.files, ["a".into()]);
         assert_eq!(files.rank("A", 5), Vec::<String>::new());
         assert_eq!(files.rank("a", 5), ["a"]);
     }

@@ -10,6 +10,7 @@ pub mod files;
 mod git;
 mod layout;
 pub mod mentions;
+mod message;
 
 use std::{fmt::Write, path::PathBuf, sync::Arc, time::Duration};
 
@@ -21,6 +22,7 @@ pub use figures::{Sent, measure};
 pub use files::{Files, List};
 pub use git::Status;
 pub use layout::{Style, layout};
+pub use message::{Surroundings, Told, tell};
 
 use super::{
     prompt::{name, wrap, wrap_ours},
@@ -196,7 +198,7 @@ fn system() -> String {
 }
 
 /// Files that one works on, for the next message: `viewed` were read, written or changed lately, `open` were named or
-/// opened; the last one first in both. Reads them to count their lines.
+/// opened; the first ones are named. Reads them to count their lines.
 pub fn viewed<'a>(
     workspace: &Workspace,
     viewed: impl IntoIterator<Item = &'a str>,
@@ -224,7 +226,7 @@ pub fn viewed<'a>(
     let viewed = lines(&mut viewed.into_iter());
     let mut text = String::new();
     if !viewed.is_empty() {
-        let _ = write!(text, "\nViewed or changed lately, the last one first:\n{viewed}");
+        let _ = write!(text, "\nViewed or changed lately:\n{viewed}");
     }
     if !open.is_empty() {
         let _ = write!(text, "\nNamed or opened by the user:\n{open}");

@@ -85,8 +85,13 @@ impl Transcript {
             }
             event => exchange.response.apply(event, entry.at_ms),
         };
-        if let Change::Ended(document) = change {
-            self.fold_todos(Place { exchange: at, document });
+        match change {
+            Change::Ended(document) => self.fold_todos(Place { exchange: at, document }),
+            // A plan that the user has edited says what there is to do; an older one does not any more.
+            Change::Updated(document) if self.newest_plan() == Some(Place { exchange: at, document }) => {
+                self.fold_todos(Place { exchange: at, document });
+            }
+            _ => {}
         }
         Moved { exchange: at, change }
     }
@@ -196,6 +201,15 @@ impl Transcript {
             }
         }
         (last, total)
+    }
+
+    /// The plan that the live list belongs to.
+    pub fn newest_plan(&self) -> Option<Place> {
+        self.exchanges.iter().enumerate().rev().find_map(|(exchange, it)| {
+            let is_plan = |it: &Document| it.kind == Kind::Plan && !it.is_open();
+            let document = it.response.documents.iter().rposition(is_plan)?;
+            Some(Place { exchange, document })
+        })
     }
 
     fn exchange_for(&mut self, entry: &Entry) -> usize {

@@ -35,6 +35,12 @@ pub enum Effect {
     Files(String),
     /// What the model is told, and what it costs.
     Context,
+    /// A plan in the user's editor, as a file.
+    EditPlan {
+        turn: Turn,
+        document: DocumentId,
+        text: String,
+    },
     /// The draft in the user's editor.
     EditDraft(String),
     /// A file of the workspace in the user's editor.

@@ -47,5 +47,10 @@ pub enum Outcome {
     },
     Context(Result<Vec<ContextPart>, String>),
     Edited(Result<String, String>),
+    PlanEdited {
+        turn: Turn,
+        document: crate::protocol::DocumentId,
+        text: Result<String, String>,
+    },
     Failed(String),
 }

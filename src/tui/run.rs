@@ -380,6 +380,11 @@ impl Session {
                 let outcome = self.edit_draft(&text).await;
                 Box::pin(self.handle(Msg::Done(Outcome::Edited(outcome)))).await;
             }
+            Effect::EditPlan { turn, document, text } => {
+                let text = self.edit_draft(&text).await;
+                let outcome = Outcome::PlanEdited { turn, document, text };
+                Box::pin(self.handle(Msg::Done(outcome))).await;
+            }
             Effect::OpenFile { path, line } => {
                 if let Err(why) = self.open_file(&path, line).await {
                     Box::pin(self.handle(Msg::Done(Outcome::Failed(why)))).await;
@@ -483,7 +488,11 @@ impl Session {
                 // Only the next start is the worse for it when this fails.
                 tokio::task::spawn_blocking(move || drop(theme::remember(&state, colour)));
             }
-            Effect::Suspend | Effect::Redraw | Effect::EditDraft(_) | Effect::OpenFile { .. } => {}
+            Effect::Suspend
+            | Effect::Redraw
+            | Effect::EditDraft(_)
+            | Effect::EditPlan { .. }
+            | Effect::OpenFile { .. } => {}
         }
     }
 

@@ -112,7 +112,12 @@ fn key(app: &mut App, event: KeyEvent) -> Vec<Effect> {
         None
     };
     if let Some(action) = special.or_else(|| app.keymap.find(place, chord)) {
-        return (action.run)(app, "");
+        let selected = app.pane.selected;
+        let effects = (action.run)(app, "");
+        if app.pane.selected != selected {
+            app.pane.todo = None;
+        }
+        return effects;
     }
     let is_text = matches!(event.code, KeyCode::Char(_))
         && !event
@@ -197,6 +202,8 @@ fn chosen(app: &mut App, choice: Choice) -> Vec<Effect> {
         }
         Choice::Theme(name) => app.choose_theme(&name),
         Choice::Action(action) => return (action.run)(app, ""),
+        Choice::Reworded(words) => return action::plan::written(app, words, false),
+        Choice::Inserted(words) => return action::plan::written(app, words, true),
     }
     Vec::new()
 }
@@ -220,6 +227,9 @@ fn recall(app: &mut App, event: KeyEvent) -> bool {
 }
 
 fn paste(app: &mut App, text: &str) {
+    if let Some(Layer::Prompt(prompt)) = app.layers.last_mut() {
+        prompt.paste(text);
+    }
     if !app.layers.is_empty() {
         return;
     }
@@ -426,7 +436,12 @@ fn done(app: &mut App, outcome: Outcome) -> Vec<Effect> {
         }
         Outcome::Context(Err(why)) => app.say(why),
         Outcome::Edited(Ok(text)) => app.composer.field.set(text.trim_end_matches('\n')),
-        Outcome::Edited(Err(why)) => app.say(why),
+        Outcome::Edited(Err(why)) | Outcome::PlanEdited { text: Err(why), .. } => app.say(why),
+        Outcome::PlanEdited {
+            turn,
+            document,
+            text: Ok(text),
+        } => return action::plan::edited(app, turn, document, &text),
     }
     Vec::new()
 }

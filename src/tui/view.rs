@@ -209,6 +209,12 @@ impl<'a> Picture<'a> {
                     let top = layout.rule.saturating_sub(rows.len());
                     picker = Some((rows, top, 2));
                 }
+                Layer::Prompt(it) => {
+                    let wide = layout.columns.saturating_sub(4).min(76);
+                    let rows = it.rows(wide);
+                    let top = layout.rule.saturating_sub(rows.len());
+                    picker = Some((rows, top, 2));
+                }
             }
         }
         if app.layers.is_empty()
@@ -299,6 +305,11 @@ impl<'a> Picture<'a> {
     }
 
     fn caret(&self) -> Option<(u16, u16)> {
+        if let (Some(Layer::Prompt(prompt)), Some((_, top, left))) = (self.app.layers.last(), &self.picker) {
+            let wide = self.app.layout.columns.saturating_sub(4).min(76);
+            let (x, y) = prompt.caret(wide);
+            return Some(((left + x) as u16, (top + y) as u16));
+        }
         if !self.app.layers.is_empty() || self.app.focus != Focus::Composer {
             return None;
         }

@@ -31,7 +31,8 @@ impl<'a> Plan<'a> {
         let mut todos = todos(members);
         drop_unsound(&mut todos);
         Self {
-            content: it.text(),
+            // As it was edited, else as it was written.
+            content: member::text(members, "content").unwrap_or_else(|| it.text()),
             title: member::text(members, "title").unwrap_or_default(),
             overview: member::text(members, "overview").unwrap_or_default(),
             todos,

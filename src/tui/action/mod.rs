@@ -2,6 +2,7 @@
 
 mod answer;
 pub mod everywhere;
+pub mod plan;
 pub mod reading;
 mod writing;
 
@@ -63,9 +64,18 @@ pub static ACTIONS: &[Action] = &[
     reading::COPY_CODE,
     reading::OPEN,
     answer::RETRY,
-    answer::PLAN_BUILD,
-    answer::PLAN_SAVE,
-    answer::PLAN_COMMENT,
+    plan::BUILD,
+    plan::EDIT,
+    plan::SAVE,
+    plan::COMMENT,
+    plan::TODO_NEXT,
+    plan::TODO_PREVIOUS,
+    plan::TODO_TOGGLE,
+    plan::TODO_REWORD,
+    plan::TODO_INSERT,
+    plan::TODO_REMOVE,
+    plan::TODO_DOWN,
+    plan::TODO_UP,
     everywhere::PANIC,
 ];
 

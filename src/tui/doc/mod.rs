@@ -82,6 +82,8 @@ pub struct Look<'a> {
     pub now_ms: u64,
     /// The answer in the making, for the question that waits.
     pub form: Option<&'a Form>,
+    /// The todo of the live list that is selected, in the plan that it belongs to.
+    pub todo: Option<usize>,
     pub cited: Cited<'a>,
     /// The workspace's folder, where the terminal takes links to files.
     pub root: Option<&'a str>,
@@ -147,6 +149,7 @@ struct Key {
     newest: bool,
     /// The version of the answer in the making, counted from 1.
     form: u64,
+    todo: Option<usize>,
     progress: Option<(usize, usize)>,
     colours: u64,
 }
@@ -400,6 +403,7 @@ impl Key {
             Kind::Plan => {
                 key.newest = look.newest;
                 key.selected = look.selected;
+                key.todo = look.todo;
                 if plan::is_live(document, look) {
                     key.todos = 1 + look.todos.version;
                 }
@@ -429,6 +433,7 @@ impl Key {
             said_of_file: None,
             newest: false,
             form: 0,
+            todo: None,
             progress: None,
             colours: 0,
         }

@@ -102,7 +102,7 @@ fn head(plan: &Plan<'_>, document: &Document, look: &Look<'_>) -> Vec<Row> {
     let items = items(plan, document, look);
     if !items.is_empty() {
         rows.push(Row::blank());
-        rows.extend(todo::rows(&items, columns));
+        rows.extend(todo::rows(&items, look.todo, columns));
     }
     rows
 }
@@ -167,7 +167,22 @@ fn keys(look: &Look<'_>, document: &Document) -> Vec<Row> {
         return Vec::new();
     }
     let mut spans = Vec::new();
-    for (name, does) in [("b", "build"), ("s", "save"), ("c", "comment")] {
+    let on_plan = [
+        ("b", "build"),
+        ("e", "edit"),
+        ("s", "save"),
+        ("c", "comment"),
+        ("↓", "todos"),
+    ];
+    let on_todo = [
+        ("x", "tick"),
+        ("enter", "reword"),
+        ("i", "insert"),
+        ("D", "remove"),
+        ("J K", "move"),
+    ];
+    let shown = if look.todo.is_some() { on_todo } else { on_plan };
+    for (name, does) in shown {
         if !spans.is_empty() {
             spans.push(gap(3));
         }

@@ -29,6 +29,7 @@ pub fn look(width: usize) -> Look<'static> {
         now_ms: NOW,
         progress: None,
         form: None,
+        todo: None,
         cited: Cited::Unread,
         root: None,
     }

@@ -3,7 +3,7 @@
 use super::heading::{gap, sign};
 use crate::{
     protocol::TodoStatus,
-    text::{Clean, Mark, Role, Row, Span, wrap::wrap},
+    text::{Clean, Ground, Mark, Role, Row, Span, wrap::wrap},
 };
 
 /// What a row shows of a todo.
@@ -14,14 +14,18 @@ pub(super) struct Item<'a> {
     pub after: Vec<usize>,
 }
 
-pub(super) fn rows(items: &[Item<'_>], columns: usize) -> Vec<Row> {
-    let rows = items.iter().flat_map(|item| {
+/// `selected`: the item that has the keys.
+pub(super) fn rows(items: &[Item<'_>], selected: Option<usize>, columns: usize) -> Vec<Row> {
+    let rows = items.iter().enumerate().flat_map(|(at, item)| {
         let mut spans = vec![text(item.content, item.status)];
         let is_over = matches!(item.status, TodoStatus::Completed | TodoStatus::Cancelled);
         if !item.after.is_empty() && !is_over {
             let list: Vec<String> = item.after.iter().map(ToString::to_string).collect();
             spans.push(gap(2));
             spans.push(Span::new(format!("after {}", list.join(", ")), Role::Faint));
+        }
+        if selected == Some(at) {
+            spans = spans.into_iter().map(|it| it.on(Ground::Selection)).collect();
         }
         wrap(&spans, columns, &[checkbox(item.status), gap(1)], &[gap(2)])
     });

@@ -31,7 +31,7 @@ pub(super) fn leaf(update: &TodoUpdate<'_>, look: &Look<'_>) -> Leaf {
                 after: Vec::new(),
             })
             .collect();
-        rows.extend(todo::rows(&items, look.width));
+        rows.extend(todo::rows(&items, None, look.width));
     } else {
         rows.push(heading("todo", &line(&changes), facts, look.width));
     }

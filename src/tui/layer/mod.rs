@@ -2,16 +2,19 @@
 
 mod page;
 mod picker;
+mod prompt;
 
 use crossterm::event::KeyEvent;
 
 pub use page::Page;
 pub use picker::{Choice, Picker, role_of};
+pub use prompt::Prompt;
 
 /// A closed set: every kind of layer is an arm here and nowhere else.
 pub enum Layer {
     Picker(Picker),
     Page(Page),
+    Prompt(Prompt),
 }
 
 /// What a layer made of a key.
@@ -29,6 +32,7 @@ impl Layer {
         match self {
             Self::Picker(it) => it.key(event),
             Self::Page(it) => it.key(event),
+            Self::Prompt(it) => it.key(event),
         }
     }
 
@@ -36,6 +40,7 @@ impl Layer {
         match self {
             Self::Picker(it) => it.wheel(by),
             Self::Page(it) => it.scroll(by),
+            Self::Prompt(_) => {}
         }
     }
 }

@@ -17,6 +17,10 @@ pub enum Choice {
     Model(String),
     Theme(String),
     Action(&'static Action),
+    /// New words for the todo that is selected.
+    Reworded(String),
+    /// A new todo, behind the one that is selected.
+    Inserted(String),
 }
 
 struct Entry {
@@ -307,7 +311,7 @@ fn score(text: &str, filter: &str) -> Option<usize> {
         .then_some(2)
 }
 
-fn frame_row(left: &'static str, title: &str, right: &'static str, columns: usize) -> Row {
+pub(super) fn frame_row(left: &'static str, title: &str, right: &'static str, columns: usize) -> Row {
     let title = width::cut_end(title, columns.saturating_sub(4));
     let rest = columns.saturating_sub(3 + width::width(&title));
     Row::of(vec![

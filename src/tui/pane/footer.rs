@@ -51,7 +51,17 @@ fn hints(app: &App) -> Vec<(String, String)> {
     match app.layers.last() {
         Some(Layer::Picker(_)) => return fixed(&[("enter", "choose"), ("↑↓", "move"), ("esc", "close")]),
         Some(Layer::Page(_)) => return fixed(&[("↑↓", "scroll"), ("space", "page"), ("esc", "back")]),
+        Some(Layer::Prompt(_)) => return fixed(&[("enter", "done"), ("esc", "back")]),
         None => {}
+    }
+    if app.layers.is_empty()
+        && app
+            .composer
+            .mention
+            .as_ref()
+            .is_some_and(crate::tui::app::Mention::is_shown)
+    {
+        return fixed(&[("tab", "take"), ("↑↓", "choose"), ("esc", "close")]);
     }
     if let Some(commands) = commands(app) {
         return commands;
@@ -90,7 +100,7 @@ fn hints(app: &App) -> Vec<(String, String)> {
     let names: &[(&'static str, &'static str)] = match app.focus {
         Focus::Composer if app.is_busy() => &[
             ("escape", "stop"),
-            ("send", "queue"),
+            ("send", if app.about.hears { "steer" } else { "queue" }),
             ("newline", "newline"),
             ("focus", "transcript"),
             ("keys", "keys"),

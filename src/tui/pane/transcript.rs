@@ -82,6 +82,8 @@ pub struct Context<'a> {
 pub struct Pane {
     pub items: Vec<Item>,
     pub selected: Option<Item>,
+    /// The todo that is selected in the plan that is.
+    pub todo: Option<usize>,
     /// Documents that opened while the reader was elsewhere.
     pub unseen: usize,
     pub follow: Following,
@@ -518,6 +520,7 @@ impl Pane {
             progress: None,
             now_ms: context.now_ms,
             form: None,
+            todo: self.todo.filter(|_| selected),
             cited: doc::Cited::Unread,
             root: context.root,
         };

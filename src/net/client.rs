@@ -35,7 +35,7 @@ pub const HEADERS_LIMIT_BYTES: usize = 64 << 10;
 /// What a redirect's target may take up in a message.
 const SHOWN_TARGET_CHARS: usize = 300;
 
-const USER_AGENT: &str = concat!("sheaf/", env!("CARGO_PKG_VERSION"));
+pub(super) const USER_AGENT: &str = concat!("sheaf/", env!("CARGO_PKG_VERSION"));
 
 /// How a server is reached.
 #[derive(Clone)]

@@ -4,6 +4,7 @@
 //! buffer a limit, and a token goes to the one server it was meant for.
 
 pub mod client;
+pub mod page;
 #[cfg(test)]
 pub mod peer;
 pub mod retry;

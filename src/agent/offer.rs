@@ -3,7 +3,7 @@
 use crate::{
     config::Settings,
     protocol::Mode,
-    tool::{TOOLS, Tool},
+    tool::{TOOLS, Tool, web_search},
 };
 
 /// What a small window has room for.
@@ -37,7 +37,7 @@ pub fn tools(settings: &Settings, model: &str, window: Option<u64>, from: &[&'st
             _ => true,
         };
         let is_on = settings.tools.get(it.name).is_none_or(|it| it.enabled);
-        let is_there = it.name != "web_search" || settings.web.search.kind.is_some();
+        let is_there = it.name != web_search::TOOL.name || web_search::is_available(settings);
         style && is_on && is_there && (!is_short || SHORT.contains(&it.name))
     };
     from.iter().copied().filter(|it| fits(it)).collect()

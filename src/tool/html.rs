@@ -24,9 +24,30 @@ pub fn read(html: &str, url: &str) -> Reading {
         return plain;
     }
     Reading {
-        title: if article.title.is_empty() { plain.title } else { article.title },
+        title: if article.title.is_empty() {
+            plain.title
+        } else {
+            article.title
+        },
         markdown: article.markdown,
     }
+}
+
+/// The words of a scrap of HTML, on one line.
+pub fn text(html: &str) -> String {
+    let mut text = String::new();
+    for token in Tokens::of(html) {
+        match token {
+            Token::Text(it) => text.push_str(&entities(it)),
+            Token::Open { name, .. } | Token::Close(name) => {
+                if is_block(&name) || name == "br" {
+                    text.push(' ');
+                }
+            }
+        }
+    }
+    let words: Vec<_> = text.split_whitespace().collect();
+    words.join(" ")
 }
 
 fn article(html: &str, url: &str) -> Option<Reading> {
@@ -147,7 +168,13 @@ impl Plain {
     fn lines(&mut self, count: usize) {
         let ended = self.text.trim_end_matches(' ').len();
         self.text.truncate(ended);
-        let present = self.text.bytes().rev().take(count).take_while(|it| *it == b'\n').count();
+        let present = self
+            .text
+            .bytes()
+            .rev()
+            .take(count)
+            .take_while(|it| *it == b'\n')
+            .count();
         if !self.text.is_empty() {
             self.text.extend(std::iter::repeat_n('\n', count - present));
         }
@@ -174,7 +201,9 @@ impl Plain {
                 self.verbatim += 1;
             }
             "a" if self.links.len() < MOST_LOOKS => {
-                let link = link.map(entities).filter(|it| !it.is_empty() && !it.starts_with('#') && !it.contains(char::is_whitespace));
+                let link = link
+                    .map(entities)
+                    .filter(|it| !it.is_empty() && !it.starts_with('#') && !it.contains(char::is_whitespace));
                 if link.is_some() {
                     self.text.push('[');
                 }
@@ -207,8 +236,28 @@ impl Plain {
 
 fn is_block(name: &str) -> bool {
     let blocks = [
-        "address", "article", "aside", "blockquote", "body", "details", "div", "dl", "fieldset", "figure", "footer", "form", "header",
-        "hr", "main", "nav", "ol", "p", "section", "summary", "table", "ul",
+        "address",
+        "article",
+        "aside",
+        "blockquote",
+        "body",
+        "details",
+        "div",
+        "dl",
+        "fieldset",
+        "figure",
+        "footer",
+        "form",
+        "header",
+        "hr",
+        "main",
+        "nav",
+        "ol",
+        "p",
+        "section",
+        "summary",
+        "table",
+        "ul",
     ];
     blocks.contains(&name)
 }
@@ -237,9 +286,28 @@ fn line(text: &str) -> String {
 /// Text with its character references replaced.
 fn entities(text: &str) -> String {
     const NAMED: [(&str, &str); 22] = [
-        ("amp", "&"), ("lt", "<"), ("gt", ">"), ("quot", "\""), ("apos", "'"), ("nbsp", " "), ("copy", "©"), ("reg", "®"), ("trade", "™"),
-        ("hellip", "…"), ("mdash", "—"), ("ndash", "–"), ("lsquo", "‘"), ("rsquo", "’"), ("ldquo", "“"), ("rdquo", "”"), ("laquo", "«"),
-        ("raquo", "»"), ("times", "×"), ("rarr", "→"), ("larr", "←"), ("bull", "•"),
+        ("amp", "&"),
+        ("lt", "<"),
+        ("gt", ">"),
+        ("quot", "\""),
+        ("apos", "'"),
+        ("nbsp", " "),
+        ("copy", "©"),
+        ("reg", "®"),
+        ("trade", "™"),
+        ("hellip", "…"),
+        ("mdash", "—"),
+        ("ndash", "–"),
+        ("lsquo", "‘"),
+        ("rsquo", "’"),
+        ("ldquo", "“"),
+        ("rdquo", "”"),
+        ("laquo", "«"),
+        ("raquo", "»"),
+        ("times", "×"),
+        ("rarr", "→"),
+        ("larr", "←"),
+        ("bull", "•"),
     ];
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -307,7 +375,12 @@ impl<'a> Tokens<'a> {
             let tag = bytes.get(at + 2..at + 2 + name.len());
             bytes.get(at + 1) == Some(&b'/') && tag.is_some_and(|it| it.eq_ignore_ascii_case(name.as_bytes()))
         };
-        let end = bytes.iter().enumerate().filter(|it| *it.1 == b'<').map(|it| it.0).find(is_end);
+        let end = bytes
+            .iter()
+            .enumerate()
+            .filter(|it| *it.1 == b'<')
+            .map(|it| it.0)
+            .find(is_end);
         self.rest = end.and_then(|it| self.rest.get(it..)).unwrap_or_default();
     }
 
@@ -331,7 +404,10 @@ impl<'a> Tokens<'a> {
             let start = at;
             // An equals sign at the front belongs to the name.
             at += 1;
-            while bytes.get(at).is_some_and(|it| !is_blank(*it) && !matches!(it, b'=' | b'>')) {
+            while bytes
+                .get(at)
+                .is_some_and(|it| !is_blank(*it) && !matches!(it, b'=' | b'>'))
+            {
                 at += 1;
             }
             let name = self.rest.get(start..at).unwrap_or_default();
@@ -405,7 +481,9 @@ impl<'a> Iterator for Tokens<'a> {
                     if is_close {
                         return Some(Token::Close(name));
                     }
-                    let is_raw = ["script", "style", "noscript", "template", "svg", "iframe", "textarea", "noembed", "noframes"];
+                    let is_raw = [
+                        "script", "style", "noscript", "template", "svg", "iframe", "textarea", "noembed", "noframes",
+                    ];
                     if is_raw.contains(&name.as_str()) {
                         self.skip_inside(&name);
                     }
@@ -436,15 +514,35 @@ mod tests {
             ("headings", "<h1>One</h1>text<h3>Two</h3>", "# One\n\ntext\n\n### Two"),
             ("lists", "<ul><li>one<li>two</ul>after", "- one\n- two\n\nafter"),
             ("code", "<pre>a\n  b</pre>after", "```\na\n  b\n```\n\nafter"),
-            ("links", "see <a href='/x?a=1&amp;b=2'>this</a>.", "see [this](/x?a=1&b=2)."),
-            ("links to nowhere", "<a name=x>here</a> <a href=#y>there</a>", "here there"),
+            (
+                "links",
+                "see <a href='/x?a=1&amp;b=2'>this</a>.",
+                "see [this](/x?a=1&b=2).",
+            ),
+            (
+                "links to nowhere",
+                "<a name=x>here</a> <a href=#y>there</a>",
+                "here there",
+            ),
             ("a table", "<table><tr><td>a<td>b<tr><td>c<td>d</table>", "a | b\nc | d"),
-            ("what is no text", "a<script>if (1<2) x('</p>')</script><style>p{}</style><!-- <p> -->b", "ab"),
+            (
+                "what is no text",
+                "a<script>if (1<2) x('</p>')</script><style>p{}</style><!-- <p> -->b",
+                "ab",
+            ),
             ("what never ends", "a<script>b", "a"),
-            ("references", "&lt;a&gt; &amp;amp; &#65;&#x42;&hellip; &nope; & &#0; &#xd800;", "<a> &amp; AB… &nope; & &#0; &#xd800;"),
+            (
+                "references",
+                "&lt;a&gt; &amp;amp; &#65;&#x42;&hellip; &nope; & &#0; &#xd800;",
+                "<a> &amp; AB… &nope; & &#0; &#xd800;",
+            ),
             ("signs", "1 < 2 > 3 <4", "1 < 2 > 3 <4"),
             ("a quoted end", "<p title='a>b'>text", "text"),
-            ("upper case", "<P>one<BR>two</P><SCRIPT>x</ScRiPt>three", "one\ntwo\n\nthree"),
+            (
+                "upper case",
+                "<P>one<BR>two</P><SCRIPT>x</ScRiPt>three",
+                "one\ntwo\n\nthree",
+            ),
         ] {
             assert_eq!(plain(html).markdown, expected, "{sentence}");
         }
@@ -463,7 +561,12 @@ mod tests {
         );
         let Reading { title, markdown } = read(&html, "https://doc.example/x");
         assert_eq!(title, "Borrowing");
-        for part in ["The borrow checker", "let a = &b;", "## Code", "https://doc.example/book"] {
+        for part in [
+            "The borrow checker",
+            "let a = &b;",
+            "## Code",
+            "https://doc.example/book",
+        ] {
             assert!(markdown.contains(part), "{part}: {markdown}");
         }
         for part in ["About us", "Cookies", "alert"] {
@@ -477,9 +580,28 @@ mod tests {
         for (sentence, html) in [
             ("deep", many("<div>", 200_000)),
             ("deeper than it is long", many("<i>", 100)),
-            ("looks in every paragraph", format!("{}{}", (0..200).map(|it| format!("<b id={it}>")).collect::<String>(), "<p>x".repeat(50_000))),
-            ("many attributes", many(&format!("<p {}>", (0..50_000).map(|it| format!("a{it} ")).collect::<String>()), 1)),
-            ("many attributes by slashes", many(&format!("<p{}>", (0..50_000).map(|it| format!("/a{it}")).collect::<String>()), 1)),
+            (
+                "looks in every paragraph",
+                format!(
+                    "{}{}",
+                    (0..200).map(|it| format!("<b id={it}>")).collect::<String>(),
+                    "<p>x".repeat(50_000)
+                ),
+            ),
+            (
+                "many attributes",
+                many(
+                    &format!("<p {}>", (0..50_000).map(|it| format!("a{it} ")).collect::<String>()),
+                    1,
+                ),
+            ),
+            (
+                "many attributes by slashes",
+                many(
+                    &format!("<p{}>", (0..50_000).map(|it| format!("/a{it}")).collect::<String>()),
+                    1,
+                ),
+            ),
             ("many tags", many("<p>x", 60_000)),
             ("tables in tables", many("<table><tr><td>", 10_000)),
             ("comments that never end", many("<!-", 300_000)),

@@ -17,6 +17,7 @@ pub mod edit_file;
 pub mod edit_notebook;
 pub mod glob_file_search;
 pub mod grep;
+mod html;
 pub mod list_dir;
 pub mod read_file;
 pub mod read_lints;
@@ -25,6 +26,8 @@ pub mod search_replace;
 pub mod switch_mode;
 pub mod todo_write;
 mod walk;
+pub mod web_fetch;
+pub mod web_search;
 pub mod write;
 
 use std::{
@@ -311,6 +314,8 @@ pub const TOOLS: &[&Tool] = &[
     &apply_patch::TOOL,
     &run_terminal_cmd::TOOL,
     &await_command::TOOL,
+    &web_search::TOOL,
+    &web_fetch::TOOL,
     &todo_write::TOOL,
     &create_plan::TOOL,
     &ask::TOOL,

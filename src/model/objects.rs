@@ -183,7 +183,7 @@ mod tests {
             (
                 "a line cut in a string",
                 format!("{{\"a\":\"x\n{text}"),
-                vec![junk("{\"a\":\"x"), two.clone()],
+                vec![junk("{\"a\":\"x"), two],
             ),
             ("no JSON", "Bad Gateway\n".to_owned(), vec![junk("Bad Gateway")]),
             (

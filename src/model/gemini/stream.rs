@@ -468,7 +468,7 @@ mod tests {
     use super::*;
     use crate::model::{
         ToolSpec,
-        conformance::{read, shape},
+        conformance::{read, recorded, shape},
     };
 
     fn tools() -> Tools {
@@ -584,6 +584,39 @@ mod tests {
     }
 
     #[test]
+    fn recordings_are_read_wherever_they_are_cut() {
+        let cases = [
+            ("aimock-err429", "error LLM_RATE_LIMITED"),
+            (
+                "aimock-reasoning",
+                r#"thinking "First I consider the question carefully." | text "The answer is 42 🦀." | end Stop"#,
+            ),
+            (
+                "aimock-text",
+                r#"text "Hello from aimock, a deterministic server." | end Stop"#,
+            ),
+            (
+                "aimock-tools",
+                r#"text "Let me look." | call 0 grep {"pattern":"TODO","glob":"*.py"} = {"pattern":"TODO","glob":"*.py"} | call 1 read_file {"path":"src/main.rs"} = {"path":"src/main.rs"} | end ToolUse"#,
+            ),
+            (
+                "aimock-truncated",
+                r#"text "This answer will be cut somewhere in the" | error STREAM_INTERRUPTED"#,
+            ),
+            ("written-blocked", "usage 7(0)+0 | end ContentFilter"),
+            (
+                "written-signed",
+                r#"thinking "Let me look." | text "I look. " | call 0 grep {"pattern":"ünï 🦀"} = {"pattern":"ünï 🦀"} | call 1 read_file {"path":"a.rs"} = {"path":"a.rs"} | usage 11(4)+14 | end ToolUse"#,
+            ),
+        ];
+        recorded(
+            "gemini",
+            || Box::new(Reading::new(Tools::default())),
+            &cases.map(|(name, want)| (name, want.to_owned())),
+        );
+    }
+
+    #[test]
     fn odd_chunks_are_read() {
         let hi = parts(json!([{ "text": "hi" }]));
         let stop = finish("STOP");
@@ -632,7 +665,7 @@ mod tests {
                 "a call without a name",
                 vec![
                     parts(json!([{ "functionCall": { "args": {} } }, { "text": "hi" }])),
-                    stop.clone(),
+                    stop,
                 ],
                 good,
             ),
@@ -640,7 +673,7 @@ mod tests {
                 "counts that grow",
                 vec![
                     json!({ "usageMetadata": { "promptTokenCount": 11, "candidatesTokenCount": 1 } }),
-                    hi.clone(),
+                    hi,
                     json!({ "candidates": [{ "finishReason": "STOP" }], "usageMetadata": { "promptTokenCount": 11, "toolUsePromptTokenCount": 2,
                         "candidatesTokenCount": 4, "thoughtsTokenCount": 5, "cachedContentTokenCount": 7, "totalTokenCount": 22 } }),
                 ],

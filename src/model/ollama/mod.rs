@@ -34,12 +34,12 @@ pub const FORMAT: Format = Format {
 
 #[derive(Default)]
 pub struct Ollama {
-    /// What was asked about a model, by its name; none where the server could not say.
-    shown: Mutex<HashMap<String, Option<Shown>>>,
+    /// What was asked about a model, by its name; empty where the server could not say.
+    shown: Mutex<HashMap<String, Shown>>,
 }
 
 impl Ollama {
-    fn shown(&self, model: &str) -> Option<Option<Shown>> {
+    fn shown(&self, model: &str) -> Option<Shown> {
         let shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
         shown.get(model).cloned()
     }
@@ -67,16 +67,16 @@ impl Wire for Ollama {
         // A server that could not be reached is asked again; one that answered nonsense is not.
         if let Some(body) = body {
             let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
-            shown.insert(request.model.clone(), Shown::read(body));
+            shown.insert(request.model.clone(), Shown::read(body).unwrap_or_default());
         }
     }
 
     fn window(&self, request: &ModelRequest, settings: &config::Provider) -> Option<u64> {
-        settings.num_ctx.or_else(|| self.shown(&request.model)??.window())
+        settings.num_ctx.or_else(|| self.shown(&request.model)?.window())
     }
 
     fn ask(&self, request: &ModelRequest, settings: &config::Provider) -> Request {
-        let shown = self.shown(&request.model).flatten();
+        let shown = self.shown(&request.model);
         Request::post("api/chat", request::body(request, settings, shown.as_ref()).to_string())
     }
 

@@ -113,7 +113,7 @@ fn spell(message: &ModelMessage, replays: bool, messages: &mut Vec<Value>) {
                 match part {
                     Said::Text(it) => text.push_str(it),
                     Said::Opaque(it) => {
-                        thinking.push_str(it.get("thinking").and_then(Value::as_str).unwrap_or_default())
+                        thinking.push_str(it.get("thinking").and_then(Value::as_str).unwrap_or_default());
                     }
                     Said::Call(call) => calls.push(json!({
                         "id": call.id,

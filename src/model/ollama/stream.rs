@@ -230,7 +230,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::model::conformance::{read, shape};
+    use crate::model::conformance::{read, recorded, shape};
 
     fn check(body: &str) -> String {
         shape(&read(Box::new(Reading::default()), [body.as_bytes()]))
@@ -309,6 +309,30 @@ mod tests {
         ] {
             assert_eq!(check(&body), want, "{name}");
         }
+    }
+
+    #[test]
+    fn recordings_are_read_wherever_they_are_cut() {
+        let cases = [
+            (
+                "aimock-text",
+                r#"text "Hello from aimock, a deterministic server." | end Stop"#,
+            ),
+            (
+                "aimock-tools",
+                r#"text "Let me look." | call 0 grep {"pattern":"TODO","glob":"*.py"} = {"pattern":"TODO","glob":"*.py"} | call 1 read_file {"path":"src/main.rs"} = {"path":"src/main.rs"} | end ToolUse"#,
+            ),
+            ("written-error", r#"text "Hel" | error LLM_BAD_RESPONSE"#),
+            (
+                "written-thinking",
+                r#"thinking "Let me look." | text "I look." | call 0 read_file {"target_file":"a.rs"} = {"target_file":"a.rs"} | usage 80(0)+20 | end ToolUse"#,
+            ),
+        ];
+        recorded(
+            "ollama",
+            || Box::new(Reading::default()),
+            &cases.map(|(name, want)| (name, want.to_owned())),
+        );
     }
 
     #[test]

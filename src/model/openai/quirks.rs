@@ -86,9 +86,8 @@ fn every_known_server_is_read() {
         ),
         (
             "LM Studio: no calls in a list, no id, and an error by its event",
-            format!(
-                "data: {{\"choices\":[{{\"delta\":{{\"content\":\"hi\",\"tool_calls\":[]}}}}]}}\n\nevent: error\ndata: {{\"error\":{{\"message\":\"The model has crashed\"}}}}\n\n"
-            ),
+            "data: {\"choices\":[{\"delta\":{\"content\":\"hi\",\"tool_calls\":[]}}]}\n\nevent: error\ndata: {\"error\":{\"message\":\"The model has crashed\"}}\n\n"
+                .to_owned(),
             r#"text "hi" | error LLM_BAD_RESPONSE"#,
         ),
         (

@@ -8,6 +8,7 @@
 
 mod chunk;
 mod grammar;
+mod syntax;
 mod word;
 
 use std::{
@@ -22,6 +23,8 @@ use std::{
 };
 
 use word::Words;
+
+pub use syntax::errors;
 
 /// Longer files are generated, or data.
 pub const LONGEST_FILE: u64 = 512 * 1024;

@@ -12,7 +12,12 @@ use super::{
         text::plain,
     },
 };
-use crate::{protocol::Mode, text::language::language_of};
+use crate::{
+    index::errors,
+    protocol::Mode,
+    sandbox::{Located, Refused},
+    text::language::language_of,
+};
 
 pub const TOOL: Tool = Tool {
     name: "edit_file",
@@ -48,16 +53,13 @@ pub const TOOL: Tool = Tool {
     work: Work::Change(|input, context| file::away(input, context, propose)),
 };
 
-/// Counts errors of syntax in a text of a language, where that can be done.
-type Errors = fn(&str, &str) -> Option<usize>;
-
 fn propose(input: &Input, context: &Context) -> Result<Proposal, Fault> {
     let target = file::located(input, "target_file", context)?;
     let language = language_of(&target.shown);
     let sketch = sketch(input, language);
     let Some(opened) = file::find(&target, context)? else {
         if parts(&sketch, language).1 {
-            let fault = Fault::from(crate::sandbox::Refused::Missing(target.shown));
+            let fault = Fault::from(Refused::Missing(target.shown));
             return Err(fault.hint("A sketch with marks needs a file that is there; a new one is written whole."));
         }
         return Ok(file::proposal(file::created(target, &sketch), ""));
@@ -65,7 +67,7 @@ fn propose(input: &Input, context: &Context) -> Result<Proposal, Fault> {
     context.seen.check(&opened.file, &opened.bytes)?;
     let old = &opened.text.text;
     let merged = merge(old, &sketch, language).map_err(|it| refused(&opened.file.shown, &it))?;
-    worse(old, &merged, language, NO_GRAMMARS)?;
+    worse(&opened.file, old, &merged)?;
     Ok(file::proposal(file::edited(&opened, &merged, context)?, ""))
 }
 
@@ -94,14 +96,12 @@ pub fn answered(input: &Input, context: &Context, answer: &str) -> Result<Propos
         instructions: input.text("instructions").unwrap_or_default(),
         language,
     };
-    let text = apply::accept(&task, answer, |it| NO_GRAMMARS(it, language)).map_err(|unfit| {
+    let text = apply::accept(&task, answer, |it| errors(&target.path, it)).map_err(|unfit| {
         let message = format!("the sketch could not be merged into `{}`: {unfit}", target.shown);
         Fault::new("EDIT_NO_MATCH", message).hint(ADVICE)
     })?;
     Ok(file::proposal(file::edited(&opened, &text, context)?, ""))
 }
-
-const NO_GRAMMARS: Errors = |_, _| None;
 
 const ADVICE: &str = "Read the file again and send the sketch with three unchanged lines before and after each change, or use \
                       `search_replace` with the exact text.";
@@ -132,10 +132,13 @@ fn refused(shown: &str, refusal: &Refusal) -> Fault {
 }
 
 /// A merge that breaks the syntax is no merge.
-fn worse(old: &str, new: &str, language: &str, errors: Errors) -> Result<(), Fault> {
-    match (errors(old, language), errors(new, language)) {
+fn worse(file: &Located, old: &str, new: &str) -> Result<(), Fault> {
+    match (errors(&file.path, old), errors(&file.path, new)) {
         (Some(before), Some(after)) if after > before => {
-            let message = format!("the file would have {after} errors of syntax after the merge, and has {before}");
+            let message = format!(
+                "the sketch was not merged into `{}`: it would have {after} errors of syntax, and has {before}",
+                file.shown
+            );
             Err(Fault::new("EDIT_NO_MATCH", message).hint(ADVICE))
         }
         (Some(_) | None, Some(_) | None) => Ok(()),

@@ -478,6 +478,19 @@ fn a_sketch_is_merged() {
 }
 
 #[test]
+fn a_sketch_that_breaks_the_syntax_is_refused() {
+    let bench = Bench::new();
+    let text = "fn a() {\n    1\n}\n\nfn b() {\n    2\n}\n";
+    let sketch = "// ...\nfn a() {\n    if x {\n    1\n}\n\nfn b() {\n// ...";
+    bench.put("f.rs", text);
+    let told = bench.refused("edit_file", sketched("f.rs", sketch), "EDIT_NO_MATCH");
+    assert!(told.contains("errors of syntax"), "{told}");
+    // In a language without a grammar it is what the model says.
+    bench.put("f.txt", text);
+    bench.call("edit_file", sketched("f.txt", sketch));
+}
+
+#[test]
 fn a_model_may_merge_what_lines_cannot() {
     let bench = Bench::new();
     bench.put("f.rs", "a();\nb();\na();\nb();\n");

@@ -897,7 +897,7 @@ mod tests {
         // The longest that is taken does begin.
         let longest = format!("echo $(( 1 + 1 )) #{}", "x".repeat(LONGEST_LINE));
         assert_eq!(
-            bench.run(&longest[..LONGEST_LINE]).await,
+            bench.run(longest.get(..LONGEST_LINE).unwrap()).await,
             ("2\n".to_owned(), How::Exited(0))
         );
     }

@@ -107,10 +107,12 @@ pub(super) fn contents(found: OwnedFd, file: &Located, limit: u64) -> Result<(Ve
 /// never end.
 #[cfg(target_os = "linux")]
 fn is_kernels(file: &OwnedFd) -> bool {
-    const PROC: i64 = 0x9fa0;
-    const TRACE: i64 = 0x7472_6163;
-    const DEBUG: i64 = 0x6462_6720;
-    let kind = rustix::fs::fstatfs(file).map(|it| i64::from(it.f_type));
+    use rustix::fs::FsWord;
+
+    const PROC: FsWord = 0x9fa0;
+    const TRACE: FsWord = 0x7472_6163;
+    const DEBUG: FsWord = 0x6462_6720;
+    let kind = rustix::fs::fstatfs(file).map(|it| it.f_type);
     kind.is_ok_and(|it| matches!(it, PROC | TRACE | DEBUG))
 }
 

@@ -179,7 +179,7 @@ fn context_gathered(bencher: Bencher<'_, '_>, count: usize) {
     bencher.bench_local(|| {
         runtime.block_on(async {
             let first = Gathering::start(Arc::clone(&workspace))
-                .ready(Duration::from_secs(60))
+                .ready(Duration::from_mins(1))
                 .await;
             assert!(!first.is_partial);
             first.text().len()
@@ -197,7 +197,7 @@ fn enter_to_request(bencher: Bencher<'_, '_>) {
     let gathered = || {
         let gathering = runtime.block_on(async {
             let gathering = Gathering::start(Arc::clone(&workspace));
-            gathering.files().ready(Duration::from_secs(60)).await;
+            gathering.files().ready(Duration::from_mins(1)).await;
             tokio::time::sleep(Duration::from_secs(2)).await;
             gathering
         });

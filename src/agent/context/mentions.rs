@@ -354,7 +354,7 @@ fn attach(
             .push(format!("{}: {left} of its lines have no room", name(&file.shown)));
     }
     if total == 0 {
-        body = "[the file is empty]".to_owned();
+        "[the file is empty]".clone_into(&mut body);
     }
     let total = total.to_string();
     let range = format!("{first}-{last}");

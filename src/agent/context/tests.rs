@@ -22,7 +22,7 @@ fn shop() -> (tempfile::TempDir, Arc<Workspace>) {
     (folder, workspace)
 }
 
-const LONG: Duration = Duration::from_secs(60);
+const LONG: Duration = Duration::from_mins(1);
 
 #[tokio::test]
 async fn the_first_message_says_where_we_are() {

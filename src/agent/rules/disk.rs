@@ -69,16 +69,17 @@ pub fn find(workspace: &Workspace, folder: &str) -> Vec<Found> {
     found.extend(papers(folder, there).map(plain));
     if is_root {
         for path in below(workspace, ".sheaf/rules/") {
-            if path.ends_with(".md") {
+            if Path::new(&path).extension().is_some_and(|it| it == "md") {
                 found.push(Found { path, form: Form::Ours });
             }
         }
     }
     for path in below(workspace, &format!("{folder}.cursor/rules/")) {
-        let form = match path.rsplit('/').next() {
-            Some("RULE.md") => Form::Headed,
-            Some(name) if name.ends_with(".mdc") => Form::Headed,
-            Some(name) if name.ends_with(".md") => Form::Manual,
+        let ending = Path::new(&path).extension().and_then(|it| it.to_str());
+        let form = match ending {
+            Some("mdc") => Form::Headed,
+            Some("md") if path.ends_with("/RULE.md") => Form::Headed,
+            Some("md") => Form::Manual,
             Some(_) | None => continue,
         };
         found.push(Found { path, form });

@@ -51,7 +51,7 @@ fn read(lines: &[&str]) -> Front {
         if key.starts_with([' ', '\t', '#', '-']) {
             continue;
         }
-        let key: String = key.chars().filter(|it| it.is_ascii_alphabetic()).collect();
+        let key: String = key.chars().filter(char::is_ascii_alphabetic).collect();
         let value = value.trim();
         let mut below = || {
             let mut below = Vec::new();

@@ -112,7 +112,7 @@ fn regex_of(pattern: &str) -> Option<String> {
                 let mut class = String::new();
                 let mut is_closed = false;
                 let is_not = chars.next_if(|it| matches!(it, '!' | '^')).is_some();
-                while let Some(it) = chars.next() {
+                for it in chars.by_ref() {
                     match it {
                         // In the first place it stands for itself.
                         ']' if !class.is_empty() => {

@@ -237,7 +237,7 @@ fn what_is_too_long_is_cut_and_told() {
         (".cursor/rules/d.mdc", "---\nalwaysApply: true\n---\nshort"),
         (".cursor/rules/e.mdc", "---\nglobs: *.{a, [\n---\nshort"),
     ]);
-    let rules = RuleSet::load(&workspace, true).with_user([long.clone()]);
+    let rules = RuleSet::load(&workspace, true).with_user([long]);
     let text = rules.always_text();
     assert!(text.len() < (64 << 10) + (16 << 10) + 4096, "{}", text.len());
     assert!(text.contains("bytes of this rule are left out]"));

@@ -144,6 +144,28 @@ impl Secrets {
     }
 }
 
+impl Secrets {
+    /// The same for an entry of a folder that is not covered itself, which a walk asks for each.
+    fn cover_entry(&self, path: &Path, is_folder: bool) -> bool {
+        let lists = &*self.0;
+        let names = |list: &Gitignore, inner: &Path| {
+            // The lists take no notice of case, and folding does nothing else to plain names.
+            if inner.as_os_str().as_encoded_bytes().is_ascii() {
+                list.matched(inner, is_folder).is_ignore()
+            } else {
+                let folded: PathBuf = name::parts(inner).iter().collect();
+                list.matched(folded, is_folder).is_ignore()
+            }
+        };
+        let inner = path.strip_prefix(&lists.root).unwrap_or(path);
+        let home = lists.home.as_ref();
+        let at_home = home.and_then(|(home, list)| Some((list, path.strip_prefix(home).ok()?)));
+        at_home.is_some_and(|(list, inner)| names(list, inner))
+            || lists.doors.iter().any(|it| path.starts_with(it))
+            || names(&lists.anywhere, inner)
+    }
+}
+
 fn list(patterns: &[&str]) -> GitignoreBuilder {
     let mut list = GitignoreBuilder::new("/");
     list.case_insensitive(true).expect("a switch cannot fail");
@@ -253,7 +275,7 @@ impl Verdict {
     }
 
     pub(super) fn is_hidden(&self, path: &Path, is_folder: bool) -> bool {
-        if self.secrets.cover(path, is_folder) {
+        if self.secrets.cover_entry(path, is_folder) {
             return true;
         }
         let Some(folder) = path.parent().filter(|_| self.base.is_some()) else {

@@ -244,4 +244,66 @@ fn files_asked_at_once(bencher: Bencher<'_, '_>) {
     let folder = tree(50_000);
     let workspace = Arc::new(Workspace::open(folder.path()).expect("a workspace"));
     bencher.bench_local(|| Files::of(Arc::clone(&workspace)).list().files.len());
+/// The same search by the tool and by ripgrep, over the folder that `SHEAF_BENCH_TREE` names.
+mod search {
+    use std::{path::PathBuf, sync::Arc};
+
+    use divan::Bencher;
+    use serde_json::json;
+    use sheaf::{
+        sandbox::Workspace,
+        tool::{Context, Stop, Work, arguments, grep},
+    };
+
+    const PATTERN: &str = "zebra_[a-z]+_nowhere";
+
+    fn folder() -> Option<PathBuf> {
+        std::env::var_os("SHEAF_BENCH_TREE").map(PathBuf::from)
+    }
+
+    #[divan::bench(sample_count = 10, ignore = folder().is_none())]
+    fn by_the_tool(bencher: Bencher<'_, '_>) {
+        let (Some(folder), Work::Call { run, .. }) = (folder(), grep::TOOL.work) else {
+            return;
+        };
+        let context = Context {
+            workspace: Arc::new(Workspace::open(&folder).expect("a folder")),
+            seen: Arc::default(),
+            index: Arc::default(),
+            settings: Arc::default(),
+            call: String::new(),
+            output: tokio::sync::mpsc::unbounded_channel().0,
+            stop: Stop::default(),
+        };
+        let given = json!({ "pattern": PATTERN });
+        let input = arguments::read(&grep::TOOL, Ok(given.as_object().expect("an object"))).expect("arguments");
+        let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+        bencher.bench_local(|| runtime.block_on(run(input.clone(), context.clone())));
+    }
+
+    #[divan::bench(sample_count = 10, ignore = folder().is_none())]
+    #[expect(clippy::disallowed_methods, reason = "what is measured against is a program")]
+    fn by_ripgrep(bencher: Bencher<'_, '_>) {
+        let Some(folder) = folder() else {
+            return;
+        };
+        let arguments = [
+            "--no-config",
+            "--hidden",
+            "--heading",
+            "-n",
+            "--no-messages",
+            "-e",
+            PATTERN,
+            ".",
+        ];
+        bencher.bench_local(|| {
+            let mut command = std::process::Command::new("rg");
+            command
+                .current_dir(&folder)
+                .stdin(std::process::Stdio::null())
+                .args(arguments)
+                .output()
+        });
+    }
 }

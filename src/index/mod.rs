@@ -224,7 +224,7 @@ fn is_text(bytes: &[u8]) -> bool {
         return false;
     }
     // What a program wrote for programs: a few endless lines.
-    let lines = bytes.iter().filter(|it| **it == b'\n').count() + 1;
+    let lines = bytes.split(|it| *it == b'\n').count();
     bytes.len() < 4096 || bytes.len() / lines < 400
 }
 

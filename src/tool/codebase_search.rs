@@ -93,7 +93,7 @@ fn search(workspace: &Workspace, index: &Index, input: &Input, until: &Until) ->
     let mut text = String::from("Ranked by the words of the question, not by its meaning.\n");
     if !is_ready {
         text.push_str(&format!(
-            "The index is still being built: {} of {} files were searched.\n",
+            "Only {} of {} files are indexed: there was no time or no room for more.\n",
             found.searched,
             files.len()
         ));
@@ -167,7 +167,7 @@ impl<'a> Chunk<'a> {
         let longest = self
             .text
             .lines()
-            .map(|it| it.trim_start())
+            .map(str::trim_start)
             .map(|it| it.len() - it.trim_start_matches('`').len());
         let fence = "`".repeat(longest.max().unwrap_or_default().max(2) + 1);
         let (first, last) = (self.hit.lines.start(), self.hit.lines.end());
@@ -278,11 +278,7 @@ mod tests {
         until.set();
         let outcome = search(&tree.workspace, &Index::default(), &input(&TOOL, given), &until).expect("an answer");
         assert_eq!(outcome.data, json!({ "chunks": [], "indexState": "building" }));
-        assert!(
-            outcome.text.contains("The index is still being built: 0 of "),
-            "{}",
-            outcome.text
-        );
+        assert!(outcome.text.contains("Only 0 of "), "{}", outcome.text);
     }
 
     #[test]

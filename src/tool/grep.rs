@@ -442,9 +442,10 @@ fn look(path: &Path, search: &Search, searcher: &mut Searcher, held: Range<u64>,
 struct State {
     /// By the place of the file in the list; files without a match are not in it.
     found: BTreeMap<usize, Found>,
-    /// Files that could not be searched.
-    refused: usize,
+    /// Files that were looked at; told at the end.
     searched: usize,
+    /// Those of them that could not be searched.
+    refused: usize,
     /// Nothing behind this file is wanted.
     last: usize,
 }
@@ -486,6 +487,7 @@ fn search(workspace: &Workspace, input: &Input, until: &Until) -> Result<Outcome
     });
     let next = AtomicUsize::new(0);
     let last = AtomicUsize::new(usize::MAX);
+    let (searched, refused) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let work = || {
         let mut searcher = search.searcher();
         loop {
@@ -497,12 +499,14 @@ fn search(workspace: &Workspace, input: &Input, until: &Until) -> Result<Outcome
                 return;
             }
             let found = look(path, &search, &mut searcher, search.held(), until);
-            let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
-            state.searched += 1;
+            searched.fetch_add(1, Ordering::Relaxed);
             match found {
-                None => state.refused += 1,
+                None => {
+                    refused.fetch_add(1, Ordering::Relaxed);
+                }
                 Some(found) if found.count == 0 => {}
                 Some(found) => {
+                    let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
                     state.found.insert(at, found);
                     state.settle(&search);
                     last.store(state.last, Ordering::Relaxed);
@@ -516,7 +520,8 @@ fn search(workspace: &Workspace, input: &Input, until: &Until) -> Result<Outcome
         }
         work();
     });
-    let state = state.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let mut state = state.into_inner().unwrap_or_else(PoisonError::into_inner);
+    (state.searched, state.refused) = (searched.into_inner(), refused.into_inner());
     let is_cut_short = until.is_over() || !listing.is_whole;
     let answer = Answer {
         search: &search,

@@ -73,15 +73,15 @@ fn list(workspace: &Workspace, input: &Input, until: &Until) -> Result<Outcome, 
     let mut rows = Rows::default();
     rows.directory(&tree, "", 0);
     let total = rows.total;
-    let is_cut = rows.rows.len() < total || !is_whole;
-    let mut text = rows.rows.join("\n");
-    if rows.rows.is_empty() {
+    let is_cut = rows.shown.len() < total || !is_whole;
+    let mut text = rows.shown.join("\n");
+    if rows.shown.is_empty() {
         text = format!("`{}` has no entries to show.", place.shown);
     }
-    if rows.rows.len() < total {
+    if rows.shown.len() < total {
         text.push_str(&format!(
             "\n[cut: {} of {total} entries shown; list a directory below it]",
-            rows.rows.len()
+            rows.shown.len()
         ));
     } else if !is_whole {
         text.push_str("\n[cut: there are too many entries to count them all]");
@@ -211,7 +211,7 @@ impl Directory {
 /// The listing, as far as there is room.
 #[derive(Default)]
 struct Rows {
-    rows: Vec<String>,
+    shown: Vec<String>,
     /// The same as paths below the directory.
     entries: Vec<String>,
     total: usize,
@@ -241,8 +241,8 @@ impl Rows {
 
     fn push(&mut self, row: String, entry: &str) {
         self.total += 1;
-        if self.rows.len() < MOST_ENTRIES {
-            self.rows.push(row);
+        if self.shown.len() < MOST_ENTRIES {
+            self.shown.push(row);
             self.entries.push(entry.to_owned());
         }
     }

@@ -89,9 +89,10 @@ fn read(workspace: &Workspace, seen: &Seen, input: &Input, until: &Until) -> Res
         Refused::Missing(_) => {
             let similar = walk::similar(workspace, &file, until);
             let fault = Fault::from(refused);
-            match similar.is_empty() {
-                true => fault,
-                false => fault.hint(format!("Similar files: {}", similar.join(", "))),
+            if similar.is_empty() {
+                fault
+            } else {
+                fault.hint(format!("Similar files: {}", similar.join(", ")))
             }
         }
         Refused::Directory(_) => Fault::from(refused).hint("List it with `list_dir`."),

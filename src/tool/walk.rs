@@ -4,7 +4,7 @@
 //! (globs, types) is looked at here, afterwards: to the walk a glob that is asked for would bring back what is hidden.
 
 use std::{
-    cmp::Reverse,
+    cmp::{Ordering, Reverse},
     fs::File,
     io,
     path::{Path, PathBuf},
@@ -240,9 +240,18 @@ pub fn files(walker: &mut WalkBuilder, filter: &Filter, until: &Until) -> Listin
     let (sender, receiver) = mpsc::channel();
     let walk = walker.threads(threads()).build_parallel();
     let mut files = std::thread::scope(|scope| {
-        let gather = scope.spawn(move || receiver.into_iter().take(MOST_FILES).collect::<Vec<PathBuf>>());
+        let gather = scope.spawn(move || {
+            receiver
+                .into_iter()
+                .flatten()
+                .take(MOST_FILES)
+                .collect::<Vec<PathBuf>>()
+        });
         walk.run(|| {
-            let sender = sender.clone();
+            let mut batch = Batch {
+                files: Vec::new(),
+                sender: sender.clone(),
+            };
             Box::new(move |entry| {
                 if until.is_over() {
                     return WalkState::Quit;
@@ -257,7 +266,7 @@ pub fn files(walker: &mut WalkBuilder, filter: &Filter, until: &Until) -> Listin
                 if entry.depth() > 0 && !filter.keeps(entry.path(), kind.is_dir()) {
                     return WalkState::Skip;
                 }
-                if kind.is_file() && sender.send(entry.into_path()).is_err() {
+                if kind.is_file() && !batch.push(entry.into_path()) {
                     return WalkState::Quit;
                 }
                 WalkState::Continue
@@ -267,17 +276,54 @@ pub fn files(walker: &mut WalkBuilder, filter: &Filter, until: &Until) -> Listin
         gather.join().unwrap_or_default()
     });
     // `/` before everything else makes it the order of components, for a fraction of the work.
-    files.sort_unstable_by(|left, right| order(left).cmp(order(right)));
+    files.sort_unstable_by(|left, right| order(left, right));
     Listing {
         is_whole: files.len() < MOST_FILES && !until.is_over(),
         files,
     }
 }
 
-/// Bytes of a path with the separator lowest.
-fn order(path: &Path) -> impl Iterator<Item = u8> + '_ {
-    let bytes = path.as_os_str().as_encoded_bytes();
-    bytes.iter().map(|it| if *it == b'/' { 0 } else { *it })
+/// What one thread of a walk found: handed over many at a time, so that threads do not wait for one another.
+struct Batch {
+    files: Vec<PathBuf>,
+    sender: mpsc::Sender<Vec<PathBuf>>,
+}
+
+impl Batch {
+    /// False: nobody takes more.
+    fn push(&mut self, file: PathBuf) -> bool {
+        self.files.push(file);
+        self.files.len() < 500 || self.sender.send(std::mem::take(&mut self.files)).is_ok()
+    }
+}
+
+impl Drop for Batch {
+    fn drop(&mut self) {
+        // Where nobody takes it, nobody wants it.
+        let _ = self.sender.send(std::mem::take(&mut self.files));
+    }
+}
+
+/// By bytes, the separator before everything else.
+fn order(left: &Path, right: &Path) -> Ordering {
+    let (left, right) = (
+        left.as_os_str().as_encoded_bytes(),
+        right.as_os_str().as_encoded_bytes(),
+    );
+    // Neighbours share most of their path.
+    const STEP: usize = 16;
+    let same = left
+        .chunks(STEP)
+        .zip(right.chunks(STEP))
+        .take_while(|(left, right)| left == right)
+        .count()
+        * STEP;
+    let low = |it: &u8| if *it == b'/' { 0 } else { *it };
+    let (left, right) = (
+        left.get(same..).unwrap_or_default(),
+        right.get(same..).unwrap_or_default(),
+    );
+    left.iter().map(low).cmp(right.iter().map(low))
 }
 
 /// Up to three files whose names are like the one that is not there, best first.
@@ -429,6 +475,58 @@ pub mod tests {
             let missing = tree.workspace.locate(missing).expect("a path");
             assert_eq!(similar(&tree.workspace, &missing, &Until::done()), expected);
         }
+    }
+
+    /// What is listed is what git would add, apart from what only we leave out.
+    #[test]
+    fn git_ignores_the_same_files() {
+        let tree = Tree::new(&[
+            (
+                ".gitignore",
+                b"*.log\n!keep.log\n/build/\ndocs/*.txt\n**/tmp\n# no\n\\#odd\ntrail   \n",
+            ),
+            ("a.log", b"x"),
+            ("keep.log", b"x"),
+            ("build/out.rs", b"x"),
+            ("sub/build/in.rs", b"x"),
+            ("docs/a.txt", b"x"),
+            ("docs/deep/a.txt", b"x"),
+            ("docs/.gitignore", b"!a.txt\n"),
+            ("x/y/tmp/z", b"x"),
+            ("x/tmp", b"x"),
+            ("#odd", b"x"),
+            ("trail", b"x"),
+            ("sub/.gitignore", b"*\n!*.rs\n!*/\n"),
+            ("sub/a.rs", b"x"),
+            ("sub/b.c", b"x"),
+            ("sub/n/c.rs", b"x"),
+            (".hidden/file", b"x"),
+            ("out/keep/b", b"x"),
+            ("out/.gitignore", b"keep\n"),
+            ("ex/cluded", b"x"),
+        ]);
+        let git = |arguments: &[&str]| {
+            let mut command = std::process::Command::new("git");
+            command
+                .current_dir(tree.folder.path())
+                .env("GIT_CONFIG_GLOBAL", "/dev/null");
+            command.args(arguments).output()
+        };
+        if git(&["init", "-q"]).is_err() {
+            return;
+        }
+        fs::write(tree.folder.path().join(".git/info/exclude"), "ex/\n").expect("a file");
+        let theirs = git(&["ls-files", "-co", "--exclude-standard"]).expect("a list");
+        let theirs = String::from_utf8(theirs.stdout).expect("text");
+        let mut theirs: Vec<_> = theirs.lines().map(str::to_owned).collect();
+        let place = place(&tree.workspace, None).expect("the root");
+        let mut walker = tree.workspace.walker(&place).expect("a walk");
+        let ours = super::files(&mut walker, &Filter::default(), &Until::done()).files;
+        let mut ours: Vec<_> = ours.iter().map(|it| shown(&tree.workspace, it)).collect();
+        theirs.sort();
+        ours.sort();
+        assert!(theirs.len() > 8, "{theirs:?}");
+        assert_eq!(ours, theirs);
     }
 
     #[test]

@@ -244,6 +244,8 @@ fn files_asked_at_once(bencher: Bencher<'_, '_>) {
     let folder = tree(50_000);
     let workspace = Arc::new(Workspace::open(folder.path()).expect("a workspace"));
     bencher.bench_local(|| Files::of(Arc::clone(&workspace)).list().files.len());
+}
+
 /// The same search by the tool and by ripgrep, over the folder that `SHEAF_BENCH_TREE` names.
 mod search {
     use std::{path::PathBuf, sync::Arc};

@@ -525,9 +525,8 @@ mod tests {
             for part in &parts {
                 prop_assert!(part.first as usize > at, "{} after {at}", part.first);
                 prop_assert!(part.last - part.first < MOST_LINES as u32);
-                for line in at..part.first as usize - 1 {
-                    prop_assert!(lines[line].trim().is_empty(), "line {line} is nowhere");
-                }
+                let between = &lines[at..part.first as usize - 1];
+                prop_assert!(between.iter().all(|it| it.trim().is_empty()), "a line after {at} is nowhere");
                 let own = lines[part.first as usize - 1..part.last as usize].join("\n");
                 prop_assert_eq!(part.text.trim_end_matches('\n'), own.trim_end_matches('\n'));
                 at = part.last as usize;

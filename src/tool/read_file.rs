@@ -483,11 +483,7 @@ mod tests {
             "{}",
             big.text.len()
         );
-        assert!(
-            big.text.ends_with("of 300 lines shown; use offset=131]"),
-            "{}",
-            &big.text[big.text.len() - 80..]
-        );
+        assert!(big.text.ends_with("of 300 lines shown; use offset=131]"));
     }
 
     #[test]

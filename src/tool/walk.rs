@@ -60,7 +60,7 @@ impl Until {
         Self {
             stop: Stop::default(),
             gone: Stop::default(),
-            deadline: Instant::now() + Duration::from_secs(3600),
+            deadline: Instant::now() + Duration::from_hours(1),
         }
     }
 

@@ -162,7 +162,7 @@ fn item(kind: Kind, text: &str, value: Value) -> Item {
         Value::Number(it) => toml_edit::value(it),
         Value::Duration(it) => toml_edit::value(written(it)),
         Value::List(items) => toml_edit::value(Array::from_iter(items)),
-        Value::Rules(items) => toml_edit::value(Array::from_iter(items.into_iter().map(|it| it.rule))),
+        Value::Rules(items) => toml_edit::value(items.into_iter().map(|it| it.rule).collect::<Array>()),
         // A proxy without a password; other secrets have been refused.
         Value::Secret(it) => toml_edit::value(it.expose()),
         Value::Headers(_) => Item::None,

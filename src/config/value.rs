@@ -254,7 +254,7 @@ fn guard(value: &DeValue<'_>) -> Result<Guard, Unfit> {
             it => it.as_str().map(|it| vec![it.to_owned()]),
         };
         let filled = match name {
-            "rule" => value.as_str().map(|it| guard.rule = it.to_owned()),
+            "rule" => value.as_str().map(|it| it.clone_into(&mut guard.rule)),
             "match" => texts().map(|it| guard.matches = it),
             "not_match" => texts().map(|it| guard.not_matches = it),
             _ => {

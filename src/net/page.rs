@@ -297,7 +297,7 @@ fn is_public_v4(ip: Ipv4Addr) -> bool {
     let is_special = match ip.octets() {
         // This network, shared address space of carriers and overlay networks, loopback, link-local with the metadata
         // services of clouds, special purposes, old relays, measuring, groups and what is kept back.
-        [0 | 127, ..] | [169, 254, ..] | [192, 0, 0, _] | [192, 88, 99, _] | [224..=255, ..] => true,
+        [0 | 127 | 224..=255, ..] | [169, 254, ..] | [192, 0, 0, _] | [192, 88, 99, _] => true,
         [100, second, ..] if second & 0xC0 == 64 => true,
         [198, second, ..] if second & 0xFE == 18 => true,
         // A service for the machines of one cloud under an address that looks public.
@@ -308,24 +308,21 @@ fn is_public_v4(ip: Ipv4Addr) -> bool {
 }
 
 fn is_public_v6(ip: Ipv6Addr) -> bool {
-    let [a, b, .., g, h] = ip.segments();
-    let last = Ipv4Addr::from((u32::from(g) << 16) | u32::from(h));
+    let [first, second, third, .., low, lowest] = ip.segments();
+    let v4 = |high: u16, low: u16| Ipv4Addr::from((u32::from(high) << 16) | u32::from(low));
     if let Some(mapped) = ip.to_ipv4_mapped() {
         return is_public_v4(mapped);
     }
-    match (a, b) {
+    match (first, second) {
         // Translated to IPv4 on the way.
-        (0x64, 0xFF9B) if ip.segments()[2..6] == [0; 4] => is_public_v4(last),
+        (0x64, 0xFF9B) if ip.segments()[2..6] == [0; 4] => is_public_v4(v4(low, lowest)),
         // 6to4: the IPv4 address of the router follows.
-        (0x2002, _) => {
-            let [_, b, c, ..] = ip.segments();
-            is_public_v4(Ipv4Addr::from((u32::from(b) << 16) | u32::from(c)))
-        }
+        (0x2002, _) => is_public_v4(v4(second, third)),
         // Teredo, benchmarks, ORCHID and other special purposes; documentation.
-        (0x2001, 0..0x200) | (0x2001, 0xDB8) => false,
+        (0x2001, 0..0x200 | 0xDB8) => false,
         (0x3FFF, 0..0x1000) => false,
         // Global unicast is what begins with 001; loopback, link-local, unique local and groups do not.
-        _ => a & 0xE000 == 0x2000,
+        _ => first & 0xE000 == 0x2000,
     }
 }
 

@@ -198,10 +198,10 @@ fn outcome(page: &Page) -> Outcome {
 
 /// A line about an answer that is none.
 fn status(page: &Page) -> String {
-    match page.status.is_success() {
-        true => String::new(),
-        false => format!("The server answered {}.\n", page.status),
+    if page.status.is_success() {
+        return String::new();
     }
+    format!("The server answered {}.\n", page.status)
 }
 
 enum Content {

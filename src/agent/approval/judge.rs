@@ -478,11 +478,11 @@ fn command(text: &str, directory: &Located, permissions: &[Permission], facts: &
     }
     // Nothing holds such a command, so no rule does either.
     if facts.tier == Tier::None {
-        question.why = "there is no sandbox on this system, so every command asks".to_owned();
+        "there is no sandbox on this system, so every command asks".clone_into(&mut question.why);
         return ask(question);
     }
     if permissions.contains(&Permission::All) {
-        question.why = "it wants to run outside the sandbox".to_owned();
+        "it wants to run outside the sandbox".clone_into(&mut question.why);
         return ask(question);
     }
     if permissions.is_empty() && facts.run == RunMode::Sandbox && facts.tier == Tier::Full {

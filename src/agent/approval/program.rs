@@ -638,8 +638,8 @@ pub fn doubt(command: &Command) -> Option<Doubt> {
         "echo" | "true" | "false" | ":" | "pwd" => None,
         // `-v` names a variable, and an index in its name is worked out as code.
         "printf" | "test" | "[" | "kill" | "type" => {
-            let is_plain = |it: &Option<&str>| it.is_some_and(|it| !matches!(it, "-v" | "-R") && !it.starts_with("-v"));
-            (!texts.iter().all(is_plain)).then_some(Doubt::Builtin)
+            let is_plain = |it: Option<&str>| it.is_some_and(|it| it != "-R" && !it.starts_with("-v"));
+            (!texts.iter().copied().all(is_plain)).then_some(Doubt::Builtin)
         }
         "git" => {
             let runs = [
@@ -672,8 +672,8 @@ pub fn doubt(command: &Command) -> Option<Doubt> {
         "sed" | "gsed" => (!is_plain_sed(arguments)).then_some(Doubt::Option),
         "awk" | "gawk" | "mawk" | "nawk" | "original-awk" => {
             let acts = ["system", "|", ">", "getline", "@", "close", "fflush"];
-            let is_plain = |it: &Option<&str>| it.is_some_and(|it| !acts.iter().any(|act| it.contains(act)));
-            (!texts.iter().all(is_plain)).then_some(Doubt::Option)
+            let is_plain = |it: Option<&str>| it.is_some_and(|it| !acts.iter().any(|act| it.contains(act)));
+            (!texts.iter().copied().all(is_plain)).then_some(Doubt::Option)
         }
         _ => None,
     }
@@ -745,11 +745,8 @@ fn is_plain_sed_script(script: &str) -> bool {
         match it {
             '\n' => return false,
             _ if parts == 2 => flags.push(it),
-            '\\' => {
-                if chars.next().is_none_or(|it| it == '\n') {
-                    return false;
-                }
-            }
+            '\\' if chars.next().is_none_or(|it| it == '\n') => return false,
+            '\\' => {}
             it if it == delimiter => parts += 1,
             _ => {}
         }
@@ -792,7 +789,7 @@ fn is_option(text: &str, option: &str) -> bool {
             return false;
         };
         let name = given.split('=').next().unwrap_or_default();
-        return !name.is_empty() && (long.starts_with(name) && (name.len() > 1 || long == name) || long == name);
+        return !name.is_empty() && long.starts_with(name);
     }
     match option.strip_prefix('-') {
         // One letter: `-x`, `-vx`, `-xvalue`.
@@ -1060,10 +1057,8 @@ pub fn written(command: &Command) -> Vec<String> {
         "sort" | "shuf" => after(&["-o", "--output"]),
         "sed" | "gsed" | "perl" => {
             let in_place = |it: &Word| it.source.starts_with("-i") || it.source.starts_with("--in-place");
-            match rest.iter().any(in_place) {
-                true => plain().skip(1).map(shown).collect(),
-                false => Vec::new(),
-            }
+            let is_in_place = rest.iter().any(in_place);
+            plain().skip(1).filter(|_| is_in_place).map(shown).collect()
         }
         "git" => match rest.first().and_then(|it| it.text.as_deref()) {
             Some("rm" | "mv" | "clean") => plain().skip(1).map(shown).collect(),

@@ -217,7 +217,7 @@ fn called(kind: &str) -> Option<&'static str> {
 
 fn kind_meant(kind: &str) -> Option<&'static str> {
     called(kind).or_else(|| {
-        let found = nearest(kind, KINDS.into_iter())?;
+        let found = nearest(kind, KINDS)?;
         KINDS.into_iter().find(|it| *it == found)
     })
 }

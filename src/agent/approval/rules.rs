@@ -58,9 +58,10 @@ impl Rules {
                     Ok(rule) => rule,
                     Err(malformed) => {
                         rules.is_doubtful |= !is_allow;
-                        let more = match is_allow {
-                            true => "",
-                            false => "\n  until it is mended, everything asks",
+                        let more = if is_allow {
+                            ""
+                        } else {
+                            "\n  until it is mended, everything asks"
                         };
                         problems.push(problem(format!("{malformed}{more}")));
                         continue;
@@ -113,9 +114,10 @@ fn wrong_examples(guard: &Guard, rule: &Rule, is_allow: bool) -> Vec<String> {
     let holds = |example: &str| match rule {
         Rule::Shell(shell) => {
             let line = Line::read(example);
-            match is_allow {
-                true => line.is_plain() && line.commands.iter().all(|it| it.is_allowed_by(shell)),
-                false => line.commands.iter().any(|it| it.is_caught_by(shell)),
+            if is_allow {
+                line.is_plain() && line.commands.iter().all(|it| it.is_allowed_by(shell))
+            } else {
+                line.commands.iter().any(|it| it.is_caught_by(shell))
             }
         }
         Rule::Read(files) | Rule::Write(files) => files.is_example(example, is_allow),
@@ -131,9 +133,12 @@ fn wrong_examples(guard: &Guard, rule: &Rule, is_allow: bool) -> Vec<String> {
         .chain(not_expected)
         .filter(|(it, expected)| holds(it) != *expected);
     wrong
-        .map(|(it, expected)| match expected {
-            true => format!("`{rule}` does not hold for its example `{it}`"),
-            false => format!("`{rule}` holds for `{it}`, which its `not_match` says it must not"),
+        .map(|(it, expected)| {
+            if expected {
+                format!("`{rule}` does not hold for its example `{it}`")
+            } else {
+                format!("`{rule}` holds for `{it}`, which its `not_match` says it must not")
+            }
         })
         .collect()
 }

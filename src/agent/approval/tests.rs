@@ -314,6 +314,7 @@ const HOSTILE: &[&str] = &[
     "rg --pre rm x",
     "rg --pre=rm x",
     "sort -o x y",
+    "sort --o=x y",
     "sort --compress-program=rm x",
     "sort --compress-prog=rm x",
     "tar cf a --checkpoint=1 --checkpoint-action=exec=rm x",

@@ -1,18 +1,20 @@
 //! What a model is told with a message: the conversation's opening, the message itself, and what changed in between.
 //!
-//! What has to be read first (rules, the user's parts of the prompt) is read on another thread from the start; a message
-//! that comes earlier waits for it.
+//! What has to be read first (rules, the user's parts of the prompt, the tree) is read on other threads from the start; a
+//! message that comes earlier waits a moment and says what is there.
 
 use std::{
-    path::Path,
+    path::{Path, PathBuf},
     pin::Pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
 use tokio::sync::watch;
 
 use super::{
     approval::{Rules, RunMode, Tier},
+    context::{self, Files, FirstContext, Gathering, Sent, Surroundings, Watch},
     driver::Setup,
     offer, prompt,
     rules::{self, RuleSet},
@@ -20,21 +22,32 @@ use super::{
 };
 use crate::{
     config::{Paths, Settings},
-    model::{Effort, ModelMessage, ModelRequest, Part, catalogue},
-    protocol::{Mode, Query, Reply, ResponseId, Submit},
+    journal::Log,
+    model::{Chosen, Effort, ModelMessage, ModelRequest, Part, ToolSpec, catalogue},
+    protocol::{Mode, Position, Query, Reply, ResponseId, Submit},
     sandbox::{Seen, Workspace},
+    tool::Tool,
+    transcript::Transcript,
 };
 
 /// What a conversation has been told so far.
 pub struct Briefing {
     state: Arc<Mutex<State>>,
     is_ready: watch::Receiver<bool>,
+    /// Until the first message takes it.
+    gathering: Option<Gathering>,
+    files: Option<Files>,
 }
 
 #[derive(Default)]
 struct State {
     rules: RuleSet,
     custom: prompt::Custom,
+    first: FirstContext,
+    /// What the agent knew of files when the last answer ended.
+    watch: Watch,
+    /// Files that the user has named.
+    open: Vec<String>,
     /// Of the last message.
     mode: Option<Mode>,
     warnings: Vec<String>,
@@ -44,9 +57,16 @@ struct State {
 pub struct Said {
     pub response: ResponseId,
     pub is_first: bool,
+    /// Who answers, and with which model.
+    pub chosen: Chosen,
+    pub seen: Arc<Seen>,
+    pub log: Arc<Log>,
 }
 
-type Ready = Pin<Box<dyn Future<Output = Box<Submission>> + Send>>;
+type Ready<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+
+/// So long a message waits for what is gathered.
+const PATIENCE: Duration = Duration::from_millis(250);
 
 impl Briefing {
     pub fn start(setup: &Setup) -> Self {
@@ -61,29 +81,37 @@ impl Briefing {
             *lock(&told) = read;
             ready.send_replace(true);
         });
-        Self { state, is_ready }
+        let gathering = setup.workspace.clone().map(Gathering::start);
+        Self {
+            state,
+            is_ready,
+            files: gathering.as_ref().map(Gathering::files),
+            gathering,
+        }
     }
 
     /// Makes a message ready to be sent.
-    pub fn brief(&mut self, submit: Submit, said: Said, setup: &Setup) -> Ready {
-        let model = submit.model.clone().unwrap_or_else(|| setup.model.clone());
+    pub fn brief(&mut self, submit: Submit, said: Said, setup: &Setup) -> Ready<Box<Submission>> {
+        let Said {
+            response,
+            is_first,
+            chosen,
+            seen,
+            log,
+        } = said;
+        let model = chosen.model;
         let settings = Arc::clone(&setup.settings);
-        let window = settings
-            .models
-            .get(&model)
-            .and_then(|it| it.window)
-            .or_else(|| catalogue::window(&model));
-        let tools = offer::tools(&settings, &model, window, &setup.tools);
+        let known = catalogue::known(&model, &settings.models);
         let (rules, _) = Rules::read(&settings, std::env::home_dir().as_deref());
         let mut submission = Box::new(Submission {
             parts: Vec::new(),
             opening: Vec::new(),
             system: String::new(),
             mode: submit.mode,
-            maker: format!("{} {model}", setup.provider.peer()),
-            fallbacks: setup.stand_ins.len(),
+            maker: format!("{} {model}", chosen.provider.peer()),
+            fallbacks: setup.roles.fallback().len(),
             effort: effort(&settings),
-            tools,
+            tools: offer::tools(&settings, &model, known.window, &setup.tools),
             policy: Policy {
                 rules,
                 run: RunMode::parse(&settings.approvals.run),
@@ -94,39 +122,66 @@ impl Briefing {
                 calls: u32::try_from(settings.agent.max_calls).unwrap_or(u32::MAX),
                 ..Limits::default()
             },
+            settings,
             conversation: setup.conversation.clone(),
-            response: said.response,
+            response,
             is_attended: setup.is_attended,
             model,
             message: submit.message,
         });
         let state = Arc::clone(&self.state);
         let mut is_ready = self.is_ready.clone();
+        let workspace = setup.workspace.clone();
+        let gathering = self.gathering.take_if(|_| is_first);
+        let files = self.files.clone();
         Box::pin(async move {
             // The sender goes only with the thread that reads; then there is nothing to wait for.
             let _ = is_ready.wait_for(|it| *it).await;
-            let mut state = lock(&state);
+            if let Some(gathering) = gathering {
+                let first = gathering.ready(PATIENCE).await;
+                submission.opening = vec![first.part()];
+                lock(&state).first = first;
+            }
+            let text = submission.message.content.clone();
             let mode = submission.mode;
-            let offered: Vec<&str> = submission
-                .tools
-                .iter()
-                .filter(|it| it.modes.contains(&mode))
-                .map(|it| it.name)
-                .collect();
+            let tell = move |state: &mut State| {
+                let mut transcript = Transcript::default();
+                // Only what is quoted has to be looked up.
+                if text.contains('#') {
+                    transcript.apply_all(&log.after(Position(0)));
+                }
+                let list = files.map(|it| it.list());
+                let around = Surroundings {
+                    mode,
+                    was: state.mode,
+                    workspace: workspace.as_deref(),
+                    transcript: &transcript,
+                    seen: &seen,
+                    files: list.as_deref(),
+                    lints: &[],
+                };
+                let told = context::tell(&text, &around, &mut state.rules, &state.watch, &mut state.open);
+                state.mode = Some(mode);
+                state.warnings.extend(told.warnings);
+                told.parts
+            };
+            let held = Arc::clone(&state);
+            let parts = tokio::task::spawn_blocking(move || tell(&mut lock(&held))).await;
+            let plain = || vec![Part::Text(submission.message.content.clone())];
+            submission.parts = parts.unwrap_or_else(|_| plain());
+            let state = lock(&state);
+            let offered = offered(&submission.tools, mode);
             submission.system = prompt::system(&prompt::Facts {
                 mode,
                 model: &submission.model,
-                window,
+                window: known.window,
                 tools: &offered,
-                parallel: true,
+                parallel: known.parallel.unwrap_or(true),
                 rules: Some(&state.rules),
                 servers: &[],
                 custom: Some(&state.custom),
             });
-            let reminder = prompt::reminder(mode, state.mode);
-            state.mode = Some(mode);
-            let text = prompt::query(&submission.message.content, reminder.as_slice());
-            submission.parts = vec![Part::Text(text)];
+            drop(state);
             submission
         })
     }
@@ -147,19 +202,79 @@ impl Briefing {
         }
     }
 
+    /// An answer has ended: what the user changes from here on is said with the next message.
+    pub fn ended(&self, seen: &Arc<Seen>, workspace: Option<&Arc<Workspace>>) {
+        let Some(workspace) = workspace.cloned() else { return };
+        let state = Arc::clone(&self.state);
+        let known: Vec<PathBuf> = seen.known();
+        tokio::task::spawn_blocking(move || {
+            let mut watch = Watch::default();
+            watch.remember(&workspace, &known);
+            lock(&state).watch = watch;
+        });
+    }
+
     /// What the user should know of what is told, once.
     pub fn warnings(&mut self) -> Vec<String> {
         std::mem::take(&mut lock(&self.state).warnings)
     }
 
-    pub fn ask(
-        &self,
-        _query: Query,
-        _setup: &Setup,
-        _memory: &Memory,
-    ) -> Pin<Box<dyn Future<Output = Option<Reply>> + Send>> {
-        Box::pin(std::future::ready(None))
+    /// Files for an `@`, or what would be sent and what it costs.
+    pub fn ask(&self, query: Query, setup: &Setup, chosen: &Chosen, memory: &Memory) -> Ready<Option<Reply>> {
+        match query {
+            Query::Files { pattern, limit } => {
+                let Some(files) = self.files.clone() else {
+                    return Box::pin(std::future::ready(None));
+                };
+                Box::pin(async move {
+                    files.ready(PATIENCE).await;
+                    let ranked = tokio::task::spawn_blocking(move || files.rank(&pattern, limit)).await;
+                    ranked.ok().map(Reply::Files)
+                })
+            }
+            Query::Context => {
+                let state = lock(&self.state);
+                let mode = state.mode.unwrap_or_default();
+                let known = catalogue::known(&chosen.model, &setup.settings.models);
+                let tools = offer::tools(&setup.settings, &chosen.model, known.window, &setup.tools);
+                let names = offered(&tools, mode);
+                let specs: Vec<ToolSpec> = tools
+                    .iter()
+                    .filter(|it| it.modes.contains(&mode))
+                    .map(|it| ToolSpec {
+                        name: it.name.to_owned(),
+                        about: it.about.to_owned(),
+                        parameters: (it.schema)(),
+                    })
+                    .collect();
+                let behind = usize::from(!memory.is_empty() && setup.workspace.is_some());
+                let parts = context::measure(&Sent {
+                    facts: prompt::Facts {
+                        mode,
+                        model: &chosen.model,
+                        window: known.window,
+                        tools: &names,
+                        parallel: known.parallel.unwrap_or(true),
+                        rules: Some(&state.rules),
+                        servers: &[],
+                        custom: Some(&state.custom),
+                    },
+                    first: state.first.parts(),
+                    messages: memory.messages.get(behind..).unwrap_or_default(),
+                    tools: &specs,
+                    missing: offer::missing(&setup.settings, &chosen.model, known.window, &setup.tools),
+                    counted: Some(memory.context_tokens).filter(|it| *it > 0),
+                });
+                Box::pin(std::future::ready(Some(Reply::Context(parts))))
+            }
+            Query::Models => Box::pin(std::future::ready(None)),
+        }
     }
+}
+
+fn offered(tools: &[&'static Tool], mode: Mode) -> Vec<&'static str> {
+    let tools = tools.iter().filter(|it| it.modes.contains(&mode));
+    tools.map(|it| it.name).collect()
 }
 
 /// Reads what stands on the disk.
@@ -174,8 +289,8 @@ fn read(settings: &Settings, paths: Option<&Paths>, workspace: Option<&Arc<Works
     State {
         rules,
         custom,
-        mode: None,
         warnings,
+        ..State::default()
     }
 }
 

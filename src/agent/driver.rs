@@ -33,7 +33,7 @@ use crate::{
         AskError,
         local::{Inbox, Letter},
     },
-    model::{Failure, FailureKind, Piece, PieceStream, Provider},
+    model::{Chosen, Effort, Failure, FailureKind, ModelMessage, ModelRequest, Piece, PieceStream, Provider, Roles},
     protocol::{Command, ConversationId, Event, Notice, Position, Query, Reply, ResponseId, Severity, Submit},
     sandbox::{Checkpoints, Seen, Workspace},
     tool::{Context, Fault, Input as Arguments, Outcome, Proposal, Stop, Tool, Work},
@@ -52,8 +52,8 @@ pub struct Setup {
     pub settings: Arc<Settings>,
     /// All that may be offered in some mode.
     pub tools: Vec<&'static Tool>,
-    /// Who is asked when the provider is overloaded, with the model to ask for.
-    pub stand_ins: Vec<(Arc<dyn Provider>, String)>,
+    /// Other models: by name, for other jobs, and for when one is overloaded.
+    pub roles: Arc<Roles>,
     /// Where rules are kept that hold always.
     pub paths: Option<Paths>,
 }
@@ -84,6 +84,11 @@ struct Driver {
     /// What was said before this program ran has been read.
     is_seeded: bool,
     briefing: Briefing,
+    /// Who answers.
+    chosen: Chosen,
+    /// Titles that are being thought of.
+    titles: FuturesUnordered<Pin<Box<dyn Future<Output = Option<String>> + Send>>>,
+    has_title: bool,
     seen: Arc<Seen>,
     index: Arc<Index>,
     stream: Option<PieceStream>,
@@ -116,6 +121,7 @@ enum Happened {
     Letter(Option<Letter>),
     Ready(Box<super::turn::Submission>),
     Input(Input),
+    Title(Option<String>),
 }
 
 /// What the agent will have read and written. What files were before is kept, where there is a place for it.
@@ -137,6 +143,12 @@ impl Driver {
         let briefing = Briefing::start(&setup);
         let seen = Arc::new(memory(&setup));
         Self {
+            chosen: Chosen {
+                provider: Arc::clone(&setup.provider),
+                model: setup.model.clone(),
+            },
+            titles: FuturesUnordered::new(),
+            has_title: false,
             setup,
             log,
             inbox,
@@ -177,6 +189,11 @@ impl Driver {
                         self.step(Input::Cancel);
                     }
                 }
+                Happened::Title(title) => {
+                    if let Some(title) = title {
+                        self.log.append(now_ms(), Event::Title(title));
+                    }
+                }
                 Happened::Input(input) => {
                     self.stint.spend(text_of(&input).len());
                     let (input, next) = self.gather(input);
@@ -205,6 +222,7 @@ impl Driver {
             timers,
             outputs,
             next,
+            titles,
             ..
         } = self;
         tokio::select! {
@@ -218,6 +236,7 @@ impl Driver {
                 Happened::Input(Input::Piece(piece.unwrap_or_else(endless)))
             }
             Some(input) = timers.next(), if !timers.is_empty() => Happened::Input(input),
+            Some(title) = titles.next(), if !titles.is_empty() => Happened::Title(title),
         }
     }
 
@@ -314,14 +333,87 @@ impl Driver {
             self.turn.memory.messages.append(&mut before);
         }
         self.seen.begin();
+        self.choose(submit.model.as_deref());
         let facts = super::brief::Said {
             response: ResponseId::fresh(),
             is_first: self.turn.memory.is_empty(),
+            chosen: self.chosen.clone(),
+            seen: Arc::clone(&self.seen),
+            log: Arc::clone(&self.log),
         };
         self.next = Some(self.briefing.brief(submit, facts, &self.setup));
     }
 
+    /// Who answers from here on: a model of the provider, or another provider's as `provider/model`.
+    fn choose(&mut self, wanted: Option<&str>) {
+        let provider = Arc::clone(&self.setup.provider);
+        let Some(wanted) = wanted.filter(|it| !it.is_empty()) else {
+            self.chosen = Chosen {
+                provider,
+                model: self.setup.model.clone(),
+            };
+            return;
+        };
+        let is_elsewhere = wanted
+            .split_once('/')
+            .is_some_and(|(name, _)| self.setup.settings.providers.contains_key(name));
+        if is_elsewhere {
+            match self.setup.roles.named(wanted) {
+                Ok(chosen) => return self.chosen = chosen,
+                Err(failure) => {
+                    let notice = Notice {
+                        severity: Severity::Error,
+                        code: "no-such-model".to_owned(),
+                        message: failure.message.into(),
+                        document: None,
+                    };
+                    self.log.append(now_ms(), Event::Notice(notice));
+                }
+            }
+        }
+        self.chosen = Chosen {
+            provider,
+            model: wanted.to_owned(),
+        };
+    }
+
+    /// Asks the model for side jobs for a title, once, where there is one.
+    fn think_of_title(&mut self) {
+        if std::mem::replace(&mut self.has_title, true) || !self.setup.is_attended {
+            return;
+        }
+        let Ok(Some(fast)) = self.setup.roles.fast() else {
+            return;
+        };
+        let mut said = history::messages(&self.log.after(Position(0)));
+        said.truncate(2);
+        said.push(ModelMessage::user(
+            "Give this conversation a title of at most six words, in its language. Answer with the title alone.",
+        ));
+        let request = ModelRequest {
+            model: fast.model,
+            messages: said,
+            effort: Some(Effort::Off),
+            ..ModelRequest::default()
+        };
+        let mut pieces = fast.provider.stream(request);
+        self.titles.push(Box::pin(async move {
+            let mut title = String::new();
+            while let Some(piece) = pieces.next().await {
+                match piece {
+                    Piece::Text(text) if title.len() < 400 => title.push_str(&text),
+                    Piece::Error(_) => return None,
+                    _ => {}
+                }
+            }
+            let line = title.lines().map(str::trim).find(|it| !it.is_empty())?;
+            let line = line.trim_matches(['"', '#', '*', ' ', '.']);
+            (!line.is_empty() && line.chars().count() <= 80).then(|| line.to_owned())
+        }));
+    }
+
     fn step(&mut self, input: Input) {
+        let was_running = self.turn.is_running();
         if matches!(input, Input::Piece(Piece::End(_) | Piece::Error(_))) {
             // It is over: to poll it again would bring its end again, for as long as tools run.
             self.stream = None;
@@ -339,12 +431,13 @@ impl Driver {
                 }
                 Effect::CallModel { mut request, stand_in } => {
                     self.briefing.touched(&self.seen, &mut self.turn.memory, &mut request);
-                    let provider = match stand_in.checked_sub(1).and_then(|it| self.setup.stand_ins.get(it)) {
-                        Some((provider, model)) => {
-                            request.model.clone_from(model);
-                            provider
+                    let others = self.setup.roles.fallback();
+                    let provider = match stand_in.checked_sub(1).and_then(|it| others.get(it)) {
+                        Some(other) => {
+                            request.model.clone_from(&other.model);
+                            &other.provider
                         }
-                        None => &self.setup.provider,
+                        None => &self.chosen.provider,
                     };
                     self.stream = Some(provider.stream(request));
                 }
@@ -381,6 +474,10 @@ impl Driver {
         if !self.turn.is_running() {
             self.stream = None;
             self.timers.clear();
+            if was_running {
+                self.briefing.ended(&self.seen, self.setup.workspace.as_ref());
+                self.think_of_title();
+            }
         }
     }
 
@@ -572,7 +669,7 @@ impl Driver {
                 });
             }
             Query::Files { .. } | Query::Context => {
-                let answer = self.briefing.ask(query, &self.setup, &self.turn.memory);
+                let answer = self.briefing.ask(query, &self.setup, &self.chosen, &self.turn.memory);
                 tokio::spawn(async move {
                     let _ = reply.send(answer.await.ok_or(AskError::Unsupported { peer }));
                 });
@@ -680,7 +777,7 @@ mod tests {
                 workspace: None,
                 settings: Arc::default(),
                 tools: Vec::new(),
-                stand_ins: Vec::new(),
+                roles: Arc::new(Roles::new(&Settings::default(), &Environment::default())),
                 paths: None,
             };
             let agent = tokio::spawn(run(setup, Arc::clone(&log), inbox));

@@ -1,9 +1,11 @@
 //! Which tools a conversation has: what the settings allow, the model is fit for and this place can do.
 
+use super::rules::Globs;
 use crate::{
     config::Settings,
     protocol::Mode,
-    tool::{TOOLS, Tool, web_search},
+    sandbox::Place,
+    tool::{Access, TOOLS, Tool, web_search},
 };
 
 /// What a small window has room for.
@@ -43,10 +45,41 @@ pub fn tools(settings: &Settings, model: &str, window: Option<u64>, from: &[&'st
     from.iter().copied().filter(|it| fits(it)).collect()
 }
 
+/// Tools of `from` that are not offered, and why.
+pub fn missing(settings: &Settings, model: &str, window: Option<u64>, from: &[&'static Tool]) -> Vec<(String, String)> {
+    let there = tools(settings, model, window, from);
+    let gone = from.iter().filter(|it| !there.contains(it));
+    let why = |it: &Tool| match it.name {
+        _ if settings.tools.get(it.name).is_some_and(|it| !it.enabled) => "switched off in the settings",
+        "web_search" if settings.web.search.kind.is_none() => "no service is configured: set web.search.kind",
+        "edit_file" | "search_replace" => "agent.edit_style says otherwise",
+        "apply_patch" => "for models that were trained on it",
+        _ => "the window is small: agent.profile = \"full\" offers all",
+    };
+    gone.map(|it| (it.name.to_owned(), why(it).to_owned())).collect()
+}
+
 /// Whether the user lets `tool` be used in `mode`; that the mode permits it is another matter.
 pub fn is_in_scope(settings: &Settings, tool: &Tool, mode: Mode) -> bool {
     let scope = settings.tools.get(tool.name).and_then(|it| it.modes.as_ref());
     scope.is_none_or(|it| it.iter().any(|it| Mode::parse(it) == Some(mode)))
+}
+
+/// Whether the user wants every use of `tool` to be asked for.
+pub fn must_ask(settings: &Settings, tool: &Tool) -> bool {
+    settings.tools.get(tool.name).is_some_and(|it| it.require_approval)
+}
+
+/// A path that a call would touch and that the user keeps from the tool.
+pub fn out_of_bounds(settings: &Settings, tool: &Tool, accesses: &[Access]) -> Option<String> {
+    let allowed = settings.tools.get(tool.name)?.allowed_paths.as_ref()?;
+    let (globs, _) = Globs::new(allowed);
+    let place = accesses.iter().filter_map(|it| match it {
+        Access::Read(place) | Access::Write(place) | Access::Delete(place) => Some(place),
+        Access::Command { .. } | Access::Fetch { .. } | Access::Search | Access::Mcp { .. } => None,
+    });
+    let mut outside = place.filter(|it| it.place != Place::Inside || !globs.matches(&it.shown));
+    outside.next().map(|it| it.shown.clone())
 }
 
 /// Models that were trained on the envelope of `apply_patch`.

@@ -15,7 +15,7 @@ use crate::{
         local::Local,
         replay::{Audience, Recording, Replay, Speed},
     },
-    model::{self, catalogue},
+    model::{self, Roles, catalogue},
     protocol::{ConversationId, Dialect, Request},
     sandbox::{Fence, Workspace},
     tool::{self, Class, Tool},
@@ -103,6 +103,7 @@ struct Agent {
     settings: Arc<Settings>,
     workspace: Option<Arc<Workspace>>,
     tools: Vec<&'static Tool>,
+    roles: Arc<Roles>,
 }
 
 impl Agent {
@@ -147,6 +148,7 @@ impl Agent {
             settings: Arc::new(settings.clone()),
             workspace,
             tools,
+            roles: Arc::new(Roles::new(settings, environment)),
         })
     }
 
@@ -161,7 +163,7 @@ impl Agent {
             workspace: self.workspace.as_ref().map(|it| Arc::new(it.fresh())),
             settings: Arc::clone(&self.settings),
             tools: self.tools.clone(),
-            stand_ins: Vec::new(),
+            roles: Arc::clone(&self.roles),
             paths: Paths::of_user(),
         };
         tokio::spawn(driver::run(setup, log, inbox));

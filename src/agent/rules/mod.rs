@@ -16,7 +16,7 @@ use std::{
 };
 
 use disk::Found;
-use glob::Globs;
+pub use glob::Globs;
 
 use crate::{
     agent::prompt::{self, name, wrap, wrap_ours, wrap_with},

@@ -10,7 +10,10 @@ use serde_json::{Map, Value, json};
 
 use super::{Effect, Fault, JobId, Memory, Phase, Prepared, Running, guard::Advice};
 use crate::{
-    agent::approval::{self, Facts, Verdict},
+    agent::{
+        approval::{self, Facts, Verdict},
+        offer,
+    },
     model::{Call, CallResult, Image},
     protocol::{Applied, CommandState, DocumentId, Event, FinishReason, Kind, Operation, Outcome as Dealt, Status},
     tool::{self, Access, Change, Class, Input as Arguments, Outcome, Proposal, Tool, Work, arguments},
@@ -213,7 +216,7 @@ impl Running {
             return Err(Fault::new("TOOL_FORBIDDEN_IN_MODE", message)
                 .hint("Go on without it, or ask for another mode with switch_mode."));
         }
-        if there.is_none() {
+        if there.is_none() || !offer::is_in_scope(&self.setup.settings, tool, self.mode) {
             let message = format!("`{}` is switched off here (mode: {})", tool.name, self.mode);
             return Err(Fault::new("TOOL_FORBIDDEN_IN_MODE", message).hint("Go on without it."));
         }
@@ -222,8 +225,7 @@ impl Running {
     }
 
     pub(super) fn offered_names(&self) -> impl Iterator<Item = &'static str> {
-        let tools = self.setup.tools.iter().filter(|it| it.modes.contains(&self.mode));
-        tools.map(|it| it.name)
+        self.in_force().map(|it| it.name)
     }
 
     /// Out of the phase, so that a job can be changed beside everything else; to be put back.
@@ -329,7 +331,22 @@ impl Running {
     pub(super) fn judge(&mut self, job: &mut Job, memory: &Memory, effects: &mut Vec<Effect>) {
         let Some(tool) = job.tool else { return };
         let facts = self.facts(memory);
-        match approval::judge(&job.accesses, tool.class, &facts) {
+        let settings = &self.setup.settings;
+        let verdict = match offer::out_of_bounds(settings, tool, &job.accesses) {
+            Some(path) => Verdict::Deny(format!("`{path}` is not among the paths that {} may touch", tool.name)),
+            None => approval::judge(&job.accesses, tool.class, &facts),
+        };
+        let verdict = match verdict {
+            Verdict::Allow if offer::must_ask(settings, tool) => match self.setup.is_attended {
+                true => Verdict::Ask(approval::Question {
+                    why: format!("the settings want every use of {} to be asked for", tool.name),
+                    ..approval::Question::default()
+                }),
+                false => Verdict::Deny(format!("{} needs a yes, and nobody is there to give it", tool.name)),
+            },
+            verdict => verdict,
+        };
+        match verdict {
             Verdict::Allow => job.stage = Stage::Ready,
             Verdict::Deny(reason) => {
                 let fault = Fault::new("TOOL_REJECTED", reason);

@@ -20,7 +20,10 @@ mod question;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::Arc,
+};
 
 use chrono::{DateTime, SecondsFormat};
 use serde_json::Map;
@@ -33,9 +36,11 @@ use self::{
 };
 use super::{
     approval::{Rule, Rules, RunMode, Tier},
+    offer,
     write::Writer,
 };
 use crate::{
+    config::Settings,
     model::{Call, Effort, ModelRequest, Part, Piece, Said, Tokens, ToolSpec},
     protocol::{
         ClarificationResponse, ConversationId, DocumentId, Event, Message, Mode, Notice, ResponseId, ResponseStart,
@@ -114,6 +119,8 @@ pub struct Submission {
     pub effort: Option<Effort>,
     /// All that may be offered in some mode.
     pub tools: Vec<&'static Tool>,
+    /// What the user says of single tools.
+    pub settings: Arc<Settings>,
     pub policy: Policy,
     pub limits: Limits,
     pub conversation: ConversationId,
@@ -253,6 +260,7 @@ struct Setup {
     system: String,
     model: String,
     tools: Vec<&'static Tool>,
+    settings: Arc<Settings>,
     limits: Limits,
     fallbacks: usize,
     effort: Option<Effort>,
@@ -324,6 +332,7 @@ impl Running {
             fallbacks,
             effort,
             tools,
+            settings,
             policy,
             limits,
             conversation,
@@ -363,6 +372,7 @@ impl Running {
                 system,
                 model,
                 tools,
+                settings,
                 limits,
                 fallbacks,
                 effort,
@@ -407,10 +417,17 @@ impl Running {
         }
     }
 
+    /// The tools of the mode that is in force.
+    fn in_force(&self) -> impl Iterator<Item = &'static Tool> {
+        let is_allowed = |it: &&'static Tool| {
+            it.modes.contains(&self.mode) && offer::is_in_scope(&self.setup.settings, it, self.mode)
+        };
+        self.setup.tools.iter().copied().filter(is_allowed)
+    }
+
     /// What the model may use in the mode that is in force.
     fn offered(&self) -> Vec<ToolSpec> {
-        let tools = self.setup.tools.iter().filter(|it| it.modes.contains(&self.mode));
-        tools
+        self.in_force()
             .map(|it| ToolSpec {
                 name: it.name.to_owned(),
                 about: it.about.to_owned(),

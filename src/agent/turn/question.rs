@@ -525,11 +525,9 @@ fn preview(change: &Change, name: &str, call: &str) -> Value {
             before.extend(&between);
             after.extend(&between);
             if place.end >= place.start {
-                before.extend(place.old.split('\n'));
+                before.extend(place.old.lines());
             }
-            if !place.new.is_empty() {
-                after.extend(place.new.split('\n'));
-            }
+            after.extend(place.new.lines());
             at = place.end.saturating_add(1);
         }
         let hunk = tool::Hunk {

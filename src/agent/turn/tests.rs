@@ -114,6 +114,7 @@ fn submission(message: &str) -> Submission {
             &switch_mode::TOOL,
             &todo_write::TOOL,
         ],
+        settings: Arc::default(),
         policy: Policy {
             tier: Tier::Partial,
             ..Policy::default()

@@ -273,6 +273,7 @@ mod search {
             seen: Arc::default(),
             index: Arc::default(),
             settings: Arc::default(),
+            apply: None,
             call: String::new(),
             output: tokio::sync::mpsc::unbounded_channel().0,
             stop: Stop::default(),

@@ -488,6 +488,7 @@ impl Driver {
             seen: Arc::clone(&self.seen),
             index: Arc::clone(&self.index),
             settings: Arc::clone(&self.setup.settings),
+            apply: self.setup.roles.apply().ok().flatten(),
             call,
             output,
             stop: self.stop.0.clone(),

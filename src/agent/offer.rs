@@ -33,7 +33,7 @@ pub fn tools(settings: &Settings, model: &str, window: Option<u64>, from: &[&'st
     };
     let fits = |it: &Tool| {
         let style = match it.name {
-            "edit_file" => settings.agent.edit_style != "replace",
+            "edit_file" => settings.agent.edit_style != "replace" || settings.roles.apply.is_some(),
             "search_replace" => settings.agent.edit_style != "sketch",
             "apply_patch" => knows_patches(model),
             _ => true,

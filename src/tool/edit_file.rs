@@ -1,5 +1,6 @@
 //! `edit_file`: a change told by a sketch, in which marks stand for what stays.
 
+use futures::StreamExt;
 use serde_json::json;
 
 use super::{
@@ -14,6 +15,7 @@ use super::{
 };
 use crate::{
     index::errors,
+    model::{Chosen, EndReason, ModelMessage, ModelRequest, Piece},
     protocol::Mode,
     sandbox::{Located, Refused},
     text::language::language_of,
@@ -50,8 +52,44 @@ pub const TOOL: Tool = Tool {
         ("code_edit", &["codeEdit", "edit", "update"]),
         ("instructions", &["instruction", "explanation"]),
     ],
-    work: Work::Change(|input, context| file::away(input, context, propose)),
+    work: Work::Change(|input, context| Box::pin(merged(input, context))),
 };
+
+/// A longer answer is no file.
+const MOST_BYTES: usize = 8 << 20;
+
+/// The merge, and where that has to refuse, a model's that is there for it.
+async fn merged(input: Input, context: Context) -> Result<Proposal, Fault> {
+    let refused = match file::away(input.clone(), context.clone(), propose).await {
+        Err(fault) if matches!(fault.code, "EDIT_NO_MATCH" | "EDIT_AMBIGUOUS") => fault,
+        done => return done,
+    };
+    let Some(Chosen { provider, model }) = context.apply.clone() else {
+        return Err(refused);
+    };
+    let asked = question(&input, &context)?;
+    let mut pieces = provider.stream(ModelRequest {
+        model,
+        system: apply::SYSTEM.to_owned(),
+        messages: vec![ModelMessage::user(asked)],
+        ..ModelRequest::default()
+    });
+    let mut answer = String::new();
+    while let Some(piece) = pieces.next().await {
+        match piece {
+            Piece::Text(text) => answer.push_str(&text),
+            // What was refused stands, and says what to do.
+            Piece::Error(_) | Piece::End(EndReason::Length | EndReason::Refusal | EndReason::ContentFilter) => {
+                return Err(refused);
+            }
+            _ => {}
+        }
+        if answer.len() > MOST_BYTES {
+            return Err(refused);
+        }
+    }
+    answered(&input, &context, &answer).map_err(|_| refused)
+}
 
 fn propose(input: &Input, context: &Context) -> Result<Proposal, Fault> {
     let target = file::located(input, "target_file", context)?;

@@ -45,7 +45,7 @@ use tokio::sync::mpsc;
 use crate::{
     config::Settings,
     index::Index,
-    model::Image,
+    model::{Chosen, Image},
     protocol::{Mode, Operation, Permission},
     sandbox::{Located, Refused, Seen, Workspace},
 };
@@ -155,6 +155,8 @@ pub struct Context {
     /// What is known of the code; one for all calls of a session.
     pub index: Arc<Index>,
     pub settings: Arc<Settings>,
+    /// Who merges what a sketch of a change leaves open; `None`: nobody.
+    pub apply: Option<Chosen>,
     /// The id of the call.
     pub call: String,
     /// Takes what a command prints, while it prints it.

@@ -908,6 +908,7 @@ mod tests {
                 seen: Arc::new(Seen::default()),
                 index: Arc::default(),
                 settings: Arc::new(settings),
+                apply: None,
                 call: "call".to_owned(),
                 output: mpsc::unbounded_channel().0,
                 stop: Stop::default(),

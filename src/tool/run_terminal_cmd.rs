@@ -579,6 +579,7 @@ mod tests {
                 seen: Arc::new(Seen::default()),
                 index: Arc::default(),
                 settings: Arc::new(Settings::default()),
+                apply: None,
                 call: "call".to_owned(),
                 output,
                 stop: Stop::default(),

@@ -187,6 +187,35 @@ impl Transcript {
         }
     }
 
+    /// Tokens that the conversation holds, as of the last request; 0: nobody said.
+    pub fn context_tokens(&self) -> u64 {
+        let last = self
+            .exchanges
+            .iter()
+            .rev()
+            .find(|it| it.response.usage.total_tokens > 0);
+        last.map_or(0, |it| {
+            let said = it
+                .response
+                .extra_usage
+                .get("contextTokens")
+                .and_then(serde_json::Value::as_u64);
+            said.unwrap_or(it.response.usage.total_tokens)
+        })
+    }
+
+    /// Dollars, where whoever answered says so.
+    pub fn cost(&self) -> Option<f64> {
+        let said = |it: &Exchange| {
+            it.response
+                .extra_usage
+                .get("costUsd")
+                .and_then(serde_json::Value::as_f64)
+        };
+        let costs: Vec<f64> = self.exchanges.iter().filter_map(said).collect();
+        (!costs.is_empty()).then(|| costs.iter().sum())
+    }
+
     /// Tokens of the last request (what fills the window) and of the whole conversation.
     pub fn usage(&self) -> (Usage, Usage) {
         let mut total = Usage::default();

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::{Effect, Memory, Phase, Running};
 use crate::{
-    model::{EndReason, Failure, FailureKind, Part, Said, Tokens},
+    model::{EndReason, Failure, FailureKind, Part, Said, Tokens, catalogue},
     protocol::{Done, Event, FinishReason, Mode, Outcome as Dealt, Severity, Status, Usage},
 };
 
@@ -259,6 +259,12 @@ impl Running {
             ("reasoningTokens", reasoning),
             ("contextTokens", memory.context_tokens),
         ];
+        let known = catalogue::known(&self.setup.model, &self.setup.settings.models);
+        // What stands in has other prices.
+        let cost = known
+            .prices
+            .filter(|_| self.stand_in == 0)
+            .map(|it| it.of(&self.total).dollars);
         let done = Done {
             usage: Some(Usage {
                 prompt_tokens: prompt,
@@ -276,6 +282,10 @@ impl Running {
                 .into_iter()
                 .filter(|(_, count)| *count > 0)
                 .map(|(name, count)| (name.to_owned(), Value::from(count)))
+                .chain(
+                    cost.filter(|it| *it > 0.0)
+                        .map(|it| ("costUsd".to_owned(), Value::from(it))),
+                )
                 .collect::<Map<_, _>>(),
             ..Done::default()
         };

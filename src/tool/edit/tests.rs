@@ -33,6 +33,7 @@ impl Bench {
             seen: Seen::default().into(),
             index: std::sync::Arc::default(),
             settings: Settings::default().into(),
+            apply: None,
             call: "call_1".to_owned(),
             output: tokio::sync::mpsc::unbounded_channel().0,
             stop: Stop::default(),

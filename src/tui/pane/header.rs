@@ -42,11 +42,12 @@ fn right(app: &App, columns: usize) -> Vec<Span> {
         let model = width::cut_middle(model, if wide { 40 } else { columns / 4 });
         spans.push(Span::new(Clean::line(&model), Role::Dim));
     }
-    let (last, total) = app.transcript.usage();
-    if last.total_tokens > 0 && columns >= 40 {
+    let (_, total) = app.transcript.usage();
+    let held = app.transcript.context_tokens();
+    if held > 0 && columns >= 40 {
         match app.about.window.filter(|it| *it > 0) {
             Some(window) => {
-                let share = (last.total_tokens as f64 / window as f64 * 100.0).min(999.0);
+                let share = (held as f64 / window as f64 * 100.0).min(999.0);
                 if wide {
                     spans.push(Span::new(Clean::literal("  "), Role::Dim));
                     spans.extend(meter(
@@ -59,19 +60,19 @@ fn right(app: &App, columns: usize) -> Vec<Span> {
             }
             None => {
                 spans.push(Span::new(
-                    Clean::line(&format!("  {} tokens", figure::tokens(last.total_tokens))),
+                    Clean::line(&format!("  {} tokens", figure::tokens(held))),
                     Role::Dim,
                 ));
             }
         }
     }
     let price = app.model_name().and_then(|it| app.settings.models.get(it));
-    if let Some(price) = price
-        && let (Some(input), Some(output)) = (price.price_in, price.price_out)
-        && total.total_tokens > 0
-        && wide
-    {
-        let dollars = (total.prompt_tokens as f64 * input + total.completion_tokens as f64 * output) / 1e6;
+    let configured = price.and_then(|it| Some((it.price_in?, it.price_out?)));
+    let dollars = app.transcript.cost().or_else(|| {
+        let (input, output) = configured.filter(|_| total.total_tokens > 0)?;
+        Some((total.prompt_tokens as f64 * input + total.completion_tokens as f64 * output) / 1e6)
+    });
+    if let Some(dollars) = dollars.filter(|_| wide) {
         spans.push(Span::new(Clean::literal("  "), Role::Dim));
         spans.push(Span::new(figure::money(dollars), Role::Dim));
     }

@@ -116,7 +116,6 @@ type Outputs = Pin<Box<dyn Stream<Item = (JobId, String)> + Send>>;
 /// A question that changes what the model may do is a no after so long.
 const PATIENCE: Duration = Duration::from_mins(10);
 
-#[expect(clippy::large_enum_variant, reason = "each lives for one round of the loop")]
 enum Happened {
     Letter(Option<Letter>),
     Ready(Box<super::turn::Submission>),

@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 
 use crate::{
-    agent::driver,
+    agent::{driver, offer},
     config::{Environment, Gateway, Paths, Provider, Settings, Upstream},
     journal::Log,
     link::{
@@ -174,7 +174,11 @@ impl Agent {
 /// Whoever answers the requests of others, each in a conversation of its own and with nobody there to watch.
 pub enum Source {
     Gateway(Box<http::Settings>),
-    Agent(Box<dyn Fn(Arc<Log>, ConversationId) -> Arc<dyn Link> + Send + Sync>),
+    Agent {
+        link: Box<dyn Fn(Arc<Log>, ConversationId) -> Arc<dyn Link> + Send + Sync>,
+        /// What its model may call, by name.
+        tools: Vec<&'static str>,
+    },
     Recording(Recording, Speed),
 }
 
@@ -191,10 +195,27 @@ impl Source {
                 let reading = |it: &&&'static Tool| it.class == Class::Reads;
                 let tools: Vec<_> = tool::TOOLS.iter().filter(reading).copied().collect();
                 let agent = Agent::of(settings, provider, environment, Some(workspace), &tools)?;
-                let link = move |log, conversation| agent.link(log, conversation, false);
-                Ok(Some(Self::Agent(Box::new(link))))
+                let offered = offer::tools(
+                    settings,
+                    agent.model.as_deref().unwrap_or_default(),
+                    agent.about.window,
+                    &agent.tools,
+                );
+                Ok(Some(Self::Agent {
+                    link: Box::new(move |log, conversation| agent.link(log, conversation, false)),
+                    tools: offered.iter().map(|it| it.name).collect(),
+                }))
             }
             Upstream::Nobody => Ok(None),
+        }
+    }
+
+    /// What clients can have done here, in words.
+    pub fn tools(&self) -> String {
+        match self {
+            Self::Gateway(_) => "those of the gateway behind it".to_owned(),
+            Self::Agent { link: _, tools } if !tools.is_empty() => tools.join(", "),
+            Self::Agent { .. } | Self::Recording(..) => "none".to_owned(),
         }
     }
 
@@ -211,7 +232,7 @@ impl Source {
                 };
                 Arc::new(Http::start(settings, log)?)
             }
-            Self::Agent(link) => {
+            Self::Agent { link, tools: _ } => {
                 let conversation = request.conversation_id.clone();
                 link(log, conversation.unwrap_or_else(ConversationId::fresh))
             }

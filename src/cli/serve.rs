@@ -38,6 +38,7 @@ pub fn run(arguments: &Serve) -> Result<u8> {
     runtime(true)?.block_on(async move {
         // A conversation nobody has, to find out now what would be wrong with every other.
         let peer = source.link(&Request::default(), Log::new())?.about().peer;
+        let tools = source.tools();
         let settings = &base.settings.serve;
         let is_watched = io::stderr().is_terminal();
         let server = Server::bind(Setup {
@@ -58,7 +59,7 @@ pub fn run(arguments: &Serve) -> Result<u8> {
         } else {
             say(&format!("  token: in {}\n", path.display()));
         }
-        say("  tools: none\n");
+        say(&format!("  tools: {tools}\n"));
         if !address.ip().is_loopback() {
             complain(
                 "warning: other machines can reach this gateway, and the way there is not encrypted\n  \

@@ -685,7 +685,7 @@ fn responses(situation: &Situation, terse: bool) -> String {
     };
     match situation.ending {
         Ending::Stop | Ending::ToolUse | Ending::Refusal => {
-            tell(&mut all, "completed", ended("completed", Value::Null))
+            tell(&mut all, "completed", ended("completed", Value::Null));
         }
         Ending::Length => tell(
             &mut all,

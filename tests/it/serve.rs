@@ -684,6 +684,40 @@ fn a_gateway_in_front_of_a_gateway_passes_everything_on() {
 }
 
 #[test]
+fn the_first_words_name_the_tools_that_clients_get() {
+    let home = home();
+    let tools = |gateway: &Gateway| {
+        let (_, tools) = gateway.said.split_once("  tools: ").expect("a line of tools");
+        tools.trim_end().to_owned()
+    };
+    let model = Model::with([Script::says("yes")]);
+    let agent = Gateway::start(with_model(home.path(), &model), &["--set", "tools.grep.enabled=false"]);
+    let said = tools(&agent);
+    agent.chat(&json!({ "model": "m", "messages": messages(&["hi"]) }));
+    let asked = model.requests();
+    let offered: Vec<_> = asked[0]["tools"]
+        .as_array()
+        .expect("tools")
+        .iter()
+        .filter_map(|it| it["function"]["name"].as_str())
+        .collect();
+    assert_eq!(said, offered.join(", "), "what is said is what the model gets");
+    assert!(
+        offered.contains(&"read_file") && !offered.contains(&"grep"),
+        "{offered:?}"
+    );
+    for changes in ["write", "edit_file", "delete_file", "run_terminal_cmd", "web_fetch"] {
+        assert!(!offered.contains(&changes), "{changes} in {offered:?}");
+    }
+    let replay = Gateway::replay(home.path(), &tour());
+    assert_eq!(tools(&replay), "none");
+    let mut command = sheaf(home.path());
+    command.env("SHEAF_TOKEN", TOKEN);
+    let front = Gateway::start(command, &["--gateway", &format!("http://{}", replay.address)]);
+    assert_eq!(tools(&front), "those of the gateway behind it");
+}
+
+#[test]
 fn a_signal_ends_streams_with_a_word() {
     let home = home();
     let model = Model::with([Script::Hangs(words("so far "))]);

@@ -337,13 +337,15 @@ impl Running {
             None => approval::judge(&job.accesses, tool.class, &facts),
         };
         let verdict = match verdict {
-            Verdict::Allow if offer::must_ask(settings, tool) => match self.setup.is_attended {
-                true => Verdict::Ask(approval::Question {
+            Verdict::Allow if offer::must_ask(settings, tool) && self.setup.is_attended => {
+                Verdict::Ask(approval::Question {
                     why: format!("the settings want every use of {} to be asked for", tool.name),
                     ..approval::Question::default()
-                }),
-                false => Verdict::Deny(format!("{} needs a yes, and nobody is there to give it", tool.name)),
-            },
+                })
+            }
+            Verdict::Allow if offer::must_ask(settings, tool) => {
+                Verdict::Deny(format!("{} needs a yes, and nobody is there to give it", tool.name))
+            }
             verdict => verdict,
         };
         match verdict {
@@ -853,13 +855,11 @@ fn edit_start(path: &str, operation: &Operation, name: &str, call: &str) -> Map<
     }))
 }
 
-/// The documents of a change: what each starts with, its content, and what it ends with.
-pub(super) fn edits(
-    change: &Change,
-    name: &str,
-    call: &str,
-    applied: &Applied,
-) -> Vec<(Map<String, Value>, Option<String>, Map<String, Value>)> {
+/// A document of a change: what it starts with, its content, and what it ends with.
+type Edit = (Map<String, Value>, Option<String>, Map<String, Value>);
+
+/// The documents of a change: one for each hunk, or one for the whole.
+pub(super) fn edits(change: &Change, name: &str, call: &str, applied: &Applied) -> Vec<Edit> {
     let mut start = edit_start(&change.file.shown, &change.operation, name, call);
     if let Some(to) = &change.to {
         start.insert("newFilePath".into(), to.shown.clone().into());

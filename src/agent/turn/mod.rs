@@ -536,7 +536,7 @@ impl Running {
             return id;
         }
         let stem = if id.is_empty() { "call".to_owned() } else { id };
-        (2_u64..)
+        (2..u64::MAX)
             .map(|it| format!("{stem}_{it}"))
             .find(|it| !is_taken(it))
             .unwrap_or(stem)

@@ -146,7 +146,7 @@ impl Running {
             }));
         }
         options.push(json!({ "id": "reject_once", "label": "Reject" }));
-        for (lead, text, subject) in self.subjects(job, tool, question) {
+        for (lead, text, subject) in Self::subjects(job, tool, question) {
             let metadata = object(json!({
                 "kind": QuestionKind::Approval,
                 "toolCallId": job.call.id,
@@ -168,7 +168,7 @@ impl Running {
     }
 
     /// What is asked about: a lead, the question and the planned action.
-    fn subjects(&self, job: &Job, tool: &Tool, question: &approval::Question) -> Vec<(String, String, Value)> {
+    fn subjects(job: &Job, tool: &Tool, question: &approval::Question) -> Vec<(String, String, Value)> {
         let why = question.why.clone();
         let mut extra = Map::new();
         if !question.reaches.is_empty() {

@@ -14,6 +14,7 @@ use crate::{
     tool::{self, Class, Work, ask, create_plan, switch_mode, todo_write},
 };
 
+#[expect(clippy::unnecessary_wraps, reason = "what a tool's table wants")]
 fn nothing(_: &tool::Input, _: &tool::Context) -> Result<Vec<Access>, Fault> {
     Ok(Vec::new())
 }
@@ -87,11 +88,11 @@ fn gist_of(metadata: &Map<String, Value>) -> String {
 
 /// The request that the model gets last.
 fn asked(effects: &[Effect]) -> &ModelRequest {
-    let requests = effects.iter().filter_map(|it| match it {
+    let mut requests = effects.iter().filter_map(|it| match it {
         Effect::CallModel { request, .. } => Some(request),
         _ => None,
     });
-    requests.last().expect("the model is asked")
+    requests.next_back().expect("the model is asked")
 }
 
 fn submission(message: &str) -> Submission {

@@ -450,7 +450,7 @@ mod tests {
         let hidden = json!({ "type": "redacted_thinking", "data": "c2Vj" });
         let said = vec![
             Said::Opaque(thought("a")),
-            Said::Opaque(hidden.clone()),
+            Said::Opaque(hidden),
             Said::Opaque(thought(" ")),
             Said::Opaque(json!([{ "type": "reasoning.text" }])),
             call("t1"),

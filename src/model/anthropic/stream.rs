@@ -104,7 +104,7 @@ impl Decode for Decoder {
                 }
             }
             Err(_) if event == "error" => {
-                self.fail(Failure::from_server(None, &Value::String(data.to_owned())), &mut out)
+                self.fail(Failure::from_server(None, &Value::String(data.to_owned())), &mut out);
             }
             Err(_) => {
                 let message = "a line of the answer is no JSON and was skipped";

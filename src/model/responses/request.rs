@@ -314,7 +314,7 @@ mod tests {
             ("gpt-5-chat-latest", None, (Value::Null, true)),
             ("qwen", None, (Value::Null, true)),
             ("qwen", Some(Effort::High), (json!({ "effort": "high" }), true)),
-            ("o3", None, (auto.clone(), false)),
+            ("o3", None, (auto, false)),
             (
                 "openai/gpt-5.2",
                 Some(Effort::Low),

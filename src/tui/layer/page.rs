@@ -128,7 +128,7 @@ impl Page {
         for part in parts {
             let cells = (part.tokens * 12).div_ceil(most) as usize;
             let bar = format!("{}{}", "▰".repeat(cells), "▱".repeat(12 - cells.min(12)));
-            let tokens = width::pad_start(&figure::tokens(part.tokens).to_string(), 7);
+            let tokens = width::pad_start(figure::tokens(part.tokens).as_ref(), 7);
             let mut spans = vec![
                 Span::new(Clean::line(&tokens), Role::Text),
                 Span::new(Clean::literal("  "), Role::Text),

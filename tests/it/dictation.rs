@@ -12,6 +12,8 @@ use futures::stream;
 use serde_json::{Value, json};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
+use crate::model::query;
+
 /// Only a failure waits for so long.
 const LIMIT: Duration = Duration::from_mins(2);
 
@@ -72,10 +74,10 @@ impl Drop for Model {
 }
 
 impl Answer {
-    /// What the user said last.
+    /// What the user said last, without what the agent adds.
     pub fn message(&self) -> &str {
         let last = self.request["messages"].as_array().and_then(|it| it.last());
-        last.and_then(|it| it["content"].as_str()).expect("a message")
+        query(last.and_then(|it| it["content"].as_str()).expect("a message"))
     }
 
     /// The next words.

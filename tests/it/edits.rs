@@ -31,7 +31,7 @@ fn git(folder: &Path, arguments: &[&str]) -> Result<(), String> {
 #[test]
 fn git_applies_the_diffs_of_our_hunks() {
     if Command::new("git").arg("--version").output().is_err() {
-        eprintln!("SKIPPED git_applies_the_diffs_of_our_hunks: there is no git");
+        crate::skipped("git_applies_the_diffs_of_our_hunks: there is no git");
         return;
     }
     let text = || {
@@ -139,10 +139,10 @@ fn jupyter_reads_the_notebooks_that_we_changed() {
     let python = std::env::var("SHEAF_TEST_PYTHON").unwrap_or_else(|_| "python3".to_owned());
     let has_judge = Command::new(&python).args(["-c", "import nbformat"]).output();
     if !has_judge.is_ok_and(|it| it.status.success()) {
-        eprintln!(
-            "SKIPPED jupyter_reads_the_notebooks_that_we_changed: `{python}` cannot import nbformat; \
+        crate::skipped(&format!(
+            "jupyter_reads_the_notebooks_that_we_changed: `{python}` cannot import nbformat; \
              name one that can in SHEAF_TEST_PYTHON"
-        );
+        ));
         return;
     }
     let folder = TempDir::new().expect("a folder");

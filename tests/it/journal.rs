@@ -182,7 +182,7 @@ fn until_said(log: &Arc<Log>, code: &str) {
 fn a_full_disk_costs_nothing_once_there_is_room_again() {
     let home = home();
     let Some(_disk) = Disk::small(home.path()) else {
-        eprintln!("SKIPPED: a full disk cannot be tried here, mounting is not allowed");
+        crate::skipped("a full disk cannot be tried here, mounting is not allowed");
         return;
     };
     let store = Store::new(home.path().join("sessions"));
@@ -218,7 +218,7 @@ fn a_full_disk_costs_nothing_once_there_is_room_again() {
 fn a_disk_that_becomes_read_only_is_said_and_the_file_stays() {
     let home = home();
     let Some(disk) = Disk::small(home.path()) else {
-        eprintln!("SKIPPED: a read-only disk cannot be tried here, mounting is not allowed");
+        crate::skipped("a read-only disk cannot be tried here, mounting is not allowed");
         return;
     };
     let store = Store::new(home.path().join("sessions"));

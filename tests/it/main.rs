@@ -22,3 +22,9 @@ mod screen;
 mod serve;
 mod settings;
 mod source;
+
+/// Says that a test could not be made here, and why: past the capture of a test's output, which would swallow it.
+fn skipped(why: &str) {
+    use std::io::Write as _;
+    writeln!(std::io::stderr(), "\nSKIPPED: {why}").ok();
+}

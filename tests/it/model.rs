@@ -42,6 +42,21 @@ pub fn words(text: &str) -> Vec<String> {
     text.split_inclusive(' ').map(str::to_owned).collect()
 }
 
+/// What the user wrote, in a message that the model got: the last block of it, its only one of that name.
+pub fn query(message: &str) -> &str {
+    let mut parts = message.split("<user_query>\n");
+    let (Some(before), Some(query), None) = (parts.next(), parts.next(), parts.next()) else {
+        panic!("{message}")
+    };
+    assert!(
+        before.is_empty() || before.ends_with(">\n") || before.ends_with(">\n\n"),
+        "{message}"
+    );
+    query
+        .strip_suffix("\n</user_query>")
+        .unwrap_or_else(|| panic!("{message}"))
+}
+
 /// A server on a port of its own, as long as this lives.
 pub struct Model {
     pub address: SocketAddr,

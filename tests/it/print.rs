@@ -9,7 +9,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-use crate::model::{Model, Script, words};
+use crate::model::{Model, Script, query, words};
 
 /// The binary with a home of its own and none of our variables.
 pub fn sheaf(home: &Path) -> Command {
@@ -81,7 +81,8 @@ fn the_answer_is_all_that_is_on_standard_output() {
     let requests = model.requests();
     assert_eq!(requests.len(), 1);
     let messages = requests[0]["messages"].as_array().expect("there are messages");
-    assert_eq!(messages.last().expect("one at least")["content"], "how then?");
+    let last = messages.last().expect("one at least")["content"].as_str();
+    assert_eq!(query(last.expect("a text")), "how then?");
 }
 
 #[test]
@@ -257,7 +258,7 @@ fn standard_input_goes_along() {
             .as_str()
             .expect("text")
             .to_owned();
-        assert!(sent.starts_with(content), "{sent:.200}");
+        assert!(query(&sent).starts_with(content), "{sent:.200}");
         let is_cut = String::from_utf8_lossy(&output.stderr).contains("left out");
         assert_eq!(is_cut, content.contains("left out"), "a cut is said to the user, too");
     }

@@ -16,7 +16,7 @@ use sheaf::protocol::{
 };
 
 use crate::{
-    model::{Model, Script, words},
+    model::{Model, Script, query, words},
     print::{home, sheaf, with_model},
 };
 
@@ -580,14 +580,19 @@ fn the_whole_conversation_reaches_the_model() {
     assert_eq!(first["model"], "wished");
     assert_eq!(second["model"], "scripted");
     let said: Vec<_> = first["messages"].as_array().expect("messages").iter().skip(1).collect();
+    let [before @ .., last] = said.as_slice() else {
+        panic!("{said:?}")
+    };
     assert_eq!(
-        said,
+        before,
         [
             &json!({ "role": "user", "content": "be short\n\none" }),
             &json!({ "role": "assistant", "content": "two\n\n```rust\nlet two;\n```" }),
-            &json!({ "role": "user", "content": "three" }),
         ]
     );
+    let last = last["content"].as_str().expect("a text");
+    assert_eq!(query(last), "three");
+    assert!(last.starts_with("<system_reminder>\nAsk mode is on"), "{last}");
     let system = |it: &Value| it["messages"][0]["content"].as_str().expect("a text").to_owned();
     assert!(system(first).contains("Mode: ask") && system(second).contains("Mode: plan"));
 }

@@ -288,16 +288,12 @@ impl Line {
                 _ => files.push(self.word(child, text, depth + 1)),
             }
         }
-        let is_number = |it: &Word| {
-            let digits = it.text.as_deref().unwrap_or_default();
-            !digits.is_empty() && digits.bytes().all(|it| it.is_ascii_digit())
-        };
         match (sign, files.as_slice()) {
             // To another descriptor, or closed.
-            (">&" | "<&", [one]) if is_number(one) => {}
+            (">&" | "<&", [one]) if one.is_number() => {}
             (">&-" | "<&-", []) => {}
             // Bash takes the number for the descriptor of what follows.
-            (_, [one]) if is_number(one) && !one.is_quoted => self.doubt(Doubt::Unknown),
+            (_, [one]) if one.is_number() && !one.is_quoted => self.doubt(Doubt::Unknown),
             ("<", [file]) => self.redirects.push(Redirect {
                 file: file.clone(),
                 writes: false,
@@ -318,8 +314,13 @@ impl Line {
 
     fn here_string(&mut self, node: Node<'_>, text: &str, depth: usize) {
         for child in children(node).into_iter().filter(Node::is_named) {
-            if self.word(child, text, depth + 1).text.is_none() {
+            let word = self.word(child, text, depth + 1);
+            if word.text.is_none() {
                 self.doubt(Doubt::Expansion);
+            }
+            // As with a file: `<<<2>&1` is a here string without a text, and then a redirection of descriptor 2.
+            if word.is_number() && !word.is_quoted {
+                self.doubt(Doubt::Unknown);
             }
         }
     }
@@ -511,6 +512,12 @@ impl Word {
         if let Some(known) = self.text.take() {
             self.start = known;
         }
+    }
+
+    /// Whether it is all digits.
+    fn is_number(&self) -> bool {
+        let digits = self.text.as_deref().unwrap_or_default();
+        !digits.is_empty() && digits.bytes().all(|it| it.is_ascii_digit())
     }
 
     /// Whether a program may take it for an option.

@@ -354,7 +354,7 @@ mod tests {
 
   Three files change.
 
-  b build   s save   c comment
+  b build   e edit   s save   c comment   ↓ todos
 "#);
         // An open plan is not the one that the list was begun by.
         let open = open("plan", None, json!({ "title": "Next" }));

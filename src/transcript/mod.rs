@@ -143,14 +143,17 @@ impl Transcript {
         self.exchanges.last().is_some_and(|it| it.response.is_running())
     }
 
-    /// The last question that waits for the user: a live one, or one that the last turn ended with.
+    /// The question that the user is to answer next: the oldest of the live ones, or the one that the last turn ended with.
     pub fn waiting(&self) -> Option<Place> {
         let exchange = self.exchanges.len().checked_sub(1)?;
         let response = &self.exchanges.get(exchange)?.response;
-        let document = response
-            .documents
-            .iter()
-            .rposition(|it| self.is_waiting(exchange, it))?;
+        let mut documents = response.documents.iter();
+        let is_waiting = |it: &Document| self.is_waiting(exchange, it);
+        let document = if response.is_running() {
+            documents.position(is_waiting)?
+        } else {
+            documents.rposition(is_waiting)?
+        };
         Some(Place { exchange, document })
     }
 
@@ -287,6 +290,11 @@ impl Transcript {
         };
         match document.view() {
             View::Plan(plan) => self.todos.begin(&plan),
+            View::FileEdit(_) | View::TerminalCommand(_) => {
+                if let Some(address) = self.address(place) {
+                    self.todos.did(address);
+                }
+            }
             View::TodoUpdate(update) => {
                 self.todos.change(&update);
                 self.steps.insert(place, self.todos.progress());

@@ -1,7 +1,7 @@
 //! The live list of todos: begun by a plan, changed by todo updates.
 
 use crate::protocol::{
-    TodoStatus,
+    Address, TodoStatus,
     document::{Plan, TodoUpdate},
 };
 
@@ -18,6 +18,8 @@ pub struct Todo {
     pub content: String,
     pub status: TodoStatus,
     pub dependencies: Vec<String>,
+    /// Edits and commands that were made while it was in progress, in their order.
+    pub documents: Vec<Address>,
 }
 
 impl Todos {
@@ -30,6 +32,15 @@ impl Todos {
         let counted = self.list.iter().filter(|it| it.status != TodoStatus::Cancelled).count();
         let completed = self.list.iter().filter(|it| it.status == TodoStatus::Completed).count();
         (completed, counted)
+    }
+
+    /// Something was done: it belongs to the todo that is in progress, if that is one.
+    pub(super) fn did(&mut self, address: Address) {
+        let mut now = self.list.iter_mut().filter(|it| it.status == TodoStatus::InProgress);
+        if let (Some(todo), None) = (now.next(), now.next()) {
+            todo.documents.push(address);
+            self.version += 1;
+        }
     }
 
     /// A line for each todo, for a model.
@@ -53,6 +64,9 @@ impl Todos {
 
     pub(super) fn begin(&mut self, plan: &Plan<'_>) {
         self.version += 1;
+        // An edited plan is the same plan: what belongs to its todos still does.
+        let old = std::mem::take(&mut self.list);
+        let known: Vec<_> = old.into_iter().map(|it| (it.id, it.documents)).collect();
         self.list = plan
             .todos
             .iter()
@@ -61,6 +75,10 @@ impl Todos {
                 content: it.content.to_owned(),
                 status: it.status.clone(),
                 dependencies: it.dependencies.iter().map(|&it| it.to_owned()).collect(),
+                documents: known
+                    .iter()
+                    .find(|(id, _)| id == it.id)
+                    .map_or_else(Vec::new, |(_, it)| it.clone()),
             })
             .collect();
     }
@@ -77,6 +95,7 @@ impl Todos {
                     content: change.id.to_owned(),
                     status: TodoStatus::Pending,
                     dependencies: Vec::new(),
+                    documents: Vec::new(),
                 });
                 self.list.len() - 1
             });

@@ -43,6 +43,8 @@ pub struct Job {
 pub enum Stage {
     Waiting,
     Preparing,
+    /// Looked at, and not judged: questions are asked in the order of the calls.
+    Prepared,
     /// The user has been asked.
     Asking,
     /// Judged, and waiting for its turn.
@@ -244,6 +246,11 @@ impl Running {
         loop {
             let Some(mut batch) = self.take_batch() else { return };
             let mut has_moved = false;
+            let looked_at = batch.jobs.iter_mut().take_while(|it| it.stage != Stage::Preparing);
+            for job in looked_at.filter(|it| it.stage == Stage::Prepared) {
+                self.judge(job, memory, effects);
+                has_moved = true;
+            }
             for at in 0..batch.jobs.len() {
                 let may_run = batch.may_run(at, self.setup.limits.at_once);
                 let Some(job) = batch.jobs.get_mut(at) else { break };
@@ -269,7 +276,13 @@ impl Running {
                         has_moved = true;
                     }
                     (
-                        Stage::Waiting | Stage::Preparing | Stage::Asking | Stage::Ready | Stage::Running | Stage::Done,
+                        Stage::Waiting
+                        | Stage::Preparing
+                        | Stage::Prepared
+                        | Stage::Asking
+                        | Stage::Ready
+                        | Stage::Running
+                        | Stage::Done,
                         _,
                     ) => {}
                 }
@@ -298,12 +311,12 @@ impl Running {
             Stage::Preparing,
             memory,
             effects,
-            |running, job, memory, effects| match result {
+            |running, job, _, effects| match result {
                 Err(fault) => running.refuse(job, &fault, effects),
                 Ok(Prepared { accesses, proposal }) => {
                     job.accesses = accesses;
                     job.proposal = proposal;
-                    running.judge(job, memory, effects);
+                    job.stage = Stage::Prepared;
                 }
             },
         );

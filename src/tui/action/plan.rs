@@ -243,6 +243,7 @@ pub fn written(app: &mut App, words: String, is_new: bool) -> Vec<Effect> {
         content: words,
         status: TodoStatus::Pending,
         dependencies: Vec::new(),
+        documents: Vec::new(),
     };
     todos.insert(at, todo);
     app.pane.todo = Some(at);

@@ -119,6 +119,7 @@ fn items<'a>(plan: &'a Plan<'a>, document: &Document, look: &'a Look<'_>) -> Vec
                 .iter()
                 .filter_map(|it| places.get(it.as_str()).copied())
                 .collect(),
+            documents: it.documents.iter().map(ToString::to_string).collect(),
         };
         return list.iter().map(item).collect();
     }
@@ -131,6 +132,7 @@ fn items<'a>(plan: &'a Plan<'a>, document: &Document, look: &'a Look<'_>) -> Vec
             .iter()
             .filter_map(|it| places.get(it).copied())
             .collect(),
+        documents: Vec::new(),
     };
     plan.todos.iter().map(item).collect()
 }
@@ -327,6 +329,7 @@ mod tests {
             content: format!("do {id}"),
             status,
             dependencies: after.iter().map(|&it| it.to_owned()).collect(),
+            documents: Vec::new(),
         };
         let todos = Todos {
             list: vec![

@@ -12,7 +12,12 @@ pub(super) struct Item<'a> {
     pub status: &'a TodoStatus,
     /// The places of the todos that come before it, counted from 1.
     pub after: Vec<usize>,
+    /// Addresses of what was done for it.
+    pub documents: Vec<String>,
 }
+
+/// So many addresses stand behind a todo.
+const MOST_NAMED: usize = 6;
 
 /// `selected`: the item that has the keys.
 pub(super) fn rows(items: &[Item<'_>], selected: Option<usize>, columns: usize) -> Vec<Row> {
@@ -23,6 +28,21 @@ pub(super) fn rows(items: &[Item<'_>], selected: Option<usize>, columns: usize) 
             let list: Vec<String> = item.after.iter().map(ToString::to_string).collect();
             spans.push(gap(2));
             spans.push(Span::new(format!("after {}", list.join(", ")), Role::Faint));
+        }
+        if !item.documents.is_empty() {
+            let shown = item
+                .documents
+                .iter()
+                .take(MOST_NAMED)
+                .cloned()
+                .collect::<Vec<_>>()
+                .join(" ");
+            let more = item.documents.len().saturating_sub(MOST_NAMED);
+            spans.push(gap(2));
+            spans.push(Span::new(
+                if more > 0 { format!("{shown} +{more}") } else { shown },
+                Role::Faint,
+            ));
         }
         if selected == Some(at) {
             spans = spans.into_iter().map(|it| it.on(Ground::Selection)).collect();

@@ -29,6 +29,7 @@ pub(super) fn leaf(update: &TodoUpdate<'_>, look: &Look<'_>) -> Leaf {
                 content,
                 status,
                 after: Vec::new(),
+                documents: Vec::new(),
             })
             .collect();
         rows.extend(todo::rows(&items, None, look.width));
@@ -166,6 +167,7 @@ mod tests {
                 content: "Let Cart hold a list".to_owned(),
                 status: TodoStatus::Completed,
                 dependencies: Vec::new(),
+                documents: Vec::new(),
             }],
             version: 1,
         };

@@ -39,7 +39,7 @@ const STEPS: &[(&str, &str, bool)] = &[
         false,
     ),
     ("EDIT_AMBIGUOUS", "Ask for an edit with more lines around it.", false),
-    ("EDIT_STALE", "The file has changed since; ask to read it again.", false),
+    ("EDIT_STALE", "The model has to read the file as it is now.", false),
     (
         "COMMAND_FAILED_TO_START",
         "Check that the program is installed and in the path.",

@@ -113,7 +113,8 @@ impl Page {
 
     /// What the model is told, part by part, and how much of the window it takes.
     pub fn context(parts: &[ContextPart], window: Option<u64>) -> Self {
-        let total: u64 = parts.iter().map(|it| it.tokens).sum();
+        // The last part is the sum of the others.
+        let total = parts.last().map_or(0, |it| it.tokens);
         let of = window.map_or_else(String::new, |it| format!(" of {}", figure::tokens(it)));
         let mut rows = vec![Part::Row(Row::of(vec![
             Span::new(Clean::literal("Context"), Role::Strong).bold(),

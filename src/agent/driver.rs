@@ -34,7 +34,7 @@ use crate::{
         local::{Inbox, Letter},
     },
     model::{Chosen, Effort, Failure, FailureKind, ModelMessage, ModelRequest, Piece, PieceStream, Provider, Roles},
-    protocol::{Command, ConversationId, Event, Notice, Position, Query, Reply, ResponseId, Severity, Submit},
+    protocol::{Command, ConversationId, Event, Mode, Notice, Position, Query, Reply, ResponseId, Severity, Submit},
     sandbox::{Checkpoints, Seen, Workspace},
     tool::{Context, Fault, Input as Arguments, Outcome, Proposal, Stop, Tool, Work},
 };
@@ -89,6 +89,10 @@ struct Driver {
     /// Titles that are being thought of.
     titles: FuturesUnordered<Pin<Box<dyn Future<Output = Option<String>> + Send>>>,
     has_title: bool,
+    /// Of the last message.
+    mode: Option<Mode>,
+    /// Marks of instrumentation that are looked for because debugging was left.
+    left: FuturesUnordered<Pin<Box<dyn Future<Output = Vec<String>> + Send>>>,
     seen: Arc<Seen>,
     index: Arc<Index>,
     stream: Option<PieceStream>,
@@ -121,6 +125,7 @@ enum Happened {
     Ready(Box<super::turn::Submission>),
     Input(Input),
     Title(Option<String>),
+    Left(Vec<String>),
 }
 
 /// What the agent will have read and written. What files were before is kept, where there is a place for it.
@@ -148,6 +153,8 @@ impl Driver {
             },
             titles: FuturesUnordered::new(),
             has_title: false,
+            mode: None,
+            left: FuturesUnordered::new(),
             setup,
             log,
             inbox,
@@ -193,6 +200,16 @@ impl Driver {
                         self.log.append(now_ms(), Event::Title(title));
                     }
                 }
+                Happened::Left(marks) if marks.is_empty() => {}
+                Happened::Left(marks) => {
+                    let notice = Notice {
+                        severity: Severity::Warning,
+                        code: "debug-marks".to_owned(),
+                        message: format!("instrumentation is left in the code: {}", marks.join(", ")),
+                        document: None,
+                    };
+                    self.log.append(now_ms(), Event::Notice(notice));
+                }
                 Happened::Input(input) => {
                     self.stint.spend(text_of(&input).len());
                     let (input, next) = self.gather(input);
@@ -222,6 +239,7 @@ impl Driver {
             outputs,
             next,
             titles,
+            left,
             ..
         } = self;
         tokio::select! {
@@ -236,6 +254,7 @@ impl Driver {
             }
             Some(input) = timers.next(), if !timers.is_empty() => Happened::Input(input),
             Some(title) = titles.next(), if !titles.is_empty() => Happened::Title(title),
+            Some(marks) = left.next(), if !left.is_empty() => Happened::Left(marks),
         }
     }
 
@@ -332,6 +351,10 @@ impl Driver {
             self.turn.memory.messages.append(&mut before);
         }
         self.seen.begin();
+        let was = self.mode.replace(submit.mode);
+        if was == Some(Mode::Debug) && submit.mode != Mode::Debug {
+            self.look_for_marks();
+        }
         self.choose(submit.model.as_deref());
         let facts = super::brief::Said {
             response: ResponseId::fresh(),
@@ -609,6 +632,14 @@ impl Driver {
         sender.send_replace(true);
         self.jobs.clear();
         self.outputs.clear();
+    }
+
+    /// Debugging is left: what it put into the code should not stay there unsaid.
+    fn look_for_marks(&self) {
+        let workspace = self.setup.workspace.clone();
+        let stop = Stop::default();
+        let work = self.aside(async move { Ok(workspace.map_or_else(Vec::new, |it| marks::find(&it, &stop))) });
+        self.left.push(Box::pin(work.map(Result::unwrap_or_default)));
     }
 
     fn find_marks(&mut self) {

@@ -29,6 +29,9 @@ use crate::{
 /// Keys that decide are dropped for so long after a prompt appeared or got the focus: they were meant for something else.
 pub const TOO_EARLY_MS: u64 = 300;
 
+/// Warnings of the agent's that are for the user, unlike repairs of a stream.
+const OWN_NOTICES: [&str; 5] = ["context", "compacted", "debug-marks", "rule-not-kept", "stand-in"];
+
 /// Lines that one notch of the wheel moves.
 const WHEEL_LINES: isize = 3;
 
@@ -304,7 +307,9 @@ fn follow(app: &mut App, entries: &[Arc<Entry>]) -> Vec<Effect> {
         }
         app.pane.moved(moved, &app.transcript);
         if let Event::Notice(notice) = &entry.event
-            && (notice.severity == Severity::Error || notice.code.starts_with("session-"))
+            && (notice.severity == Severity::Error
+                || notice.code.starts_with("session-")
+                || OWN_NOTICES.contains(&notice.code.as_str()))
         {
             // What is lost, or will be: repairs of a stream are only for those who look for them.
             app.say(notice.message.lines().next().unwrap_or_default());

@@ -200,6 +200,10 @@ pub struct Serve {
 
 #[derive(Debug, Args)]
 pub struct Tour {
+    /// Not the recording: the real agent at work in a throw-away project, with a script for a model
+    #[arg(long)]
+    pub live: bool,
+
     #[command(flatten)]
     pub pace: Pace,
 

@@ -12,7 +12,7 @@ use anyhow::Result;
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 
-use super::open;
+use super::{live, open};
 use crate::{
     config::{Environment, Settings},
     journal::{Log, file::Recorder},
@@ -44,6 +44,8 @@ pub struct Chooser {
     pub record: Record,
     /// Keeps recorders until the program ends.
     pub recorders: Arc<Mutex<Vec<Recorder>>>,
+    /// And the folders of live tours.
+    pub stages: Arc<Mutex<Vec<live::Stage>>>,
 }
 
 /// Starts to ask. Opens no connection but to this machine's own ports.
@@ -167,7 +169,16 @@ fn question(found: &[Found]) -> Value {
             })
         })
         .collect();
-    options.push(json!({ "id": "tour", "label": "Show me around first", "description": "a recorded conversation; nothing is sent" }));
+    options.push(json!({
+        "id": "tour",
+        "label": "Show me around first",
+        "description": "a recorded conversation; nothing is sent",
+    }));
+    options.push(json!({
+        "id": "live",
+        "label": "Let me try it first",
+        "description": "the real agent in a throw-away project, with a script for a model; nothing is sent",
+    }));
     json!([{
         "id": "whom",
         "text": "Whom shall I talk to? Other: the address of a documents gateway",
@@ -183,6 +194,7 @@ enum Choice {
     Server(String),
     Gateway(String),
     Tour,
+    Live,
 }
 
 /// `None`: nothing for now.
@@ -203,6 +215,9 @@ fn choice(response: &ClarificationResponse, found: &[Found]) -> Option<Choice> {
     if id == "tour" {
         return Some(Choice::Tour);
     }
+    if id == "live" {
+        return Some(Choice::Live);
+    }
     let name = id.strip_prefix("use:")?;
     found
         .iter()
@@ -219,6 +234,13 @@ impl Chooser {
                     Speed::Times(1.0),
                     Audience::Present,
                 )));
+            }
+            Choice::Live => {
+                let stage = live::Stage::set()?;
+                let link = live::link(&stage, Speed::Times(1.0))?;
+                self.stages.lock().unwrap_or_else(PoisonError::into_inner).push(stage);
+                link.send(Command::Submit(live::opening()));
+                return Ok(link);
             }
             Choice::Server(name) => {
                 let found = found.iter().find(|it| it.name == *name);
@@ -431,7 +453,7 @@ mod tests {
             .iter()
             .map(|it| it["id"].as_str().expect("a text"))
             .collect();
-        assert_eq!(ids, ["use:this", "use:ollama", "tour"]);
+        assert_eq!(ids, ["use:this", "use:ollama", "tour", "live"]);
         assert!(report(&[]).contains("OPENAI_API_KEY"));
     }
 
@@ -442,6 +464,7 @@ mod tests {
             ("use:ollama", None, Some(Choice::Server("ollama".to_owned()))),
             ("use:other", None, None),
             ("tour", None, Some(Choice::Tour)),
+            ("live", None, Some(Choice::Live)),
             (
                 "",
                 Some(" docs.example "),
@@ -483,6 +506,7 @@ mod tests {
             switch,
             record: Box::new(|_| None),
             recorders: Arc::default(),
+            stages: Arc::default(),
         });
         let transcript = follow(&link, |it| it.waiting().is_some()).await;
         let place = transcript.waiting().expect("a question is open");

@@ -6,6 +6,7 @@ mod arguments;
 mod attach;
 pub mod doctor;
 mod first;
+mod live;
 mod open;
 mod serve;
 mod trace;
@@ -92,6 +93,7 @@ fn obey(arguments: Arguments) -> Result<u8> {
     match task {
         None => talk(prompt, &printing, &whom, &common, no_session),
         Some(Task::Replay(it)) => play(&recorded(&it.file)?, it.pace, &it.printing, &it.common),
+        Some(Task::Tour(it)) if it.live => play_live(&it),
         Some(Task::Tour(it)) => play(&tour()?, it.pace, &it.printing, &it.common),
         Some(Task::Serve(it)) => serve::run(&it),
         Some(Task::Doctor(it)) => {
@@ -202,7 +204,9 @@ fn talk(prompt: Vec<String>, printing: &Printing, whom: &Whom, common: &Common, 
         let record = base.recording(no_session);
         let runtime = runtime(false)?;
         let recorders = Arc::new(Mutex::new(Vec::new()));
+        let stages = Arc::new(Mutex::new(Vec::new()));
         let kept = Arc::clone(&recorders);
+        let set = Arc::clone(&stages);
         let code = runtime.block_on(async move {
             let (switch, switched) = mpsc::unbounded_channel();
             let link = match open::link(&base.settings, &base.environment, &base.workspace, true)? {
@@ -219,12 +223,16 @@ fn talk(prompt: Vec<String>, printing: &Printing, whom: &Whom, common: &Common, 
                     switch,
                     record: Box::new(record),
                     recorders: kept,
+                    stages: set,
                 }),
             };
             Ok::<_, anyhow::Error>(Box::pin(tui::run(base.screen(link, switched, prompt))).await?)
         });
         // The last lines reach the disk before the runtime takes its tasks down.
         recorders.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        // Commands of a live tour end with its tasks, and before its folder.
+        drop(runtime);
+        stages.lock().unwrap_or_else(PoisonError::into_inner).clear();
         return code;
     }
     let Some(prompt) = prompt else {
@@ -265,6 +273,29 @@ fn play(recording: &Recording, pace: Pace, printing: &Printing, common: &Common)
         let link = Replay::start(recording, pace.speed, Audience::Absent);
         Ok(print_answer(&link, None, printing.output_format.into()).await)
     })
+}
+
+/// The live tour, on the screen: there is nobody else who could answer what it asks.
+fn play_live(tour: &arguments::Tour) -> Result<u8> {
+    if tour.printing.print || !io::stdout().is_terminal() {
+        complain("the live tour needs a terminal\n  sheaf tour -p  prints the recorded one");
+        return Ok(code::USAGE);
+    }
+    let mut base = Base::of(&tour.common, &Whom::default())?;
+    "agent".clone_into(&mut base.settings.mode);
+    let stage = live::Stage::set()?;
+    base.workspace = stage.workspace();
+    let runtime = runtime(false)?;
+    let code = runtime.block_on(async {
+        let link = live::link(&stage, tour.pace.speed)?;
+        let (_, switched) = mpsc::unbounded_channel();
+        let opening = Some(live::OPENING.to_owned());
+        Ok::<_, anyhow::Error>(Box::pin(tui::run(base.screen(link, switched, opening))).await?)
+    });
+    // Commands that still run end with the runtime's tasks, and before their folder.
+    drop(runtime);
+    drop(stage);
+    code
 }
 
 async fn print_answer(link: &dyn Link, submit: Option<Submit>, format: Format) -> u8 {

@@ -15,7 +15,7 @@ use crate::{
         local::Local,
         replay::{Audience, Recording, Replay, Speed},
     },
-    model::{self, Roles, catalogue},
+    model::{self, Roles, catalogue, script},
     protocol::{ConversationId, Dialect, Request},
     sandbox::{Fence, Workspace},
     tool::{self, Class, Tool},
@@ -95,6 +95,35 @@ pub fn local(
     Ok(agent.link(Log::new(), ConversationId::fresh(), is_attended))
 }
 
+/// The embedded agent in `workspace` with a provider that no settings name; whatever it keeps, it keeps under `paths`.
+pub fn playing(
+    provider: Arc<dyn model::Provider>,
+    settings: Settings,
+    workspace: &Path,
+    paths: Paths,
+) -> Result<Arc<dyn Link>> {
+    let fence = Fence::configured(&settings, Some(&paths), Vec::new());
+    let workspace =
+        Workspace::fenced(workspace, fence).with_context(|| format!("{} cannot be opened", workspace.display()))?;
+    let agent = Agent {
+        about: About {
+            peer: provider.peer().to_owned(),
+            model: Some(script::NAME.to_owned()),
+            hears: true,
+            workspace: Some(workspace.root().to_owned()),
+            ..About::default()
+        },
+        provider,
+        model: Some(script::NAME.to_owned()),
+        settings: Arc::new(settings),
+        workspace: Some(Arc::new(workspace)),
+        tools: tool::TOOLS.to_vec(),
+        roles: Arc::new(Roles::new(&settings, &Environment::default())),
+        paths: Some(paths),
+    };
+    Ok(agent.link(Log::new(), ConversationId::fresh(), true))
+}
+
 /// The embedded agent, before it has a conversation.
 struct Agent {
     provider: Arc<dyn model::Provider>,
@@ -104,6 +133,8 @@ struct Agent {
     workspace: Option<Arc<Workspace>>,
     tools: Vec<&'static Tool>,
     roles: Arc<Roles>,
+    /// Where rules and what files were are kept.
+    paths: Option<Paths>,
 }
 
 impl Agent {
@@ -135,6 +166,7 @@ impl Agent {
             model: model.clone(),
             is_replay: false,
             hears: true,
+            workspace: None,
         };
         let tools = if workspace.is_some() {
             tools.to_vec()
@@ -149,6 +181,7 @@ impl Agent {
             workspace,
             tools,
             roles: Arc::new(Roles::new(settings, environment)),
+            paths: Paths::of_user(),
         })
     }
 
@@ -164,7 +197,7 @@ impl Agent {
             settings: Arc::clone(&self.settings),
             tools: self.tools.clone(),
             roles: Arc::clone(&self.roles),
-            paths: Paths::of_user(),
+            paths: self.paths.clone(),
         };
         tokio::spawn(driver::run(setup, log, inbox));
         Arc::new(link)

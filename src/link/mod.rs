@@ -7,7 +7,7 @@ pub mod http;
 pub mod local;
 pub mod replay;
 
-use std::{future::Future, pin::Pin, sync::Arc};
+use std::{future::Future, path::PathBuf, pin::Pin, sync::Arc};
 
 use crate::{
     journal::Log,
@@ -39,6 +39,8 @@ pub struct About {
     pub is_replay: bool,
     /// What is said while an answer is being made joins it.
     pub hears: bool,
+    /// Where its files are, when that is not where the program was started.
+    pub workspace: Option<PathBuf>,
 }
 
 /// Why a query has no reply.

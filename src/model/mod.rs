@@ -22,6 +22,7 @@ mod paired;
 mod printed;
 mod responses;
 pub mod roles;
+pub mod script;
 
 use std::{pin::Pin, sync::Arc};
 

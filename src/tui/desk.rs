@@ -55,6 +55,7 @@ impl Link for Noting {
             window: Some(1000),
             is_replay: false,
             hears: false,
+            workspace: None,
         }
     }
 

@@ -302,6 +302,9 @@ impl Session {
                         Some(link) => {
                             self.follower = link.log().follow(Position(0));
                             self.backlog.clear();
+                            if let Some(folder) = link.about().workspace {
+                                self.app.place = place(&folder);
+                            }
                             self.handle(Msg::Switch(link)).await;
                             (dirty, urgent) = (true, true);
                         }

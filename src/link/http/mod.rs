@@ -99,6 +99,7 @@ impl Http {
             window: None,
             is_replay: false,
             hears: false,
+            workspace: None,
         };
         let settings = Arc::new(settings);
         let (commands, inbox) = mpsc::unbounded_channel();

@@ -56,7 +56,7 @@ impl Speed {
     }
 
     /// How long a pause takes that was recorded as `recorded`.
-    fn takes(self, recorded: Duration) -> Duration {
+    pub fn takes(self, recorded: Duration) -> Duration {
         match self {
             // A tiny factor makes more than a duration can hold; an hour is as good as for ever.
             Self::Times(factor) => Duration::try_from_secs_f64(recorded.as_secs_f64() / factor)
@@ -97,6 +97,7 @@ impl Replay {
             window: None,
             is_replay: true,
             hears: false,
+            workspace: None,
         };
         tokio::spawn(play(player, Arc::clone(&log), inbox, speed));
         Self { log, about, commands }

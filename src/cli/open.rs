@@ -115,10 +115,10 @@ pub fn playing(
         },
         provider,
         model: Some(script::NAME.to_owned()),
-        settings: Arc::new(settings),
         workspace: Some(Arc::new(workspace)),
         tools: tool::TOOLS.to_vec(),
         roles: Arc::new(Roles::new(&settings, &Environment::default())),
+        settings: Arc::new(settings),
         paths: Some(paths),
     };
     Ok(agent.link(Log::new(), ConversationId::fresh(), true))

@@ -741,7 +741,7 @@ text = "Try:\n{scenes}"
             let todos = step.calls.iter().filter_map(|it| it.arguments.get("todos")?.as_array());
             todos.flatten().filter_map(|it| it.get("id").cloned()).collect()
         };
-        assert_eq!(ids("Build the plan."), ["a", "b"]);
+        assert_eq!(ids("Build it."), ["a", "b"]);
         assert_eq!(
             ids("build it:\n\n---\nname: x\ntodos:\n  - id: \"b\"\n    content: \"x\"\n---"),
             ["b"]

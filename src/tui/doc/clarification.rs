@@ -17,7 +17,7 @@ use super::{
 use crate::{
     protocol::{
         Answer, Document, DocumentStart, Kind, Outcome, Permission, View,
-        document::{Clarification, Question, normalise},
+        document::{Clarification, Question, ToolCall, normalise},
     },
     text::{
         Clean, Role, Row, Span, figure, visible, visible_line,
@@ -369,7 +369,11 @@ fn approval(view: &Clarification<'_>, document: &Document, look: &Look<'_>, form
         rows.extend(details(subject, look));
     }
     let lead = view.content.trim();
-    if view.subject.is_some() && !lead.is_empty() && (lead.contains('\n') || !lead.ends_with('?')) {
+    let is_said = matches!(
+        subject.as_ref().map(Document::view),
+        Some(View::ToolCall(it)) if wanted_mode(&it).is_some_and(|(_, why)| why == lead)
+    );
+    if view.subject.is_some() && !lead.is_empty() && !is_said && (lead.contains('\n') || !lead.ends_with('?')) {
         rows.extend(wrap(&[Span::new(visible(lead), Role::Dim)], columns, &[], &[]));
     }
     if let Some(needs) = needs(subject.as_ref()).filter(|_| columns < FACTS_FROM && view.outcome.is_none()) {
@@ -432,7 +436,10 @@ fn planned(view: &Clarification<'_>, subject: Option<&Document>) -> Planned {
                 title: Clean::from(format!("{}{}", visible_line(it.file_path), target.unwrap_or_default())),
             }
         }
-        Some(View::ToolCall(it)) => only(visible_line(tool_call::word(it.tool_name))),
+        Some(View::ToolCall(it)) => match wanted_mode(&it) {
+            Some((mode, _)) => only(Clean::from(format!("change to {} mode", visible_line(mode)))),
+            None => only(visible_line(tool_call::word(it.tool_name))),
+        },
         Some(
             View::Text(_)
             | View::CodeReference(_)
@@ -451,6 +458,15 @@ fn planned(view: &Clarification<'_>, subject: Option<&Document>) -> Planned {
     }
 }
 
+/// The mode that a call asks for, and why; none where it holds anything else.
+fn wanted_mode<'a>(call: &ToolCall<'a>) -> Option<(&'a str, &'a str)> {
+    let text = |name: &str| call.arguments.get(name).and_then(Value::as_str);
+    let mut names = call.arguments.keys();
+    let is_only = names.all(|it| it == "target_mode_id" || (it == "explanation" && text(it).is_some()));
+    let mode = text("target_mode_id").filter(|_| is_only && tool_call::word(call.tool_name) == "mode")?;
+    Some((mode, text("explanation").unwrap_or_default().trim()))
+}
+
 /// What the title does not say about the action.
 fn details(subject: &Document, look: &Look<'_>) -> Vec<Row> {
     match subject.view() {
@@ -462,6 +478,9 @@ fn details(subject: &Document, look: &Look<'_>) -> Vec<Row> {
         }
         View::FileEdit(it) => file_edit::body(&it, subject, look),
         View::ToolCall(it) => {
+            if let Some((_, why)) = wanted_mode(&it) {
+                return wrap(&[Span::new(visible(why), Role::Text)], look.width, &[], &[]);
+            }
             let rows = it.arguments.iter().flat_map(|(name, value)| {
                 let text = match value {
                     Value::String(text) => visible(text),
@@ -1232,6 +1251,29 @@ mod tests {
         let subject = json!({ "type": "terminal_command", "metadata": { "command": long } });
         let shown = picture(&approval(subject, json!({})), &look(60));
         assert_eq!(shown.matches('x').count(), 50_000);
+    }
+
+    #[test]
+    fn another_mode_is_asked_for_in_words() {
+        let ask = |arguments: Value, lead: &str| {
+            let subject =
+                json!({ "type": "tool_call", "metadata": { "toolName": "switch_mode", "arguments": arguments } });
+            picture(
+                &closed(
+                    "clarification",
+                    Some(lead),
+                    json!({ "kind": "approval", "subject": subject }),
+                ),
+                &look(60),
+            )
+        };
+        let why = json!({ "target_mode_id": "plan", "explanation": "I read first." });
+        let words = "? allow  change to plan mode\n  I read first.";
+        assert_eq!(ask(why.clone(), "I read first.").trim_end(), words);
+        // A lead that says something else is shown, and so is a member that is not known.
+        assert!(ask(why, "It is harmless.").contains("It is harmless."));
+        let more = ask(json!({ "target_mode_id": "agent", "force": true }), "");
+        assert!(more.contains("? allow  mode") && more.contains("force: true"), "{more}");
     }
 
     #[test]

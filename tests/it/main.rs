@@ -5,6 +5,7 @@
     reason = "tests make files and run commands as they like; a slice that is wrong is a test that fails"
 )]
 
+mod agent;
 mod approval;
 mod dictation;
 mod documents;

@@ -180,7 +180,7 @@ impl Running {
         if question.is_protected {
             extra.insert("protected".into(), true.into());
         }
-        if let Some(proposal) = &job.proposal {
+        if let Some(proposal) = job.proposal.as_ref().filter(|it| !it.changes.is_empty()) {
             return proposal
                 .changes
                 .iter()

@@ -329,11 +329,17 @@ fn follow(app: &mut App, entries: &[Arc<Entry>]) -> Vec<Effect> {
         }
         if let Change::Finished = moved.change {
             finished = true;
-            app.composer.said.clear();
         }
     }
     app.asking.submitted_ms = None;
     announce(app);
+    if finished && !app.is_busy() {
+        if was_stopped(app) && !app.composer.said.is_empty() {
+            take_back_queue(app);
+            return Vec::new();
+        }
+        app.composer.said.clear();
+    }
     if finished && !app.is_busy() && !app.composer.queue.is_empty() && app.transcript.waiting().is_none() {
         if was_stopped(app) {
             take_back_queue(app);
@@ -356,7 +362,8 @@ fn was_stopped(app: &App) -> bool {
 
 /// Who stops an answer wants to think again: what was queued behind it goes back into the draft, in front of it.
 fn take_back_queue(app: &mut App) {
-    let mut texts: Vec<_> = app.composer.queue.drain(..).map(|it| it.message.content).collect();
+    let mut texts: Vec<_> = app.composer.said.drain(..).collect();
+    texts.extend(app.composer.queue.drain(..).map(|it| it.message.content));
     texts.extend(Some(app.composer.field.text()).filter(|it| !it.is_empty()));
     app.composer.field.set(&texts.join("\n"));
     app.chrome = None;

@@ -193,6 +193,8 @@ impl Running {
         self.drop_batch(memory, effects);
         self.close_questions(Dealt::Cancelled, effects);
         self.keep_text(memory);
+        // Who stops an answer wants to think again: what was said to it goes back to where it was written.
+        self.steering.clear();
         self.end(Status::Completed, FinishReason::Cancelled, memory, effects);
     }
 

@@ -594,7 +594,8 @@ fn the_whole_conversation_reaches_the_model() {
     assert_eq!(query(last), "three");
     assert!(last.starts_with("<system_reminder>\nAsk mode is on"), "{last}");
     let system = |it: &Value| it["messages"][0]["content"].as_str().expect("a text").to_owned();
-    assert!(system(first).contains("Mode: ask") && system(second).contains("Mode: plan"));
+    assert!(system(first).contains("Ask mode is on") && !system(first).contains("Plan mode"));
+    assert!(system(second).contains("Plan mode is on") && !system(second).contains("Ask mode"));
 }
 
 #[test]

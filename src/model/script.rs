@@ -361,7 +361,7 @@ struct Player {
 }
 
 impl Provider for Player {
-    fn peer(&self) -> &str {
+    fn peer(&self) -> &'static str {
         "a script"
     }
 

@@ -23,6 +23,7 @@ mod screen;
 mod serve;
 mod settings;
 mod source;
+mod tour;
 
 /// Says that a test could not be made here, and why: past the capture of a test's output, which would swallow it.
 fn skipped(why: &str) {

@@ -346,9 +346,16 @@ impl Driver {
     }
 
     fn submit(&mut self, submit: Submit) {
-        if !std::mem::replace(&mut self.is_seeded, true) {
-            let mut before = history::messages(&self.log.after(Position(0)));
-            self.turn.memory.messages.append(&mut before);
+        let is_first = !std::mem::replace(&mut self.is_seeded, true);
+        if is_first {
+            let entries = self.log.after(Position(0));
+            // A server that is offered no tools may refuse calls of them.
+            let before = if self.setup.tools.is_empty() {
+                history::spoken(&entries)
+            } else {
+                history::messages(&entries)
+            };
+            self.turn.memory.remember(before);
         }
         self.seen.begin();
         let was = self.mode.replace(submit.mode);
@@ -358,7 +365,7 @@ impl Driver {
         self.choose(submit.model.as_deref());
         let facts = super::brief::Said {
             response: ResponseId::fresh(),
-            is_first: self.turn.memory.is_empty(),
+            is_first: is_first || self.turn.memory.is_empty(),
             chosen: self.chosen.clone(),
             seen: Arc::clone(&self.seen),
             log: Arc::clone(&self.log),
@@ -407,7 +414,7 @@ impl Driver {
         let Ok(Some(fast)) = self.setup.roles.fast() else {
             return;
         };
-        let mut said = history::messages(&self.log.after(Position(0)));
+        let mut said = history::spoken(&self.log.after(Position(0)));
         said.truncate(2);
         said.push(ModelMessage::user(
             "Give this conversation a title of at most six words, in its language. Answer with the title alone.",

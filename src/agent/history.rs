@@ -1,23 +1,55 @@
 //! What was said so far, as messages for a model.
 
-use std::sync::Arc;
+mod calls;
 
+use std::{collections::HashSet, sync::Arc};
+
+use serde_json::Value;
+
+use self::calls::Called;
 use crate::{
-    model::{ModelMessage, Part, Said},
+    model::{Call, CallResult, ModelMessage, Part, Said},
     protocol::{Document, Entry, Kind, Response},
     transcript::Transcript,
 };
 
-/// The conversation in `entries`, oldest message first.
+/// The conversation in `entries`, oldest message first, with calls as calls and results as results.
 ///
-/// Answers become Markdown again, with fences and citations as the model wrote them; what failed is left out,
-/// because the model did not say it. A message that got no answer joins the next one: many servers refuse two
+/// What was said becomes Markdown again, with fences and citations as the model wrote them; what failed outside of a call
+/// is left out, because the model did not say it. A message that got no answer joins the next one: many servers refuse two
 /// messages of the same side in a row.
 pub fn messages(entries: &[Arc<Entry>]) -> Vec<ModelMessage> {
-    let mut transcript = Transcript::default();
-    transcript.apply_all(entries);
     let mut messages = Vec::new();
-    for exchange in &transcript.exchanges {
+    let mut ids = HashSet::new();
+    for exchange in &folded(entries).exchanges {
+        if let Some(message) = &exchange.message {
+            push(&mut messages, ModelMessage::user(&message.content));
+        }
+        let documents = &exchange.response.documents;
+        let mut step = Step::default();
+        for (at, document) in documents.iter().enumerate() {
+            if text_of_user(document) {
+                step.end(&mut messages);
+                push(&mut messages, ModelMessage::user(document.text()));
+                continue;
+            }
+            // An edit that failed says why in the document behind it.
+            let error = documents.get(at + 1).filter(|it| it.kind == Kind::Error);
+            match calls::called(document, error) {
+                Some(called) => step.call(called, &mut ids),
+                None if document.kind != Kind::Error => step.say(&document.plain_text(), &mut messages),
+                None => {}
+            }
+        }
+        step.end(&mut messages);
+    }
+    messages
+}
+
+/// The conversation as what was said in it alone, for those who have no tools.
+pub fn spoken(entries: &[Arc<Entry>]) -> Vec<ModelMessage> {
+    let mut messages = Vec::new();
+    for exchange in &folded(entries).exchanges {
         if let Some(message) = &exchange.message {
             push(&mut messages, ModelMessage::user(&message.content));
         }
@@ -25,6 +57,98 @@ pub fn messages(entries: &[Arc<Entry>]) -> Vec<ModelMessage> {
     }
     messages
 }
+
+fn folded(entries: &[Arc<Entry>]) -> Transcript {
+    let mut transcript = Transcript::default();
+    transcript.apply_all(entries);
+    transcript
+}
+
+/// What the user said while the answer was being made.
+fn text_of_user(document: &Document) -> bool {
+    let role = document.metadata.get("role").and_then(Value::as_str);
+    document.kind == Kind::Text && role == Some("user")
+}
+
+/// One request's worth of an answer: text, then calls, then their results.
+#[derive(Default)]
+struct Step {
+    text: String,
+    calls: Vec<Said>,
+    results: Vec<CallResult>,
+}
+
+impl Step {
+    fn say(&mut self, text: &str, messages: &mut Vec<ModelMessage>) {
+        if text.is_empty() {
+            return;
+        }
+        if !self.calls.is_empty() {
+            self.end(messages);
+        }
+        if !self.text.is_empty() {
+            self.text.push_str("\n\n");
+        }
+        self.text.push_str(text);
+    }
+
+    fn call(&mut self, called: Called, ids: &mut HashSet<String>) {
+        let Called {
+            id,
+            name,
+            arguments,
+            result,
+            is_error,
+        } = called;
+        let id = unique(&id, ids);
+        self.calls.push(Said::Call(Call {
+            id: id.clone(),
+            name: name.clone(),
+            arguments,
+            opaque: None,
+        }));
+        self.results.push(CallResult {
+            call: id,
+            name,
+            text: result,
+            is_error,
+            images: Vec::new(),
+        });
+    }
+
+    fn end(&mut self, messages: &mut Vec<ModelMessage>) {
+        let Self { text, calls, results } = std::mem::take(self);
+        let mut said = Vec::new();
+        if !text.trim().is_empty() {
+            said.push(Said::Text(text));
+        }
+        said.extend(calls);
+        push(messages, ModelMessage::Assistant(said));
+        push(messages, ModelMessage::Results(results));
+    }
+}
+
+/// An id that every server takes and that no other call of the conversation has.
+fn unique(id: &str, ids: &mut HashSet<String>) -> String {
+    let plain = |it: char| {
+        if it.is_ascii_alphanumeric() || it == '-' {
+            it
+        } else {
+            '_'
+        }
+    };
+    let id: String = id.chars().take(ID_CHARACTERS).map(plain).collect();
+    let mut unique = id.clone();
+    let mut number = 1;
+    while !ids.insert(unique.clone()) {
+        number += 1;
+        unique = format!("{id}-{number}");
+    }
+    unique
+}
+
+/// Servers refuse longer ids; some room is left for a number.
+const ID_CHARACTERS: usize = 48;
 
 /// Adds a message, to the one before it if that is from the same side. A blank one is none.
 pub fn push(messages: &mut Vec<ModelMessage>, message: ModelMessage) {

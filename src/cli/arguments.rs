@@ -24,11 +24,18 @@ Examples:
   sheaf -p 'what does cart.rs do?'       answer on standard output, without a screen
   git diff | sheaf -p 'review this'      with standard input attached
   sheaf -p --output-format documents …   the answer as one JSON object
+  sheaf -p --allow 'Shell(cargo test)' … what it may do unasked, this time
+  sheaf -p --continue 'and now?'         go on with the last conversation here
   sheaf tour                             a recorded conversation that shows everything
   sheaf replay answer.sse --speed 4      play a saved stream or session
   sheaf serve --replay answer.sse        be a gateway for it
   sheaf doctor                           what works here, and what to do about the rest
   sheaf -- status                        a prompt that would be a command
+
+Exit codes:
+  0 answered    1 failed     2 wrong usage    3 no sandbox
+  4 answered, but something was not done because a permission was missing
+  130, 143      stopped by a signal
 
 Keys and addresses come from the environment or from the settings, see `sheaf config path`:
   OPENAI_API_KEY, OPENAI_BASE_URL, OPENAI_MODEL   a model server
@@ -59,7 +66,55 @@ pub struct Arguments {
     pub whom: Whom,
 
     #[command(flatten)]
+    pub run: Run,
+
+    #[command(flatten)]
     pub common: Common,
+}
+
+/// What holds for this run only.
+#[derive(Clone, Debug, Default, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag that is given or not")]
+pub struct Run {
+    /// Do whatever no rule forbids, without asking; only protected files stay as they are
+    #[arg(short, long, alias = "yolo")]
+    pub force: bool,
+
+    /// Allow this without asking, as in 'Shell(git push)'
+    #[arg(long, value_name = "RULE")]
+    pub allow: Vec<String>,
+
+    /// Never do this
+    #[arg(long, value_name = "RULE")]
+    pub deny: Vec<String>,
+
+    /// The workspace's own rules hold
+    #[arg(long)]
+    pub trust: bool,
+
+    /// Another folder to work in
+    #[arg(long, value_name = "FOLDER")]
+    pub add_dir: Vec<PathBuf>,
+
+    /// Send a picture along
+    #[arg(long, value_name = "FILE")]
+    pub image: Vec<PathBuf>,
+
+    /// Ask the model so often at most
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub max_turns: Option<u64>,
+
+    /// The answer is JSON that fits the schema in this file; it is asked for again when it does not
+    #[arg(long, value_name = "FILE")]
+    pub output_schema: Option<PathBuf>,
+
+    /// Go on with the last conversation in this workspace
+    #[arg(long = "continue", conflicts_with = "resume")]
+    pub goes_on: bool,
+
+    /// Go on with this conversation, else with the last one
+    #[arg(long, value_name = "ID", num_args = 0..=1)]
+    pub resume: Option<Option<String>>,
 
     /// Do not keep this conversation
     #[arg(long)]
@@ -73,23 +128,52 @@ pub struct Printing {
     #[arg(short, long)]
     pub print: bool,
 
-    /// What to print: the text as it comes, or the whole answer as JSON
-    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    /// What to print: the text as it comes; its end as one object (json) or all of it as lines (stream-json), both as
+    /// Cursor's command line does; the whole answer (documents); every event on a line (events)
+    #[arg(long, value_name = "FORMAT", default_value = "text", hide_possible_values = true)]
     pub output_format: OutputFormat,
+
+    /// With stream-json: pieces of text as they come
+    #[arg(long)]
+    pub stream_partial_output: bool,
+
+    /// With stream-json: what the model thinks
+    #[arg(long)]
+    pub include_thinking: bool,
+}
+
+impl Printing {
+    /// Why the options do not go together.
+    pub fn problem(&self) -> Option<&'static str> {
+        let is_stream = self.output_format == OutputFormat::StreamJson;
+        if self.stream_partial_output && !is_stream {
+            return Some("--stream-partial-output is for --output-format stream-json");
+        }
+        if self.include_thinking && !is_stream {
+            return Some("--include-thinking is for --output-format stream-json");
+        }
+        None
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum OutputFormat {
     #[default]
     Text,
+    Json,
+    StreamJson,
     Documents,
+    Events,
 }
 
 impl From<OutputFormat> for Format {
     fn from(format: OutputFormat) -> Self {
         match format {
             OutputFormat::Text => Self::Text,
+            OutputFormat::Json => Self::Json,
+            OutputFormat::StreamJson => Self::StreamJson,
             OutputFormat::Documents => Self::Documents,
+            OutputFormat::Events => Self::Events,
         }
     }
 }
@@ -146,6 +230,21 @@ pub enum Task {
     Doctor(Doctor),
     /// Settings: where they are, what holds, what there is
     Config(Config),
+    /// Begin a conversation and print its id, for --resume
+    CreateChat(Asking),
+    /// Whom sheaf would talk to
+    Status(Asking),
+    /// The models that one may choose
+    Models(Asking),
+}
+
+#[derive(Debug, Args)]
+pub struct Asking {
+    #[command(flatten)]
+    pub whom: Whom,
+
+    #[command(flatten)]
+    pub common: Common,
 }
 
 #[derive(Debug, Args)]
@@ -264,7 +363,8 @@ impl Common {
         Options {
             gateway: whom.gateway.clone(),
             provider: whom.provider.clone(),
-            model: whom.model.clone(),
+            // What other programs say for "whichever".
+            model: whom.model.clone().filter(|it| !it.eq_ignore_ascii_case("auto")),
             mode: whom.mode.clone(),
             theme: self.theme.clone(),
             set: self.set.clone(),
@@ -324,6 +424,8 @@ mod tests {
             "replay a b",
             "tour --speed fast",
             "tour --speed -1",
+            "-p --max-turns 0 x",
+            "-p --continue --resume=a x",
             "--no-such",
             "config",
         ] {

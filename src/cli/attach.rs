@@ -14,6 +14,21 @@ const LIMIT_BYTES: usize = 256 << 10;
 /// An input that says nothing for so long may be one that nobody meant.
 const PATIENCE: Duration = Duration::from_secs(2);
 
+/// Whether somebody gave us something to read: a file, or what another program writes.
+pub fn is_piped() -> bool {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::FileTypeExt as _;
+        let Ok(facts) = std::fs::metadata("/dev/stdin") else {
+            return false;
+        };
+        let kind = facts.file_type();
+        kind.is_file() || kind.is_fifo() || kind.is_socket()
+    }
+    #[cfg(not(unix))]
+    !io::stdin().is_terminal()
+}
+
 /// The prompt with standard input attached, if that is no terminal; `None` when there is nothing at all.
 pub fn prompt(words: String, complain: &mut dyn FnMut(&str)) -> Result<Option<String>> {
     let words = words.trim().to_owned();

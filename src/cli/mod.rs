@@ -4,10 +4,12 @@
 
 mod arguments;
 mod attach;
+mod chat;
 pub mod doctor;
 mod first;
 mod live;
 mod open;
+mod run;
 mod serve;
 mod trace;
 
@@ -23,7 +25,10 @@ use anyhow::{Context as _, Result};
 use clap::Parser as _;
 use tokio::sync::mpsc;
 
-use self::arguments::{Arguments, Common, Pace, Printing, Setting, Task, Whom};
+use self::{
+    arguments::{Arguments, Common, OutputFormat, Pace, Printing, Run, Setting, Task, Whom},
+    open::Talk,
+};
 use crate::{
     config::{self, Environment, Paths, Problem, Settings},
     journal::{
@@ -35,8 +40,8 @@ use crate::{
         replay::{Audience, Recording, Replay},
     },
     os::file,
-    print::{self, Ending, Format, Outputs, Stop},
-    protocol::{Message, Mode, Submit},
+    print::{self, Ending, Options, Outputs, Stop},
+    protocol::{Mode, Submit},
     text::Clean,
     tui,
 };
@@ -87,11 +92,15 @@ fn obey(arguments: Arguments) -> Result<u8> {
         prompt,
         printing,
         whom,
+        run,
         common,
-        no_session,
     } = arguments;
+    if let Some(problem) = printing.problem() {
+        complain(problem);
+        return Ok(code::USAGE);
+    }
     match task {
-        None => talk(prompt, &printing, &whom, &common, no_session),
+        None => talk(prompt, &printing, &whom, &run, &common),
         Some(Task::Replay(it)) => play(&recorded(&it.file)?, it.pace, &it.printing, &it.common),
         Some(Task::Tour(it)) if it.live => play_live(&it),
         Some(Task::Tour(it)) => play(&tour()?, it.pace, &it.printing, &it.common),
@@ -110,6 +119,9 @@ fn obey(arguments: Arguments) -> Result<u8> {
             Ok(runtime(false)?.block_on(examined)?)
         }
         Some(Task::Config(it)) => settings(&it.ask, &it.common),
+        Some(Task::CreateChat(it)) => chat::create(&Base::of(&it.common, &it.whom)?),
+        Some(Task::Status(it)) => Ok(chat::status(&Base::of(&it.common, &it.whom)?)),
+        Some(Task::Models(it)) => chat::models(&Base::of(&it.common, &it.whom)?),
     }
 }
 
@@ -185,78 +197,80 @@ impl Base {
             if no_session {
                 return None;
             }
-            match store.record(Session::fresh(workspace.clone(), tui::now_ms()), log) {
-                Ok(recorder) => Some(recorder),
-                Err(error) => {
-                    tracing::error!(%error, "the session cannot be recorded");
-                    None
-                }
-            }
+            chat::record(&store, Session::fresh(workspace.clone(), tui::now_ms()), log)
         }
     }
 }
 
 /// A conversation with whoever the settings name: on the screen, or one answer without it.
-fn talk(prompt: Vec<String>, printing: &Printing, whom: &Whom, common: &Common, no_session: bool) -> Result<u8> {
-    let base = Base::of(common, whom)?;
-    let prompt = attach::prompt(prompt.join(" "), &mut |text| complain(text))?;
-    if !printing.print && io::stdout().is_terminal() {
-        let record = base.recording(no_session);
-        let runtime = runtime(false)?;
-        let recorders = Arc::new(Mutex::new(Vec::new()));
-        let stages = Arc::new(Mutex::new(Vec::new()));
-        let kept = Arc::clone(&recorders);
-        let set = Arc::clone(&stages);
-        let code = runtime.block_on(async move {
-            let (switch, switched) = mpsc::unbounded_channel();
-            let link = match open::link(&base.settings, &base.environment, &base.workspace, true)? {
-                Some(link) => {
+fn talk(prompt: Vec<String>, printing: &Printing, whom: &Whom, wanted: &Run, common: &Common) -> Result<u8> {
+    let mut base = Base::of(common, whom)?;
+    let mut words = prompt.join(" ");
+    let resumed = chat::wanted(wanted, &mut words);
+    if let Err(problem) = run::settle(wanted, &mut base) {
+        complain(&problem);
+        return Ok(code::USAGE);
+    }
+    let has_screen = !printing.print
+        && printing.output_format == OutputFormat::Text
+        && io::stdout().is_terminal()
+        && !attach::is_piped();
+    let prompt = attach::prompt(words, &mut |text| complain(text))?;
+    if !has_screen {
+        let Some(prompt) = prompt else {
+            complain("there is nothing to ask\n  sheaf -p 'what does src/main.rs do?'");
+            return Ok(code::USAGE);
+        };
+        return run::print(base, prompt, printing, wanted, resumed);
+    }
+    let record = base.recording(wanted.no_session);
+    let opened = resumed
+        .map(|it| chat::open(&base, &it, wanted.no_session))
+        .transpose()?;
+    let runtime = runtime(false)?;
+    let recorders = Arc::new(Mutex::new(Vec::new()));
+    let stages = Arc::new(Mutex::new(Vec::new()));
+    let kept = Arc::clone(&recorders);
+    let set = Arc::clone(&stages);
+    let added = run::folders(&wanted.add_dir);
+    let code = runtime.block_on(async move {
+        let (switch, switched) = mpsc::unbounded_channel();
+        let has_begun = opened.is_some();
+        let (log, recorder) = opened.map_or_else(|| (Log::new(), None), |it| (it.log, it.recorder));
+        kept.lock().unwrap_or_else(PoisonError::into_inner).extend(recorder);
+        let talk = Talk {
+            workspace: base.workspace.clone(),
+            added,
+            log,
+            is_attended: true,
+        };
+        let link = match open::link(&base.settings, &base.environment, &talk)? {
+            Some(link) => {
+                if !has_begun {
                     let recorder = record(link.log());
                     kept.lock().unwrap_or_else(PoisonError::into_inner).extend(recorder);
-                    link
                 }
-                None => first::start(first::Chooser {
-                    settings: base.settings.clone(),
-                    environment: base.environment.clone(),
-                    workspace: base.workspace.clone(),
-                    tour: tour()?,
-                    switch,
-                    record: Box::new(record),
-                    recorders: kept,
-                    stages: set,
-                }),
-            };
-            Ok::<_, anyhow::Error>(Box::pin(tui::run(base.screen(link, switched, prompt))).await?)
-        });
-        // The last lines reach the disk before the runtime takes its tasks down.
-        recorders.lock().unwrap_or_else(PoisonError::into_inner).clear();
-        // Commands of a live tour end with its tasks, and before its folder.
-        drop(runtime);
-        stages.lock().unwrap_or_else(PoisonError::into_inner).clear();
-        return code;
-    }
-    let Some(prompt) = prompt else {
-        complain("there is nothing to ask\n  sheaf -p 'what does src/main.rs do?'");
-        return Ok(code::USAGE);
-    };
-    for problem in &base.problems {
-        complain(&problem.to_string());
-    }
-    runtime(false)?.block_on(async move {
-        let link = open::link(&base.settings, &base.environment, &base.workspace, false)?.ok_or_else(open::nobody)?;
-        let recorder = base.recording(no_session)(link.log());
-        let submit = Submit {
-            message: Message::user(prompt),
-            mode: base.mode(),
-            model: None,
+                link
+            }
+            None => first::start(first::Chooser {
+                settings: base.settings.clone(),
+                environment: base.environment.clone(),
+                workspace: base.workspace.clone(),
+                tour: tour()?,
+                switch,
+                record: Box::new(record),
+                recorders: kept,
+                stages: set,
+            }),
         };
-        let code = print_answer(&*link, Some(submit), printing.output_format.into()).await;
-        drop(link);
-        if let Some(recorder) = recorder {
-            recorder.finish();
-        }
-        Ok(code)
-    })
+        Ok::<_, anyhow::Error>(Box::pin(tui::run(base.screen(link, switched, prompt))).await?)
+    });
+    // The last lines reach the disk before the runtime takes its tasks down.
+    recorders.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    // Commands of a live tour end with its tasks, and before its folder.
+    drop(runtime);
+    stages.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    code
 }
 
 /// A recording: on the screen, where its questions can be answered, or printed as it stands.
@@ -271,7 +285,8 @@ fn play(recording: &Recording, pace: Pace, printing: &Printing, common: &Common)
     }
     runtime(false)?.block_on(async move {
         let link = Replay::start(recording, pace.speed, Audience::Absent);
-        Ok(print_answer(&link, None, printing.output_format.into()).await)
+        let options = run::options(&base, printing, String::new());
+        Ok(print_answer(&link, None, options).await)
     })
 }
 
@@ -298,7 +313,7 @@ fn play_live(tour: &arguments::Tour) -> Result<u8> {
     code
 }
 
-async fn print_answer(link: &dyn Link, submit: Option<Submit>, format: Format) -> u8 {
+async fn print_answer(link: &dyn Link, submit: Option<Submit>, options: Options) -> u8 {
     let mut stops = listen();
     let mut out = io::stdout().lock();
     let mut err = io::stderr();
@@ -306,7 +321,7 @@ async fn print_answer(link: &dyn Link, submit: Option<Submit>, format: Format) -
         out: &mut out,
         err: &mut err,
     };
-    match print::run(link, submit, format, outputs, &mut stops, tui::now_ms).await {
+    match print::run(link, submit, options, outputs, &mut stops, tui::now_ms).await {
         Ending::Answered => code::OK,
         Ending::Failed => code::FAILED,
         Ending::Refused => code::REFUSED,
@@ -454,6 +469,7 @@ mod tests {
     use super::*;
     use crate::{
         link::replay::Speed,
+        print::Format,
         protocol::{Event, Kind, Severity, View},
         transcript::Transcript,
     };
@@ -595,7 +611,7 @@ mod tests {
             err: &mut err,
         };
         let (_stop, mut stops) = mpsc::channel(1);
-        let printing = print::run(&link, None, Format::Text, outputs, &mut stops, tui::now_ms);
+        let printing = print::run(&link, None, Format::Text.into(), outputs, &mut stops, tui::now_ms);
         let ending = tokio::time::timeout(Duration::from_secs(30), printing).await;
         assert_eq!(ending.expect("it ends"), Ending::Answered);
         let out = String::from_utf8(out).expect("it is text");

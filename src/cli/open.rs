@@ -1,6 +1,9 @@
 //! Whom to talk to, as a link.
 
-use std::{path::Path, sync::Arc};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
@@ -16,7 +19,7 @@ use crate::{
         replay::{Audience, Recording, Replay, Speed},
     },
     model::{self, Roles, catalogue, script},
-    protocol::{ConversationId, Dialect, Request},
+    protocol::{ConversationId, Dialect, Event, Position, Request},
     sandbox::{Fence, Workspace},
     tool::{self, Class, Tool},
 };
@@ -32,20 +35,43 @@ pub fn nobody() -> anyhow::Error {
     anyhow::anyhow!(NOTHING)
 }
 
+/// Where and with whom a conversation is.
+pub struct Talk {
+    pub workspace: PathBuf,
+    /// Other folders to work in.
+    pub added: Vec<PathBuf>,
+    /// What was said before, if anything was.
+    pub log: Arc<Log>,
+    /// Somebody is there to answer questions.
+    pub is_attended: bool,
+}
+
 /// The link that the settings ask for; `None` when they name nobody. Opens no connection.
-pub fn link(
-    settings: &Settings,
-    environment: &Environment,
-    workspace: &Path,
-    is_attended: bool,
-) -> Result<Option<Arc<dyn Link>>> {
+pub fn link(settings: &Settings, environment: &Environment, talk: &Talk) -> Result<Option<Arc<dyn Link>>> {
     match settings.upstream() {
-        Upstream::Gateway(it) => gateway(settings, it, environment, Some(workspace), is_attended).map(Some),
+        Upstream::Gateway(it) => {
+            let context = json!({ "workspacePath": talk.workspace });
+            let settings = at_gateway(settings, it, environment, Some(context), talk.is_attended)?;
+            Ok(Some(Arc::new(Http::start(settings, Arc::clone(&talk.log))?)))
+        }
         Upstream::Provider(_, provider) => {
-            local(settings, provider, environment, Some(workspace), is_attended).map(Some)
+            let folders = Some((talk.workspace.as_path(), talk.added.as_slice()));
+            let agent = Agent::of(settings, provider, environment, folders, tool::TOOLS)?;
+            let conversation = conversation(&talk.log).unwrap_or_else(ConversationId::fresh);
+            Ok(Some(agent.link(Arc::clone(&talk.log), conversation, talk.is_attended)))
         }
         Upstream::Nobody => Ok(None),
     }
+}
+
+/// The conversation that a log holds, as its last answer names it.
+fn conversation(log: &Log) -> Option<ConversationId> {
+    let entries = log.after(Position(0));
+    entries.iter().rev().find_map(|it| match &it.event {
+        Event::ResponseStart(start) => start.conversation_id.clone(),
+        Event::Done(done) => done.conversation_id.clone(),
+        _ => None,
+    })
 }
 
 /// A documents gateway.
@@ -91,7 +117,8 @@ pub fn local(
     workspace: Option<&Path>,
     is_attended: bool,
 ) -> Result<Arc<dyn Link>> {
-    let agent = Agent::of(settings, provider, environment, workspace, tool::TOOLS)?;
+    let folders = workspace.map(|it| (it, [].as_slice()));
+    let agent = Agent::of(settings, provider, environment, folders, tool::TOOLS)?;
     Ok(agent.link(Log::new(), ConversationId::fresh(), is_attended))
 }
 
@@ -142,12 +169,12 @@ impl Agent {
         settings: &Settings,
         provider: &Provider,
         environment: &Environment,
-        workspace: Option<&Path>,
+        folders: Option<(&Path, &[PathBuf])>,
         tools: &[&'static Tool],
     ) -> Result<Self> {
-        let workspace = match workspace {
-            Some(root) => {
-                let fence = Fence::configured(settings, Paths::of_user().as_ref(), Vec::new());
+        let workspace = match folders {
+            Some((root, added)) => {
+                let fence = Fence::configured(settings, Paths::of_user().as_ref(), added.to_vec());
                 let open = Workspace::fenced(root, fence);
                 Some(Arc::new(
                     open.with_context(|| format!("{} cannot be opened", root.display()))?,
@@ -227,7 +254,7 @@ impl Source {
                 // Whoever asks from outside may look and not touch.
                 let reading = |it: &&&'static Tool| it.class == Class::Reads;
                 let tools: Vec<_> = tool::TOOLS.iter().filter(reading).copied().collect();
-                let agent = Agent::of(settings, provider, environment, Some(workspace), &tools)?;
+                let agent = Agent::of(settings, provider, environment, Some((workspace, &[])), &tools)?;
                 let offered = offer::tools(
                     settings,
                     agent.model.as_deref().unwrap_or_default(),

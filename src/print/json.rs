@@ -8,7 +8,15 @@ use crate::text::{Clean, clean::sanitize};
 
 /// Pretty JSON and a newline. Every character that the sanitiser would drop is escaped, so nothing is lost.
 pub fn pretty(value: &Value) -> Clean {
-    let mut text = serde_json::to_string_pretty(value).unwrap_or_default();
+    clean(serde_json::to_string_pretty(value).unwrap_or_default())
+}
+
+/// Like [`pretty`], on one line.
+pub fn line(value: &Value) -> Clean {
+    clean(value.to_string())
+}
+
+fn clean(mut text: String) -> Clean {
     text.push('\n');
     if is_clean(&text) {
         return Clean::from(text);

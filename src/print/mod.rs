@@ -1,28 +1,33 @@
-//! An answer without a screen: as text while it comes, or as the folded response object at its end.
+//! An answer without a screen: as text or events while it comes, or as one object at its end.
 //!
 //! Standard output gets the answer and nothing else; what went wrong goes to standard error. Both take clean text only,
 //! so that a model cannot speak to the terminal behind a `cat`.
 
+mod call;
 mod json;
+mod stream;
 mod text;
 
 use std::{
+    collections::HashSet,
     io::{self, Write},
+    path::Path,
     sync::Arc,
     time::Duration,
 };
 
+use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use self::text::Text;
+use self::{stream::Stream, text::Text};
 use crate::{
     link::Link,
     protocol::{
-        Change, ClarificationResponse, Command, Entry, Event, FinishReason, Kind, Outcome, Position, Progress,
-        Severity, Status, Submit, View,
+        Change, ClarificationResponse, Command, DocumentId, Entry, Event, FinishReason, Kind, Outcome, Position,
+        Progress, Severity, Status, Submit, View, codec::record,
     },
     text::Clean,
-    transcript::{Exchange, Place, Transcript, is_approval},
+    transcript::{Exchange, Moved, Place, Transcript, is_approval},
 };
 
 /// A peer that asks for a longer pause has refused: nobody is there to decide whether to wait.
@@ -31,25 +36,48 @@ const LONGEST_WAIT_MS: u64 = 60_000;
 /// How long a stopped turn may take to end.
 const STOP_TIME: Duration = Duration::from_secs(2);
 
+/// A line about what is being done is no longer.
+const PROGRESS_CHARACTERS: usize = 100;
+
 /// What is printed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Format {
     /// The answer's text, as it comes.
     #[default]
     Text,
+    /// One object with the answer's text, at the end of one that went well. Cursor's form.
+    Json,
+    /// A line for each thing that is said or done, as it comes. Cursor's form.
+    StreamJson,
     /// The response object, at the end.
     Documents,
+    /// A line for each event, as it comes.
+    Events,
 }
 
-impl Format {
-    pub fn parse(word: &str) -> Option<Self> {
-        match word {
-            "text" => Some(Self::Text),
-            "documents" => Some(Self::Documents),
-            _ => None,
+/// What is printed, and what it says of the run.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    pub format: Format,
+    /// In [`Format::StreamJson`]: pieces of text as they come.
+    pub is_partial: bool,
+    /// In [`Format::StreamJson`]: what the model thinks.
+    pub has_thinking: bool,
+    /// In [`Format::Text`]: what is done is told beside the answer.
+    pub has_progress: bool,
+    pub session: Session,
+}
+
+impl From<Format> for Options {
+    fn from(format: Format) -> Self {
+        Self {
+            format,
+            ..Self::default()
         }
     }
 }
+
+pub use stream::Session;
 
 /// Somebody outside wants us to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,7 +126,7 @@ impl Outputs<'_> {
 pub async fn run(
     link: &dyn Link,
     submit: Option<Submit>,
-    format: Format,
+    options: Options,
     outputs: Outputs<'_>,
     stops: &mut mpsc::Receiver<Stop>,
     now_ms: fn() -> u64,
@@ -116,15 +144,18 @@ pub async fn run(
     let mut printer = Printer {
         first: transcript.exchanges.len(),
         transcript,
-        format,
+        format: options.format,
         outputs,
         text: Text::default(),
+        stream: Stream::new(options.session, options.is_partial, options.has_thinking),
+        progress: options.has_progress.then(Progressing::default),
         at: 0,
         refused: false,
         is_broken: false,
         failure: None,
     };
     printer.at = printer.first;
+    printer.begin(link.about().model.as_deref());
     if let Some(submit) = submit {
         link.send(Command::Submit(submit));
     }
@@ -155,11 +186,15 @@ pub async fn run(
             () = &mut stop_late => break,
         }
     }
-    printer.finish();
-    match stopped {
+    let ending = match stopped {
         Some(stop) => Ending::Stopped(stop),
         None => printer.ending(),
+    };
+    printer.finish(ending);
+    if printer.is_broken && ending == Ending::Answered {
+        return Ending::Failed;
     }
+    ending
 }
 
 struct Printer<'a> {
@@ -167,6 +202,8 @@ struct Printer<'a> {
     format: Format,
     outputs: Outputs<'a>,
     text: Text,
+    stream: Stream,
+    progress: Option<Progressing>,
     /// The first exchange that is ours, and the one that is being printed.
     first: usize,
     at: usize,
@@ -177,17 +214,37 @@ struct Printer<'a> {
     failure: Option<Status>,
 }
 
+/// Which calls have been told on standard error.
+#[derive(Default)]
+struct Progressing {
+    told: HashSet<DocumentId>,
+    is_thinking: bool,
+}
+
 impl Printer<'_> {
+    /// What comes before everything else.
+    fn begin(&mut self, model: Option<&str>) {
+        if self.format == Format::StreamJson {
+            let line = json::line(&self.stream.init(model));
+            self.is_broken |= self.outputs.answer(&line).is_err();
+        }
+    }
+
     /// Takes what is new, prints what can be, and says what to send.
     fn take(&mut self, batch: &[Arc<Entry>], now_ms: fn() -> u64) -> Vec<Command> {
         let mut commands = Vec::new();
         for entry in batch {
             let moved = self.transcript.apply(entry);
+            self.tell(entry, moved);
             match moved.change {
-                Change::Ended(document) => self.report_error(Place {
-                    exchange: moved.exchange,
-                    document,
-                }),
+                Change::Ended(document) => {
+                    let place = Place {
+                        exchange: moved.exchange,
+                        document,
+                    };
+                    self.report_error(place);
+                    self.report_refusal(place);
+                }
                 Change::Notice => self.report_notice(&entry.event),
                 Change::Nothing
                 | Change::Response
@@ -240,39 +297,128 @@ impl Printer<'_> {
         })
     }
 
+    /// Prints what one entry is a line of, or some.
+    fn tell(&mut self, entry: &Entry, moved: Moved) {
+        match self.format {
+            Format::Text => self.progress(entry, moved),
+            Format::Events => {
+                if !matches!(entry.event, Event::Progress(_)) {
+                    let (event, data) = record::parts(&entry.event);
+                    let line = json::line(&json!({ "event": event, "data": data }));
+                    self.is_broken |= self.outputs.answer(&line).is_err();
+                }
+            }
+            Format::Json | Format::StreamJson => {
+                let Moved { exchange, change } = moved;
+                let lines = self
+                    .stream
+                    .take(&entry.event, change, exchange, entry.at_ms, &self.transcript);
+                if self.format == Format::StreamJson {
+                    for line in &lines {
+                        self.is_broken |= self.outputs.answer(&json::line(line)).is_err();
+                    }
+                }
+            }
+            Format::Documents => {}
+        }
+    }
+
+    /// What is being done, for who waits at a terminal.
+    fn progress(&mut self, entry: &Entry, moved: Moved) {
+        let Some(progress) = &mut self.progress else { return };
+        let line = match (&entry.event, moved.change) {
+            (Event::ThinkingDelta { .. }, _) => {
+                (!std::mem::replace(&mut progress.is_thinking, true)).then(|| "thinking".to_owned())
+            }
+            (
+                Event::Progress(Progress::Retrying {
+                    attempt, of, because, ..
+                }),
+                _,
+            ) => Some(format!("{because}: trying again ({attempt} of {of})")),
+            (_, Change::Opened(nth) | Change::Grew(nth) | Change::Ended(nth)) => {
+                progress.is_thinking = false;
+                let place = Place {
+                    exchange: moved.exchange,
+                    document: nth,
+                };
+                let document = self.transcript.get(place);
+                document
+                    .filter(|it| call::is_call(it) && !progress.told.contains(&it.id))
+                    .and_then(|it| {
+                        let around = call::Around {
+                            workspace: Path::new(""),
+                            todos: &self.transcript.todos,
+                        };
+                        let call = if it.kind == Kind::FileEdit {
+                            let whole = (!it.is_open()).then(|| call::edit(std::slice::from_ref(it), 0, None, around));
+                            whole.flatten().map(|it| it.0)
+                        } else {
+                            call::call(it, around)
+                        };
+                        let gist = call?.gist();
+                        progress.told.insert(it.id.clone());
+                        Some(gist)
+                    })
+            }
+            (_, Change::Finished) => {
+                progress.told.clear();
+                None
+            }
+            (_, Change::Nothing | Change::Response | Change::Thinking | Change::Notice | Change::Updated(_)) => None,
+        };
+        if let Some(line) = line {
+            let line: String = line.split_whitespace().collect::<Vec<_>>().join(" ");
+            let cut: String = line.chars().take(PROGRESS_CHARACTERS).collect();
+            // Both may go to the same terminal.
+            let before = if self.text.is_mid_line() { "\n" } else { "" };
+            let text = Clean::new(&format!("{before}· {cut}\n"));
+            let _ = self.outputs.err.write_all(text.as_bytes());
+        }
+    }
+
     fn print(&mut self) {
         while let Some(exchange) = self.transcript.exchanges.get(self.at) {
-            if self.format == Format::Text {
-                let text = self.text.next(&exchange.response);
-                self.is_broken |= self.outputs.answer(&text).is_err();
+            let is_running = exchange.response.is_running();
+            match self.format {
+                Format::Text => {
+                    let mut text = self.text.next(&exchange.response);
+                    if !is_running {
+                        text.push(&self.text.end());
+                    }
+                    self.is_broken |= self.outputs.answer(&text).is_err();
+                }
+                Format::Documents if !is_running => {
+                    let text = json::pretty(&exchange.response.to_json());
+                    self.is_broken |= self.outputs.answer(&text).is_err();
+                }
+                // These are told entry by entry.
+                Format::Documents | Format::Json | Format::StreamJson | Format::Events => {}
             }
-            if exchange.response.is_running() {
+            if is_running {
                 return;
-            }
-            if self.format == Format::Text {
-                let text = self.text.end();
-                self.is_broken |= self.outputs.answer(&text).is_err();
-            } else {
-                self.is_broken |= self
-                    .outputs
-                    .answer(&json::pretty(&exchange.response.to_json()))
-                    .is_err();
             }
             self.at += 1;
         }
     }
 
-    /// What never ended is printed as far as it came.
-    fn finish(&mut self) {
+    /// What never ended is printed as far as it came, and what went well gets its last line.
+    fn finish(&mut self, ending: Ending) {
         if self.is_broken {
             return;
         }
-        let Some(exchange) = self.transcript.exchanges.get(self.at) else {
-            return;
-        };
-        let text = match self.format {
-            Format::Text => self.text.end(),
-            Format::Documents => json::pretty(&exchange.response.to_json()),
+        let text = match (self.format, self.transcript.exchanges.get(self.at)) {
+            (Format::Text, Some(_)) => self.text.end(),
+            (Format::Documents, Some(exchange)) => json::pretty(&exchange.response.to_json()),
+            (Format::Json | Format::StreamJson, _) => match (ending, self.transcript.exchanges.last()) {
+                // Readers take a result for a success, whatever it says.
+                (Ending::Answered | Ending::Refused, Some(it)) => {
+                    let took_ms = it.last_ms.saturating_sub(it.at_ms);
+                    json::line(&self.stream.result(&it.response, took_ms))
+                }
+                (Ending::Answered | Ending::Refused | Ending::Failed | Ending::Stopped(_), _) => return,
+            },
+            (Format::Text | Format::Documents | Format::Events, _) => return,
         };
         self.is_broken |= self.outputs.answer(&text).is_err();
     }
@@ -286,7 +432,11 @@ impl Printer<'_> {
             return Ending::Failed;
         }
         let ours = self.transcript.exchanges.get(self.first..).unwrap_or_default();
-        let failed: Vec<_> = ours.iter().filter(|it| it.response.status() == Status::Error).collect();
+        let is_failed = |it: &&Exchange| {
+            let reason = it.response.ending.as_ref().map(|it| &it.finish_reason);
+            it.response.status() == Status::Error || reason == Some(&FinishReason::MaxTurns)
+        };
+        let failed: Vec<_> = ours.iter().filter(is_failed).collect();
         let Some(failed) = failed.last() else {
             return match (ours.is_empty(), self.refused) {
                 (true, _) => Ending::Failed,
@@ -321,6 +471,37 @@ impl Printer<'_> {
             let text = format!("{} ({}){details}", it.content.trim_end(), it.code);
             self.outputs.say("error", &text);
         }
+    }
+
+    /// What was not done because nobody was there to allow it.
+    fn report_refusal(&mut self, place: Place) {
+        let Some(document) = self.transcript.get(place).filter(|_| place.exchange >= self.first) else {
+            return;
+        };
+        let Some(missing) = document.metadata.get("missing").filter(|_| call::is_rejected(document)) else {
+            return;
+        };
+        let what = match document.view() {
+            View::TerminalCommand(it) => it.command.to_owned(),
+            View::FileEdit(it) => format!("{} {}", it.operation, it.file_path),
+            View::ToolCall(it) => format!("{} {}", it.tool_name, serde_json::json!(it.arguments)),
+            _ => String::new(),
+        };
+        let reason = document
+            .metadata
+            .get("reason")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
+        let rules = missing.as_array().into_iter().flatten().filter_map(Value::as_str);
+        let rules: Vec<String> = rules.map(|it| format!("--allow '{it}'")).collect();
+        let hint = match rules.as_slice() {
+            [] if document.metadata.contains_key("protected") => "only a person at the screen can allow it".to_owned(),
+            [] => "--force allows it".to_owned(),
+            rules => format!("{} allows it", rules.join(" ")),
+        };
+        let why = reason.lines().next().unwrap_or_default();
+        self.refused = true;
+        self.outputs.say("refused", &format!("{what}\n{why}\n{hint}"));
     }
 
     fn report_notice(&mut self, event: &Event) {
@@ -377,7 +558,7 @@ mod tests {
             out: &mut out,
             err: &mut err,
         };
-        let run = run(link, submit, format, outputs, &mut stops, || 1_000_000);
+        let run = run(link, submit, format.into(), outputs, &mut stops, || 1_000_000);
         let ending = tokio::time::timeout(Duration::from_secs(20), run)
             .await
             .expect("it ends");

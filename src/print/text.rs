@@ -49,6 +49,11 @@ impl Text {
         }
     }
 
+    /// Whether the last line that went out has no end yet.
+    pub fn is_mid_line(&self) -> bool {
+        self.has_begun && self.newlines == 0
+    }
+
     /// What closes the response's text.
     pub fn end(&mut self) -> Clean {
         self.done.clear();

@@ -11,7 +11,7 @@ mod rules;
 
 pub use judge::{Facts, Question, Tier, Verdict, judge};
 pub use rule::Rule;
-pub use rules::{Rules, RunMode, remember};
+pub use rules::{FORCE, Rules, RunMode, remember};
 
 #[cfg(test)]
 mod tests;

@@ -15,7 +15,12 @@ pub enum RunMode {
     /// Neither asks, where the sandbox holds whole.
     #[default]
     Sandbox,
+    /// Nothing asks but what is protected. No word of the settings: it is for one run, and said on the command line.
+    Force,
 }
+
+/// The word of [`RunMode::Force`], which a file cannot say.
+pub const FORCE: &str = "force";
 
 impl RunMode {
     /// The word of the settings; their table knows no other.
@@ -23,6 +28,7 @@ impl RunMode {
         match word {
             "ask" => Self::Ask,
             "list" => Self::List,
+            FORCE => Self::Force,
             _ => Self::Sandbox,
         }
     }

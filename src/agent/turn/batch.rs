@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use super::{Effect, Fault, JobId, Memory, Phase, Prepared, Running, guard::Advice};
 use crate::{
     agent::{
-        approval::{self, Facts, Verdict},
+        approval::{self, Facts, RunMode, Verdict},
         offer,
     },
     model::{Call, CallResult, Image},
@@ -37,6 +37,10 @@ pub struct Job {
     pub result: Option<CallResult>,
     /// The arguments were no JSON.
     pub is_garbled: bool,
+    /// It was refused because nobody is there to be asked: the rules that would allow it, if any would.
+    pub missing: Option<Vec<String>>,
+    /// Nothing but a person's yes allows it.
+    pub is_protected: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -196,6 +200,8 @@ impl Running {
             proposal: None,
             result: None,
             is_garbled: false,
+            missing: None,
+            is_protected: false,
             call,
         }
     }
@@ -346,21 +352,32 @@ impl Running {
         let facts = self.facts(memory);
         let settings = &self.setup.settings;
         let verdict = match offer::out_of_bounds(settings, tool, &job.accesses) {
+            // A bound that was set is not a question.
             Some(path) => Verdict::Deny(format!("`{path}` is not among the paths that {} may touch", tool.name)),
             None => approval::judge(&job.accesses, tool.class, &facts),
         };
         let verdict = match verdict {
-            Verdict::Allow if offer::must_ask(settings, tool) && self.setup.is_attended => {
-                Verdict::Ask(approval::Question {
-                    why: format!("the settings want every use of {} to be asked for", tool.name),
-                    ..approval::Question::default()
-                })
-            }
-            Verdict::Allow if offer::must_ask(settings, tool) => {
+            Verdict::Allow if !offer::must_ask(settings, tool) || facts.run == RunMode::Force => Verdict::Allow,
+            Verdict::Allow if self.setup.is_attended => Verdict::Ask(approval::Question {
+                why: format!("the settings want every use of {} to be asked for", tool.name),
+                ..approval::Question::default()
+            }),
+            Verdict::Allow => {
+                job.missing = Some(Vec::new());
                 Verdict::Deny(format!("{} needs a yes, and nobody is there to give it", tool.name))
             }
             verdict => verdict,
         };
+        if matches!(verdict, Verdict::Deny(_)) && !facts.is_attended && job.missing.is_none() {
+            let attended = Facts {
+                is_attended: true,
+                ..facts
+            };
+            if let Verdict::Ask(question) = approval::judge(&job.accesses, tool.class, &attended) {
+                job.missing = Some(question.always.iter().map(ToString::to_string).collect());
+                job.is_protected = question.is_protected;
+            }
+        }
         match verdict {
             Verdict::Allow => job.stage = Stage::Ready,
             Verdict::Deny(reason) => {
@@ -577,12 +594,22 @@ impl Running {
         }
     }
 
+    fn show_rejected(&mut self, job: &Job, changes: &[Change], fault: &Fault, effects: &mut Vec<Effect>) {
+        for change in changes {
+            for (start, content, mut end) in edits(change, &job.name(), &job.call.id, &Applied::Rejected) {
+                end.extend(why_not(job, fault));
+                let events = self.writer.whole(Kind::FileEdit, start, content.as_deref(), end);
+                self.say(events, effects);
+            }
+        }
+    }
+
     /// The user or a rule said no: the document of what was not done says so.
     pub(super) fn reject(&mut self, job: &mut Job, fault: &Fault, effects: &mut Vec<Effect>) {
         let proposal = job.proposal.take();
         match (job.tool.map(|it| it.work), proposal) {
             (Some(Work::Change(_)), Some(proposal)) => {
-                self.show_changes(job, &proposal.changes, Applied::Rejected, effects);
+                self.show_rejected(job, &proposal.changes, fault, effects);
                 settle(job, fault.text(), true, Vec::new());
             }
             (Some(Work::Command { .. }), _) => {
@@ -592,12 +619,21 @@ impl Running {
                 end.insert("output".into(), "".into());
                 end.insert("duration_ms".into(), 0.into());
                 end.insert("state".into(), CommandState::Rejected.as_str().into());
-                end.insert("reason".into(), fault.message.clone().into());
+                end.extend(why_not(job, fault));
                 let events = self.writer.whole(Kind::TerminalCommand, start, None, end);
                 self.say(events, effects);
                 settle(job, fault.text(), true, Vec::new());
             }
-            (Some(Work::Call { .. } | Work::Change(_) | Work::Turn(_)) | None, _) => self.refuse(job, fault, effects),
+            (Some(Work::Call { .. } | Work::Change(_) | Work::Turn(_)) | None, _) => {
+                if !self.shown.contains_key(&job.id) && !matches!(job.tool.map(|it| it.work), Some(Work::Change(_))) {
+                    self.show_call(job, effects);
+                    if let Some(shown) = self.shown.get_mut(&job.id) {
+                        shown.metadata.insert("state".into(), "rejected".into());
+                        shown.metadata.extend(why_not(job, fault));
+                    }
+                }
+                self.refuse(job, fault, effects);
+            }
         }
     }
 
@@ -616,6 +652,8 @@ impl Running {
                         let mut end = start.clone();
                         end.insert("diff".into(), Value::Null);
                         end.insert("applied".into(), Applied::Failed.as_str().into());
+                        // What was to be changed stands nowhere else.
+                        end.insert("arguments".into(), job.arguments.0.clone().into());
                         let events = self.writer.whole(Kind::FileEdit, start, None, end);
                         self.say(events, effects);
                     }
@@ -831,6 +869,18 @@ pub(super) fn settle(job: &mut Job, text: String, is_error: bool, images: Vec<Im
         images,
     });
     job.stage = Stage::Done;
+}
+
+/// What the document of something that was not done says of that.
+fn why_not(job: &Job, fault: &Fault) -> Map<String, Value> {
+    let mut why = object(json!({ "reason": fault.message }));
+    if let Some(missing) = &job.missing {
+        why.insert("missing".to_owned(), missing.clone().into());
+        if job.is_protected {
+            why.insert("protected".to_owned(), true.into());
+        }
+    }
+    why
 }
 
 /// A command as its document starts.

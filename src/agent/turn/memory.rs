@@ -20,6 +20,8 @@ pub struct Memory {
     pub context_tokens: u64,
     pub policy: Policy,
     pub todos: Todos,
+    /// The surroundings have been told.
+    pub is_opened: bool,
     /// Which format and model made the opaque parts.
     maker: String,
     calls: HashSet<String>,
@@ -35,8 +37,19 @@ impl Memory {
         self.messages.is_empty()
     }
 
-    /// What stands before the first message.
+    /// What was said before this program ran.
+    pub fn remember(&mut self, before: Vec<ModelMessage>) {
+        for message in before {
+            match message {
+                ModelMessage::Assistant(said) => self.assistant(said),
+                other => self.messages.push(other),
+            }
+        }
+    }
+
+    /// What stands before the first message, or before the first one since the program began.
     pub fn open(&mut self, parts: Vec<Part>) {
+        self.is_opened = true;
         if !parts.is_empty() {
             self.messages.push(ModelMessage::User(parts));
         }

@@ -342,7 +342,7 @@ impl Running {
         let title = title(&message.content).filter(|_| memory.is_empty());
         effects.push(Effect::Append(Event::UserMessage(message)));
         effects.extend(title.map(|it| Effect::Append(Event::Title(it))));
-        if memory.is_empty() {
+        if !memory.is_opened {
             memory.open(opening);
         }
         memory.made_by(maker);

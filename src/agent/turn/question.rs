@@ -260,7 +260,7 @@ impl Running {
             Err(fault) => return self.refuse(job, &fault, effects),
         };
         let merge = job.arguments.flag("merge");
-        let end = object(json!({ "todos": todos, "merge": merge }));
+        let end = object(json!({ "todos": todos, "merge": merge, "toolCallId": job.call.id }));
         memory.todos.change(&crate::protocol::document::TodoUpdate::of(&end));
         let events = self.writer.whole(Kind::TodoUpdate, Map::new(), None, end);
         self.say(events, effects);

@@ -122,6 +122,20 @@ impl Store {
         Recorder::start(log, log.follow_settled(Position(0)), tape)
     }
 
+    /// Makes the file of a session in which nothing has been said yet, so that it can be resumed.
+    pub fn create(&self, session: &Session) -> Result<(), StoreError> {
+        let tape = Tape {
+            folder: self.folder.clone(),
+            path: self.path_of(&session.id),
+            session: session.clone(),
+            reel: None,
+        };
+        tape.create().map_err(|source| StoreError::Failed {
+            id: session.id.clone(),
+            source,
+        })
+    }
+
     /// Reads a session as it is now, be it open elsewhere or not. Changes nothing.
     pub fn read(&self, id: &str) -> Result<Stored, StoreError> {
         let bytes = self.bytes(id)?;

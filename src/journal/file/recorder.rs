@@ -386,6 +386,11 @@ impl Tape {
         Ok(reel.append(bytes, must_stay)?)
     }
 
+    /// Writes nothing but the first line.
+    pub fn create(mut self) -> Result<(), TapeError> {
+        self.append(&[], true)
+    }
+
     fn open(&self) -> Result<Reel, TapeError> {
         file::private_folder(&self.folder)?;
         let lock = lock(&self.path)?;

@@ -1,0 +1,151 @@
+//! Conversations by their ids: begun, taken up again; and who there is to talk to.
+
+use std::{io, sync::Arc};
+
+use anyhow::{Context as _, Result};
+
+use super::{Base, arguments::Run, code, complain, open, runtime, say};
+use crate::{
+    cli::open::Talk,
+    config::Upstream,
+    journal::{
+        Log,
+        file::{Recorder, Session, Store},
+    },
+    protocol::{Query, Reply},
+    tui,
+};
+
+/// The conversation that is to go on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    /// The last one in this workspace.
+    Last,
+    Named(String),
+}
+
+/// A conversation that has been opened.
+pub struct Opened {
+    pub session: Session,
+    pub log: Arc<Log>,
+    pub recorder: Option<Recorder>,
+}
+
+/// What `--continue` and `--resume` ask for. What stands behind `--resume` and is no id was meant as a prompt.
+pub fn wanted(run: &Run, words: &mut String) -> Option<Wanted> {
+    match &run.resume {
+        None => run.goes_on.then_some(Wanted::Last),
+        Some(None) => Some(Wanted::Last),
+        Some(Some(id)) if id.contains(char::is_whitespace) => {
+            *words = format!("{id} {words}").trim_end().to_owned();
+            Some(Wanted::Last)
+        }
+        Some(Some(id)) => Some(Wanted::Named(id.clone())),
+    }
+}
+
+fn store(base: &Base) -> Store {
+    Store::new(base.paths.sessions())
+}
+
+fn fresh(base: &Base) -> Session {
+    Session::fresh(base.workspace.to_string_lossy(), tui::now_ms())
+}
+
+/// A conversation of which nothing is on the disk yet.
+pub fn begin(base: &Base) -> Opened {
+    Opened {
+        session: fresh(base),
+        log: Log::new(),
+        recorder: None,
+    }
+}
+
+/// Takes a conversation up again; with `is_unkept`, without ever writing to it.
+pub fn open(base: &Base, wanted: &Wanted, is_unkept: bool) -> Result<Opened> {
+    let store = store(base);
+    let id = match wanted {
+        Wanted::Named(id) => id.clone(),
+        Wanted::Last => {
+            let folder = base.workspace.to_string_lossy();
+            let listed = store.list().context("the conversations cannot be listed")?;
+            let last = listed.into_iter().find(|it| it.session.workspace == folder);
+            let last = last.with_context(|| format!("there is no conversation in {folder} to go on with"))?;
+            last.session.id
+        }
+    };
+    if is_unkept {
+        let stored = store.read(&id)?;
+        let session = stored.session.clone();
+        return Ok(Opened {
+            session,
+            log: Log::from_entries(stored.closed()),
+            recorder: None,
+        });
+    }
+    let resumed = store.resume(&id, tui::now_ms())?;
+    Ok(Opened {
+        session: resumed.session,
+        log: resumed.log,
+        recorder: Some(resumed.recorder),
+    })
+}
+
+/// Writes `log` as this session from now on; where that fails, it is said and goes on.
+pub fn keep(base: &Base, session: &Session, log: &Arc<Log>) -> Option<Recorder> {
+    record(&store(base), session.clone(), log)
+}
+
+pub fn record(store: &Store, session: Session, log: &Arc<Log>) -> Option<Recorder> {
+    match store.record(session, log) {
+        Ok(recorder) => Some(recorder),
+        Err(error) => {
+            tracing::error!(%error, "the session cannot be recorded");
+            None
+        }
+    }
+}
+
+/// `sheaf create-chat`.
+pub fn create(base: &Base) -> Result<u8> {
+    let session = fresh(base);
+    store(base).create(&session)?;
+    say(&format!("{}\n", session.id));
+    Ok(code::OK)
+}
+
+/// `sheaf status`: whom a prompt would go to, without asking anybody.
+pub fn status(base: &Base) -> u8 {
+    let model = base.settings.model().unwrap_or("the server's own model");
+    match base.settings.upstream() {
+        Upstream::Gateway(it) => say(&format!("gateway {}\n", it.connection.url().unwrap_or_default())),
+        Upstream::Provider(name, it) => {
+            let model = base.settings.model().or(it.model.as_deref()).unwrap_or(model);
+            say(&format!("provider {name}, {model}\n"));
+        }
+        Upstream::Nobody => {
+            complain(&open::nobody().to_string());
+            return code::FAILED;
+        }
+    }
+    code::OK
+}
+
+/// `sheaf models`.
+pub fn models(base: &Base) -> Result<u8> {
+    let talk = Talk {
+        workspace: base.workspace.clone(),
+        added: Vec::new(),
+        log: Log::new(),
+        is_attended: false,
+    };
+    runtime(false)?.block_on(async move {
+        let link = open::link(&base.settings, &base.environment, &talk)?.ok_or_else(open::nobody)?;
+        if let Reply::Models(models) = link.ask(Query::Models).await.map_err(io::Error::other)? {
+            for model in models {
+                say(&format!("{model}\n"));
+            }
+        }
+        Ok(code::OK)
+    })
+}

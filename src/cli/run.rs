@@ -1,0 +1,143 @@
+//! One answer without a screen, and what the command line says of one run.
+
+use std::{
+    io::{self, IsTerminal as _},
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use anyhow::Result;
+use serde_json::Value;
+
+use super::{
+    Base,
+    arguments::{OutputFormat, Printing, Run},
+    chat::{self, Wanted},
+    complain, open, print_answer, runtime,
+};
+use crate::{
+    agent::approval::{FORCE, Rule},
+    cli::open::Talk,
+    config::{Guard, KeySource, Layer, Upstream},
+    print::{Options, Session},
+    protocol::{Message, Submit},
+};
+
+/// Takes what holds for this run into the settings; what cannot be meant is said.
+pub fn settle(wanted: &Run, base: &mut Base) -> Result<(), String> {
+    let settings = &mut base.settings;
+    let home = std::env::home_dir();
+    for (flag, rules, list) in [
+        ("--allow", &wanted.allow, &mut settings.approvals.allow),
+        ("--deny", &wanted.deny, &mut settings.approvals.deny),
+    ] {
+        for rule in rules {
+            let rule = Rule::parse(rule, home.as_deref()).map_err(|it| format!("{flag}: {it}"))?;
+            list.push(Guard::new(&rule.to_string()));
+        }
+    }
+    if wanted.force {
+        FORCE.clone_into(&mut settings.approvals.run);
+    }
+    if let Some(most) = wanted.max_turns {
+        settings.agent.max_requests = most;
+    }
+    if wanted.trust {
+        settings.trusted.push(base.workspace.to_string_lossy().into_owned());
+    }
+    for folder in &wanted.add_dir {
+        if !folder.is_dir() {
+            return Err(format!("--add-dir: {} is no folder", folder.display()));
+        }
+    }
+    for image in &wanted.image {
+        if !image.is_file() {
+            return Err(format!("--image: there is no file {}", image.display()));
+        }
+    }
+    Ok(())
+}
+
+/// The folders as they are called from everywhere.
+pub fn folders(named: &[PathBuf]) -> Vec<PathBuf> {
+    named.iter().map(|it| absolute(it)).collect()
+}
+
+fn absolute(path: &Path) -> PathBuf {
+    std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
+}
+
+/// What is printed of an answer in the conversation `id`.
+pub fn options(base: &Base, printing: &Printing, id: String) -> Options {
+    Options {
+        format: printing.output_format.into(),
+        is_partial: printing.stream_partial_output,
+        has_thinking: printing.include_thinking,
+        has_progress: printing.output_format == OutputFormat::Text && io::stderr().is_terminal(),
+        session: Session {
+            id,
+            workspace: base.workspace.clone(),
+            key: key(base),
+        },
+    }
+}
+
+/// Where the key comes from, in the other program's words.
+fn key(base: &Base) -> &'static str {
+    let (source, path) = match base.settings.upstream() {
+        Upstream::Gateway(it) => (&it.token, "gateway.token".to_owned()),
+        Upstream::Provider(name, it) => (&it.key, format!("providers.{name}.api_key")),
+        Upstream::Nobody => return "login",
+    };
+    let layer = base.settings.origin(&path).layer;
+    match (source, layer) {
+        (KeySource::Variables(_), _) | (KeySource::Given(_), Layer::Environment) => "env",
+        (KeySource::Given(_), Layer::Flag) => "flag",
+        (KeySource::None | KeySource::Given(_) | KeySource::Command(_) | KeySource::File(_), _) => "login",
+    }
+}
+
+/// Asks, prints the answer and leaves.
+pub fn print(base: Base, prompt: String, printing: &Printing, wanted: &Run, resumed: Option<Wanted>) -> Result<u8> {
+    for problem in &base.problems {
+        complain(&problem.to_string());
+    }
+    let mut message = Message::user(prompt);
+    if !wanted.image.is_empty() {
+        let images: Vec<Value> = wanted
+            .image
+            .iter()
+            .map(|it| absolute(it).to_string_lossy().into())
+            .collect();
+        message.extra.insert("images".to_owned(), images.into());
+    }
+    runtime(false)?.block_on(async move {
+        let opened = match &resumed {
+            Some(it) => chat::open(&base, it, wanted.no_session)?,
+            None => chat::begin(&base),
+        };
+        let talk = Talk {
+            workspace: base.workspace.clone(),
+            added: folders(&wanted.add_dir),
+            log: Arc::clone(&opened.log),
+            is_attended: false,
+        };
+        let link = open::link(&base.settings, &base.environment, &talk)?.ok_or_else(open::nobody)?;
+        let recorder = match opened.recorder {
+            None if !wanted.no_session && resumed.is_none() => chat::keep(&base, &opened.session, link.log()),
+            recorder => recorder,
+        };
+        let submit = Submit {
+            message,
+            mode: base.mode(),
+            model: None,
+        };
+        let options = options(&base, printing, opened.session.id.clone());
+        let code = print_answer(&*link, Some(submit), options).await;
+        drop(link);
+        if let Some(recorder) = recorder {
+            recorder.finish();
+        }
+        Ok(code)
+    })
+}

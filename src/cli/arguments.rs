@@ -1,6 +1,6 @@
 //! The command line: what can be said, and how `--help` teaches it.
 
-use std::{path::PathBuf, sync::LazyLock};
+use std::{ffi::OsString, path::PathBuf, sync::LazyLock};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
@@ -216,6 +216,10 @@ pub struct Common {
     /// Write what happens inside to this file
     #[arg(long, value_name = "FILE")]
     pub log: Option<PathBuf>,
+
+    /// Run commands without the sandbox: each one asks
+    #[arg(long, value_name = "on|off", value_parser = switch)]
+    pub sandbox: Option<bool>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -236,6 +240,8 @@ pub enum Task {
     Status(Asking),
     /// The models that one may choose
     Models(Asking),
+    /// What the kernel holds around commands, and anything inside of it
+    Sandbox(Sandbox),
 }
 
 #[derive(Debug, Args)]
@@ -335,6 +341,38 @@ pub struct Config {
     pub common: Common,
 }
 
+#[derive(Debug, Args)]
+pub struct Sandbox {
+    #[command(subcommand)]
+    pub ask: Boundary,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Boundary {
+    /// Each layer, and why one is missing
+    Explain {
+        #[command(flatten)]
+        common: Common,
+    },
+    /// Runs a command as one of a model's would run; ends with its exit code, or with 3 where there is no sandbox
+    Run {
+        /// Let it reach the network
+        #[arg(long)]
+        network: bool,
+
+        /// Let it change what git keeps
+        #[arg(long)]
+        git_write: bool,
+
+        #[command(flatten)]
+        common: Common,
+
+        /// The command and its arguments
+        #[arg(required = true, last = true, value_name = "COMMAND")]
+        command: Vec<OsString>,
+    },
+}
+
 #[derive(Debug, Subcommand)]
 pub enum Setting {
     /// Where the files lie
@@ -370,6 +408,14 @@ impl Common {
             set: self.set.clone(),
             ..Options::default()
         }
+    }
+}
+
+fn switch(word: &str) -> Result<bool, String> {
+    match word {
+        "on" | "enabled" => Ok(true),
+        "off" | "disabled" => Ok(false),
+        _ => Err("it is on or off".to_owned()),
     }
 }
 

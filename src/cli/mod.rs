@@ -4,6 +4,7 @@
 
 mod arguments;
 mod attach;
+mod boundary;
 mod chat;
 pub mod doctor;
 mod first;
@@ -42,6 +43,7 @@ use crate::{
     os::file,
     print::{self, Ending, Options, Outputs, Stop},
     protocol::{Mode, Submit},
+    sandbox,
     text::Clean,
     tui,
 };
@@ -51,6 +53,7 @@ mod code {
     pub const OK: u8 = 0;
     pub const FAILED: u8 = 1;
     pub const USAGE: u8 = 2;
+    pub const NO_SANDBOX: u8 = 3;
     pub const REFUSED: u8 = 4;
     pub const INTERRUPTED: u8 = 130;
     pub const TERMINATED: u8 = 143;
@@ -65,6 +68,10 @@ const TOUR: &str = include_str!("../../assets/tour/tour.jsonl");
 /// Runs the program.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
+    // First of all: the helper of the sandbox has one thread.
+    if let Some(code) = sandbox::helper(&arguments) {
+        return code;
+    }
     let parsed = match Arguments::try_parse_from(&arguments) {
         Ok(parsed) => parsed,
         Err(error) => {
@@ -122,6 +129,7 @@ fn obey(arguments: Arguments) -> Result<u8> {
         Some(Task::CreateChat(it)) => chat::create(&Base::of(&it.common, &it.whom)?),
         Some(Task::Status(it)) => Ok(chat::status(&Base::of(&it.common, &it.whom)?)),
         Some(Task::Models(it)) => chat::models(&Base::of(&it.common, &it.whom)?),
+        Some(Task::Sandbox(it)) => boundary::run(it.ask),
     }
 }
 
@@ -150,6 +158,9 @@ struct Base {
 
 impl Base {
     fn of(common: &Common, whom: &Whom) -> Result<Self> {
+        if common.sandbox == Some(false) {
+            sandbox::force_off();
+        }
         let environment = Environment::of_process();
         let paths = Paths::of_user().context("there is no home folder\n  set HOME")?;
         let workspace = workspace(common.workspace.as_deref())?;

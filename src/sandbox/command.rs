@@ -11,7 +11,7 @@ use std::{
     fs::File,
     io::{self, Read, Seek, Write},
     os::{
-        fd::{AsRawFd, OwnedFd, RawFd},
+        fd::{AsRawFd, OwnedFd},
         unix::process::ExitStatusExt,
     },
     path::{Path, PathBuf},
@@ -27,9 +27,13 @@ use rustix::process::{Pid, Resource, Rlimit, Signal};
 use tokio::{io::AsyncReadExt, net::unix::pipe::Receiver, process::Child, sync::watch};
 
 use super::{
-    Tier, environment,
+    Tier,
+    boundary::{self, FOLDER_DESCRIPTOR, ORDER_DESCRIPTOR, Order},
+    environment,
+    ground::Ground,
+    place::Places,
     printed::{Excerpt, Printed},
-    process::{Family, MARK},
+    process::{Family, MARK, duplicate},
 };
 use crate::{
     os::{file, process::find},
@@ -44,8 +48,6 @@ const LAST_WORDS: Duration = Duration::from_millis(500);
 const LOOK: Duration = Duration::from_millis(10);
 /// Read at once.
 const PIECE_BYTES: usize = 64 << 10;
-/// Where the shell says in which folder it ended: no descriptor that people use.
-const FOLDER_DESCRIPTOR: RawFd = 198;
 /// The longest command that the system takes is 128 KiB, the end included.
 const LONGEST_LINE: usize = (128 << 10) - 200;
 /// Of so many conversations logs are kept.
@@ -83,6 +85,8 @@ pub struct Spec {
     pub directory: PathBuf,
     /// What the boundary lets through for this command.
     pub permissions: Vec<Permission>,
+    /// It looks at the workspace and changes nothing there, where there is a boundary.
+    pub only_reads: bool,
     /// After this it is ended; none: it lives until the conversation ends.
     pub limit: Option<Duration>,
     /// More variables.
@@ -125,6 +129,7 @@ pub enum How {
 /// The commands of one conversation. Dropping it ends them all.
 #[derive(Debug)]
 pub struct Commands {
+    ground: Ground,
     /// Where commands are begun that say nothing else.
     directory: Mutex<PathBuf>,
     /// Names of our variables that are passed on.
@@ -156,6 +161,8 @@ struct Command {
     id: String,
     line: String,
     directory: PathBuf,
+    /// What held it.
+    tier: Tier,
     family: Family,
     printed: Mutex<Printed>,
     /// How much of the output the model has been shown.
@@ -169,9 +176,10 @@ struct Command {
 
 impl Commands {
     /// `logs` is the folder for logs of all conversations; without one they lie with the temporary files.
-    pub(super) fn new(root: &Path, passed: Vec<String>, logs: Option<PathBuf>) -> Self {
+    pub(super) fn new(ground: Ground, passed: Vec<String>, logs: Option<PathBuf>) -> Self {
         Self {
-            directory: Mutex::new(root.to_owned()),
+            directory: Mutex::new(ground.root.clone()),
+            ground,
             passed,
             logs,
             session: OnceLock::new(),
@@ -179,13 +187,21 @@ impl Commands {
     }
 
     /// For another conversation in the same folder.
-    pub(super) fn fresh(&self, root: &Path) -> Self {
-        Self::new(root, self.passed.clone(), self.logs.clone())
+    pub(super) fn fresh(&self) -> Self {
+        Self::new(self.ground.clone(), self.passed.clone(), self.logs.clone())
     }
 
-    /// What keeps a command within its bounds here.
+    /// What keeps a command within its bounds here. The first to ask waits for a trial of some milliseconds.
     pub fn tier() -> Tier {
-        Tier::None
+        boundary::layers().tier
+    }
+
+    pub(super) fn ground(&self) -> &Ground {
+        &self.ground
+    }
+
+    pub(super) fn passed(&self) -> &[String] {
+        &self.passed
     }
 
     /// Where the next command begins.
@@ -236,14 +252,27 @@ impl Commands {
         let mut variables = environment::variables(std::env::vars_os(), &self.passed, &session.temporary);
         variables.extend(
             spec.variables
-                .into_iter()
+                .iter()
                 .map(|(name, value)| (name.into(), value.into())),
         );
         variables.push((MARK.into(), mark.clone().into()));
-        variables.push(("SHEAF_SANDBOX".into(), Self::tier().as_str().into()));
+        let tier = held(Self::tier(), &spec.permissions);
+        variables.push(("SHEAF_SANDBOX".into(), tier.as_str().into()));
+        if tier != Tier::None && spec.only_reads {
+            let built = session.temporary.join("target");
+            variables.push(("CARGO_TARGET_DIR".into(), built.into()));
+        }
         let told = told(&session.temporary)?;
         let (reader, writer) = io::pipe()?;
-        let child = spawn(&spec.line, &spec.directory, variables, writer, &told)?;
+        let shell = shell(&spec.line, &variables)?;
+        let (places, start) = match tier {
+            Tier::None => (Places::default(), Start::Plain(shell)),
+            Tier::Full | Tier::Partial => {
+                let (places, order) = self.order(tier, &spec, &session.temporary, shell);
+                (places, Start::Held(boundary::handed_over(&order)?))
+            }
+        };
+        let child = spawn(start, &spec.directory, variables, writer, &told)?;
         let started = Instant::now();
         let group = child.id().and_then(|it| i32::try_from(it).ok()).and_then(Pid::from_raw);
         if let Some(group) = group {
@@ -253,6 +282,7 @@ impl Commands {
             id: format!("cmd-{number}"),
             line: spec.line,
             directory: spec.directory,
+            tier,
             family: Family { group, mark },
             printed: Mutex::new(Printed::new(session.logs.join(format!("{number}.log")))),
             shown: Mutex::new(0),
@@ -268,11 +298,34 @@ impl Commands {
             told,
             started,
             limit: spec.limit,
+            places,
             buried: session.sentinel_end(group),
             is_done: false,
         };
         tokio::spawn(attendant.attend(child, output));
         Ok(Running(command))
+    }
+
+    /// What is held around a command, and the places that were made for it.
+    fn order(&self, tier: Tier, spec: &Spec, temporary: &Path, command: Vec<OsString>) -> (Places, Order) {
+        let git_write = spec.permissions.contains(&Permission::GitWrite);
+        let places = if spec.only_reads {
+            Places::default()
+        } else {
+            Places::make(self.ground.meaningful(git_write))
+        };
+        let mut policy = self
+            .ground
+            .policy(tier, &spec.permissions, spec.only_reads, Some(temporary));
+        // They are empty, and a walk may have seen them or not.
+        policy.read_only.extend(places.paths().map(Path::to_owned));
+        let order = Order {
+            policy,
+            directory: spec.directory.clone(),
+            command,
+            keeps_terminal: false,
+        };
+        (places, order)
     }
 
     /// Begins a command and waits for its end. Dropping the future ends the command.
@@ -391,6 +444,11 @@ impl Running {
         &self.0.directory
     }
 
+    /// What held it while it ran.
+    pub fn tier(&self) -> Tier {
+        self.0.tier
+    }
+
     /// How it ended, if it has.
     pub fn outcome(&self) -> Option<Ended> {
         self.0.ended.borrow().clone()
@@ -489,6 +547,8 @@ struct Attendant {
     told: File,
     started: Instant,
     limit: Option<Duration>,
+    /// Held open while it runs.
+    places: Places,
     buried: Option<(io::PipeWriter, Pid)>,
     is_done: bool,
 }
@@ -561,6 +621,7 @@ impl Attendant {
         };
         tokio::time::timeout(LAST_WORDS, last_words).await.ok();
         self.is_done = true;
+        self.places.leave();
         if let Some((sentinel, group)) = &mut self.buried {
             sentinel
                 .write_all(format!("- {}\n", group.as_raw_nonzero()).as_bytes())
@@ -648,24 +709,51 @@ fn told_folder(told: &mut File) -> Option<PathBuf> {
     (path.is_absolute() && path.is_dir()).then_some(path)
 }
 
+/// What holds a command that was given these permissions.
+fn held(tier: Tier, permissions: &[Permission]) -> Tier {
+    if permissions.contains(&Permission::All) {
+        Tier::None
+    } else {
+        tier
+    }
+}
+
+/// The shell that runs a line, which also says where it ended.
+fn shell(line: &str, variables: &[(OsString, OsString)]) -> Result<Vec<OsString>, NotStarted> {
+    let path = variables.iter().find(|it| it.0 == "PATH").map(|it| it.1.clone());
+    let bash = find("bash", &path.unwrap_or_default()).ok_or(NotStarted::Bash)?;
+    // Behind the command on its own line, so that messages of the shell name the right lines.
+    let script = format!("trap 'builtin pwd -P 2>/dev/null >&{FOLDER_DESCRIPTOR}' EXIT; {line}");
+    Ok([bash.into(), "--noprofile".into(), "--norc".into(), "-c".into(), script.into()].into())
+}
+
+/// How a command comes to run.
+enum Start {
+    /// By itself.
+    Plain(Vec<OsString>),
+    /// Through the helper, which reads its order here.
+    Held(io::PipeReader),
+}
+
 fn spawn(
-    line: &str,
+    start: Start,
     directory: &Path,
     variables: Vec<(OsString, OsString)>,
     output: io::PipeWriter,
     told: &File,
 ) -> Result<Child, NotStarted> {
-    let path = variables.iter().find(|it| it.0 == "PATH").map(|it| it.1.clone());
-    let bash = find("bash", &path.unwrap_or_default()).ok_or(NotStarted::Bash)?;
-    // Behind the command on its own line, so that messages of the shell name the right lines.
-    let script = format!("trap 'builtin pwd -P 2>/dev/null >&{FOLDER_DESCRIPTOR}' EXIT; {line}");
+    let (arguments, order) = match start {
+        Start::Plain(arguments) => (arguments, None),
+        Start::Held(order) => ([boundary::PROGRAM.into(), boundary::WORD.into()].into(), Some(order)),
+    };
+    let (program, arguments) = arguments.split_first().ok_or(NotStarted::Bash)?;
     #[expect(
         clippy::disallowed_methods,
         reason = "this is the place where a model's commands are started"
     )]
-    let mut command = tokio::process::Command::new(bash);
+    let mut command = tokio::process::Command::new(program);
     command
-        .args(["--noprofile", "--norc", "-c", &script])
+        .args(arguments)
         .current_dir(directory)
         .env_clear()
         .envs(variables)
@@ -673,6 +761,7 @@ fn spawn(
         .stdout(output.try_clone()?)
         .stderr(output);
     let told = told.as_raw_fd();
+    let order_descriptor = order.as_ref().map(AsRawFd::as_raw_fd);
     let before = move || -> io::Result<()> {
         // No terminal: what has one could write to the screen and read what the user types.
         rustix::process::setsid()?;
@@ -683,6 +772,9 @@ fn spawn(
         };
         rustix::process::setrlimit(Resource::Core, none).ok();
         modest();
+        if let Some(order) = order_descriptor {
+            duplicate(order, ORDER_DESCRIPTOR)?;
+        }
         duplicate(told, FOLDER_DESCRIPTOR)
     };
     #[expect(
@@ -706,16 +798,6 @@ fn modest() {
 
 #[cfg(not(target_os = "linux"))]
 fn modest() {}
-
-/// Gives a descriptor another number, under which it survives.
-fn duplicate(from: RawFd, to: RawFd) -> io::Result<()> {
-    #[expect(unsafe_code, reason = "a number that nobody owns has no safe wrapper")]
-    let result = unsafe { libc::dup2(from, to) };
-    if result < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    Ok(())
-}
 
 /// Starts the sentinel, in a group of its own so that a key in the terminal does not reach it.
 fn watch_over(name: &str, temporary: &Path) -> io::Result<io::PipeWriter> {
@@ -781,7 +863,7 @@ mod tests {
             let folder = tempfile::tempdir().unwrap();
             let logs = folder.path().join("logs");
             Self {
-                commands: Commands::new(&folder.path().canonicalize().unwrap(), Vec::new(), Some(logs)),
+                commands: Commands::new(Ground::bare(folder.path()), Vec::new(), Some(logs)),
                 folder,
             }
         }
@@ -795,6 +877,7 @@ mod tests {
                 line: line.replace("HERE", &self.path("").display().to_string()),
                 directory: self.commands.directory(),
                 permissions: Vec::new(),
+                only_reads: false,
                 limit: Some(LONG),
                 variables: Vec::new(),
             }
@@ -1155,13 +1238,14 @@ mod tests {
         let folder = PathBuf::from(std::env::var_os("SHEAF_TEST_FOLDER").unwrap());
         let runtime = tokio::runtime::Runtime::new().unwrap();
         runtime.block_on(async {
-            let commands = Commands::new(&folder, Vec::new(), None);
+            let commands = Commands::new(Ground::bare(&folder), Vec::new(), None);
             let line = "trap '' TERM; (setsid sh -c 'echo $$ > stray; exec sleep 600' >/dev/null 2>&1 &); \
                         echo $TMPDIR > temporary; echo $$ > pid; while :; do sleep 0.05; done";
             let spec = Spec {
                 line: line.to_owned(),
                 directory: folder.clone(),
                 permissions: Vec::new(),
+                only_reads: false,
                 limit: None,
                 variables: Vec::new(),
             };

@@ -99,6 +99,8 @@ struct Lists {
     root: PathBuf,
     anywhere: Gitignore,
     home: Option<(PathBuf, Gitignore)>,
+    /// What the user has named in the home, without a pattern.
+    named: Vec<PathBuf>,
     doors: Vec<PathBuf>,
 }
 
@@ -106,7 +108,13 @@ impl Secrets {
     /// `more` are the user's patterns; what is no pattern is left out.
     pub(super) fn new(root: &Path, home: Option<&Path>, more: &[String]) -> Self {
         let (mut anywhere, mut at_home) = (list(ANYWHERE), list(AT_HOME));
+        let mut named = Vec::new();
         for pattern in more {
+            if let (Some(rest), Some(home)) = (pattern.strip_prefix("~/"), home)
+                && !rest.contains(['*', '?', '[', '\\'])
+            {
+                named.push(home.join(rest.trim_end_matches('/')));
+            }
             let (sign, rest) = match pattern.strip_prefix('!') {
                 Some(rest) => ("!", rest),
                 None => ("", pattern.as_str()),
@@ -125,6 +133,7 @@ impl Secrets {
             root: root.to_owned(),
             anywhere: anywhere.build().unwrap_or_else(|_| Gitignore::empty()),
             home: home.map(|it| (it.to_owned(), at_home.build().unwrap_or_else(|_| Gitignore::empty()))),
+            named,
             doors: doors.collect(),
         }))
     }
@@ -145,6 +154,15 @@ impl Secrets {
 }
 
 impl Secrets {
+    pub(super) fn doors(&self) -> impl Iterator<Item = &Path> {
+        self.0.doors.iter().map(PathBuf::as_path)
+    }
+
+    /// Paths that the user has named, which are still hidden.
+    pub(super) fn named_at_home(&self) -> impl Iterator<Item = PathBuf> {
+        self.0.named.iter().filter(|it| self.cover(it, it.is_dir())).cloned()
+    }
+
     /// The same for an entry of a folder that is not covered itself, which a walk asks for each.
     fn cover_entry(&self, path: &Path, is_folder: bool) -> bool {
         let lists = &*self.0;

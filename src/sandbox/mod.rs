@@ -7,33 +7,44 @@
 //! A path is resolved once. Files are opened without following any link after that, so that a link that is put in place
 //! in between leads nowhere.
 
+mod boundary;
 mod change;
 mod checkpoint;
 mod command;
 mod environment;
+mod ground;
 mod hidden;
 mod name;
 mod open;
+mod place;
 mod printed;
 mod process;
 mod seen;
+mod trial;
 
 use std::{
     ffi::OsString,
     fs, io,
     os::fd::OwnedFd,
     path::{Component, Path, PathBuf},
+    process::ExitStatus,
+    sync::Arc,
 };
 
 use rustix::fs::{Mode, OFlags};
 
-use crate::config::{Paths, Settings};
+use crate::{
+    config::{Paths, Settings},
+    protocol::Permission,
+};
 
+pub use boundary::{Layer, Layers, NOT_BUILT, force_off, helper, layers};
 pub use change::{Change, Hunk};
 pub use checkpoint::{Checkpoints, Restoration};
 pub use command::{Commands, Ended, Foreground, How, NotStarted, Running, Spec};
 pub use printed::Excerpt;
 pub use seen::Seen;
+pub use trial::NotRun;
 
 /// Longest path that is looked at: the kernel's own limit.
 const LONGEST_PATH: usize = 4096;
@@ -67,6 +78,8 @@ pub struct Fence {
     pub passed: Vec<String>,
     /// Where the logs of commands lie; none: with their temporary files, and gone with them.
     pub logs: Option<PathBuf>,
+    /// Files of this program that are nobody else's.
+    pub own: Vec<PathBuf>,
 }
 
 impl Fence {
@@ -78,6 +91,7 @@ impl Fence {
             home: None,
             passed: settings.sandbox.environment.clone(),
             logs: paths.map(|it| it.state.join("commands")),
+            own: paths.map(|it| it.state.join("serve-token")).into_iter().collect(),
         }
     }
 }
@@ -182,9 +196,17 @@ impl Workspace {
             .iter()
             .map(|it| folder(it))
             .collect::<io::Result<Vec<_>>>()?;
+        let secrets = hidden::Secrets::new(&root, home.as_deref(), &fence.hidden);
+        let ground = ground::Ground {
+            root: root.clone(),
+            more: more.clone(),
+            home: home.clone(),
+            secrets: secrets.clone(),
+            own: fence.own,
+        };
         Ok(Self {
-            secrets: hidden::Secrets::new(&root, home.as_deref(), &fence.hidden),
-            commands: Commands::new(&root, fence.passed, fence.logs),
+            secrets,
+            commands: Commands::new(ground, fence.passed, fence.logs),
             root,
             more,
             home,
@@ -196,7 +218,7 @@ impl Workspace {
         Self {
             root: self.root.clone(),
             more: self.more.clone(),
-            commands: self.commands.fresh(&self.root),
+            commands: self.commands.fresh(),
             home: self.home.clone(),
             secrets: self.secrets.clone(),
         }
@@ -214,6 +236,23 @@ impl Workspace {
 
     pub fn commands(&self) -> &Commands {
         &self.commands
+    }
+
+    /// Begins a command without holding up the thread that asks: what it may touch is looked up first.
+    pub async fn begin(
+        self: Arc<Self>,
+        spec: Spec,
+        output: impl FnMut(&[u8]) + Send + 'static,
+    ) -> Result<Foreground, NotStarted> {
+        // Whoever does not wait for it any more lets go of it, which ends it.
+        let begun = move || self.commands.start(spec, output).map(Running::foreground);
+        let begun = tokio::task::spawn_blocking(begun).await;
+        begun.map_err(|error| NotStarted::Failed(io::Error::other(error)))?
+    }
+
+    /// Runs anything as a command of a model's would run, in the terminal of whoever tries it out.
+    pub fn try_out(&self, command: &[OsString], permissions: &[Permission]) -> Result<ExitStatus, NotRun> {
+        trial::run(self.commands.ground(), self.commands.passed(), command, permissions)
     }
 
     /// Where a path leads that a model or a user wrote: absolute, relative to the root, with `~`, with `file://` or `@` in

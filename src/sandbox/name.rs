@@ -75,6 +75,12 @@ const FILES: &[&str] = &[
     ".ripgreprc",
 ];
 
+/// Folders at the top of a workspace whose mere existence means something.
+pub(super) fn top_folders() -> impl Iterator<Item = &'static str> {
+    const MATTER: [&str; 7] = [".git", ".sheaf", ".cursor", ".claude", ".vscode", ".idea", ".husky"];
+    MATTER.into_iter()
+}
+
 /// A name as the most forgiving file system would compare it.
 pub(super) fn folded(name: &OsStr) -> String {
     let name = name.to_string_lossy();

@@ -1,6 +1,13 @@
 //! Finding and ending the processes of a command, also those that left its group.
 
-use std::time::Duration;
+use std::{
+    io,
+    os::{
+        fd::{AsRawFd, OwnedFd, RawFd},
+        unix::process::CommandExt,
+    },
+    time::Duration,
+};
 
 use rustix::process::{Pid, Signal};
 
@@ -51,6 +58,24 @@ impl Family {
         self.group
             .is_some_and(|it| rustix::process::test_kill_process_group(it).is_ok())
     }
+}
+
+/// Gives a command `descriptor` under `number`.
+pub(super) fn inherit(command: &mut std::process::Command, descriptor: OwnedFd, number: RawFd) {
+    #[expect(unsafe_code, reason = "between fork and exec one system call is made, on numbers")]
+    unsafe {
+        command.pre_exec(move || duplicate(descriptor.as_raw_fd(), number));
+    }
+}
+
+/// Gives a descriptor another number, under which it survives.
+pub(super) fn duplicate(from: RawFd, to: RawFd) -> io::Result<()> {
+    #[expect(unsafe_code, reason = "a number that nobody owns has no safe wrapper")]
+    let result = unsafe { libc::dup2(from, to) };
+    if result < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
 }
 
 /// All processes whose environment has the mark.

@@ -7,6 +7,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fmt::Write as _,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use serde::Deserialize;
@@ -388,11 +389,14 @@ async fn run(input: Input, context: Context) -> Result<Outcome, Fault> {
             line: job.line.clone(),
             directory: job.directory.clone(),
             permissions: Vec::new(),
+            only_reads: true,
             limit: Some(context.settings.sandbox.command_limit),
             variables: Vec::new(),
         };
-        let commands = context.workspace.commands();
-        let (running, ended) = commands.run(spec, |_| {}).await.map_err(run_terminal_cmd::fault)?;
+        let workspace = Arc::clone(&context.workspace);
+        let foreground = workspace.begin(spec, |_| {}).await.map_err(run_terminal_cmd::fault)?;
+        let ended = foreground.running().ended().await;
+        let running = foreground.leave();
         let output = output(&running);
         let said = read(&job.name, &output);
         if said.is_empty() && ended.how != How::Exited(0) {

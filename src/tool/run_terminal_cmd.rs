@@ -4,7 +4,7 @@
 //! was printed, as it would read in the end; people see it live and in colour. That a command fails is a result like any
 //! other.
 
-use std::{path::Path, time::Duration};
+use std::{path::Path, sync::Arc, time::Duration};
 
 use serde_json::{Map, Value, json};
 use tokio::{sync::mpsc::UnboundedSender, time::Instant};
@@ -12,7 +12,7 @@ use tokio::{sync::mpsc::UnboundedSender, time::Instant};
 use super::{Access, Class, Context, Fault, Input, Outcome, Tool, Work};
 use crate::{
     protocol::{CommandState, Mode, Permission},
-    sandbox::{Commands, Excerpt, How, Located, NotStarted, Place, Refused, Running, Spec, Tier},
+    sandbox::{Excerpt, How, Located, NotStarted, Place, Refused, Running, Spec, Tier},
     text::ansi,
 };
 
@@ -160,17 +160,20 @@ async fn run(input: Input, context: Context) -> Result<Outcome, Fault> {
     let wait = asked
         .map_or(settings.command_wait, Duration::from_millis)
         .min(LONGEST_WAIT);
-    let commands = context.workspace.commands();
     let spec = Spec {
         line,
         directory: directory.path.clone(),
         permissions: permissions.clone(),
+        only_reads: false,
         limit: (!is_background).then_some(settings.command_limit),
         variables: Vec::new(),
     };
     let mut live = Live::new(context.output.clone());
-    let running = commands.start(spec, move |piece| live.push(piece)).map_err(fault)?;
-    let foreground = running.foreground();
+    let workspace = Arc::clone(&context.workspace);
+    let foreground = workspace
+        .begin(spec, move |piece| live.push(piece))
+        .await
+        .map_err(fault)?;
     let wait = if is_background { FIRST_MOMENT } else { wait };
     let ended = tokio::time::timeout(wait, foreground.running().ended()).await.ok();
     let running = foreground.leave();
@@ -178,7 +181,7 @@ async fn run(input: Input, context: Context) -> Result<Outcome, Fault> {
     if let Some(said) = ended.and_then(|it| it.directory) {
         report.moved(&context, &directory, &said);
     }
-    report.hint(Commands::tier(), &permissions);
+    report.hint(running.tier(), &permissions);
     Ok(report.outcome(&directory.path))
 }
 
@@ -207,6 +210,7 @@ pub(super) struct Report {
     notes: Vec<String>,
     log: Option<String>,
     is_cut: bool,
+    tier: Tier,
 }
 
 impl Report {
@@ -260,6 +264,7 @@ impl Report {
             notes,
             log,
             is_cut,
+            tier: running.tier(),
         }
     }
 
@@ -309,6 +314,7 @@ impl Report {
             .map(|it| u64::try_from(it.as_millis()).unwrap_or(u64::MAX));
         data.insert("durationMs".into(), duration.into());
         data.insert("state".into(), self.state.as_str().into());
+        data.insert("sandbox".into(), self.tier.as_str().into());
         data.insert("logPath".into(), self.log.into());
         data.insert("workingDirectory".into(), directory.to_string_lossy().into());
         if self.state == CommandState::Background {
@@ -544,7 +550,6 @@ fn complete(bytes: &[u8]) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
 
     use pretty_assertions::assert_eq;
     use proptest::prelude::*;

@@ -1,0 +1,301 @@
+//! What this machine's kernel holds, found out by trying it once.
+//!
+//! The trial takes some milliseconds, so whoever starts a program begins it on a thread of its own with [`layers`]; who asks
+//! before it has ended waits for it.
+
+use std::{
+    io::{self, Write as _},
+    path::PathBuf,
+    process::Stdio,
+    sync::{
+        OnceLock,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use super::{
+    super::{Tier, process},
+    Limits, ORDER_DESCRIPTOR, Order, Policy, REPORT, WORD,
+};
+
+/// Forces a lower tier than the machine has, for trying out what happens elsewhere. It cannot raise one.
+const AT_MOST: &str = "SHEAF_SANDBOX_AT_MOST";
+
+/// The program that is its own helper: this very one, also when its file has been replaced.
+pub(in super::super) const PROGRAM: &str = "/proc/self/exe";
+
+/// This process has said at its start that it can be its own helper.
+static CAN_HELP: AtomicBool = AtomicBool::new(false);
+/// The user wants none, on the command line.
+static IS_OFF: AtomicBool = AtomicBool::new(false);
+static LAYERS: OnceLock<Layers> = OnceLock::new();
+
+pub(super) fn can_help() {
+    CAN_HELP.store(true, Ordering::Release);
+}
+
+/// Runs commands without a boundary, so that each asks. To be called before the first command.
+pub fn force_off() {
+    IS_OFF.store(true, Ordering::Release);
+}
+
+/// What there is, and what is not, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Layers {
+    pub tier: Tier,
+    /// In words, where it is not the whole: what does not hold, or why nothing does.
+    pub why: String,
+    pub list: Vec<Layer>,
+}
+
+/// One of the walls.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Layer {
+    pub name: &'static str,
+    pub holds: bool,
+    /// What it does, or why it is missing.
+    pub about: String,
+    /// What to do about it, if anything can be done.
+    pub remedy: String,
+}
+
+/// What the trial has found; the first to ask makes it.
+pub fn layers() -> &'static Layers {
+    LAYERS.get_or_init(|| {
+        let layers = examine();
+        tracing::debug!(tier = layers.tier.as_str(), why = %layers.why, "the sandbox");
+        layers
+    })
+}
+
+
+/// The tier that a trial or a wish lowers the machine's to.
+fn choose(found: Tier, at_most: Option<&str>) -> Tier {
+    let wanted = [Tier::Full, Tier::Partial, Tier::None]
+        .into_iter()
+        .find(|it| at_most == Some(it.as_str()))
+        .unwrap_or(Tier::Full);
+    match (found, wanted) {
+        (Tier::None, _) | (_, Tier::None) => Tier::None,
+        (Tier::Partial, _) | (_, Tier::Partial) => Tier::Partial,
+        (Tier::Full, Tier::Full) => Tier::Full,
+    }
+}
+
+fn none(why: &str) -> Layers {
+    Layers {
+        tier: Tier::None,
+        why: why.to_owned(),
+        list: Vec::new(),
+    }
+}
+
+fn examine() -> Layers {
+    if IS_OFF.load(Ordering::Acquire) {
+        return none("switched off by --sandbox off");
+    }
+    if !cfg!(target_os = "linux") {
+        return none("there is none for this system");
+    }
+    if !CAN_HELP.load(Ordering::Acquire) {
+        return none("this program cannot be started as its own helper");
+    }
+    let at_most = std::env::var(AT_MOST).ok();
+    let most = choose(Tier::Full, at_most.as_deref());
+    let lowered = || format!("{AT_MOST} asks for less");
+    let full = if most == Tier::Full {
+        attempt(Tier::Full)
+    } else {
+        Err(lowered())
+    };
+    let partial = match (&full, most) {
+        (Ok(found), _) => Ok(found.clone()),
+        (Err(_), Tier::None) => Err(lowered()),
+        (Err(_), Tier::Full | Tier::Partial) => attempt(Tier::Partial),
+    };
+    judge(full, partial)
+}
+
+/// What the two trials mean. Each gives what the helper saw from inside, or why it could not be built.
+fn judge(full: Result<String, String>, partial: Result<String, String>) -> Layers {
+    let tier = match (&full, &partial) {
+        (Ok(_), _) => Tier::Full,
+        (Err(_), Ok(_)) => Tier::Partial,
+        (Err(_), Err(_)) => Tier::None,
+    };
+    let seen = full.as_ref().or(partial.as_ref()).map_or("", String::as_str);
+    let landlock: u32 = value(seen, "landlock").and_then(|it| it.parse().ok()).unwrap_or(0);
+    let by_namespaces = |name, about: &str| Layer {
+        name,
+        holds: full.is_ok(),
+        about: match &full {
+            Ok(_) => about.to_owned(),
+            Err(why) => why.clone(),
+        },
+        remedy: match &full {
+            Ok(_) => String::new(),
+            Err(why) => remedy(why).to_owned(),
+        },
+    };
+    let by_filter = |name, about: &str| Layer {
+        name,
+        holds: partial.is_ok(),
+        about: match &partial {
+            Ok(_) => about.to_owned(),
+            Err(why) => why.clone(),
+        },
+        remedy: String::new(),
+    };
+    let list = vec![
+        by_namespaces("files", "everything is read-only but the workspace and a private /tmp; secrets are covered"),
+        by_namespaces("processes", "a command sees and signals its own processes only, and leaves none behind"),
+        by_namespaces("network", "a network of its own with nothing but its loopback"),
+        by_filter("capabilities", "dropped, and no program gives them back"),
+        by_filter("system calls", "a filter of seccomp denies mounts, namespaces, tracing, other sockets, typing"),
+        Layer {
+            name: "landlock",
+            holds: landlock > 0 && partial.is_ok(),
+            about: match (&partial, landlock) {
+                (Err(why), _) => why.clone(),
+                (Ok(_), 0) => "the kernel does not have it".to_owned(),
+                (Ok(_), 1..6) => format!("version {landlock}: files, but not signals and abstract sockets"),
+                (Ok(_), _) => format!("version {landlock}: files, signals, abstract sockets"),
+            },
+            remedy: match landlock {
+                0 => "add landlock to the kernel's parameter lsm=".to_owned(),
+                _ => String::new(),
+            },
+        },
+    ];
+    let why = match tier {
+        Tier::Full => String::new(),
+        Tier::Partial => ".git top level, metadata".to_owned(),
+        Tier::None => partial.err().unwrap_or_default(),
+    };
+    Layers { tier, why, list }
+}
+
+fn value<'a>(seen: &'a str, name: &str) -> Option<&'a str> {
+    seen.split_whitespace()
+        .find_map(|it| it.strip_prefix(name)?.strip_prefix('='))
+}
+
+/// What helps against the usual reasons.
+fn remedy(why: &str) -> &'static str {
+    let is_restricted = |path: &str, is: &str| std::fs::read_to_string(path).is_ok_and(|it| it.trim() == is);
+    if is_restricted("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1") {
+        "this system lets no program make namespaces but those that AppArmor names: \
+         sysctl kernel.apparmor_restrict_unprivileged_userns=0, or a profile for sheaf"
+    } else if is_restricted("/proc/sys/kernel/unprivileged_userns_clone", "0") {
+        "sysctl kernel.unprivileged_userns_clone=1"
+    } else if is_restricted("/proc/sys/user/max_user_namespaces", "0") {
+        "sysctl user.max_user_namespaces=10000"
+    } else if why.contains("/proc") || why.contains("namespaces") {
+        "a container hides it: start it with --security-opt seccomp=unconfined --security-opt systempaths=unconfined"
+    } else {
+        ""
+    }
+}
+
+/// Builds the walls around nothing and asks from inside what holds.
+fn attempt(tier: Tier) -> Result<String, String> {
+    let order = Order {
+        policy: Policy {
+            tier,
+            workspace: PathBuf::from("/"),
+            writable: Vec::new(),
+            read_only: Vec::new(),
+            hidden: Vec::new(),
+            temporary: None,
+            network: false,
+            git_write: false,
+            limits: Limits::default(),
+        },
+        directory: PathBuf::from("/"),
+        command: vec!["/bin/true".into()],
+        keeps_terminal: false,
+    };
+    let failed = |error: io::Error| format!("the helper cannot be started: {error}");
+    let mut command = command(&order, true).map_err(failed)?;
+    let output = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .env_clear()
+        .output()
+        .map_err(failed)?;
+    let seen = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    // Whatever else was started by that name does not say this word.
+    if output.status.success() && seen.starts_with("held ") {
+        return Ok(seen);
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    let why = said.lines().find_map(|it| it.strip_prefix("sheaf: the sandbox cannot be built: "));
+    Err(why.map_or_else(|| format!("the helper ended with {}", output.status), str::to_owned))
+}
+
+/// The helper with its order.
+pub(in super::super) fn command(order: &Order, is_report: bool) -> io::Result<std::process::Command> {
+    let reader = handed_over(order)?;
+    #[expect(clippy::disallowed_methods, reason = "this is the place where the helper is started")]
+    let mut command = std::process::Command::new(PROGRAM);
+    command.arg(WORD).args(is_report.then_some(REPORT));
+    process::inherit(&mut command, reader.into(), ORDER_DESCRIPTOR);
+    Ok(command)
+}
+
+/// The end of a pipe from which the helper reads its order, which a thread hands over.
+pub(in super::super) fn handed_over(order: &Order) -> io::Result<io::PipeReader> {
+    let (reader, mut writer) = io::pipe()?;
+    let bytes = order.encode();
+    std::thread::Builder::new()
+        .name("order".to_owned())
+        .stack_size(64 << 10)
+        .spawn(move || writer.write_all(&bytes).ok())?;
+    Ok(reader)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pretty_assertions::assert_eq;
+
+    #[test]
+    fn a_wish_lowers_and_never_raises() {
+        for (found, wish, expected) in [
+            (Tier::Full, None, Tier::Full),
+            (Tier::Full, Some("partial"), Tier::Partial),
+            (Tier::Full, Some("none"), Tier::None),
+            (Tier::Full, Some("nonsense"), Tier::Full),
+            (Tier::Partial, Some("full"), Tier::Partial),
+            (Tier::None, Some("full"), Tier::None),
+        ] {
+            assert_eq!(choose(found, wish), expected, "{found:?} {wish:?}");
+        }
+    }
+
+    #[test]
+    fn what_was_not_built_is_named_with_its_error() {
+        let held = || Ok("held pid=2 landlock=7".to_owned());
+        let failed = || Err("making namespaces: Operation not permitted (os error 1)".to_owned());
+        let tiers = |full, partial| {
+            let found = judge(full, partial);
+            let missing: Vec<_> = found.list.iter().filter(|it| !it.holds).map(|it| it.name).collect();
+            (found.tier, missing.join(" "))
+        };
+        assert_eq!(tiers(held(), held()), (Tier::Full, String::new()));
+        assert_eq!(tiers(failed(), held()), (Tier::Partial, "files processes network".to_owned()));
+        let all = "files processes network capabilities system calls landlock";
+        assert_eq!(tiers(failed(), failed()), (Tier::None, all.to_owned()));
+        let found = judge(failed(), held());
+        assert!(found.list.iter().any(|it| it.about.contains("os error 1")), "{found:?}");
+        let old = judge(Ok("held landlock=3".to_owned()), Ok("held landlock=3".to_owned()));
+        assert!(old.list.iter().any(|it| it.about.contains("not signals")), "{old:?}");
+    }
+
+    #[test]
+    fn a_program_that_is_not_its_own_helper_has_none() {
+        // This very test program would be started, and say nothing of the kind.
+        assert_eq!(examine().tier, Tier::None);
+    }
+}

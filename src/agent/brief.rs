@@ -13,7 +13,7 @@ use std::{
 use tokio::sync::watch;
 
 use super::{
-    approval::{Rules, RunMode, Tier},
+    approval::{Rules, RunMode},
     context::{self, Files, FirstContext, Gathering, Sent, Surroundings, Watch},
     driver::Setup,
     offer, prompt,
@@ -25,7 +25,7 @@ use crate::{
     journal::Log,
     model::{Chosen, Effort, ModelMessage, ModelRequest, Part, ToolSpec, catalogue},
     protocol::{Mode, Position, Query, Reply, ResponseId, Submit},
-    sandbox::{Seen, Workspace},
+    sandbox::{Commands, Seen, Workspace},
     tool::Tool,
     transcript::Transcript,
 };
@@ -115,7 +115,7 @@ impl Briefing {
             policy: Policy {
                 rules,
                 run: RunMode::parse(&settings.approvals.run),
-                tier: Tier::None,
+                tier: Commands::tier(),
             },
             limits: Limits {
                 requests: u32::try_from(settings.agent.max_requests).unwrap_or(u32::MAX),

@@ -20,7 +20,11 @@ pub fn run(ask: Boundary) -> Result<u8> {
             Base::of(&common, &Whom::default())?;
             let layers = layers();
             say(&explained(layers));
-            Ok(if layers.tier == Tier::None { code::NO_SANDBOX } else { code::OK })
+            Ok(if layers.tier == Tier::None {
+                code::NO_SANDBOX
+            } else {
+                code::OK
+            })
         }
         Boundary::Run {
             network,

@@ -13,14 +13,14 @@ use crate::{
     config::{Environment, Gateway, Paths, Provider, Settings, Upstream},
     journal::Log,
     link::{
-        About, Link,
+        About, Held, Hold, Link,
         http::{self, Http},
         local::Local,
         replay::{Audience, Recording, Replay, Speed},
     },
     model::{self, Roles, catalogue, script},
     protocol::{ConversationId, Dialect, Event, Position, Request},
-    sandbox::{Fence, Workspace},
+    sandbox::{self, Fence, Tier, Workspace},
     tool::{self, Class, Tool},
 };
 
@@ -194,6 +194,7 @@ impl Agent {
             is_replay: false,
             hears: true,
             workspace: None,
+            hold: hold(),
         };
         let tools = if workspace.is_some() {
             tools.to_vec()
@@ -229,6 +230,24 @@ impl Agent {
         tokio::spawn(driver::run(setup, log, inbox));
         Arc::new(link)
     }
+}
+
+/// What holds commands, found out on a thread of its own: the first frame does not wait.
+fn hold() -> Hold {
+    let hold = Hold::default();
+    let found = hold.clone();
+    let find = move || {
+        let layers = sandbox::layers();
+        found.found(match layers.tier {
+            Tier::Full => Held::Whole,
+            Tier::Partial => Held::Partly(layers.why.clone()),
+            Tier::None => Held::Nothing,
+        });
+    };
+    if let Err(error) = std::thread::Builder::new().name("sandbox".to_owned()).spawn(find) {
+        tracing::warn!(%error, "the sandbox is tried at the first command");
+    }
+    hold
 }
 
 /// Whoever answers the requests of others, each in a conversation of its own and with nobody there to watch.

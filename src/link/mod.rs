@@ -7,7 +7,12 @@ pub mod http;
 pub mod local;
 pub mod replay;
 
-use std::{future::Future, path::PathBuf, pin::Pin, sync::Arc};
+use std::{
+    future::Future,
+    path::PathBuf,
+    pin::Pin,
+    sync::{Arc, OnceLock},
+};
 
 use crate::{
     journal::Log,
@@ -41,7 +46,41 @@ pub struct About {
     pub hears: bool,
     /// Where its files are, when that is not where the program was started.
     pub workspace: Option<PathBuf>,
+    /// What holds the commands that the peer runs here, if it does.
+    pub hold: Hold,
 }
+
+/// What holds commands, as soon as that is known: finding out is not waited for.
+#[derive(Clone, Debug, Default)]
+pub struct Hold(Arc<OnceLock<Held>>);
+
+/// How much the system holds around a command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Held {
+    Whole,
+    /// But for this.
+    Partly(String),
+    Nothing,
+}
+
+impl Hold {
+    /// The first answer counts.
+    pub fn found(&self, held: Held) {
+        self.0.set(held).ok();
+    }
+
+    pub fn known(&self) -> Option<&Held> {
+        self.0.get()
+    }
+}
+
+impl PartialEq for Hold {
+    fn eq(&self, other: &Self) -> bool {
+        self.known() == other.known()
+    }
+}
+
+impl Eq for Hold {}
 
 /// Why a query has no reply.
 #[derive(Debug, thiserror::Error)]

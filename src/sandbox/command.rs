@@ -250,11 +250,7 @@ impl Commands {
         let number = session.count.fetch_add(1, Ordering::Relaxed) + 1;
         let mark = format!("{}.{number}", session.name);
         let mut variables = environment::variables(std::env::vars_os(), &self.passed, &session.temporary);
-        variables.extend(
-            spec.variables
-                .iter()
-                .map(|(name, value)| (name.into(), value.into())),
-        );
+        variables.extend(spec.variables.iter().map(|(name, value)| (name.into(), value.into())));
         variables.push((MARK.into(), mark.clone().into()));
         let tier = held(Self::tier(), &spec.permissions);
         variables.push(("SHEAF_SANDBOX".into(), tier.as_str().into()));
@@ -724,7 +720,14 @@ fn shell(line: &str, variables: &[(OsString, OsString)]) -> Result<Vec<OsString>
     let bash = find("bash", &path.unwrap_or_default()).ok_or(NotStarted::Bash)?;
     // Behind the command on its own line, so that messages of the shell name the right lines.
     let script = format!("trap 'builtin pwd -P 2>/dev/null >&{FOLDER_DESCRIPTOR}' EXIT; {line}");
-    Ok([bash.into(), "--noprofile".into(), "--norc".into(), "-c".into(), script.into()].into())
+    Ok([
+        bash.into(),
+        "--noprofile".into(),
+        "--norc".into(),
+        "-c".into(),
+        script.into(),
+    ]
+    .into())
 }
 
 /// How a command comes to run.

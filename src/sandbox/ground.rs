@@ -155,7 +155,9 @@ impl Ground {
         if let Some(home) = &self.home {
             for folder in AT_HOME {
                 let entries = fs::read_dir(home.join(folder)).into_iter().flatten().flatten();
-                let kept = entries.map(|it| it.path()).filter(|it| self.secrets.cover(it, it.is_dir()));
+                let kept = entries
+                    .map(|it| it.path())
+                    .filter(|it| self.secrets.cover(it, it.is_dir()));
                 found.extend(kept);
             }
             found.extend(self.secrets.named_at_home());
@@ -493,7 +495,10 @@ mod tests {
         let held = bench.shown(&bench.policy(&[]).read_only);
         assert_eq!(held, ["main/.git", "main/.git/worktrees/w", "work/.git"]);
         let open = bench.policy(&[Permission::GitWrite]);
-        assert_eq!(bench.shown(&open.writable), ["main/.git", "main/.git/worktrees/w", "work"]);
+        assert_eq!(
+            bench.shown(&open.writable),
+            ["main/.git", "main/.git/worktrees/w", "work"]
+        );
         assert_eq!(
             bench.shown(&open.read_only),
             ["main/.git/config", "main/.git/hooks", "work/.git"]

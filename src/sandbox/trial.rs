@@ -59,7 +59,9 @@ pub(super) fn run(
         return Err(NotRun::NoSandbox(layers.why.clone()));
     }
     let here = std::env::current_dir()?.canonicalize()?;
-    let is_inside = std::iter::once(&ground.root).chain(&ground.more).any(|it| here.starts_with(it));
+    let is_inside = std::iter::once(&ground.root)
+        .chain(&ground.more)
+        .any(|it| here.starts_with(it));
     let directory = if is_inside { here } else { ground.root.clone() };
     let temporary = Temporary::make()?;
     let mut variables = environment::variables(std::env::vars_os(), passed, &temporary.0);
@@ -79,7 +81,9 @@ pub(super) fn run(
     let order = Order {
         policy,
         directory,
-        command: std::iter::once(program.into_os_string()).chain(arguments.iter().cloned()).collect(),
+        command: std::iter::once(program.into_os_string())
+            .chain(arguments.iter().cloned())
+            .collect(),
         keeps_terminal: true,
     };
     let mut child = boundary::command(&order, false)?.env_clear().envs(variables).spawn()?;

@@ -8,7 +8,7 @@ use crate::source::{Source, Token, group_end, library, root, shipped, starts};
 const STRANGERS: [(&str, &[&str]); 1] = [("tui", &["agent", "model", "serve", "print"])];
 
 /// Crates that stay behind the modules which wrap them, so that they can be replaced there.
-const KEPT: [(&str, &[&str]); 30] = [
+const KEPT: [(&str, &[&str]); 32] = [
     ("ratatui", &["theme", "tui"]),
     ("ratatui_textarea", &["tui"]),
     ("crossterm", &["tui", "cli"]),
@@ -39,6 +39,8 @@ const KEPT: [(&str, &[&str]); 30] = [
     ("tree_sitter_typescript", &["index"]),
     ("minijinja", &["agent"]),
     ("dom_smoothie", &["tool"]),
+    ("landlock", &["sandbox"]),
+    ("seccompiler", &["sandbox"]),
 ];
 
 /// Module to floor.

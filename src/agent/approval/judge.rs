@@ -28,18 +28,9 @@ use super::{
 };
 use crate::{
     protocol::{Mode, Permission},
-    sandbox::{Located, Place},
+    sandbox::{Located, Place, Tier},
     tool::{Access, Class},
 };
-
-/// How whole the fence around commands is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tier {
-    Full,
-    /// It has holes that are known.
-    Partial,
-    None,
-}
 
 /// What a judgement depends on beside the call.
 #[derive(Clone, Copy, Debug)]

@@ -9,9 +9,11 @@ mod program;
 pub mod rule;
 mod rules;
 
-pub use judge::{Facts, Question, Tier, Verdict, judge};
+pub use judge::{Facts, Question, Verdict, judge};
 pub use rule::Rule;
 pub use rules::{FORCE, Rules, RunMode, remember};
+
+pub use crate::sandbox::Tier;
 
 #[cfg(test)]
 mod tests;

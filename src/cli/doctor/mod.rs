@@ -3,6 +3,7 @@
 //! Facts are gathered first and judged after, by functions of the facts. Whatever was seen is a stranger's text and
 //! passes the sanitiser; a key never appears, not even in a server's own words.
 
+mod boundary;
 mod folder;
 mod network;
 mod terminal;
@@ -56,6 +57,7 @@ pub enum Topic {
     Keys,
     Configuration,
     Folders,
+    Sandbox,
     Network,
     Models,
 }
@@ -67,6 +69,7 @@ impl Topic {
             Self::Keys => "keys",
             Self::Configuration => "configuration",
             Self::Folders => "folders",
+            Self::Sandbox => "sandbox",
             Self::Network => "network",
             Self::Models => "models",
         }
@@ -209,8 +212,10 @@ pub async fn examine(settings: &Settings, problems: &[Problem], paths: &Paths, e
         let environment = environment.clone();
         move || Facts::gather(&environment)
     });
-    let (facts, tmux, (mut servers, secrets)) = tokio::join!(
+    let walls = tokio::task::spawn_blocking(boundary::examine);
+    let (facts, walls, tmux, (mut servers, secrets)) = tokio::join!(
         asking,
+        walls,
         Tmux::gather(environment),
         network::examine(settings, environment)
     );
@@ -219,6 +224,7 @@ pub async fn examine(settings: &Settings, problems: &[Problem], paths: &Paths, e
     let mut checks = terminal::judge(&facts, settings);
     checks.append(&mut configuration(settings, problems, paths));
     checks.append(&mut folder::examine(paths));
+    checks.append(&mut walls.unwrap_or_default());
     checks.append(&mut servers);
     Report::new(checks, &secrets)
 }

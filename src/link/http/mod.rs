@@ -100,6 +100,7 @@ impl Http {
             is_replay: false,
             hears: false,
             workspace: None,
+            hold: super::Hold::default(),
         };
         let settings = Arc::new(settings);
         let (commands, inbox) = mpsc::unbounded_channel();

@@ -98,6 +98,7 @@ impl Replay {
             is_replay: true,
             hears: false,
             workspace: None,
+            hold: super::Hold::default(),
         };
         tokio::spawn(play(player, Arc::clone(&log), inbox, speed));
         Self { log, about, commands }

@@ -16,6 +16,8 @@ pub struct TerminalCommand<'a> {
     pub duration_ms: Option<u64>,
     /// Empty: the sandbox's default.
     pub permissions: Vec<Permission>,
+    /// What held it where it ran: `full`, `partial` or `none`. Other writers do not say.
+    pub sandbox: Option<&'a str>,
     pub state: CommandState,
     pub truncated: bool,
     pub tool_call_id: Option<&'a str>,
@@ -38,6 +40,7 @@ impl<'a> TerminalCommand<'a> {
                 .into_iter()
                 .map(Permission::parse)
                 .collect(),
+            sandbox: member::text(members, "sandbox"),
             state: match member::text(members, "state") {
                 Some(word) => CommandState::parse(word),
                 None if exit_code.is_some() => CommandState::Completed,

@@ -156,7 +156,10 @@ fn separate(network: bool) -> Result<(), Failed> {
         let maps = [
             ("/proc/self/setgroups", "deny".to_owned()),
             ("/proc/self/uid_map", format!("{user} {user} 1", user = user.as_raw())),
-            ("/proc/self/gid_map", format!("{group} {group} 1", group = group.as_raw())),
+            (
+                "/proc/self/gid_map",
+                format!("{group} {group} 1", group = group.as_raw()),
+            ),
         ];
         for (path, text) in maps {
             put(path, &text).map_err(failed(&format!("writing {path}")))?;
@@ -240,8 +243,7 @@ fn last(order: &Order, is_report: bool, pipe: Option<c_int>) -> Result<(), Faile
     }
     limit(order.policy.limits).map_err(failed("setting limits"))?;
     // Where the walls are, and not where the folder was before.
-    std::env::set_current_dir(&order.directory)
-        .map_err(failed(&format!("going to {}", order.directory.display())))?;
+    std::env::set_current_dir(&order.directory).map_err(failed(&format!("going to {}", order.directory.display())))?;
     system::drop_capabilities().map_err(failed("dropping capabilities"))?;
     system::no_new_privileges().map_err(failed("giving up new privileges"))?;
     // Beside mounts it is a second wall; a kernel without it has the first.
@@ -293,7 +295,11 @@ fn report() -> ! {
         value("NoNewPrivs"),
         value("Seccomp"),
         system::landlock_version().unwrap_or(0),
-        if rustix::fs::access("/", rustix::fs::Access::WRITE_OK).is_ok() { "open" } else { "closed" },
+        if rustix::fs::access("/", rustix::fs::Access::WRITE_OK).is_ok() {
+            "open"
+        } else {
+            "closed"
+        },
     );
     rustix::io::write(rustix::stdio::stdout(), line.as_bytes()).ok();
     system::leave(0)

@@ -97,10 +97,7 @@ fn filters(policy: &Policy) -> Result<Vec<BpfProgram>, Error> {
     denied.insert(libc::SYS_socket, sockets(policy)?);
     // It tells its flags in memory, where a filter cannot look. Who is told that there is no such call uses the older one.
     let absent = BTreeMap::from([(libc::SYS_clone3, Vec::new())]);
-    let mut programs = vec![
-        program(denied, libc::EPERM)?,
-        program(absent, libc::ENOSYS)?,
-    ];
+    let mut programs = vec![program(denied, libc::EPERM)?, program(absent, libc::ENOSYS)?];
     programs.extend(other_numbers());
     Ok(programs)
 }

@@ -21,8 +21,8 @@ mod system;
 use std::{ffi::OsString, process::ExitCode};
 
 pub use order::{Limits, Order, Policy};
-pub(super) use probe::{PROGRAM, command, handed_over};
 pub use probe::{Layer, Layers, force_off, layers};
+pub(super) use probe::{PROGRAM, command, handed_over};
 
 /// The hidden word on the command line.
 pub(super) const WORD: &str = "__sandbox";

@@ -69,7 +69,8 @@ pub(super) fn build(policy: &Policy) -> Result<(), Failed> {
     let size = text(policy.limits.memory_bytes);
     let hidden = plan.iter().filter(|it| it.1 == Cover::Hidden).map(|it| it.0.as_path());
     let telltales: Vec<PathBuf> = TELLTALES.iter().map(|it| Path::new("/proc").join(it)).collect();
-    let masks = Masks::new(hidden.chain(telltales.iter().map(PathBuf::as_path))).map_err(failed("making what covers secrets"))?;
+    let masks = Masks::new(hidden.chain(telltales.iter().map(PathBuf::as_path)))
+        .map_err(failed("making what covers secrets"))?;
     system::restrict(c"/", MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID).map_err(failed("making / read-only"))?;
     for (path, cover) in &plan {
         let doing = failed(&format!("mounting {}", path.display()));
@@ -121,19 +122,26 @@ fn plan(policy: &Policy) -> Vec<(PathBuf, Cover)> {
         put(temporary.clone(), Cover::Writable(temporary.clone()));
     }
     // The whole tree and the kernel's own parts of it are nobody's workspace.
-    let is_possible = |it: &&PathBuf| it.parent().is_some() && !["/dev", "/proc", "/sys"].iter().any(|no| it.starts_with(no));
+    let is_possible =
+        |it: &&PathBuf| it.parent().is_some() && !["/dev", "/proc", "/sys"].iter().any(|no| it.starts_with(no));
     let roots: Vec<&PathBuf> = policy.writable.iter().filter(is_possible).collect();
     for root in &roots {
         put((*root).clone(), Cover::Writable((*root).clone()));
     }
     let kept = policy.read_only.iter().map(|it| (it, Cover::ReadOnly));
     for (path, cover) in kept.chain(policy.hidden.iter().map(|it| (it, Cover::Hidden))) {
-        let above = roots.iter().filter(|it| path.starts_with(it)).max_by_key(|it| it.as_os_str().len());
+        let above = roots
+            .iter()
+            .filter(|it| path.starts_with(it))
+            .max_by_key(|it| it.as_os_str().len());
         if above.is_none() && cover == Cover::ReadOnly {
             continue;
         }
         if let Some(root) = above {
-            let between = path.ancestors().skip(1).take_while(|it| it.starts_with(root) && it != root);
+            let between = path
+                .ancestors()
+                .skip(1)
+                .take_while(|it| it.starts_with(root) && it != root);
             for folder in between {
                 put(folder.to_owned(), Cover::Pinned);
             }
@@ -196,7 +204,10 @@ fn devices(path: &Path, size: &std::ffi::CStr) -> io::Result<()> {
         .iter()
         .map(|it| Ok((it, system::copy_tree(&path.join(it))?)))
         .collect::<io::Result<Vec<_>>>()?;
-    system::hang(&system::new_tree(c"tmpfs", &[(c"mode", c"755")], MOUNT_ATTR_NOSUID)?, path)?;
+    system::hang(
+        &system::new_tree(c"tmpfs", &[(c"mode", c"755")], MOUNT_ATTR_NOSUID)?,
+        path,
+    )?;
     for (name, tree) in trees {
         let place = path.join(name);
         file(&place, 0o600)?;
@@ -206,7 +217,11 @@ fn devices(path: &Path, size: &std::ffi::CStr) -> io::Result<()> {
         std::os::unix::fs::symlink(target, path.join(name))?;
     }
     fs::create_dir(path.join("pts"))?;
-    let terminals = system::new_tree(c"devpts", &[(c"ptmxmode", c"0666"), (c"mode", c"620")], MOUNT_ATTR_NOSUID)?;
+    let terminals = system::new_tree(
+        c"devpts",
+        &[(c"ptmxmode", c"0666"), (c"mode", c"620")],
+        MOUNT_ATTR_NOSUID,
+    )?;
     system::hang(&terminals, &path.join("pts"))?;
     fs::create_dir(path.join("shm"))?;
     system::hang(&memory(size, c"1777")?, &path.join("shm"))
@@ -288,8 +303,12 @@ mod tests {
 
     fn planned(policy: &Policy) -> Vec<String> {
         let plan = plan(policy);
-        let of_ours = plan.iter().filter(|it| !["/tmp", "/var/tmp", "/dev"].contains(&it.0.to_str().unwrap()));
-        of_ours.map(|(path, cover)| format!("{} {cover:?}", path.display())).collect()
+        let of_ours = plan
+            .iter()
+            .filter(|it| !["/tmp", "/var/tmp", "/dev"].contains(&it.0.to_str().unwrap()));
+        of_ours
+            .map(|(path, cover)| format!("{} {cover:?}", path.display()))
+            .collect()
     }
 
     #[test]

@@ -68,7 +68,6 @@ pub fn layers() -> &'static Layers {
     })
 }
 
-
 /// The tier that a trial or a wish lowers the machine's to.
 fn choose(found: Tier, at_most: Option<&str>) -> Tier {
     let wanted = [Tier::Full, Tier::Partial, Tier::None]
@@ -147,11 +146,20 @@ fn judge(full: Result<String, String>, partial: Result<String, String>) -> Layer
         remedy: String::new(),
     };
     let list = vec![
-        by_namespaces("files", "everything is read-only but the workspace and a private /tmp; secrets are covered"),
-        by_namespaces("processes", "a command sees and signals its own processes only, and leaves none behind"),
+        by_namespaces(
+            "files",
+            "everything is read-only but the workspace and a private /tmp; secrets are covered",
+        ),
+        by_namespaces(
+            "processes",
+            "a command sees and signals its own processes only, and leaves none behind",
+        ),
         by_namespaces("network", "a network of its own with nothing but its loopback"),
         by_filter("capabilities", "dropped, and no program gives them back"),
-        by_filter("system calls", "a filter of seccomp denies mounts, namespaces, tracing, other sockets, typing"),
+        by_filter(
+            "system calls",
+            "a filter of seccomp denies mounts, namespaces, tracing, other sockets, typing",
+        ),
         Layer {
             name: "landlock",
             holds: landlock > 0 && partial.is_ok(),
@@ -230,7 +238,9 @@ fn attempt(tier: Tier) -> Result<String, String> {
         return Ok(seen);
     }
     let said = String::from_utf8_lossy(&output.stderr);
-    let why = said.lines().find_map(|it| it.strip_prefix("sheaf: the sandbox cannot be built: "));
+    let why = said
+        .lines()
+        .find_map(|it| it.strip_prefix("sheaf: the sandbox cannot be built: "));
     Err(why.map_or_else(|| format!("the helper ended with {}", output.status), str::to_owned))
 }
 
@@ -284,7 +294,10 @@ mod tests {
             (found.tier, missing.join(" "))
         };
         assert_eq!(tiers(held(), held()), (Tier::Full, String::new()));
-        assert_eq!(tiers(failed(), held()), (Tier::Partial, "files processes network".to_owned()));
+        assert_eq!(
+            tiers(failed(), held()),
+            (Tier::Partial, "files processes network".to_owned())
+        );
         let all = "files processes network capabilities system calls landlock";
         assert_eq!(tiers(failed(), failed()), (Tier::None, all.to_owned()));
         let found = judge(failed(), held());

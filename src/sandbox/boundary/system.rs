@@ -40,7 +40,10 @@ fn checked(result: c_long) -> io::Result<c_long> {
 }
 
 fn descriptor(number: c_long) -> OwnedFd {
-    #[expect(unsafe_code, reason = "the kernel has just given this number, and nobody else knows it")]
+    #[expect(
+        unsafe_code,
+        reason = "the kernel has just given this number, and nobody else knows it"
+    )]
     unsafe {
         OwnedFd::from_raw_fd(number as RawFd)
     }
@@ -77,7 +80,10 @@ pub(super) fn fork() -> io::Result<Fork> {
 /// A copy of what is mounted at `path` and below, which hangs nowhere yet.
 pub(super) fn copy_tree(path: &Path) -> io::Result<OwnedFd> {
     let path = text(path)?;
-    #[expect(unsafe_code, reason = "the path is a text with its end, and lives longer than the call")]
+    #[expect(
+        unsafe_code,
+        reason = "the path is a text with its end, and lives longer than the call"
+    )]
     let result = unsafe {
         libc::syscall(
             libc::SYS_open_tree,
@@ -92,7 +98,10 @@ pub(super) fn copy_tree(path: &Path) -> io::Result<OwnedFd> {
 /// Hangs a copy or a new file system onto `path`.
 pub(super) fn hang(tree: &OwnedFd, path: &Path) -> io::Result<()> {
     let path = text(path)?;
-    #[expect(unsafe_code, reason = "both paths are texts with their ends, and live longer than the call")]
+    #[expect(
+        unsafe_code,
+        reason = "both paths are texts with their ends, and live longer than the call"
+    )]
     let result = unsafe {
         libc::syscall(
             libc::SYS_move_mount,
@@ -108,7 +117,13 @@ pub(super) fn hang(tree: &OwnedFd, path: &Path) -> io::Result<()> {
 
 /// Changes a copy that hangs nowhere yet, with all that is mounted in it.
 pub(super) fn restrict_tree(tree: &OwnedFd, set: u64) -> io::Result<()> {
-    set_attributes(tree.as_raw_fd(), c"", libc::AT_EMPTY_PATH as c_uint | AT_RECURSIVE, set, 0)
+    set_attributes(
+        tree.as_raw_fd(),
+        c"",
+        libc::AT_EMPTY_PATH as c_uint | AT_RECURSIVE,
+        set,
+        0,
+    )
 }
 
 /// Changes what is mounted at `path` and below.
@@ -118,7 +133,10 @@ pub(super) fn restrict(path: &CStr, set: u64) -> io::Result<()> {
 
 pub(super) fn unmount(path: &str) -> io::Result<()> {
     let path = text(path)?;
-    #[expect(unsafe_code, reason = "the path is a text with its end, and lives longer than the call")]
+    #[expect(
+        unsafe_code,
+        reason = "the path is a text with its end, and lives longer than the call"
+    )]
     let result = unsafe { libc::umount2(path.as_ptr(), libc::MNT_DETACH) };
     checked(result.into()).map(drop)
 }
@@ -159,7 +177,10 @@ pub(super) fn new_tree(kind: &CStr, options: &[(&CStr, &CStr)], attributes: u64)
     let context = unsafe { libc::syscall(libc::SYS_fsopen, kind.as_ptr(), CLOEXEC) };
     let context = checked(context).map(descriptor)?;
     let configure = |command: c_uint, name: *const c_char, value: *const c_char| {
-        #[expect(unsafe_code, reason = "names and values are texts with their ends, or nothing where nothing is read")]
+        #[expect(
+            unsafe_code,
+            reason = "names and values are texts with their ends, or nothing where nothing is read"
+        )]
         let result = unsafe { libc::syscall(libc::SYS_fsconfig, context.as_raw_fd(), command, name, value, 0) };
         checked(result)
     };
@@ -219,7 +240,10 @@ pub(super) fn drop_capabilities() -> io::Result<()> {
         permitted: 0,
         inheritable: 0,
     }; 2];
-    #[expect(unsafe_code, reason = "version 3 reads one header and two parts, and that is what there is")]
+    #[expect(
+        unsafe_code,
+        reason = "version 3 reads one header and two parts, and that is what there is"
+    )]
     let result = unsafe { libc::syscall(libc::SYS_capset, &raw const header, none.as_ptr()) };
     checked(result).map(drop)
 }
@@ -244,7 +268,10 @@ pub(super) fn not_dumpable() -> io::Result<()> {
 }
 
 fn prctl(what: c_int, value: c_long) -> io::Result<()> {
-    #[expect(unsafe_code, reason = "a system call on numbers; the unused ones are zero as it wants them")]
+    #[expect(
+        unsafe_code,
+        reason = "a system call on numbers; the unused ones are zero as it wants them"
+    )]
     let result = unsafe { libc::prctl(what, value, 0 as c_long, 0 as c_long, 0 as c_long) };
     checked(result.into()).map(drop)
 }
@@ -379,7 +406,10 @@ pub(super) fn wait(pid: libc::pid_t, waits: bool) -> io::Result<Option<(libc::pi
 
 /// Closes all from `first` to `last`.
 pub(super) fn close(first: RawFd, last: RawFd) {
-    #[expect(unsafe_code, reason = "called where nothing of ours is open any more that would be used")]
+    #[expect(
+        unsafe_code,
+        reason = "called where nothing of ours is open any more that would be used"
+    )]
     unsafe {
         libc::syscall(libc::SYS_close_range, first as c_uint, last as c_uint, 0);
     }
@@ -396,7 +426,10 @@ pub(super) fn inherited(number: RawFd) -> io::Result<OwnedFd> {
 pub(super) fn execute(program: &CStr, arguments: &[CString]) -> io::Error {
     let mut pointers: Vec<*const c_char> = arguments.iter().map(|it| it.as_ptr()).collect();
     pointers.push(std::ptr::null());
-    #[expect(unsafe_code, reason = "the list ends with nothing, and its texts live longer than the call")]
+    #[expect(
+        unsafe_code,
+        reason = "the list ends with nothing, and its texts live longer than the call"
+    )]
     unsafe {
         libc::execv(program.as_ptr(), pointers.as_ptr());
     }

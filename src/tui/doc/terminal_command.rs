@@ -154,7 +154,10 @@ fn facts(command: &TerminalCommand<'_>, document: &Document, look: &Look<'_>) ->
         facts.word(Weight::Light, "cut", Role::Dim);
     }
     let was_run = !matches!(command.state, CommandState::Running | CommandState::Rejected);
-    if command.permissions.is_empty() {
+    // What was promised counts less than what held.
+    if was_run && command.sandbox == Some("none") {
+        facts.word(Weight::Light, "no sandbox", Role::Waiting);
+    } else if command.permissions.is_empty() {
         if was_run {
             facts.word(Weight::Light, "no network", Role::Dim);
         }
@@ -321,6 +324,33 @@ mod tests {
         let over = |output: &str| picture(&ran(json!({ "exitCode": 0, "output": output })), &look(60));
         assert_eq!(over("one\n\ntwo\n\n  \n\n"), over("one\n\ntwo\n"));
         assert!(over("one\n\ntwo\n").contains("two"));
+    }
+
+    #[test]
+    fn what_really_held_is_said() {
+        for (sandbox, permissions, expected, other) in [
+            ("none", json!([]), "no sandbox", "no network"),
+            ("none", json!(["network"]), "no sandbox", "network"),
+            ("none", json!(["all"]), "no sandbox", "network"),
+            ("partial", json!([]), "no network", "no sandbox"),
+            ("full", json!([]), "no network", "no sandbox"),
+            ("full", json!(["network"]), "network", "no sandbox"),
+        ] {
+            let document = ran(json!({ "exitCode": 0, "sandbox": sandbox, "permissions": permissions }));
+            let shown = picture(&document, &look(80));
+            assert!(
+                shown.contains(expected) && !shown.contains(other),
+                "{sandbox} {permissions}: {shown}"
+            );
+        }
+        let unheld = ran(json!({ "exitCode": 0, "sandbox": "none" }));
+        let mut sheet = Sheet::default();
+        sheet.update(&unheld, &look(80));
+        assert!(
+            roles(&sheet.rows[0]).ends_with("no sandbox:Waiting"),
+            "{}",
+            roles(&sheet.rows[0])
+        );
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! One line: where one is on the left, who answers on the right.
 
 use crate::{
+    link::Held,
     text::{Clean, Role, Span, figure, width},
     tui::app::App,
 };
@@ -76,7 +77,22 @@ fn right(app: &App, columns: usize) -> Vec<Span> {
         spans.push(Span::new(Clean::literal("  "), Role::Dim));
         spans.push(Span::new(figure::money(dollars), Role::Dim));
     }
+    if let Some(held) = app.about.hold.known() {
+        let gap = if spans.is_empty() { "" } else { "  " };
+        spans.push(Span::new(Clean::literal(gap), Role::Dim));
+        spans.push(holding(held, wide));
+    }
     spans
+}
+
+/// What holds commands here. That nothing does is said at any width.
+fn holding(held: &Held, is_wide: bool) -> Span {
+    match held {
+        Held::Whole => Span::new(Clean::literal("sandbox full"), Role::Dim),
+        Held::Partly(but) if is_wide => Span::new(Clean::line(&format!("sandbox partial ({but})")), Role::Waiting),
+        Held::Partly(_) => Span::new(Clean::literal("sandbox partial"), Role::Waiting),
+        Held::Nothing => Span::new(Clean::literal("NO SANDBOX"), Role::Error).bold(),
+    }
 }
 
 /// A bar of `cells` signs, filled to `share` of 1.

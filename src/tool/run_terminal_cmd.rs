@@ -636,7 +636,7 @@ mod tests {
         assert_eq!(
             Value::Object(data),
             json!({
-                "exitCode": 2, "output": "\u{1b}[31mred\u{1b}[0m", "state": "completed", "logPath": null, "workingDirectory": root,
+                "exitCode": 2, "output": "\u{1b}[31mred\u{1b}[0m", "state": "completed", "sandbox": "none", "logPath": null, "workingDirectory": root,
             })
         );
     }

@@ -318,9 +318,9 @@ mod tests {
             [
                 "/w Writable(\"/w\")",
                 "/w/a Pinned",
+                "/home/k/.ssh Hidden",
                 "/w/a/b Pinned",
                 "/w/a/c Pinned",
-                "/home/k/.ssh Hidden",
                 "/w/a/b/.git ReadOnly",
                 "/w/a/c/.env Hidden",
             ]

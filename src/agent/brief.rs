@@ -169,6 +169,13 @@ impl Briefing {
             let parts = tokio::task::spawn_blocking(move || tell(&mut lock(&held))).await;
             let plain = || vec![Part::Text(submission.message.content.clone())];
             submission.parts = parts.unwrap_or_else(|_| plain());
+            if submission.message.extra.contains_key("images") {
+                let message = submission.message.clone();
+                let sent = tokio::task::spawn_blocking(move || context::mentions::pictures(&message)).await;
+                let (pictures, warnings) = sent.unwrap_or_default();
+                submission.parts.extend(pictures.into_iter().map(Part::Image));
+                lock(&state).warnings.extend(warnings);
+            }
             let state = lock(&state);
             let offered = offered(&submission.tools, mode);
             submission.system = prompt::system(&prompt::Facts {

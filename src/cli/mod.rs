@@ -11,6 +11,7 @@ mod first;
 mod live;
 mod open;
 mod run;
+mod schema;
 mod serve;
 mod trace;
 
@@ -226,6 +227,10 @@ fn talk(prompt: Vec<String>, printing: &Printing, whom: &Whom, wanted: &Run, com
         && printing.output_format == OutputFormat::Text
         && io::stdout().is_terminal()
         && !attach::is_piped();
+    if has_screen && (!wanted.image.is_empty() || wanted.output_schema.is_some()) {
+        complain("--image and --output-schema are for an answer without a screen: add -p");
+        return Ok(code::USAGE);
+    }
     let prompt = attach::prompt(words, &mut |text| complain(text))?;
     if !has_screen {
         let Some(prompt) = prompt else {

@@ -13,12 +13,16 @@ use super::{
     Base,
     arguments::{OutputFormat, Printing, Run},
     chat::{self, Wanted},
-    complain, open, print_answer, runtime,
+    code, complain, open, print_answer, runtime, schema,
 };
 use crate::{
-    agent::approval::{FORCE, Rule},
+    agent::{
+        approval::{FORCE, Rule},
+        context::mentions,
+    },
     cli::open::Talk,
     config::{Guard, KeySource, Layer, Upstream},
+    os::file,
     print::{Options, Session},
     protocol::{Message, Submit},
 };
@@ -50,11 +54,6 @@ pub fn settle(wanted: &Run, base: &mut Base) -> Result<(), String> {
             return Err(format!("--add-dir: {} is no folder", folder.display()));
         }
     }
-    for image in &wanted.image {
-        if !image.is_file() {
-            return Err(format!("--image: there is no file {}", image.display()));
-        }
-    }
     Ok(())
 }
 
@@ -79,6 +78,7 @@ pub fn options(base: &Base, printing: &Printing, id: String) -> Options {
             workspace: base.workspace.clone(),
             key: key(base),
         },
+        form: None,
     }
 }
 
@@ -97,19 +97,41 @@ fn key(base: &Base) -> &'static str {
     }
 }
 
+/// The pictures as they travel with a message.
+fn pictures(paths: &[PathBuf]) -> Result<Vec<Value>, String> {
+    let one = |path: &PathBuf| {
+        let wrong = |why: &str| format!("--image: {}: {why}", path.display());
+        let bytes = file::read(path, mentions::IMAGE_BYTES).map_err(|it| format!("--image: {it}"))?;
+        mentions::picture(&bytes).map_err(wrong)
+    };
+    paths.iter().map(one).collect()
+}
+
 /// Asks, prints the answer and leaves.
 pub fn print(base: Base, prompt: String, printing: &Printing, wanted: &Run, resumed: Option<Wanted>) -> Result<u8> {
     for problem in &base.problems {
         complain(&problem.to_string());
     }
+    let (prompt, form) = match &wanted.output_schema {
+        None => (prompt, None),
+        Some(path) => match schema::form(path) {
+            Ok((asking, form)) => (format!("{prompt}\n\n{asking}"), Some(form)),
+            Err(problem) => {
+                complain(&format!("--output-schema: {problem}"));
+                return Ok(code::USAGE);
+            }
+        },
+    };
     let mut message = Message::user(prompt);
-    if !wanted.image.is_empty() {
-        let images: Vec<Value> = wanted
-            .image
-            .iter()
-            .map(|it| absolute(it).to_string_lossy().into())
-            .collect();
-        message.extra.insert("images".to_owned(), images.into());
+    match pictures(&wanted.image) {
+        Ok(images) if images.is_empty() => {}
+        Ok(images) => {
+            message.extra.insert("images".to_owned(), images.into());
+        }
+        Err(problem) => {
+            complain(&problem);
+            return Ok(code::USAGE);
+        }
     }
     runtime(false)?.block_on(async move {
         let opened = match &resumed {
@@ -132,7 +154,10 @@ pub fn print(base: Base, prompt: String, printing: &Printing, wanted: &Run, resu
             mode: base.mode(),
             model: None,
         };
-        let options = options(&base, printing, opened.session.id.clone());
+        let options = Options {
+            form,
+            ..options(&base, printing, opened.session.id.clone())
+        };
         let code = print_answer(&*link, Some(submit), options).await;
         drop(link);
         if let Some(recorder) = recorder {

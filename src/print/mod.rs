@@ -23,8 +23,8 @@ use self::{stream::Stream, text::Text};
 use crate::{
     link::Link,
     protocol::{
-        Change, ClarificationResponse, Command, DocumentId, Entry, Event, FinishReason, Kind, Outcome, Position,
-        Progress, Severity, Status, Submit, View, codec::record,
+        Change, ClarificationResponse, Command, Document, DocumentId, Entry, Event, FinishReason, Kind, Message,
+        Outcome, Position, Progress, Response, Severity, Status, Submit, View, codec::record,
     },
     text::Clean,
     transcript::{Exchange, Moved, Place, Transcript, is_approval},
@@ -56,7 +56,7 @@ pub enum Format {
 }
 
 /// What is printed, and what it says of the run.
-#[derive(Clone, Debug, Default)]
+#[derive(Default)]
 pub struct Options {
     pub format: Format,
     /// In [`Format::StreamJson`]: pieces of text as they come.
@@ -66,6 +66,16 @@ pub struct Options {
     /// In [`Format::Text`]: what is done is told beside the answer.
     pub has_progress: bool,
     pub session: Session,
+    /// The answer is one JSON value of a certain form, and nothing else is printed of it.
+    pub form: Option<Form>,
+}
+
+/// What an answer has to be.
+pub struct Form {
+    /// The value that a text is, or what is wrong with it.
+    pub read: Box<dyn Fn(&str) -> Result<Value, String>>,
+    /// How often a better answer may be asked for.
+    pub asks: u32,
 }
 
 impl From<Format> for Options {
@@ -149,6 +159,8 @@ pub async fn run(
         text: Text::default(),
         stream: Stream::new(options.session, options.is_partial, options.has_thinking),
         progress: options.has_progress.then(Progressing::default),
+        form: options.form,
+        structured: None,
         at: 0,
         refused: false,
         is_broken: false,
@@ -156,6 +168,7 @@ pub async fn run(
     };
     printer.at = printer.first;
     printer.begin(link.about().model.as_deref());
+    let mode = submit.as_ref().map(|it| it.mode).unwrap_or_default();
     if let Some(submit) = submit {
         link.send(Command::Submit(submit));
     }
@@ -168,8 +181,18 @@ pub async fn run(
         for command in commands {
             link.send(command);
         }
-        if printer.is_broken || (answers_one && printer.is_over()) {
+        if printer.is_broken {
             break;
+        }
+        if answers_one && printer.is_over() {
+            let Some(message) = printer.ask_again().filter(|_| stopped.is_none()) else {
+                break;
+            };
+            link.send(Command::Submit(Submit {
+                message: Message::user(message),
+                mode,
+                model: None,
+            }));
         }
         tokio::select! {
             more = follower.next(&mut batch) => if !more && batch.is_empty() {
@@ -204,6 +227,9 @@ struct Printer<'a> {
     text: Text,
     stream: Stream,
     progress: Option<Progressing>,
+    form: Option<Form>,
+    /// The answer, where it has a form.
+    structured: Option<Value>,
     /// The first exchange that is ours, and the one that is being printed.
     first: usize,
     at: usize,
@@ -380,20 +406,21 @@ impl Printer<'_> {
     fn print(&mut self) {
         while let Some(exchange) = self.transcript.exchanges.get(self.at) {
             let is_running = exchange.response.is_running();
+            let has_form = self.form.is_some();
             match self.format {
-                Format::Text => {
+                Format::Text if !has_form => {
                     let mut text = self.text.next(&exchange.response);
                     if !is_running {
                         text.push(&self.text.end());
                     }
                     self.is_broken |= self.outputs.answer(&text).is_err();
                 }
-                Format::Documents if !is_running => {
+                Format::Documents if !is_running && !has_form => {
                     let text = json::pretty(&exchange.response.to_json());
                     self.is_broken |= self.outputs.answer(&text).is_err();
                 }
                 // These are told entry by entry.
-                Format::Documents | Format::Json | Format::StreamJson | Format::Events => {}
+                Format::Text | Format::Documents | Format::Json | Format::StreamJson | Format::Events => {}
             }
             if is_running {
                 return;
@@ -407,20 +434,60 @@ impl Printer<'_> {
         if self.is_broken {
             return;
         }
+        let last = self.transcript.exchanges.last();
         let text = match (self.format, self.transcript.exchanges.get(self.at)) {
+            (Format::Text, _) if self.form.is_some() => match &self.structured {
+                Some(value) => json::pretty(value),
+                None => return,
+            },
+            (Format::Documents, None) if self.form.is_some() => match last {
+                Some(it) => json::pretty(&it.response.to_json()),
+                None => return,
+            },
             (Format::Text, Some(_)) => self.text.end(),
             (Format::Documents, Some(exchange)) => json::pretty(&exchange.response.to_json()),
-            (Format::Json | Format::StreamJson, _) => match (ending, self.transcript.exchanges.last()) {
+            (Format::Json | Format::StreamJson, _) => match (ending, last) {
                 // Readers take a result for a success, whatever it says.
                 (Ending::Answered | Ending::Refused, Some(it)) => {
                     let took_ms = it.last_ms.saturating_sub(it.at_ms);
-                    json::line(&self.stream.result(&it.response, took_ms))
+                    json::line(&self.stream.result(&it.response, took_ms, self.structured.as_ref()))
                 }
                 (Ending::Answered | Ending::Refused | Ending::Failed | Ending::Stopped(_), _) => return,
             },
             (Format::Text | Format::Documents | Format::Events, _) => return,
         };
         self.is_broken |= self.outputs.answer(&text).is_err();
+    }
+
+    /// Reads the answer where it has to have a form; what to say to get a better one.
+    fn ask_again(&mut self) -> Option<String> {
+        let form = self.form.as_mut()?;
+        let exchange = self.transcript.exchanges.last()?;
+        let reason = exchange.response.ending.as_ref().map(|it| &it.finish_reason);
+        if exchange.response.status() == Status::Error || reason != Some(&FinishReason::Stop) {
+            return None;
+        }
+        let mut why = "it is no JSON".to_owned();
+        for text in candidates(&exchange.response) {
+            match (form.read)(&text) {
+                Ok(value) => {
+                    self.structured = Some(value);
+                    return None;
+                }
+                Err(problem) => why = problem,
+            }
+        }
+        if form.asks == 0 {
+            self.outputs
+                .say("error", &format!("the answer does not fit the schema\n{why}"));
+            self.failure = Some(Status::Error);
+            return None;
+        }
+        form.asks -= 1;
+        self.first = self.transcript.exchanges.len();
+        Some(format!(
+            "Your answer does not fit the JSON Schema: {why}\nAnswer again, with the JSON value alone."
+        ))
     }
 
     fn is_over(&self) -> bool {
@@ -513,6 +580,24 @@ impl Printer<'_> {
             }
         }
     }
+}
+
+/// What of an answer may be the value that was asked for: its code, the last first, else all of its text.
+fn candidates(response: &Response) -> Vec<String> {
+    let documents = || response.documents.iter();
+    let mut found: Vec<String> = documents()
+        .rev()
+        .filter(|it| it.kind == Kind::CodeBlock)
+        .map(|it| it.text().to_owned())
+        .collect();
+    let text: Vec<&str> = documents()
+        .filter(|it| it.kind == Kind::Text)
+        .map(Document::text)
+        .collect();
+    found.extend(text.last().map(|it| (*it).to_owned()));
+    found.push(text.join("\n\n"));
+    found.retain(|it| !it.trim().is_empty());
+    found
 }
 
 fn has_error(exchange: &Exchange) -> bool {

@@ -138,8 +138,8 @@ impl Stream {
         std::mem::take(&mut self.lines)
     }
 
-    /// The last line of a run that went well.
-    pub fn result(&self, response: &Response, took_ms: u64) -> Value {
+    /// The last line of a run that went well. `structured`: the value that the answer had to be.
+    pub fn result(&self, response: &Response, took_ms: u64, structured: Option<&Value>) -> Value {
         let took_ms = response
             .ending
             .as_ref()
@@ -151,9 +151,12 @@ impl Stream {
             "duration_ms": took_ms,
             "duration_api_ms": took_ms,
             "is_error": false,
-            "result": self.whole,
+            "result": structured.map_or_else(|| self.whole.clone(), Value::to_string),
             "session_id": self.session.id,
         }));
+        if let Some(value) = structured {
+            line.insert("structured_output".to_owned(), value.clone());
+        }
         if let Some(id) = &response.id {
             line.insert("request_id".to_owned(), id.as_str().into());
         }

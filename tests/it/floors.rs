@@ -8,11 +8,12 @@ use crate::source::{Source, Token, group_end, library, root, shipped, starts};
 const STRANGERS: [(&str, &[&str]); 1] = [("tui", &["agent", "model", "serve", "print"])];
 
 /// Crates that stay behind the modules which wrap them, so that they can be replaced there.
-const KEPT: [(&str, &[&str]); 32] = [
+const KEPT: [(&str, &[&str]); 33] = [
     ("ratatui", &["theme", "tui"]),
     ("ratatui_textarea", &["tui"]),
     ("crossterm", &["tui", "cli"]),
     ("clap", &["cli"]),
+    ("jsonschema", &["cli"]),
     ("reqwest", &["net"]),
     ("rustls", &["net"]),
     ("eventsource_stream", &["net"]),

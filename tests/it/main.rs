@@ -11,6 +11,7 @@ mod dictation;
 mod documents;
 mod edits;
 mod floors;
+mod headless;
 mod house;
 mod journal;
 mod merge;

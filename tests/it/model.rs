@@ -30,6 +30,8 @@ pub enum Script {
     Breaks(Vec<String>),
     /// Refuses with a status and a body.
     Refuses(u16, Value),
+    /// Says a text and calls tools, by name and with arguments; the nth call has the id `call_n`.
+    Calls(&'static str, Vec<(&'static str, Value)>),
 }
 
 impl Script {
@@ -130,6 +132,19 @@ async fn answer(State(state): State<Arc<Shared>>, body: Bytes) -> Response {
             let mut lines: Vec<_> = chunks.iter().map(|it| format!("data: {it}\n\n")).collect();
             lines.push("data: [DONE]\n\n".to_owned());
             (lines, Some((pause, false)))
+        }
+        Script::Calls(text, calls) => {
+            let mut chunks = vec![delta(text)];
+            for (nth, (name, arguments)) in calls.iter().enumerate() {
+                let function = json!({ "name": name, "arguments": arguments.to_string() });
+                let call =
+                    json!({ "index": nth, "id": format!("call_{nth}"), "type": "function", "function": function });
+                chunks.push(json!({ "choices": [{ "index": 0, "delta": { "tool_calls": [call] } }] }));
+            }
+            chunks.push(json!({ "choices": [{ "index": 0, "delta": {}, "finish_reason": "tool_calls" }] }));
+            let mut lines: Vec<_> = chunks.iter().map(|it| format!("data: {it}\n\n")).collect();
+            lines.push("data: [DONE]\n\n".to_owned());
+            (lines, Some((Duration::ZERO, false)))
         }
         Script::Hangs(pieces) => (
             pieces.iter().map(|it| format!("data: {}\n\n", delta(it))).collect(),

@@ -5,6 +5,9 @@
 
 use std::fmt::Write;
 
+use base64::{Engine as _, prelude::BASE64_STANDARD};
+use serde_json::{Value, json};
+
 use super::{files::walk_below, layout::Style};
 use crate::{
     agent::{
@@ -12,7 +15,7 @@ use crate::{
         rules::RuleSet,
     },
     model::Image,
-    protocol::{Address, Turn},
+    protocol::{Address, Message, Turn},
     sandbox::{Located, Place, Refused, Workspace},
     tool::Stop,
     transcript::Transcript,
@@ -25,7 +28,7 @@ const QUOTES_BYTES: usize = 32 << 10;
 /// A larger file is named and not read.
 const READ_BYTES: u64 = 8 << 20;
 /// A larger picture is left out; so are more of them.
-const IMAGE_BYTES: u64 = 5 << 20;
+pub const IMAGE_BYTES: u64 = 5 << 20;
 const IMAGES: usize = 8;
 /// More in one message are left as text.
 const MENTIONS: usize = 64;
@@ -284,6 +287,45 @@ fn target(written: &str, workspace: &Workspace, rules: &RuleSet) -> Target {
         }
         None => Target::Nothing,
     }
+}
+
+/// The pictures that came with a message, as `images: [{mediaType, data}]`, and what is wrong with the others.
+///
+/// They come as bytes and never as paths: a message may be from another machine, and would read files of this one.
+pub fn pictures(message: &Message) -> (Vec<Image>, Vec<String>) {
+    let sent = message.extra.get("images").and_then(Value::as_array);
+    let mut pictures = Vec::new();
+    let mut warnings = Vec::new();
+    for (nth, picture) in sent.into_iter().flatten().enumerate() {
+        let data = picture.get("data").and_then(Value::as_str).unwrap_or_default();
+        let limit = usize::try_from(IMAGE_BYTES).unwrap_or(usize::MAX);
+        let why = if pictures.len() == IMAGES {
+            "there are too many pictures"
+        } else if data.len() / 4 > limit / 3 {
+            "it is too large"
+        } else {
+            let bytes = BASE64_STANDARD.decode(data).unwrap_or_default();
+            if let Some(media_type) = media_type(&bytes) {
+                pictures.push(Image {
+                    media_type: media_type.to_owned(),
+                    bytes: bytes.into(),
+                });
+                continue;
+            }
+            "it is no PNG, JPEG, GIF or WebP"
+        };
+        warnings.push(format!("picture {} is left out: {why}", nth + 1));
+    }
+    (pictures, warnings)
+}
+
+/// A picture for [`pictures`]; what is wrong with it otherwise.
+pub fn picture(bytes: &[u8]) -> Result<Value, &'static str> {
+    if bytes.len() as u64 > IMAGE_BYTES {
+        return Err("the picture is too large");
+    }
+    let media_type = media_type(bytes).ok_or("it is no PNG, JPEG, GIF or WebP")?;
+    Ok(json!({ "mediaType": media_type, "data": BASE64_STANDARD.encode(bytes) }))
 }
 
 /// A file, a picture or a folder, as a tag; a picture is none.

@@ -351,8 +351,9 @@ impl Running {
         let Some(tool) = job.tool else { return };
         let facts = self.facts(memory);
         let settings = &self.setup.settings;
-        let verdict = match offer::out_of_bounds(settings, tool, &job.accesses) {
-            // A bound that was set is not a question.
+        let outside = offer::out_of_bounds(settings, tool, &job.accesses);
+        let is_bound = outside.is_some();
+        let verdict = match outside {
             Some(path) => Verdict::Deny(format!("`{path}` is not among the paths that {} may touch", tool.name)),
             None => approval::judge(&job.accesses, tool.class, &facts),
         };
@@ -368,7 +369,8 @@ impl Running {
             }
             verdict => verdict,
         };
-        if matches!(verdict, Verdict::Deny(_)) && !facts.is_attended && job.missing.is_none() {
+        // A bound that was set is no question, and a person could not answer it.
+        if matches!(verdict, Verdict::Deny(_)) && !facts.is_attended && !is_bound && job.missing.is_none() {
             let attended = Facts {
                 is_attended: true,
                 ..facts

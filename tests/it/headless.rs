@@ -1,0 +1,523 @@
+//! `sheaf -p` for programs: Cursor's formats, rules for one run, exit codes, conversations taken up again.
+
+use std::{
+    io::Write as _,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use pretty_assertions::assert_eq;
+use serde_json::{Value, json};
+
+use crate::{
+    model::{Model, Script, query},
+    print::{home, session_files, with_model},
+};
+
+struct Ran {
+    out: String,
+    err: String,
+    code: Option<i32>,
+}
+
+impl Ran {
+    /// Every line of standard output, which has to be JSON.
+    fn lines(&self) -> Vec<Value> {
+        let read = |it: &str| serde_json::from_str(it).unwrap_or_else(|error| panic!("{it}: {error}"));
+        self.out.lines().map(read).collect()
+    }
+
+    fn json(&self) -> Value {
+        serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}: {:?} {:?}", self.out, self.err))
+    }
+}
+
+/// A workspace with two files.
+fn workspace(home: &Path) -> PathBuf {
+    let folder = home.join("work");
+    std::fs::create_dir_all(folder.join("src")).expect("made");
+    std::fs::write(folder.join("README.md"), "# Shop\n").expect("written");
+    std::fs::write(folder.join("src/a.rs"), "fn one() {}\n").expect("written");
+    folder.canonicalize().expect("it is there")
+}
+
+fn ask(home: &Path, model: &Model, arguments: &[&str]) -> Ran {
+    let mut command = with_model(home, model);
+    command.arg("--workspace").arg(workspace(home)).args(arguments);
+    ran(command)
+}
+
+fn ran(mut command: Command) -> Ran {
+    let output = command.output().expect("it starts");
+    Ran {
+        out: String::from_utf8(output.stdout).expect("it is text"),
+        err: String::from_utf8(output.stderr).expect("it is text"),
+        code: output.status.code(),
+    }
+}
+
+/// `type subtype` of each line, calls with their kind and the key of their result.
+fn gist(lines: &[Value]) -> Vec<String> {
+    let word = |it: &Value, name: &str| it.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let line = |it: &Value| {
+        let mut gist = word(it, "type");
+        if gist == "tool_call" {
+            let call = it["tool_call"].as_object().expect("an object");
+            assert_eq!(call.len(), 1, "{it}");
+            let (kind, body) = call.iter().next().expect("one member");
+            let key = body.get("result").and_then(|it| it.as_object()?.keys().next().cloned());
+            gist = format!("{kind} {}", key.unwrap_or(word(it, "subtype")));
+        }
+        gist
+    };
+    lines.iter().map(line).collect()
+}
+
+#[test]
+fn one_object_for_an_answer_and_none_for_a_failure() {
+    let home = home();
+    let model = Model::with([Script::says("the answer")]);
+    let ran = ask(home.path(), &model, &["-p", "x", "--output-format", "json"]);
+    let mut object = ran.json();
+    assert_eq!((ran.err.as_str(), ran.code), ("", Some(0)));
+    let session = object["session_id"].take();
+    let kept = session_files(&home.path().join(".local/share/sheaf/sessions"));
+    assert_eq!(
+        kept[0].file_stem().and_then(|it| it.to_str()),
+        session.as_str(),
+        "the session can be found again"
+    );
+    for (member, wanted) in [
+        ("type", json!("result")),
+        ("subtype", json!("success")),
+        ("is_error", json!(false)),
+        ("result", json!("the answer")),
+    ] {
+        assert_eq!(object[member], wanted, "{member}");
+    }
+    assert_eq!(object["duration_ms"], object["duration_api_ms"]);
+    assert!(object["duration_ms"].is_u64() && object["request_id"].is_string());
+
+    for format in ["json", "stream-json", "text"] {
+        let model = Model::with([Script::Refuses(401, json!({ "error": { "message": "no such key" } }))]);
+        let ran = ask(home.path(), &model, &["-p", "x", "--output-format", format]);
+        assert_eq!(ran.code, Some(1), "{format}");
+        assert!(ran.err.contains("no such key"), "{format}: {}", ran.err);
+        assert!(!ran.out.contains("\"result\""), "{format}: {}", ran.out);
+    }
+}
+
+#[test]
+fn what_is_done_and_said_comes_line_by_line() {
+    let home = home();
+    let model = Model::with([
+        Script::Calls(
+            "I look.",
+            vec![
+                ("read_file", json!({ "target_file": "src/a.rs" })),
+                ("read_file", json!({ "target_file": "none" })),
+            ],
+        ),
+        Script::Calls(
+            "I change.",
+            vec![
+                (
+                    "search_replace",
+                    json!({ "file_path": "src/a.rs", "old_string": "one", "new_string": "two" }),
+                ),
+                ("write", json!({ "file_path": "new", "contents": "x\n" })),
+            ],
+        ),
+        Script::says("Done."),
+    ]);
+    let ran = ask(home.path(), &model, &["-p", "go", "--output-format", "stream-json"]);
+    let lines = ran.lines();
+    let (ends, calls): (Vec<String>, Vec<String>) = gist(&lines).into_iter().partition(|it| !it.contains("ToolCall"));
+    assert_eq!(
+        ends,
+        ["system", "user", "assistant", "assistant", "assistant", "result"]
+    );
+    let mut sorted = calls.clone();
+    sorted.sort_unstable();
+    assert_eq!(
+        sorted,
+        [
+            "editToolCall started",
+            "editToolCall success",
+            "readToolCall error",
+            "readToolCall started",
+            "readToolCall started",
+            "readToolCall success",
+            "writeToolCall started",
+            "writeToolCall success",
+        ]
+    );
+    assert_eq!(lines.last().expect("some")["result"], "I look.I change.Done.");
+    assert_eq!(lines[0]["cwd"], json!(workspace(home.path())));
+    assert_eq!(lines[0]["apiKeySource"], "env");
+    assert_eq!(ran.code, Some(0));
+    // The first assistant line is out before the first call, whatever the file system is doing.
+    assert_eq!(lines[2]["message"]["content"][0]["text"], "I look.");
+    let ids: std::collections::BTreeSet<_> = lines.iter().map(|it| it["session_id"].to_string()).collect();
+    assert_eq!(ids.len(), 1);
+    assert!(workspace(home.path()).join("new").exists());
+}
+
+#[test]
+fn events_are_the_stream_and_nothing_is_lost() {
+    let home = home();
+    let model = Model::with([Script::says("one two")]);
+    let ran = ask(home.path(), &model, &["-p", "x", "--output-format", "events"]);
+    let lines = ran.lines();
+    let names: Vec<_> = lines.iter().map(|it| it["event"].as_str().expect("a name")).collect();
+    assert_eq!(names.first(), Some(&"user_message"));
+    assert_eq!(names.last(), Some(&"done"));
+    let text: String = lines
+        .iter()
+        .filter(|it| it["event"] == "content_delta")
+        .map(|it| it["data"]["delta"].as_str().expect("a text"))
+        .collect();
+    assert_eq!(text, "one two");
+}
+
+/// What is asked for, what the command line says, whether it is done, and how the program ends.
+#[test]
+fn what_nobody_may_allow_is_not_done_and_said() {
+    let remove = || ("delete_file", json!({ "target_file": "README.md" }));
+    let fetch = || ("web_fetch", json!({ "url": "http://127.0.0.1:9/" }));
+    for (sentence, call, arguments, code, missing) in [
+        ("a deletion needs a yes", remove(), vec![], 4, Some(json!([]))),
+        ("which --force gives", remove(), vec!["--force"], 0, None),
+        ("as its other name does", remove(), vec!["--yolo"], 0, None),
+        (
+            "what is forbidden stays so, and is no missing permission",
+            remove(),
+            vec!["--force", "--deny", "Write(README.md)"],
+            0,
+            None,
+        ),
+        (
+            "what is missing is named as the rule that allows it",
+            fetch(),
+            vec![],
+            4,
+            Some(json!(["WebFetch(127.0.0.1)"])),
+        ),
+        (
+            "that rule allows it",
+            fetch(),
+            vec!["--allow", "WebFetch(127.0.0.1)"],
+            0,
+            None,
+        ),
+        (
+            "reading elsewhere is refused without a rule",
+            ("read_file", json!({ "target_file": "/usr/include/none.h" })),
+            vec![],
+            4,
+            Some(json!(["Read(/usr/include/**)"])),
+        ),
+    ] {
+        let home = home();
+        let model = Model::with([Script::Calls("", vec![call]), Script::says("So be it.")]);
+        let mut all = vec!["-p", "go", "--output-format", "json"];
+        all.extend(arguments.iter().copied());
+        let ran = ask(home.path(), &model, &all);
+        let object = ran.json();
+        assert_eq!(ran.code, Some(code), "{sentence}: {}", ran.err);
+        let found = object.get("permission_denials").map(|it| it[0]["missing"].clone());
+        assert_eq!(found.filter(|it| !it.is_null()), missing, "{sentence}");
+        let is_there = home.path().join("work/README.md").exists();
+        let is_kept = code == 4
+            || arguments.contains(&"--deny")
+            || !arguments.iter().any(|it| matches!(*it, "--force" | "--yolo"));
+        assert_eq!(is_there, is_kept, "{sentence}");
+        if let Some(rule) = missing.as_ref().and_then(|it| it[0].as_str()) {
+            assert!(
+                ran.err.contains(&format!("--allow '{rule}'")),
+                "{sentence}: {}",
+                ran.err
+            );
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_meant_is_wrong_usage_and_asks_nobody() {
+    let home = home();
+    let model = Model::with([Script::says("x")]);
+    std::fs::write(home.path().join("text"), "no picture").expect("written");
+    for (arguments, says) in [
+        (vec!["--allow", "git push"], "did you mean `Shell(git push)`?"),
+        (vec!["--deny", "Shell("], "--deny"),
+        (vec!["--add-dir", "none"], "none is no folder"),
+        (vec!["--image", "none"], "--image"),
+        (vec!["--image", "text"], "it is no PNG"),
+        (vec!["--max-turns", "0"], "--max-turns"),
+        (vec!["--output-schema", "none"], "--output-schema"),
+        (vec!["--output-schema", "text"], "is no JSON"),
+        (vec!["--stream-partial-output"], "stream-json"),
+        (vec!["--include-thinking", "--output-format", "json"], "stream-json"),
+        (vec!["--output-format", "yaml"], "yaml"),
+        (vec!["--continue", "--resume=x"], "--resume"),
+    ] {
+        let mut all = vec!["-p", "x"];
+        all.extend(&arguments);
+        let ran = ask(home.path(), &model, &all);
+        assert_eq!(ran.code, Some(2), "{arguments:?}: {}", ran.err);
+        assert!(ran.err.contains(says), "{arguments:?}: {}", ran.err);
+        assert_eq!(ran.out, "", "{arguments:?}");
+    }
+    assert_eq!(model.requests(), Vec::<Value>::new());
+}
+
+#[test]
+fn a_run_that_would_go_on_ends_at_its_limit_as_a_failure() {
+    let home = home();
+    let calls =
+        (0..5).map(|nth| Script::Calls("", vec![("list_dir", json!({ "target_directory": format!("{nth}") }))]));
+    let model = Model::with(calls);
+    let ran = ask(
+        home.path(),
+        &model,
+        &["-p", "x", "--max-turns", "2", "--output-format", "json"],
+    );
+    assert_eq!((ran.out.as_str(), ran.code), ("", Some(1)));
+    assert!(ran.err.contains("MAX_TURNS"), "{}", ran.err);
+    assert_eq!(model.requests().len(), 2);
+}
+
+#[test]
+fn another_folder_is_worked_in_when_it_is_named() {
+    let home = home();
+    let other = home.path().join("other");
+    std::fs::create_dir(&other).expect("made");
+    std::fs::write(other.join("note"), "from elsewhere\n").expect("written");
+    let other = other.canonicalize().expect("it is there");
+    let other = other.to_str().expect("it is text");
+    let script = || {
+        let call = ("read_file", json!({ "target_file": format!("{other}/note") }));
+        Model::with([Script::Calls("", vec![call]), Script::says("ok")])
+    };
+    let model = script();
+    let ran = ask(home.path(), &model, &["-p", "x", "--add-dir", other]);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let heard = model.requests()[1]["messages"].to_string();
+    assert!(heard.contains("from elsewhere"), "{heard}");
+    let model = script();
+    assert_eq!(ask(home.path(), &model, &["-p", "x"]).code, Some(4));
+}
+
+#[test]
+fn a_picture_goes_with_the_message() {
+    let home = home();
+    let picture = home.path().join("p.png");
+    std::fs::write(&picture, b"\x89PNG\r\n\x1a\n and more").expect("written");
+    let model = Model::with([Script::says("nice")]);
+    let ran = ask(
+        home.path(),
+        &model,
+        &["-p", "x", "--image", picture.to_str().expect("it is text")],
+    );
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let sent = model.requests()[0]["messages"].to_string();
+    // The beginning of the bytes in base 64.
+    assert!(sent.contains("data:image/png;base64,iVBORw0KGgog"), "{sent}");
+}
+
+#[test]
+fn an_answer_that_does_not_fit_is_asked_for_again() {
+    let home = home();
+    let schema = home.path().join("schema.json");
+    std::fs::write(
+        &schema,
+        r#"{ "type": "object", "required": ["n"], "properties": { "n": { "type": "integer" } } }"#,
+    )
+    .expect("written");
+    let schema = schema.to_str().expect("it is text");
+    let good = || Script::says("Here:\n\n```json\n{ \"n\": 7 }\n```");
+    let bad = || Script::says("{ \"n\": \"seven\" }");
+
+    let model = Model::with([bad(), good()]);
+    let ran = ask(
+        home.path(),
+        &model,
+        &["-p", "x", "--output-schema", schema, "--output-format", "json"],
+    );
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    assert_eq!(ran.json()["structured_output"], json!({ "n": 7 }));
+    assert_eq!(ran.json()["result"], "{\"n\":7}");
+    let requests = model.requests();
+    assert_eq!(requests.len(), 2);
+    let again = requests[1]["messages"].as_array().expect("a list").last().expect("one")["content"].to_string();
+    assert!(
+        again.contains("/n") && again.contains("integer"),
+        "it hears why: {again}"
+    );
+
+    let model = Model::with([good()]);
+    let ran = ask(home.path(), &model, &["-p", "x", "--output-schema", schema]);
+    assert_eq!((ran.out.as_str(), ran.code), ("{\n  \"n\": 7\n}\n", Some(0)));
+
+    let model = Model::with([bad()]);
+    let ran = ask(home.path(), &model, &["-p", "x", "--output-schema", schema]);
+    assert_eq!((ran.out.as_str(), ran.code), ("", Some(1)));
+    assert_eq!(model.requests().len(), 3, "it is asked again a bounded number of times");
+    assert!(ran.err.contains("does not fit"), "{}", ran.err);
+}
+
+#[test]
+fn a_conversation_goes_on_with_its_calls_and_results() {
+    let home = home();
+    let model = Model::with([
+        Script::Calls("I look.", vec![("read_file", json!({ "target_file": "README.md" }))]),
+        Script::says("A shop."),
+        Script::says("Again."),
+    ]);
+    let first = ask(home.path(), &model, &["-p", "what is it?", "--output-format", "json"]).json();
+    let id = first["session_id"].as_str().expect("an id").to_owned();
+    let resume = format!("--resume={id}");
+    for arguments in [vec!["-p", "and now?", &resume], vec!["-p", "and now?", "--continue"]] {
+        let mut all = arguments.clone();
+        all.extend(["--output-format", "json"]);
+        let ran = ask(home.path(), &model, &all);
+        assert_eq!(
+            (ran.json()["session_id"].as_str(), ran.code),
+            (Some(id.as_str()), Some(0)),
+            "{arguments:?}"
+        );
+        assert_eq!(ran.json()["result"], "Again.", "what was said before is not said again");
+        let request = model.requests().last().cloned().expect("one");
+        let messages = request["messages"].as_array().expect("a list").clone();
+        let calls: Vec<_> = messages
+            .iter()
+            .filter_map(|it| it["tool_calls"][0].get("function"))
+            .collect();
+        assert_eq!(calls.len(), 1, "{messages:?}");
+        assert_eq!(calls[0]["name"], "read_file");
+        let read: Value = serde_json::from_str(calls[0]["arguments"].as_str().expect("a text")).expect("JSON");
+        assert_eq!(read, json!({ "target_file": "README.md" }));
+        let results: Vec<_> = messages.iter().filter(|it| it["role"] == "tool").collect();
+        assert!(results[0]["content"].to_string().contains("# Shop"), "{results:?}");
+        assert_eq!(
+            query(messages.last().expect("one")["content"].as_str().expect("a text")),
+            "and now?"
+        );
+    }
+    assert_eq!(session_files(&home.path().join(".local/share/sheaf/sessions")).len(), 1);
+    let ran = ask(home.path(), &model, &["-p", "x", "--resume=none"]);
+    assert_eq!(ran.code, Some(1));
+    assert!(ran.err.contains("there is no session `none`"), "{}", ran.err);
+}
+
+#[test]
+fn a_run_that_was_killed_goes_on_with_its_call_as_interrupted() {
+    let home = home();
+    let model = Model::with([
+        Script::Calls("I look.", vec![("read_file", json!({ "target_file": "README.md" }))]),
+        Script::Hangs(vec!["half an ".to_owned()]),
+    ]);
+    let mut command = with_model(home.path(), &model);
+    command
+        .arg("--workspace")
+        .arg(workspace(home.path()))
+        .args(["-p", "x", "--output-format", "stream-json"]);
+    let mut child = command.spawn().expect("it starts");
+    let folder = home.path().join(".local/share/sheaf/sessions");
+    let is_kept = || {
+        let files = if folder.exists() {
+            session_files(&folder)
+        } else {
+            Vec::new()
+        };
+        files
+            .iter()
+            .any(|it| std::fs::read_to_string(it).is_ok_and(|it| it.contains("half an")))
+    };
+    while !is_kept() {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    child.kill().expect("it runs");
+    child.wait().expect("it ends");
+    let model = Model::with([Script::says("Again.")]);
+    let ran = ask(home.path(), &model, &["-p", "go on", "--continue"]);
+    assert_eq!((ran.out.as_str(), ran.code), ("Again.\n", Some(0)), "{}", ran.err);
+    let messages = model.requests()[0]["messages"].to_string();
+    assert!(
+        messages.contains("half an") && messages.contains("# Shop"),
+        "{messages}"
+    );
+    let kept = std::fs::read_to_string(&session_files(&folder)[0]).expect("it can be read");
+    assert!(kept.contains(r#""finishReason":"interrupted""#), "{kept}");
+}
+
+#[test]
+fn programs_made_for_the_other_command_line_find_what_they_call() {
+    let home = home();
+    let model = Model::with([Script::says("hello")]);
+    let made = ask(home.path(), &model, &["status"]);
+    assert_eq!(made.code, Some(2), "options stand behind a command");
+    let task = |words: &[&str]| {
+        let mut command = with_model(home.path(), &model);
+        command.args(words);
+        ran(command)
+    };
+    let status = task(&["status"]);
+    assert_eq!(
+        (status.out.as_str(), status.code),
+        ("provider openai, scripted\n", Some(0))
+    );
+    let folder = workspace(home.path());
+    let id = task(&["create-chat", &format!("--workspace={}", folder.display())]).out;
+    let id = id.trim();
+    let ran = ask(
+        home.path(),
+        &model,
+        &[
+            &format!("--resume={id}"),
+            "--model=auto",
+            "--trust",
+            "--output-format",
+            "json",
+            "-p",
+            "x",
+        ],
+    );
+    assert_eq!((ran.json()["session_id"].as_str(), ran.code), (Some(id), Some(0)));
+    assert_eq!(model.requests()[0]["model"], "scripted", "`auto` is no model");
+}
+
+#[test]
+fn standard_input_alone_is_the_prompt_and_beside_one_an_attachment() {
+    let home = home();
+    let model = Model::with([Script::says("ok")]);
+    for (arguments, whole) in [
+        (vec!["-p"], "from a pipe"),
+        (vec![], "from a pipe"),
+        (vec!["-p", "look"], "look"),
+    ] {
+        let mut command = with_model(home.path(), &model);
+        command.args(&arguments).stdin(Stdio::piped());
+        let mut child = command.spawn().expect("it starts");
+        child
+            .stdin
+            .take()
+            .expect("it is piped")
+            .write_all(b"from a pipe")
+            .expect("it reads");
+        assert_eq!(child.wait().expect("it ends").code(), Some(0));
+        let requests = model.requests();
+        let messages = requests.last().expect("one")["messages"]
+            .as_array()
+            .expect("a list")
+            .clone();
+        let content = messages.last().expect("one")["content"]
+            .as_str()
+            .expect("a text")
+            .to_owned();
+        assert!(
+            query(&content).starts_with(whole) && content.contains("from a pipe"),
+            "{content}"
+        );
+    }
+}

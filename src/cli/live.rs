@@ -284,6 +284,18 @@ mod tests {
         );
     }
 
+    #[tokio::test]
+    async fn a_feature_before_the_fix_does_not_hide_what_fails() {
+        let mut tour = Tour::begin();
+        tour.say("Plan totals by project", FinishReason::AwaitingInput).await;
+        tour.say("Build the plan \"Totals by project\".", FinishReason::Stop)
+            .await;
+        assert_eq!(tour.transcript.todos.progress(), (4, 4));
+        let response = &tour.transcript.exchanges.last().expect("a turn").response;
+        let said = response.documents.last().expect("a document").text();
+        assert!(said.contains("two tests fail"), "{said}");
+    }
+
     #[test]
     fn what_the_script_offers_is_heard() {
         let script = script(Path::new("/tmp/x")).expect("it is sound");

@@ -474,34 +474,37 @@ fn count_calls(messages: &[ModelMessage]) -> usize {
     said.flatten().filter(|it| matches!(it, Said::Call(_))).count()
 }
 
-/// A script has no tokens: its words are counted.
+/// A script has no tokens: as many bytes are counted as one.
+const TOKEN_BYTES: usize = 4;
+
 fn tokens(step: &Step, request: &ModelRequest) -> Tokens {
-    let words = |text: &str| text.split_whitespace().count() as u64;
-    let arguments = |it: &Map<String, Value>| words(&Value::from(it.clone()).to_string());
+    let arguments = |it: &Map<String, Value>| Value::from(it.clone()).to_string().len();
     let messages = request.messages.iter().map(|it| match it {
         ModelMessage::User(parts) => parts
             .iter()
             .map(|it| match it {
-                Part::Text(text) => words(text),
+                Part::Text(text) => text.len(),
                 Part::Image(_) => 0,
             })
-            .sum::<u64>(),
+            .sum::<usize>(),
         ModelMessage::Assistant(said) => said
             .iter()
             .map(|it| match it {
-                Said::Text(text) => words(text),
-                Said::Call(call) => arguments(&call.arguments),
+                Said::Text(text) => text.len(),
+                Said::Call(call) => call.name.len() + arguments(&call.arguments),
                 Said::Opaque(_) => 0,
             })
             .sum(),
-        ModelMessage::Results(results) => results.iter().map(|it| words(&it.text)).sum(),
+        ModelMessage::Results(results) => results.iter().map(|it| it.text.len()).sum(),
     });
-    let reasoning = words(&step.thinking);
-    let calls: u64 = step.calls.iter().map(|it| 1 + arguments(&it.arguments)).sum();
+    let tools = request.tools.iter();
+    let tools = tools.map(|it| it.name.len() + it.about.len() + it.parameters.to_string().len());
+    let calls = step.calls.iter().map(|it| it.name.len() + arguments(&it.arguments));
+    let count = |bytes: usize| bytes.div_ceil(TOKEN_BYTES) as u64;
     Tokens {
-        prompt: words(&request.system) + messages.sum::<u64>(),
-        completion: reasoning + words(&step.text) + calls,
-        reasoning,
+        prompt: count(request.system.len() + messages.sum::<usize>() + tools.sum::<usize>()),
+        completion: count(step.thinking.len() + step.text.len() + calls.sum::<usize>()),
+        reasoning: count(step.thinking.len()),
         ..Tokens::default()
     }
 }
@@ -801,10 +804,10 @@ text = "Try:\n{scenes}"
             arguments: Ok(arguments),
             opaque: None,
         }));
-        // `{"command":"make test"}` is two words, and the call itself one.
+        // 17 bytes of a prompt and 51 of a message; 21 of an answer, 3 and 23 of a call.
         assert!(pieces.contains(&Piece::Usage(Tokens {
-            prompt: 4 + 5,
-            completion: 5 + 3,
+            prompt: (17 + 51_u64).div_ceil(4),
+            completion: (21 + 3 + 23_u64).div_ceil(4),
             ..Tokens::default()
         })));
         assert_eq!(pieces.last(), Some(&Piece::End(EndReason::ToolUse)));

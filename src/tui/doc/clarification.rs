@@ -1256,24 +1256,29 @@ mod tests {
     #[test]
     fn another_mode_is_asked_for_in_words() {
         let ask = |arguments: Value, lead: &str| {
-            let subject =
-                json!({ "type": "tool_call", "metadata": { "toolName": "switch_mode", "arguments": arguments } });
-            picture(
-                &closed(
-                    "clarification",
-                    Some(lead),
-                    json!({ "kind": "approval", "subject": subject }),
-                ),
-                &look(60),
-            )
+            let call = json!({ "toolName": "switch_mode", "arguments": arguments });
+            let metadata = json!({
+                "kind": "approval",
+                "subject": { "type": "tool_call", "metadata": call },
+                "questions": [{ "id": "q", "text": "Go on?", "options": [{ "id": "allow_once", "label": "Yes" }] }],
+            });
+            picture(&closed("clarification", Some(lead), metadata), &look(60))
         };
         let why = json!({ "target_mode_id": "plan", "explanation": "I read first." });
-        let words = "? allow  change to plan mode\n  I read first.";
-        assert_eq!(ask(why.clone(), "I read first.").trim_end(), words);
+        let shown = ask(why.clone(), "I read first.");
+        assert!(shown.starts_with("? allow  change to plan mode"), "{shown}");
+        assert_eq!(shown.matches("I read first.").count(), 1, "{shown}");
         // A lead that says something else is shown, and so is a member that is not known.
-        assert!(ask(why, "It is harmless.").contains("It is harmless."));
-        let more = ask(json!({ "target_mode_id": "agent", "force": true }), "");
-        assert!(more.contains("? allow  mode") && more.contains("force: true"), "{more}");
+        let shown = ask(why, "It is harmless.");
+        assert!(
+            shown.contains("It is harmless.") && shown.contains("I read first."),
+            "{shown}"
+        );
+        let shown = ask(json!({ "target_mode_id": "agent", "force": true }), "");
+        assert!(
+            shown.contains("? allow  mode") && shown.contains("force: true"),
+            "{shown}"
+        );
     }
 
     #[test]

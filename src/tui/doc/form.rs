@@ -10,7 +10,7 @@ use unicode_segmentation::UnicodeSegmentation as _;
 
 use crate::{
     protocol::{
-        Answer, ClarificationResponse, DocumentId, Message, Outcome as Dealt, QuestionKind,
+        Answer, ClarificationResponse, Document, DocumentId, Message, Outcome as Dealt, QuestionKind, View,
         document::{Clarification, Question},
     },
     text::Clean,
@@ -439,6 +439,25 @@ pub(super) fn grants(question: &Question<'_>) -> Vec<(usize, Grant)> {
         list.push((at, grant));
     }
     list
+}
+
+/// The keys that answer an approval, as it stands: `y a n`.
+pub fn approval_keys(document: &Document) -> String {
+    let View::Clarification(view) = document.view() else {
+        return String::new();
+    };
+    let question = view.questions.first();
+    let mut keys: Vec<String> = question.map_or_else(Vec::new, |it| {
+        grants(it)
+            .into_iter()
+            .map(|(_, grant)| grant.key().to_string())
+            .collect()
+    });
+    // Whoever asks must take a no, whatever they offer.
+    if !keys.iter().any(|it| it == "n") {
+        keys.push("n".to_owned());
+    }
+    keys.join(" ")
 }
 
 /// Whether a question takes typed text: beside its options, or because it has none.

@@ -49,10 +49,13 @@ use crate::{
 pub use copy::{code_only, copy_text};
 pub use error::is_retryable;
 pub use file_edit::joins;
-pub use form::{Form, Outcome};
+pub use form::{Form, Outcome, approval_keys};
 
 use lines::{Counted, Lines};
 use terminal_command::Printed;
+
+/// Prose wider than this is hard to read.
+pub const MEASURE: usize = 112;
 
 /// Everything a look may depend on besides the document.
 #[derive(Clone, Copy)]

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use super::{
-    Leaf, Look, Sheet,
+    Leaf, Look, MEASURE, Sheet,
     heading::{Facts, WORD, Weight, gap, heading, key, sign, titled, word},
     seed,
     todo::{self, Item},
@@ -23,7 +23,8 @@ pub(super) fn grow(plan: &Plan<'_>, document: &Document, look: &Look<'_>, sheet:
     let body = body(lines.text(), plan.title, document.is_open());
     let below = sheet.memo.head;
     let mut rows = std::mem::take(&mut sheet.memo.flow_rows);
-    let changed = flow.update(body, !document.is_open(), look.width, look.colours, &mut rows);
+    let width = look.width.min(MEASURE);
+    let changed = flow.update(body, !document.is_open(), width, look.colours, &mut rows);
     if !rows.is_empty() {
         head.push(Row::blank());
     }
@@ -94,7 +95,7 @@ fn head(plan: &Plan<'_>, document: &Document, look: &Look<'_>) -> Vec<Row> {
     if !plan.overview.trim().is_empty() {
         rows.extend(wrap(
             &[Span::new(Clean::new(plan.overview.trim()), Role::Text)],
-            columns,
+            columns.min(MEASURE),
             &[],
             &[],
         ));

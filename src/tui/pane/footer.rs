@@ -6,7 +6,7 @@ use crate::{
     tui::{
         action::ACTIONS,
         app::{App, Focus},
-        doc::Form,
+        doc::{Form, approval_keys},
         keymap::Place,
         layer::Layer,
     },
@@ -81,9 +81,9 @@ fn hints(app: &App) -> Vec<(String, String)> {
         if name.is_some_and(|it| app.asking.forms.get(&it).is_some_and(Form::is_typing)) {
             return fixed(&[("enter", "done"), ("esc", "back")]);
         }
-        if document.is_some_and(is_approval) {
+        if let Some(document) = document.filter(|it| is_approval(it)) {
             return vec![
-                ("y a A n".into(), "answer".into()),
+                (approval_keys(document), "answer".into()),
                 ("tab".into(), "composer".into()),
                 ("esc".into(), "stop".into()),
                 ("f1".into(), "keys".into()),

@@ -19,9 +19,6 @@ use crate::{
     },
 };
 
-/// Prose wider than this is hard to read.
-const MEASURE: usize = 112;
-
 /// Sheets kept beyond those in view.
 const KEPT: usize = 600;
 
@@ -575,7 +572,7 @@ impl Pane {
                     return;
                 };
                 if document.kind == Kind::Text {
-                    look.width = look.width.min(MEASURE);
+                    look.width = look.width.min(doc::MEASURE);
                 }
                 look.joined = joined(context.transcript, place);
                 if document.kind == Kind::Plan {

@@ -7,6 +7,7 @@
 
 mod agent;
 mod approval;
+mod attack;
 mod dictation;
 mod documents;
 mod edits;

@@ -1,0 +1,639 @@
+//! Attacks from inside of the sandbox, written from what it promises. Each has a control: without the sandbox it succeeds,
+//! so that an attack which fails for another reason is noticed.
+//!
+//! What cannot be tried on a machine is said aloud, and where namespaces work a least number of attacks must have been tried.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    io::{Read as _, Write as _},
+    net::{TcpListener, UdpSocket},
+    os::{
+        linux::net::SocketAddrExt as _,
+        unix::{fs::PermissionsExt as _, net::UnixListener, process::CommandExt as _},
+    },
+    path::{Path, PathBuf},
+    process::{Child, Command, Output, Stdio},
+    sync::atomic::{AtomicU32, Ordering},
+    time::Duration,
+};
+
+/// Who attacks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Who {
+    Root,
+    User,
+}
+
+/// An attack is a part of a script that ends well when it has broken the promise.
+struct Attack {
+    name: &'static str,
+    script: &'static str,
+    /// The control succeeds for the machine's administrator only.
+    needs_root: bool,
+    /// Without namespaces this is known to be open.
+    is_open_in_part: bool,
+}
+
+const fn attack(name: &'static str, script: &'static str) -> Attack {
+    Attack {
+        name,
+        script,
+        needs_root: false,
+        is_open_in_part: false,
+    }
+}
+
+const fn by_root(name: &'static str, script: &'static str) -> Attack {
+    Attack {
+        needs_root: true,
+        ..attack(name, script)
+    }
+}
+
+const fn open_in_part(name: &'static str, script: &'static str) -> Attack {
+    Attack {
+        is_open_in_part: true,
+        ..attack(name, script)
+    }
+}
+
+/// `@OUT@` lies outside, `@HOME@` is the home, and the script starts in the workspace.
+const ATTACKS: &[Attack] = &[
+    // Nothing is written outside.
+    attack("write outside", "echo x > @OUT@/new"),
+    attack("write outside through a link", "ln -s @OUT@ l1 && echo x > l1/new"),
+    attack(
+        "write outside through a link to a file",
+        "ln -s @OUT@/file l2 && echo x >> l2",
+    ),
+    attack("write outside through a hard link", "ln @OUT@/file h1 && echo x >> h1"),
+    attack("remove outside", "rm -f @OUT@/victim && ! [ -e @OUT@/victim ]"),
+    attack("take a file from outside", "mv @OUT@/file taken && ! [ -e @OUT@/file ]"),
+    attack("make a folder outside", "mkdir @OUT@/folder"),
+    attack(
+        "cut a file outside",
+        "python3 -c 'import os; os.truncate(\"@OUT@/file\", 0)'",
+    ),
+    attack(
+        "a nameless file outside",
+        "python3 -c 'import os; os.open(\"@OUT@\", os.O_TMPFILE|os.O_WRONLY)'",
+    ),
+    attack("write outside by way of a process", "echo x > /proc/$$/root@OUT@/new"),
+    attack("write to the home", "echo x > @HOME@/.bashrc"),
+    open_in_part("rights outside", "chmod 640 @OUT@/file"),
+    open_in_part("times outside", "touch -d 2001-01-01 @OUT@/file"),
+    open_in_part(
+        "attributes outside",
+        "python3 -c 'import os; os.setxattr(\"@OUT@/file\", \"user.x\", b\"1\")'",
+    ),
+    by_root("mount something", "mount -t tmpfs none @OUT@"),
+    by_root(
+        "make all writable again",
+        "mount -o remount,bind,rw / && echo x > @OUT@/new",
+    ),
+    by_root(
+        "a device of a disk",
+        "mknod disk b $(mountpoint -d / | tr : ' ') && head -c 1 disk",
+    ),
+    // Git's state, what runs or decides what runs, and ignored files stay.
+    attack("a hook", "echo evil > .git/hooks/post-commit"),
+    attack("git's configuration", "git config core.hooksPath evil"),
+    attack(
+        "a commit",
+        "git -c user.name=x -c user.email=x commit -qm evil --allow-empty",
+    ),
+    attack("move git away", "mv .git .git2 && mkdir .git && echo x > .git/config"),
+    attack("a link in git's place", "rm -rf .git; ln -s @OUT@ .git"),
+    attack("uncover git", "umount .git 2>&1; echo evil > .git/hooks/x"),
+    attack(
+        "an editor's tasks, which did not exist",
+        "mkdir -p .vscode; echo x > .vscode/tasks.json",
+    ),
+    attack(
+        "our own settings, which did not exist",
+        "mkdir -p .sheaf; echo x > .sheaf/config.toml",
+    ),
+    attack("servers for editors", "echo x > .cursor/mcp.json"),
+    attack(
+        "move what holds a protected folder",
+        "mv deep deep2; mkdir -p deep/.idea; echo evil > deep/.idea/run.xml; grep -q evil deep/.idea/run.xml",
+    ),
+    attack("an ignored file", "echo x >> local.toml"),
+    attack("rights of a protected file", "chmod 777 .git/config"),
+    // Secrets.
+    attack("read a key of the user's", "grep -q secret @HOME@/.ssh/id_ed25519"),
+    attack("read an environment file", "grep -q secret .env"),
+    attack("copy an environment file", "cp .env copy && grep -q secret copy"),
+    attack(
+        "read a secret through a link",
+        "ln -s .env plain && grep -q secret plain",
+    ),
+    attack(
+        "read a secret by way of a process",
+        "grep -q secret /proc/self/root$PWD/.env",
+    ),
+    attack(
+        "move a secret's folder",
+        "mv config config2 && grep -q secret config2/.env",
+    ),
+    attack("rights of a secret", "chmod 644 .env && grep -q secret .env"),
+    attack("what an ignore file names", "grep -q secret private/plan.txt"),
+    attack("a key in the environment", "env | grep -q OPENAI_API_KEY"),
+    by_root("the accounts of the machine", "grep -q root /etc/shadow"),
+    // No network, no sockets of others.
+    attack("a server on this machine", "exec 3<>/dev/tcp/127.0.0.1/@TCP@"),
+    attack(
+        "datagrams",
+        "python3 -c 'import socket; s=socket.socket(2,2); s.settimeout(1); s.sendto(b\"x\",(\"127.0.0.1\",@UDP@)); s.recv(9)'",
+    ),
+    attack(
+        "a socket in a folder",
+        "python3 -c 'import socket; socket.socket(1).connect(\"@SOCK@\")'",
+    ),
+    attack(
+        "a socket without a place",
+        "python3 -c 'import socket; socket.socket(1).connect(\"\\0@ABSTRACT@\")'",
+    ),
+    attack("a local socket at all", "python3 -c 'import socket; socket.socket(1)'"),
+    attack(
+        "a socket of the kernel's log",
+        "python3 -c 'import socket; socket.socket(16, 3, 15)'",
+    ),
+    // Other processes, and the kernel.
+    attack("end another process", "kill @VICTIM@"),
+    attack(
+        "look into another process",
+        "grep -q VICTIMS_SECRET /proc/@VICTIM@/environ",
+    ),
+    attack("the folder of another process", "ls /proc/@VICTIM@/root/"),
+    attack(
+        "trace",
+        "python3 -c 'import ctypes; exit(ctypes.CDLL(None).ptrace(0,0,0,0) != 0)'",
+    ),
+    attack("a namespace of a user", "unshare --user true"),
+    by_root("a namespace of mounts", "unshare --mount true"),
+    by_root(
+        "into a namespace",
+        "python3 -c 'import ctypes,os; exit(ctypes.CDLL(None).setns(os.open(\"/proc/self/ns/ipc\",0),0) != 0)'",
+    ),
+    by_root(
+        "a switch of the machine",
+        "cat /proc/sys/vm/swappiness > v && cat v > /proc/sys/vm/swappiness",
+    ),
+    by_root("another root", "chroot / true"),
+    attack(
+        "keys typed for the user",
+        "python3 -c 'import pty,os,fcntl,termios\np,f=pty.fork()\nif p==0:\n try: fcntl.ioctl(0,termios.TIOCSTI,b\"x\"); os._exit(0)\n except OSError: os._exit(1)\nexit(os.waitpid(p,0)[1]!=0)'",
+    ),
+    attack(
+        "rings of system calls",
+        "python3 -c 'import ctypes; l=ctypes.CDLL(None,use_errno=True); l.syscall(425,1,None); exit(ctypes.get_errno()==1)'",
+    ),
+    attack("a memory of what crashed", "[ \"$(ulimit -Hc)\" != 0 ]"),
+    open_in_part(
+        "as many processes as one likes",
+        "[ $(cat /proc/sys/kernel/pid_max) -gt 4096 ]",
+    ),
+];
+
+/// So many must have been tried where the kernel can hold everything; less means that the harness is broken.
+const LEAST: usize = 50;
+const LEAST_AS_USER: usize = 42;
+
+static COUNT: AtomicU32 = AtomicU32::new(0);
+
+/// Folders, servers and a victim.
+struct Bench {
+    base: PathBuf,
+    victim: Child,
+    values: Vec<(&'static str, String)>,
+    _sockets: (UnixListener, UnixListener),
+}
+
+impl Bench {
+    fn new(who: Who) -> Self {
+        // `/tmp` is covered in the sandbox: there, an attack would miss for the wrong reason.
+        let name = format!(
+            "attack-{}-{}",
+            std::process::id(),
+            COUNT.fetch_add(1, Ordering::Relaxed)
+        );
+        let base = Path::new(env!("CARGO_TARGET_TMPDIR")).join(&name);
+        for (path, text) in [
+            ("out/file", "x"),
+            ("out/victim", "x"),
+            ("home/.ssh/id_ed25519", "secret"),
+            ("work/.env", "KEY=secret"),
+            ("work/.gitignore", "local.toml\n"),
+            ("work/.sheafignore", "private/\n"),
+            ("work/private/plan.txt", "secret"),
+            ("work/config/.env", "secret"),
+            ("work/deep/.idea/run.xml", "x"),
+            ("work/.cursor/mcp.json", "{}"),
+            ("work/local.toml", "x"),
+            ("work/a.txt", "x"),
+        ] {
+            let path = base.join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        let git = Command::new("git")
+            .args(["init", "-q"])
+            .current_dir(base.join("work"))
+            .status();
+        assert!(git.unwrap().success());
+        let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
+        let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let ports = (tcp.local_addr().unwrap().port(), udp.local_addr().unwrap().port());
+        std::thread::spawn(move || while tcp.accept().is_ok() {});
+        std::thread::spawn(move || {
+            let mut buffer = [0; 16];
+            while let Ok((_, from)) = udp.recv_from(&mut buffer) {
+                udp.send_to(b"y", from).ok();
+            }
+        });
+        // The path of a socket is short.
+        let socket = PathBuf::from(format!("/var/tmp/sheaf-{name}"));
+        fs::remove_file(&socket).ok();
+        let placed = UnixListener::bind(&socket).unwrap();
+        fs::set_permissions(&socket, fs::Permissions::from_mode(0o777)).unwrap();
+        fs::hard_link(&socket, base.join("out/socket")).ok();
+        let address = std::os::unix::net::SocketAddr::from_abstract_name(&name).unwrap();
+        let abstract_one = UnixListener::bind_addr(&address).unwrap();
+        if who == Who::User {
+            let done = Command::new("chown").args(["-R", "65534:65534"]).arg(&base).status();
+            assert!(done.unwrap().success());
+        }
+        let mut victim = Command::new("sleep");
+        victim.arg("600").env("VICTIMS_SECRET", "1").stdout(Stdio::null());
+        if who == Who::User {
+            victim.uid(65534).gid(65534);
+        }
+        let victim = victim.spawn().unwrap();
+        let shown = |name: &str| base.join(name).display().to_string();
+        let values = vec![
+            ("@OUT@", shown("out")),
+            ("@HOME@", shown("home")),
+            ("@TCP@", ports.0.to_string()),
+            ("@UDP@", ports.1.to_string()),
+            ("@SOCK@", socket.display().to_string()),
+            ("@ABSTRACT@", name),
+            ("@VICTIM@", victim.id().to_string()),
+        ];
+        Self {
+            base,
+            victim,
+            values,
+            _sockets: (placed, abstract_one),
+        }
+    }
+
+    fn fill(&self, script: &str) -> String {
+        let fill = |text: String, (name, value): &(&str, String)| text.replace(name, value);
+        self.values.iter().fold(script.to_owned(), fill)
+    }
+
+    fn command(&self, who: Who, program: &str) -> Command {
+        let mut command = match who {
+            Who::Root => Command::new(program),
+            Who::User => {
+                let mut command = Command::new("setpriv");
+                command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups", program]);
+                command
+            }
+        };
+        command
+            .current_dir(self.base.join("work"))
+            .env("HOME", self.base.join("home"))
+            .env("OPENAI_API_KEY", "secret")
+            .env_remove("SHEAF_SANDBOX_AT_MOST")
+            .stdin(Stdio::null());
+        command
+    }
+
+    fn held(&self, who: Who, at_most: &str, options: &[&str], script: &str) -> Output {
+        let mut command = self.command(who, env!("CARGO_BIN_EXE_sheaf"));
+        command.env("SHEAF_SANDBOX_AT_MOST", at_most);
+        command.args(["sandbox", "run"]).args(options);
+        command.args(["--", "bash", "-c", &self.fill(script)]);
+        command.output().unwrap()
+    }
+
+    fn plain(&self, who: Who, script: &str) -> bool {
+        let mut command = self.command(who, "bash");
+        let status = command
+            .args(["-c", &self.fill(script)])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        status.status().unwrap().success()
+    }
+}
+
+impl Drop for Bench {
+    fn drop(&mut self) {
+        self.victim.kill().ok();
+        self.victim.wait().ok();
+        let socket = self.values.iter().find(|it| it.0 == "@SOCK@").unwrap();
+        fs::remove_file(&socket.1).ok();
+        fs::remove_dir_all(&self.base).ok();
+    }
+}
+
+fn say(text: &str) {
+    // Past the harness, which would swallow it.
+    std::io::stderr().write_all(text.as_bytes()).ok();
+}
+
+fn is_root() -> bool {
+    fs::read_to_string("/proc/self/status").is_ok_and(|it| it.contains("\nUid:\t0\t"))
+}
+
+/// Those as whom we can attack here.
+fn attackers() -> Vec<Who> {
+    if !is_root() {
+        say("\nSKIPPED: attacks as root, for the tests do not run as root\n");
+        return vec![Who::Root];
+    }
+    // The same program is started by somebody else, who must be able to reach it.
+    let reached = Command::new("setpriv")
+        .args(["--reuid", "65534", "--regid", "65534", "--clear-groups"])
+        .args([env!("CARGO_BIN_EXE_sheaf"), "--version"])
+        .env("HOME", "/")
+        .output();
+    if reached.is_ok_and(|it| it.status.success()) {
+        return vec![Who::Root, Who::User];
+    }
+    say("\nSKIPPED: attacks as a user, who cannot start the program here\n");
+    vec![Who::Root]
+}
+
+fn can_unshare(who: Who) -> bool {
+    let mut command = Command::new(if who == Who::Root { "unshare" } else { "setpriv" });
+    match who {
+        Who::Root => command.args(["--net", "--pid", "--fork", "true"]),
+        Who::User => command.args([
+            "--reuid",
+            "65534",
+            "--regid",
+            "65534",
+            "--clear-groups",
+            "unshare",
+            "--user",
+            "--net",
+            "--pid",
+            "--fork",
+            "true",
+        ]),
+    };
+    command.stderr(Stdio::null()).status().is_ok_and(|it| it.success())
+}
+
+/// All attacks in one sandbox: what became of each.
+fn results(bench: &Bench, who: Who, at_most: &str) -> BTreeMap<String, bool> {
+    let script: String = ATTACKS
+        .iter()
+        .map(|it| {
+            format!(
+                "( {}\n) >/dev/null 2>&1 </dev/null && echo \"BROKEN {}\" || echo \"held {}\"\n",
+                it.script, it.name, it.name
+            )
+        })
+        .collect();
+    let output = bench.held(who, at_most, &[], &script);
+    let said = String::from_utf8_lossy(&output.stdout);
+    let found: BTreeMap<_, _> = said
+        .lines()
+        .filter_map(|line| {
+            let (word, name) = line.split_once(' ')?;
+            Some((name.to_owned(), word == "BROKEN"))
+        })
+        .collect();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(found.len(), ATTACKS.len(), "{who:?} {at_most}: {said}\n{errors}");
+    found
+}
+
+#[test]
+fn what_is_promised_holds_against_attacks_that_work_without_it() {
+    for who in attackers() {
+        if !can_unshare(who) {
+            say(&format!(
+                "\nSKIPPED: {who:?}: no namespaces here, so the whole sandbox is not attacked\n"
+            ));
+        }
+        let mut controls = 0;
+        let mut useless = Vec::new();
+        let mut works = BTreeMap::new();
+        for it in ATTACKS {
+            let bench = Bench::new(who);
+            let succeeds = bench.plain(who, it.script);
+            works.insert(it.name, succeeds);
+            controls += usize::from(succeeds);
+            let is_expected = !it.needs_root || (who == Who::Root && is_root());
+            if is_expected && !succeeds {
+                useless.push(it.name);
+            }
+        }
+        if !useless.is_empty() {
+            say(&format!(
+                "\nNOT TRIED: {who:?}: these attacks fail here without the sandbox too: {}\n",
+                useless.join("; ")
+            ));
+        }
+        for tier in ["full", "partial"] {
+            if tier == "full" && !can_unshare(who) {
+                continue;
+            }
+            let bench = Bench::new(who);
+            let found = results(&bench, who, tier);
+            let broken: Vec<_> = ATTACKS
+                .iter()
+                .filter(|it| found[it.name] && !(tier == "partial" && it.is_open_in_part))
+                .map(|it| it.name)
+                .collect();
+            assert_eq!(broken, Vec::<&str>::new(), "{who:?} {tier}");
+            // Seen from outside nothing has happened either.
+            assert!(bench.base.join("out/victim").exists() && !bench.base.join("out/new").exists());
+            let least = if who == Who::Root && is_root() {
+                LEAST
+            } else {
+                LEAST_AS_USER
+            };
+            if tier == "full" {
+                assert!(controls >= least, "only {controls} attacks were tried: {works:?}");
+            }
+            say(&format!(
+                "\n{who:?}, {tier}: {controls} attacks with a control, {} in all, none got through\n",
+                ATTACKS.len()
+            ));
+        }
+    }
+}
+
+#[test]
+fn what_developers_do_works_inside() {
+    for who in attackers() {
+        if !can_unshare(who) {
+            continue;
+        }
+        for (name, options, script) in [
+            (
+                "files of the workspace",
+                &[][..],
+                "echo y > a.txt && mkdir -p src/new && sed -i s/y/z/ a.txt && grep -q z a.txt",
+            ),
+            ("git looks", &[], "git status --short && git log 2>&1; git diff"),
+            (
+                "git commits when it may",
+                &["--git-write"],
+                "git add a.txt && git -c user.name=x -c user.email=x commit -qm one && git branch two && git checkout -q two",
+            ),
+            (
+                "git plants nothing even then",
+                &["--git-write"],
+                "! git config core.hooksPath evil && ! (echo x > .git/hooks/x) && ! mv .git .g2",
+            ),
+            (
+                "a server and a client of its own",
+                &[],
+                "python3 -c 'import socket; s=socket.create_server((\"127.0.0.1\",0)); socket.create_connection(s.getsockname())'",
+            ),
+            (
+                "a network when it may",
+                &["--network"],
+                "exec 3<>/dev/tcp/127.0.0.1/@TCP@",
+            ),
+            (
+                "a terminal of its own",
+                &[],
+                "python3 -c 'import pty; exit(pty.spawn([\"true\"]))' </dev/null",
+            ),
+            (
+                "shared memory",
+                &[],
+                "echo x > /dev/shm/x && python3 -c 'import multiprocessing as m; p=m.Pool(2); assert p.map(abs,[-1,-2])==[1,2]'",
+            ),
+            (
+                "temporary files",
+                &[],
+                "f=$(mktemp) && echo x > $f && echo x > /tmp/y && echo x > /var/tmp/z",
+            ),
+            (
+                "a folder that git ignores",
+                &[],
+                "echo 'target/' >> .gitignore; mkdir target && echo x > target/x",
+            ),
+            (
+                "pipes of the shell",
+                &[],
+                "diff <(echo a) <(echo a) && cat /dev/null | cat && echo x > /dev/null",
+            ),
+            ("the output of others", &[], "ps -e | wc -l | grep -q '^[1-9]$'"),
+        ] {
+            let bench = Bench::new(who);
+            let output = bench.held(who, "full", options, script);
+            assert!(
+                output.status.success(),
+                "{who:?} {name}: {:?}\n{}{}",
+                output.status,
+                String::from_utf8_lossy(&output.stdout),
+                String::from_utf8_lossy(&output.stderr)
+            );
+        }
+    }
+}
+
+#[test]
+fn a_command_ends_as_it_would_and_leaves_nothing_behind() {
+    for who in attackers() {
+        for tier in ["full", "partial"] {
+            if tier == "full" && !can_unshare(who) {
+                continue;
+            }
+            let bench = Bench::new(who);
+            for (script, code) in [
+                ("exit 7", 7),
+                ("kill -SEGV $$", 128 + 11),
+                ("true", 0),
+                ("kill -TERM $$", 128 + 15),
+            ] {
+                assert_eq!(
+                    bench.held(who, tier, &[], script).status.code(),
+                    Some(code),
+                    "{who:?} {tier}: {script}"
+                );
+            }
+            let mark = format!("{}{}", 600, bench.values[2].1);
+            let stays = format!(
+                "(setsid sleep {mark} >/dev/null 2>&1 &); sleep {mark} >/dev/null 2>&1 & setsid -f sleep {mark}; sleep 0.2"
+            );
+            assert!(bench.held(who, tier, &[], &stays).status.success());
+            assert!(!is_running(&mark), "{who:?} {tier}");
+            // What was put in the place of protected folders has gone again.
+            let mut names: Vec<_> = fs::read_dir(bench.base.join("work"))
+                .unwrap()
+                .map(|it| it.unwrap().file_name().into_string().unwrap())
+                .filter(|it| it.starts_with('.'))
+                .collect();
+            names.sort();
+            assert_eq!(
+                names,
+                [".cursor", ".env", ".git", ".gitignore", ".sheafignore"],
+                "{who:?} {tier}"
+            );
+        }
+    }
+    // Without the sandbox the same stays: the harness sees it.
+    let bench = Bench::new(Who::Root);
+    let mark = format!("{}{}", 601, bench.values[2].1);
+    assert!(bench.plain(Who::Root, &format!("setsid -f sleep {mark} >/dev/null 2>&1")));
+    let is_seen = (0..500).any(|_| {
+        std::thread::sleep(Duration::from_millis(10));
+        sleepers(&mark) > 0
+    });
+    assert!(is_seen, "what stays without a sandbox is seen");
+    Command::new("pkill")
+        .args(["-xf", &format!("sleep {mark}")])
+        .status()
+        .ok();
+}
+
+/// How many processes sleep for so long.
+fn sleepers(mark: &str) -> usize {
+    let wanted = format!("sleep\0{mark}\0");
+    let is_one = |it: &fs::DirEntry| {
+        let mut line = Vec::new();
+        let read = fs::File::open(it.path().join("cmdline")).and_then(|mut it| it.read_to_end(&mut line));
+        read.is_ok() && line == wanted.as_bytes()
+    };
+    fs::read_dir("/proc").unwrap().flatten().filter(is_one).count()
+}
+
+/// Whether one is left when those that are dying have had a moment.
+fn is_running(mark: &str) -> bool {
+    (0..100).all(|_| {
+        std::thread::sleep(Duration::from_millis(5));
+        sleepers(mark) > 0
+    })
+}
+
+#[test]
+fn without_a_sandbox_nothing_is_run_in_it() {
+    let bench = Bench::new(Who::Root);
+    let output = bench.held(Who::Root, "none", &[], "touch ran");
+    assert_eq!(output.status.code(), Some(3));
+    assert!(!bench.base.join("work/ran").exists());
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(
+        said.contains("no sandbox") && said.contains("sheaf sandbox explain"),
+        "{said}"
+    );
+    let mut explain = bench.command(Who::Root, env!("CARGO_BIN_EXE_sheaf"));
+    let explained = explain
+        .args(["sandbox", "explain", "--sandbox", "off"])
+        .output()
+        .unwrap();
+    assert_eq!(explained.status.code(), Some(3));
+    assert!(String::from_utf8_lossy(&explained.stdout).contains("NO SANDBOX: switched off by --sandbox off"));
+}

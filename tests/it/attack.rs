@@ -120,7 +120,7 @@ const ATTACKS: &[Attack] = &[
         "mv deep deep2; mkdir -p deep/.idea; echo evil > deep/.idea/run.xml; grep -q evil deep/.idea/run.xml",
     ),
     attack("an ignored file", "echo x >> local.toml"),
-    attack("rights of a protected file", "chmod 777 .git/config"),
+    open_in_part("rights of a protected file", "chmod 777 .git/config"),
     // Secrets.
     attack("read a key of the user's", "grep -q secret @HOME@/.ssh/id_ed25519"),
     attack("read an environment file", "grep -q secret .env"),
@@ -463,9 +463,10 @@ fn what_is_promised_holds_against_attacks_that_work_without_it() {
             if tier == "full" {
                 assert!(controls >= least, "only {controls} attacks were tried: {works:?}");
             }
+            let open = ATTACKS.iter().filter(|it| found[it.name]).count();
+            let all = ATTACKS.len();
             say(&format!(
-                "\n{who:?}, {tier}: {controls} attacks with a control, {} in all, none got through\n",
-                ATTACKS.len()
+                "\n{who:?}, {tier}: {controls} attacks with a control, {all} in all; {open} went through, all of them known\n"
             ));
         }
     }

@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{
     link::Link,
-    protocol::{Change, Command, Entry, Event, FinishReason, Kind, Severity, Turn, View},
+    protocol::{Change, Command, Entry, Event, FinishReason, Kind, Mode, Severity, Turn, View},
     theme,
     transcript::is_approval,
 };
@@ -327,6 +327,18 @@ fn follow(app: &mut App, entries: &[Arc<Entry>]) -> Vec<Effect> {
             app.composer.said.remove(0);
             app.chrome = None;
         }
+        // The user has agreed to another mode: the next message is written in it.
+        if let (Event::ToolResult { result, .. }, Some(current)) = (&entry.event, app.transcript.exchanges.last())
+            && let Some(mode) = result
+                .get("data")
+                .and_then(|it| it.get("mode"))
+                .and_then(|it| Mode::parse(it.as_str()?))
+            && entry.turn == current.turn
+            && moved_call(app, moved.change, moved.exchange) == Some("switch_mode")
+        {
+            app.mode = mode;
+            app.chrome = None;
+        }
         if let Change::Finished = moved.change {
             finished = true;
         }
@@ -349,6 +361,19 @@ fn follow(app: &mut App, entries: &[Arc<Entry>]) -> Vec<Effect> {
         return vec![Effect::Send(Command::Submit(submit))];
     }
     Vec::new()
+}
+
+/// The tool whose call has just grown.
+fn moved_call(app: &App, change: Change, exchange: usize) -> Option<&str> {
+    let Change::Grew(document) = change else { return None };
+    match app
+        .transcript
+        .get(crate::transcript::Place { exchange, document })?
+        .view()
+    {
+        View::ToolCall(call) => Some(call.tool_name),
+        _ => None,
+    }
 }
 
 fn was_stopped(app: &App) -> bool {

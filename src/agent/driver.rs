@@ -7,7 +7,6 @@
 use std::{
     any::Any,
     collections::VecDeque,
-    panic::AssertUnwindSafe,
     pin::Pin,
     sync::Arc,
     time::{Duration, Instant},
@@ -34,6 +33,7 @@ use crate::{
         local::{Inbox, Letter},
     },
     model::{Chosen, Effort, Failure, FailureKind, ModelMessage, ModelRequest, Piece, PieceStream, Provider, Roles},
+    os::panic,
     protocol::{Command, ConversationId, Event, Mode, Notice, Position, Query, Reply, ResponseId, Severity, Submit},
     sandbox::{Checkpoints, Seen, Workspace},
     tool::{Context, Fault, Input as Arguments, Outcome, Proposal, Stop, Tool, Work},
@@ -584,7 +584,7 @@ impl Driver {
             self.outputs.push(Box::pin(printed.map(move |text| (job, text))));
             // On this very thread: a child that is to die with its parent dies with the thread that started it.
             self.jobs.push(Box::pin(async move {
-                let result = AssertUnwindSafe(work).catch_unwind().await;
+                let result = panic::contained(work).await;
                 done(result.unwrap_or_else(|panic| Err(broken(&panic))))
             }));
         } else {
@@ -623,7 +623,7 @@ impl Driver {
                 tokio::select! {
                     biased;
                     _ = stopped.wait_for(|it| *it) => Err(Fault::new("CANCELLED", "cancelled by the user")),
-                    result = AssertUnwindSafe(work).catch_unwind() => {
+                    result = panic::contained(work) => {
                         result.unwrap_or_else(|panic| Err(broken(&panic)))
                     }
                 }

@@ -430,7 +430,7 @@ fn workspace(wanted: Option<&Path>) -> Result<PathBuf> {
 
 /// One thread for a conversation, screen and all: a token that had to wake a second one would cost several times what it
 /// costs to show. What takes long has threads of its own (files, colours, large lines). A server needs more.
-fn runtime(is_server: bool) -> Result<tokio::runtime::Runtime> {
+fn runtime(is_server: bool) -> Result<Runtime> {
     let mut builder = if is_server {
         let mut builder = tokio::runtime::Builder::new_multi_thread();
         builder.worker_threads(2);
@@ -438,7 +438,29 @@ fn runtime(is_server: bool) -> Result<tokio::runtime::Runtime> {
     } else {
         tokio::runtime::Builder::new_current_thread()
     };
-    builder.enable_all().build().context("no runtime could be started")
+    let runtime = builder.enable_all().build().context("no runtime could be started")?;
+    Ok(Runtime(Some(runtime)))
+}
+
+/// What runs everything. In the end it waits for work on other threads, such as a change that is being written, but not for
+/// ever: a file system that does not answer must not keep the program.
+struct Runtime(Option<tokio::runtime::Runtime>);
+
+/// As long as that work may take.
+const LAST_MOMENT: std::time::Duration = std::time::Duration::from_secs(3);
+
+impl Runtime {
+    fn block_on<T>(&self, future: impl Future<Output = T>) -> T {
+        self.0.as_ref().expect("it is taken in `drop` only").block_on(future)
+    }
+}
+
+impl Drop for Runtime {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.0.take() {
+            runtime.shutdown_timeout(LAST_MOMENT);
+        }
+    }
 }
 
 /// A single word behind options that names a command was meant as one, more likely than not.
@@ -496,6 +518,22 @@ mod tests {
             transcript.apply(entry);
         }
         transcript
+    }
+
+    #[test]
+    fn what_never_ends_does_not_keep_the_program() {
+        let runtime = runtime(false).expect("a runtime");
+        let (begun, has_begun) = std::sync::mpsc::channel();
+        let (_keep, never) = std::sync::mpsc::channel::<()>();
+        runtime.block_on(async {
+            tokio::task::spawn_blocking(move || {
+                begun.send(()).ok();
+                never.recv().ok();
+            });
+        });
+        has_begun.recv().expect("it runs");
+        // Comes back although the other thread does not.
+        drop(runtime);
     }
 
     #[test]

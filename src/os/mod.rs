@@ -2,4 +2,5 @@
 
 pub mod clipboard;
 pub mod file;
+pub mod panic;
 pub mod process;

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::{
     ConversationId, DocumentId, FinishReason, Mode, Notice, ResponseId, Status, Usage,
-    document::Document,
+    document::{Document, View},
     event::{DocumentStart, Done, Event, ResponseStart},
 };
 
@@ -173,6 +173,12 @@ impl Response {
     /// The number a person uses for the document at `at`; a strict writer sends the same as its sequence.
     pub fn number(&self, at: usize) -> u64 {
         at as u64 + 1
+    }
+
+    /// The mode that was in force when the document at `at` came: a user may agree to another one on the way.
+    pub fn mode_at(&self, at: usize) -> Option<Mode> {
+        let before = self.documents.get(..at).unwrap_or_default();
+        before.iter().rev().find_map(changed_mode).or(self.mode)
     }
 
     pub fn is_running(&self) -> bool {
@@ -385,4 +391,18 @@ impl Response {
             extra_metadata: done.extra_metadata.clone(),
         });
     }
+}
+
+/// The mode that the agent went on in after this document.
+fn changed_mode(document: &Document) -> Option<Mode> {
+    let View::ToolCall(call) = document.view() else {
+        return None;
+    };
+    if call.tool_name != "switch_mode" {
+        return None;
+    }
+    let result = document.metadata.get("result")?;
+    let is_done = result.get("status").and_then(Value::as_str) == Some("success");
+    let mode = result.get("data")?.get("mode")?.as_str()?;
+    Mode::parse(mode).filter(|_| is_done)
 }

@@ -33,7 +33,7 @@ use crate::{
     config::{Paths, Place, Problem, Settings},
     journal::Follower,
     link::Link,
-    os::{clipboard, file, process},
+    os::{clipboard, file, panic, process},
     protocol::{Command, Entry, Message, Mode, Position, Query, Reply, Submit},
     text::{Clean, highlight::Highlighter, visible::title},
     theme,
@@ -715,21 +715,21 @@ fn branch(workspace: &Path) -> Option<String> {
     })
 }
 
-/// The terminal comes back before the message is printed; a panic elsewhere than here is only noted.
+/// The terminal comes back before the message is printed; a panic elsewhere than here, or one that is caught, is only noted.
 fn give_back_on_panic(state: PathBuf) {
     let here = std::thread::current().id();
-    std::panic::set_hook(Box::new(move |panic| {
+    std::panic::set_hook(Box::new(move |info| {
         let trace = std::backtrace::Backtrace::force_capture();
-        let text = format!("sheaf {} {panic}\n\n{trace}\n", env!("CARGO_PKG_VERSION"));
+        let text = format!("sheaf {} {info}\n\n{trace}\n", env!("CARGO_PKG_VERSION"));
         let path = state.join(format!("crash-{}.txt", now_ms()));
         let kept =
             file::private_folder(&state).and_then(|()| file::write(&path, text.as_bytes(), file::Access::Private));
-        if std::thread::current().id() != here {
-            tracing::error!("{panic}");
+        if std::thread::current().id() != here || panic::is_contained() {
+            tracing::error!("{info}");
             return;
         }
         tty::leave();
-        let said = Clean::new(&panic.to_string());
+        let said = Clean::new(&info.to_string());
         let mut message = format!("sheaf failed: {said}\n");
         if kept.is_ok() {
             message.push_str(&format!("the report is in {}\n", path.display()));

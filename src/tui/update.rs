@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{
     link::Link,
-    protocol::{Change, Command, Entry, Event, FinishReason, Kind, Mode, Severity, Turn, View},
+    protocol::{Change, Command, DocumentId, Entry, Event, FinishReason, Kind, Mode, Severity, Turn, View},
     theme,
     transcript::is_approval,
 };
@@ -320,23 +320,17 @@ fn follow(app: &mut App, entries: &[Arc<Entry>]) -> Vec<Effect> {
             }
             app.chrome = None;
         }
+        if let Event::DocumentEnd { document, .. } = &entry.event
+            && let Some(mode) = agreed_mode(app, moved.exchange, document)
+        {
+            app.mode = mode;
+            app.chrome = None;
+        }
         if let Event::DocumentStart(start) = &entry.event
             && start.metadata.get("role").is_some_and(|it| it == "user")
             && !app.composer.said.is_empty()
         {
             app.composer.said.remove(0);
-            app.chrome = None;
-        }
-        // The user has agreed to another mode: the next message is written in it.
-        if let (Event::ToolResult { result, .. }, Some(current)) = (&entry.event, app.transcript.exchanges.last())
-            && let Some(mode) = result
-                .get("data")
-                .and_then(|it| it.get("mode"))
-                .and_then(|it| Mode::parse(it.as_str()?))
-            && entry.turn == current.turn
-            && moved_call(app, moved.change, moved.exchange) == Some("switch_mode")
-        {
-            app.mode = mode;
             app.chrome = None;
         }
         if let Change::Finished = moved.change {
@@ -363,19 +357,6 @@ fn follow(app: &mut App, entries: &[Arc<Entry>]) -> Vec<Effect> {
     Vec::new()
 }
 
-/// The tool whose call has just grown.
-fn moved_call(app: &App, change: Change, exchange: usize) -> Option<&str> {
-    let Change::Grew(document) = change else { return None };
-    match app
-        .transcript
-        .get(crate::transcript::Place { exchange, document })?
-        .view()
-    {
-        View::ToolCall(call) => Some(call.tool_name),
-        _ => None,
-    }
-}
-
 fn was_stopped(app: &App) -> bool {
     let ending = app
         .transcript
@@ -392,6 +373,23 @@ fn take_back_queue(app: &mut App) {
     texts.extend(Some(app.composer.field.text()).filter(|it| !it.is_empty()));
     app.composer.field.set(&texts.join("\n"));
     app.chrome = None;
+}
+
+/// The mode that the user has just agreed to, here: what comes next is said in it, too.
+fn agreed_mode(app: &App, exchange: usize, document: &DocumentId) -> Option<Mode> {
+    let exchange = app.transcript.exchanges.get(exchange)?;
+    if !app.asking.sent.contains(&(exchange.turn, document.clone())) {
+        return None;
+    }
+    let View::Clarification(it) = exchange.response.get(document)?.view() else {
+        return None;
+    };
+    let planned = it.subject?.get("metadata")?;
+    let mut chosen = it.answers.iter().flat_map(|it| &it.selected_option_ids);
+    if planned.get("toolName")?.as_str() != Some("switch_mode") || !chosen.any(|it| it == "allow_once") {
+        return None;
+    }
+    Mode::parse(planned.get("arguments")?.get("target_mode_id")?.as_str()?)
 }
 
 /// Brings a new question to the reader's notice, without taking the keys from somebody who writes.

@@ -157,9 +157,11 @@ def command(mode, model, requests, extra=()):
 
 def wire(turn, exchanges):
     """What must hold of the requests of a turn, whoever the model is."""
-    before = None
+    sent = {}
     for exchange in exchanges:
         messages = exchange.body["messages"]
+        # Each model has a cache, and a system prompt, of its own.
+        before = sent.get(exchange.body["model"])
         for at, message in enumerate(messages):
             calls = [it["id"] for it in message.get("tool_calls") or []]
             if message["role"] == "assistant" and calls:
@@ -174,7 +176,7 @@ def wire(turn, exchanges):
             is_same = messages[: len(before)] == before
             is_compact = any("dropped" in json.dumps(it) for it in messages)
             check(turn, is_same or is_compact, "what was sent has been rewritten")
-        before = messages
+        sent[exchange.body["model"]] = messages
         check(turn, "hunter2" not in json.dumps(messages), "the secret in .env reached the model")
 
 
@@ -401,7 +403,7 @@ def leave_question(screen, turns):
 def steer():
     screen = Screen("cancel and go on")
     screen.say("Count from 1 to 200, one number a line, no tools.")
-    screen.until("a first word", lambda: any(it.text for it in screen.seen()))
+    screen.until("a first word", lambda: any(it.text or it.calls for it in screen.seen()))
     os.write(screen.fd, b"\x03")
     screen.until("the end of what was cancelled", lambda: screen.ended() >= 1)
     screen.say("Say only: ok")
@@ -417,7 +419,7 @@ for name, mode, message, model, what in RUNS:
 if args.only in "cancel while streaming":
     first = len(Relay.seen)
     run("cancel while streaming", "agent", "Count from 1 to 300, one number a line, no tools.", "first", "cancel",
-        when(first, lambda seen: any(it.text for it in seen), interrupt))
+        when(first, lambda seen: any(it.text or it.calls for it in seen), interrupt))
 if args.only in "cancel while waiting":
     first = len(Relay.seen)
     run("cancel while waiting", "agent", "Tell me a story about a cart.", "first", "cancel",

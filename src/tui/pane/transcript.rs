@@ -502,7 +502,18 @@ impl Pane {
         let Some(exchange) = context.transcript.exchanges.get(item.exchange()) else {
             return;
         };
-        let mode = exchange.response.mode;
+        let mut mode = exchange.response.mode;
+        // Only there does anything depend on what the mode became meanwhile.
+        if let Item::Document(place) = item
+            && mode.is_some_and(crate::protocol::Mode::is_read_only)
+            && exchange
+                .response
+                .documents
+                .get(place.document)
+                .is_some_and(|it| matches!(it.kind, Kind::FileEdit | Kind::TerminalCommand))
+        {
+            mode = exchange.response.mode_at(place.document);
+        }
         let mut look = Look {
             width: context.width,
             fold,

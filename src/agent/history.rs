@@ -137,7 +137,10 @@ fn unique(id: &str, ids: &mut HashSet<String>) -> String {
             '_'
         }
     };
-    let id: String = id.chars().take(ID_CHARACTERS).map(plain).collect();
+    let mut id: String = id.chars().take(ID_CHARACTERS).map(plain).collect();
+    if id.is_empty() {
+        id.push_str("call");
+    }
     let mut unique = id.clone();
     let mut number = 1;
     while !ids.insert(unique.clone()) {
@@ -195,12 +198,13 @@ fn markdown(response: &Response) -> String {
 mod tests {
     use pretty_assertions::assert_eq;
     use proptest::prelude::*;
+    use serde_json::{Map, json};
 
     use super::*;
     use crate::{
         agent::write::Writer,
         journal::Log,
-        protocol::{Done, Event, Message, Mode, Position},
+        protocol::{DocumentId, DocumentStart, Done, Event, Message, Mode, Position},
     };
 
     fn user(text: &str) -> ModelMessage {
@@ -247,6 +251,141 @@ mod tests {
         );
     }
 
+    fn call(id: &str, name: &str, arguments: Value) -> Said {
+        let Value::Object(arguments) = arguments else {
+            panic!("arguments are an object");
+        };
+        Said::Call(Call {
+            id: id.to_owned(),
+            name: name.to_owned(),
+            arguments,
+            opaque: None,
+        })
+    }
+
+    fn result(id: &str, name: &str, text: &str, is_error: bool) -> CallResult {
+        CallResult {
+            call: id.to_owned(),
+            name: name.to_owned(),
+            text: text.to_owned(),
+            is_error,
+            images: Vec::new(),
+        }
+    }
+
+    /// One answer of whole documents: kind, content, metadata.
+    fn answered(documents: &[(&str, Option<&str>, Value)]) -> Vec<ModelMessage> {
+        let log = Log::new();
+        log.append(0, Event::UserMessage(Message::user("go")));
+        for (nth, (kind, content, metadata)) in documents.iter().enumerate() {
+            let id: DocumentId = format!("d{nth}").as_str().into();
+            log.append(
+                0,
+                Event::DocumentStart(DocumentStart {
+                    id: id.clone(),
+                    kind: Kind::parse(kind),
+                    sequence: None,
+                    content: None,
+                    metadata: Map::new(),
+                }),
+            );
+            log.append(
+                0,
+                Event::DocumentEnd {
+                    document: id,
+                    final_content: content.map(str::to_owned),
+                    metadata: metadata.as_object().cloned().unwrap_or_default(),
+                },
+            );
+        }
+        log.append(0, Event::Done(Done::default()));
+        messages(&log.after(Position(0)))
+    }
+
+    #[test]
+    fn calls_come_back_as_calls_and_results_as_results() {
+        let read = json!({ "toolName": "read_file", "toolCallId": "c1", "arguments": { "target_file": "a" },
+            "result": { "status": "success", "data": { "content": "A" } } });
+        let ran = json!({ "command": "ls", "toolCallId": "c2", "exitCode": 1, "output": "no\n", "state": "completed" });
+        let said = answered(&[
+            ("text", Some("I look."), json!({})),
+            ("tool_call", None, read),
+            ("terminal_command", None, ran),
+            ("text", Some("I see."), json!({})),
+        ]);
+        assert_eq!(
+            said,
+            [
+                user("go"),
+                ModelMessage::Assistant(vec![
+                    Said::Text("I look.".into()),
+                    call("c1", "read_file", json!({ "target_file": "a" })),
+                    call("c2", "run_terminal_cmd", json!({ "command": "ls" })),
+                ]),
+                ModelMessage::Results(vec![
+                    result("c1", "read_file", "A", false),
+                    result("c2", "run_terminal_cmd", "no\nexit code 1", false),
+                ]),
+                assistant("I see."),
+            ]
+        );
+    }
+
+    #[test]
+    fn each_place_of_a_change_is_a_call_of_its_own_and_what_was_refused_says_so() {
+        let hunk = |old: &str, new: &str, applied: &str| {
+            json!({ "filePath": "a", "operation": "edit", "toolCallId": "c\n1", "toolName": "edit_file", "applied": applied,
+                "reason": "no rule", "diff": { "oldString": old, "newString": new, "startLine": 1, "endLine": 1 } })
+        };
+        let said = answered(&[
+            ("file_edit", Some("y"), hunk("x", "y", "applied")),
+            ("file_edit", Some("w"), hunk("v", "w", "rejected")),
+        ]);
+        let change = |id: &str, old: &str, new: &str| {
+            call(
+                id,
+                "search_replace",
+                json!({ "file_path": "a", "old_string": old, "new_string": new }),
+            )
+        };
+        assert_eq!(
+            said,
+            [
+                user("go"),
+                ModelMessage::Assistant(vec![change("c_1", "x", "y"), change("c_1-2", "v", "w")]),
+                ModelMessage::Results(vec![
+                    result("c_1", "search_replace", "`a` is changed.", false),
+                    result("c_1-2", "search_replace", "Error [TOOL_REJECTED]: no rule", true),
+                ]),
+            ]
+        );
+    }
+
+    #[test]
+    fn what_failed_says_why_and_what_the_user_said_meanwhile_is_theirs() {
+        let failed = json!({ "filePath": "a", "operation": "edit", "toolCallId": "c1", "toolName": "search_replace",
+            "applied": "failed", "arguments": { "file_path": "a", "old_string": "x", "new_string": "y" } });
+        let error = json!({ "errorCode": "EDIT_NO_MATCH", "source": "search_replace", "details": "Read it." });
+        let said = answered(&[
+            ("file_edit", None, failed),
+            ("error", Some("not found"), error),
+            ("text", Some("wait"), json!({ "format": "plain", "role": "user" })),
+            ("text", Some("Well."), json!({})),
+        ]);
+        let arguments = json!({ "file_path": "a", "old_string": "x", "new_string": "y" });
+        let why = "Error [EDIT_NO_MATCH]: not found\nRead it.";
+        assert_eq!(
+            said,
+            [
+                user("go"),
+                ModelMessage::Assistant(vec![call("c1", "search_replace", arguments)]),
+                ModelMessage::Results(vec![result("c1", "search_replace", why, true)]),
+                user("wait"),
+                assistant("Well."),
+            ]
+        );
+    }
+
     #[test]
     fn an_empty_conversation_has_no_messages() {
         check(&[], &[]);
@@ -270,6 +409,39 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(128))]
+
+        /// Whatever documents there are: every call has a result under the same id, behind it, and no id comes twice.
+        #[test]
+        fn calls_and_results_pair(documents in prop::collection::vec(
+            (
+                prop::sample::select(vec!["text", "tool_call", "terminal_command", "file_edit", "plan", "todo_update", "error", "x"]),
+                "[a-b \n]{0,3}",
+                "[c\u{0}é/]{0,3}",
+            ),
+            0..10,
+        )) {
+            let documents: Vec<_> = documents
+                .iter()
+                .map(|(kind, text, id)| (*kind, Some(text.as_str()), json!({ "toolCallId": id, "command": "ls" })))
+                .collect();
+            let said = answered(&documents);
+            let mut ids = HashSet::new();
+            for (at, message) in said.iter().enumerate() {
+                let ModelMessage::Assistant(parts) = message else { continue };
+                let calls: Vec<&String> = parts.iter().filter_map(|it| match it {
+                    Said::Call(call) => Some(&call.id),
+                    _ => None,
+                }).collect();
+                for id in &calls {
+                    prop_assert!(ids.insert((*id).clone()) && !id.is_empty());
+                }
+                let results: Vec<&String> = match said.get(at + 1) {
+                    Some(ModelMessage::Results(results)) => results.iter().map(|it| &it.call).collect(),
+                    _ => Vec::new(),
+                };
+                prop_assert_eq!(calls, results);
+            }
+        }
 
         /// What goes back to the model is cut into the same documents as what came from it.
         #[test]

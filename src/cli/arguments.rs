@@ -113,8 +113,8 @@ pub struct Run {
     pub goes_on: bool,
 
     /// Go on with this conversation, else with the last one
-    #[arg(long, value_name = "ID", num_args = 0..=1)]
-    pub resume: Option<Option<String>>,
+    #[arg(long, value_name = "ID", num_args = 0..=1, default_missing_value = "")]
+    pub resume: Option<String>,
 
     /// Do not keep this conversation
     #[arg(long)]

@@ -33,14 +33,14 @@ pub struct Opened {
 
 /// What `--continue` and `--resume` ask for. What stands behind `--resume` and is no id was meant as a prompt.
 pub fn wanted(run: &Run, words: &mut String) -> Option<Wanted> {
-    match &run.resume {
+    match run.resume.as_deref() {
         None => run.goes_on.then_some(Wanted::Last),
-        Some(None) => Some(Wanted::Last),
-        Some(Some(id)) if id.contains(char::is_whitespace) => {
-            *words = format!("{id} {words}").trim_end().to_owned();
+        Some("") => Some(Wanted::Last),
+        Some(id) if id.contains(char::is_whitespace) => {
+            words.insert_str(0, &format!("{id} "));
             Some(Wanted::Last)
         }
-        Some(Some(id)) => Some(Wanted::Named(id.clone())),
+        Some(id) => Some(Wanted::Named(id.to_owned())),
     }
 }
 
@@ -148,4 +148,28 @@ pub fn models(base: &Base) -> Result<u8> {
         }
         Ok(code::OK)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_id_was_meant_as_a_prompt() {
+        for (resume, goes_on, words, id, prompt) in [
+            (None, false, "x", None, "x"),
+            (None, true, "x", Some(Wanted::Last), "x"),
+            (Some(""), false, "x", Some(Wanted::Last), "x"),
+            (Some("abc-1"), false, "x", Some(Wanted::Named("abc-1".to_owned())), "x"),
+            (Some("and now?"), false, "", Some(Wanted::Last), "and now? "),
+        ] {
+            let run = Run {
+                resume: resume.map(str::to_owned),
+                goes_on,
+                ..Run::default()
+            };
+            let mut words = words.to_owned();
+            assert_eq!((wanted(&run, &mut words), words.as_str()), (id, prompt));
+        }
+    }
 }

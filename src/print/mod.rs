@@ -70,10 +70,12 @@ pub struct Options {
     pub form: Option<Form>,
 }
 
+type Read = Box<dyn Fn(&str) -> Result<Value, String>>;
+
 /// What an answer has to be.
 pub struct Form {
     /// The value that a text is, or what is wrong with it.
-    pub read: Box<dyn Fn(&str) -> Result<Value, String>>,
+    pub read: Read,
     /// How often a better answer may be asked for.
     pub asks: u32,
 }

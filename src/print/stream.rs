@@ -186,8 +186,8 @@ impl Stream {
         let denials = std::mem::take(&mut self.denials);
         let requests = self.requests;
         *self = Self {
-            denials,
             requests,
+            denials,
             ..Self::new(self.session.clone(), self.is_partial, self.has_thinking)
         };
     }
@@ -281,22 +281,22 @@ impl Stream {
             } else {
                 document.text()
             };
-            let is_same = text.starts_with(&printed);
-            if !is_same {
+            // It only grows while it is open; its end may say something else than its pieces did.
+            if !document.is_open() && !text.starts_with(&printed) {
                 printed.clear();
             }
             // Blanks at the end may be all that is left of it.
             let until = text.trim_end().len();
             if let Some(more) = text.get(printed.len()..until).filter(|it| !it.is_empty()) {
-                let more = if printed.is_empty() {
+                let said = if printed.is_empty() {
                     more.trim_start_matches('\n')
                 } else {
                     more
                 };
                 let has_more = self.whole.len() > self.segment;
                 let separator = if printed.is_empty() && has_more { "\n\n" } else { "" };
-                let delta = format!("{separator}{more}");
-                printed = text.get(..until).unwrap_or_default().to_owned();
+                let delta = format!("{separator}{said}");
+                printed.push_str(more);
                 self.whole.push_str(&delta);
                 if self.is_partial && !delta.is_empty() {
                     let mut line = self.assistant(&delta);

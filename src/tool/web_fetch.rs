@@ -186,6 +186,7 @@ fn outcome(page: &Page) -> Outcome {
     }
     if let Some(data) = data.as_object_mut() {
         data.insert("title".to_owned(), Value::String(title));
+        data.insert("markdown".to_owned(), shown.into());
         data.insert("truncated".to_owned(), Value::Bool(is_cut));
     }
     Outcome {

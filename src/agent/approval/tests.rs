@@ -940,6 +940,56 @@ fn with_ask_a_change_of_a_file_asks() {
 }
 
 #[test]
+fn force_does_what_no_rule_forbids_and_leaves_what_is_protected() {
+    let rules = Rules {
+        deny: rules(&["Shell(git push)"]),
+        ask: self::rules(&["Shell(make)"]),
+        ..Rules::default()
+    };
+    let forced = Facts {
+        run: RunMode::Force,
+        tier: Tier::None,
+        is_attended: false,
+        ..facts(&rules)
+    };
+    for access in [
+        run("ls"),
+        run("make all"),
+        with("make", &[Permission::All]),
+        Access::Delete(inside("a")),
+        Access::Read(file("/x/a", Place::Outside)),
+    ] {
+        assert_eq!(verdict(&access, &forced), Verdict::Allow, "{access:?}");
+    }
+    let protected = Located {
+        is_protected: true,
+        ..inside(".vscode/tasks.json")
+    };
+    for access in [
+        run("git push"),
+        Access::Write(protected),
+        Access::Write(file("/x/a", Place::Outside)),
+        Access::Read(file("/x/a", Place::Hidden)),
+    ] {
+        assert!(matches!(verdict(&access, &forced), Verdict::Deny(_)), "{access:?}");
+    }
+    let planning = Facts {
+        mode: Mode::Plan,
+        ..forced
+    };
+    assert!(matches!(verdict(&run("ls"), &planning), Verdict::Deny(_)));
+    let doubtful = Rules {
+        is_doubtful: true,
+        ..Rules::default()
+    };
+    let doubtful = Facts {
+        rules: &doubtful,
+        ..forced
+    };
+    assert!(matches!(verdict(&run("ls"), &doubtful), Verdict::Deny(_)));
+}
+
+#[test]
 fn a_folder_is_asked_about_once() {
     let mut rules = Rules::default();
     let header = Access::Read(file("/opt/lib/include/a.h", Place::Outside));

@@ -103,10 +103,11 @@ fn tool_call(it: &ToolCall<'_>) -> Told {
     let result = match it.result {
         None => Err("There is no result: the call was interrupted.".to_owned()),
         Some(result) if result.failed => Err(words(result.data)),
-        Some(result) => Ok(match result.data.as_object().and_then(|it| text(it, "content")) {
-            Some(content) => content.to_owned(),
-            None => words(result.data),
-        }),
+        Some(result) => {
+            let members = result.data.as_object();
+            let read = members.and_then(|it| text(it, "content").or_else(|| text(it, "markdown")));
+            Ok(read.map_or_else(|| words(result.data), str::to_owned))
+        }
     };
     (it.tool_name.to_owned(), Value::Object(it.arguments.clone()), result)
 }

@@ -90,7 +90,13 @@ pub(super) const FOREIGN: &[(&str, &str)] = &[
 ];
 
 /// Variables of ours that are no settings.
-pub(super) const OTHER: &[&str] = &["SHEAF_COMMIT", "SHEAF_DEV", "SHEAF_LOG", "SHEAF_SANDBOX"];
+pub(super) const OTHER: &[&str] = &[
+    "SHEAF_COMMIT",
+    "SHEAF_DEV",
+    "SHEAF_LOG",
+    "SHEAF_SANDBOX",
+    "SHEAF_SANDBOX_AT_MOST",
+];
 
 /// All keys, in the order of the reference.
 pub const KEYS: &[Key] = &[

@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 
 use libc::c_long;
+#[cfg(target_arch = "x86_64")]
+use seccompiler::sock_filter;
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen as Width, SeccompCmpOp as Is, SeccompCondition, SeccompFilter,
-    SeccompRule, sock_filter,
+    SeccompRule,
 };
 
 use super::{super::Tier, order::Policy};
@@ -74,8 +76,8 @@ const NAMESPACES: &[i32] = &[
     libc::CLONE_NEWCGROUP,
 ];
 
-/// Requests that type into a terminal as if the user did. Only the low half of a request counts.
-const TYPING: &[u64] = &[libc::TIOCSTI as u64, libc::TIOCLINUX as u64];
+/// Requests that type into a terminal as if the user did, TIOCSTI and TIOCLINUX. Only the low half of a request counts.
+const TYPING: &[u64] = &[0x5412, 0x541c];
 
 /// Puts the filters into force, for good.
 pub(super) fn apply(policy: &Policy) -> Result<(), Error> {
@@ -98,7 +100,8 @@ fn filters(policy: &Policy) -> Result<Vec<BpfProgram>, Error> {
     // It tells its flags in memory, where a filter cannot look. Who is told that there is no such call uses the older one.
     let absent = BTreeMap::from([(libc::SYS_clone3, Vec::new())]);
     let mut programs = vec![program(denied, libc::EPERM)?, program(absent, libc::ENOSYS)?];
-    programs.extend(other_numbers());
+    #[cfg(target_arch = "x86_64")]
+    programs.push(other_numbers());
     Ok(programs)
 }
 
@@ -143,21 +146,16 @@ fn program(rules: BTreeMap<c_long, Vec<SeccompRule>>, error: i32) -> Result<BpfP
 
 /// The same calls have second numbers on x86-64, in case the kernel was built with them.
 #[cfg(target_arch = "x86_64")]
-fn other_numbers() -> Option<BpfProgram> {
+fn other_numbers() -> BpfProgram {
     const X32: u32 = 0x4000_0000;
     const LOAD: u16 = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16;
     const IF_AT_LEAST: u16 = (libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K) as u16;
     const RETURN: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
     let line = |code, jt, jf, k| sock_filter { code, jt, jf, k };
-    Some(vec![
+    vec![
         line(LOAD, 0, 0, 0),
         line(IF_AT_LEAST, 0, 1, X32),
         line(RETURN, 0, 0, libc::SECCOMP_RET_ERRNO | libc::EPERM as u32),
         line(RETURN, 0, 0, libc::SECCOMP_RET_ALLOW),
-    ])
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-fn other_numbers() -> Option<BpfProgram> {
-    None
+    ]
 }

@@ -264,7 +264,7 @@ impl Masks {
             .collect();
         system::hang(&workshop, Path::new(WORKSHOP))?;
         let (folder, covered) = (Path::new(WORKSHOP).join("folder"), Path::new(WORKSHOP).join("file"));
-        fs::DirBuilder::new().mode(0).create(&folder)?;
+        fs::DirBuilder::new().mode(0o0).create(&folder)?;
         file(&covered, 0)?;
         let mut masks = BTreeMap::new();
         for (path, is_folder) in kinds {

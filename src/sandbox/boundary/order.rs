@@ -135,9 +135,7 @@ impl Order {
             keeps_terminal: false,
         };
         let body = bytes.strip_suffix(b".\0")?;
-        let Some(body) = body.strip_suffix(b"\0") else {
-            return None;
-        };
+        let body = body.strip_suffix(b"\0")?;
         for record in body.split(|it| *it == 0) {
             let (letter, value) = record.split_first()?;
             let path = || PathBuf::from(OsStr::from_bytes(value));

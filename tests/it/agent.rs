@@ -54,7 +54,7 @@ impl Script {
     }
 
     fn asked(&self) -> Vec<ModelRequest> {
-        self.asked.lock().unwrap().clone()
+        self.asked.lock().expect("no test panics with it").clone()
     }
 }
 
@@ -65,11 +65,11 @@ impl Provider for Script {
 
     fn stream(&self, request: ModelRequest) -> PieceStream {
         let at = {
-            let mut asked = self.asked.lock().unwrap();
+            let mut asked = self.asked.lock().expect("no test panics with it");
             asked.push(request.clone());
             asked.len() - 1
         };
-        let mut pieces = (self.answers.lock().unwrap())(at, &request);
+        let mut pieces = (self.answers.lock().expect("no test panics with it"))(at, &request);
         let polls = Arc::clone(&self.polls);
         Box::pin(futures::stream::poll_fn(move |cx| {
             polls.fetch_add(1, Ordering::Relaxed);
@@ -129,7 +129,7 @@ struct Stage {
 }
 
 /// How long nothing may come before nothing will.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 impl Stage {
     fn new(root: &Path, script: &Arc<Script>, settings: Settings, tools: Vec<&'static Tool>) -> Self {
@@ -140,7 +140,7 @@ impl Stage {
             model: "m".to_owned(),
             conversation: "conv_1".into(),
             is_attended: true,
-            workspace: Some(Arc::new(Workspace::open(root).unwrap())),
+            workspace: Some(Arc::new(Workspace::open(root).expect("a workspace"))),
             roles: Arc::new(Roles::new(&settings, &Environment::default())),
             settings: Arc::new(settings),
             tools,
@@ -198,7 +198,7 @@ impl Stage {
         let Some(document) = self.transcript.get(place) else {
             return;
         };
-        let turn = Turn(u32::try_from(self.transcript.exchanges.len()).unwrap());
+        let turn = Turn(u32::try_from(self.transcript.exchanges.len()).expect("few turns"));
         let subject = document.metadata.get("subject").cloned().unwrap_or_default();
         let is_mode = subject["metadata"]["toolName"] == "switch_mode";
         let response = if is_approval(document) && !is_mode {
@@ -320,11 +320,11 @@ fn tree(root: &Path) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
     let mut found = BTreeMap::new();
     let mut folders = vec![root.to_owned()];
     while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(&folder).unwrap() {
-            let path = entry.unwrap().path();
-            let kind = fs::symlink_metadata(&path).unwrap();
+        for entry in fs::read_dir(&folder).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            let kind = fs::symlink_metadata(&path).expect("it is there");
             let bytes = if kind.is_file() {
-                fs::read(&path).unwrap()
+                fs::read(&path).expect("a file")
             } else {
                 Vec::new()
             };
@@ -339,11 +339,11 @@ fn tree(root: &Path) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
 
 /// A repository with something for every tool; commands and linters in it leave a trace in `outside`.
 fn workspace(outside: &Path) -> tempfile::TempDir {
-    let root = tempfile::tempdir().unwrap();
+    let root = tempfile::tempdir().expect("a folder");
     let write = |name: &str, text: &str| {
         let path = root.path().join(name);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, text).unwrap();
+        fs::create_dir_all(path.parent().expect("a parent")).expect("a folder");
+        fs::write(path, text).expect("a file");
     };
     write("a.txt", "one\ntwo\nthree\n");
     write("src/a.py", "def total():\n    return 0\n");
@@ -357,7 +357,7 @@ fn workspace(outside: &Path) -> tempfile::TempDir {
         "linter.sh",
         &format!("#!/bin/sh\ntouch '{}'\n", outside.join("linted").display()),
     );
-    fs::set_permissions(root.path().join("linter.sh"), fs::Permissions::from_mode(0o755)).unwrap();
+    fs::set_permissions(root.path().join("linter.sh"), fs::Permissions::from_mode(0o755)).expect("its mode");
     root
 }
 
@@ -434,7 +434,7 @@ fn arguments(tool: &Tool, outside: &Path) -> Vec<Value> {
 async fn in_plan_and_ask_mode_nothing_changes_and_nothing_runs() {
     for mode in Mode::ALL {
         for is_offered in [true, false] {
-            let outside = tempfile::tempdir().unwrap();
+            let outside = tempfile::tempdir().expect("a folder");
             let root = workspace(outside.path());
             let before = tree(root.path());
             let mut settings = Settings::default();
@@ -484,7 +484,7 @@ async fn in_plan_and_ask_mode_nothing_changes_and_nothing_runs() {
                         tool.name
                     );
                     assert_eq!(
-                        fs::read_dir(outside.path()).unwrap().count(),
+                        fs::read_dir(outside.path()).expect("a folder").count(),
                         0,
                         "{name} ran in {mode} mode"
                     );
@@ -528,7 +528,7 @@ async fn another_mode_needs_a_yes() {
         ("", false),
         ("something else", false),
     ] {
-        let outside = tempfile::tempdir().unwrap();
+        let outside = tempfile::tempdir().expect("a folder");
         let root = workspace(outside.path());
         let script = Script::new(|at, _| match at {
             0 => ending(
@@ -584,6 +584,7 @@ async fn another_mode_needs_a_yes() {
     }
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "what the table of a tool wants")]
 fn nothing(_: &sheaf::tool::Input, _: &sheaf::tool::Context) -> Result<Vec<sheaf::tool::Access>, sheaf::tool::Fault> {
     Ok(Vec::new())
 }
@@ -601,6 +602,7 @@ const fn fake(name: &'static str, class: Class, work: Work) -> Tool {
     }
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "what the promise of a tool gives")]
 fn fine() -> Result<Outcome, sheaf::tool::Fault> {
     Ok(Outcome {
         text: "fine".to_owned(),
@@ -709,7 +711,7 @@ fn tools() -> Vec<&'static Tool> {
 }
 
 fn stage(script: &Arc<Script>) -> (tempfile::TempDir, tempfile::TempDir, Stage) {
-    let outside = tempfile::tempdir().unwrap();
+    let outside = tempfile::tempdir().expect("a folder");
     let root = workspace(outside.path());
     let stage = Stage::new(root.path(), script, Settings::default(), tools());
     (outside, root, stage)
@@ -719,11 +721,11 @@ fn stage(script: &Arc<Script>) -> (tempfile::TempDir, tempfile::TempDir, Stage) 
 fn results(script: &Script) -> Vec<String> {
     let asked = script.asked();
     let messages = asked.iter().flat_map(|it| it.messages.iter());
-    let results = messages.filter_map(|it| match it {
+    let mut results = messages.filter_map(|it| match it {
         ModelMessage::Results(results) => Some(results),
         ModelMessage::User(_) | ModelMessage::Assistant(_) => None,
     });
-    let last = results.last().expect("there are results");
+    let last = results.next_back().expect("there are results");
     last.iter().map(|it| it.text.clone()).collect()
 }
 
@@ -931,7 +933,7 @@ async fn cancelling_in_any_phase_closes_everything_and_answers_every_call() {
         ("while a command runs", vec![], true, has_output),
     ];
     for (name, mut pieces, ends, holds) in cases {
-        let trace = tempfile::tempdir().unwrap();
+        let trace = tempfile::tempdir().expect("a folder");
         let is_command = name == "while a command runs";
         if is_command {
             pieces = vec![sleeper(trace.path()), read()];
@@ -962,7 +964,7 @@ async fn cancelling_in_any_phase_closes_everything_and_answers_every_call() {
 
 #[tokio::test]
 async fn when_the_consumer_goes_its_commands_end() {
-    let trace = tempfile::tempdir().unwrap();
+    let trace = tempfile::tempdir().expect("a folder");
     let script = once(vec![sleeper(trace.path())]);
     let (_outside, _root, mut stage) = stage(&script);
     stage.answer = Some("allow_once");
@@ -1069,7 +1071,7 @@ async fn what_is_said_meanwhile_joins_the_answer_or_waits_for_its_own() {
 #[tokio::test]
 async fn limits_of_the_settings_ask_whether_to_go_on() {
     for (limit, is_calls) in [("requests", false), ("calls", true)] {
-        let outside = tempfile::tempdir().unwrap();
+        let outside = tempfile::tempdir().expect("a folder");
         let root = workspace(outside.path());
         let mut settings = Settings::default();
         if is_calls {

@@ -592,7 +592,11 @@ fn the_whole_conversation_reaches_the_model() {
     );
     let last = last["content"].as_str().expect("a text");
     assert_eq!(query(last), "three");
-    assert!(last.starts_with("<system_reminder>\nAsk mode is on"), "{last}");
+    assert!(last.contains("\n<system_reminder>\nAsk mode is on"), "{last}");
+    assert!(
+        last.starts_with("<user_info>\n"),
+        "the model hears where it works, also in the middle: {last}"
+    );
     let system = |it: &Value| it["messages"][0]["content"].as_str().expect("a text").to_owned();
     assert!(system(first).contains("Ask mode is on") && !system(first).contains("Plan mode"));
     assert!(system(second).contains("Plan mode is on") && !system(second).contains("Ask mode"));

@@ -109,6 +109,20 @@ mod tests {
     }
 
     #[test]
+    fn a_table_of_the_users_names_is_explained_by_those_names_only() {
+        let paths = |text: &str| -> Vec<String> {
+            let file = File::of_user("config.toml", text);
+            let (settings, _) = merge(Some(&file), None, &Environment::default(), &Options::default());
+            explain(&settings).into_iter().map(|it| it.path).collect()
+        };
+        for path in paths("").iter().chain(&paths("model = ' '")) {
+            assert!(path.split('.').all(|it| !it.is_empty() && it != "*"), "{path}");
+        }
+        let named = paths("[tools.grep]\nenabled = false\n[lint]\nrust = ['x']");
+        assert!(named.contains(&"tools.grep.enabled".to_owned()) && named.contains(&"lint.rust".to_owned()));
+    }
+
+    #[test]
     fn an_explanation_names_value_and_origin() {
         let file = File {
             path: "config.toml".into(),

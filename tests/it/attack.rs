@@ -235,17 +235,20 @@ impl Bench {
             ("work/a.txt", "x"),
         ] {
             let path = base.join(path);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, text).unwrap();
+            fs::create_dir_all(path.parent().expect("the test can do this")).expect("the test can do this");
+            fs::write(path, text).expect("the test can do this");
         }
         let git = Command::new("git")
             .args(["init", "-q"])
             .current_dir(base.join("work"))
             .status();
-        assert!(git.unwrap().success());
-        let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
-        let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
-        let ports = (tcp.local_addr().unwrap().port(), udp.local_addr().unwrap().port());
+        assert!(git.expect("the test can do this").success());
+        let tcp = TcpListener::bind("127.0.0.1:0").expect("the test can do this");
+        let udp = UdpSocket::bind("127.0.0.1:0").expect("the test can do this");
+        let ports = (
+            tcp.local_addr().expect("the test can do this").port(),
+            udp.local_addr().expect("the test can do this").port(),
+        );
         std::thread::spawn(move || while tcp.accept().is_ok() {});
         std::thread::spawn(move || {
             let mut buffer = [0; 16];
@@ -256,21 +259,21 @@ impl Bench {
         // The path of a socket is short.
         let socket = PathBuf::from(format!("/var/tmp/sheaf-{name}"));
         fs::remove_file(&socket).ok();
-        let placed = UnixListener::bind(&socket).unwrap();
-        fs::set_permissions(&socket, fs::Permissions::from_mode(0o777)).unwrap();
+        let placed = UnixListener::bind(&socket).expect("the test can do this");
+        fs::set_permissions(&socket, fs::Permissions::from_mode(0o777)).expect("the test can do this");
         fs::hard_link(&socket, base.join("out/socket")).ok();
-        let address = std::os::unix::net::SocketAddr::from_abstract_name(&name).unwrap();
-        let abstract_one = UnixListener::bind_addr(&address).unwrap();
+        let address = std::os::unix::net::SocketAddr::from_abstract_name(&name).expect("the test can do this");
+        let abstract_one = UnixListener::bind_addr(&address).expect("the test can do this");
         if who == Who::User {
             let done = Command::new("chown").args(["-R", "65534:65534"]).arg(&base).status();
-            assert!(done.unwrap().success());
+            assert!(done.expect("the test can do this").success());
         }
         let mut victim = Command::new("sleep");
         victim.arg("600").env("VICTIMS_SECRET", "1").stdout(Stdio::null());
         if who == Who::User {
             victim.uid(65534).gid(65534);
         }
-        let victim = victim.spawn().unwrap();
+        let victim = victim.spawn().expect("the test can do this");
         let shown = |name: &str| base.join(name).display().to_string();
         let values = vec![
             ("@OUT@", shown("out")),
@@ -317,7 +320,7 @@ impl Bench {
         command.env("SHEAF_SANDBOX_AT_MOST", at_most);
         command.args(["sandbox", "run"]).args(options);
         command.args(["--", "bash", "-c", &self.fill(script)]);
-        command.output().unwrap()
+        command.output().expect("the test can do this")
     }
 
     fn plain(&self, who: Who, script: &str) -> bool {
@@ -326,7 +329,7 @@ impl Bench {
             .args(["-c", &self.fill(script)])
             .stdout(Stdio::null())
             .stderr(Stdio::null());
-        status.status().unwrap().success()
+        status.status().expect("the test can do this").success()
     }
 }
 
@@ -334,7 +337,11 @@ impl Drop for Bench {
     fn drop(&mut self) {
         self.victim.kill().ok();
         self.victim.wait().ok();
-        let socket = self.values.iter().find(|it| it.0 == "@SOCK@").unwrap();
+        let socket = self
+            .values
+            .iter()
+            .find(|it| it.0 == "@SOCK@")
+            .expect("the test can do this");
         fs::remove_file(&socket.1).ok();
         fs::remove_dir_all(&self.base).ok();
     }
@@ -573,8 +580,13 @@ fn a_command_ends_as_it_would_and_leaves_nothing_behind() {
             assert!(!is_running(&mark), "{who:?} {tier}");
             // What was put in the place of protected folders has gone again.
             let mut names: Vec<_> = fs::read_dir(bench.base.join("work"))
-                .unwrap()
-                .map(|it| it.unwrap().file_name().into_string().unwrap())
+                .expect("the test can do this")
+                .map(|it| {
+                    it.expect("the test can do this")
+                        .file_name()
+                        .into_string()
+                        .expect("the test can do this")
+                })
                 .filter(|it| it.starts_with('.'))
                 .collect();
             names.sort();
@@ -608,7 +620,11 @@ fn sleepers(mark: &str) -> usize {
         let read = fs::File::open(it.path().join("cmdline")).and_then(|mut it| it.read_to_end(&mut line));
         read.is_ok() && line == wanted.as_bytes()
     };
-    fs::read_dir("/proc").unwrap().flatten().filter(is_one).count()
+    fs::read_dir("/proc")
+        .expect("the test can do this")
+        .flatten()
+        .filter(is_one)
+        .count()
 }
 
 /// Whether one is left when those that are dying have had a moment.
@@ -634,7 +650,7 @@ fn without_a_sandbox_nothing_is_run_in_it() {
     let explained = explain
         .args(["sandbox", "explain", "--sandbox", "off"])
         .output()
-        .unwrap();
+        .expect("the test can do this");
     assert_eq!(explained.status.code(), Some(3));
     assert!(String::from_utf8_lossy(&explained.stdout).contains("NO SANDBOX: switched off by --sandbox off"));
 }

@@ -137,7 +137,7 @@ fn what_is_done_and_said_comes_line_by_line() {
         ends,
         ["system", "user", "assistant", "assistant", "assistant", "result"]
     );
-    let mut sorted = calls.clone();
+    let mut sorted = calls;
     sorted.sort_unstable();
     assert_eq!(
         sorted,

@@ -403,7 +403,10 @@ impl Running {
     fn take(&mut self, input: Input, memory: &mut Memory, effects: &mut Vec<Effect>) {
         match input {
             Input::Submit(_) => {}
-            Input::Steer { message, parts } => self.steering.push_back((message, parts)),
+            Input::Steer { message, parts } => {
+                self.steering.push_back((message, parts));
+                self.pass_over_form(memory, effects);
+            }
             Input::Cancel => self.cancel(memory, effects),
             Input::Piece(piece) if matches!(self.phase, Phase::Model) => self.piece(piece, memory, effects),
             Input::Prepared { job, result } => self.prepared(job, result, memory, effects),

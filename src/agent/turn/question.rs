@@ -453,6 +453,15 @@ impl Running {
         }
     }
 
+    /// Who writes a message instead of answering the model's questions has skipped them: the message says what matters.
+    pub(super) fn pass_over_form(&mut self, memory: &mut Memory, effects: &mut Vec<Effect>) {
+        let is_form = |it: &&Question| matches!(it.purpose, Purpose::Form { .. });
+        let open = self.questions.iter().find(is_form).map(|it| it.document.clone());
+        if let Some(document) = open {
+            self.answer(&unanswered(&document, Dealt::Skipped), memory, effects);
+        }
+    }
+
     fn change_mode(&mut self, job: &mut Job, is_yes: bool, words: Option<&str>, effects: &mut Vec<Effect>) {
         let Ok(target) = switch_mode::read(&job.arguments) else {
             return;

@@ -10,6 +10,12 @@ use tokio::sync::watch;
 
 use crate::protocol::{DocumentId, Entry, Event, Position, Turn};
 
+/// As much of what a close follower has not read yet is kept for it, although its documents have ended.
+const SPENT_BYTES: usize = 1 << 20;
+
+/// What an entry costs beside its text, about.
+const ENTRY_BYTES: usize = 256;
+
 /// An append-only list of entries that any number of readers follow, each at its own pace.
 #[derive(Debug)]
 pub struct Log {
@@ -29,6 +35,12 @@ struct State {
     /// Where the deltas of each open document are.
     open: HashMap<(Turn, DocumentId), Vec<Position>>,
     closed: bool,
+    /// Pieces of ended documents that a close follower has still to read.
+    spent: BTreeMap<Position, Arc<Entry>>,
+    spent_bytes: usize,
+    /// How far each close follower has read.
+    close: HashMap<u64, Position>,
+    followers: u64,
 }
 
 impl Default for Log {
@@ -110,7 +122,22 @@ impl Log {
             log: Arc::clone(self),
             since,
             changed: self.newest.subscribe(),
+            close: None,
         }
+    }
+
+    /// Like [`Self::follow`], but pieces of a document that has ended meanwhile come, too: for who passes the events on to
+    /// readers that put the pieces together themselves. Of a flood that outruns the follower by [`SPENT_BYTES`] the
+    /// oldest pieces are left out all the same.
+    pub fn follow_closely(self: &Arc<Self>, since: Position) -> Follower {
+        let mut state = self.lock();
+        state.followers += 1;
+        let id = state.followers;
+        state.close.insert(id, since);
+        drop(state);
+        let mut follower = self.follow(since);
+        follower.close = Some(id);
+        follower
     }
 
     /// Like [`Self::follow`], but is only woken by what is settled: pieces come along with it, or when one looks.
@@ -119,6 +146,7 @@ impl Log {
             log: Arc::clone(self),
             since,
             changed: self.settled.subscribe(),
+            close: None,
         }
     }
 
@@ -163,6 +191,41 @@ impl State {
         batch.extend(news.map(|(_, entry)| Arc::clone(entry)));
     }
 
+    /// Adds the pieces that [`Self::read`] leaves out.
+    fn read_spent(&self, since: Position, batch: &mut Vec<Arc<Entry>>, from: usize) {
+        let before = batch.len();
+        let news = self.spent.range((Bound::Excluded(since), Bound::Unbounded));
+        batch.extend(news.map(|(_, entry)| Arc::clone(entry)));
+        if batch.len() > before
+            && let Some(new) = batch.get_mut(from..)
+        {
+            new.sort_by_key(|it| it.position);
+        }
+    }
+
+    /// Drops what every close follower has read.
+    fn sweep(&mut self) {
+        let Some(read) = self.close.values().min().copied() else {
+            self.spent.clear();
+            self.spent_bytes = 0;
+            return;
+        };
+        while self
+            .spent
+            .first_key_value()
+            .is_some_and(|(position, _)| *position <= read)
+        {
+            self.forget_first();
+        }
+    }
+
+    fn forget_first(&mut self) {
+        match self.spent.pop_first() {
+            Some((_, piece)) => self.spent_bytes = self.spent_bytes.saturating_sub(size_of_piece(&piece)),
+            None => self.spent_bytes = 0,
+        }
+    }
+
     /// Drops what `entry` makes superfluous.
     fn settle(&mut self, entry: &Entry) {
         // Progress is true only until the next thing happens.
@@ -179,7 +242,15 @@ impl State {
             }
             Event::DocumentEnd { document, .. } => {
                 for position in self.open.remove(&(entry.turn, document.clone())).unwrap_or_default() {
-                    self.entries.remove(&position);
+                    if let Some(piece) = self.entries.remove(&position)
+                        && self.close.values().any(|since| *since < position)
+                    {
+                        self.spent_bytes += size_of_piece(&piece);
+                        self.spent.insert(position, piece);
+                    }
+                }
+                while self.spent_bytes > SPENT_BYTES {
+                    self.forget_first();
                 }
             }
             event => {
@@ -214,6 +285,16 @@ pub(super) fn delta_of(event: &Event) -> Option<&DocumentId> {
     }
 }
 
+/// About what keeping a piece costs, in bytes.
+fn size_of_piece(entry: &Entry) -> usize {
+    let text = match &entry.event {
+        Event::ContentDelta { delta, .. } => delta.len(),
+        // Anything but text is rare, and about what its JSON would be.
+        event => format!("{event:?}").len(),
+    };
+    ENTRY_BYTES + text
+}
+
 /// Whether the end of its document makes the event superfluous, or more of the same is to come.
 pub(super) fn is_piece(event: &Event) -> bool {
     match event {
@@ -243,6 +324,18 @@ pub struct Follower {
     log: Arc<Log>,
     since: Position,
     changed: watch::Receiver<Position>,
+    /// Its number among the close ones.
+    close: Option<u64>,
+}
+
+impl Drop for Follower {
+    fn drop(&mut self) {
+        if let Some(id) = self.close {
+            let mut state = self.log.lock();
+            state.close.remove(&id);
+            state.sweep();
+        }
+    }
 }
 
 impl Follower {
@@ -264,8 +357,14 @@ impl Follower {
     /// What is there now, without waiting.
     pub fn take(&mut self, batch: &mut Vec<Arc<Entry>>) -> bool {
         let before = batch.len();
-        let state = self.log.lock();
+        let mut state = self.log.lock();
         state.read(self.since, batch);
+        if let Some(id) = self.close {
+            state.read_spent(self.since, batch, before);
+            let last = state.last;
+            state.close.insert(id, last);
+            state.sweep();
+        }
         if batch.len() == before {
             return false;
         }
@@ -352,6 +451,46 @@ mod tests {
         assert!(follower.take(&mut batch));
         assert_eq!(batch.len(), 3);
         assert!(!follower.take(&mut batch));
+    }
+
+    #[test]
+    fn a_close_reader_misses_no_piece_and_nothing_is_kept_that_all_have_read() {
+        let log = Log::new();
+        let mut close = log.follow_closely(Position(0));
+        let late = log.follow_closely(Position(0));
+        let mut batch = Vec::new();
+        for event in [start("a"), delta("a")] {
+            log.append(0, event);
+        }
+        close.take(&mut batch);
+        for event in [start("b"), delta("a"), delta("b"), delta("a"), end("a"), end("b")] {
+            log.append(0, event);
+        }
+        close.take(&mut batch);
+        let positions: Vec<_> = batch.iter().map(|it| it.position.0).collect();
+        assert_eq!(positions, [1, 2, 3, 4, 5, 6, 7, 8]);
+        // Who comes later, or does not ask for it, gets what is settled.
+        assert_eq!(log.after(Position(0)).len(), 4);
+        assert_eq!(log.lock().spent.len(), 4);
+        drop(late);
+        let state = log.lock();
+        assert_eq!((state.spent.len(), state.spent_bytes), (0, 0));
+    }
+
+    #[test]
+    fn a_close_reader_that_never_reads_costs_no_more_than_its_share() {
+        let log = Log::new();
+        let mut close = log.follow_closely(Position(0));
+        log.append(0, start("a"));
+        for _ in 0..100_000 {
+            log.append(0, delta("a"));
+        }
+        log.append(0, end("a"));
+        assert!(log.lock().spent_bytes <= SPENT_BYTES);
+        let mut batch = Vec::new();
+        close.take(&mut batch);
+        assert!(batch.len() > 1000 && batch.is_sorted_by_key(|it| it.position));
+        assert_eq!(log.lock().spent_bytes, 0);
     }
 
     #[tokio::test]

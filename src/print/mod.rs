@@ -143,7 +143,7 @@ pub async fn run(
     stops: &mut mpsc::Receiver<Stop>,
     now_ms: fn() -> u64,
 ) -> Ending {
-    let mut follower = link.log().follow(Position(0));
+    let mut follower = link.log().follow_closely(Position(0));
     let mut batch = Vec::new();
     let mut transcript = Transcript::default();
     follower.take(&mut batch);

@@ -62,7 +62,7 @@ impl Answer {
         permit: OwnedSemaphorePermit,
     ) -> Self {
         let since = link.log().last();
-        let follower = link.log().follow(since);
+        let follower = link.log().follow_closely(since);
         let listed = hears_answers.then(|| live.list(identity.id.clone(), Arc::clone(&link), since));
         link.send(Command::Submit(submit));
         Self {

@@ -15,7 +15,7 @@ use portable_pty::{CommandBuilder, MasterPty, NativePtySystem, PtySize, PtySyste
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 
 /// Only a failure waits for so long; a disk that is busy with a build has made files wait for half a minute.
-const LIMIT: Duration = Duration::from_mins(2);
+pub const LIMIT: Duration = Duration::from_mins(2);
 
 /// A program that is gone says nothing more after this.
 const LAST_WORDS: Duration = Duration::from_secs(5);
@@ -287,6 +287,10 @@ impl Sheaf {
             seen.parser.screen_mut().set_size(rows, columns);
         });
         self.master.resize(size((columns, rows))).expect("the terminal is open");
+    }
+
+    pub fn process(&self) -> Pid {
+        self.pid
     }
 
     pub fn signal(&self, signal: Signal) {

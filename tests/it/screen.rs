@@ -201,7 +201,6 @@ fn a_tour_that_is_told_no_goes_another_way() {
 }
 
 #[test]
-#[ignore = "red since the last landings and not understood yet: to be mended first"]
 fn every_size_down_to_one_cell_is_survived() {
     let model = Model::start();
     let sheaf = ready(start(&model, &[]));
@@ -214,7 +213,7 @@ fn every_size_down_to_one_cell_is_survived() {
         let painted = sheaf.look(|seen| seen.raw.len());
         sheaf.resize(columns, rows);
         sheaf.wait_until("it paints again", |seen| {
-            seen.raw.len() > painted && !seen.line(0).trim().is_empty()
+            seen.raw.len() > painted && !seen.screen().contents().trim().is_empty()
         });
     }
     sheaf.resize(80, 24);

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use rustix::process::{Pid, Signal, test_kill_process};
 
-use crate::pty::{Seen, Sheaf, Start};
+use crate::pty::{LIMIT, Seen, Sheaf, Start};
 
 /// A tour whose first question has been answered with "I'd rather type myself".
 struct Tour {
@@ -78,26 +78,41 @@ impl Tour {
         entries.map(|it| it.path()).collect()
     }
 
-    /// Has the slow test run; gives its process.
+    /// Has the slow test run; gives its process. What it says of its own number holds in the sandbox only.
     fn soak(&self) -> Pid {
         self.say("Run the soak test");
         self.decide("y", "it runs", |seen| seen.shows("soak: process "));
-        let picture = self.sheaf.picture();
-        let number = picture.split("soak: process ").nth(1).expect("waited for");
-        let number: String = number.chars().take_while(char::is_ascii_digit).collect();
-        Pid::from_raw(number.parse().expect("a number")).expect("not zero")
+        let processes = std::fs::read_dir("/proc").expect("the processes").flatten();
+        let numbers = processes.filter_map(|it| it.file_name().to_str()?.parse().ok());
+        let found = numbers.filter_map(Pid::from_raw).find(|it| {
+            let command = std::fs::read(format!("/proc/{it}/cmdline")).unwrap_or_default();
+            command == b"sh\0test/soak.sh\0" && self.is_ours(*it)
+        });
+        found.unwrap_or_else(|| panic!("it runs nowhere\n{}", self.sheaf.picture()))
+    }
+
+    /// Whether it descends from the program under test.
+    fn is_ours(&self, process: Pid) -> bool {
+        std::iter::successors(Some(process), |it| {
+            let stat = std::fs::read_to_string(format!("/proc/{it}/stat")).ok()?;
+            // A name may hold anything; what follows its parenthesis is the state and the parent.
+            let parent = stat.rsplit(')').next()?.split_whitespace().nth(1)?;
+            Pid::from_raw(parent.parse().ok()?)
+        })
+        .any(|it| it == self.sheaf.process())
     }
 }
 
 /// Until nobody has the number any more: who is killed stays in the table until its parent has looked.
 fn wait_dead(process: Pid) {
+    let since = std::time::Instant::now();
     while test_kill_process(process).is_ok() {
+        assert!(since.elapsed() < LIMIT, "{process} lives");
         std::thread::yield_now();
     }
 }
 
 #[test]
-#[ignore = "red since the last landings and not understood yet: to be mended first"]
 fn what_is_allowed_is_done_and_the_edit_is_on_the_disk() {
     let tour = Tour::begin();
     let before = tour.file("lib/time.sh");
@@ -123,7 +138,6 @@ fn what_is_allowed_is_done_and_the_edit_is_on_the_disk() {
 }
 
 #[test]
-#[ignore = "red since the last landings and not understood yet: to be mended first"]
 fn what_is_refused_is_not_done_and_the_reason_is_heard() {
     let tour = Tour::begin();
     let before = tour.file("lib/time.sh");
@@ -209,7 +223,6 @@ fn a_plan_is_changed_and_built_as_it_was_left() {
 }
 
 #[test]
-#[ignore = "red since the last landings and not understood yet: to be mended first"]
 fn what_is_said_while_it_works_is_heard_at_the_next_step() {
     let tour = Tour::begin();
     tour.soak();
@@ -242,7 +255,6 @@ fn what_is_said_while_it_works_is_heard_at_the_next_step() {
 }
 
 #[test]
-#[ignore = "red since the last landings and not understood yet: to be mended first"]
 fn esc_ends_a_command_with_its_answer() {
     let tour = Tour::begin();
     let process = tour.soak();
@@ -262,7 +274,6 @@ fn esc_ends_a_command_with_its_answer() {
 }
 
 #[test]
-#[ignore = "red since the last landings and not understood yet: to be mended first"]
 fn a_signal_takes_the_command_and_the_folder_along() {
     let tour = Tour::begin();
     let process = tour.soak();
@@ -292,7 +303,6 @@ fn a_mark_that_was_forgotten_is_found() {
 }
 
 #[test]
-#[ignore = "red since the last landings and not understood yet: to be mended first"]
 fn a_file_is_found_by_an_at_sign_and_goes_along() {
     let tour = Tour::begin();
     tour.sheaf.send("Explain @ti");
@@ -310,7 +320,6 @@ fn a_file_is_found_by_an_at_sign_and_goes_along() {
 }
 
 #[test]
-#[ignore = "red since the last landings and not understood yet: to be mended first"]
 fn the_page_of_the_context_opens() {
     let tour = Tour::begin();
     tour.say("Fix the failing test");
@@ -327,7 +336,6 @@ fn the_page_of_the_context_opens() {
 }
 
 #[test]
-#[ignore = "red since the last landings and not understood yet: to be mended first"]
 fn whoever_has_nobody_to_ask_can_try_it_at_once() {
     let temporary = tempfile::tempdir().expect("a folder");
     let sheaf = Start::new(&["--no-session"])

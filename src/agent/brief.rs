@@ -25,7 +25,7 @@ use crate::{
     journal::Log,
     model::{Chosen, Effort, ModelMessage, ModelRequest, Part, ToolSpec, catalogue},
     protocol::{Mode, Position, Query, Reply, ResponseId, Submit},
-    sandbox::{Commands, Seen, Workspace},
+    sandbox::{Seen, Workspace},
     tool::Tool,
     transcript::Transcript,
 };
@@ -115,7 +115,6 @@ impl Briefing {
             policy: Policy {
                 rules,
                 run: RunMode::parse(&settings.approvals.run),
-                tier: Commands::tier(),
             },
             limits: Limits {
                 requests: u32::try_from(settings.agent.max_requests).unwrap_or(u32::MAX),

@@ -35,8 +35,8 @@ use crate::{
     model::{Chosen, Effort, Failure, FailureKind, ModelMessage, ModelRequest, Piece, PieceStream, Provider, Roles},
     os::panic,
     protocol::{Command, ConversationId, Event, Mode, Notice, Position, Query, Reply, ResponseId, Severity, Submit},
-    sandbox::{Checkpoints, Seen, Workspace},
-    tool::{Context, Fault, Input as Arguments, Outcome, Proposal, Stop, Tool, Work},
+    sandbox::{Checkpoints, Commands, Seen, Tier, Workspace},
+    tool::{Access, Context, Fault, Input as Arguments, Outcome, Proposal, Stop, Tool, Work},
 };
 
 /// Whom to ask, in which conversation, and with what.
@@ -535,9 +535,11 @@ impl Driver {
             match tool.work {
                 Work::Call { touches, .. } | Work::Command { touches, .. } => {
                     let accesses = touches(&arguments, &context)?;
+                    let has_command = accesses.iter().any(|it| matches!(it, Access::Command { .. }));
                     Ok(Prepared {
                         accesses,
                         proposal: None,
+                        tier: if has_command { Commands::tier() } else { Tier::None },
                     })
                 }
                 Work::Change(propose) => {
@@ -545,11 +547,13 @@ impl Driver {
                     Ok(Prepared {
                         accesses: proposal.accesses(),
                         proposal: Some(proposal),
+                        tier: Tier::None,
                     })
                 }
                 Work::Turn(_) => Ok(Prepared {
                     accesses: Vec::new(),
                     proposal: None,
+                    tier: Tier::None,
                 }),
             }
         };

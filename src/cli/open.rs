@@ -194,7 +194,7 @@ impl Agent {
             is_replay: false,
             hears: true,
             workspace: None,
-            hold: hold(),
+            hold: Hold::default(),
         };
         let tools = if workspace.is_some() {
             tools.to_vec()
@@ -214,6 +214,10 @@ impl Agent {
     }
 
     fn link(&self, log: Arc<Log>, conversation: ConversationId, is_attended: bool) -> Arc<dyn Link> {
+        // Without a screen there is nobody to tell, and the first command finds it out for itself.
+        if is_attended {
+            find(&self.about.hold);
+        }
         let (link, inbox) = Local::new(Arc::clone(&log), self.about.clone());
         let setup = driver::Setup {
             provider: Arc::clone(&self.provider),
@@ -233,8 +237,7 @@ impl Agent {
 }
 
 /// What holds commands, found out on a thread of its own: the first frame does not wait.
-fn hold() -> Hold {
-    let hold = Hold::default();
+fn find(hold: &Hold) {
     let found = hold.clone();
     let find = move || {
         let layers = sandbox::layers();
@@ -247,7 +250,6 @@ fn hold() -> Hold {
     if let Err(error) = std::thread::Builder::new().name("sandbox".to_owned()).spawn(find) {
         tracing::warn!(%error, "the sandbox is tried at the first command");
     }
-    hold
 }
 
 /// Whoever answers the requests of others, each in a conversation of its own and with nobody there to watch.

@@ -14,6 +14,8 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
+use tokio::sync::Notify;
+
 use crate::{
     journal::Log,
     protocol::{Command, Query, Reply},
@@ -52,7 +54,13 @@ pub struct About {
 
 /// What holds commands, as soon as that is known: finding out is not waited for.
 #[derive(Clone, Debug, Default)]
-pub struct Hold(Arc<OnceLock<Held>>);
+pub struct Hold(Arc<Finding>);
+
+#[derive(Debug, Default)]
+struct Finding {
+    held: OnceLock<Held>,
+    told: Notify,
+}
 
 /// How much the system holds around a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,11 +74,20 @@ pub enum Held {
 impl Hold {
     /// The first answer counts.
     pub fn found(&self, held: Held) {
-        self.0.set(held).ok();
+        self.0.held.set(held).ok();
+        self.0.told.notify_waiters();
     }
 
     pub fn known(&self) -> Option<&Held> {
-        self.0.get()
+        self.0.held.get()
+    }
+
+    /// Until it is known; for ever, if nobody finds it out.
+    pub async fn wait(self) {
+        let told = self.0.told.notified();
+        if self.known().is_none() {
+            told.await;
+        }
     }
 }
 

@@ -3,26 +3,20 @@
 //! The figures are data (`assets/models.toml`), with their source and their date. They grow old, so what a server or the
 //! configuration says wins, and a model that is not listed under its very name has no price: unknown is not zero.
 
-use std::{collections::BTreeMap, sync::LazyLock};
+use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
 use super::Tokens;
 use crate::config;
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Catalogue {
-    checked: String,
-    model: Vec<Listed>,
-    family: Vec<Family>,
-}
-
 /// A model under its maker's name for it.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Listed {
+    #[cfg_attr(not(test), expect(dead_code, reason = "a section is found by it"))]
     id: String,
+    #[cfg_attr(not(test), expect(dead_code, reason = "a section is found by it"))]
     maker: String,
     window: u64,
     max_output: Option<u64>,
@@ -35,6 +29,7 @@ struct Listed {
     images: bool,
     reasoning: bool,
     parallel: Option<bool>,
+    #[cfg_attr(not(test), expect(dead_code, reason = "a section is found by it"))]
     until: Option<String>,
 }
 
@@ -52,6 +47,7 @@ pub struct Long {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Family {
+    #[cfg_attr(not(test), expect(dead_code, reason = "a section is found by it"))]
     prefix: String,
     window: u64,
     tools: bool,
@@ -59,9 +55,37 @@ struct Family {
     reasoning: bool,
 }
 
-static CATALOGUE: LazyLock<Catalogue> = LazyLock::new(|| {
-    toml::from_str(include_str!("../../assets/models.toml")).expect("a test reads the catalogue that is compiled in")
-});
+/// Thirty thousand bytes, of which a program needs to know one model: the rest is looked through and not parsed.
+const TEXT: &str = include_str!("../../assets/models.toml");
+
+/// One table of the file, with the name that it is found by.
+#[derive(Clone, Copy)]
+struct Section {
+    name: &'static str,
+    body: &'static str,
+}
+
+impl Section {
+    /// Those under `[[heading]]`, in order. A test holds them against what a reader of TOML finds.
+    fn all(heading: &'static str) -> impl Iterator<Item = Self> {
+        TEXT.split("\n[[").skip(1).filter_map(move |it| {
+            let body = it.strip_prefix(heading)?.strip_prefix("]]\n")?;
+            // The name comes first.
+            let name = body.split('"').nth(1)?;
+            Some(Self { name, body })
+        })
+    }
+
+    fn read<T: serde::de::DeserializeOwned>(self) -> T {
+        toml::from_str(self.body).expect("a test reads all of the catalogue that is compiled in")
+    }
+
+    /// A string of the table.
+    fn word(self, name: &str) -> Option<&'static str> {
+        let mut lines = self.body.lines();
+        lines.find_map(|it| it.strip_prefix(name)?.strip_prefix(" = \"")?.strip_suffix('"'))
+    }
+}
 
 /// What is known of a model. Everything may be unknown.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -100,14 +124,15 @@ pub struct Cost {
 
 /// The day on which the figures were last looked at.
 pub fn checked() -> &'static str {
-    &CATALOGUE.checked
+    let line = TEXT.lines().find_map(|it| it.strip_prefix("checked = \""));
+    line.map_or("", |it| it.trim_end_matches('"'))
 }
 
 /// The ids of the models of a maker (`openai`, `anthropic`, `google`, `xai`, `deepseek`, `mistral`, …), in order.
 pub fn of_maker(maker: &str) -> impl Iterator<Item = &'static str> {
     let maker = maker.to_owned();
-    let listed = CATALOGUE.model.iter().filter(move |it| it.maker == maker);
-    listed.map(|it| it.id.as_str())
+    let listed = Section::all("model").filter(move |it| it.word("maker") == Some(&maker));
+    listed.map(|it| it.name)
 }
 
 /// Tokens that fit into the window of `model`; `None` when the model is not known here.
@@ -121,8 +146,9 @@ pub fn window(model: &str) -> Option<u64> {
 /// that family: it has its window and abilities, and no price.
 pub fn listed(model: &str) -> Known {
     let name = plain(model);
-    let found = CATALOGUE.model.iter().filter(|it| is_named(&name, &plain(&it.id)));
-    if let Some(it) = found.max_by_key(|it| it.id.len()) {
+    let found = Section::all("model").filter(|it| is_named(&name, &plain(it.name)));
+    if let Some(section) = found.max_by_key(|it| it.name.len()) {
+        let it: Listed = section.read();
         return Known {
             window: Some(it.window),
             max_output: it.max_output,
@@ -137,22 +163,18 @@ pub fn listed(model: &str) -> Known {
             images: Some(it.images),
             reasoning: Some(it.reasoning),
             parallel: it.parallel,
-            until: it.until.as_deref(),
+            until: section.word("until"),
         };
     }
-    let family = CATALOGUE
-        .family
-        .iter()
-        .filter(|it| name.starts_with(&plain(&it.prefix)));
-    family
-        .max_by_key(|it| it.prefix.len())
-        .map_or_else(Known::default, |it| Known {
-            window: Some(it.window),
-            tools: Some(it.tools),
-            images: Some(it.images),
-            reasoning: Some(it.reasoning),
-            ..Known::default()
-        })
+    let family = Section::all("family").filter(|it| name.starts_with(&plain(it.name)));
+    let family: Option<Family> = family.max_by_key(|it| it.name.len()).map(Section::read);
+    family.map_or_else(Known::default, |it| Known {
+        window: Some(it.window),
+        tools: Some(it.tools),
+        images: Some(it.images),
+        reasoning: Some(it.reasoning),
+        ..Known::default()
+    })
 }
 
 /// What is known of `model`: what the configuration says, and the catalogue where it says nothing.
@@ -254,9 +276,37 @@ mod tests {
 
     use super::*;
 
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Catalogue {
+        checked: String,
+        model: Vec<Listed>,
+        family: Vec<Family>,
+    }
+
+    #[test]
+    fn looking_through_finds_what_a_reader_of_toml_does() {
+        let whole: Catalogue = toml::from_str(TEXT).expect("the catalogue is TOML");
+        assert_eq!(checked(), whole.checked);
+        let models: Vec<Section> = Section::all("model").collect();
+        assert_eq!(models.len(), whole.model.len());
+        for (section, it) in models.iter().zip(&whole.model) {
+            let read: Listed = section.read();
+            assert_eq!((section.name, read.id.as_str()), (it.id.as_str(), it.id.as_str()));
+            assert_eq!(section.word("maker"), Some(it.maker.as_str()), "{}", it.id);
+            assert_eq!(section.word("until"), it.until.as_deref(), "{}", it.id);
+        }
+        let families: Vec<&str> = Section::all("family").map(|it| it.name).collect();
+        assert_eq!(
+            families,
+            whole.family.iter().map(|it| it.prefix.as_str()).collect::<Vec<_>>()
+        );
+    }
+
     #[test]
     fn the_catalogue_holds_together() {
-        let all = &CATALOGUE.model;
+        let whole: Catalogue = toml::from_str(TEXT).expect("the catalogue is TOML");
+        let all = &whole.model;
         assert_eq!(checked().len(), "2026-11-20".len());
         for (at, it) in all.iter().enumerate() {
             let twice = all.iter().skip(at + 1).any(|other| plain(&other.id) == plain(&it.id));
@@ -296,16 +346,9 @@ mod tests {
                 assert_eq!(listed(&spelled).window, Some(it.window), "{spelled}");
             }
         }
-        for (at, it) in CATALOGUE.family.iter().enumerate() {
-            assert!(
-                CATALOGUE
-                    .family
-                    .iter()
-                    .skip(at + 1)
-                    .all(|other| other.prefix != it.prefix),
-                "{}",
-                it.prefix
-            );
+        for (at, it) in whole.family.iter().enumerate() {
+            let mut others = whole.family.iter().skip(at + 1);
+            assert!(others.all(|other| other.prefix != it.prefix), "{}", it.prefix);
         }
     }
 

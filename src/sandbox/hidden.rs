@@ -6,6 +6,7 @@
 
 use std::{
     collections::HashMap,
+    ffi::OsStr,
     fs::File,
     io::Read,
     path::{Path, PathBuf},
@@ -167,13 +168,12 @@ impl Secrets {
     fn cover_entry(&self, path: &Path, is_folder: bool) -> bool {
         let lists = &*self.0;
         let names = |list: &Gitignore, inner: &Path| {
-            // The lists take no notice of case, and folding does nothing else to plain names.
-            if inner.as_os_str().as_encoded_bytes().is_ascii() {
-                list.matched(inner, is_folder).is_ignore()
-            } else {
-                let folded: PathBuf = name::parts(inner).iter().collect();
-                list.matched(folded, is_folder).is_ignore()
-            }
+            // Folding does nothing else to plain names.
+            let folded: PathBuf = match inner.to_str().filter(|it| it.is_ascii()) {
+                Some(plain) => plain.to_ascii_lowercase().into(),
+                None => name::parts(inner).iter().collect(),
+            };
+            list.matched(folded, is_folder).is_ignore()
         };
         let inner = path.strip_prefix(&lists.root).unwrap_or(path);
         let home = lists.home.as_ref();
@@ -186,15 +186,16 @@ impl Secrets {
 
 fn list(patterns: &[&str]) -> GitignoreBuilder {
     let mut list = GitignoreBuilder::new("/");
-    list.case_insensitive(true).expect("a switch cannot fail");
     for pattern in patterns {
         add(&mut list, pattern);
     }
     list
 }
 
+/// Paths are folded before they are looked up, and so are patterns: a list that takes no notice of case by itself makes a
+/// regular expression of each name, which costs milliseconds at every start.
 fn add(list: &mut GitignoreBuilder, pattern: &str) {
-    if let Err(error) = list.add_line(None, pattern) {
+    if let Err(error) = list.add_line(None, &name::folded(OsStr::new(pattern))) {
         tracing::warn!(%error, pattern, "a pattern of hidden files cannot be used");
     }
 }

@@ -14,6 +14,7 @@ pub mod keymap;
 mod layer;
 mod mention;
 pub mod msg;
+mod pace;
 pub mod paint;
 mod pane;
 mod run;

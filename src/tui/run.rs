@@ -23,6 +23,7 @@ use super::{
     input::{Input, Parser, gather},
     keymap::Keymap,
     msg::{Msg, Outcome},
+    pace::Pace,
     paint::Screen,
     pane::Pane,
     tty::{self, Tty, Wishes},
@@ -39,9 +40,6 @@ use crate::{
     theme,
     transcript::Transcript,
 };
-
-/// Entries are gathered for so long before they are drawn.
-const FRAME: Duration = Duration::from_millis(8);
 
 /// An Esc that stands alone for so long was the key.
 const ESCAPE: Duration = Duration::from_millis(25);
@@ -225,23 +223,25 @@ impl Session {
         let mut inputs = Vec::new();
         let mut buffer = vec![0; 16 * 1024];
         let mut batch = Vec::new();
-        let mut last_frame = Instant::now();
+        let mut pace = Pace::start(Instant::now());
         let mut escape_at: Option<Instant> = None;
         let mut switch_open = true;
         let mut tick_ms: Option<u64> = None;
         let mut tick_sleep = pin!(tokio::time::sleep(Duration::ZERO));
         let mut look_at: Option<Instant> = None;
         let mut look_sleep = pin!(tokio::time::sleep(Duration::ZERO));
+        // What holds commands is found out beside us, and the header says it.
+        let mut hold = Some(Box::pin(self.app.about.hold.clone().wait()));
         // Something new is not on the screen yet; a key's doing does not wait for the frame.
         let (mut dirty, mut urgent) = (false, false);
         while self.exit.is_none() {
             if self.apply_slice() {
                 dirty = true;
             }
-            let due = last_frame + FRAME;
+            let due = pace.due();
             if dirty && !self.tty.is_full() && (urgent || Instant::now() >= due) {
                 self.draw();
-                last_frame = Instant::now();
+                pace.drawn(Instant::now());
                 (dirty, urgent) = (false, false);
             }
             // One sleep for all ticks: making a new one for each turn of the loop would wake the timer each time.
@@ -306,6 +306,7 @@ impl Session {
                                 self.app.place = place(&folder);
                             }
                             self.handle(Msg::Switch(link)).await;
+                            hold = Some(Box::pin(self.app.about.hold.clone().wait()));
                             (dirty, urgent) = (true, true);
                         }
                         None => switch_open = false,
@@ -334,6 +335,10 @@ impl Session {
                     }
                 }
                 () = until(Some(due)), if wait_frame => {}
+                () = async { if let Some(it) = &mut hold { it.await } }, if hold.is_some() => {
+                    hold = None;
+                    dirty = true;
+                }
                 () = &mut tick_sleep, if tick_ms.is_some() => {
                     tick_ms = None;
                     self.handle(Msg::Tick).await;

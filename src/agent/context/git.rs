@@ -50,8 +50,12 @@ pub struct Status {
 /// What git says of `workspace`; `None` where there is no repository, no git, or git takes too long.
 pub async fn status(workspace: &Workspace) -> Option<Status> {
     let root = workspace.root();
-    root.ancestors().find(|it| it.join(".git").exists())?;
-    let filters = filters(root).await?;
+    let repository = root.ancestors().map(|it| it.join(".git")).find(|it| it.exists())?;
+    let filters = if is_plain(&repository) {
+        Vec::new()
+    } else {
+        filters(root).await?
+    };
     let arguments = [
         "status",
         "--short",
@@ -86,6 +90,17 @@ fn git(root: &Path) -> Command {
         .args(SAFE.iter().copied())
         .timeout(PATIENCE)
         .limit_bytes(OUTPUT_BYTES)
+}
+
+/// The repository's configuration can name no filter: then git need not be started a first time to list them.
+///
+/// A section's word cannot be written in any other way; what this does not understand (a worktree, an include) is not plain.
+fn is_plain(repository: &Path) -> bool {
+    if repository.join("commondir").exists() {
+        return false;
+    }
+    let text = std::fs::read(repository.join("config")).map(|it| String::from_utf8_lossy(&it).to_ascii_lowercase());
+    text.is_ok_and(|it| !["filter", "include", "worktree"].iter().any(|word| it.contains(word)))
 }
 
 /// What switches off the filters that the repository itself configures: `git status` runs them on files that look
@@ -287,6 +302,26 @@ mod tests {
         let status = status(&workspace).await.expect("a repository");
         assert!(status.text.contains(" M a.x\n"), "{}", status.text);
         assert!(!mark.exists(), "something was run");
+    }
+
+    #[test]
+    fn only_a_configuration_without_filters_is_plain() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = folder.path();
+        assert!(!is_plain(root), "there is no configuration");
+        for (text, expected) in [
+            ("[core]\n\tbare = false\n", true),
+            ("[FILTER \"x\"]\n\tclean = touch ran\n", false),
+            ("[include]\n\tpath = ../evil\n", false),
+            ("[includeIf \"gitdir:**\"]\n\tpath = ../evil\n", false),
+            ("[extensions]\n\tworktreeConfig = true\n", false),
+        ] {
+            std::fs::write(root.join("config"), text).expect("a file");
+            assert_eq!(is_plain(root), expected, "{text}");
+        }
+        std::fs::write(root.join("config"), "").expect("a file");
+        std::fs::write(root.join("commondir"), "../..").expect("a file");
+        assert!(!is_plain(root), "what counts stands elsewhere");
     }
 
     #[test]

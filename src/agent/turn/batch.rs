@@ -16,6 +16,7 @@ use crate::{
     },
     model::{Call, CallResult, Image},
     protocol::{Applied, CommandState, DocumentId, Event, FinishReason, Kind, Operation, Outcome as Dealt, Status},
+    sandbox::Tier,
     tool::{self, Access, Change, Class, Input as Arguments, Outcome, Proposal, Tool, Work, arguments},
 };
 
@@ -34,6 +35,8 @@ pub struct Job {
     pub stage: Stage,
     pub accesses: Vec<Access>,
     pub proposal: Option<Proposal>,
+    /// What would hold its command.
+    pub tier: Tier,
     pub result: Option<CallResult>,
     /// The arguments were no JSON.
     pub is_garbled: bool,
@@ -202,6 +205,7 @@ impl Running {
             is_garbled: false,
             missing: None,
             is_protected: false,
+            tier: Tier::None,
             call,
         }
     }
@@ -319,8 +323,13 @@ impl Running {
             effects,
             |running, job, _, effects| match result {
                 Err(fault) => running.refuse(job, &fault, effects),
-                Ok(Prepared { accesses, proposal }) => {
+                Ok(Prepared {
+                    accesses,
+                    proposal,
+                    tier,
+                }) => {
                     job.accesses = accesses;
+                    job.tier = tier;
                     job.proposal = proposal;
                     job.stage = Stage::Prepared;
                 }
@@ -349,7 +358,7 @@ impl Running {
     /// Whether the call may be carried out, and what to ask if that is the user's to say.
     pub(super) fn judge(&mut self, job: &mut Job, memory: &Memory, effects: &mut Vec<Effect>) {
         let Some(tool) = job.tool else { return };
-        let facts = self.facts(memory);
+        let facts = self.facts(memory, job.tier);
         let settings = &self.setup.settings;
         let outside = offer::out_of_bounds(settings, tool, &job.accesses);
         let is_bound = outside.is_some();
@@ -393,11 +402,11 @@ impl Running {
         }
     }
 
-    fn facts<'a>(&self, memory: &'a Memory) -> Facts<'a> {
+    fn facts<'a>(&self, memory: &'a Memory, tier: Tier) -> Facts<'a> {
         Facts {
             mode: self.mode,
             run: memory.policy.run,
-            tier: memory.policy.tier,
+            tier,
             rules: &memory.policy.rules,
             is_attended: self.setup.is_attended,
         }
@@ -821,7 +830,7 @@ impl Running {
             let Some(tool) = job.tool.filter(|it| !matches!(it.work, Work::Turn(_))) else {
                 continue;
             };
-            let facts = self.facts(memory);
+            let facts = self.facts(memory, job.tier);
             if approval::judge(&job.accesses, tool.class, &facts) == Verdict::Allow {
                 self.close_approvals(job.id, effects);
                 job.stage = Stage::Ready;

@@ -97,6 +97,8 @@ pub struct Prepared {
     pub accesses: Vec<Access>,
     /// For a tool that changes files.
     pub proposal: Option<Proposal>,
+    /// What keeps a command within its bounds. It counts where there is a command only: finding it out costs a trial.
+    pub tier: Tier,
 }
 
 /// A user's message and what is needed to answer it.
@@ -134,7 +136,6 @@ pub struct Submission {
 pub struct Policy {
     pub rules: Rules,
     pub run: RunMode,
-    pub tier: Tier,
 }
 
 impl Default for Policy {
@@ -142,7 +143,6 @@ impl Default for Policy {
         Self {
             rules: Rules::default(),
             run: RunMode::Sandbox,
-            tier: Tier::None,
         }
     }
 }

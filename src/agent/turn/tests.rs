@@ -116,10 +116,7 @@ fn submission(message: &str) -> Submission {
             &todo_write::TOOL,
         ],
         settings: Arc::default(),
-        policy: Policy {
-            tier: Tier::Partial,
-            ..Policy::default()
-        },
+        policy: Policy::default(),
         limits: Limits::default(),
         conversation: "conv_1".into(),
         response: "chat_1".into(),
@@ -509,6 +506,7 @@ fn touching(job: u64, accesses: Vec<Access>) -> Input {
         result: Ok(Prepared {
             accesses,
             proposal: None,
+            tier: Tier::Partial,
         }),
     }
 }
@@ -561,6 +559,7 @@ fn proposing(job: u64) -> Input {
         result: Ok(Prepared {
             accesses: proposal.accesses(),
             proposal: Some(proposal),
+            tier: Tier::Partial,
         }),
     }
 }

@@ -1,0 +1,81 @@
+//! When the next frame may be drawn for what comes by itself.
+//!
+//! On average a frame comes every [`FRAME`] at most, and one may come early when the one before had been late: tokens that come
+//! a hundred times a second, and never quite on time, are drawn as they come instead of waiting for a timer each.
+
+use std::time::{Duration, Instant};
+
+/// Entries are gathered for so long before they are drawn.
+pub const FRAME: Duration = Duration::from_millis(8);
+
+#[derive(Debug)]
+pub struct Pace {
+    /// Until then the frames that were drawn are enough.
+    paid_until: Instant,
+}
+
+impl Pace {
+    pub fn start(now: Instant) -> Self {
+        Self { paid_until: now }
+    }
+
+    /// From when on a frame may be drawn.
+    pub fn due(&self) -> Instant {
+        self.paid_until.checked_sub(FRAME).unwrap_or(self.paid_until)
+    }
+
+    /// A frame has been drawn, whoever asked for it: keys ask for as many as they like, and nothing else waits longer for that.
+    pub fn drawn(&mut self, now: Instant) {
+        self.paid_until = (self.paid_until.max(now) + FRAME).min(now + 2 * FRAME);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// When frames are drawn for something that comes at these times, in milliseconds.
+    fn drawn(times: &[u64]) -> Vec<u64> {
+        let start = Instant::now() + Duration::from_secs(1);
+        let mut pace = Pace::start(start);
+        let mut frames: Vec<u64> = Vec::new();
+        for at in times {
+            // What came before the last frame was drawn is in it.
+            if frames.last().is_some_and(|last| last > at) {
+                continue;
+            }
+            let now = (start + Duration::from_millis(*at)).max(pace.due());
+            pace.drawn(now);
+            frames.push(u64::try_from((now - start).as_millis()).unwrap_or(u64::MAX));
+        }
+        frames
+    }
+
+    #[test]
+    fn what_comes_a_little_early_is_drawn_at_once() {
+        let times = [100, 107, 120, 126, 140, 147, 160, 171, 178];
+        assert_eq!(drawn(&times), times);
+    }
+
+    #[test]
+    fn a_flood_gets_a_frame_each_eight_milliseconds() {
+        let frames = drawn(&(0..1000).collect::<Vec<_>>());
+        assert!((124..=127).contains(&frames.len()), "{}", frames.len());
+        assert!(frames.windows(2).skip(2).all(|it| it[1] - it[0] >= 8), "{frames:?}");
+    }
+
+    #[test]
+    fn whoever_types_delays_the_answer_by_no_more_than_a_frame() {
+        let start = Instant::now();
+        let mut pace = Pace::start(start);
+        for _ in 0..100 {
+            pace.drawn(start);
+        }
+        assert_eq!(pace.due(), start + FRAME);
+    }
+
+    #[test]
+    fn a_long_rest_saves_no_more_than_one_frame() {
+        assert_eq!(drawn(&[0, 10_000, 10_001, 10_002]), [0, 10_000, 10_001, 10_008]);
+    }
+}

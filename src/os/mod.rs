@@ -4,3 +4,4 @@ pub mod clipboard;
 pub mod file;
 pub mod panic;
 pub mod process;
+pub mod resident;

@@ -115,6 +115,10 @@ pub struct Mention {
     /// What was typed behind the `@`.
     pub pattern: String,
     pub files: Vec<String>,
+    /// What they were found for; until they are found for the pattern, nothing can be chosen.
+    pub found_for: Option<String>,
+    /// Tab was pressed before they were found: the first one is meant.
+    pub takes_first: bool,
     pub at: usize,
     /// Sent away, until something else is typed.
     pub is_hidden: bool,
@@ -123,6 +127,11 @@ pub struct Mention {
 impl Mention {
     pub fn is_shown(&self) -> bool {
         !self.is_hidden && !self.files.is_empty()
+    }
+
+    /// The list is that of what is typed.
+    pub fn is_found(&self) -> bool {
+        self.found_for.as_ref() == Some(&self.pattern)
     }
 }
 

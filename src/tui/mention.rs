@@ -33,11 +33,11 @@ pub fn look(app: &mut App) -> Vec<Effect> {
     if app.composer.mention.as_ref().is_some_and(|it| it.pattern == pattern) {
         return Vec::new();
     }
-    if let Some(mention) = &mut app.composer.mention {
-        // What was found before stays until the answer is there: the list must not flicker.
-        mention.pattern.clone_from(&pattern);
-        mention.is_hidden = false;
-    }
+    // What was found before stays until the answer is there: the list must not flicker.
+    let mention = app.composer.mention.get_or_insert_default();
+    mention.pattern.clone_from(&pattern);
+    mention.is_hidden = false;
+    mention.takes_first = false;
     vec![Effect::Files(pattern)]
 }
 
@@ -46,17 +46,32 @@ pub fn offer(app: &mut App, asked: &str, files: Vec<String>) {
     if pattern(app).as_deref() != Some(asked) {
         return;
     }
-    let is_hidden = app
-        .composer
-        .mention
-        .as_ref()
-        .is_some_and(|it| it.is_hidden && it.pattern == asked);
+    let before = app.composer.mention.take().filter(|it| it.pattern == asked);
+    let before = before.unwrap_or_default();
     app.composer.mention = Some(Mention {
         pattern: asked.to_owned(),
         files,
+        found_for: Some(asked.to_owned()),
         at: 0,
-        is_hidden,
+        ..before
     });
+    let mention = app.composer.mention.as_ref();
+    if mention.is_some_and(|it| it.takes_first && it.is_shown()) {
+        choose(app);
+    }
+}
+
+/// Puts the chosen file in the place of what was typed.
+fn choose(app: &mut App) {
+    let Some(mention) = app.composer.mention.take() else {
+        return;
+    };
+    let Some(file) = mention.files.get(mention.at) else {
+        return;
+    };
+    let typed = mention.pattern.chars().count();
+    let after = if file.ends_with('/') { "" } else { " " };
+    app.composer.field.replace_before(typed, &format!("{file}{after}"));
 }
 
 /// Whether the key was for the list.
@@ -65,9 +80,17 @@ pub fn key(app: &mut App, event: KeyEvent) -> bool {
         return false;
     }
     let ctrl = event.modifiers.contains(KeyModifiers::CONTROL);
-    let Some(mention) = app.composer.mention.as_mut().filter(|it| it.is_shown()) else {
+    let Some(mention) = app.composer.mention.as_mut().filter(|it| !it.is_hidden) else {
         return false;
     };
+    // Whoever types fast does not wait for the list, and means its first line.
+    if event.code == KeyCode::Tab && event.modifiers.is_empty() && !mention.is_found() {
+        mention.takes_first = true;
+        return true;
+    }
+    if !mention.is_shown() {
+        return false;
+    }
     let count = mention.files.len();
     match event.code {
         KeyCode::Up => mention.at = mention.at.checked_sub(1).unwrap_or(count - 1),
@@ -76,18 +99,15 @@ pub fn key(app: &mut App, event: KeyEvent) -> bool {
         KeyCode::Char('n') if ctrl => mention.at = (mention.at + 1) % count,
         KeyCode::Esc => mention.is_hidden = true,
         KeyCode::Tab | KeyCode::Enter if event.modifiers.is_empty() => {
-            let Some(file) = mention.files.get(mention.at).cloned() else {
+            let Some(file) = mention.files.get(mention.at) else {
                 return false;
             };
-            // What is written out already is sent.
-            if event.code == KeyCode::Enter && file == mention.pattern {
+            // What is written out already is sent, and so is what the list is not yet for.
+            if event.code == KeyCode::Enter && (*file == mention.pattern || !mention.is_found()) {
                 mention.is_hidden = true;
                 return false;
             }
-            let typed = mention.pattern.chars().count();
-            let after = if file.ends_with('/') { "" } else { " " };
-            app.composer.mention = None;
-            app.composer.field.replace_before(typed, &format!("{file}{after}"));
+            choose(app);
         }
         _ => return false,
     }

@@ -34,12 +34,15 @@ use crate::{
     config::{Paths, Place, Problem, Settings},
     journal::Follower,
     link::Link,
-    os::{clipboard, file, panic, process},
+    os::{clipboard, file, panic, process, resident},
     protocol::{Command, Entry, Message, Mode, Position, Query, Reply, Submit},
     text::{Clean, highlight::Highlighter, visible::title},
     theme,
     transcript::Transcript,
 };
+
+/// So long after the first frame the start is over.
+const SETTLED: Duration = Duration::from_secs(2);
 
 /// An Esc that stands alone for so long was the key.
 const ESCAPE: Duration = Duration::from_millis(25);
@@ -119,6 +122,10 @@ pub async fn run(setup: Setup) -> Result<u8, Error> {
         };
         session.app.link.send(Command::Submit(submit));
     }
+    tokio::spawn(async {
+        tokio::time::sleep(SETTLED).await;
+        resident::give_back();
+    });
     let switch = setup.switch;
     // As a task of its own, because waking the future that `block_on` runs costs a system call each time.
     let ended = tokio::spawn(async move {
@@ -475,9 +482,11 @@ impl Session {
                 let reply = self.app.link.ask(query);
                 tokio::spawn(async move {
                     // A link that knows no files offers none.
-                    if let Ok(Reply::Files(files)) = reply.await {
-                        let _ = send.send(Outcome::Files { pattern, files });
-                    }
+                    let files = match reply.await {
+                        Ok(Reply::Files(files)) => files,
+                        Ok(Reply::Models(_) | Reply::Context(_)) | Err(_) => Vec::new(),
+                    };
+                    let _ = send.send(Outcome::Files { pattern, files });
                 });
             }
             Effect::Context => {

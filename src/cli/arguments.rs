@@ -242,6 +242,20 @@ pub enum Task {
     Models(Asking),
     /// What the kernel holds around commands, and anything inside of it
     Sandbox(Sandbox),
+    /// What a shell needs to complete sheaf's commands and options
+    #[command(
+        hide = true,
+        after_help = "Examples:\n  sheaf completions bash > ~/.local/share/bash-completion/completions/sheaf\n  \
+                      sheaf completions zsh > ~/.zfunc/_sheaf\n  \
+                      sheaf completions fish > ~/.config/fish/completions/sheaf.fish"
+    )]
+    Completions {
+        /// The shell that reads it
+        shell: clap_complete::Shell,
+    },
+    /// The page for man(1)
+    #[command(hide = true, after_help = "Example:\n  sheaf man > ~/.local/share/man/man1/sheaf.1")]
+    Man,
 }
 
 #[derive(Debug, Args)]

@@ -10,6 +10,7 @@ pub mod doctor;
 mod first;
 mod live;
 mod open;
+mod paper;
 mod run;
 mod schema;
 mod serve;
@@ -131,6 +132,8 @@ fn obey(arguments: Arguments) -> Result<u8> {
         Some(Task::Status(it)) => Ok(chat::status(&Base::of(&it.common, &it.whom)?)),
         Some(Task::Models(it)) => chat::models(&Base::of(&it.common, &it.whom)?),
         Some(Task::Sandbox(it)) => boundary::run(it.ask),
+        Some(Task::Completions { shell }) => Ok(paper::completions(shell)),
+        Some(Task::Man) => paper::manual(),
     }
 }
 

@@ -1,12 +1,17 @@
 //! When the next frame may be drawn for what comes by itself.
 //!
 //! On average a frame comes every [`FRAME`] at most, and one may come early when the one before had been late: tokens that come
-//! a hundred times a second, and never quite on time, are drawn as they come instead of waiting for a timer each.
+//! a hundred times a second, and never quite on time, are drawn as they come instead of waiting for a timer each. A frame that
+//! took long is followed by a rest of three times that, so that what the frames show (a flood, an enormous table) and whoever
+//! wants to stop it have most of the thread.
 
 use std::time::{Duration, Instant};
 
 /// Entries are gathered for so long before they are drawn.
 pub const FRAME: Duration = Duration::from_millis(8);
+
+/// So many times as long as a frame took, nothing is drawn by itself.
+const REST: u32 = 3;
 
 #[derive(Debug)]
 pub struct Pace {
@@ -25,8 +30,10 @@ impl Pace {
     }
 
     /// A frame has been drawn, whoever asked for it: keys ask for as many as they like, and nothing else waits longer for that.
-    pub fn drawn(&mut self, now: Instant) {
+    pub fn drawn(&mut self, began: Instant, now: Instant) {
         self.paid_until = (self.paid_until.max(now) + FRAME).min(now + 2 * FRAME);
+        let rest = REST * now.saturating_duration_since(began);
+        self.paid_until = self.paid_until.max(now + rest);
     }
 }
 
@@ -45,7 +52,7 @@ mod tests {
                 continue;
             }
             let now = (start + Duration::from_millis(*at)).max(pace.due());
-            pace.drawn(now);
+            pace.drawn(now, now);
             frames.push(u64::try_from((now - start).as_millis()).unwrap_or(u64::MAX));
         }
         frames
@@ -69,9 +76,24 @@ mod tests {
         let start = Instant::now();
         let mut pace = Pace::start(start);
         for _ in 0..100 {
-            pace.drawn(start);
+            pace.drawn(start, start);
         }
         assert_eq!(pace.due(), start + FRAME);
+    }
+
+    #[test]
+    fn frames_that_take_long_leave_most_of_the_time_to_others() {
+        let mut now = Instant::now();
+        let mut pace = Pace::start(now);
+        let took = Duration::from_millis(40);
+        let mut worked = Duration::ZERO;
+        let start = now;
+        for _ in 0..10 {
+            pace.drawn(now, now + took);
+            worked += took;
+            now = (now + took).max(pace.due());
+        }
+        assert!((now - start) > 3 * worked, "{:?}", now - start);
     }
 
     #[test]

@@ -109,6 +109,7 @@ pub async fn run(setup: Setup) -> Result<u8, Error> {
         backlog: VecDeque::new(),
         exit: None,
         is_back: false,
+        has_sent: false,
     };
     session.screen.links = session.app.settings.links;
     let name = title(&format!("sheaf {}", session.app.place.shown));
@@ -216,6 +217,8 @@ struct Session {
     exit: Option<u8>,
     /// Continued after a stop of our own, of which the signal is still to come.
     is_back: bool,
+    /// A command has gone out since the last look at others.
+    has_sent: bool,
 }
 
 impl Session {
@@ -242,13 +245,18 @@ impl Session {
         // Something new is not on the screen yet; a key's doing does not wait for the frame.
         let (mut dirty, mut urgent) = (false, false);
         while self.exit.is_none() {
+            // Whoever obeys a command lives on this thread: it comes before the frame, which may take its time.
+            if std::mem::take(&mut self.has_sent) {
+                tokio::task::yield_now().await;
+            }
             if self.apply_slice() {
                 dirty = true;
             }
             let due = pace.due();
             if dirty && !self.tty.is_full() && (urgent || Instant::now() >= due) {
+                let began = Instant::now();
                 self.draw();
-                pace.drawn(Instant::now());
+                pace.drawn(began, Instant::now());
                 (dirty, urgent) = (false, false);
             }
             // One sleep for all ticks: making a new one for each turn of the loop would wake the timer each time.
@@ -412,7 +420,10 @@ impl Session {
     fn spawn(&mut self, effect: Effect) {
         let send = self.outcomes.0.clone();
         match effect {
-            Effect::Send(command) => self.app.link.send(command),
+            Effect::Send(command) => {
+                self.app.link.send(command);
+                self.has_sent = true;
+            }
             Effect::Quit(code) => self.exit = Some(code),
             Effect::Copy { text, what } => {
                 // What is pasted from it may go to a shell.

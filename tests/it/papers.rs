@@ -31,6 +31,52 @@ fn quoted(text: &str) -> BTreeSet<&str> {
         .collect()
 }
 
+/// What `sheaf` prints with these arguments.
+fn printed(arguments: &[&str]) -> String {
+    let output = Command::new(env!("CARGO_BIN_EXE_sheaf")).args(arguments).output();
+    let output = output.expect("it runs");
+    assert!(output.status.success(), "{arguments:?}: {output:?}");
+    String::from_utf8(output.stdout).expect("text")
+}
+
+#[test]
+fn completions_and_the_manual_know_every_command_and_option() {
+    let papers = [
+        vec!["completions", "bash"],
+        vec!["completions", "zsh"],
+        vec!["completions", "fish"],
+        vec!["man"],
+    ];
+    for arguments in papers {
+        let text = printed(&arguments).replace("\\-", "-");
+        for word in [
+            "replay",
+            "serve",
+            "tour",
+            "doctor",
+            "config",
+            "sandbox",
+            "output-format",
+            "max-turns",
+        ] {
+            assert!(text.contains(word), "{arguments:?}: {word}");
+        }
+    }
+    // The shell itself has to read what is meant for it.
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("sheaf.bash");
+    std::fs::write(&file, printed(&["completions", "bash"])).expect("a file");
+    let script = format!(
+        "source {}; COMP_WORDS=(sheaf --mode ''); COMP_CWORD=2; _sheaf sheaf '' --mode; echo \"${{COMPREPLY[@]}}\"",
+        file.display()
+    );
+    let output = Command::new("/bin/bash")
+        .args(["--norc", "-c", &script])
+        .output()
+        .expect("bash");
+    assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "agent plan ask debug");
+}
+
 /// Everything that `--help` says, of the program and of its subcommands.
 fn help() -> String {
     let tasks = ["", "replay", "serve", "tour", "doctor", "config", "config set"];

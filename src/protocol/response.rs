@@ -132,6 +132,7 @@ impl Response {
                     if let Some(text) = final_content {
                         it.content = Some(text.clone());
                     }
+                    it.ended_ms = at_ms;
                     it.finish();
                 }) {
                     Change::Grew(at) => Change::Ended(at),

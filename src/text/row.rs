@@ -140,6 +140,10 @@ pub struct Row {
     pub ground: Ground,
     /// This row continues the paragraph or line of the row above (copying joins them).
     pub continues: bool,
+    /// It continues it behind spaces, which the end of the row above swallowed.
+    pub spaced: bool,
+    /// So many spans at its beginning are not the text's own: line numbers, bars, the indent of what was broken.
+    pub gutter: u8,
 }
 
 impl Row {
@@ -159,9 +163,26 @@ impl Row {
         self
     }
 
-    /// The row's text without looks, facts left out; what tests and copying read.
+    /// The row's text without looks, facts left out.
     pub fn plain(&self) -> String {
         self.spans.iter().map(|it| it.text.as_str()).collect()
+    }
+
+    /// The spans of the text itself, without its gutter.
+    pub fn content(&self) -> &[Span] {
+        self.spans.get(usize::from(self.gutter)..).unwrap_or_default()
+    }
+
+    /// The spans before them.
+    pub fn gutter(&self) -> &[Span] {
+        self.spans.get(..usize::from(self.gutter)).unwrap_or(&self.spans)
+    }
+
+    /// Of what is wrapped into this row and others: where it stands among them.
+    pub fn joins_like(&mut self, other: &Self) {
+        self.continues = other.continues;
+        self.spaced = other.spaced;
+        self.gutter = other.gutter;
     }
 }
 

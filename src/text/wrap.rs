@@ -122,8 +122,9 @@ struct Paragraph<'a> {
     rest_room: usize,
     words: bool,
     rows: Vec<Row>,
-    /// Where the last row of `rows` begins.
+    /// Where the last row of `rows` begins, and where it ends.
     last: Option<Place>,
+    ended: Option<Place>,
     /// Whether the row being filled continues the one before it.
     continues: bool,
     pieces: Vec<Piece>,
@@ -161,6 +162,7 @@ impl<'a> Paragraph<'a> {
             words,
             rows: Vec::new(),
             last: None,
+            ended: None,
             continues: false,
             pieces: Vec::new(),
             columns: 0,
@@ -391,9 +393,32 @@ impl<'a> Paragraph<'a> {
         self.rows.push(Row {
             spans,
             continues: self.continues,
+            spaced: self.continues && self.is_behind_spaces(),
+            gutter: if self.rows.is_empty() {
+                0
+            } else {
+                self.rest_indent.len().min(255) as u8
+            },
             ..Row::default()
         });
+        self.ended = until;
         self.continues = true;
+    }
+
+    /// Whether something was left out between the end of the row before and the beginning of the last one.
+    fn is_behind_spaces(&self) -> bool {
+        let (Some(before), Some(after)) = (self.ended, self.last) else {
+            return false;
+        };
+        if before.span == after.span {
+            return before.byte < after.byte;
+        }
+        let between = self.spans.get(before.span + 1..after.span).unwrap_or_default();
+        self.spans
+            .get(before.span)
+            .is_some_and(|it| before.byte < it.text.len())
+            || between.iter().any(|it| !it.text.is_empty())
+            || after.byte > 0
     }
 }
 
@@ -620,6 +645,28 @@ pub(crate) mod tests {
         let rows: Vec<(String, bool)> = rows.iter().map(|it| (it.plain(), it.continues)).collect();
         let expected = [("one", false), ("two", true), ("thre", false), ("e", true)];
         assert_eq!(rows, expected.map(|(text, continues)| (text.to_owned(), continues)));
+    }
+
+    #[test]
+    fn what_was_broken_can_be_put_together_again() {
+        let spans = [
+            Span::new("see src/shop/", Role::Text),
+            Span::new("cart.rs and", Role::Strong),
+            Span::new("  then 漢字漢字", Role::Text),
+        ];
+        for (width, joined) in [
+            (10, "see src/shop/cart.rs and then 漢字漢字"),
+            (60, "see src/shop/cart.rs and  then 漢字漢字"),
+        ] {
+            let mut text = String::new();
+            for row in wrap(&spans, width, &[], &[Span::new("  ", Role::Text)]) {
+                if row.spaced {
+                    text.push(' ');
+                }
+                text.extend(row.content().iter().map(|it| it.text.as_str()));
+            }
+            assert_eq!(text, joined, "{width}");
+        }
     }
 
     #[test]

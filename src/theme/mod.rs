@@ -25,6 +25,25 @@ pub const BUILT_IN: &[(&str, &str)] = &[
     ("sheaf-dark", include_str!("../../themes/sheaf-dark.toml")),
     ("sheaf-light", include_str!("../../themes/sheaf-light.toml")),
     ("terminal", include_str!("../../themes/terminal.toml")),
+    ("catppuccin-mocha", include_str!("../../themes/catppuccin-mocha.toml")),
+    ("catppuccin-latte", include_str!("../../themes/catppuccin-latte.toml")),
+    ("clear-dark", include_str!("../../themes/clear-dark.toml")),
+    ("clear-light", include_str!("../../themes/clear-light.toml")),
+    ("dracula", include_str!("../../themes/dracula.toml")),
+    ("gruvbox-dark", include_str!("../../themes/gruvbox-dark.toml")),
+    ("gruvbox-light", include_str!("../../themes/gruvbox-light.toml")),
+    (
+        "high-contrast-dark",
+        include_str!("../../themes/high-contrast-dark.toml"),
+    ),
+    (
+        "high-contrast-light",
+        include_str!("../../themes/high-contrast-light.toml"),
+    ),
+    ("nord", include_str!("../../themes/nord.toml")),
+    ("solarized-dark", include_str!("../../themes/solarized-dark.toml")),
+    ("solarized-light", include_str!("../../themes/solarized-light.toml")),
+    ("tokyo-night", include_str!("../../themes/tokyo-night.toml")),
 ];
 
 /// The roles that a theme gives a look, by their names in its file.
@@ -591,6 +610,15 @@ mod tests {
         greys.chain(used.into_iter().filter_map(Rgb::parse)).collect()
     }
 
+    /// The themes that name colours, each with the background it was drawn on.
+    fn drawn() -> Vec<(&'static str, Rgb)> {
+        let names = BUILT_IN.iter().map(|it| it.0);
+        let drawn = names.filter_map(|it| Some((it, Theme::built_in(it)?.background()?)));
+        let drawn: Vec<_> = drawn.collect();
+        assert!(drawn.len() >= 12, "{drawn:?}");
+        drawn
+    }
+
     /// Every look of `theme` that falls short of its contrast.
     fn illegible(theme: &Theme, background: Rgb) -> Vec<String> {
         let mut found = Vec::new();
@@ -625,14 +653,10 @@ mod tests {
         let backgrounds = backgrounds();
         assert!(backgrounds.len() >= 60);
         let nothing: Vec<String> = Vec::new();
-        for (name, designed) in [("sheaf-dark", "1e1e1e"), ("sheaf-light", "ffffff")] {
+        for (name, designed) in drawn() {
             for depth in [Depth::True, Depth::Indexed] {
                 let theme = Theme::built_in(name).expect("built in").with_depth(depth);
-                assert_eq!(
-                    illegible(&theme, Rgb::parse(designed).expect("a colour")),
-                    nothing,
-                    "{name} as designed"
-                );
+                assert_eq!(illegible(&theme, designed), nothing, "{name} as designed");
                 for &background in &backgrounds {
                     assert_eq!(
                         illegible(&theme.adapted(background), background),
@@ -646,10 +670,12 @@ mod tests {
 
     #[test]
     fn grounds_are_seen_and_told_apart_on_every_background() {
-        for name in ["sheaf-dark", "sheaf-light"] {
+        for (name, own) in drawn() {
             for depth in [Depth::True, Depth::Indexed] {
                 let theme = Theme::built_in(name).expect("built in").with_depth(depth);
-                for background in backgrounds() {
+                // Ours are chosen for any background; the others for who has theirs.
+                let is_ours = name.starts_with("sheaf-");
+                for background in if is_ours { backgrounds() } else { vec![own] } {
                     let theme = theme.adapted(background);
                     let mut seen = vec![background];
                     for ground in ALL_GROUNDS.into_iter().skip(1) {
@@ -850,7 +876,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(64))]
 
         #[test]
-        fn any_background_at_all_is_legible(background in any_background(), name in prop::sample::select(vec!["sheaf-dark", "sheaf-light"])) {
+        fn any_background_at_all_is_legible(background in any_background(), name in prop::sample::select(drawn().into_iter().map(|it| it.0).collect::<Vec<_>>())) {
             let theme = Theme::built_in(name).expect("built in").adapted(background);
             prop_assert_eq!(illegible(&theme, background), Vec::<String>::new());
             let theme = theme.with_depth(Depth::Indexed);

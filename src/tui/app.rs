@@ -32,6 +32,33 @@ pub enum Focus {
     Transcript,
 }
 
+/// What the mouse does here; what it does not do is the terminal's own business.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mouse {
+    Off,
+    /// It scrolls.
+    Wheel,
+    /// It scrolls, selects and marks text.
+    #[default]
+    Full,
+}
+
+impl Mouse {
+    pub const ALL: [Self; 3] = [Self::Full, Self::Wheel, Self::Off];
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::Wheel => "wheel",
+            Self::Full => "full",
+        }
+    }
+
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|it| it.as_str() == word)
+    }
+}
+
 pub struct App {
     pub link: Arc<dyn Link>,
     pub about: About,
@@ -64,6 +91,13 @@ pub struct App {
     /// Grows whenever code got its colours.
     pub colours_version: u64,
     pub show_thinking: bool,
+    /// Each document says when it began and how long it took.
+    pub show_times: bool,
+    pub search: Option<super::search::Search>,
+    pub selection: Option<super::selection::Selection>,
+    /// Cells of the transcript that are lit, as of the last `measure`.
+    pub lights: Vec<super::view::Light>,
+    pub mouse: Mouse,
     pub has_keyboard_protocol: bool,
     /// What is wrong with the configuration, for the first screen.
     pub problems: Vec<String>,
@@ -106,6 +140,7 @@ pub struct Composer {
     pub said: Vec<String>,
     /// The files that are offered for the `@` before the caret.
     pub mention: Option<Mention>,
+    pub commands: super::command::Commands,
     pub history: History,
 }
 

@@ -13,7 +13,7 @@ use std::{
 use serde_json::{Map, Value};
 
 use super::{
-    app::{App, Asking, Composer, Focus, Themes, Where},
+    app::{App, Asking, Composer, Focus, Mouse, Themes, Where},
     effect::Effect,
     input::{Input, Parser},
     keymap::Keymap,
@@ -121,6 +121,11 @@ impl Desk {
             colours: Arc::new(NoColours),
             colours_version: 1,
             show_thinking: false,
+            show_times: false,
+            search: None,
+            selection: None,
+            lights: Vec::new(),
+            mouse: Mouse::Full,
             has_keyboard_protocol: false,
             problems: Vec::new(),
             layout: Layout::default(),

@@ -1,5 +1,6 @@
 //! Work that the screen asks for. `update` returns these; `run` carries them out and brings the outcome back.
 
+use super::app::Mouse;
 use crate::{
     protocol::{Command, DocumentId, Turn},
     theme::Rgb,
@@ -33,6 +34,8 @@ pub enum Effect {
     Models,
     /// Files that fit what was typed behind an `@`.
     Files(String),
+    /// Read the commands that the workspace and the user have written.
+    Commands,
     /// What the model is told, and what it costs.
     Context,
     /// A plan in the user's editor, as a file.
@@ -49,6 +52,10 @@ pub enum Effect {
         line: Option<u64>,
     },
     Remember(Rgb),
+    /// Ask the terminal for its background again.
+    AskColours,
+    /// From now on the mouse does this.
+    Mouse(Mouse),
     Suspend,
     Redraw,
     Quit(u8),

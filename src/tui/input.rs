@@ -30,7 +30,18 @@ pub enum Input {
         x: u16,
         y: u16,
     },
+    /// The left button went down.
     Click {
+        x: u16,
+        y: u16,
+    },
+    /// The pointer moved while it was down.
+    Drag {
+        x: u16,
+        y: u16,
+    },
+    /// It went up.
+    Release {
         x: u16,
         y: u16,
     },
@@ -44,6 +55,8 @@ pub enum Reply {
     Background(Rgb),
     /// The keyboard protocol is spoken, with these flags.
     Keyboard(u8),
+    /// The terminal went from dark to light or back (mode 2031).
+    Scheme,
     /// Every terminal answers this one; what was asked before and is not answered by now will not be.
     Attributes,
 }
@@ -289,6 +302,7 @@ fn sequence(text: &str, letter: u8) -> Option<Input> {
         return match letter {
             b'u' => Some(Input::Reply(Reply::Keyboard(flags.parse().unwrap_or_default()))),
             b'c' => Some(Input::Reply(Reply::Attributes)),
+            b'n' if flags.starts_with("997;") => Some(Input::Reply(Reply::Scheme)),
             _ => None,
         };
     }
@@ -429,6 +443,8 @@ fn mouse(numbers: &str, letter: u8) -> Option<Input> {
         64 => Some(Input::Wheel { down: false, x, y }),
         65 => Some(Input::Wheel { down: true, x, y }),
         0 if letter == b'M' => Some(Input::Click { x, y }),
+        0 => Some(Input::Release { x, y }),
+        32 => Some(Input::Drag { x, y }),
         _ => None,
     }
 }
@@ -515,10 +531,13 @@ mod tests {
             Input::Paste(text) => format!("paste({text:?})"),
             Input::Wheel { down, x, y } => format!("wheel {} {x},{y}", if *down { "down" } else { "up" }),
             Input::Click { x, y } => format!("click {x},{y}"),
+            Input::Drag { x, y } => format!("drag {x},{y}"),
+            Input::Release { x, y } => format!("release {x},{y}"),
             Input::Focus(it) => format!("focus {it}"),
             Input::Reply(Reply::Background(Rgb(r, g, b))) => format!("background {r:02x}{g:02x}{b:02x}"),
             Input::Reply(Reply::Keyboard(flags)) => format!("keyboard {flags}"),
             Input::Reply(Reply::Attributes) => "attributes".into(),
+            Input::Reply(Reply::Scheme) => "scheme".into(),
         };
         inputs.iter().map(one).collect::<Vec<_>>().join(" ")
     }
@@ -571,8 +590,13 @@ mod tests {
         ("replies", b"\x1b[?0u\x1b[?62;22c", "keyboard 0 attributes"),
         (
             "wheel and click",
-            b"\x1b[<64;10;5M\x1b[<65;1;1M\x1b[<0;3;4M\x1b[<0;3;4m",
-            "wheel up 9,4 wheel down 0,0 click 2,3",
+            b"\x1b[<64;10;5M\x1b[<65;1;1M\x1b[<0;3;4M\x1b[<32;4;4M\x1b[<0;4;4m\x1b[<2;1;1M\x1b[<35;1;1M",
+            "wheel up 9,4 wheel down 0,0 click 2,3 drag 3,3 release 3,3",
+        ),
+        (
+            "from dark to light, and another report",
+            b"\x1b[?997;2n\x1b[?15n",
+            "scheme",
         ),
         ("focus", b"\x1b[I\x1b[O", "focus true focus false"),
         ("unknown sequences are nothing", b"\x1b[99;99X\x1bPabc\x1b\\x", "x"),

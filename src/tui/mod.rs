@@ -5,10 +5,14 @@
 
 pub mod action;
 pub mod app;
+mod command;
+mod custom;
 pub mod desk;
 pub mod doc;
 pub mod effect;
 mod field;
+mod filter;
+mod fuzzy;
 pub mod input;
 pub mod keymap;
 mod layer;
@@ -17,7 +21,10 @@ pub mod msg;
 mod pace;
 pub mod paint;
 mod pane;
+mod places;
 mod run;
+mod search;
+mod selection;
 #[cfg(test)]
 mod tests;
 mod tty;

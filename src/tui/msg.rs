@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{app::Citation, input::Input};
+use super::{app::Citation, custom::Custom, input::Input};
 use crate::{
     link::Link,
     protocol::{ContextPart, Entry, Turn},
@@ -45,6 +45,8 @@ pub enum Outcome {
         pattern: String,
         files: Vec<String>,
     },
+    /// The commands that files hold.
+    Commands(Vec<Custom>),
     Context(Result<Vec<ContextPart>, String>),
     Edited(Result<String, String>),
     PlanEdited {

@@ -18,7 +18,8 @@ use tokio::{
 };
 
 use super::{
-    app::{App, Asking, Citation, Composer, Focus, Themes, Where},
+    app::{App, Asking, Citation, Composer, Focus, Mouse, Themes, Where},
+    custom,
     effect::Effect,
     input::{Input, Parser, gather},
     keymap::Keymap,
@@ -26,6 +27,7 @@ use super::{
     pace::Pace,
     paint::Screen,
     pane::Pane,
+    places,
     tty::{self, Tty, Wishes},
     update::update,
     view::Layout,
@@ -87,7 +89,7 @@ pub async fn run(setup: Setup) -> Result<u8, Error> {
     let signals = Signals::new().map_err(Error::NoSignals)?;
     let tty = Tty::open(
         Wishes {
-            mouse: setup.settings.mouse,
+            mouse: if setup.settings.mouse { Mouse::Full } else { Mouse::Off },
             tmux,
         },
         &mut out,
@@ -186,6 +188,11 @@ fn app(setup: &Setup, size: (u16, u16), colours: Arc<Highlighter>) -> App {
         themes,
         keymap,
         show_thinking: settings.ui.thinking == "shown",
+        show_times: false,
+        search: None,
+        selection: None,
+        lights: Vec::new(),
+        mouse: if settings.mouse { Mouse::Full } else { Mouse::Off },
         settings,
         now_ms: now_ms(),
         size,
@@ -399,6 +406,8 @@ impl Session {
         match effect {
             Effect::Suspend => self.suspend(),
             Effect::Redraw => self.screen.forget(),
+            Effect::AskColours => Tty::ask_colours(&mut self.out),
+            Effect::Mouse(mouse) => self.tty.use_mouse(mouse, &mut self.out),
             Effect::EditDraft(text) => {
                 let outcome = self.edit_draft(&text).await;
                 Box::pin(self.handle(Msg::Done(Outcome::Edited(outcome)))).await;
@@ -500,6 +509,12 @@ impl Session {
                     let _ = send.send(Outcome::Files { pattern, files });
                 });
             }
+            Effect::Commands => {
+                let (workspace, config) = (self.app.place.workspace.clone(), self.paths.config.clone());
+                tokio::task::spawn_blocking(move || {
+                    let _ = send.send(Outcome::Commands(custom::find(&workspace, &config)));
+                });
+            }
             Effect::Context => {
                 let reply = self.app.link.ask(Query::Context);
                 tokio::spawn(async move {
@@ -518,6 +533,8 @@ impl Session {
             }
             Effect::Suspend
             | Effect::Redraw
+            | Effect::Mouse(_)
+            | Effect::AskColours
             | Effect::EditDraft(_)
             | Effect::EditPlan { .. }
             | Effect::OpenFile { .. } => {}
@@ -590,9 +607,7 @@ impl Session {
 
     /// Gives the terminal to an editor until that ends.
     async fn edit(&mut self, arguments: Vec<std::ffi::OsString>) -> Result<(), String> {
-        let editor = std::env::var("VISUAL")
-            .or_else(|_| std::env::var("EDITOR"))
-            .unwrap_or_else(|_| "vi".into());
+        let editor = editor();
         tty::leave();
         self.out.clear();
         let ended = process::Command::shell(&editor)
@@ -632,12 +647,7 @@ impl Session {
         if !target.exists() {
             return Err(format!("{path} does not exist"));
         }
-        let mut arguments: Vec<std::ffi::OsString> = Vec::new();
-        if let Some(line) = line {
-            arguments.push(format!("+{line}").into());
-        }
-        arguments.push(target.into());
-        self.edit(arguments).await
+        self.edit(places::arguments(&editor(), &target, line)).await
     }
 }
 
@@ -689,6 +699,11 @@ impl Signals {
 async fn until(at: Option<Instant>) {
     let mut sleep = pin!(tokio::time::sleep_until(at.unwrap_or_else(Instant::now).into()));
     sleep.as_mut().await;
+}
+
+fn editor() -> String {
+    let named = std::env::var("VISUAL").or_else(|_| std::env::var("EDITOR"));
+    named.unwrap_or_else(|_| "vi".into())
 }
 
 pub fn now_ms() -> u64 {

@@ -7,6 +7,9 @@ use std::sync::{
 
 use serde_json::json;
 
+mod commands;
+mod finding;
+
 use super::{desk::*, effect::Effect};
 use crate::protocol::{Command, Done, Event, FinishReason, Message, Mode, Notice, Severity};
 use crate::text::{Clean, CodeLine, Colours, Role, Span};
@@ -158,9 +161,9 @@ fn a_question_that_was_seen_is_skipped_by_its_key() {
 fn a_slash_shows_the_commands_that_fit() {
     let mut desk = Desk::new(80, 24);
     desk.keys("/mo");
-    assert!(desk.shows("/mode   /model"), "{}", desk.picture());
+    assert!(desk.shows("/mode ") && desk.shows("/model "), "{}", desk.picture());
     assert!(!desk.shows("/theme"), "{}", desk.picture());
-    desk.keys("de plan");
+    desk.keys("de plan of mine");
     assert!(desk.shows("enter send"), "{}", desk.picture());
 }
 

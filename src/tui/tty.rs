@@ -15,10 +15,12 @@ use std::{
 
 use tokio::io::{Interest, unix::AsyncFd};
 
+use super::app::Mouse;
+
 /// Ends a synchronized update, pops the keyboard protocol, turns off mouse, paste and focus reports, resets colours and
 /// the scroll region, restores the title, shows the cursor and leaves the alternate screen.
 const LEAVE: &[u8] =
-    b"\x1b[?2026l\x1b[<u\x1b[>4m\x1b[?1006l\x1b[?1000l\x1b[?1004l\x1b[?2004l\x1b[m\x1b[r\x1b[23;0t\x1b[?25h\x1b[?1049l";
+    b"\x1b[?2026l\x1b[<u\x1b[>4m\x1b[?1006l\x1b[?1002l\x1b[?1000l\x1b[?1004l\x1b[?2031l\x1b[?2004l\x1b[m\x1b[r\x1b[23;0t\x1b[?25h\x1b[?1049l";
 
 static ENTERED: AtomicBool = AtomicBool::new(false);
 static ORIGINAL: AtomicPtr<libc::termios> = AtomicPtr::new(std::ptr::null_mut());
@@ -26,7 +28,7 @@ static ORIGINAL: AtomicPtr<libc::termios> = AtomicPtr::new(std::ptr::null_mut())
 /// What to ask of the terminal.
 #[derive(Clone, Copy, Debug)]
 pub struct Wishes {
-    pub mouse: bool,
+    pub mouse: Mouse,
     /// tmux forwards modified keys only when asked in xterm's way.
     pub tmux: bool,
 }
@@ -74,19 +76,29 @@ impl Tty {
         let mut raw = rustix::termios::tcgetattr(self.file.get_ref().as_fd())?;
         raw.make_raw();
         rustix::termios::tcsetattr(self.file.get_ref().as_fd(), rustix::termios::OptionalActions::Now, &raw)?;
-        out.extend_from_slice(b"\x1b[?1049h\x1b[22;0t\x1b[?2004h\x1b[>5u");
+        out.extend_from_slice(b"\x1b[?1049h\x1b[22;0t\x1b[?2004h\x1b[?2031h\x1b[>5u");
         if self.wishes.tmux {
             out.extend_from_slice(b"\x1b[>4;2m");
         }
-        if self.wishes.mouse {
-            out.extend_from_slice(b"\x1b[?1000h\x1b[?1006h");
-        }
+        out.extend_from_slice(reports(self.wishes.mouse));
         Ok(())
+    }
+
+    /// Has the terminal report more or less of the mouse from now on.
+    pub fn use_mouse(&mut self, mouse: Mouse, out: &mut Vec<u8>) {
+        self.wishes.mouse = mouse;
+        out.extend_from_slice(b"\x1b[?1006l\x1b[?1002l\x1b[?1000l");
+        out.extend_from_slice(reports(mouse));
     }
 
     /// Asks for the background and the keyboard protocol; the answers come with the keys.
     pub fn ask(out: &mut Vec<u8>) {
         out.extend_from_slice(b"\x1b]11;?\x1b\\\x1b[?u\x1b[c");
+    }
+
+    /// Asks for the background alone: it has changed.
+    pub fn ask_colours(out: &mut Vec<u8>) {
+        out.extend_from_slice(b"\x1b]11;?\x1b\\");
     }
 
     /// The terminal's size in cells; `None` when it says 0 (keep the old one).
@@ -144,6 +156,15 @@ impl Tty {
             }
             None => std::future::pending().await,
         }
+    }
+}
+
+/// What makes the terminal report the mouse.
+const fn reports(mouse: Mouse) -> &'static [u8] {
+    match mouse {
+        Mouse::Off => b"",
+        Mouse::Wheel => b"\x1b[?1000h\x1b[?1006h",
+        Mouse::Full => b"\x1b[?1002h\x1b[?1006h",
     }
 }
 

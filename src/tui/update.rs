@@ -9,7 +9,8 @@ use super::{
         self,
         everywhere::{focus_composer, focus_transcript},
     },
-    app::{App, Citation, Focus},
+    app::{App, Citation, Focus, Mouse},
+    command,
     doc::{Form, Outcome as FormOutcome},
     effect::Effect,
     input::{Input, Reply},
@@ -18,10 +19,13 @@ use super::{
     mention,
     msg::{Msg, Outcome},
     pane::Item,
+    places,
+    selection::Selection,
 };
 use crate::{
     link::Link,
     protocol::{Change, Command, DocumentId, Entry, Event, FinishReason, Kind, Mode, Severity, Turn, View},
+    text::width,
     theme,
     transcript::is_approval,
 };
@@ -54,10 +58,15 @@ pub fn update(app: &mut App, msg: Msg) -> Vec<Effect> {
             }
             Vec::new()
         }
-        Msg::Input(Input::Click { y, .. }) => {
-            click(app, y);
+        Msg::Input(Input::Click { x, y }) => {
+            press(app, x, y);
             Vec::new()
         }
+        Msg::Input(Input::Drag { x, y }) => {
+            drag(app, x, y);
+            Vec::new()
+        }
+        Msg::Input(Input::Release { x, y }) => release(app, x, y),
         Msg::Input(Input::Focus(_)) => Vec::new(),
         Msg::Input(Input::Reply(reply)) => answered(app, reply),
         Msg::Resize(width, height) => {
@@ -77,6 +86,7 @@ pub fn update(app: &mut App, msg: Msg) -> Vec<Effect> {
 
 fn key(app: &mut App, event: KeyEvent) -> Vec<Effect> {
     app.toast = None;
+    app.selection = None;
     if let Some(layer) = app.layers.last_mut() {
         match layer.key(event) {
             Answer::Taken => return Vec::new(),
@@ -88,6 +98,7 @@ fn key(app: &mut App, event: KeyEvent) -> Vec<Effect> {
                 app.layers.pop();
                 return chosen(app, choice);
             }
+            Answer::Live(choice) => return chosen(app, choice),
         }
     }
     if answers_first_page(app, event) {
@@ -98,6 +109,11 @@ fn key(app: &mut App, event: KeyEvent) -> Vec<Effect> {
     }
     if mention::key(app, event) {
         return mention::look(app);
+    }
+    match command::key(app, event) {
+        command::Took::No => {}
+        command::Took::Yes => return command::look(app),
+        command::Took::Send => return (action::SEND.run)(app, ""),
     }
     let chord = Chord::of(event);
     let place = match app.focus {
@@ -116,7 +132,8 @@ fn key(app: &mut App, event: KeyEvent) -> Vec<Effect> {
     };
     if let Some(action) = special.or_else(|| app.keymap.find(place, chord)) {
         let selected = app.pane.selected;
-        let effects = (action.run)(app, "");
+        let mut effects = (action.run)(app, "");
+        effects.extend(command::look(app));
         if app.pane.selected != selected {
             app.pane.todo = None;
         }
@@ -139,7 +156,9 @@ fn key(app: &mut App, event: KeyEvent) -> Vec<Effect> {
     if app.composer.field.key(event) && is_text {
         app.composer.history.at = None;
     }
-    mention::look(app)
+    let mut effects = mention::look(app);
+    effects.extend(command::look(app));
+    effects
 }
 
 /// Whether a key means the question of the first page. The composer keeps the focus there, so that the first letters of
@@ -204,7 +223,23 @@ fn chosen(app: &mut App, choice: Choice) -> Vec<Effect> {
             app.model = Some(name);
         }
         Choice::Theme(name) => app.choose_theme(&name),
-        Choice::Action(action) => return (action.run)(app, ""),
+        Choice::Action(action, words) => {
+            app.composer.commands.note(action.name);
+            return (action.run)(app, &words);
+        }
+        Choice::Custom(name) => {
+            app.composer.field.set(&format!("/{name} "));
+            focus_composer(app);
+        }
+        Choice::Draft(draft) => {
+            app.composer.field.set(&draft);
+            focus_composer(app);
+        }
+        Choice::Search(pattern) => app.seek(&pattern),
+        Choice::Copy(words) => return action::copying::copy(app, words),
+        Choice::Filter(words) => return action::finding::show_only(app, &words),
+        Choice::Item(item) => action::reading::select(app, item),
+        Choice::Open(path, line) => return vec![Effect::OpenFile { path, line }],
         Choice::Reworded(words) => return action::plan::written(app, words, false),
         Choice::Inserted(words) => return action::plan::written(app, words, true),
     }
@@ -253,13 +288,86 @@ fn paste(app: &mut App, text: &str) {
     app.composer.field.paste(text);
 }
 
-fn click(app: &mut App, y: u16) {
-    let top = app.layout().transcript.start;
-    let Some(item) = usize::from(y).checked_sub(top).and_then(|it| app.pane.item_at(it)) else {
+/// The left button went down: perhaps text is going to be marked, perhaps it is a click.
+fn press(app: &mut App, x: u16, y: u16) {
+    app.selection = None;
+    if app.mouse != Mouse::Full || !app.layers.is_empty() {
+        return;
+    }
+    if !app.layout.transcript.contains(&usize::from(y)) {
         focus_composer(app);
         return;
+    }
+    app.selection = app.point_at(x, y).map(|it| Selection { from: it, to: it });
+}
+
+fn drag(app: &mut App, x: u16, y: u16) {
+    if app.selection.is_none() {
+        return;
+    }
+    let shown = app.layout.transcript.clone();
+    // At an edge the conversation moves along.
+    let by = match usize::from(y) {
+        it if it <= shown.start => -1,
+        it if it + 1 >= shown.end => 1,
+        _ => 0,
     };
+    if by != 0 {
+        app.with_pane(|pane, context| pane.scroll(by, context));
+    }
+    let y = usize::from(y).clamp(shown.start, shown.end.saturating_sub(1).max(shown.start)) as u16;
+    let point = app.point_at(x, y);
+    if let (Some(selection), Some(point)) = (&mut app.selection, point) {
+        selection.to = point;
+    }
+}
+
+/// The left button went up: what is marked is copied; where nothing is, it was a click.
+fn release(app: &mut App, x: u16, y: u16) -> Vec<Effect> {
+    let Some(selection) = app.selection else {
+        return Vec::new();
+    };
+    if selection.is_empty() {
+        app.selection = None;
+        return click(app, x, y);
+    }
+    match app.selected_text() {
+        Some(text) => {
+            let what = crate::text::figure::count(text.chars().count(), "character", "characters");
+            vec![Effect::Copy {
+                text,
+                what: what.into_string(),
+            }]
+        }
+        None => Vec::new(),
+    }
+}
+
+/// A click selects; another one on a file and line that a selected document names opens it.
+fn click(app: &mut App, x: u16, y: u16) -> Vec<Effect> {
+    let shown = usize::from(y)
+        .checked_sub(app.layout.transcript.start)
+        .and_then(|it| app.pane.lines.get(it).copied());
+    let Some(item) = shown.and_then(|it| it.item()) else {
+        focus_composer(app);
+        return Vec::new();
+    };
+    let was_selected = app.focus == Focus::Transcript && app.pane.selected == Some(item);
+    if was_selected
+        && let Some((row, _)) = shown.as_ref().and_then(|it| app.pane.row(it))
+        && let Some((path, line)) = named_at(row, usize::from(x).saturating_sub(app.layout.gutter))
+    {
+        return vec![Effect::OpenFile { path, line }];
+    }
     action::reading::select(app, item);
+    Vec::new()
+}
+
+/// The file that a row names at a column.
+fn named_at(row: &crate::text::Row, column: usize) -> Option<places::Named> {
+    let text = row.plain();
+    let before = width::cut(&text, column).len();
+    places::place_at(&text, before)
 }
 
 fn answered(app: &mut App, reply: Reply) -> Vec<Effect> {
@@ -281,6 +389,8 @@ fn answered(app: &mut App, reply: Reply) -> Vec<Effect> {
             app.has_keyboard_protocol = true;
             Vec::new()
         }
+        // Which colours it has now is asked, as at the beginning.
+        Reply::Scheme => vec![Effect::AskColours],
         Reply::Attributes => Vec::new(),
     }
 }
@@ -306,6 +416,9 @@ fn follow(app: &mut App, entries: &[Arc<Entry>]) -> Vec<Effect> {
             app.chrome = None;
         }
         app.pane.moved(moved, &app.transcript);
+        if let Some(search) = &mut app.search {
+            search.is_stale = true;
+        }
         if let Event::Notice(notice) = &entry.event
             && (notice.severity == Severity::Error
                 || notice.code.starts_with("session-")
@@ -431,6 +544,7 @@ fn switch(app: &mut App, link: Arc<dyn Link>) -> Vec<Effect> {
     app.link = link;
     app.transcript = crate::transcript::Transcript::default();
     app.pane.reset();
+    (app.search, app.selection) = (None, None);
     app.asking = super::app::Asking::default();
     app.model = None;
     app.is_unstored = false;
@@ -465,6 +579,7 @@ fn done(app: &mut App, outcome: Outcome) -> Vec<Effect> {
         }
         Outcome::Models(Err(why)) => app.say(why),
         Outcome::Files { pattern, files } => mention::offer(app, &pattern, files),
+        Outcome::Commands(commands) => command::found(app, commands),
         Outcome::Context(Ok(parts)) => {
             app.toast = None;
             app.layers.push(Layer::Page(Page::context(&parts, app.about.window)));

@@ -18,7 +18,7 @@ use super::{
         transcript::{Context, Shown, address},
     },
 };
-use crate::text::{Clean, Ground, Mark, Role, Row, Span, width, wrap::wrap};
+use crate::text::{Clean, Ground, Mark, Role, Row, Span, figure, width, wrap::wrap};
 
 /// Below this the screen says only that it is too small.
 const LEAST: (usize, usize) = (20, 5);
@@ -40,6 +40,26 @@ pub struct Layout {
     /// Columns before the content: address and glyph.
     pub gutter: usize,
     pub columns: usize,
+}
+
+/// Cells of a line of the transcript that stand out.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Light {
+    /// Counted from the transcript's first line.
+    pub line: usize,
+    /// From the first column of the content.
+    pub columns: Range<usize>,
+    pub kind: Lit,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Lit {
+    /// The search found it.
+    Found,
+    /// It is what the search found last.
+    Here,
+    /// The mouse marked it.
+    Marked,
 }
 
 impl Layout {
@@ -112,11 +132,72 @@ impl App {
         if before != (self.pane.unseen, self.pane.follow) {
             self.chrome = None;
         }
+        self.light();
         let rows = self.layout.transcript.len();
         let columns = self.layout.columns.saturating_sub(PAGE_LEFT + MARGIN);
         for layer in &mut self.layers {
-            if let Layer::Page(page) = layer {
-                page.lay_out(columns, rows);
+            match layer {
+                Layer::Page(page) => page.lay_out(columns, rows),
+                Layer::Outline(outline) => {
+                    let (_, wide) = outline_place(self.layout.columns);
+                    outline.lay_out(&self.transcript, wide, rows);
+                }
+                Layer::Picker(_) | Layer::Prompt(_) => {}
+            }
+        }
+    }
+
+    /// Finds the cells in view that stand out.
+    fn light(&mut self) {
+        self.lights.clear();
+        if let Some(search) = &self.search {
+            let mut shown = self.pane.lines.iter().enumerate().peekable();
+            while let Some((line, it)) = shown.next() {
+                let Shown::Row { item, row } = *it else { continue };
+                let mut last = row;
+                while let Some((_, Shown::Row { row, .. })) =
+                    shown.next_if(|(_, it)| matches!(it, Shown::Row { item: of, .. } if *of == item))
+                {
+                    last = *row;
+                }
+                let Some(sheet) = self.pane.sheet(item) else { continue };
+                // What is broken over the edge of the view is read as a whole.
+                let mut first = row;
+                while first > 0 && sheet.rows.get(first).is_some_and(|it| it.continues) {
+                    first -= 1;
+                }
+                let mut end = last + 1;
+                while sheet.rows.get(end).is_some_and(|it| it.continues) {
+                    end += 1;
+                }
+                let rows = sheet.rows.get(first..end).unwrap_or_default();
+                let found = search.needle.occurrences(rows);
+                // Counting those above is only needed in the item where the reader is.
+                let here = search.at.filter(|it| it.0 == item).map(|(_, n)| {
+                    let above = sheet.rows.get(..first).unwrap_or_default();
+                    n.wrapping_sub(search.needle.occurrences(above).len())
+                });
+                for (n, occurrence) in found.into_iter().enumerate() {
+                    let kind = if here == Some(n) { Lit::Here } else { Lit::Found };
+                    for (at, columns) in occurrence {
+                        let at = first + at;
+                        if (row..=last).contains(&at) {
+                            let line = line + (at - row);
+                            self.lights.push(Light { line, columns, kind });
+                        }
+                    }
+                }
+            }
+        }
+        if let Some(selection) = self.selection.filter(|it| !it.is_empty()) {
+            let marked = selection.marked(&self.pane);
+            for (line, it) in self.pane.lines.iter().enumerate() {
+                if let Shown::Row { item, row } = it
+                    && let Some(columns) = marked.as_ref().and_then(|it| it.columns(&self.pane, *item, *row))
+                {
+                    let kind = Lit::Marked;
+                    self.lights.push(Light { line, columns, kind });
+                }
             }
         }
     }
@@ -204,10 +285,14 @@ impl<'a> Picture<'a> {
             match layer {
                 Layer::Page(it) => page = Some((it.rows.as_slice(), it.top)),
                 Layer::Picker(it) => {
-                    let wide = layout.columns.saturating_sub(4).min(76);
+                    let wide = layout.columns.saturating_sub(4).min(90);
                     let rows = it.rows(wide);
                     let top = layout.rule.saturating_sub(rows.len());
                     picker = Some((rows, top, 2));
+                }
+                Layer::Outline(it) => {
+                    let (left, _) = outline_place(layout.columns);
+                    picker = Some((it.rows.clone(), layout.transcript.start, left));
                 }
                 Layer::Prompt(it) => {
                     let wide = layout.columns.saturating_sub(4).min(76);
@@ -216,6 +301,13 @@ impl<'a> Picture<'a> {
                     picker = Some((rows, top, 2));
                 }
             }
+        }
+        if app.layers.is_empty()
+            && let Some(list) = app.composer.commands.shown()
+        {
+            let rows = list.rows(layout.columns.saturating_sub(4).min(90));
+            let top = layout.rule.saturating_sub(rows.len());
+            picker = Some((rows, top, 2));
         }
         if app.layers.is_empty()
             && let Some(mention) = app.composer.mention.as_ref().filter(|it| it.is_shown())
@@ -275,6 +367,18 @@ impl<'a> Picture<'a> {
                         if *row == 0 {
                             address(&self.app.transcript, *item).hash(&mut hasher);
                             self.is_selected(*item).hash(&mut hasher);
+                            if let Some((times, _)) = self.times_at(at) {
+                                times.as_str().hash(&mut hasher);
+                            }
+                        }
+                        for light in self.app.lights.iter().filter(|it| it.line == at) {
+                            (&light.columns, light.kind).hash(&mut hasher);
+                        }
+                    }
+                    Some(Shown::Blank) if self.app.show_times => {
+                        5.hash(&mut hasher);
+                        if let Some((times, _)) = self.times_at(at) {
+                            times.as_str().hash(&mut hasher);
                         }
                     }
                     Some(Shown::Blank) | None if self.picker.is_none() => return 1,
@@ -390,6 +494,11 @@ impl<'a> Picture<'a> {
             }
             return;
         }
+        if let Some((times, true)) = self.times_at(at) {
+            let x = line.width().saturating_sub(MARGIN + width::width(&times));
+            let limit = line.width();
+            line.put(x, limit, &[Span::new(times, Role::Dim)], Ground::Plain, &app.theme);
+        }
         let Some(shown @ Shown::Row { item, row }) = app.pane.lines.get(at) else {
             return;
         };
@@ -410,7 +519,60 @@ impl<'a> Picture<'a> {
         if let Some(glyph) = glyph {
             line.put(gutter - 2, gutter, std::slice::from_ref(glyph), ground, &app.theme);
         }
-        put_row(line, gutter, content, ground, app);
+        if let Some((times, false)) = self.times_at(at) {
+            let mut timed = content.clone();
+            if !timed.facts.is_empty() {
+                timed.facts.push(Span::new(Clean::literal("   "), Role::Dim));
+            }
+            timed.facts.push(Span::new(times, Role::Dim));
+            put_row(line, gutter, &timed, ground, app);
+        } else {
+            put_row(line, gutter, content, ground, app);
+        }
+        for light in app.lights.iter().filter(|it| it.line == at) {
+            let end = gutter + width::spans_width(&content.spans);
+            let end = end.min(line.width().saturating_sub(MARGIN));
+            let columns = light.columns.start.saturating_add(gutter)..light.columns.end.saturating_add(gutter).min(end);
+            match light.kind {
+                Lit::Found => line.light(
+                    columns,
+                    Role::Waiting,
+                    Mark::UNDERLINE | Mark::BOLD,
+                    Ground::Selection,
+                    &app.theme,
+                ),
+                Lit::Here => line.light(
+                    columns,
+                    Role::Waiting,
+                    Mark::REVERSE | Mark::BOLD,
+                    Ground::Plain,
+                    &app.theme,
+                ),
+                Lit::Marked => line.light(columns, Role::Text, Mark::REVERSE, Ground::Plain, &app.theme),
+            }
+        }
+    }
+
+    /// What is said about time on a line: of the document that begins there, or, where its first row is full, of the one
+    /// that begins on the next line (then `true`).
+    fn times_at(&self, at: usize) -> Option<(Clean, bool)> {
+        let app = self.app;
+        if !app.show_times || app.layout.columns < 60 {
+            return None;
+        }
+        let begins = |at: usize| match app.pane.lines.get(at) {
+            Some(shown @ Shown::Row { item, row: 0 }) => {
+                let (row, _) = app.pane.row(shown)?;
+                let taken = width::spans_width(&row.spans) + width::spans_width(&row.facts) + 6;
+                Some((app.times(*item)?, taken))
+            }
+            Some(Shown::Row { .. } | Shown::Blank) | None => None,
+        };
+        let is_full = |(times, taken): &(Clean, usize)| taken + width::width(times) > app.layout.content();
+        match app.pane.lines.get(at)? {
+            Shown::Row { .. } => begins(at).filter(|it| !is_full(it)).map(|it| (it.0, false)),
+            Shown::Blank => begins(at + 1).filter(is_full).map(|it| (it.0, true)),
+        }
     }
 
     fn is_selected(&self, item: super::pane::Item) -> bool {
@@ -435,6 +597,37 @@ impl<'a> Picture<'a> {
             (word, first)
         }
     }
+}
+
+impl App {
+    /// When an item began and how long it took, as far as that is known.
+    fn times(&self, item: super::pane::Item) -> Option<Clean> {
+        let super::pane::Item::Document(place) = item else {
+            return None;
+        };
+        let document = self.transcript.get(place)?;
+        let began = clock(document.started_ms)?;
+        let took = document.ended_ms.checked_sub(document.started_ms).filter(|it| *it > 0);
+        Some(Clean::line(&match took {
+            Some(took) => format!("{began}  {:>6}", figure::duration(took).as_str()),
+            None => format!("{began}        "),
+        }))
+    }
+}
+
+/// Hours, minutes and seconds of the user's own clock.
+fn clock(at_ms: u64) -> Option<String> {
+    let time = chrono::DateTime::from_timestamp_millis(i64::try_from(at_ms).ok()?)?;
+    Some(time.with_timezone(&chrono::Local).format("%H:%M:%S").to_string())
+}
+
+/// The first column of the outline, and how wide it is: beside the conversation where there is room for both.
+fn outline_place(columns: usize) -> (usize, usize) {
+    if columns < 100 {
+        return (0, columns);
+    }
+    let wide = (columns * 2 / 5).clamp(44, 72);
+    (columns - wide, wide)
 }
 
 fn put_row(line: &mut Line, x: usize, row: &Row, ground: Ground, app: &App) {
@@ -463,6 +656,13 @@ fn put_both(line: &mut Line, x: usize, left: &[Span], right: &[Span], app: &App)
 /// What stands where no conversation is yet.
 fn welcome(app: &App) -> Vec<Row> {
     let columns = app.layout.columns.saturating_sub(app.layout.gutter + MARGIN);
+    if !app.pane.filter.is_empty() && !app.transcript.exchanges.is_empty() {
+        let text = format!("nothing here is {}; esc shows everything", app.pane.filter.words());
+        let text = [Span::new(Clean::line(&text), Role::Dim)];
+        return std::iter::once(Row::blank())
+            .chain(wrap(&text, columns, &[], &[]))
+            .collect();
+    }
     if app.transcript.is_running() {
         return Vec::new();
     }

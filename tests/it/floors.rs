@@ -27,7 +27,7 @@ const KEPT: [(&str, &[&str]); 33] = [
     ("grep_matcher", &["tool"]),
     ("grep_regex", &["tool"]),
     ("grep_searcher", &["tool"]),
-    ("nucleo_matcher", &["agent", "tool"]),
+    ("nucleo_matcher", &["agent", "tool", "tui"]),
     ("tree_sitter_c", &["index"]),
     ("tree_sitter_cpp", &["index"]),
     ("tree_sitter_go", &["index"]),

@@ -389,8 +389,14 @@ network
             [
                 format!("✓ settings: {} is not there; the defaults hold → ", file.display()),
                 "✗ config.toml: a/config.toml:3:4: there is no key `them` → did you mean `theme`?".to_owned(),
-                "✗ environment: $SHEAF_THEME: there is no theme `owl` → there are sheaf-dark, sheaf-light, terminal"
-                    .to_owned(),
+                format!(
+                    "✗ environment: $SHEAF_THEME: there is no theme `owl` → there are {}",
+                    crate::theme::BUILT_IN
+                        .iter()
+                        .map(|it| it.0)
+                        .collect::<Vec<_>>()
+                        .join(", ")
+                ),
             ]
         );
     }

@@ -59,6 +59,8 @@ pub struct Document {
     pub version: u64,
     /// Milliseconds since the Unix epoch, from the log.
     pub started_ms: u64,
+    /// When it ended, in the same time; 0 while it is open.
+    pub ended_ms: u64,
     /// Fragments of the arguments' JSON text, until they make a whole.
     arguments: fragments::Fragments,
 }
@@ -101,6 +103,7 @@ impl Document {
             state: State::Open,
             version: 1,
             started_ms: at_ms,
+            ended_ms: 0,
             arguments: fragments::Fragments::default(),
         }
     }

@@ -139,6 +139,7 @@ impl Fence {
         let mut rows = wrap_hard(spans, columns, &first, &rest);
         if let Some(row) = rows.first_mut() {
             row.facts = self.label(index);
+            row.gutter = first.len() as u8;
         }
         rows
     }

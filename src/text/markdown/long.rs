@@ -31,6 +31,8 @@ pub(super) struct Long {
     pub(super) waiting: Vec<Fence>,
     /// Whether rows of the block are among those put aside.
     pub(super) begun: bool,
+    /// Whether the row that is laid out again stands behind spaces that the row before it swallowed.
+    spaced: bool,
     pub(super) rest: Rest,
 }
 
@@ -61,6 +63,7 @@ impl Flow {
             fences: self.fences,
             waiting: Vec::new(),
             begun: false,
+            spaced: false,
             rest: match block {
                 Block::Text(_) => Rest::Paragraph(Vec::new()),
                 Block::List(list) => Rest::List {
@@ -170,12 +173,13 @@ impl Flow {
                 // The parser takes the space at the end of a paragraph.
                 carried.push(Span::new(Clean::literal(" "), Role::Text));
                 let (mut laid, last) = wrap_open(carried, self.width);
-                laid.pop();
                 if long.begun
                     && let Some(first) = laid.first_mut()
                 {
                     first.continues = true;
+                    first.spaced = long.spaced;
                 }
+                long.spaced = laid.pop().is_some_and(|it| it.spaced);
                 *carried = last;
                 rows.truncate(long.rows);
                 rows.extend(laid);
@@ -269,6 +273,7 @@ impl Flow {
             && let Some(first) = rows.get_mut(long.rows)
         {
             first.continues = true;
+            first.spaced = long.spaced;
         }
         self.expect_words(&tree, leaf, long.at, rows);
         true

@@ -106,7 +106,7 @@ impl Words {
             content.last_mut()?.text.push(&text);
             let first = last.spans.get(..self.indent)?;
             let mut laid = wrap(&content, self.width, first, &self.rest);
-            laid.first_mut()?.continues = last.continues;
+            laid.first_mut()?.joins_like(last);
             if laid.len() > 1 {
                 self.indent = self.rest.len();
             }

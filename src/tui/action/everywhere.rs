@@ -4,7 +4,7 @@ use super::Action;
 use crate::{
     protocol::{Command, Mode},
     tui::{
-        app::{App, Focus},
+        app::{App, Focus, Mouse},
         effect::Effect,
         layer::{Layer, Page, Picker},
         pane::{Item, transcript::Shown},
@@ -85,9 +85,34 @@ pub const PALETTE: Action = Action {
     hint: "palette",
     about: "find anything one can do",
     run: |app, _| {
-        app.layers
-            .push(Layer::Picker(Picker::palette(&app.keymap, app.is_developer)));
+        app.layers.push(Layer::Picker(Picker::palette(app)));
         Vec::new()
+    },
+};
+
+pub const MOUSE: Action = Action {
+    name: "mouse",
+    slash: "mouse",
+    hint: "mouse",
+    about: "what the mouse does here: `/mouse full` marks and selects, `wheel` only scrolls, `off` leaves it to the terminal",
+    run: |app, word| {
+        let next = match (Mouse::parse(word), app.mouse) {
+            (Some(mouse), _) => mouse,
+            (None, Mouse::Full) if word.is_empty() => Mouse::Wheel,
+            (None, Mouse::Wheel) if word.is_empty() => Mouse::Off,
+            (None, Mouse::Off) if word.is_empty() => Mouse::Full,
+            (None, Mouse::Full | Mouse::Wheel | Mouse::Off) => {
+                app.say(format!("the mouse cannot be {word}; it is full, wheel or off"));
+                return Vec::new();
+            }
+        };
+        app.mouse = next;
+        app.say(match next {
+            Mouse::Full => "mouse: scrolls, selects, marks what is copied",
+            Mouse::Wheel => "mouse: scrolls; shift marks in the terminal's own way",
+            Mouse::Off => "mouse: off; it is the terminal's own",
+        });
+        vec![Effect::Mouse(next)]
     },
 };
 
@@ -146,8 +171,14 @@ pub const ESCAPE: Action = Action {
     name: "escape",
     slash: "",
     hint: "stop",
-    about: "close what is open; else go back to the composer; else stop the answer",
+    about: "close what is open, end a search, show everything again; else go back to the composer; else stop the answer",
     run: |app, _| {
+        if app.focus == Focus::Transcript && app.search.take().is_some() {
+            return Vec::new();
+        }
+        if app.focus == Focus::Transcript && !app.pane.filter.is_empty() {
+            return super::finding::show_only(app, "");
+        }
         if app.focus == Focus::Transcript && !app.is_busy() {
             focus_composer(app);
             return Vec::new();

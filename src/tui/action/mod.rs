@@ -1,10 +1,14 @@
 //! What one can do: a table that keys, slash commands and the palette share. Help is printed from it.
 
 mod answer;
+pub mod copying;
 pub mod everywhere;
+pub mod finding;
 pub mod plan;
 pub mod reading;
 mod writing;
+
+pub use writing::SEND;
 
 use super::{app::App, effect::Effect};
 
@@ -35,6 +39,7 @@ pub static ACTIONS: &[Action] = &[
     everywhere::CONTEXT,
     everywhere::PALETTE,
     everywhere::KEYS,
+    everywhere::MOUSE,
     everywhere::PROBLEMS,
     everywhere::FOCUS,
     everywhere::ESCAPE,
@@ -60,8 +65,15 @@ pub static ACTIONS: &[Action] = &[
     reading::FOLD_ALL,
     reading::FOLD_KIND,
     reading::REASONING,
-    reading::COPY,
-    reading::COPY_CODE,
+    finding::SEARCH,
+    finding::SEARCH_NEXT,
+    finding::SEARCH_PREVIOUS,
+    finding::FILTER,
+    finding::OUTLINE,
+    finding::TIMES,
+    copying::COPY,
+    copying::COPY_CODE,
+    copying::COPY_AS,
     reading::OPEN,
     answer::RETRY,
     plan::BUILD,

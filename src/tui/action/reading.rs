@@ -7,7 +7,10 @@ use crate::{
         app::{App, Focus},
         doc::{self, Fold},
         effect::Effect,
+        filter::has_failed,
+        layer::{Layer, Picker},
         pane::Item,
+        places,
     },
 };
 
@@ -189,55 +192,43 @@ pub const REASONING: Action = Action {
     },
 };
 
-pub const COPY: Action = Action {
-    name: "copy",
-    slash: "copy",
-    hint: "copy",
-    about: "copy the document without gutters; `/copy` takes the last answer",
-    run: |app, _| {
-        let Some((what, text)) = copied(app, false) else {
-            app.say("nothing to copy");
-            return Vec::new();
-        };
-        vec![Effect::Copy { text, what }]
-    },
-};
-
-pub const COPY_CODE: Action = Action {
-    name: "copy.code",
-    slash: "",
-    hint: "copy code",
-    about: "copy only the code of the document",
-    run: |app, _| {
-        let Some((what, text)) = copied(app, true) else {
-            app.say("there is no code in it");
-            return Vec::new();
-        };
-        vec![Effect::Copy { text, what }]
-    },
-};
-
 pub const OPEN: Action = Action {
     name: "open",
     slash: "",
     hint: "open",
-    about: "open the file of the document in $VISUAL or $EDITOR",
+    about: "open the file of the document in $VISUAL or $EDITOR, or one of those that it names",
     run: |app, _| {
-        let target = app
-            .selected()
-            .and_then(|it| app.transcript.get(it))
-            .and_then(|it| match it.view() {
-                View::CodeReference(it) => Some((it.file_path.to_owned(), Some(it.start_line))),
-                View::FileEdit(it) => {
-                    let path = it.new_file_path.unwrap_or(it.file_path);
-                    Some((path.to_owned(), it.diff.as_ref().and_then(|it| it.start_line)))
-                }
-                _ => None,
-            });
-        match target {
-            Some((path, line)) => vec![Effect::OpenFile { path, line }],
-            None => {
-                app.say("this document has no file");
+        let Some(document) = app.selected().and_then(|it| app.transcript.get(it)) else {
+            app.say("select a document first");
+            return Vec::new();
+        };
+        let mut places = match document.view() {
+            View::CodeReference(it) => vec![(it.file_path.to_owned(), Some(it.start_line))],
+            View::FileEdit(it) => {
+                let path = it.new_file_path.unwrap_or(it.file_path);
+                vec![(path.to_owned(), it.diff.as_ref().and_then(|it| it.start_line))]
+            }
+            View::Text(_)
+            | View::CodeBlock(_)
+            | View::ToolCall(_)
+            | View::TerminalCommand(_)
+            | View::Plan(_)
+            | View::Clarification(_)
+            | View::Error(_)
+            | View::TodoUpdate(_)
+            | View::Unknown(_) => places::named(&doc::copy_text(document)),
+        };
+        match places.len() {
+            0 => {
+                app.say("this document names no file");
+                Vec::new()
+            }
+            1 => {
+                let (path, line) = places.remove(0);
+                vec![Effect::OpenFile { path, line }]
+            }
+            _ => {
+                app.layers.push(Layer::Picker(Picker::places(places)));
                 Vec::new()
             }
         }
@@ -270,14 +261,7 @@ fn is_kind(app: &App, item: Item, kind: &Kind) -> bool {
 }
 
 fn is_failure(app: &App, item: Item) -> bool {
-    let Item::Document(place) = item else { return false };
-    match app.transcript.get(place).map(crate::protocol::Document::view) {
-        Some(View::Error(_)) => true,
-        Some(View::ToolCall(it)) => it.result.is_some_and(|it| it.failed),
-        Some(View::TerminalCommand(it)) => it.exit_code.is_some_and(|it| it != 0),
-        Some(View::FileEdit(it)) => it.applied == crate::protocol::Applied::Failed,
-        _ => false,
-    }
+    matches!(item, Item::Document(place) if app.transcript.get(place).is_some_and(has_failed))
 }
 
 /// What shows one line unasked unfolds first; what shows itself folds first.
@@ -340,38 +324,4 @@ fn fold_where(app: &mut App, wanted: impl Fn(&Kind) -> bool) -> Vec<Effect> {
         app.with_pane(|pane, context| pane.select(item, context));
     }
     Vec::new()
-}
-
-/// What is copied and its name: the selected item, else the last answer.
-fn copied(app: &App, code_only: bool) -> Option<(String, String)> {
-    let found = match app.pane.selected {
-        Some(Item::Document(place)) => {
-            let document = app.transcript.get(place)?;
-            let text = if code_only {
-                doc::code_only(document)?.into_string()
-            } else {
-                doc::copy_text(document).into_string()
-            };
-            (app.transcript.address(place)?.to_string(), text)
-        }
-        Some(Item::Message(at)) => {
-            let exchange = app.transcript.exchanges.get(at)?;
-            (exchange.turn.to_string(), exchange.message.as_ref()?.content.clone())
-        }
-        Some(Item::Thinking(at, n)) => {
-            let exchange = app.transcript.exchanges.get(at)?;
-            ("the reasoning".into(), exchange.response.thinking.get(n)?.text.clone())
-        }
-        Some(Item::Ending(_)) => return None,
-        None => {
-            let exchange = app
-                .transcript
-                .exchanges
-                .iter()
-                .rev()
-                .find(|it| !it.response.documents.is_empty())?;
-            ("the last answer".into(), exchange.response.plain_text())
-        }
-    };
-    (!found.1.is_empty()).then_some(found)
 }

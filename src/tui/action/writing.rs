@@ -79,6 +79,16 @@ fn send(app: &mut App, way: Way) -> Vec<Effect> {
         return Vec::new();
     }
     if let Some((word, rest)) = command_of(text) {
+        if find_slash(word).is_none()
+            && let Some(custom) = app.composer.commands.custom(word)
+        {
+            let message = custom.message(rest);
+            app.composer.history.keep(text);
+            app.composer.field.clear();
+            app.pane.go_to_end();
+            focus_composer(app);
+            return say(app, message, way);
+        }
         let Some(action) = find_slash(word) else {
             app.say(format!(
                 "there is no command /{word}; /help lists them; a space before the slash sends it as text"
@@ -86,6 +96,7 @@ fn send(app: &mut App, way: Way) -> Vec<Effect> {
             return Vec::new();
         };
         app.composer.history.keep(text);
+        app.composer.commands.note(action.name);
         let rest = rest.to_owned();
         app.composer.field.clear();
         return (action.run)(app, &rest);
@@ -95,6 +106,11 @@ fn send(app: &mut App, way: Way) -> Vec<Effect> {
     app.composer.field.clear();
     app.pane.go_to_end();
     focus_composer(app);
+    say(app, text, way)
+}
+
+/// Gives a message to whoever answers.
+fn say(app: &mut App, text: String, way: Way) -> Vec<Effect> {
     if way == Way::Now && app.is_busy() && app.about.hears {
         app.composer.said.push(text.clone());
         return vec![Effect::Send(Command::Steer(Submit {

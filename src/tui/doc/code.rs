@@ -113,6 +113,10 @@ pub(super) fn code_line(
     let mut rows = wrap_hard(pieces, columns, &first, &rest);
     for row in &mut rows {
         row.ground = ground;
+        row.gutter = rest.len() as u8;
+    }
+    if let Some(row) = rows.first_mut() {
+        row.gutter = first.len() as u8;
     }
     rows
 }

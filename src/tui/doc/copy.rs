@@ -65,6 +65,58 @@ pub fn copy_text(document: &Document) -> Clean {
     }
 }
 
+/// The whole document as Markdown that reads alike elsewhere.
+pub fn markdown(document: &Document) -> String {
+    match document.view() {
+        View::Text(it) => Clean::new(it.content).into_string(),
+        View::CodeReference(it) => {
+            let head = format!("`{}:{}-{}`", it.file_path, it.start_line, it.end_line);
+            format!("{}\n\n{}", Clean::line(&head), fenced(it.language, it.content))
+        }
+        View::CodeBlock(it) => fenced(it.language, it.content),
+        View::FileEdit(it) => match file_edit::patch(&it) {
+            Some(patch) => fenced("diff", &patch),
+            None => {
+                let head = format!("`{}`", Clean::line(it.file_path));
+                match it.content {
+                    Some(content) => format!("{head}\n\n{}", fenced("", content)),
+                    None => head,
+                }
+            }
+        },
+        View::TerminalCommand(_) => fenced("console", &copy_text(document)),
+        View::ToolCall(it) => {
+            let summary = tool_call::summary(&it);
+            let text = copy_text(document);
+            match text.as_str().split_once('\n') {
+                Some((_, result)) => format!("{summary}\n\n{}", fenced("", result)),
+                None => summary.into_string(),
+            }
+        }
+        View::Plan(_) | View::Clarification(_) | View::TodoUpdate(_) => copy_text(document).into_string(),
+        View::Error(_) => {
+            let text = copy_text(document);
+            text.lines().map(|it| format!("> {it}\n")).collect()
+        }
+        View::Unknown(_) => fenced("", &copy_text(document)),
+    }
+}
+
+/// A block of code behind a fence that is longer than any in it.
+fn fenced(language: &str, code: &str) -> String {
+    let code = Clean::new(code);
+    let longest = code.lines().map(|it| {
+        let line = it.trim_start();
+        line.len() - line.trim_start_matches('`').len()
+    });
+    let fence = "`".repeat((longest.max().unwrap_or_default() + 1).max(3));
+    format!(
+        "{fence}{}\n{}\n{fence}",
+        Clean::line(language),
+        code.trim_end_matches('\n')
+    )
+}
+
 /// Only the code of a document, for pasting it somewhere else; `None` where there is none.
 pub fn code_only(document: &Document) -> Option<Clean> {
     let code = match document.view() {

@@ -46,7 +46,7 @@ use crate::{
     transcript::Todos,
 };
 
-pub use copy::{code_only, copy_text};
+pub use copy::{code_only, copy_text, markdown};
 pub use error::is_retryable;
 pub use file_edit::joins;
 pub use form::{Form, Outcome, approval_keys};

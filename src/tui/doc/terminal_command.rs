@@ -278,7 +278,11 @@ impl Printed {
         if self.dim {
             step_back(&mut line);
         }
-        wrap_hard(&line, columns, &[bar()], &[bar()])
+        let mut rows = wrap_hard(&line, columns, &[bar()], &[bar()]);
+        for row in &mut rows {
+            row.gutter = 1;
+        }
+        rows
     }
 }
 

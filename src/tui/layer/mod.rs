@@ -1,13 +1,15 @@
 //! What floats above the conversation. The top layer sees input first.
 
+mod outline;
 mod page;
 mod picker;
 mod prompt;
 
 use crossterm::event::KeyEvent;
 
+pub use outline::Outline;
 pub use page::Page;
-pub use picker::{Choice, Picker, role_of};
+pub use picker::{Choice, Offer, Picker, role_of};
 pub use prompt::Prompt;
 
 /// A closed set: every kind of layer is an arm here and nowhere else.
@@ -15,6 +17,7 @@ pub enum Layer {
     Picker(Picker),
     Page(Page),
     Prompt(Prompt),
+    Outline(Outline),
 }
 
 /// What a layer made of a key.
@@ -25,6 +28,8 @@ pub enum Answer {
     Close,
     /// It goes, and this was chosen.
     Chosen(Choice),
+    /// It stays, and this is shown meanwhile.
+    Live(Choice),
 }
 
 impl Layer {
@@ -33,6 +38,7 @@ impl Layer {
             Self::Picker(it) => it.key(event),
             Self::Page(it) => it.key(event),
             Self::Prompt(it) => it.key(event),
+            Self::Outline(it) => it.key(event),
         }
     }
 
@@ -41,6 +47,7 @@ impl Layer {
             Self::Picker(it) => it.wheel(by),
             Self::Page(it) => it.scroll(by),
             Self::Prompt(_) => {}
+            Self::Outline(it) => it.wheel(by),
         }
     }
 }

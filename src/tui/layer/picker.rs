@@ -7,7 +7,13 @@ use crate::{
     text::{Clean, Ground, Mark, Role, Row, Span, width},
     tui::{
         action::{self, Action},
-        keymap::{Keymap, Place},
+        app::App,
+        command,
+        filter::{FACETS, Filter},
+        fuzzy,
+        keymap::Place,
+        pane::Item,
+        places::Named,
     },
 };
 
@@ -16,9 +22,24 @@ pub enum Choice {
     Mode(Mode),
     Model(String),
     Theme(String),
-    Action(&'static Action),
+    /// With what stands behind it.
+    Action(&'static Action, String),
+    /// A command of a file.
+    Custom(String),
+    /// A draft.
+    Draft(String),
     /// New words for the todo that is selected.
     Reworded(String),
+    /// Look for this in the conversation.
+    Search(String),
+    /// Show only what these words name.
+    Filter(String),
+    /// Go to this item.
+    Item(Item),
+    /// Copy what these words name.
+    Copy(&'static str),
+    /// Open a file in the editor, at a line.
+    Open(String, Option<u64>),
     /// A new todo, behind the one that is selected.
     Inserted(String),
 }
@@ -30,14 +51,42 @@ struct Entry {
     facts: Clean,
     role: Role,
     choice: Choice,
+    /// Listed only when it is looked for.
+    is_deep: bool,
+}
+
+impl Default for Entry {
+    fn default() -> Self {
+        Self {
+            label: Clean::default(),
+            about: Clean::default(),
+            facts: Clean::default(),
+            role: Role::Text,
+            choice: Choice::Filter(String::new()),
+            is_deep: false,
+        }
+    }
+}
+
+/// A draft that is offered.
+pub struct Offer {
+    pub label: String,
+    pub about: String,
+    pub facts: String,
+    /// What the draft becomes.
+    pub draft: String,
 }
 
 pub struct Picker {
     title: Clean,
     entries: Vec<Entry>,
     filter: String,
+    /// Indices of the entries that pass the filter, the best first.
+    passing: Vec<usize>,
     /// Among those that pass the filter.
     at: usize,
+    /// What holds when nothing is chosen; where it is there, what is moved to holds meanwhile.
+    before: Option<Choice>,
 }
 
 /// At most so many entries are shown at once.
@@ -57,14 +106,10 @@ impl Picker {
             facts: Clean::default(),
             role: role_of(mode),
             choice: Choice::Mode(mode),
+            is_deep: false,
         });
         let at = Mode::ALL.iter().position(|it| *it == current).unwrap_or_default();
-        Self {
-            title: Clean::literal("mode"),
-            entries: entries.into(),
-            filter: String::new(),
-            at,
-        }
+        Self::of(Clean::literal("mode"), entries.into(), at)
     }
 
     pub fn models(names: &[String], current: Option<&str>) -> Self {
@@ -76,18 +121,14 @@ impl Picker {
                 facts: Clean::default(),
                 role: Role::Text,
                 choice: Choice::Model(name.clone()),
+                ..Entry::default()
             })
             .collect();
         let at = names
             .iter()
             .position(|it| Some(it.as_str()) == current)
             .unwrap_or_default();
-        Self {
-            title: Clean::literal("model"),
-            entries,
-            filter: String::new(),
-            at,
-        }
+        Self::of(Clean::literal("model"), entries, at)
     }
 
     /// Files that fit what is typed in the draft; the draft itself is the filter.
@@ -98,13 +139,9 @@ impl Picker {
             facts: Clean::default(),
             role: Role::Text,
             choice: Choice::Model(String::new()),
+            ..Entry::default()
         });
-        Self {
-            title: Clean::literal("files"),
-            entries: entries.collect(),
-            filter: String::new(),
-            at,
-        }
+        Self::of(Clean::literal("files"), entries.collect(), at)
     }
 
     pub fn themes(names: &[String], current: &str) -> Self {
@@ -123,62 +160,194 @@ impl Picker {
                 facts: Clean::default(),
                 role: Role::Text,
                 choice: Choice::Theme(name.clone()),
+                ..Entry::default()
             })
             .collect();
         let at = names.iter().position(|it| it == current).unwrap_or_default();
+        // Moving over a name shows it; leaving brings back what was.
         Self {
-            title: Clean::literal("theme"),
-            entries,
-            filter: String::new(),
-            at,
+            before: Some(Choice::Theme(current.to_owned())),
+            ..Self::of(Clean::literal("theme"), entries, at)
         }
     }
 
-    pub fn palette(keymap: &Keymap, is_developer: bool) -> Self {
-        let entries = action::ACTIONS
+    /// What can be shown alone, each with how much of it there is.
+    pub fn facets(current: &Filter, counts: &[usize]) -> Self {
+        let everything = Entry {
+            label: Clean::literal("everything"),
+            about: Clean::default(),
+            facts: Clean::default(),
+            role: Role::Text,
+            choice: Choice::Filter(String::new()),
+            ..Entry::default()
+        };
+        let facets = FACETS.iter().zip(counts).map(|(facet, count)| Entry {
+            label: Clean::literal(facet.name),
+            about: Clean::literal(facet.about),
+            facts: Clean::line(&count.to_string()),
+            role: if *count == 0 { Role::Dim } else { Role::Text },
+            choice: Choice::Filter(facet.name.to_owned()),
+            ..Entry::default()
+        });
+        let entries = std::iter::once(everything).chain(facets).collect();
+        let at = FACETS.iter().position(|it| current.has(it)).map_or(0, |it| it + 1);
+        Self::of(Clean::literal("show only"), entries, at)
+    }
+
+    /// The forms of a copy.
+    pub fn copies(is_selected: bool) -> Self {
+        let what = if is_selected {
+            "this document"
+        } else {
+            "the last answer"
+        };
+        let entry = |label, about, words| Entry {
+            label: Clean::literal(label),
+            about: Clean::literal(about),
+            facts: Clean::default(),
+            role: Role::Text,
+            choice: Choice::Copy(words),
+            ..Entry::default()
+        };
+        let all = "everything that is shown";
+        Self::of(
+            Clean::literal("copy as"),
+            vec![
+                entry("Markdown", what, "markdown"),
+                entry("plain", what, "plain"),
+                entry("code only", what, "code"),
+                entry("all as Markdown", all, "markdown all"),
+                entry("all as plain text", all, "plain all"),
+                entry("all code", all, "code all"),
+            ],
+            0,
+        )
+    }
+
+    /// The files that a document names.
+    pub fn places(places: Vec<Named>) -> Self {
+        let entry = |(path, line): Named| Entry {
+            label: Clean::line(&match line {
+                Some(line) => format!("{path}:{line}"),
+                None => path.clone(),
+            }),
+            about: Clean::default(),
+            facts: Clean::default(),
+            role: Role::Link,
+            choice: Choice::Open(path, line),
+            ..Entry::default()
+        };
+        Self::of(Clean::literal("open"), places.into_iter().map(entry).collect(), 0)
+    }
+
+    /// Everything one can do, what was done lately first; what may stand behind a command once somebody types it.
+    pub fn palette(app: &App) -> Self {
+        let recent = &app.composer.commands.recent;
+        let mut actions: Vec<_> = action::ACTIONS
             .iter()
-            .filter(|it| is_developer || it.name != "panic")
+            .filter(|it| app.is_developer || it.name != "panic")
             .filter(|it| {
                 !matches!(
                     it.name,
                     "palette" | "send" | "escape" | "interrupt" | "newline" | "queue" | "leave"
                 )
             })
-            .map(|it| {
-                let keys = Place::ALL
-                    .into_iter()
-                    .find_map(|at| keymap.keys(at, it.name).first().copied());
-                let slash = if it.slash.is_empty() {
-                    String::new()
-                } else {
-                    format!("/{}  ", it.slash)
-                };
-                Entry {
-                    label: Clean::line(it.about),
-                    about: Clean::default(),
-                    facts: Clean::line(&format!("{slash}{}", keys.map(|it| it.to_string()).unwrap_or_default())),
-                    role: Role::Text,
-                    choice: Choice::Action(it),
-                }
-            })
             .collect();
-        Self {
-            title: Clean::literal("do"),
+        actions.sort_by_key(|it| recent.iter().position(|name| *name == it.name).unwrap_or(usize::MAX));
+        let entry = |it: &'static Action| {
+            let keys = Place::ALL
+                .into_iter()
+                .find_map(|at| app.keymap.keys(at, it.name).first().copied());
+            let label = if it.slash.is_empty() {
+                it.hint.to_owned()
+            } else {
+                format!("/{}", it.slash)
+            };
+            Entry {
+                label: Clean::line(&label),
+                about: Clean::new(it.about),
+                facts: Clean::line(&keys.map(|it| it.to_string()).unwrap_or_default()),
+                choice: Choice::Action(it, String::new()),
+                ..Entry::default()
+            }
+        };
+        let deep = actions.iter().flat_map(|it| {
+            let arguments = command::arguments(app, it.slash);
+            arguments.into_iter().map(|(argument, about)| Entry {
+                label: Clean::line(&format!("/{} {argument}", it.slash)),
+                about: Clean::literal(about),
+                choice: Choice::Action(it, argument),
+                is_deep: true,
+                ..Entry::default()
+            })
+        });
+        let custom = app.composer.commands.custom.iter().map(|it| Entry {
+            label: Clean::line(&format!("/{}", it.name)),
+            about: Clean::line(&it.about),
+            facts: Clean::line(&it.origin),
+            choice: Choice::Custom(it.name.clone()),
+            ..Entry::default()
+        });
+        let deep: Vec<Entry> = deep.collect();
+        let entries = actions.iter().map(|it| entry(it)).chain(custom).chain(deep).collect();
+        Self::of(Clean::literal("do"), entries, 0)
+    }
+
+    /// Drafts that fit what has been typed.
+    pub fn offers(title: &'static str, offers: Vec<Offer>, typed: &str) -> Self {
+        let entry = |it: Offer| Entry {
+            label: Clean::line(&it.label),
+            about: Clean::line(&it.about),
+            facts: Clean::line(&it.facts),
+            choice: Choice::Draft(it.draft),
+            ..Entry::default()
+        };
+        let mut picker = Self::of(Clean::literal(title), offers.into_iter().map(entry).collect(), 0);
+        typed.clone_into(&mut picker.filter);
+        picker.sift();
+        picker
+    }
+
+    fn of(title: Clean, entries: Vec<Entry>, at: usize) -> Self {
+        let mut picker = Self {
+            title,
             entries,
             filter: String::new(),
+            passing: Vec::new(),
             at: 0,
+            before: None,
+        };
+        picker.sift();
+        picker.at = at;
+        picker
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.passing.is_empty()
+    }
+
+    /// The draft that is chosen now.
+    pub fn offered(&self) -> Option<String> {
+        if let Choice::Draft(draft) = &self.here()?.choice {
+            return Some(draft.clone());
         }
+        None
+    }
+
+    fn here(&self) -> Option<&Entry> {
+        self.passing.get(self.at).and_then(|it| self.entries.get(*it))
     }
 
     pub fn key(&mut self, event: KeyEvent) -> super::Answer {
-        use super::Answer::{Chosen, Close, Taken};
-        let count = self.passing().len();
+        use super::Answer::{Chosen, Live, Taken};
+        let count = self.passing.len();
         let ctrl = event.modifiers.contains(KeyModifiers::CONTROL);
+        let was = self.at;
         match event.code {
-            KeyCode::Esc => return Close,
-            KeyCode::Char('c' | '.' | 'k') if ctrl => return Close,
+            KeyCode::Esc => return self.leave(),
+            KeyCode::Char('c' | '.' | 'k') if ctrl => return self.leave(),
             KeyCode::Enter => {
-                return match self.passing().get(self.at).and_then(|it| self.entries.get(*it)) {
+                return match self.here() {
                     Some(entry) => Chosen(entry.choice.clone()),
                     None => Taken,
                 };
@@ -191,25 +360,36 @@ impl Picker {
             KeyCode::PageDown => self.at = (self.at + MOST_SHOWN).min(count.saturating_sub(1)),
             KeyCode::Backspace => {
                 self.filter.pop();
-                self.at = 0;
+                self.sift();
             }
             KeyCode::Char(letter) if !ctrl => {
                 self.filter.push(letter);
-                self.at = 0;
+                self.sift();
             }
-            _ => {}
+            _ => return Taken,
         }
-        Taken
+        let is_other = self.at != was || matches!(event.code, KeyCode::Backspace | KeyCode::Char(_));
+        match self.here() {
+            Some(entry) if self.before.is_some() && is_other => Live(entry.choice.clone()),
+            Some(_) | None => Taken,
+        }
+    }
+
+    fn leave(&self) -> super::Answer {
+        match &self.before {
+            Some(choice) => super::Answer::Chosen(choice.clone()),
+            None => super::Answer::Close,
+        }
     }
 
     pub fn wheel(&mut self, by: isize) {
-        let count = self.passing().len();
-        self.at = self.at.saturating_add_signed(by).min(count.saturating_sub(1));
+        let last = self.passing.len().saturating_sub(1);
+        self.at = self.at.saturating_add_signed(by).min(last);
     }
 
     /// The rows of the list, framed, for so many columns.
     pub fn rows(&self, columns: usize) -> Vec<Row> {
-        let passing = self.passing();
+        let passing = &self.passing;
         let first = self.at.saturating_sub(MOST_SHOWN - 1);
         let inside = columns.saturating_sub(5);
         // What is said of the entries begins in one column.
@@ -272,43 +452,26 @@ impl Picker {
         }
     }
 
-    /// Indices of the entries that hold every letter of the filter in order; words that begin with it first.
-    fn passing(&self) -> Vec<usize> {
-        let filter = self.filter.to_lowercase();
-        let mut scored: Vec<_> = self
+    /// Ranks the entries by what is typed.
+    fn sift(&mut self) {
+        self.at = 0;
+        if self.filter.trim().is_empty() {
+            self.passing = (0..self.entries.len())
+                .filter(|it| self.entries.get(*it).is_some_and(|it| !it.is_deep))
+                .collect();
+            return;
+        }
+        let facts: Vec<String> = self
             .entries
             .iter()
-            .enumerate()
-            .filter_map(|(at, it)| {
-                let text = format!("{} {} {}", it.label, it.about, it.facts).to_lowercase();
-                score(&text, &filter).map(|score| (score, at))
-            })
+            .map(|it| format!("{} {}", it.about, it.facts))
             .collect();
-        scored.sort_unstable();
-        scored.into_iter().map(|(_, at)| at).collect()
+        let texts = self.entries.iter().zip(&facts);
+        self.passing = fuzzy::rank(
+            &self.filter,
+            texts.map(|(it, facts)| (it.label.as_str(), facts.as_str())),
+        );
     }
-}
-
-/// The lower the better; `None`: it does not match.
-fn score(text: &str, filter: &str) -> Option<usize> {
-    if filter.is_empty() {
-        return Some(0);
-    }
-    if text
-        .split_whitespace()
-        .any(|it| it.trim_start_matches('/').starts_with(filter))
-    {
-        return Some(0);
-    }
-    if text.contains(filter) {
-        return Some(1);
-    }
-    let mut letters = text.chars();
-    filter
-        .chars()
-        .filter(|it| !it.is_whitespace())
-        .all(|wanted| letters.any(|it| it == wanted))
-        .then_some(2)
 }
 
 pub(super) fn frame_row(left: &'static str, title: &str, right: &'static str, columns: usize) -> Row {

@@ -11,6 +11,8 @@ pub struct Prompt {
     text: String,
     /// What becomes of the line.
     choice: fn(String) -> Choice,
+    /// What there was before, where the line acts while it is written: it comes back when the prompt is left.
+    before: Option<String>,
 }
 
 impl Prompt {
@@ -19,14 +21,28 @@ impl Prompt {
             title: Clean::literal(title),
             text: text.to_owned(),
             choice,
+            before: None,
+        }
+    }
+
+    /// A line that acts while it is written.
+    pub fn live(title: &'static str, before: &str, choice: fn(String) -> Choice) -> Self {
+        Self {
+            before: Some(before.to_owned()),
+            ..Self::new(title, "", choice)
         }
     }
 
     pub fn key(&mut self, event: KeyEvent) -> Answer {
         let ctrl = event.modifiers.contains(KeyModifiers::CONTROL);
+        let leave = || match &self.before {
+            Some(text) => Answer::Chosen((self.choice)(text.clone())),
+            None => Answer::Close,
+        };
         match event.code {
-            KeyCode::Esc => return Answer::Close,
-            KeyCode::Char('c') if ctrl => return Answer::Close,
+            KeyCode::Esc => return leave(),
+            KeyCode::Char('c') if ctrl => return leave(),
+            KeyCode::Enter if self.before.is_some() => return Answer::Close,
             KeyCode::Char('u') if ctrl => self.text.clear(),
             KeyCode::Enter if self.text.trim().is_empty() => return Answer::Close,
             KeyCode::Enter => return Answer::Chosen((self.choice)(self.text.trim().to_owned())),
@@ -35,9 +51,12 @@ impl Prompt {
                 self.text.truncate(last.unwrap_or_default());
             }
             KeyCode::Char(letter) if !ctrl => self.text.push(letter),
-            _ => {}
+            _ => return Answer::Taken,
         }
-        Answer::Taken
+        match &self.before {
+            Some(_) => Answer::Live((self.choice)(self.text.clone())),
+            None => Answer::Taken,
+        }
     }
 
     pub fn paste(&mut self, text: &str) {

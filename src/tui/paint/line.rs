@@ -206,6 +206,15 @@ impl Line {
         x
     }
 
+    /// Gives cells that are painted already another look.
+    pub fn light(&mut self, columns: Range<usize>, role: Role, mark: Mark, ground: Ground, theme: &Theme) {
+        let style = theme.style(role, mark, ground);
+        let count = columns.end.saturating_sub(columns.start);
+        for cell in self.cells.iter_mut().skip(columns.start).take(count) {
+            cell.style = style;
+        }
+    }
+
     /// Takes over one row of a buffer that a ratatui widget was drawn into.
     pub fn copy(&mut self, x: usize, buffer: &Buffer, row: u16) {
         let mut column = 0;

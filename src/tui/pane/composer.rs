@@ -45,6 +45,20 @@ fn state(app: &App) -> Vec<Span> {
     if app.pane.unseen > 0 && app.pane.follow != Following::End {
         push(Clean::line(&format!("{} new ↓", app.pane.unseen)), Role::Link);
     }
+    if let Some(search) = &app.search {
+        let at = search
+            .at
+            .and_then(|(item, _)| search.hits.iter().position(|it| *it == item));
+        let place = at.map_or_else(|| "0".to_owned(), |it| (it + 1).to_string());
+        let pattern = width::cut_end(&search.pattern, 24);
+        push(
+            Clean::line(&format!("/{pattern}  {place} of {}", search.hits.len())),
+            Role::Waiting,
+        );
+    }
+    if !app.pane.filter.is_empty() {
+        push(Clean::line(&format!("only {}", app.pane.filter.words())), Role::Waiting);
+    }
     if app.is_unstored {
         push(Clean::literal("not stored"), Role::Waiting);
     }

@@ -4,7 +4,6 @@ use crate::{
     text::{Clean, Role, Span, width},
     transcript::is_approval,
     tui::{
-        action::ACTIONS,
         app::{App, Focus},
         doc::{Form, approval_keys},
         keymap::Place,
@@ -51,6 +50,15 @@ fn hints(app: &App) -> Vec<(String, String)> {
     match app.layers.last() {
         Some(Layer::Picker(_)) => return fixed(&[("enter", "choose"), ("↑↓", "move"), ("esc", "close")]),
         Some(Layer::Page(_)) => return fixed(&[("↑↓", "scroll"), ("space", "page"), ("esc", "back")]),
+        Some(Layer::Outline(_)) => {
+            return fixed(&[
+                ("↑↓", "move"),
+                ("←→", "turn"),
+                ("letters", "find"),
+                ("enter", "go"),
+                ("esc", "back"),
+            ]);
+        }
         Some(Layer::Prompt(_)) => return fixed(&[("enter", "done"), ("esc", "back")]),
         None => {}
     }
@@ -63,8 +71,13 @@ fn hints(app: &App) -> Vec<(String, String)> {
     {
         return fixed(&[("tab", "take"), ("↑↓", "choose"), ("esc", "close")]);
     }
-    if let Some(commands) = commands(app) {
-        return commands;
+    if app.layers.is_empty() && app.composer.commands.shown().is_some() {
+        return fixed(&[
+            ("tab", "complete"),
+            ("enter", "run"),
+            ("↑↓", "choose"),
+            ("esc", "close"),
+        ]);
     }
     let key = |place: Place, name: &'static str| {
         let keys = app.keymap.keys(place, name);
@@ -163,19 +176,4 @@ fn digits(app: &App) -> String {
         1 => "1".to_owned(),
         n => format!("1-{}", n.min(9)),
     }
-}
-
-/// The commands that what is being written could become.
-fn commands(app: &App) -> Option<Vec<(String, String)>> {
-    if app.focus != Focus::Composer {
-        return None;
-    }
-    let text = app.composer.field.text();
-    let begun = text.strip_prefix('/').filter(|it| !it.contains(char::is_whitespace))?;
-    let fitting = ACTIONS
-        .iter()
-        .filter(|it| !it.slash.is_empty() && it.slash.starts_with(begun) && (app.is_developer || it.name != "panic"))
-        .map(|it| (format!("/{}", it.slash), String::new()));
-    let fitting: Vec<_> = fitting.collect();
-    (!fitting.is_empty()).then_some(fitting)
 }

@@ -15,6 +15,7 @@ use crate::{
     tui::{
         app::{Asking, Citation},
         doc::{self, Fold, Look, Sheet},
+        filter::Filter,
         paint::key::{self, Quick},
     },
 };
@@ -84,6 +85,8 @@ pub struct Pane {
     /// Documents that opened while the reader was elsewhere.
     pub unseen: usize,
     pub follow: Following,
+    /// What is listed; nothing in it: everything is.
+    pub filter: Filter,
     sheets: ByItem<Kept>,
     /// What the sheets of messages and endings were made for.
     plain_keys: ByItem<u64>,
@@ -143,6 +146,10 @@ impl Pane {
             return;
         };
         let at = moved.exchange;
+        if !self.filter.is_empty() {
+            self.moved_under_filter(moved, transcript);
+            return;
+        }
         match moved.change {
             Change::Nothing | Change::Notice | Change::Grew(_) | Change::Ended(_) | Change::Updated(_) => {}
             Change::Opened(document) => {
@@ -178,6 +185,58 @@ impl Pane {
         }
     }
 
+    /// What an entry did may let an item pass, or not any more.
+    fn moved_under_filter(&mut self, moved: Moved, transcript: &Transcript) {
+        match moved.change {
+            Change::Nothing | Change::Notice | Change::Grew(_) | Change::Thinking => return,
+            Change::Response | Change::Opened(_) | Change::Ended(_) | Change::Updated(_) | Change::Finished => {}
+        }
+        let anchor = self.items.get(self.anchor.item).copied();
+        let count = self.items.len();
+        if let Change::Opened(document) = moved.change
+            && transcript
+                .exchanges
+                .get(moved.exchange)
+                .is_some_and(|it| document + 1 < it.response.documents.len())
+        {
+            self.sheets.retain(|item, _| item.exchange() != moved.exchange);
+            self.plain_keys.retain(|item, _| item.exchange() != moved.exchange);
+        }
+        self.list(moved.exchange, transcript);
+        if self.follow != Following::End {
+            self.unseen += self.items.len().saturating_sub(count);
+        }
+        if let Some(at) = anchor.and_then(|it| self.index_of(it)) {
+            self.anchor.item = at;
+        }
+    }
+
+    /// Lists only what passes, and keeps the reader where they are as well as that goes.
+    pub fn sift(&mut self, filter: Filter, transcript: &Transcript) {
+        let here = self.selected.or_else(|| self.items.get(self.anchor.item).copied());
+        self.filter = filter;
+        self.list(0, transcript);
+        if self.follow == Following::End {
+            return;
+        }
+        let place = |item: Item| match item {
+            Item::Message(at) => (at, 0),
+            Item::Document(it) => (it.exchange, 2 * it.document + 2),
+            Item::Thinking(at, n) => {
+                let thought = transcript.exchanges.get(at).and_then(|it| it.response.thinking.get(n));
+                (at, thought.map_or(1, |it| 2 * it.before + 1))
+            }
+            Item::Ending(at) => (at, usize::MAX),
+        };
+        let near = here.map_or((0, 0), place);
+        let at = self.items.partition_point(|it| place(*it) < near);
+        self.anchor = Anchor {
+            item: at.min(self.items.len().saturating_sub(1)),
+            line: 0,
+        };
+        self.follow = Following::Here;
+    }
+
     /// Puts an item at the end; lists anew what does not belong there.
     fn append(&mut self, item: Item, transcript: &Transcript) {
         if self.items.last().is_some_and(|it| it.exchange() > item.exchange()) {
@@ -192,6 +251,19 @@ impl Pane {
         let keep = self.items.partition_point(|it| it.exchange() < from);
         self.items.truncate(keep);
         for (at, exchange) in transcript.exchanges.iter().enumerate().skip(from) {
+            if !self.filter.is_empty() {
+                let documents = 0..exchange.response.documents.len();
+                let passing = documents
+                    .map(|document| Item::Document(Place { exchange: at, document }))
+                    .filter(|it| self.filter.passes(transcript, *it));
+                let before = self.items.len();
+                self.items.extend(passing);
+                // The message says what the documents under it are about.
+                if self.items.len() > before && exchange.message.is_some() {
+                    self.items.insert(before, Item::Message(at));
+                }
+                continue;
+            }
             if exchange.message.is_some() {
                 self.items.push(Item::Message(at));
             }
@@ -227,6 +299,33 @@ impl Pane {
         } else {
             self.folds.insert(item, fold);
         }
+    }
+
+    pub fn index_of(&self, item: Item) -> Option<usize> {
+        self.items.iter().position(|it| *it == item)
+    }
+
+    /// The rows of an item, laid out if need be.
+    pub fn rows_of(&mut self, item: Item, context: &Context<'_>) -> &[Row] {
+        self.round += 1;
+        self.update(item, context);
+        self.sheets.get(&item).map_or(&[], |it| &it.sheet.rows)
+    }
+
+    /// Selects an item and brings a row of it into view, with some of what stands above it.
+    pub fn show_row(&mut self, item: Item, row: usize, context: &Context<'_>) {
+        self.selected = Some(item);
+        let is_shown = |it: &Shown| *it == Shown::Row { item, row };
+        if self.lines.iter().any(is_shown) && self.width == context.width {
+            self.follow = Following::Pinned;
+            return;
+        }
+        let Some(at) = self.index_of(item) else { return };
+        self.round += 1;
+        let gap = self.gap(at, context);
+        self.anchor = Anchor { item: at, line: 0 };
+        self.scroll((gap + row) as isize - (self.height / 3) as isize, context);
+        self.follow = Following::Pinned;
     }
 
     /// How often an item was looked at to be laid out, for the tests that hold work to what is visible.

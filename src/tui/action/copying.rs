@@ -1,0 +1,183 @@
+//! What is copied, and in which form.
+
+use super::Action;
+use crate::{
+    protocol::Kind,
+    transcript::{Place, Transcript},
+    tui::{
+        app::App,
+        doc::{self, Fold},
+        effect::Effect,
+        layer::{Layer, Picker},
+        pane::Item,
+        selection::text_of,
+    },
+};
+
+pub const COPY: Action = Action {
+    name: "copy",
+    slash: "copy",
+    hint: "copy",
+    about: "copy the document without gutters; `/copy` takes the last answer, `/copy markdown|plain|code` a form, `all` everything that is shown, `7.3` a document",
+    run: |app, words| copy(app, words),
+};
+
+pub const COPY_CODE: Action = Action {
+    name: "copy.code",
+    slash: "",
+    hint: "copy code",
+    about: "copy only the code of the document",
+    run: |app, _| copy(app, "code"),
+};
+
+pub const COPY_AS: Action = Action {
+    name: "copy.as",
+    slash: "",
+    hint: "copy as",
+    about: "copy as Markdown, plain or code only; the document or everything that is shown",
+    run: |app, _| {
+        app.layers
+            .push(Layer::Picker(Picker::copies(app.pane.selected.is_some())));
+        Vec::new()
+    },
+};
+
+/// What a copy looks like.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// As it was written: Markdown of a text, the patch of an edit.
+    Source,
+    /// Markdown of everything, so that it can be read elsewhere.
+    Markdown,
+    /// As it is shown, without marks.
+    Plain,
+    Code,
+}
+
+/// What is copied.
+enum Scope {
+    Selected,
+    /// Everything that is listed.
+    All,
+    At(Place),
+}
+
+pub fn copy(app: &mut App, words: &str) -> Vec<Effect> {
+    let (mut form, mut scope) = (Form::Source, Scope::Selected);
+    for word in words.split_whitespace() {
+        match word {
+            "markdown" | "md" => form = Form::Markdown,
+            "plain" | "text" => form = Form::Plain,
+            "code" => form = Form::Code,
+            "all" | "shown" => scope = Scope::All,
+            _ => match place(&app.transcript, word) {
+                Some(place) => scope = Scope::At(place),
+                None => {
+                    app.say(format!(
+                        "{word} cannot be copied; say markdown, plain or code, and all or the number of a document"
+                    ));
+                    return Vec::new();
+                }
+            },
+        }
+    }
+    let (what, items) = match scope {
+        Scope::All => ("the conversation".to_owned(), app.pane.items.clone()),
+        Scope::At(place) => (name(app, Item::Document(place)), vec![Item::Document(place)]),
+        Scope::Selected => match app.pane.selected {
+            Some(item) => (name(app, item), vec![item]),
+            None => ("the last answer".to_owned(), last_answer(app)),
+        },
+    };
+    if matches!(scope, Scope::All) && form == Form::Source {
+        form = Form::Markdown;
+    }
+    let parts: Vec<String> = items.into_iter().filter_map(|it| part(app, it, form)).collect();
+    let text = parts.join("\n\n");
+    if text.trim().is_empty() {
+        app.say(if form == Form::Code {
+            "there is no code in it"
+        } else {
+            "nothing to copy"
+        });
+        return Vec::new();
+    }
+    vec![Effect::Copy { text, what }]
+}
+
+/// The document with a number such as `7.3` or `#7.3`.
+fn place(transcript: &Transcript, word: &str) -> Option<Place> {
+    let (turn, number) = word.trim_start_matches('#').split_once('.')?;
+    let (turn, number) = (turn.parse().ok()?, number.parse().ok()?);
+    transcript.place_of(crate::protocol::Address {
+        turn: crate::protocol::Turn(turn),
+        number,
+    })
+}
+
+fn name(app: &App, item: Item) -> String {
+    match item {
+        Item::Document(place) => app
+            .transcript
+            .address(place)
+            .map(|it| it.to_string())
+            .unwrap_or_default(),
+        Item::Message(at) => {
+            let exchange = app.transcript.exchanges.get(at);
+            exchange.map(|it| it.turn.to_string()).unwrap_or_default()
+        }
+        Item::Thinking(..) => "the reasoning".into(),
+        Item::Ending(_) => String::new(),
+    }
+}
+
+fn last_answer(app: &App) -> Vec<Item> {
+    let exchanges = app.transcript.exchanges.iter().enumerate().rev();
+    let last = exchanges
+        .map(|(at, it)| (at, it.response.documents.len()))
+        .find(|it| it.1 > 0);
+    let (exchange, count) = last.unwrap_or_default();
+    (0..count)
+        .map(|document| Item::Document(Place { exchange, document }))
+        .collect()
+}
+
+fn part(app: &mut App, item: Item, form: Form) -> Option<String> {
+    let text = match item {
+        Item::Document(place) => {
+            let document = app.transcript.get(place)?;
+            match form {
+                Form::Source => doc::copy_text(document).into_string(),
+                Form::Markdown => doc::markdown(document),
+                Form::Code => doc::code_only(document)?.into_string(),
+                Form::Plain if document.kind == Kind::Text => {
+                    let fold = app.pane.fold_of(item);
+                    app.pane.set_fold(item, Fold::Full);
+                    let text = app.with_pane(|pane, context| text_of(pane.rows_of(item, context)));
+                    app.pane.set_fold(item, fold);
+                    text
+                }
+                Form::Plain => doc::copy_text(document).into_string(),
+            }
+        }
+        Item::Message(at) => {
+            let message = app.transcript.exchanges.get(at)?.message.as_ref()?;
+            match form {
+                Form::Source | Form::Plain => message.content.clone(),
+                // A heading would stand above the answer's own; a quotation does not mix with it.
+                Form::Markdown => message.content.lines().map(|it| format!("> {it}\n")).collect(),
+                Form::Code => return None,
+            }
+        }
+        Item::Thinking(at, n) => match form {
+            Form::Source | Form::Plain => {
+                let exchange = app.transcript.exchanges.get(at)?;
+                exchange.response.thinking.get(n)?.text.clone()
+            }
+            Form::Markdown | Form::Code => return None,
+        },
+        Item::Ending(_) => return None,
+    };
+    let text = text.trim_end().to_owned();
+    (!text.is_empty()).then_some(text)
+}

@@ -1,0 +1,252 @@
+//! The conversation as a list, a line for each message and document; where one moves in it, the conversation follows.
+//!
+//! Only the lines in view are ever made, and what a line says is worked out for all of them only when somebody types
+//! what to look for.
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+
+use super::{Answer, Choice, picker::frame_row};
+use crate::{
+    protocol::{Document, Kind},
+    text::{Clean, Ground, Mark, Role, Row, Span, width},
+    transcript::Transcript,
+    tui::{
+        doc,
+        filter::has_failed,
+        pane::{Item, transcript::address},
+    },
+};
+
+pub struct Outline {
+    items: Vec<Item>,
+    /// What each item says, in small letters, once somebody looks for something.
+    said: Vec<String>,
+    filter: String,
+    /// Indices of the items that hold the filter.
+    passing: Vec<usize>,
+    /// Among those that pass.
+    at: usize,
+    /// Where the reader was.
+    origin: Option<Item>,
+    top: usize,
+    height: usize,
+    /// For the size of the last layout.
+    pub rows: Vec<Row>,
+}
+
+impl Outline {
+    pub fn new(items: &[Item], here: Option<Item>) -> Self {
+        let items: Vec<Item> = items
+            .iter()
+            .copied()
+            .filter(|it| matches!(it, Item::Message(_) | Item::Document(_)))
+            .collect();
+        let at = here.map_or(0, |here| {
+            let exact = items.iter().position(|it| *it == here);
+            exact.unwrap_or_else(|| items.partition_point(|it| it.exchange() < here.exchange()))
+        });
+        Self {
+            passing: (0..items.len()).collect(),
+            at: at.min(items.len().saturating_sub(1)),
+            items,
+            said: Vec::new(),
+            filter: String::new(),
+            origin: here,
+            top: usize::MAX,
+            height: 1,
+            rows: Vec::new(),
+        }
+    }
+
+    /// Makes the lines in view, framed.
+    pub fn lay_out(&mut self, transcript: &Transcript, columns: usize, height: usize) {
+        self.height = height.saturating_sub(2).max(1);
+        if self.said.is_empty() && !self.filter.is_empty() {
+            let said = |it: &Item| says(transcript, *it).1.to_lowercase();
+            self.said = self.items.iter().map(said).collect();
+            self.sift();
+        }
+        let last_top = self.passing.len().saturating_sub(self.height);
+        self.top = match self.top {
+            usize::MAX => self.at.saturating_sub(self.height / 2),
+            top => top.min(self.at).max((self.at + 1).saturating_sub(self.height)),
+        }
+        .min(last_top);
+        let title = if self.filter.is_empty() {
+            " outline ".to_owned()
+        } else {
+            format!(" outline › {} ", Clean::line(&self.filter))
+        };
+        self.rows.clear();
+        self.rows.push(frame_row("╭", &title, "╮", columns));
+        for n in self.top..self.top + self.height {
+            let item = self.passing.get(n).and_then(|it| self.items.get(*it));
+            self.rows.push(match item {
+                Some(item) => line(transcript, *item, n == self.at, columns),
+                None => empty(if n == 0 { "nothing like that" } else { "" }, columns),
+            });
+        }
+        let place = format!(" {} of {} ", (self.at + 1).min(self.passing.len()), self.passing.len());
+        self.rows.push(frame_row("╰", &place, "╯", columns));
+    }
+
+    pub fn key(&mut self, event: KeyEvent) -> Answer {
+        let ctrl = event.modifiers.contains(KeyModifiers::CONTROL);
+        let last = self.passing.len().saturating_sub(1);
+        match event.code {
+            KeyCode::Esc => {
+                return match self.origin {
+                    Some(item) => Answer::Chosen(Choice::Item(item)),
+                    None => Answer::Close,
+                };
+            }
+            KeyCode::Char('c') if ctrl => return Answer::Close,
+            KeyCode::Enter => {
+                return match self.here() {
+                    Some(item) => Answer::Chosen(Choice::Item(item)),
+                    None => Answer::Taken,
+                };
+            }
+            KeyCode::Up => self.at = self.at.saturating_sub(1),
+            KeyCode::Char('p') if ctrl => self.at = self.at.saturating_sub(1),
+            KeyCode::Down | KeyCode::Tab => self.at = (self.at + 1).min(last),
+            KeyCode::Char('n') if ctrl => self.at = (self.at + 1).min(last),
+            KeyCode::PageUp => self.at = self.at.saturating_sub(self.height),
+            KeyCode::PageDown => self.at = (self.at + self.height).min(last),
+            KeyCode::Home => self.at = 0,
+            KeyCode::End => self.at = last,
+            KeyCode::Left => self.turn(false),
+            KeyCode::Right => self.turn(true),
+            KeyCode::Backspace => {
+                self.filter.pop();
+                self.sift();
+            }
+            KeyCode::Char(letter) if !ctrl => {
+                self.filter.push(letter);
+                self.sift();
+            }
+            _ => return Answer::Taken,
+        }
+        match self.here() {
+            Some(item) => Answer::Live(Choice::Item(item)),
+            None => Answer::Taken,
+        }
+    }
+
+    pub fn wheel(&mut self, by: isize) {
+        let last = self.passing.len().saturating_sub(1);
+        self.at = self.at.saturating_add_signed(by).min(last);
+    }
+
+    fn here(&self) -> Option<Item> {
+        self.items.get(*self.passing.get(self.at)?).copied()
+    }
+
+    /// To the next message, or the one before.
+    fn turn(&mut self, forward: bool) {
+        let is_message = |n: &usize| {
+            let item = self.passing.get(*n).and_then(|it| self.items.get(*it));
+            matches!(item, Some(Item::Message(_)))
+        };
+        let found = if forward {
+            (self.at + 1..self.passing.len()).find(is_message)
+        } else {
+            (0..self.at).rev().find(is_message)
+        };
+        self.at = found.unwrap_or(self.at);
+    }
+
+    /// Lists what holds every word of the filter; the reader stays on what still passes.
+    fn sift(&mut self) {
+        let here = self.passing.get(self.at).copied();
+        let filter = self.filter.to_lowercase();
+        let words: Vec<&str> = filter.split_whitespace().collect();
+        self.passing = (0..self.items.len())
+            .filter(|at| {
+                let said = self.said.get(*at).map(String::as_str);
+                said.is_none_or(|it| words.iter().all(|word| it.contains(word)))
+            })
+            .collect();
+        let near = here.map_or(0, |here| self.passing.partition_point(|it| *it < here));
+        self.at = near.min(self.passing.len().saturating_sub(1));
+        self.top = usize::MAX;
+    }
+}
+
+/// The sign of an item and what it says in a line.
+fn says(transcript: &Transcript, item: Item) -> ((&'static str, Role), Clean) {
+    match item {
+        Item::Message(at) => {
+            let message = transcript.exchanges.get(at).and_then(|it| it.message.as_ref());
+            let text = message.map(|it| it.content.as_str()).unwrap_or_default();
+            let first = text.lines().find(|it| !it.trim().is_empty()).unwrap_or_default();
+            (("▌", Role::User), Clean::line(head(first)))
+        }
+        Item::Document(place) => match transcript.get(place) {
+            Some(document) => (sign(document), doc::summary(document)),
+            None => ((" ", Role::Text), Clean::default()),
+        },
+        Item::Thinking(..) | Item::Ending(_) => ((" ", Role::Text), Clean::default()),
+    }
+}
+
+/// More of a line is never seen.
+fn head(line: &str) -> &str {
+    line.get(..line.floor_char_boundary(400)).unwrap_or(line)
+}
+
+fn sign(document: &Document) -> (&'static str, Role) {
+    if has_failed(document) {
+        return ("✗", Role::Error);
+    }
+    if document.is_open() {
+        return ("◐", Role::Waiting);
+    }
+    match document.kind {
+        Kind::Text => ("·", Role::Faint),
+        Kind::CodeReference => ("↗", Role::Link),
+        Kind::CodeBlock => ("≡", Role::Dim),
+        Kind::FileEdit => ("±", Role::Done),
+        Kind::ToolCall => ("●", Role::Dim),
+        Kind::TerminalCommand => ("$", Role::Done),
+        Kind::Plan => ("≡", Role::ModePlan),
+        Kind::Clarification => ("?", Role::Waiting),
+        Kind::Error => ("✗", Role::Error),
+        Kind::TodoUpdate => ("✓", Role::Dim),
+        Kind::Other(_) => ("○", Role::Dim),
+    }
+}
+
+fn line(transcript: &Transcript, item: Item, is_here: bool, columns: usize) -> Row {
+    let ground = if is_here { Ground::Selection } else { Ground::Plain };
+    let mark = if is_here { Mark::BOLD } else { Mark::NONE };
+    let ((sign, sign_role), text) = says(transcript, item);
+    let role = match item {
+        Item::Message(_) => Role::User,
+        Item::Document(_) | Item::Thinking(..) | Item::Ending(_) => Role::Text,
+    };
+    let number = width::pad_start(&address(transcript, item), 5);
+    let room = columns.saturating_sub(2 + 1 + 5 + 1 + 2 + 1);
+    let text = width::pad(&width::cut_end(&text, room), room);
+    Row::of([
+        Span::new(Clean::literal("│"), Role::Rule),
+        Span::new(Clean::literal(if is_here { "›" } else { " " }), Role::Accent).on(ground),
+        Span::new(Clean::line(&number), Role::Faint).on(ground),
+        Span::new(Clean::literal(" "), Role::Text).on(ground),
+        Span::new(Clean::literal(sign), sign_role).on(ground),
+        Span::new(Clean::literal(" "), Role::Text).on(ground),
+        Span::new(Clean::new(&text), role).marked(mark).on(ground),
+        Span::new(Clean::literal(" "), Role::Text).on(ground),
+        Span::new(Clean::literal("│"), Role::Rule),
+    ])
+}
+
+fn empty(text: &'static str, columns: usize) -> Row {
+    let room = columns.saturating_sub(2);
+    let text = width::pad(width::cut(&format!("  {text}"), room), room);
+    Row::of([
+        Span::new(Clean::literal("│"), Role::Rule),
+        Span::new(Clean::new(&text), Role::Dim),
+        Span::new(Clean::literal("│"), Role::Rule),
+    ])
+}

@@ -1,0 +1,109 @@
+//! Finding what one can do: the palette, the commands behind a slash, commands of files.
+
+use super::super::{
+    custom::Custom,
+    desk::*,
+    effect::Effect,
+    msg::{Msg, Outcome},
+};
+use crate::protocol::{Command, Event, Message, Mode};
+
+fn custom(name: &str, text: &str) -> Custom {
+    Custom {
+        name: name.into(),
+        about: "what it is for".into(),
+        origin: ".cursor/commands".into(),
+        text: text.into(),
+    }
+}
+
+#[test]
+fn the_palette_finds_by_letters_and_lists_what_was_done_lately_first() {
+    let mut desk = Desk::new(100, 40);
+    desk.keys("<ctrl+k>");
+    assert!(desk.shows("╭─ do "), "{}", desk.picture());
+    desk.keys("mdpl<enter>");
+    assert_eq!(
+        desk.app.mode,
+        Mode::Plan,
+        "an argument is found with its command\n{}",
+        desk.picture()
+    );
+    desk.keys("<ctrl+k>");
+    let picture = desk.picture();
+    let first = picture.lines().find(|it| it.contains("› ")).unwrap_or_default();
+    assert!(first.contains("/mode"), "{picture}");
+    desk.keys("outline");
+    assert!(desk.shows("╭─ do › outline "), "{}", desk.picture());
+    desk.keys("<esc>hello");
+    assert_eq!(desk.app.composer.field.text(), "hello");
+}
+
+#[test]
+fn a_slash_lists_commands_and_then_what_may_stand_behind_them() {
+    let mut desk = Desk::new(100, 40);
+    desk.keys("/");
+    assert!(desk.shows("╭─ commands "), "{}", desk.picture());
+    desk.keys("mo<tab>");
+    assert_eq!(desk.app.composer.field.text(), "/mode ");
+    assert!(desk.shows("debug") && desk.shows("plan"), "{}", desk.picture());
+    desk.keys("de<enter>");
+    assert_eq!(
+        (desk.app.mode, desk.app.composer.field.text().as_str()),
+        (Mode::Debug, "")
+    );
+    assert!(!desk.shows("╭─"), "{}", desk.picture());
+}
+
+#[test]
+fn enter_takes_what_was_begun_and_never_what_only_resembles_it() {
+    let mut desk = Desk::new(100, 40);
+    desk.keys("/thei<enter>");
+    assert!(desk.shows("there is no command /thei"), "{}", desk.picture());
+    desk.keys("<ctrl+u>/hel<enter>");
+    assert!(desk.shows("Keys and commands"), "{}", desk.picture());
+    desk.keys("<esc>/<esc>x");
+    assert_eq!(desk.app.composer.field.text(), "/x", "esc sends the list away only");
+    desk.keys("<ctrl+u>/model gpt-x<enter>");
+    assert_eq!(desk.app.model.as_deref(), Some("gpt-x"));
+    assert!(desk.sent().is_empty());
+}
+
+#[test]
+fn commands_of_files_are_offered_and_their_words_are_sent() {
+    let mut desk = Desk::new(100, 40);
+    desk.keys("/");
+    assert!(desk.effects.contains(&Effect::Commands));
+    desk.take(Msg::Done(Outcome::Commands(vec![custom("fix-it", "Fix $1 now.")])));
+    desk.keys("fix");
+    assert!(
+        desk.shows("/fix-it") && desk.shows(".cursor/commands"),
+        "{}",
+        desk.picture()
+    );
+    desk.keys("<enter>cart.rs<enter>");
+    let [Command::Submit(submit)] = &desk.sent()[..] else {
+        panic!("{:?}", desk.sent())
+    };
+    assert_eq!(submit.message.content, "Fix cart.rs now.");
+    desk.events([Event::UserMessage(Message::user("x"))]);
+    desk.keys("<up>");
+    assert_eq!(
+        desk.app.composer.field.text(),
+        "/fix-it cart.rs",
+        "what was typed is remembered"
+    );
+}
+
+#[test]
+fn a_theme_is_seen_before_it_is_chosen() {
+    let mut desk = Desk::new(100, 40);
+    desk.keys("/theme<enter>");
+    assert_eq!(desk.app.theme.name(), "sheaf-dark");
+    desk.keys("<down>");
+    assert_eq!(desk.app.theme.name(), "sheaf-light");
+    desk.keys("<esc>");
+    assert_eq!(desk.app.theme.name(), "sheaf-dark");
+    desk.keys("/theme<enter><down><enter>");
+    assert_eq!(desk.app.theme.name(), "sheaf-light");
+}

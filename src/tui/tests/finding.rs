@@ -1,0 +1,328 @@
+//! Finding one's way in a conversation: search, filter, outline, marks of the mouse, copies, times.
+
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::super::{desk::*, effect::Effect, input::Input, msg::Msg};
+use crate::protocol::{Command, Done, Event, Message};
+
+/// A conversation of two turns with a bit of everything.
+fn conversation(width: u16, height: u16) -> Desk {
+    let mut desk = Desk::new(width, height);
+    desk.events([Event::UserMessage(Message::user("add a code to the cart"))]);
+    desk.events(document(
+        "a",
+        "text",
+        Some("The **Cart** has a `total`, see src/cart.rs:21."),
+        json!({}),
+    ));
+    desk.events(document(
+        "b",
+        "tool_call",
+        None,
+        json!({ "toolName": "grep", "arguments": { "pattern": "fn total" }, "result": { "status": "success", "data": "src/cart.rs:21: fn total" } }),
+    ));
+    desk.events(document(
+        "c",
+        "file_edit",
+        Some("let b;\n"),
+        json!({ "filePath": "src/cart.rs", "operation": "edit", "diff": { "oldString": "let a;\n", "newString": "let b;\n", "startLine": 3 } }),
+    ));
+    desk.later(1000);
+    desk.events([start("d", "terminal_command", json!({ "command": "cargo test" }))]);
+    desk.later(2500);
+    desk.events([end("d", None, json!({ "command": "cargo test", "output": "error: the cart is broken\n  --> src/cart.rs:3:9\n", "exitCode": 101 }))]);
+    desk.events([Event::Done(Done::default())]);
+    desk.exchange("and now?", &["Nothing more to say about the\ncart."]);
+    desk
+}
+
+fn selected(desk: &Desk) -> String {
+    desk.app
+        .pane
+        .selected
+        .map(|it| super::super::pane::transcript::address(&desk.app.transcript, it))
+        .unwrap_or_default()
+}
+
+fn copied(desk: &Desk) -> String {
+    desk.effects
+        .iter()
+        .rev()
+        .find_map(|it| match it {
+            Effect::Copy { text, .. } => Some(text.clone()),
+            _ => None,
+        })
+        .unwrap_or_default()
+}
+
+#[test]
+fn a_search_goes_where_the_words_are_while_they_are_typed() {
+    let mut desk = conversation(80, 30);
+    desk.keys("<tab><tab>");
+    desk.keys("/");
+    assert_eq!(
+        desk.app.composer.field.text(),
+        "/",
+        "in the composer a slash is a slash"
+    );
+    desk.keys("<backspace><tab>g/cart");
+    assert_eq!(selected(&desk), "1");
+    assert!(desk.shows("/cart  1 of 6"), "{}", desk.picture());
+    desk.keys("<enter>n");
+    assert_eq!(selected(&desk), "1.1");
+    desk.keys("nn");
+    assert_eq!(selected(&desk), "1.2", "{}", desk.picture());
+    desk.keys("N");
+    assert_eq!(selected(&desk), "1.1");
+    desk.keys("NNN");
+    assert_eq!(selected(&desk), "2.1", "{}", desk.picture());
+    assert!(desk.shows("on from the end"), "{}", desk.picture());
+    desk.keys("n");
+    assert_eq!(selected(&desk), "1");
+    desk.keys("<esc>");
+    assert!(!desk.shows("/cart  "), "{}", desk.picture());
+    assert_eq!(selected(&desk), "1", "the first esc ends the search only");
+}
+
+#[test]
+fn a_search_finds_what_is_folded_away_and_over_breaks_and_marks() {
+    let mut desk = conversation(80, 30);
+    desk.keys("<tab>g/the cart has<enter>");
+    assert_eq!(selected(&desk), "1.1");
+    desk.keys("/about the cart<enter>");
+    assert_eq!(selected(&desk), "2.1", "{}", desk.picture());
+    desk.keys("gzn");
+    desk.keys("/is broken<enter>");
+    assert_eq!(selected(&desk), "1.4");
+    assert!(desk.shows("the cart is broken"), "it is unfolded\n{}", desk.picture());
+    desk.keys("/no such words");
+    assert!(desk.shows("nothing says “no such words”"), "{}", desk.picture());
+    desk.keys("<esc>");
+    assert!(
+        desk.shows("/is broken"),
+        "the search before is back\n{}",
+        desk.picture()
+    );
+}
+
+#[test]
+fn what_is_found_stands_out_and_the_one_gone_to_more() {
+    let mut desk = conversation(80, 30);
+    desk.keys("/search cart<enter>");
+    let kinds: Vec<_> = desk.app.lights.iter().map(|it| it.kind).collect();
+    let here = kinds.iter().filter(|it| **it == super::super::view::Lit::Here).count();
+    assert_eq!(here, 1);
+    assert!(kinds.len() > 5, "{kinds:?}");
+    let before = desk.painted();
+    desk.keys("n");
+    assert_ne!(desk.painted(), before);
+}
+
+#[test]
+fn a_filter_shows_a_part_and_keeps_it_so_while_more_comes() {
+    let mut desk = conversation(80, 30);
+    desk.keys("/filter edits, failed<enter>");
+    assert!(desk.shows("nothing here is edits failed"), "{}", desk.picture());
+    desk.keys("/filter edits commands<enter>");
+    let picture = desk.picture();
+    assert!(
+        picture.contains("1.3") && picture.contains("1.4") && !picture.contains("1.1"),
+        "{picture}"
+    );
+    assert!(
+        picture.contains("add a code") && !picture.contains("and now?"),
+        "{picture}"
+    );
+    assert!(picture.contains("only edits commands"), "{picture}");
+    desk.exchange("more", &["a text"]);
+    assert!(!desk.shows("a text"), "{}", desk.picture());
+    desk.events([Event::UserMessage(Message::user("again"))]);
+    desk.events(document(
+        "x",
+        "terminal_command",
+        None,
+        json!({ "command": "make", "exitCode": 0 }),
+    ));
+    desk.events([Event::Done(Done::default())]);
+    assert!(desk.shows("make") && desk.shows("again"), "{}", desk.picture());
+    desk.keys("<tab><esc>");
+    assert!(desk.shows("a text") && !desk.shows("only edits"), "{}", desk.picture());
+    desk.keys("<esc>/filter cats<enter>");
+    assert!(
+        desk.shows("there is no cats to show; there are text, edits"),
+        "{}",
+        desk.picture()
+    );
+}
+
+#[test]
+fn a_filter_is_chosen_from_a_list_that_counts() {
+    let mut desk = conversation(80, 30);
+    desk.keys("<tab>f");
+    let picture = desk.picture();
+    let counts = picture.lines().find(|it| it.contains("failed")).unwrap_or_default();
+    assert!(counts.trim_end().ends_with("1 │"), "{picture}");
+    desk.keys("failed<enter>");
+    assert!(desk.shows("cargo test") && !desk.shows("1.1"), "{}", desk.picture());
+}
+
+#[test]
+fn the_outline_lists_everything_and_the_conversation_follows() {
+    for width in [60, 120] {
+        let mut desk = conversation(width, 30);
+        desk.keys("<tab>v");
+        let picture = desk.picture();
+        for text in ["outline", "and now?", "2.1 ", "1.4 ✗", "1.3 ±", "7 of 7"] {
+            assert!(picture.contains(text), "{width} {text}\n{picture}");
+        }
+        desk.keys("<up><up>");
+        assert_eq!(selected(&desk), "1.4");
+        desk.keys("cargo<enter>");
+        assert_eq!(selected(&desk), "1.4");
+        assert!(!desk.shows("outline"), "{}", desk.picture());
+        desk.keys("vg<esc>");
+        assert_eq!(selected(&desk), "1.4", "esc goes back to where one was");
+    }
+}
+
+fn mouse(desk: &mut Desk, from: (u16, u16), to: (u16, u16)) {
+    desk.take(Msg::Input(Input::Click { x: from.0, y: from.1 }));
+    desk.take(Msg::Input(Input::Drag { x: to.0, y: to.1 }));
+    desk.take(Msg::Input(Input::Release { x: to.0, y: to.1 }));
+}
+
+fn place_of(desk: &Desk, text: &str) -> (u16, u16) {
+    let picture = desk.picture();
+    let (y, line) = picture
+        .lines()
+        .enumerate()
+        .find(|(_, it)| it.contains(text))
+        .unwrap_or_else(|| panic!("{text} is not in\n{picture}"));
+    let x = line.split(text).next().unwrap_or_default().chars().count();
+    (x as u16, y as u16)
+}
+
+#[test]
+fn what_the_mouse_marks_is_copied_without_gutters_and_breaks() {
+    let mut desk = Desk::new(44, 30);
+    desk.exchange(
+        "go",
+        &["take the long way round past src/shop/cart.rs\n\n```rust\nlet a = 1;\nlet b = 2;\n```"],
+    );
+    let from = place_of(&desk, "long");
+    let to = place_of(&desk, "a = 1");
+    mouse(&mut desk, from, to);
+    assert_eq!(
+        copied(&desk),
+        "long way round past src/shop/cart.rs\n\nlet a",
+        "{}",
+        desk.picture()
+    );
+    assert!(desk.app.lights.len() > 2);
+    desk.keys("<tab>");
+    assert!(desk.app.lights.is_empty(), "a key lets go");
+    mouse(&mut desk, to, from);
+    assert_eq!(
+        copied(&desk),
+        "long way round past src/shop/cart.rs\n\nlet a",
+        "upwards, too"
+    );
+}
+
+#[test]
+fn a_click_selects_and_another_one_opens_the_file_under_it() {
+    let mut desk = conversation(80, 30);
+    let at = place_of(&desk, "src/cart.rs:21.");
+    mouse(&mut desk, at, at);
+    assert_eq!(selected(&desk), "1.1");
+    assert!(desk.effects.iter().all(|it| !matches!(it, Effect::OpenFile { .. })));
+    let at = place_of(&desk, "src/cart.rs:21.");
+    mouse(&mut desk, at, at);
+    let opened = Effect::OpenFile {
+        path: "src/cart.rs".into(),
+        line: Some(21),
+    };
+    assert_eq!(desk.effects.last(), Some(&opened));
+    desk.effects.clear();
+    desk.keys("o");
+    assert_eq!(desk.effects.last(), Some(&opened));
+}
+
+#[test]
+fn a_mouse_that_is_not_ours_does_nothing_here() {
+    let mut desk = conversation(80, 30);
+    desk.keys("/mouse wheel<enter>");
+    assert!(matches!(desk.effects.last(), Some(Effect::Mouse(it)) if it.as_str() == "wheel"));
+    let at = place_of(&desk, "Nothing more");
+    mouse(&mut desk, at, (at.0 + 5, at.1));
+    assert_eq!((copied(&desk), selected(&desk)), (String::new(), String::new()));
+    desk.keys("/mouse sideways<enter>");
+    assert!(desk.shows("the mouse cannot be sideways"), "{}", desk.picture());
+}
+
+#[test]
+fn copies_come_in_the_form_that_is_asked_for() {
+    let mut desk = conversation(80, 30);
+    for (command, text) in [
+        ("/copy 1.1", "The **Cart** has a `total`, see src/cart.rs:21."),
+        ("/copy plain #1.1", "The Cart has a total, see src/cart.rs:21."),
+        ("/copy code 1.3", "let b;"),
+        (
+            "/copy markdown 1.3",
+            "```diff\n--- a/src/cart.rs\n+++ b/src/cart.rs\n@@ -3,1 +3,1 @@\n-let a;\n+let b;\n```",
+        ),
+        ("/copy", "Nothing more to say about the\ncart."),
+        ("/copy code all", "let b;\n\ncargo test"),
+    ] {
+        desk.keys(&format!("{command}<enter>"));
+        assert_eq!(copied(&desk), text, "{command}");
+    }
+    desk.keys("/filter questions edits<enter>/copy all<enter>");
+    let all = copied(&desk);
+    assert!(all.starts_with("> add a code to the cart\n\n```diff\n"), "{all}");
+    assert!(!all.contains("Nothing more"), "only what is shown: {all}");
+    desk.keys("/copy everything<enter>");
+    assert!(desk.shows("everything cannot be copied"), "{}", desk.picture());
+}
+
+#[test]
+fn times_are_shown_on_demand() {
+    let mut desk = conversation(100, 30);
+    let before = desk.picture();
+    desk.keys("<tab>T");
+    let picture = desk.picture();
+    let line = picture.lines().find(|it| it.contains("1.4")).unwrap_or_default();
+    assert!(line.trim_end().ends_with("2.5 s"), "{picture}");
+    desk.keys("T<esc>");
+    assert_eq!(desk.picture(), before);
+    assert_eq!(desk.sent(), [] as [Command; 0]);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    /// Whatever is open and wherever one is, no size and no key is too odd.
+    #[test]
+    fn no_size_and_no_key_panics(
+        width in 1u16..301,
+        height in 1u16..60,
+        keys in proptest::collection::vec(prop_oneof![
+            Just("/"), Just("f"), Just("v"), Just("n"), Just("N"), Just("<enter>"), Just("<esc>"), Just("<tab>"), Just("<up>"),
+            Just("<down>"), Just("z"), Just("Z"), Just("T"), Just("c"), Just("a"), Just("<backspace>"), Just("<pgup>"), Just("G"),
+            Just("g"), Just("語"), Just("<f2>"), Just("<ctrl+k>"), Just("<ctrl+r>"), Just("<ctrl+e>"), Just("]"), Just("["),
+        ], 0..40),
+        marks in proptest::collection::vec((0u16..301, 0u16..60), 0..6),
+    ) {
+        let mut desk = conversation(width, height);
+        for key in &keys {
+            desk.keys(key);
+        }
+        for pair in marks.chunks_exact(2) {
+            mouse(&mut desk, pair[0], pair[1]);
+        }
+        desk.resize(height.max(1), width.min(60));
+        desk.keys("<esc><esc><esc>");
+        desk.exchange("more", &["words"]);
+    }
+}

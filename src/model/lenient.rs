@@ -30,6 +30,36 @@ pub fn error_of(members: &Map<String, Value>) -> Option<&Value> {
     })
 }
 
+/// What one event's data is, before anybody asks what it means.
+pub enum Step<'a> {
+    /// Its kind by its own word, else by that of the event.
+    Event(&'a str, &'a Map<String, Value>),
+    Error(Failure),
+    /// Some gateways wrap an error, or everything, into a list of one.
+    Many(&'a [Value]),
+    /// No JSON object.
+    Nothing,
+}
+
+impl<'a> Step<'a> {
+    /// For formats whose events have a `type`.
+    pub fn of(value: &'a Value, event: &'a str) -> Self {
+        let members = match value {
+            Value::Object(members) => members,
+            Value::Array(items) => return Self::Many(items),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) if event == "error" => {
+                return Self::Error(Failure::from_server(None, value));
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => return Self::Nothing,
+        };
+        let kind = members.get("type").and_then(Value::as_str).unwrap_or(event);
+        let error = error_of(members).or_else(|| (kind == "error" || event == "error").then_some(value));
+        error.map_or(Self::Event(kind, members), |it| {
+            Self::Error(Failure::from_server(None, it))
+        })
+    }
+}
+
 /// The arguments of a call: none at all are an empty object, what is no object is given back.
 pub fn arguments(text: String) -> Result<Map<String, Value>, String> {
     if text.trim().is_empty() {

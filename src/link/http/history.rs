@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::Settings;
 use crate::{
     net::client::Url,
-    protocol::{ClarificationResponse, ConversationId, Document, Event, Kind, Message, Mode, Response, Turn, View},
+    protocol::{ClarificationResponse, ConversationId, Document, Event, Kind, Message, Mode, Response, Turn},
 };
 
 pub const COMPLETIONS: &str = "api/v1/chat/completions";
@@ -186,19 +186,8 @@ fn lean(message: &str) -> String {
 
 /// An answer to a question of a turn that is over, as the message that carries it.
 pub fn answering(document: &Document, response: ClarificationResponse) -> Message {
-    let content = match document.view() {
-        View::Clarification(asked) => asked.readable(&response),
-        View::Text(_)
-        | View::CodeReference(_)
-        | View::CodeBlock(_)
-        | View::FileEdit(_)
-        | View::ToolCall(_)
-        | View::TerminalCommand(_)
-        | View::Plan(_)
-        | View::Error(_)
-        | View::TodoUpdate(_)
-        | View::Unknown(_) => response.outcome.to_string(),
-    };
+    let asked = document.clarification();
+    let content = asked.map_or_else(|| response.outcome.to_string(), |it| it.readable(&response));
     Message {
         clarification_response: Some(response),
         ..Message::user(content)
@@ -207,19 +196,7 @@ pub fn answering(document: &Document, response: ClarificationResponse) -> Messag
 
 /// Whether the document can still be answered.
 pub fn is_open_question(document: &Document) -> bool {
-    match document.view() {
-        View::Clarification(it) => it.outcome.is_none(),
-        View::Text(_)
-        | View::CodeReference(_)
-        | View::CodeBlock(_)
-        | View::FileEdit(_)
-        | View::ToolCall(_)
-        | View::TerminalCommand(_)
-        | View::Plan(_)
-        | View::Error(_)
-        | View::TodoUpdate(_)
-        | View::Unknown(_) => false,
-    }
+    document.clarification().is_some_and(|it| it.outcome.is_none())
 }
 
 /// The response of one turn, from the entries of a log.

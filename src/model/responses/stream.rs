@@ -12,7 +12,7 @@ use crate::{
     model::{
         EndReason, Failure, FailureKind, Piece, Tokens,
         body::Decode,
-        lenient::{self, BAD_JSON, CALLS_LIMIT, Ledger, broken_off, error_of, values, whole_number},
+        lenient::{self, BAD_JSON, CALLS_LIMIT, Ledger, Step, broken_off, values, whole_number},
     },
     net::sse::Frame,
 };
@@ -171,30 +171,25 @@ impl Decoder {
         if self.is_over {
             return;
         }
-        let members = match value {
-            Value::Object(members) => members,
-            // Some gateways wrap an error, or everything, into a list of one.
-            Value::Array(items) => {
+        let (kind, members) = match Step::of(value, event) {
+            Step::Event(kind, members) => (kind, members),
+            Step::Error(failure) => {
+                self.fail(failure, out);
+                return;
+            }
+            Step::Many(items) => {
                 for item in items.iter().filter(|it| it.is_object()) {
                     self.value(item, event, out);
                 }
                 return;
             }
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
-                if event == "error" {
-                    self.fail(Failure::from_server(None, value), out);
-                } else {
-                    let message = "an event of the answer is no JSON object and was skipped";
-                    self.ledger.notice(BAD_JSON, message, out);
-                }
+            Step::Nothing => {
+                let message = "an event of the answer is no JSON object and was skipped";
+                self.ledger.notice(BAD_JSON, message, out);
                 return;
             }
         };
-        let kind = members.get("type").and_then(Value::as_str).unwrap_or(event);
-        let error = error_of(members).or_else(|| (kind == "error" || event == "error").then_some(value));
-        if let Some(error) = error {
-            self.fail(Failure::from_server(None, error), out);
-        } else if let Err(failure) = self.event(kind, members, out) {
+        if let Err(failure) = self.event(kind, members, out) {
             self.fail(failure, out);
         }
     }

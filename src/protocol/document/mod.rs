@@ -108,6 +108,23 @@ impl Document {
         }
     }
 
+    /// What is asked, if this is a question.
+    pub fn clarification(&self) -> Option<Clarification<'_>> {
+        match self.view() {
+            View::Clarification(it) => Some(it),
+            View::Text(_)
+            | View::CodeReference(_)
+            | View::CodeBlock(_)
+            | View::FileEdit(_)
+            | View::ToolCall(_)
+            | View::TerminalCommand(_)
+            | View::Plan(_)
+            | View::Error(_)
+            | View::TodoUpdate(_)
+            | View::Unknown(_) => None,
+        }
+    }
+
     pub fn view(&self) -> View<'_> {
         match &self.kind {
             Kind::Text => View::Text(Text::read(self)),

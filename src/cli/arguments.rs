@@ -28,6 +28,8 @@ Examples:
   sheaf -p --continue 'and now?'         go on with the last conversation here
   sheaf tour                             a recorded conversation that shows everything
   sheaf replay answer.sse --speed 4      play a saved stream or session
+  sheaf sessions list                    what was said here; also export, import, rename, rm
+  sheaf get 7.3                          one document of the last conversation
   sheaf serve --replay answer.sse        be a gateway for it
   sheaf doctor                           what works here, and what to do about the rest
   sheaf -- status                        a prompt that would be a command
@@ -240,6 +242,10 @@ pub enum Task {
     Status(Asking),
     /// The models that one may choose
     Models(Asking),
+    /// The conversations that are kept: list, read, export, import, rename, remove
+    Sessions(Sessions),
+    /// One document of a kept conversation, by its address
+    Get(Get),
     /// What the kernel holds around commands, and anything inside of it
     Sandbox(Sandbox),
     /// What a shell needs to complete sheaf's commands and options
@@ -385,6 +391,103 @@ pub enum Boundary {
         #[arg(required = true, last = true, value_name = "COMMAND")]
         command: Vec<OsString>,
     },
+}
+
+#[derive(Debug, Args)]
+pub struct Sessions {
+    #[command(subcommand)]
+    pub ask: Session,
+
+    #[command(flatten)]
+    pub common: Common,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Session {
+    /// Those of this workspace, the last one first
+    List {
+        /// Those of all workspaces
+        #[arg(long)]
+        all: bool,
+
+        /// As lines of JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// The whole conversation as Markdown
+    Show {
+        /// Its id, the beginning of it, its title, or `last`
+        session: String,
+    },
+    /// The whole conversation as a file
+    #[command(after_help = "Examples:\n  sheaf sessions export last -o answer.html\n  \
+                            sheaf sessions export last --as jsonl | grep document_end\n  \
+                            sheaf replay <(sheaf sessions export last --as jsonl) --speed 4")]
+    Export {
+        /// Its id, the beginning of it, its title, or `last`
+        session: String,
+
+        /// One page for a browser, Markdown, one object, or a line for each event; else what FILE ends with
+        #[arg(long = "as", value_name = "FORM")]
+        form: Option<Exported>,
+
+        /// Where to, else standard output
+        #[arg(short, long, value_name = "FILE")]
+        output: Option<PathBuf>,
+    },
+    /// Keeps what was exported as JSON or JSON lines, a saved stream or a response, as a new conversation
+    Import {
+        #[arg(required = true)]
+        files: Vec<PathBuf>,
+    },
+    /// Gives it another title
+    Rename {
+        /// Its id, the beginning of it, its title, or `last`
+        session: String,
+        title: String,
+    },
+    /// Removes conversations for good
+    Rm {
+        /// An id each, or the beginning of it
+        #[arg(required = true)]
+        sessions: Vec<String>,
+    },
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum Exported {
+    Html,
+    #[value(alias = "markdown")]
+    Md,
+    Json,
+    Jsonl,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  sheaf get 7.3                       of the last conversation in this workspace\n  \
+                        sheaf get 01a1f8#7.3 --as patch | git apply"
+)]
+pub struct Get {
+    /// `7.3`, or `SESSION#7.3`
+    #[arg(value_name = "ADDRESS")]
+    pub address: String,
+
+    /// What to make of it
+    #[arg(long = "as", value_name = "FORM", default_value = "text")]
+    pub form: Got,
+
+    #[command(flatten)]
+    pub common: Common,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum Got {
+    Json,
+    #[value(alias = "markdown")]
+    Md,
+    Text,
+    Patch,
 }
 
 #[derive(Debug, Subcommand)]

@@ -14,6 +14,7 @@ mod paper;
 mod run;
 mod schema;
 mod serve;
+mod sessions;
 mod trace;
 
 use std::{
@@ -131,6 +132,8 @@ fn obey(arguments: Arguments) -> Result<u8> {
         Some(Task::CreateChat(it)) => chat::create(&Base::of(&it.common, &it.whom)?),
         Some(Task::Status(it)) => Ok(chat::status(&Base::of(&it.common, &it.whom)?)),
         Some(Task::Models(it)) => chat::models(&Base::of(&it.common, &it.whom)?),
+        Some(Task::Sessions(it)) => sessions::run(&it),
+        Some(Task::Get(it)) => sessions::get(&it),
         Some(Task::Sandbox(it)) => boundary::run(it.ask),
         Some(Task::Completions { shell }) => Ok(paper::completions(shell)),
         Some(Task::Man) => paper::manual(),

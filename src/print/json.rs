@@ -18,6 +18,11 @@ pub fn line(value: &Value) -> Clean {
 
 fn clean(mut text: String) -> Clean {
     text.push('\n');
+    harmless(text)
+}
+
+/// JSON, or lines of it, as text that a terminal cannot obey and that means the same.
+pub fn harmless(text: String) -> Clean {
     if is_clean(&text) {
         return Clean::from(text);
     }

@@ -89,6 +89,7 @@ impl From<Format> for Options {
     }
 }
 
+pub use json::harmless;
 pub use stream::Session;
 
 /// Somebody outside wants us to end.

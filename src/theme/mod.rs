@@ -17,7 +17,7 @@ use ratatui::style::{Color, Modifier, Style};
 use crate::text::{Ground, Mark, Role};
 
 pub use choice::{Depth, Seen, Surroundings, choose, recall, remember};
-pub use colour::Rgb;
+pub use colour::{Rgb, of_index};
 pub use file::{load, names};
 
 /// The themes inside the program: name and file.
@@ -186,6 +186,15 @@ struct Table {
     bare: [Style; GROUNDS.len()],
 }
 
+/// A colour where it is one of its own, not one of the terminal's.
+fn rgb(colour: Color) -> Option<Rgb> {
+    match colour {
+        Color::Rgb(red, green, blue) => Some(Rgb(red, green, blue)),
+        Color::Indexed(index) => colour::of_index(index),
+        _ => None,
+    }
+}
+
 impl Theme {
     fn new(palette: Arc<Palette>, depth: Depth, reported: Option<Rgb>) -> Self {
         let table = Arc::new(Table::new(&palette, depth, reported));
@@ -211,6 +220,16 @@ impl Theme {
 
     pub fn name(&self) -> &str {
         &self.palette.name
+    }
+
+    /// What text of `role` is written in, for a page that is no terminal; `None`: whatever text is written in there.
+    pub fn colour(&self, role: Role) -> Option<Rgb> {
+        rgb(self.style(role, Mark::default(), Ground::Plain).fg?)
+    }
+
+    /// What stands behind text on `ground`.
+    pub fn behind(&self, ground: Ground) -> Option<Rgb> {
+        rgb(self.style(Role::Text, Mark::default(), ground).bg?)
     }
 
     pub fn depth(&self) -> Depth {

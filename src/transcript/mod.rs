@@ -3,10 +3,12 @@
 //! Pure and total, like the fold of a response that it is made of. It does not know whether it is live or replayed; news
 //! is what the caller makes of the [`Change`] that comes back.
 
+mod object;
 mod todos;
 
 use std::{collections::HashMap, sync::Arc};
 
+pub use object::{ObjectError, object, read};
 pub use todos::{Todo, Todos};
 
 use crate::protocol::{

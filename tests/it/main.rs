@@ -23,6 +23,7 @@ mod pty;
 mod same;
 mod screen;
 mod serve;
+mod sessions;
 mod settings;
 mod source;
 mod tour;

@@ -79,7 +79,19 @@ fn completions_and_the_manual_know_every_command_and_option() {
 
 /// Everything that `--help` says, of the program and of its subcommands.
 fn help() -> String {
-    let tasks = ["", "replay", "serve", "tour", "doctor", "config", "config set"];
+    let tasks = [
+        "",
+        "replay",
+        "serve",
+        "tour",
+        "doctor",
+        "config",
+        "config set",
+        "sessions",
+        "sessions list",
+        "sessions export",
+        "get",
+    ];
     let texts = tasks.map(|task| {
         let output = Command::new(env!("CARGO_BIN_EXE_sheaf"))
             .args(task.split_whitespace())

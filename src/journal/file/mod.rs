@@ -122,6 +122,26 @@ impl Store {
         Recorder::start(log, log.follow_settled(Position(0)), tape)
     }
 
+    /// Removes a session for good, unless it is open somewhere.
+    pub fn remove(&self, id: &str) -> Result<(), StoreError> {
+        let path = self.path_of(id);
+        if !is_id(id) || !path.exists() {
+            return Err(StoreError::Missing { id: id.to_owned() });
+        }
+        let failed = |source| match source {
+            TapeError::Held(by) => StoreError::Held { id: id.to_owned(), by },
+            source => StoreError::Failed {
+                id: id.to_owned(),
+                source,
+            },
+        };
+        let _lock = recorder::lock(&path).map_err(failed)?;
+        std::fs::remove_file(&path).map_err(|it| failed(it.into()))?;
+        // Whoever waits for the lock still has the file; the next one makes another.
+        std::fs::remove_file(path.with_extension("lock")).ok();
+        Ok(())
+    }
+
     /// Makes the file of a session in which nothing has been said yet, so that it can be resumed.
     pub fn create(&self, session: &Session) -> Result<(), StoreError> {
         let tape = Tape {

@@ -15,6 +15,7 @@ use crate::{
         ClarificationResponse, DocumentId, DocumentStart, Entry, Event, Kind, Message, Mode, Position, Role, Turn,
         codec::{Breach, DecodeError, Decoder, Identity},
     },
+    transcript::{self, ObjectError},
 };
 
 /// The pace of a recording that has no times: 50 events a second.
@@ -39,6 +40,12 @@ pub struct Recording {
 pub enum RecordingError {
     #[error("{name} holds no answer\n  a recording is a saved event stream, a response object or a session file")]
     Empty { name: String },
+    #[error("{name} cannot be played")]
+    Conversation {
+        name: String,
+        #[source]
+        source: ObjectError,
+    },
     #[error("{name} was written by a newer sheaf\n  update sheaf to play it")]
     Newer { name: String },
     #[error("{name} cannot be played")]
@@ -56,6 +63,12 @@ impl Recording {
     pub fn read(name: impl Into<String>, bytes: &[u8]) -> Result<Self, RecordingError> {
         let name = name.into();
         let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes).trim_ascii_start();
+        if let Some(entries) = transcript::read(text) {
+            return match entries {
+                Ok(entries) => Ok(Self::new(name, entries)),
+                Err(source) => Err(RecordingError::Conversation { name, source }),
+            };
+        }
         let entries = match Form::of(text) {
             Form::Lines => {
                 let Some(stored) = read_lines(&name, text) else {

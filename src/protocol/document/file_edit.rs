@@ -3,7 +3,10 @@
 use serde_json::{Map, Value};
 
 use super::{Document, member, normal::language_of};
-use crate::protocol::{Applied, Operation};
+use crate::{
+    protocol::{Applied, Operation},
+    text::diff,
+};
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct FileEdit<'a> {
@@ -65,6 +68,31 @@ impl<'a> FileEdit<'a> {
             tool_call_id: member::text(members, "toolCallId"),
             tool_name: member::text(members, "toolName"),
         }
+    }
+}
+
+impl FileEdit<'_> {
+    /// What changes line by line, with `context` lines around it; `None` without a replacement.
+    ///
+    /// The texts are pieces of a file: where one of them does not end with its line, the rest of the line follows both.
+    pub fn compare(&self, context: usize) -> Option<diff::Diff> {
+        let texts = self.diff.as_ref()?;
+        let is_whole = |text: &str| text.is_empty() || text.ends_with('\n');
+        let closed = |text: &str| {
+            if text.is_empty() || (is_whole(texts.old) && is_whole(texts.new)) {
+                text.to_owned()
+            } else {
+                format!("{text}\n")
+            }
+        };
+        let first = usize::try_from(texts.start_line.unwrap_or(1)).unwrap_or(1);
+        Some(diff::diff(
+            &closed(texts.old),
+            &closed(texts.new),
+            first,
+            first,
+            context,
+        ))
     }
 }
 

@@ -11,6 +11,7 @@
 
 mod address;
 mod code;
+mod html;
 mod lay;
 mod long;
 mod prose;
@@ -21,7 +22,6 @@ mod words;
 
 use std::collections::HashSet;
 
-pub use self::prose::{plain, summary};
 use self::{
     code::OpenCode,
     lay::{Fence, Layout},
@@ -29,6 +29,10 @@ use self::{
     tail::Place,
     tree::{Block, Definitions, Tree},
     words::Words,
+};
+pub use self::{
+    html::{escape, to_html},
+    prose::{plain, summary},
 };
 use super::{Colours, Row};
 

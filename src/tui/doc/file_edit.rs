@@ -12,7 +12,7 @@ use crate::{
     protocol::{Applied, Document, Operation, View, document::FileEdit},
     text::{
         Clean, CodeLine, Role, Row, Span,
-        diff::{CONTEXT_LINES, Diff, DiffLine, Kind, diff},
+        diff::{CONTEXT_LINES, Diff, DiffLine, Kind},
         figure,
         width::{cut_middle, cut_spans, width},
     },
@@ -110,25 +110,9 @@ pub fn joins(before: &Document, document: &Document) -> bool {
     second.tool_call_id.is_some() && first.tool_call_id == second.tool_call_id && first.file_path == second.file_path
 }
 
-/// The texts are pieces of a file: where one of them does not end with its line, the rest of the line follows both.
+/// The lines of the edit with what stands around them.
 fn find(edit: &FileEdit<'_>) -> Option<Diff> {
-    let texts = edit.diff.as_ref()?;
-    let is_whole = |text: &str| text.is_empty() || text.ends_with('\n');
-    let closed = |text: &str| {
-        if text.is_empty() || (is_whole(texts.old) && is_whole(texts.new)) {
-            text.to_owned()
-        } else {
-            format!("{text}\n")
-        }
-    };
-    let first = texts.start_line.unwrap_or(1) as usize;
-    Some(diff(
-        &closed(texts.old),
-        &closed(texts.new),
-        first,
-        first,
-        CONTEXT_LINES,
-    ))
+    edit.compare(CONTEXT_LINES)
 }
 
 fn counts(edit: &FileEdit<'_>, diff: Option<&Diff>) -> Option<(usize, usize)> {

@@ -1,0 +1,257 @@
+//! The conversations that are kept: listed, read, taken out and in, renamed, removed; and single documents of them.
+
+use std::path::Path;
+
+use anyhow::{Context as _, Result, bail};
+use serde_json::json;
+
+use super::{
+    Base,
+    arguments::{Exported, Get, Got, Session as Ask, Sessions, Whom},
+    code, complain, say,
+};
+use crate::{
+    export::{self, Form, Single, Whole},
+    journal::{
+        Log,
+        file::{Listed, Session, Store},
+    },
+    link::replay::Recording,
+    os::file::{self, Access},
+    print::harmless,
+    protocol::{Address, Event, Turn},
+    text::{Clean, figure},
+    tui::now_ms,
+};
+
+/// More of a file is not taken in.
+const IMPORT_BYTES: u64 = 1 << 30;
+
+pub fn run(asked: &Sessions) -> Result<u8> {
+    let base = Base::of(&asked.common, &Whom::default())?;
+    let store = Store::new(base.paths.sessions());
+    match &asked.ask {
+        Ask::List { all, json } => {
+            let here = base.workspace.to_string_lossy();
+            let listed = store.list().context("the conversations cannot be listed")?;
+            let wanted: Vec<_> = listed
+                .iter()
+                .filter(|it| *all || it.session.workspace == here)
+                .collect();
+            for it in &wanted {
+                if *json {
+                    say(&object(it));
+                } else {
+                    say(&row(it, *all));
+                }
+            }
+            if wanted.is_empty() && !*json {
+                complain(&if *all || listed.is_empty() {
+                    "there are no conversations yet".to_owned()
+                } else {
+                    format!(
+                        "there are none in {here}\n  sheaf sessions list --all   shows {}",
+                        listed.len()
+                    )
+                });
+            }
+        }
+        Ask::Show { session } => say(&whole(&base, &store, session)?.write(Form::Markdown)),
+        Ask::Export { session, form, output } => {
+            let form = form.map_or_else(|| form_of(output.as_deref()), form_named);
+            let text = whole(&base, &store, session)?.write(form);
+            match output {
+                Some(path) => file::write(path, text.as_bytes(), Access::Shared)?,
+                None => print(&text, form),
+            }
+        }
+        Ask::Import { files } => {
+            for path in files {
+                let session = import(&base, &store, path).with_context(|| format!("{}", path.display()))?;
+                say(&format!("{session}\n"));
+            }
+        }
+        Ask::Rename { session, title } => {
+            let title = title.split_whitespace().collect::<Vec<_>>().join(" ");
+            if title.is_empty() {
+                bail!("a title has to say something");
+            }
+            let id = find(&base, &store, session)?.session.id;
+            let resumed = store.resume(&id, now_ms())?;
+            resumed.log.append(now_ms(), Event::Title(title));
+            resumed.recorder.finish();
+        }
+        Ask::Rm { sessions } => {
+            // All of them are found before the first is removed.
+            let found: Vec<_> = sessions
+                .iter()
+                .map(|it| find(&base, &store, it))
+                .collect::<Result<_>>()?;
+            for it in found {
+                store.remove(&it.session.id)?;
+            }
+        }
+    }
+    Ok(code::OK)
+}
+
+/// `sheaf get 7.3`.
+pub fn get(asked: &Get) -> Result<u8> {
+    let base = Base::of(&asked.common, &Whom::default())?;
+    let store = Store::new(base.paths.sessions());
+    let (session, number) = asked.address.rsplit_once('#').unwrap_or(("last", &asked.address));
+    let Some(address) = address(number) else {
+        bail!("`{number}` is no address\n  7.3 is document 3 of turn 7, and SESSION#7.3 that of another conversation");
+    };
+    let whole = whole(&base, &store, session)?;
+    let Some((document, number)) = whole.document(address) else {
+        let last = whole.transcript.exchanges.last().map_or(0, |it| it.turn.0);
+        bail!(
+            "there is no document {address} in `{}`, which has {last} turns",
+            whole.title()
+        );
+    };
+    let form = match asked.form {
+        Got::Json => Single::Json,
+        Got::Md => Single::Markdown,
+        Got::Text => Single::Text,
+        Got::Patch => Single::Patch,
+    };
+    let Some(text) = export::single(document, number, form) else {
+        bail!("{address} is a {} and no edit: it has no patch", document.kind.as_str());
+    };
+    if matches!(asked.form, Got::Json) {
+        put(&harmless(text));
+    } else {
+        say(&text);
+    }
+    Ok(code::OK)
+}
+
+fn address(text: &str) -> Option<Address> {
+    let (turn, number) = text.split_once('.')?;
+    Some(Address {
+        turn: Turn(turn.parse().ok()?),
+        number: number.parse().ok()?,
+    })
+}
+
+fn whole(base: &Base, store: &Store, name: &str) -> Result<Whole> {
+    let found = find(base, store, name)?;
+    let stored = store.read(&found.session.id)?;
+    for notice in &stored.notices {
+        complain(&notice.message);
+    }
+    let session = stored.session.clone();
+    Ok(Whole::new(session, stored.closed()))
+}
+
+/// By its id, the beginning of that, its title, or `last` in this workspace.
+fn find(base: &Base, store: &Store, name: &str) -> Result<Listed> {
+    let mut listed = store.list().context("the conversations cannot be listed")?;
+    if name == "last" {
+        let here = base.workspace.to_string_lossy();
+        let last = listed.into_iter().find(|it| it.session.workspace == here);
+        return last.with_context(|| format!("there is no conversation in {here}"));
+    }
+    if let Some(at) = listed.iter().position(|it| it.session.id == name) {
+        return Ok(listed.swap_remove(at));
+    }
+    let is_meant = |it: &Listed| {
+        let is_title = it.title.as_ref().is_some_and(|it| it.eq_ignore_ascii_case(name));
+        is_title || (name.len() >= 4 && it.session.id.starts_with(name))
+    };
+    let mut found: Vec<_> = listed.into_iter().filter(is_meant).collect();
+    if found.len() > 1 {
+        let rows: String = found
+            .iter()
+            .take(10)
+            .map(|it| format!("\n  {}", row(it, true).trim_end()))
+            .collect();
+        bail!("`{name}` may be any of {}:{rows}", found.len());
+    }
+    found
+        .pop()
+        .with_context(|| format!("there is no conversation `{name}`\n  sheaf sessions list --all   shows them all"))
+}
+
+fn row(it: &Listed, with_folder: bool) -> String {
+    let title = it.title.as_deref().unwrap_or("(nothing was said)");
+    let title: String = title
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ")
+        .chars()
+        .take(60)
+        .collect();
+    let ago = figure::ago(now_ms().saturating_sub(it.changed));
+    let turns = figure::count(it.turns as usize, "turn", "turns");
+    let folder = if with_folder && !it.session.workspace.is_empty() {
+        format!("  {}", it.session.workspace)
+    } else {
+        String::new()
+    };
+    format!(
+        "{}  {:>14}  {:>9}  {title}{folder}\n",
+        it.session.id,
+        ago.as_str(),
+        turns.as_str()
+    )
+}
+
+fn object(it: &Listed) -> String {
+    let object = json!({
+        "id": it.session.id,
+        "title": it.title,
+        "workspace": it.session.workspace,
+        "turns": it.turns,
+        "created": it.session.created,
+        "changed": it.changed,
+        "bytes": it.bytes,
+    });
+    harmless(format!("{object}\n")).into_string()
+}
+
+fn form_named(form: Exported) -> Form {
+    match form {
+        Exported::Html => Form::Html,
+        Exported::Md => Form::Markdown,
+        Exported::Json => Form::Json,
+        Exported::Jsonl => Form::Jsonl,
+    }
+}
+
+/// What a file's name promises; a page, where nothing does.
+fn form_of(path: Option<&Path>) -> Form {
+    match path.and_then(Path::extension).and_then(|it| it.to_str()) {
+        Some("md" | "markdown" | "txt") => Form::Markdown,
+        Some("json") => Form::Json,
+        Some("jsonl" | "ndjson") => Form::Jsonl,
+        _ => Form::Html,
+    }
+}
+
+fn print(text: &str, form: Form) {
+    match form {
+        Form::Html | Form::Markdown => say(text),
+        Form::Json | Form::Jsonl => put(&harmless(text.to_owned())),
+    }
+}
+
+fn put(text: &Clean) {
+    say(text);
+}
+
+/// Keeps what a file holds as a new conversation; gives its id.
+fn import(base: &Base, store: &Store, path: &Path) -> Result<String> {
+    let bytes = file::read(path, IMPORT_BYTES)?;
+    let entries = Recording::read(path.display().to_string(), &bytes)?.entries().to_vec();
+    let session = Session::fresh(base.workspace.to_string_lossy(), now_ms());
+    let id = session.id.clone();
+    let recorder = store.record(session, &Log::from_entries(entries))?;
+    recorder.finish();
+    if store.read(&id).is_err() {
+        bail!("it could not be written to {}", store.folder().display());
+    }
+    Ok(id)
+}

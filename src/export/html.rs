@@ -1,0 +1,436 @@
+//! One page: what the screen shows, for a browser. Folds are the browser's own, colours are those of the themes, and a policy in
+//! the page forbids whatever somebody might get into it to load or to run.
+
+use std::fmt::Write as _;
+
+use serde_json::Value;
+
+use super::Whole;
+use crate::{
+    protocol::{
+        Applied, CommandState, Document, Kind, PlanTodo as Todo, Role as Speaker, TextFormat, TodoStatus, View,
+    },
+    text::{
+        Clean, Ground, Role, Span,
+        ansi::Output,
+        code_lines,
+        diff::{self, CONTEXT_LINES, Diff},
+        figure,
+        markdown::{escape, to_html},
+    },
+    theme::{GROUNDS, ROLES, Rgb, Theme, of_index},
+    transcript::Exchange,
+};
+
+/// Longer outputs and new files are folded at first.
+const OPEN_LINES: usize = 40;
+/// Of one block of code so many lines are coloured: a page is to open at once.
+const COLOURED_LINES: usize = 2_000;
+
+const STYLE: &str = include_str!("../../assets/export/page.css");
+
+pub fn page(whole: &Whole) -> String {
+    let title = clean(&whole.title());
+    let mut out = String::with_capacity(64 << 10);
+    out.push_str("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n");
+    out.push_str("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n");
+    out.push_str(
+        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n",
+    );
+    let _ = write!(
+        out,
+        "<meta name=\"generator\" content=\"sheaf {}\">\n<title>{title}</title>\n<style>\n{}{STYLE}</style>\n</head>\n<body>\n<main>\n",
+        env!("CARGO_PKG_VERSION"),
+        colours(),
+    );
+    let _ = write!(
+        out,
+        "<header>\n<h1>{title}</h1>\n<p>{}</p>\n</header>\n",
+        clean(&about(whole))
+    );
+    for exchange in &whole.transcript.exchanges {
+        section(exchange, &mut out);
+    }
+    out.push_str("</main>\n</body>\n</html>\n");
+    out
+}
+
+fn about(whole: &Whole) -> String {
+    let mut facts = Vec::new();
+    if !whole.session.workspace.is_empty() {
+        facts.push(whole.session.workspace.clone());
+    }
+    let mut models: Vec<&str> = Vec::new();
+    for model in whole
+        .transcript
+        .exchanges
+        .iter()
+        .filter_map(|it| it.response.model.as_deref())
+    {
+        if !models.contains(&model) {
+            models.push(model);
+        }
+    }
+    facts.extend(models.into_iter().map(str::to_owned));
+    let turns = whole.transcript.exchanges.len() as u64;
+    facts.push(figure::count(turns as usize, "turn", "turns").into_string());
+    facts.join(" · ")
+}
+
+fn section(exchange: &Exchange, out: &mut String) {
+    let turn = exchange.turn.0;
+    let _ = writeln!(out, "<section id=\"t{turn}\">");
+    if let Some(message) = &exchange.message {
+        let _ = writeln!(
+            out,
+            "<article class=\"message\"><a class=\"address\" href=\"#t{turn}\">{turn}</a><div class=\"body\">{}</div></article>",
+            clean(message.content.trim_end())
+        );
+    }
+    let response = &exchange.response;
+    let mut thoughts = response.thinking.iter().peekable();
+    for at in 0..=response.documents.len() {
+        while let Some(thought) = thoughts.next_if(|it| it.before <= at) {
+            let body = to_html(&thought.text, &code);
+            let _ = writeln!(
+                out,
+                "<article class=\"thought\"><span class=\"address\">·</span><div class=\"body\"><details><summary>thought</summary><div>{body}</div></details></div></article>"
+            );
+        }
+        if let Some(document) = response.documents.get(at) {
+            let address = format!("{turn}.{}", response.number(at));
+            let _ = write!(
+                out,
+                "<article id=\"d{address}\" class=\"{}\"><a class=\"address\" href=\"#d{address}\">{address}</a><div class=\"body\">",
+                clean(document.kind.as_str())
+            );
+            body(document, out);
+            out.push_str("</div></article>\n");
+        }
+    }
+    out.push_str("</section>\n");
+}
+
+fn body(document: &Document, out: &mut String) {
+    match document.view() {
+        View::Text(it) if it.format == TextFormat::Plain => {
+            let _ = write!(out, "<pre>{}</pre>", clean(it.content));
+        }
+        View::Text(it) => {
+            let is_users = document.metadata.get("role").and_then(Value::as_str) == Some(Speaker::User.as_str());
+            if is_users {
+                let _ = write!(out, "<p class=\"wait\"><b>{}</b></p>", clean(it.content));
+            } else {
+                out.push_str(&to_html(it.content, &code));
+            }
+        }
+        View::CodeReference(it) => {
+            let lines = format!("{}–{}", it.start_line, it.end_line);
+            let head = format!("↗ {}:{lines}", it.file_path);
+            fold(true, &head, it.language, &code(it.language, it.content), out);
+        }
+        View::CodeBlock(it) => {
+            let is_short = it.content.lines().count() <= OPEN_LINES;
+            fold(is_short, "code", it.language, &code(it.language, it.content), out);
+        }
+        View::FileEdit(it) => {
+            let (diff, counts) = match it.compare(CONTEXT_LINES) {
+                Some(diff) => (diff_html(&diff), format!("+{} −{}", diff.added, diff.removed)),
+                None => {
+                    let content = it.content.unwrap_or_default();
+                    (code(it.language, content), format!("+{}", content.lines().count()))
+                }
+            };
+            let target = it.new_file_path.map(|to| format!(" → {to}")).unwrap_or_default();
+            let head = format!("± {} {}{target}", it.operation, it.file_path);
+            let is_short = diff.lines().count() <= 2 * OPEN_LINES;
+            let facts = format!("{counts} {}", it.applied);
+            fold(is_short && it.applied != Applied::Rejected, &head, &facts, &diff, out);
+        }
+        View::ToolCall(it) => {
+            let sign = match &it.result {
+                Some(result) if result.failed => "✗",
+                Some(_) => "●",
+                None => "○",
+            };
+            let took = it
+                .duration_ms
+                .map(|it| figure::duration(it).into_string())
+                .unwrap_or_default();
+            let arguments = pretty(&Value::Object(it.arguments.clone()));
+            let result = it.result.map(|it| match it.data {
+                Value::String(text) => text.clone(),
+                other => pretty(other),
+            });
+            let mut inner = format!("<pre>{}</pre>", clean(&arguments));
+            if let Some(result) = result {
+                let _ = write!(inner, "<pre>{}</pre>", clean(&result));
+            }
+            let gist = it.arguments.values().find_map(Value::as_str).unwrap_or_default();
+            let gist: String = gist.lines().next().unwrap_or_default().chars().take(80).collect();
+            fold(false, &format!("{sign} {} {gist}", it.tool_name), &took, &inner, out);
+        }
+        View::TerminalCommand(it) => {
+            let end = match (it.exit_code, &it.state) {
+                (Some(0), _) => "✓ 0".to_owned(),
+                (Some(code), _) => format!("✗ {code}"),
+                (None, CommandState::Completed) => String::new(),
+                (None, state) => state.to_string(),
+            };
+            let took = it
+                .duration_ms
+                .map(|it| figure::duration(it).into_string())
+                .unwrap_or_default();
+            let output = Output::of(it.output);
+            let lines = output.lines(0..output.lines_total());
+            let is_short = lines.len() <= OPEN_LINES;
+            let head = format!("$ {}", it.command);
+            fold(
+                is_short,
+                &head,
+                &format!("{end} {took}"),
+                &spans_html("output", lines),
+                out,
+            );
+        }
+        View::Plan(it) => {
+            let _ = write!(out, "<h3>{}</h3>", clean(it.title));
+            out.push_str(&to_html(it.overview, &code));
+            out.push_str(&to_html(it.content, &code));
+            todos(&it.todos, out);
+        }
+        View::Clarification(it) => {
+            out.push_str(&to_html(it.content, &code));
+            out.push_str("<dl>");
+            for question in &it.questions {
+                let _ = write!(out, "<dt>? {}</dt>", clean(question.text));
+                let answer = it.answers.iter().find(|answer| answer.question_id == question.id);
+                let chosen = question
+                    .options
+                    .iter()
+                    .filter(|option| answer.is_some_and(|it| it.selected_option_ids.iter().any(|id| id == option.id)));
+                let mut said: Vec<String> = chosen.map(|it| it.label.to_owned()).collect();
+                said.extend(answer.and_then(|it| it.free_text.clone()));
+                let said = if said.is_empty() {
+                    it.outcome
+                        .as_ref()
+                        .map_or_else(|| "not answered".to_owned(), ToString::to_string)
+                } else {
+                    said.join(", ")
+                };
+                let _ = write!(out, "<dd><b>{}</b></dd>", clean(&said));
+            }
+            out.push_str("</dl>");
+        }
+        View::Error(it) => {
+            let _ = write!(
+                out,
+                "<p class=\"bad\"><b>✗ {}</b> <span class=\"facts\">{} {}</span></p>",
+                clean(it.content),
+                clean(it.source),
+                clean(it.code)
+            );
+            if !it.details.is_empty() {
+                let _ = write!(out, "<pre>{}</pre>", clean(&it.details));
+            }
+        }
+        View::TodoUpdate(_) | View::Unknown(_) if document.kind == Kind::TodoUpdate => {
+            let _ = write!(out, "<pre>{}</pre>", clean(&document.plain_text()));
+        }
+        View::TodoUpdate(_) | View::Unknown(_) => {
+            let whole = pretty(&document.to_json(0));
+            fold(
+                false,
+                document.kind.as_str(),
+                "",
+                &format!("<pre>{}</pre>", clean(&whole)),
+                out,
+            );
+        }
+    }
+}
+
+fn todos(todos: &[Todo<'_>], out: &mut String) {
+    if todos.is_empty() {
+        return;
+    }
+    out.push_str("<ul class=\"todos\">");
+    for todo in todos {
+        let sign = match todo.status {
+            TodoStatus::Completed => "☑",
+            TodoStatus::InProgress => "◐",
+            TodoStatus::Cancelled => "☒",
+            TodoStatus::Pending | TodoStatus::Other(_) => "☐",
+        };
+        let status = clean(todo.status.as_str());
+        let _ = write!(out, "<li class=\"{status}\">{sign} {}</li>", clean(todo.content));
+    }
+    out.push_str("</ul>");
+}
+
+fn fold(is_open: bool, head: &str, facts: &str, inner: &str, out: &mut String) {
+    let open = if is_open { " open" } else { "" };
+    let _ = write!(
+        out,
+        "<details{open}><summary>{}<span class=\"facts\">{}</span></summary>{inner}</details>",
+        clean(head),
+        clean(facts.trim())
+    );
+}
+
+/// Text between tags, with nothing in it that a reader cannot see.
+fn clean(text: &str) -> String {
+    escape(&Clean::new(text))
+}
+
+fn pretty(value: &Value) -> String {
+    serde_json::to_string_pretty(value).unwrap_or_default()
+}
+
+/// A block of code in its colours.
+fn code(language: &str, text: &str) -> String {
+    let lines = if text.lines().count() <= COLOURED_LINES {
+        code_lines(language, text)
+    } else {
+        Vec::new()
+    };
+    if lines.is_empty() {
+        return format!("<pre><code>{}</code></pre>\n", clean(text));
+    }
+    spans_html("code", lines.iter().map(|it| it.iter()))
+}
+
+fn spans_html<L, S>(class: &str, lines: impl IntoIterator<Item = L>) -> String
+where
+    L: IntoIterator<Item = S>,
+    S: std::borrow::Borrow<Span>,
+{
+    let mut out = format!("<pre class=\"{class}\"><code>");
+    for line in lines {
+        for span in line {
+            span_html(span.borrow(), &mut out);
+        }
+        out.push('\n');
+    }
+    out.push_str("</code></pre>\n");
+    out
+}
+
+fn span_html(span: &Span, out: &mut String) {
+    let text = escape(&span.text);
+    let mut style = String::new();
+    if let Some(colour) = colour_of(span.role) {
+        let _ = write!(style, "color:{colour}");
+    }
+    if let Ground::Indexed(_) | Ground::Rgb(..) = span.ground
+        && let Some(behind) = printed(span.ground)
+    {
+        let _ = write!(style, ";background:{behind}");
+    }
+    let marks: String = [
+        (crate::text::Mark::BOLD, "b"),
+        (crate::text::Mark::ITALIC, "i"),
+        (crate::text::Mark::UNDERLINE, "u"),
+        (crate::text::Mark::STRIKE, "s"),
+    ]
+    .iter()
+    .filter(|(mark, _)| span.mark.has(*mark))
+    .map(|(_, class)| *class)
+    .collect::<Vec<_>>()
+    .join(" ");
+    match (style.is_empty(), marks.is_empty()) {
+        (true, true) => out.push_str(&text),
+        (_, true) => {
+            let _ = write!(out, "<span style=\"{style}\">{text}</span>");
+        }
+        (_, false) => {
+            let _ = write!(out, "<span class=\"{marks}\" style=\"{style}\">{text}</span>");
+        }
+    }
+}
+
+fn diff_html(diff: &Diff) -> String {
+    let mut out = "<pre class=\"diff\"><code>".to_owned();
+    for line in &diff.lines {
+        let (class, sign, number) = match line.kind {
+            diff::Kind::Context => ("context", " ", line.new),
+            diff::Kind::Removed => ("removed", "−", line.old),
+            diff::Kind::Added => ("added", "+", line.new),
+            diff::Kind::Skip(_) => ("skip", "⋯", None),
+        };
+        let number = number.map(|it| it.to_string()).unwrap_or_default();
+        let _ = write!(
+            out,
+            "<span class=\"line {class}\" data-number=\"{number:>5}\" data-sign=\"{sign}\">"
+        );
+        for (text, is_changed) in line.pieces() {
+            let text = escape(&text);
+            if is_changed {
+                let _ = write!(out, "<mark>{text}</mark>");
+            } else {
+                out.push_str(&text);
+            }
+        }
+        out.push_str("</span>");
+    }
+    out.push_str("</code></pre>\n");
+    out
+}
+
+/// Black, red, green, yellow, blue, magenta, cyan, white.
+const SIXTEEN: [&str; 8] = ["faint", "error", "done", "waiting", "link", "keyword", "type", ""];
+
+/// The colours of both themes as variables; the reader's system chooses.
+fn colours() -> String {
+    let block = |name: &str| {
+        let Some(theme) = Theme::built_in(name) else {
+            return String::new();
+        };
+        let mut out = String::from(":root {");
+        if let Some(colour) = theme.background() {
+            let _ = write!(out, " --ground: {};", hex(colour));
+        }
+        let roles = ROLES.iter().map(|(name, role)| (*name, theme.colour(*role)));
+        let grounds = GROUNDS.iter().map(|(name, ground)| (*name, theme.behind(*ground)));
+        for (name, colour) in roles.chain(grounds) {
+            if let Some(colour) = colour.filter(|_| !name.is_empty()) {
+                let _ = write!(out, " --{}: {};", name.replace('.', "-"), hex(colour));
+            }
+        }
+        out + " }\n"
+    };
+    format!(
+        "{}@media (prefers-color-scheme: dark) {{ {} }}\n",
+        block("sheaf-light"),
+        block("sheaf-dark")
+    )
+}
+
+fn hex(colour: Rgb) -> String {
+    format!("#{:02x}{:02x}{:02x}", colour.0, colour.1, colour.2)
+}
+
+fn colour_of(role: Role) -> Option<String> {
+    match role {
+        Role::Text => None,
+        // The terminal's own sixteen are what the themes have for the same purpose.
+        Role::Indexed(index @ 0..16) => {
+            let name = SIXTEEN.get(usize::from(index % 8))?;
+            (!name.is_empty()).then(|| format!("var(--{name})"))
+        }
+        Role::Indexed(index) => Some(hex(of_index(index)?)),
+        Role::Rgb(red, green, blue) => Some(hex(Rgb(red, green, blue))),
+        other => {
+            let name = ROLES.iter().find(|it| it.1 == other)?.0;
+            Some(format!("var(--{})", name.replace('.', "-")))
+        }
+    }
+}
+
+fn printed(ground: Ground) -> Option<String> {
+    match ground {
+        Ground::Indexed(index) => Some(hex(of_index(index)?)),
+        Ground::Rgb(red, green, blue) => Some(hex(Rgb(red, green, blue))),
+        _ => None,
+    }
+}

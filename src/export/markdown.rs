@@ -1,0 +1,96 @@
+//! Markdown: what was said as it is, and what was done with its address in front.
+
+use std::fmt::Write as _;
+
+use serde_json::Value;
+
+use super::Whole;
+use crate::{
+    protocol::{Document, Kind, Role, View},
+    text::ansi::Output,
+};
+
+pub fn text(whole: &Whole) -> String {
+    let mut out = format!("# {}\n", line(&whole.title()));
+    for exchange in &whole.transcript.exchanges {
+        let turn = exchange.turn.0;
+        if let Some(message) = &exchange.message {
+            let _ = write!(
+                out,
+                "\n## {turn} · {}\n\n{}\n",
+                who(message.role == Role::User),
+                message.content.trim_end()
+            );
+        }
+        let response = &exchange.response;
+        for (at, document) in response.documents.iter().enumerate() {
+            let text = said(document);
+            let text = text.trim_end();
+            if text.is_empty() {
+                continue;
+            }
+            out.push('\n');
+            if document.kind != Kind::Text {
+                let _ = writeln!(
+                    out,
+                    "<!-- {turn}.{} {} -->\n",
+                    response.number(at),
+                    document.kind.as_str()
+                );
+            }
+            out.push_str(text);
+            out.push('\n');
+        }
+    }
+    out
+}
+
+/// Like what one copies, but what a program printed is kept apart from Markdown.
+fn said(document: &Document) -> String {
+    match document.view() {
+        View::ToolCall(it) => {
+            let arguments = serde_json::to_string_pretty(it.arguments).unwrap_or_default();
+            let mut text = format!("**{}**\n\n{}", it.tool_name, fenced("json", &arguments));
+            if let Some(result) = it.result {
+                let word = if result.failed { "Failed:" } else { "Result:" };
+                let (language, data) = match result.data {
+                    Value::String(text) => ("", text.clone()),
+                    other => ("json", serde_json::to_string_pretty(other).unwrap_or_default()),
+                };
+                let _ = write!(text, "\n{word}\n\n{}", fenced(language, &data));
+            }
+            text
+        }
+        View::TerminalCommand(it) => {
+            let printed = Output::of(it.output).plain();
+            let end = it
+                .exit_code
+                .map_or_else(|| it.state.to_string(), |code| format!("exit {code}"));
+            format!("{}\n{end}", fenced("console", &format!("$ {}\n{printed}", it.command)))
+        }
+        View::Text(_)
+        | View::CodeReference(_)
+        | View::CodeBlock(_)
+        | View::FileEdit(_)
+        | View::Plan(_)
+        | View::Clarification(_)
+        | View::Error(_)
+        | View::TodoUpdate(_)
+        | View::Unknown(_) => document.plain_text(),
+    }
+}
+
+/// With a fence longer than any in the text.
+fn fenced(language: &str, text: &str) -> String {
+    let runs = text.split(|c| c != '`').map(str::len);
+    let fence = "`".repeat(runs.max().unwrap_or(0).max(2) + 1);
+    format!("{fence}{language}\n{}\n{fence}\n", text.trim_end_matches('\n'))
+}
+
+fn who(is_user: bool) -> &'static str {
+    if is_user { "You" } else { "Sheaf" }
+}
+
+fn line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,180 @@
+//! `sheaf sessions` and `sheaf get`: what is kept is found again, taken out and taken in.
+
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use serde_json::Value;
+
+struct Home(tempfile::TempDir);
+
+struct Ran {
+    code: Option<i32>,
+    out: String,
+    err: String,
+}
+
+impl Home {
+    fn new() -> Self {
+        let home = Self(tempfile::tempdir().expect("a folder"));
+        std::fs::create_dir(home.shop()).expect("a folder");
+        home
+    }
+
+    fn shop(&self) -> PathBuf {
+        self.0.path().join("shop")
+    }
+
+    fn run(&self, arguments: &[&str]) -> Ran {
+        self.run_in(&self.shop(), arguments)
+    }
+
+    fn run_in(&self, folder: &Path, arguments: &[&str]) -> Ran {
+        let output = Command::new(env!("CARGO_BIN_EXE_sheaf"))
+            .args(arguments)
+            .current_dir(folder)
+            .env_clear()
+            .env("HOME", self.0.path())
+            .output()
+            .expect("it runs");
+        Ran {
+            code: output.status.code(),
+            out: String::from_utf8(output.stdout).expect("text"),
+            err: String::from_utf8(output.stderr).expect("text"),
+        }
+    }
+
+    /// Keeps the recorded tour; gives its id.
+    fn tour(&self) -> String {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("assets/tour/tour.jsonl");
+        let ran = self.run(&["sessions", "import", file.to_str().expect("plain")]);
+        assert_eq!(ran.code, Some(0), "{}", ran.err);
+        ran.out.trim().to_owned()
+    }
+}
+
+#[test]
+fn conversations_are_listed_found_renamed_and_removed() {
+    let home = Home::new();
+    let ran = home.run(&["sessions", "list"]);
+    assert_eq!((ran.code, ran.out.as_str()), (Some(0), ""));
+    assert!(ran.err.contains("no conversations yet"), "{}", ran.err);
+    let (first, second) = (home.tour(), home.tour());
+    let listed = |arguments: &[&str]| -> Vec<String> {
+        let ran = home.run(arguments);
+        ran.out.lines().map(|it| it[..32].to_owned()).collect()
+    };
+    assert_eq!(listed(&["sessions", "list"]).len(), 2);
+    let ran = home.run_in(home.0.path(), &["sessions", "list"]);
+    assert!(ran.out.is_empty() && ran.err.contains("--all"), "{}", ran.err);
+    let ran = home.run_in(home.0.path(), &["sessions", "list", "--all", "--json"]);
+    let objects: Vec<Value> = ran
+        .out
+        .lines()
+        .map(|it| serde_json::from_str(it).expect("JSON"))
+        .collect();
+    assert_eq!(objects.len(), 2);
+    assert_eq!(objects[0]["title"], "Discount codes");
+
+    // A name that may be several is told, not guessed.
+    let ran = home.run(&["sessions", "show", "discount codes"]);
+    assert_eq!(ran.code, Some(1));
+    assert!(ran.err.contains(&first) && ran.err.contains(&second), "{}", ran.err);
+    assert_eq!(
+        home.run(&["sessions", "rename", &first, "The  other one"]).code,
+        Some(0)
+    );
+    let ran = home.run(&["sessions", "show", "the other one"]);
+    assert!(ran.out.starts_with("# The other one\n"), "{}", ran.out);
+    // The one that changed last stands first.
+    assert_eq!(listed(&["sessions", "list"]), [first.clone(), second.clone()]);
+
+    let ran = home.run(&["sessions", "rm", &second, "nobody"]);
+    assert!(ran.code == Some(1) && ran.err.contains("`nobody`"), "{}", ran.err);
+    assert_eq!(
+        listed(&["sessions", "list"]).len(),
+        2,
+        "nothing is removed when a name is wrong"
+    );
+    assert_eq!(home.run(&["sessions", "rm", &second]).code, Some(0));
+    assert_eq!(listed(&["sessions", "list"]), [first]);
+}
+
+#[test]
+fn what_is_exported_comes_back_the_same() {
+    let home = Home::new();
+    let id = home.tour();
+    let whole = home.run(&["sessions", "show", &id]).out;
+    for form in ["json", "jsonl"] {
+        let file = home.shop().join(format!("out.{form}"));
+        let path = file.to_str().expect("plain");
+        assert_eq!(home.run(&["sessions", "export", &id, "-o", path]).code, Some(0));
+        let ran = home.run(&["sessions", "import", path]);
+        assert_eq!(ran.code, Some(0), "{form}: {}", ran.err);
+        let back = home.run(&["sessions", "show", ran.out.trim()]).out;
+        assert_eq!(back, whole, "{form}");
+        // And it can be played as it is.
+        let played = home.run(&["replay", path, "-p", "--speed", "0"]);
+        assert!(
+            played.out.contains("all four tests pass"),
+            "{form}: {}{}",
+            played.out,
+            played.err
+        );
+    }
+    let page = home.run(&["sessions", "export", "last"]).out;
+    assert!(page.starts_with("<!doctype html>") && page.contains("id=\"d1.4\""));
+    let nothing = home.shop().join("nothing");
+    std::fs::write(&nothing, "").expect("a file");
+    let ran = home.run(&["sessions", "import", nothing.to_str().expect("plain")]);
+    assert!(
+        ran.code == Some(1) && ran.err.contains("holds no answer"),
+        "{}",
+        ran.err
+    );
+}
+
+#[test]
+fn a_document_is_had_by_its_address() {
+    let home = Home::new();
+    let id = home.tour();
+    let ran = home.run(&["get", "1.4"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    assert!(ran.out.contains("pub fn total(&self) -> Money {"), "{}", ran.out);
+    let ran = home.run_in(home.0.path(), &["get", &format!("{}#1.4", &id[..12]), "--as", "json"]);
+    let object: Value = serde_json::from_str(&ran.out).expect("JSON");
+    assert_eq!(object["metadata"]["filePath"], "src/cart.rs");
+
+    // The patch is one that git takes.
+    let patch = home.run(&["get", "1.11", "--as", "patch"]).out;
+    std::fs::create_dir_all(home.shop().join("src")).expect("a folder");
+    let old = patch
+        .lines()
+        .filter_map(|it| it.strip_prefix(' ').or(it.strip_prefix('-')));
+    let body: Vec<&str> = old.filter(|it| !it.starts_with("-- ")).collect();
+    let above = "x\n".repeat(20);
+    std::fs::write(home.shop().join("src/cart.rs"), format!("{above}{}\n", body.join("\n"))).expect("a file");
+    std::fs::write(home.shop().join("p"), &patch).expect("a file");
+    let applied = Command::new("git")
+        .args(["apply", "p"])
+        .current_dir(home.shop())
+        .output()
+        .expect("git");
+    assert!(
+        applied.status.success(),
+        "{patch}\n{}",
+        String::from_utf8_lossy(&applied.stderr)
+    );
+
+    for (address, says) in [
+        ("1.999", "there is no document 1.999"),
+        ("x", "`x` is no address"),
+        ("nobody#1.1", "no conversation `nobody`"),
+    ] {
+        let ran = home.run(&["get", address]);
+        assert!(ran.code == Some(1) && ran.err.contains(says), "{address}: {}", ran.err);
+    }
+    let ran = home.run(&["get", "1.4", "--as", "patch"]);
+    assert!(ran.code == Some(1) && ran.err.contains("has no patch"), "{}", ran.err);
+}

@@ -414,6 +414,31 @@ pub enum Session {
         #[arg(long)]
         json: bool,
     },
+    /// Documents that fit, in all conversations of this workspace
+    #[command(
+        after_help = "Terms, of which all have to hold, and `-` in front turns one round:\n  \
+                            word, \"two words\"     what is said in it, whatever the case\n  \
+                            type:edit             its kind: text, reference, code, edit, call, command, plan, question, error, todo; message\n  \
+                            path:src/**           the file that it is about\n  \
+                            exit!=0  exit>1       how a command ended\n  \
+                            state:failed          failed, ok, open, applied, rejected, pending, running, timed_out, …\n  \
+                            tool:grep  model:qwen  mode:plan\n  \
+                            since:7d  until:2026-11-01\n\nExamples:\n  \
+                            sheaf sessions search 'type:command exit!=0 since:7d'\n  \
+                            sheaf sessions search --all 'type:edit path:src/** discount'"
+    )]
+    Search {
+        #[arg(required = true)]
+        query: Vec<String>,
+
+        /// In those of all workspaces
+        #[arg(long)]
+        all: bool,
+
+        /// As lines of JSON, with the whole documents
+        #[arg(long)]
+        json: bool,
+    },
     /// The whole conversation as Markdown
     Show {
         /// Its id, the beginning of it, its title, or `last`

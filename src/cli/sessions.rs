@@ -1,8 +1,12 @@
 //! The conversations that are kept: listed, read, taken out and in, renamed, removed; and single documents of them.
 
-use std::path::Path;
+use std::{
+    io::{self, Write as _},
+    path::Path,
+};
 
 use anyhow::{Context as _, Result, bail};
+use regex::bytes::{Regex, RegexBuilder};
 use serde_json::json;
 
 use super::{
@@ -19,8 +23,12 @@ use crate::{
     link::replay::Recording,
     os::file::{self, Access},
     print::harmless,
-    protocol::{Address, Event, Turn},
+    protocol::{Address, Document, Event, Turn},
     text::{Clean, figure},
+    transcript::{
+        Exchange,
+        query::{Candidate, Query},
+    },
     tui::now_ms,
 };
 
@@ -56,6 +64,7 @@ pub fn run(asked: &Sessions) -> Result<u8> {
                 });
             }
         }
+        Ask::Search { query, all, json } => return search(&base, &store, &query.join(" "), *all, *json),
         Ask::Show { session } => say(&whole(&base, &store, session)?.write(Form::Markdown)),
         Ask::Export { session, form, output } => {
             let form = form.map_or_else(|| form_of(output.as_deref()), form_named);
@@ -93,6 +102,143 @@ pub fn run(asked: &Sessions) -> Result<u8> {
         }
     }
     Ok(code::OK)
+}
+
+/// Prints what fits, newest conversation first; 1 when nothing does, as grep says it.
+fn search(base: &Base, store: &Store, query: &str, all: bool, as_json: bool) -> Result<u8> {
+    let query = match Query::parse(query, now_ms()) {
+        Ok(query) => query,
+        Err(error) => {
+            complain(&error.to_string());
+            return Ok(code::USAGE);
+        }
+    };
+    let here = base.workspace.to_string_lossy();
+    let listed = store.list().context("the conversations cannot be listed")?;
+    let sieve = Sieve::new(&query);
+    let mut has_found = false;
+    for it in listed.into_iter().filter(|it| all || it.session.workspace == here) {
+        // Most files do not hold the words at all, which their bytes tell much faster than their documents.
+        let Ok(bytes) = file::read(&store.path_of(&it.session.id), IMPORT_BYTES) else {
+            continue;
+        };
+        if !sieve.lets_through(&bytes) {
+            continue;
+        }
+        let Ok(stored) = store.read(&it.session.id) else {
+            continue;
+        };
+        let whole = Whole::new(stored.session.clone(), stored.closed());
+        for hit in hits(&whole, &query) {
+            has_found = true;
+            let line = if as_json {
+                hit.object(&whole)
+            } else {
+                hit.row(&whole, &query)
+            };
+            if io::stdout().write_all(Clean::new(&line).as_bytes()).is_err() {
+                return Ok(code::OK);
+            }
+        }
+    }
+    Ok(if has_found { code::OK } else { code::FAILED })
+}
+
+/// Whether a file can hold all words of a query, as JSON writes them. An answer that was cut off is there in pieces, between
+/// which a word may be torn: such a file always passes.
+struct Sieve {
+    words: Vec<Regex>,
+    pieces: Option<Regex>,
+}
+
+impl Sieve {
+    fn new(query: &Query) -> Self {
+        let finder = |word: &str| {
+            let written = serde_json::to_string(word).ok()?;
+            let bare = written.strip_prefix('"')?.strip_suffix('"')?;
+            RegexBuilder::new(&regex::escape(bare))
+                .case_insensitive(true)
+                .build()
+                .ok()
+        };
+        Self {
+            words: query.words().filter_map(finder).collect(),
+            pieces: Regex::new("\"event\":\"content_delta\"").ok(),
+        }
+    }
+
+    fn lets_through(&self, bytes: &[u8]) -> bool {
+        self.words.iter().all(|it| it.is_match(bytes)) || self.pieces.as_ref().is_some_and(|it| it.is_match(bytes))
+    }
+}
+
+/// A document, or a message, that fits.
+struct Hit<'a> {
+    exchange: &'a Exchange,
+    document: Option<(usize, &'a Document)>,
+}
+
+fn hits<'a>(whole: &'a Whole, query: &'a Query) -> impl Iterator<Item = Hit<'a>> {
+    whole.transcript.exchanges.iter().rev().flat_map(move |exchange| {
+        let documents = exchange.response.documents.iter().enumerate().map(Some);
+        let message = exchange.message.is_some().then_some(None);
+        let candidates = message.into_iter().chain(documents);
+        candidates
+            .map(move |document| Hit { exchange, document })
+            .filter(move |it| {
+                query.matches(Candidate {
+                    exchange: it.exchange,
+                    document: it.document.map(|it| it.1),
+                })
+            })
+    })
+}
+
+impl Hit<'_> {
+    fn number(&self) -> Option<u64> {
+        Some(self.exchange.response.number(self.document?.0))
+    }
+
+    fn address(&self, whole: &Whole) -> String {
+        let number = self.number().map(|it| format!(".{it}")).unwrap_or_default();
+        format!("{}#{}{number}", whole.session.id, self.exchange.turn.0)
+    }
+
+    fn row(&self, whole: &Whole, query: &Query) -> String {
+        let (kind, text) = match (self.document, &self.exchange.message) {
+            (Some((_, document)), _) => (document.kind.as_str(), document.plain_text()),
+            (None, Some(message)) => ("message", message.content.clone()),
+            (None, None) => ("message", String::new()),
+        };
+        let ago = figure::ago(now_ms().saturating_sub(self.exchange.at_ms));
+        let said = excerpt(&text, query);
+        format!("{}  {kind:<16}  {:>14}  {said}\n", self.address(whole), ago.as_str())
+    }
+
+    fn object(&self, whole: &Whole) -> String {
+        let object = json!({
+            "address": self.address(whole),
+            "at": self.exchange.at_ms,
+            "message": self.exchange.message.as_ref().filter(|_| self.document.is_none()),
+            "document": self.document.map(|it| it.1.to_json(self.number().unwrap_or_default())),
+        });
+        harmless(format!("{object}\n")).into_string()
+    }
+}
+
+/// The line that holds the word, around it.
+fn excerpt(text: &str, query: &Query) -> String {
+    let at = query.find(text).map_or(0, |it| it.start);
+    let start = text.get(..at).and_then(|it| it.rfind('\n')).map_or(0, |it| it + 1);
+    let line = text
+        .get(start..)
+        .unwrap_or_default()
+        .lines()
+        .find(|it| !it.trim().is_empty())
+        .unwrap_or_default();
+    let before = text.get(start..at).map_or(0, |it| it.chars().count());
+    let line: String = line.chars().skip(before.saturating_sub(40)).take(100).collect();
+    line.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// `sheaf get 7.3`.

@@ -4,6 +4,7 @@
 //! is what the caller makes of the [`Change`] that comes back.
 
 mod object;
+pub mod query;
 mod todos;
 
 use std::{collections::HashMap, sync::Arc};

@@ -102,6 +102,44 @@ fn conversations_are_listed_found_renamed_and_removed() {
 }
 
 #[test]
+fn what_was_said_and_done_is_found_again() {
+    let home = Home::new();
+    let id = home.tour();
+    let found = |query: &[&str]| -> (Option<i32>, Vec<String>) {
+        let ran = home.run(&[&["sessions", "search"], query].concat());
+        let address = |it: &str| it.split_whitespace().next().unwrap_or_default().replace(&id, "");
+        (ran.code, ran.out.lines().map(address).collect())
+    };
+    for (query, expected) in [
+        (
+            vec!["type:command", "\"cargo test --test cart\""],
+            vec!["#3.10", "#1.12"],
+        ),
+        (vec!["type:command exit!=0"], vec![]),
+        (vec!["type:edit path:src/cart.rs"], vec!["#1.10", "#1.11"]),
+        (vec!["type:message", "\"one code per cart\""], vec!["#1"]),
+        (vec!["type:reference", "Item::price"], vec!["#1.4"]),
+    ] {
+        let code = if expected.is_empty() { 1 } else { 0 };
+        let expected: Vec<String> = expected.into_iter().map(str::to_owned).collect();
+        assert_eq!(found(&query), (Some(code), expected), "{query:?}");
+    }
+    let ran = home.run(&["sessions", "search", "--json", "type:command --test"]);
+    let object: Value = serde_json::from_str(ran.out.lines().next().expect("a line")).expect("JSON");
+    assert_eq!(object["address"], format!("{id}#3.10"));
+    assert_eq!(object["document"]["metadata"]["exitCode"], 0);
+    let ran = home.run(&["sessions", "search", "type:nonsense"]);
+    assert!(ran.code == Some(2) && ran.err.contains("kinds: text"), "{}", ran.err);
+    let elsewhere = home.run_in(home.0.path(), &["sessions", "search", "cargo"]);
+    assert_eq!(elsewhere.code, Some(1));
+    let elsewhere = home.run_in(
+        home.0.path(),
+        &["sessions", "search", "--all", "type:command \"--test cart\""],
+    );
+    assert_eq!(elsewhere.out.lines().count(), 2);
+}
+
+#[test]
 fn what_is_exported_comes_back_the_same() {
     let home = Home::new();
     let id = home.tour();

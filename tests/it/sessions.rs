@@ -116,11 +116,14 @@ fn what_was_said_and_done_is_found_again() {
             vec!["#3.10", "#1.12"],
         ),
         (vec!["type:command exit!=0"], vec![]),
-        (vec!["type:edit path:src/cart.rs"], vec!["#1.10", "#1.11"]),
+        (
+            vec!["type:edit path:src/cart.rs"],
+            vec!["#3.5", "#3.6", "#1.10", "#1.11"],
+        ),
         (vec!["type:message", "\"one code per cart\""], vec!["#1"]),
         (vec!["type:reference", "Item::price"], vec!["#1.4"]),
     ] {
-        let code = if expected.is_empty() { 1 } else { 0 };
+        let code = i32::from(expected.is_empty());
         let expected: Vec<String> = expected.into_iter().map(str::to_owned).collect();
         assert_eq!(found(&query), (Some(code), expected), "{query:?}");
     }

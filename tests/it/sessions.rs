@@ -127,7 +127,12 @@ fn what_was_said_and_done_is_found_again() {
         let expected: Vec<String> = expected.into_iter().map(str::to_owned).collect();
         assert_eq!(found(&query), (Some(code), expected), "{query:?}");
     }
-    let ran = home.run(&["sessions", "search", "--json", "type:command --test"]);
+    let ran = home.run(&[
+        "sessions",
+        "search",
+        "--json",
+        "type:command \"cargo test --test cart\"",
+    ]);
     let object: Value = serde_json::from_str(ran.out.lines().next().expect("a line")).expect("JSON");
     assert_eq!(object["address"], format!("{id}#3.10"));
     assert_eq!(object["document"]["metadata"]["exitCode"], 0);

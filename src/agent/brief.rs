@@ -63,6 +63,12 @@ pub struct Said {
     pub log: Arc<Log>,
 }
 
+/// What was said while the model works, as the user wrote it and as the model is told it.
+pub struct Heard {
+    pub submit: Submit,
+    pub parts: Vec<Part>,
+}
+
 type Ready<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// So long a message waits for what is gathered.
@@ -99,7 +105,7 @@ impl Briefing {
             seen,
             log,
         } = said;
-        let model = chosen.model;
+        let Chosen { provider, model } = chosen;
         let settings = Arc::clone(&setup.settings);
         let known = catalogue::known(&model, &settings.models);
         let (rules, _) = Rules::read(&settings, std::env::home_dir().as_deref());
@@ -108,10 +114,10 @@ impl Briefing {
             opening: Vec::new(),
             system: String::new(),
             mode: submit.mode,
-            maker: format!("{} {model}", chosen.provider.peer()),
+            maker: format!("{} {model}", provider.peer()),
             fallbacks: setup.roles.fallback().len(),
             effort: effort(&settings),
-            tools: offer::tools(&settings, &model, known.window, &setup.tools),
+            tools: Vec::new(),
             policy: Policy {
                 rules,
                 run: RunMode::parse(&settings.approvals.run),
@@ -133,7 +139,17 @@ impl Briefing {
         let workspace = setup.workspace.clone();
         let gathering = self.gathering.take_if(|_| is_first);
         let files = self.files.clone();
+        let all = setup.tools.clone();
         Box::pin(async move {
+            // A server that is asked about its models before the first request says what they hold; others do not wait.
+            let window = match known.window {
+                Some(window) => Some(window),
+                None => {
+                    let own = provider.window(submission.model.clone());
+                    tokio::time::timeout(PATIENCE, own).await.ok().flatten()
+                }
+            };
+            submission.tools = offer::tools(&submission.settings, &submission.model, window, &all);
             // The sender goes only with the thread that reads; then there is nothing to wait for.
             let _ = is_ready.wait_for(|it| *it).await;
             if let Some(gathering) = gathering {
@@ -180,7 +196,7 @@ impl Briefing {
             submission.system = prompt::system(&prompt::Facts {
                 mode,
                 model: &submission.model,
-                window: known.window,
+                window,
                 tools: &offered,
                 parallel: known.parallel.unwrap_or(true),
                 rules: Some(&state.rules),
@@ -192,10 +208,48 @@ impl Briefing {
         })
     }
 
-    /// What is said while the model works.
-    pub fn steering(&mut self, submit: &Submit) -> Vec<Part> {
-        let before: [&str; 0] = [];
-        vec![Part::Text(prompt::query(&submit.message.content, &before))]
+    /// What is said while the model works in the mode `was`: with what it points at, and with the mode if that changes.
+    pub fn steering(&mut self, submit: Submit, was: Option<Mode>, said: Said, setup: &Setup) -> Ready<Heard> {
+        let state = Arc::clone(&self.state);
+        let workspace = setup.workspace.clone();
+        let files = self.files.clone();
+        Box::pin(async move {
+            let held = Arc::clone(&state);
+            let message = submit.message.clone();
+            let mode = submit.mode;
+            let work = move || {
+                let mut state = lock(&held);
+                let state = &mut *state;
+                let text = &message.content;
+                let mut transcript = Transcript::default();
+                if text.contains('#') {
+                    transcript.apply_all(&said.log.after(Position(0)));
+                }
+                let list = files.map(|it| it.list());
+                let around = Surroundings {
+                    mode,
+                    was,
+                    workspace: workspace.as_deref(),
+                    transcript: &transcript,
+                    seen: &said.seen,
+                    files: list.as_deref(),
+                    lints: &[],
+                };
+                let mut told = context::tell_more(text, &around, &mut state.rules, &mut state.open);
+                state.mode = Some(mode);
+                if message.extra.contains_key("images") {
+                    let (pictures, warnings) = context::mentions::pictures(&message);
+                    told.parts.extend(pictures.into_iter().map(Part::Image));
+                    told.warnings.extend(warnings);
+                }
+                state.warnings.extend(told.warnings);
+                told.parts
+            };
+            let parts = tokio::task::spawn_blocking(work).await;
+            let plain = || vec![Part::Text(submit.message.content.clone())];
+            let parts = parts.unwrap_or_else(|_| plain());
+            Heard { submit, parts }
+        })
     }
 
     /// Rules for files that have come into the conversation: they are said before the model goes on.
@@ -241,7 +295,8 @@ impl Briefing {
             Query::Context => {
                 let state = lock(&self.state);
                 let mode = state.mode.unwrap_or_default();
-                let known = catalogue::known(&chosen.model, &setup.settings.models);
+                let mut known = catalogue::known(&chosen.model, &setup.settings.models);
+                known.window = known.window.or(memory.window);
                 let tools = offer::tools(&setup.settings, &chosen.model, known.window, &setup.tools);
                 let names = offered(&tools, mode);
                 let specs: Vec<ToolSpec> = tools
@@ -270,6 +325,7 @@ impl Briefing {
                     tools: &specs,
                     missing: offer::missing(&setup.settings, &chosen.model, known.window, &setup.tools),
                     counted: Some(memory.context_tokens).filter(|it| *it > 0),
+                    is_priced: known.prices.is_some(),
                 });
                 Box::pin(std::future::ready(Some(Reply::Context(parts))))
             }

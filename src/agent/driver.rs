@@ -6,7 +6,7 @@
 
 use std::{
     any::Any,
-    collections::VecDeque,
+    collections::{HashMap, VecDeque},
     pin::Pin,
     sync::Arc,
     time::{Duration, Instant},
@@ -14,13 +14,13 @@ use std::{
 
 use futures::{
     FutureExt, Stream, StreamExt,
-    stream::{FuturesUnordered, SelectAll},
+    stream::{FuturesOrdered, FuturesUnordered, SelectAll},
 };
 use tokio::sync::{mpsc, watch};
 
 use super::{
     approval::{Rule, remember},
-    brief::Briefing,
+    brief::{Briefing, Heard},
     history, marks,
     turn::{Effect, Input, JobId, Prepared, Turn},
 };
@@ -32,7 +32,10 @@ use crate::{
         AskError,
         local::{Inbox, Letter},
     },
-    model::{Chosen, Effort, Failure, FailureKind, ModelMessage, ModelRequest, Piece, PieceStream, Provider, Roles},
+    model::{
+        Chosen, Effort, Failure, FailureKind, ModelMessage, ModelRequest, Piece, PieceStream, Provider, Roles,
+        catalogue,
+    },
     os::panic,
     protocol::{Command, ConversationId, Event, Mode, Notice, Position, Query, Reply, ResponseId, Severity, Submit},
     sandbox::{Checkpoints, Commands, Seen, Tier, Workspace},
@@ -96,6 +99,9 @@ struct Driver {
     seen: Arc<Seen>,
     index: Arc<Index>,
     stream: Option<PieceStream>,
+    /// What models take in that only their servers know: found out once, beside their first answer.
+    windows: HashMap<Asked, Option<u64>>,
+    sizing: FuturesUnordered<Pin<Box<dyn Future<Output = (Asked, Option<u64>)> + Send>>>,
     /// What is being prepared and run, and what a message is being told with.
     jobs: Jobs,
     /// What is still wanted when an answer has ended: questions that expire.
@@ -105,6 +111,8 @@ struct Driver {
     stop: (Stop, watch::Sender<bool>),
     /// A message that is being made ready for the model.
     next: Option<Pin<Box<dyn Future<Output = Box<super::turn::Submission>> + Send>>>,
+    /// What was said while an answer is made, while it is looked up what it points at.
+    hearing: FuturesOrdered<Pin<Box<dyn Future<Output = Heard> + Send>>>,
     /// It is to be stopped at once.
     is_stopped: bool,
     /// What the running answer costs.
@@ -114,6 +122,8 @@ struct Driver {
     queue: VecDeque<Submit>,
 }
 
+/// A server and its model.
+type Asked = (String, String);
 type Jobs = FuturesUnordered<Pin<Box<dyn Future<Output = Input> + Send>>>;
 type Outputs = Pin<Box<dyn Stream<Item = (JobId, String)> + Send>>;
 
@@ -123,9 +133,11 @@ const PATIENCE: Duration = Duration::from_mins(10);
 enum Happened {
     Letter(Option<Letter>),
     Ready(Box<super::turn::Submission>),
+    Heard(Heard),
     Input(Input),
     Title(Option<String>),
     Left(Vec<String>),
+    Sized(Asked, Option<u64>),
 }
 
 /// What the agent will have read and written. What files were before is kept, where there is a place for it.
@@ -164,11 +176,14 @@ impl Driver {
             seen,
             index: Arc::default(),
             stream: None,
+            windows: HashMap::new(),
+            sizing: FuturesUnordered::new(),
             jobs: Jobs::new(),
             timers: Jobs::new(),
             outputs: SelectAll::new(),
             stop: (Stop::default(), watch::Sender::new(false)),
             next: None,
+            hearing: FuturesOrdered::new(),
             is_stopped: false,
             flood: Flood::default(),
             stint: Stint::default(),
@@ -195,10 +210,28 @@ impl Driver {
                         self.step(Input::Cancel);
                     }
                 }
+                // The answer may have ended in the meantime: then it is a message of its own.
+                Happened::Heard(heard) if !self.turn.is_running() => self.queue.push_back(heard.submit),
+                Happened::Heard(Heard { submit, parts }) => {
+                    let was = self.mode.replace(submit.mode);
+                    if was == Some(Mode::Debug) && submit.mode != Mode::Debug {
+                        self.look_for_marks();
+                    }
+                    self.step(Input::Steer {
+                        message: submit.message,
+                        parts,
+                        mode: submit.mode,
+                    });
+                    self.warn();
+                }
                 Happened::Title(title) => {
                     if let Some(title) = title {
                         self.log.append(now_ms(), Event::Title(title));
                     }
+                }
+                Happened::Sized(asked, window) => {
+                    self.windows.insert(asked, window);
+                    self.size_up();
                 }
                 Happened::Left(marks) if marks.is_empty() => {}
                 Happened::Left(marks) => {
@@ -222,6 +255,7 @@ impl Driver {
             }
             if !self.turn.is_running()
                 && self.next.is_none()
+                && self.hearing.is_empty()
                 && let Some(submit) = self.queue.pop_front()
             {
                 self.submit(submit);
@@ -238,14 +272,17 @@ impl Driver {
             timers,
             outputs,
             next,
+            hearing,
             titles,
             left,
+            sizing,
             ..
         } = self;
         tokio::select! {
             biased;
             letter = inbox.recv() => Happened::Letter(letter),
             Some(submission) = maybe(next.as_mut()) => Happened::Ready(submission),
+            Some(heard) = hearing.next(), if !hearing.is_empty() => Happened::Heard(heard),
             // What a command printed comes before the news that it has ended.
             Some((job, text)) = outputs.next(), if !outputs.is_empty() => Happened::Input(Input::Output { job, text }),
             Some(input) = jobs.next(), if !jobs.is_empty() => Happened::Input(input),
@@ -255,6 +292,7 @@ impl Driver {
             Some(input) = timers.next(), if !timers.is_empty() => Happened::Input(input),
             Some(title) = titles.next(), if !titles.is_empty() => Happened::Title(title),
             Some(marks) = left.next(), if !left.is_empty() => Happened::Left(marks),
+            Some((asked, window)) = sizing.next(), if !sizing.is_empty() => Happened::Sized(asked, window),
         }
     }
 
@@ -311,14 +349,14 @@ impl Driver {
         match command {
             Command::Submit(submit) => self.queue.push_back(submit),
             Command::Steer(submit) if self.turn.is_running() => {
-                let parts = self.briefing.steering(&submit);
-                self.step(Input::Steer {
-                    message: submit.message,
-                    parts,
-                });
+                let facts = self.facts(false);
+                let heard = self.briefing.steering(submit, self.turn.mode(), facts, &self.setup);
+                self.hearing.push_back(heard);
             }
             Command::Steer(submit) => self.queue.push_back(submit),
             Command::Cancel => {
+                // Who stops an answer wants to think again: the words go back to where they were written.
+                self.hearing.clear();
                 // A message that is being made ready is stopped as soon as it stands in the log.
                 self.is_stopped = self.next.is_some();
                 self.step(Input::Cancel);
@@ -363,14 +401,42 @@ impl Driver {
             self.look_for_marks();
         }
         self.choose(submit.model.as_deref());
-        let facts = super::brief::Said {
+        self.size_up();
+        let facts = self.facts(is_first || self.turn.memory.is_empty());
+        self.next = Some(self.briefing.brief(submit, facts, &self.setup));
+    }
+
+    /// Remembers what the model that answers takes in: what the settings or the catalogue say, else what its server says,
+    /// which is asked once.
+    fn size_up(&mut self) {
+        let Chosen { provider, model } = &self.chosen;
+        let known = catalogue::known(model, &self.setup.settings.models).window;
+        let asked = (provider.peer().to_owned(), model.clone());
+        self.turn.memory.window = known.or(self.windows.get(&asked).copied().flatten());
+        if known.is_some() || !self.setup.is_attended || self.windows.contains_key(&asked) {
+            return;
+        }
+        self.windows.insert(asked.clone(), None);
+        let provider = Arc::clone(provider);
+        self.sizing.push(Box::pin(async move {
+            let model = asked.1.clone();
+            if let Some(window) = provider.window(model.clone()).await {
+                return (asked, Some(window));
+            }
+            let listed = provider.models().await.unwrap_or_default();
+            let found = listed.iter().find(|it| it.id == model || model.is_empty());
+            (asked, found.and_then(|it| it.window))
+        }));
+    }
+
+    fn facts(&self, is_first: bool) -> super::brief::Said {
+        super::brief::Said {
             response: ResponseId::fresh(),
-            is_first: is_first || self.turn.memory.is_empty(),
+            is_first,
             chosen: self.chosen.clone(),
             seen: Arc::clone(&self.seen),
             log: Arc::clone(&self.log),
-        };
-        self.next = Some(self.briefing.brief(submit, facts, &self.setup));
+        }
     }
 
     /// Who answers from here on: a model of the provider, or another provider's as `provider/model`.

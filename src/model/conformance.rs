@@ -10,7 +10,8 @@ use pretty_assertions::assert_eq;
 use serde_json::{Value, json};
 
 use super::{
-    CallResult, Failure, ModelMessage, ModelRequest, Piece, Provider, Said, Tokens, ToolSpec,
+    Call as Called, CallResult, Failure, Image, ModelMessage, ModelRequest, Part, Piece, Provider, Said, Tokens,
+    ToolSpec,
     anthropic::Messages,
     body::Read,
     exchange::{Server, Wire},
@@ -151,6 +152,12 @@ pub const SITUATIONS: &[Situation] = &[
         want: r#"call 0 write {"text":"Once | end Length"#,
     },
     Situation {
+        name: "the limit of tokens before the arguments of a call",
+        steps: &[CutCall("list", &[])],
+        ending: Ending::Length,
+        want: "call 0 list  | end Length",
+    },
+    Situation {
         name: "a refusal",
         steps: &[Refusal("I will not.")],
         ending: Ending::Refusal,
@@ -214,8 +221,7 @@ pub const SPEAKERS: &[Speaker] = &[
         read: || Chat::default().read(&ModelRequest::default(), &config::Provider::default()),
         say: chat,
         error: |kind, words| json!({ "error": { "message": words, "type": kind, "code": null } }).to_string(),
-        // A call that the limit cut is given as done, with broken arguments.
-        lacks: &["the limit of tokens in a call"],
+        lacks: &[],
     },
     Speaker {
         name: "messages",
@@ -291,6 +297,7 @@ pub const SPEAKERS: &[Speaker] = &[
             "text and counts",
             "one call",
             "the limit of tokens in a call",
+            "the limit of tokens before the arguments of a call",
             "a call whose arguments are no JSON",
             "a refusal",
             "a body that ends in a call",
@@ -304,6 +311,7 @@ const WHOLE_CALLS: &[&str] = &[
     "one call",
     "a call whose arguments are no JSON",
     "the limit of tokens in a call",
+    "the limit of tokens before the arguments of a call",
     "a refusal",
     "a body that ends in a call",
     "an error in a call",
@@ -953,6 +961,152 @@ async fn answer(speaker: &Speaker, answers: Vec<String>) -> String {
         }
     }
     shape(&pieces)
+}
+
+/// The messages of a conversation as they go over the wire, in the format's own words.
+async fn sent(speaker: &Speaker, model: &str, messages: &[ModelMessage]) -> Vec<Value> {
+    let (told, mut diary) = peer::diary();
+    let situation = SITUATIONS.iter().find(|it| it.name == "text").expect("in the table");
+    let answer = STREAM.to_owned() + &(speaker.say)(situation);
+    let url = peer::listen(move |mut socket: Socket| {
+        let (told, answer) = (told.clone(), answer.clone());
+        async move {
+            let request = socket.request().await;
+            let (_, body) = request.split_once("\r\n\r\n").expect("a head and a body");
+            told.send(serde_json::from_str::<Value>(body).expect("JSON")).ok();
+            socket.send(answer).await;
+        }
+    })
+    .await;
+    let settings = config::Provider {
+        connection: Connection::default().at(&url),
+        ..config::Provider::default()
+    };
+    let request = ModelRequest {
+        model: model.to_owned(),
+        system: "be good".to_owned(),
+        messages: messages.to_vec(),
+        ..ModelRequest::default()
+    };
+    let server = (speaker.open)(&settings).expect("sound settings").hurried();
+    let _: Vec<Piece> = server.stream(request).collect().await;
+    let body = diary.next().await;
+    let list = ["messages", "input", "contents"].iter().find_map(|it| body.get(*it));
+    let mut list = list.and_then(Value::as_array).expect("a list of messages").clone();
+    list.iter_mut().for_each(unmarked);
+    list
+}
+
+/// Without the marks that say up to where a server should keep what it was sent: they move, and are no content.
+fn unmarked(value: &mut Value) {
+    match value {
+        Value::Object(members) => {
+            members.remove("cache_control");
+            members.values_mut().for_each(unmarked);
+        }
+        Value::Array(items) => items.iter_mut().for_each(unmarked),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// A conversation with everything that can happen in one, in the form that a turn leaves behind (its own tests hold that):
+/// what was sent ends with the user or with results, and the model has the next word.
+fn eventful(opaque: &Value) -> Vec<ModelMessage> {
+    let call = |id: &str| {
+        Said::Call(Called {
+            id: id.to_owned(),
+            name: "read_file".to_owned(),
+            arguments: json!({ "path": id }).as_object().cloned().unwrap_or_default(),
+            opaque: None,
+        })
+    };
+    let result = |id: &str, is_error: bool, images: Vec<Image>| CallResult {
+        call: id.to_owned(),
+        name: "read_file".to_owned(),
+        text: format!("of {id}"),
+        is_error,
+        images,
+    };
+    let picture = || Image {
+        media_type: "image/png".to_owned(),
+        bytes: Arc::from(*b"png"),
+    };
+    let text = |it: &str| Said::Text(it.to_owned());
+    vec![
+        // Surroundings, then the first message.
+        ModelMessage::user("<user_info>linux</user_info>"),
+        ModelMessage::User(vec![Part::Text("look".to_owned()), Part::Image(picture())]),
+        ModelMessage::Assistant(vec![
+            Said::Opaque(opaque.clone()),
+            text("I look. "),
+            call("a"),
+            call("b"),
+        ]),
+        ModelMessage::Results(vec![result("a", false, vec![picture()]), result("b", true, Vec::new())]),
+        // Said in between.
+        ModelMessage::user("use tabs"),
+        ModelMessage::Assistant(vec![call("c")]),
+        ModelMessage::Results(vec![result("c", false, Vec::new())]),
+        // Stopped while the model was to answer to that.
+        ModelMessage::assistant("(The user stopped this before an answer came.)"),
+        ModelMessage::user("go on"),
+        // Stopped in mid-text.
+        ModelMessage::assistant("So far "),
+        ModelMessage::user("no"),
+        // Stopped before the first word.
+        ModelMessage::assistant("(The user stopped this before an answer came.)"),
+        ModelMessage::user("yes"),
+        ModelMessage::Assistant(vec![Said::Opaque(opaque.clone()), call("d")]),
+        // A plan, and what the user says to it: both are new in the next request.
+        ModelMessage::Results(vec![result("d", false, Vec::new())]),
+        ModelMessage::user("build it"),
+        ModelMessage::assistant("Done."),
+        ModelMessage::user("thanks"),
+    ]
+}
+
+#[tokio::test]
+async fn what_was_sent_is_only_added_to_in_every_format() {
+    // As each format's model leaves them.
+    let opaques = [
+        (
+            "messages",
+            json!({ "type": "thinking", "thinking": "hm", "signature": "proof" }),
+        ),
+        (
+            "responses",
+            json!({ "type": "reasoning", "id": "r", "summary": [], "encrypted_content": "x" }),
+        ),
+        ("gemini", json!({ "thoughtSignature": "proof" })),
+    ];
+    for speaker in SPEAKERS {
+        let opaque = opaques.iter().find(|(name, _)| speaker.name.starts_with(name));
+        let whole = eventful(&opaque.map_or(Value::Null, |(_, it)| it.clone()));
+        // Mistral's servers want what others do not.
+        for model in ["m", "mistral-small"] {
+            // It would ask about another model first.
+            if speaker.name == "ollama" && model != "m" {
+                continue;
+            }
+            let mut before: Vec<Value> = Vec::new();
+            for end in 1..=whole.len() {
+                let is_sent = whole.get(end).is_none_or(|it| matches!(it, ModelMessage::Assistant(_)));
+                let is_users = |it: &ModelMessage| !matches!(it, ModelMessage::Assistant(_));
+                if !is_sent || !whole.get(end - 1).is_some_and(is_users) {
+                    continue;
+                }
+                let now = sent(speaker, model, &whole[..end]).await;
+                assert_eq!(
+                    now.get(..before.len()),
+                    Some(&before[..]),
+                    "{} to {model}: what stood at the beginning has changed with message {end}",
+                    speaker.name
+                );
+                before = now;
+            }
+            assert!(before.len() > 8, "{}: {before:#?}", speaker.name);
+        }
+    }
 }
 
 /// What goes back to its maker.

@@ -10,9 +10,11 @@ use super::{TodoStatus, document::Plan};
 pub fn write(plan: &Plan<'_>) -> String {
     let quoted = |text: &str| Value::from(text).to_string();
     let mut text = format!(
-        "---\nname: {}\noverview: {}\ntodos:\n",
+        "---\nname: {}\noverview: {}\ntodos:{}\n",
         quoted(plan.title),
-        quoted(plan.overview)
+        quoted(plan.overview),
+        // Nothing behind the colon is no list.
+        if plan.todos.is_empty() { " []" } else { "" }
     );
     for todo in &plan.todos {
         let dependencies: Vec<_> = todo.dependencies.iter().map(|it| quoted(it)).collect();

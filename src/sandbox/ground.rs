@@ -123,6 +123,8 @@ impl Ground {
             }
             policy.hidden.extend(survey.hidden);
             if only_reads {
+                // It may lie below a folder that is covered.
+                policy.read_only.push(root.clone());
                 continue;
             }
             policy.writable.push(root.clone());

@@ -76,8 +76,14 @@ struct Plan {
     /// Canonical; files and directories.
     targets: Vec<PathBuf>,
     jobs: Vec<Job>,
-    /// Why there is no job for a language.
-    absent: BTreeSet<String>,
+    /// Why there is no job for a language, by the language.
+    absent: BTreeMap<&'static str, String>,
+}
+
+impl Plan {
+    fn unchecked(&self) -> BTreeSet<&str> {
+        self.absent.values().map(String::as_str).collect()
+    }
 }
 
 /// Something that a checker says.
@@ -170,6 +176,13 @@ fn plan(input: &Input, context: &Context) -> Result<Plan, Fault> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let is_there = |program: &str| os::process::find(program, &path).is_some();
     let mut plan = jobs(workspace.root(), &files, &context.settings.lint, &is_there);
+    // Of all that lies in a folder, only what some checker could check is missed; a file that was named is always.
+    let named = targets.iter().filter(|it| it.path.is_file());
+    let named: BTreeSet<_> = named.map(|it| language_of(&it.path.to_string_lossy())).collect();
+    if !plan.jobs.is_empty() {
+        let is_missed = |it: &str| named.contains(it) || CHECKERS.iter().any(|checker| checker.languages.contains(&it));
+        plan.absent.retain(|language, _| is_missed(language));
+    }
     plan.targets = targets.into_iter().map(|it| it.path).collect();
     Ok(plan)
 }
@@ -209,6 +222,8 @@ fn jobs(
             plan.jobs.push(job);
         }
     };
+    // A checker that wants its files named is run once in a folder, whatever languages they are in.
+    let mut named: BTreeMap<(PathBuf, &str), (usize, usize)> = BTreeMap::new();
     for (language, files) in languages {
         if let Some(words) = configured.get(language) {
             let job = Job {
@@ -223,6 +238,7 @@ fn jobs(
             continue;
         }
         let before = plan.jobs.len();
+        let mut is_checked = false;
         let mut missing = BTreeSet::new();
         for checker in CHECKERS.iter().filter(|it| it.languages.contains(&language)) {
             // By the folder with the marker: several packages are several jobs.
@@ -242,29 +258,44 @@ fn jobs(
                     missing.insert(checker.program);
                     continue;
                 };
-                let mut line = checker.line.replace("PROGRAM", &program);
-                if checker.names_files {
-                    for file in files.iter().take(MOST_NAMED) {
-                        let inner = file.strip_prefix(&folder).unwrap_or(file);
+                let line = checker.line.replace("PROGRAM", &program);
+                if !checker.names_files {
+                    let job = Job {
+                        name: checker.name.to_owned(),
+                        line,
+                        directory: folder,
+                    };
+                    push(&mut plan, job);
+                    continue;
+                }
+                let key = (folder.clone(), checker.name);
+                let (at, count) = named.entry(key).or_insert_with(|| {
+                    plan.jobs.push(Job {
+                        name: checker.name.to_owned(),
+                        line,
+                        directory: folder.clone(),
+                    });
+                    (plan.jobs.len() - 1, 0)
+                });
+                is_checked = true;
+                for file in files.iter().take(MOST_NAMED.saturating_sub(*count)) {
+                    *count += 1;
+                    let inner = file.strip_prefix(&folder).unwrap_or(file);
+                    if let Some(job) = plan.jobs.get_mut(*at) {
                         // A name that begins with a dash is no option.
-                        let _ = write!(line, " {}", quoted(&format!("./{}", inner.to_string_lossy())));
+                        let _ = write!(job.line, " {}", quoted(&format!("./{}", inner.to_string_lossy())));
                     }
                 }
-                let job = Job {
-                    name: checker.name.to_owned(),
-                    line,
-                    directory: folder,
-                };
-                push(&mut plan, job);
             }
         }
-        if plan.jobs.len() == before {
+        if plan.jobs.len() == before && !is_checked {
             let programs: Vec<_> = missing.into_iter().collect();
-            plan.absent.insert(if programs.is_empty() {
+            let why = if programs.is_empty() {
                 format!("nothing is configured that checks {language}")
             } else {
                 format!("{} is not installed", programs.join(" or "))
-            });
+            };
+            plan.absent.insert(language, why);
         }
     }
     plan
@@ -372,7 +403,7 @@ async fn run(input: Input, context: Context) -> Result<Outcome, Fault> {
         });
     }
     if plan.jobs.is_empty() {
-        let why: Vec<_> = plan.absent.into_iter().collect();
+        let why: Vec<_> = plan.unchecked().into_iter().collect();
         return Ok(Outcome {
             text: format!(
                 "These files cannot be checked: {}. The user can name a command in the configuration, as `lint.<language>`.",
@@ -492,7 +523,7 @@ fn report(plan: &Plan, found: BTreeSet<Diagnostic>, failed: &[String], workspace
     for it in failed {
         let _ = writeln!(text, "{it}");
     }
-    for it in &plan.absent {
+    for it in plan.unchecked() {
         let _ = writeln!(text, "Not checked: {it}.");
     }
     let is_truncated = wanted.len() > MOST_SHOWN;
@@ -513,7 +544,11 @@ fn report(plan: &Plan, found: BTreeSet<Diagnostic>, failed: &[String], workspace
         .collect();
     Outcome {
         text: text.trim_end().to_owned(),
-        data: json!({ "fileDiagnostics": files, "available": failed.len() < plan.jobs.len() }),
+        data: json!({
+            "fileDiagnostics": files,
+            "available": failed.len() < plan.jobs.len(),
+            "failedCheckers": failed.len(),
+        }),
         is_truncated,
         images: Vec::new(),
     }
@@ -611,7 +646,9 @@ fn listed(source: &str, output: &str) -> Vec<Diagnostic> {
     let mut found = Vec::new();
     for item in list.unwrap_or_default() {
         if let (Some(file), Some(messages)) = (item["filePath"].as_str(), item["messages"].as_array()) {
-            found.extend(messages.iter().map(|it| Diagnostic {
+            // A file that it is not set up for is none of its concern, and no problem.
+            let is_ignored = |it: &&Value| it["message"].as_str().is_some_and(|it| it.starts_with("File ignored "));
+            found.extend(messages.iter().filter(|it| !is_ignored(it)).map(|it| Diagnostic {
                 file: file.into(),
                 line: number(&it["line"]),
                 column: number(&it["column"]),
@@ -877,7 +914,7 @@ mod tests {
                 "web | eslint --format json './src/a b.ts'",
             ]
         );
-        let absent: Vec<_> = plan.absent.iter().map(String::as_str).collect();
+        let absent: Vec<_> = plan.unchecked().into_iter().collect();
         assert_eq!(
             absent,
             ["go is not installed", "nothing is configured that checks markdown"]
@@ -958,6 +995,7 @@ mod tests {
                     "source": "rustc", "code": "E0308",
                 }]}],
                 "available": true,
+                "failedCheckers": 0,
             })
         );
         assert!(!bench.folder.path().join("shop/target").exists());

@@ -210,6 +210,17 @@ impl Transcript {
         })
     }
 
+    /// What the model that answered last takes in, where whoever answered says so.
+    pub fn context_window(&self) -> Option<u64> {
+        let last = self
+            .exchanges
+            .iter()
+            .rev()
+            .find(|it| it.response.usage.total_tokens > 0)?;
+        let said = last.response.extra_usage.get("contextWindow")?;
+        said.as_u64().filter(|it| *it > 0)
+    }
+
     /// Dollars, where whoever answered says so.
     pub fn cost(&self) -> Option<f64> {
         let said = |it: &Exchange| {
@@ -245,6 +256,15 @@ impl Transcript {
             let document = it.response.documents.iter().rposition(is_plan)?;
             Some(Place { exchange, document })
         })
+    }
+
+    /// The plan that the newest answer has ended with: the user has the word.
+    pub fn waiting_plan(&self) -> Option<Place> {
+        let place = self.newest_plan()?;
+        let ending = self.exchanges.get(place.exchange)?.response.ending.as_ref()?;
+        let is_last = place.exchange + 1 == self.exchanges.len();
+        let has_word = ending.finish_reason == FinishReason::AwaitingInput && self.waiting().is_none();
+        (is_last && has_word).then_some(place)
     }
 
     fn exchange_for(&mut self, entry: &Entry) -> usize {

@@ -235,6 +235,16 @@ impl App {
         self.transcript.is_waiting(place.exchange, document).then_some(place)
     }
 
+    /// The plan that waits to be built. That of a recording was built, or not, long ago.
+    pub fn plan_to_build(&self) -> Option<Place> {
+        self.transcript.waiting_plan().filter(|_| !self.about.is_replay)
+    }
+
+    /// Keys that decide do nothing in the first moments of what they decide: they were meant for something else.
+    pub fn is_too_early(&self) -> bool {
+        self.now_ms.saturating_sub(self.asking.since_ms) < super::update::TOO_EARLY_MS
+    }
+
     /// Whether the first page asks while the composer, still empty, has the keys.
     pub fn asks_from_the_composer(&self) -> bool {
         self.focus == Focus::Composer
@@ -260,6 +270,14 @@ impl App {
             .get(place.exchange)
             .map(|it| it.turn)
             .unwrap_or_default()
+    }
+
+    /// What the model takes in, in tokens: that of the last answer, because its tokens are the ones that are counted.
+    pub fn window(&self) -> Option<u64> {
+        self.transcript
+            .context_window()
+            .or(self.about.window)
+            .filter(|it| *it > 0)
     }
 
     /// The model as it would be asked now.

@@ -125,6 +125,15 @@ fn key(app: &mut App, event: KeyEvent) -> Vec<Effect> {
             .selected()
             .and_then(|it| app.transcript.get(it))
             .is_some_and(|it| it.kind == Kind::Plan);
+    let is_letter = matches!(event.code, KeyCode::Char(_)) && (event.modifiers - KeyModifiers::SHIFT).is_empty();
+    if on_plan && is_letter && app.asking.took_focus && app.is_too_early() {
+        if !matches!(event.code, KeyCode::Char('b')) {
+            // The plan came under the hands of somebody who began to write.
+            focus_composer(app);
+            return key(app, event);
+        }
+        return Vec::new();
+    }
     let special = if on_plan {
         app.keymap.find_only(Place::Plan, chord)
     } else {
@@ -185,7 +194,7 @@ fn form_key(app: &mut App, event: KeyEvent) -> Option<Vec<Effect>> {
     if app.asking.sent.contains(&name) {
         return None;
     }
-    let too_early = app.now_ms.saturating_sub(app.asking.since_ms) < TOO_EARLY_MS;
+    let too_early = app.is_too_early();
     let decides = is_approval(document) && matches!(event.code, KeyCode::Char('y' | 'a' | 'A'));
     let form = app
         .asking
@@ -505,9 +514,10 @@ fn agreed_mode(app: &App, exchange: usize, document: &DocumentId) -> Option<Mode
     Mode::parse(planned.get("arguments")?.get("target_mode_id")?.as_str()?)
 }
 
-/// Brings a new question to the reader's notice, without taking the keys from somebody who writes.
+/// Brings a new question, or a plan that may be built, to the reader's notice, without taking the keys from somebody who writes.
 fn announce(app: &mut App) {
-    let Some(place) = app.transcript.waiting() else {
+    let waiting = app.transcript.waiting().or_else(|| app.plan_to_build());
+    let Some(place) = waiting else {
         app.asking.announced = None;
         if app.asking.took_focus {
             focus_composer(app);
@@ -582,7 +592,7 @@ fn done(app: &mut App, outcome: Outcome) -> Vec<Effect> {
         Outcome::Commands(commands) => command::found(app, commands),
         Outcome::Context(Ok(parts)) => {
             app.toast = None;
-            app.layers.push(Layer::Page(Page::context(&parts, app.about.window)));
+            app.layers.push(Layer::Page(Page::context(&parts, app.window())));
         }
         Outcome::Context(Err(why)) => app.say(why),
         Outcome::Edited(Ok(text)) => app.composer.field.set(text.trim_end_matches('\n')),

@@ -25,6 +25,8 @@ pub struct Sent<'a> {
     pub missing: Vec<(String, String)>,
     /// What the server counted for the last request.
     pub counted: Option<u64>,
+    /// What the model's tokens cost is known.
+    pub is_priced: bool,
 }
 
 /// The parts of what would be sent, in its order; the last one is their sum. Rules that wait for their file stand there
@@ -102,13 +104,22 @@ pub fn measure(sent: &Sent<'_>) -> Vec<ContextPart> {
     let counted = sent
         .counted
         .map(|it| format!("the server counted {it} for the last request"));
-    let notes: Vec<String> = window.into_iter().chain(counted).collect();
+    let unpriced = (!sent.is_priced).then(|| format!("what {} costs is not known here", name_of(sent.facts.model)));
+    let notes: Vec<String> = window.into_iter().chain(counted).chain(unpriced).collect();
     parts.push(ContextPart {
         name: "all".to_owned(),
         tokens: sum,
         note: notes.join("; "),
     });
     parts
+}
+
+fn name_of(model: &str) -> &str {
+    if model.is_empty() {
+        "the server's own model"
+    } else {
+        model
+    }
 }
 
 #[derive(Default)]
@@ -219,6 +230,7 @@ mod tests {
             tools: &tools,
             missing: vec![("web_search".to_owned(), "no service is configured".to_owned())],
             counted: Some(1234),
+            is_priced: true,
         };
         let parts = measure(&sent);
         let shown: Vec<String> = parts

@@ -47,36 +47,63 @@ pub fn tell(text: &str, around: &Surroundings<'_>, rules: &mut RuleSet, watch: &
     let mut told = Told::default();
     let mut before: Vec<String> = Vec::new();
     if let Some(workspace) = around.workspace {
-        let mut attached = mentions::resolve(text, workspace, around.transcript, rules);
+        let attached = mentions::resolve(text, workspace, around.transcript, rules);
         let known = shown(workspace, &around.seen.known());
         let lately = around.files.map(List::worked_on).unwrap_or_default();
         let recent = lately.into_iter().chain(known.iter().map(String::as_str));
         before.extend(viewed(workspace, recent, open.iter().map(String::as_str)));
         before.extend(linter_errors(around.lints));
         before.extend(watch.changes(workspace));
-        // A folder is none of the files that rules are for; what is read in it will be.
-        attached.paths.retain(|it| !it.ends_with('/'));
-        before.extend(
-            rules.attach(
-                attached
-                    .paths
-                    .iter()
-                    .map(String::as_str)
-                    .chain(open.iter().map(String::as_str)),
-            ),
-        );
-        before.push(attached.text);
-        for path in attached.paths {
-            open.retain(|it| *it != path);
-            open.insert(0, path);
-        }
-        open.truncate(OPEN);
-        told.warnings = attached.warnings;
-        told.parts.extend(attached.images.into_iter().map(Part::Image));
+        take(attached, rules, open, &mut before, &mut told);
     }
     before.extend(reminder(around.mode, around.was));
     told.parts.insert(0, Part::Text(query(text, &before)));
     told
+}
+
+/// Puts together what is said while an answer is made: the words and what they point at. How things stand around them,
+/// the model has just been told.
+///
+/// Reads files: not for the thread that paints.
+pub fn tell_more(text: &str, around: &Surroundings<'_>, rules: &mut RuleSet, open: &mut Vec<String>) -> Told {
+    let mut told = Told::default();
+    let mut before: Vec<String> = Vec::new();
+    if let Some(workspace) = around.workspace {
+        let attached = mentions::resolve(text, workspace, around.transcript, rules);
+        take(attached, rules, open, &mut before, &mut told);
+    }
+    before.extend(reminder(around.mode, around.was).filter(|_| around.was != Some(around.mode)));
+    told.parts.insert(0, Part::Text(query(text, &before)));
+    told
+}
+
+/// What a message points at, with the rules for that, in front of it; and remembers it as open.
+fn take(
+    mut attached: mentions::Attachments,
+    rules: &mut RuleSet,
+    open: &mut Vec<String>,
+    before: &mut Vec<String>,
+    told: &mut Told,
+) {
+    // A folder is none of the files that rules are for; what is read in it will be.
+    attached.paths.retain(|it| !it.ends_with('/'));
+    before.extend(
+        rules.attach(
+            attached
+                .paths
+                .iter()
+                .map(String::as_str)
+                .chain(open.iter().map(String::as_str)),
+        ),
+    );
+    before.push(attached.text);
+    for path in attached.paths {
+        open.retain(|it| *it != path);
+        open.insert(0, path);
+    }
+    open.truncate(OPEN);
+    told.warnings = attached.warnings;
+    told.parts.extend(attached.images.into_iter().map(Part::Image));
 }
 
 impl FirstContext {

@@ -22,7 +22,7 @@ pub use figures::{Sent, measure};
 pub use files::{Files, List};
 pub use git::Status;
 pub use layout::{Style, layout};
-pub use message::{Surroundings, Told, tell};
+pub use message::{Surroundings, Told, tell, tell_more};
 
 use super::{
     prompt::{name, wrap, wrap_ours},

@@ -360,19 +360,9 @@ impl Running {
         let Some(tool) = job.tool else { return };
         let facts = self.facts(memory, job.tier);
         let settings = &self.setup.settings;
-        let outside = offer::out_of_bounds(settings, tool, &job.accesses);
-        let is_bound = outside.is_some();
-        let verdict = match outside {
-            Some(path) => Verdict::Deny(format!("`{path}` is not among the paths that {} may touch", tool.name)),
-            None => approval::judge(&job.accesses, tool.class, &facts),
-        };
+        let (verdict, is_bound) = self.verdict(job, tool, &facts);
         let verdict = match verdict {
-            Verdict::Allow if !offer::must_ask(settings, tool) || facts.run == RunMode::Force => Verdict::Allow,
-            Verdict::Allow if self.setup.is_attended => Verdict::Ask(approval::Question {
-                why: format!("the settings want every use of {} to be asked for", tool.name),
-                ..approval::Question::default()
-            }),
-            Verdict::Allow => {
+            Verdict::Ask(_) if !self.setup.is_attended && offer::must_ask(settings, tool) => {
                 job.missing = Some(Vec::new());
                 Verdict::Deny(format!("{} needs a yes, and nobody is there to give it", tool.name))
             }
@@ -400,6 +390,26 @@ impl Running {
                 self.ask_approval(job, tool, &question, effects);
             }
         }
+    }
+
+    /// What the rules and the settings say of a call, and whether a bound of the settings is why not.
+    fn verdict(&self, job: &Job, tool: &'static Tool, facts: &Facts<'_>) -> (Verdict, bool) {
+        let settings = &self.setup.settings;
+        if let Some(path) = offer::out_of_bounds(settings, tool, &job.accesses) {
+            let reason = format!("`{path}` is not among the paths that {} may touch", tool.name);
+            return (Verdict::Deny(reason), true);
+        }
+        let verdict = approval::judge(&job.accesses, tool.class, facts);
+        let is_asked = verdict == Verdict::Allow && offer::must_ask(settings, tool) && facts.run != RunMode::Force;
+        let verdict = if is_asked {
+            Verdict::Ask(approval::Question {
+                why: format!("the settings want every use of {} to be asked for", tool.name),
+                ..approval::Question::default()
+            })
+        } else {
+            verdict
+        };
+        (verdict, false)
     }
 
     fn facts<'a>(&self, memory: &'a Memory, tier: Tier) -> Facts<'a> {
@@ -745,7 +755,9 @@ impl Running {
         }
         memory.results(joined(results));
         self.guard.garbled = if is_all_garbled { self.guard.garbled + 1 } else { 0 };
-        if self.is_plan_shown {
+        // What the user said while the plan was written is an answer to it, and the model's to take up.
+        let is_plan_shown = std::mem::take(&mut self.is_plan_shown) && self.steering.is_empty();
+        if is_plan_shown {
             self.end(Status::Completed, FinishReason::AwaitingInput, memory, effects);
         } else if advice.contains(&2) {
             let details = "the same call failed five times in a row; say what it should do instead";
@@ -831,7 +843,7 @@ impl Running {
                 continue;
             };
             let facts = self.facts(memory, job.tier);
-            if approval::judge(&job.accesses, tool.class, &facts) == Verdict::Allow {
+            if self.verdict(job, tool, &facts).0 == Verdict::Allow {
                 self.close_approvals(job.id, effects);
                 job.stage = Stage::Ready;
             }

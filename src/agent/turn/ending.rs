@@ -2,9 +2,9 @@
 
 use serde_json::{Map, Value};
 
-use super::{Effect, Memory, Phase, Running};
+use super::{Effect, Memory, NO_ANSWER, Phase, Running, Steered};
 use crate::{
-    model::{EndReason, Failure, FailureKind, Part, Said, Tokens, catalogue},
+    model::{EndReason, Failure, FailureKind, Part, Said, Tokens},
     protocol::{Done, Event, FinishReason, Mode, Outcome as Dealt, Severity, Status, Usage},
 };
 
@@ -85,10 +85,11 @@ impl Running {
                 FinishReason::Refusal
             }
         };
+        // Who said something in the meantime waits for an answer to that.
+        if matches!(finish_reason, FinishReason::Stop | FinishReason::Length) && !self.steering.is_empty() {
+            return self.ask_model(memory, effects);
+        }
         if finish_reason == FinishReason::Stop {
-            if !self.steering.is_empty() {
-                return self.ask_model(memory, effects);
-            }
             if self.mode == Mode::Debug && self.setup.has_tools() {
                 self.phase = Phase::Marks;
                 effects.push(Effect::FindMarks);
@@ -99,6 +100,9 @@ impl Running {
     }
 
     fn said_nothing(&mut self, memory: &mut Memory, effects: &mut Vec<Effect>) {
+        if !self.steering.is_empty() {
+            return self.ask_model(memory, effects);
+        }
         // After its calls a model may have nothing to add.
         if self.guard.calls > 0 && self.writer.count() > 0 {
             return self.end(Status::Completed, FinishReason::Stop, memory, effects);
@@ -200,6 +204,9 @@ impl Running {
 
     /// Where instrumentation was left behind, at what would be the end.
     pub(super) fn marks(&mut self, marks: &[String], memory: &mut Memory, effects: &mut Vec<Effect>) {
+        if !self.steering.is_empty() {
+            return self.ask_model(memory, effects);
+        }
         if marks.is_empty() {
             if self.has_reminded {
                 let mut events = self.writer.text("*All marks of instrumentation are removed.*");
@@ -221,10 +228,10 @@ impl Running {
             shown
         };
         if self.has_reminded {
-            let message = format!("instrumentation is left: {list}");
-            let details = "reproduce the fault and say so, or ask to have the marks removed";
-            self.error("TOOL_FAILED", "debug", &message, details, effects);
-            return self.end(Status::Completed, FinishReason::AwaitingInput, memory, effects);
+            if self.setup.is_attended {
+                return self.ask_to_reproduce(&list, effects);
+            }
+            return self.leave_marks(&list, memory, effects);
         }
         self.has_reminded = true;
         memory.user(vec![Part::Text(format!(
@@ -232,6 +239,14 @@ impl Running {
              to reproduce the fault first, ask them to with the `ask` tool, and say exactly how.\n</system_reminder>"
         ))]);
         self.ask_model(memory, effects);
+    }
+
+    /// The end with marks left: it is not done.
+    pub(super) fn leave_marks(&mut self, list: &str, memory: &mut Memory, effects: &mut Vec<Effect>) {
+        let message = format!("instrumentation is left: {list}");
+        let details = "reproduce the fault and say so, or ask to have the marks removed";
+        self.error("TOOL_FAILED", "debug", &message, details, effects);
+        self.end(Status::Completed, FinishReason::AwaitingInput, memory, effects);
     }
 
     /// The end, once: everything that is open was closed before.
@@ -242,8 +257,23 @@ impl Running {
         memory: &mut Memory,
         effects: &mut Vec<Effect>,
     ) {
+        // What was sent and not answered: the next message must not run into it, which would change what was sent, and
+        // the model should not take up what the user stopped.
+        if memory.messages.len() == self.sent {
+            memory.unanswered(match finish_reason {
+                FinishReason::Cancelled => "(The user stopped this before an answer came.)",
+                FinishReason::Stop => "(There is nothing to add.)",
+                FinishReason::Length
+                | FinishReason::AwaitingInput
+                | FinishReason::MaxTurns
+                | FinishReason::Refusal
+                | FinishReason::Error
+                | FinishReason::Interrupted
+                | FinishReason::Other(_) => NO_ANSWER,
+            });
+        }
         // What was said too late for this answer is still heard with the next message.
-        while let Some((message, parts)) = self.steering.pop_front() {
+        while let Some(Steered { message, parts, .. }) = self.steering.pop_front() {
             let events = self.writer.spoken(&message.content);
             self.say(events, effects);
             memory.user(parts);
@@ -260,13 +290,8 @@ impl Running {
             ("cacheWrittenTokens", cache_written),
             ("reasoningTokens", reasoning),
             ("contextTokens", memory.context_tokens),
+            ("contextWindow", memory.window.unwrap_or_default()),
         ];
-        let known = catalogue::known(&self.setup.model, &self.setup.settings.models);
-        // What stands in has other prices.
-        let cost = known
-            .prices
-            .filter(|_| self.stand_in == 0)
-            .map(|it| it.of(&self.total).dollars);
         let done = Done {
             usage: Some(Usage {
                 prompt_tokens: prompt,
@@ -285,7 +310,8 @@ impl Running {
                 .filter(|(_, count)| *count > 0)
                 .map(|(name, count)| (name.to_owned(), Value::from(count)))
                 .chain(
-                    cost.filter(|it| *it > 0.0)
+                    self.cost
+                        .filter(|it| *it > 0.0)
                         .map(|it| ("costUsd".to_owned(), Value::from(it))),
                 )
                 .collect::<Map<_, _>>(),

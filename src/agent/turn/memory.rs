@@ -18,6 +18,8 @@ pub struct Memory {
     pub messages: Vec<ModelMessage>,
     /// Tokens of the last request and its answer, as the server counted them; 0: it did not.
     pub context_tokens: u64,
+    /// What the model that answers takes in, as far as that is known.
+    pub window: Option<u64>,
     pub policy: Policy,
     pub todos: Todos,
     /// The surroundings have been told.
@@ -77,6 +79,16 @@ impl Memory {
             Said::Text(_) | Said::Opaque(_) => None,
         }));
         self.messages.push(ModelMessage::Assistant(said));
+    }
+
+    /// A word in the model's place where it said nothing, if it had the word.
+    pub fn unanswered(&mut self, note: &str) {
+        match self.messages.last() {
+            Some(ModelMessage::User(_) | ModelMessage::Results(_)) => {
+                self.messages.push(ModelMessage::assistant(note));
+            }
+            Some(ModelMessage::Assistant(_)) | None => {}
+        }
     }
 
     pub fn results(&mut self, results: Vec<CallResult>) {

@@ -41,7 +41,7 @@ use super::{
 };
 use crate::{
     config::Settings,
-    model::{Call, Effort, ModelRequest, Part, Piece, Said, Tokens, ToolSpec},
+    model::{Call, Effort, ModelRequest, Part, Piece, Said, Tokens, ToolSpec, catalogue},
     protocol::{
         ClarificationResponse, ConversationId, DocumentId, Event, Message, Mode, Notice, ResponseId, ResponseStart,
         Severity,
@@ -64,6 +64,8 @@ pub enum Input {
     Steer {
         message: Message,
         parts: Vec<Part>,
+        /// The mode in which the model goes on then.
+        mode: Mode,
     },
     Piece(Piece),
     /// What a call would touch or change has been worked out.
@@ -228,17 +230,21 @@ struct Running {
     said: Vec<Said>,
     /// Calls whose arguments are no JSON object, by id, with what they are.
     garbled: Vec<(String, String)>,
+    /// As many messages the model was sent last.
+    sent: usize,
     /// Anything at all has come since it was asked: then it is not asked again.
     has_output: bool,
     has_thought: bool,
     /// Since the model was asked, and before that.
     tokens: Tokens,
     total: Tokens,
+    /// In dollars, request by request: a long one has another price. `None`: of one the price is unknown.
+    cost: Option<f64>,
     /// Documents of calls that run.
     shown: BTreeMap<JobId, Shown>,
     /// Open questions, oldest first.
     questions: Vec<Question>,
-    steering: VecDeque<(Message, Vec<Part>)>,
+    steering: VecDeque<Steered>,
     guard: Guard,
     next_job: u64,
     request_count: u32,
@@ -250,6 +256,14 @@ struct Running {
     has_reminded: bool,
     /// The user has the word.
     is_plan_shown: bool,
+}
+
+/// What was said while the model works, and is not heard yet.
+#[derive(Debug)]
+struct Steered {
+    message: Message,
+    parts: Vec<Part>,
+    mode: Mode,
 }
 
 /// What does not change while an answer is made.
@@ -285,6 +299,8 @@ enum Phase {
     Over,
 }
 
+/// What the model is told of itself where it said nothing.
+const NO_ANSWER: &str = "(No answer came.)";
 /// A title is a line in a list.
 const TITLE_GRAPHEMES: usize = 60;
 
@@ -382,10 +398,12 @@ impl Running {
             phase: Phase::Model,
             said: Vec::new(),
             garbled: Vec::new(),
+            sent: 0,
             has_output: false,
             has_thought: false,
             tokens: Tokens::default(),
             total: Tokens::default(),
+            cost: Some(0.0),
             shown: BTreeMap::new(),
             questions: Vec::new(),
             steering: VecDeque::new(),
@@ -403,8 +421,8 @@ impl Running {
     fn take(&mut self, input: Input, memory: &mut Memory, effects: &mut Vec<Effect>) {
         match input {
             Input::Submit(_) => {}
-            Input::Steer { message, parts } => {
-                self.steering.push_back((message, parts));
+            Input::Steer { message, parts, mode } => {
+                self.steering.push_back(Steered { message, parts, mode });
                 self.pass_over_form(memory, effects);
             }
             Input::Cancel => self.cancel(memory, effects),
@@ -439,12 +457,29 @@ impl Running {
             .collect()
     }
 
+    /// Goes on in another mode, and says so.
+    fn enter(&mut self, mode: Mode, effects: &mut Vec<Effect>) {
+        if self.mode == mode {
+            return;
+        }
+        self.mode = mode;
+        self.writer.enter(mode);
+        let mut events = self.writer.text(&format!("*The mode is {mode} now.*"));
+        events.extend(self.writer.flush());
+        self.say(events, effects);
+    }
+
     /// The next request, with everything that was said in the meantime.
     fn ask_model(&mut self, memory: &mut Memory, effects: &mut Vec<Effect>) {
-        while let Some((message, parts)) = self.steering.pop_front() {
+        // What was sent and not answered must not run into what comes now.
+        if !self.steering.is_empty() && memory.messages.len() == self.sent {
+            memory.unanswered(NO_ANSWER);
+        }
+        while let Some(Steered { message, parts, mode }) = self.steering.pop_front() {
             let events = self.writer.spoken(&message.content);
             self.say(events, effects);
             memory.user(parts);
+            self.enter(mode, effects);
         }
         self.said.clear();
         self.garbled.clear();
@@ -453,6 +488,7 @@ impl Running {
         self.guard.requests += 1;
         self.request_count += 1;
         self.phase = Phase::Model;
+        self.sent = memory.messages.len();
         effects.push(Effect::CallModel {
             request: ModelRequest {
                 model: self.setup.model.clone(),
@@ -571,15 +607,22 @@ impl Running {
 
     /// Moves the counts of the request that has ended to those of the answer.
     fn count_tokens(&mut self, memory: &mut Memory) {
+        let tokens = std::mem::take(&mut self.tokens);
         let Tokens {
             prompt,
             cached,
             cache_written,
             completion,
             reasoning,
-        } = std::mem::take(&mut self.tokens);
+        } = tokens;
         if prompt > 0 {
             memory.context_tokens = prompt.saturating_add(completion);
+        }
+        if tokens != Tokens::default() {
+            // What stands in has prices of its own, which are not known here.
+            let known = catalogue::known(&self.setup.model, &self.setup.settings.models);
+            let prices = known.prices.filter(|_| self.stand_in == 0);
+            self.cost = self.cost.zip(prices).map(|(sum, it)| sum + it.of(&tokens).dollars);
         }
         let add = |total: &mut u64, more: u64| *total = total.saturating_add(more);
         add(&mut self.total.prompt, prompt);

@@ -46,13 +46,17 @@ enum Purpose {
         job: JobId,
     },
     GoOn,
+    /// Marks of instrumentation are left, and only the user can bring the fault about.
+    Reproduce {
+        marks: String,
+    },
 }
 
 impl Purpose {
     fn job(&self) -> Option<JobId> {
         match self {
             Self::Approve { job, .. } | Self::Form { job, .. } | Self::Mode { job } => Some(*job),
-            Self::GoOn => None,
+            Self::GoOn | Self::Reproduce { .. } => None,
         }
     }
 }
@@ -375,6 +379,58 @@ impl Running {
         self.ask_user(because, metadata, Purpose::GoOn, effects);
     }
 
+    /// Asks the user to bring the fault about while it is watched, or to say that it is gone.
+    pub(super) fn ask_to_reproduce(&mut self, marks: &str, effects: &mut Vec<Effect>) {
+        let metadata = object(json!({
+            "kind": QuestionKind::Question,
+            "questions": [{
+                "id": "reproduce",
+                "text": "Reproduce the fault now. What happened?",
+                "allowFreeText": true,
+                "options": [
+                    { "id": "reproduced", "label": "It happened: read what was logged" },
+                    { "id": "gone", "label": "It is gone: remove the instrumentation" },
+                    { "id": "leave", "label": "Stop here and leave it in" },
+                ],
+            }],
+        }));
+        self.phase = Phase::Leave;
+        let lead = format!("The fault is being watched: instrumentation is at {marks}.");
+        let marks = marks.to_owned();
+        self.ask_user(&lead, metadata, Purpose::Reproduce { marks }, effects);
+    }
+
+    /// What the user saw goes to the model; without a word the answer ends, and what is left is said.
+    fn reproduced(
+        &mut self,
+        marks: &str,
+        chosen: Option<&str>,
+        words: Option<String>,
+        memory: &mut Memory,
+        effects: &mut Vec<Effect>,
+    ) {
+        let told = match chosen {
+            Some("reproduced") => {
+                Some("The user has reproduced the fault. Read what was logged, and go on.".to_owned())
+            }
+            Some("gone") => Some(format!(
+                "The user says that the fault is gone. Remove the marks at {marks} now."
+            )),
+            _ => None,
+        };
+        let told: Vec<String> = told
+            .into_iter()
+            .chain(words.filter(|_| chosen != Some("leave")))
+            .collect();
+        if told.is_empty() && self.steering.is_empty() {
+            return self.leave_marks(marks, memory, effects);
+        }
+        if !told.is_empty() {
+            memory.user(vec![Told::Text(told.join("\n"))]);
+        }
+        self.ask_model(memory, effects);
+    }
+
     pub(super) fn answer(&mut self, dealt: &ClarificationResponse, memory: &mut Memory, effects: &mut Vec<Effect>) {
         let Some(at) = self.questions.iter().position(|it| it.document == dealt.document_id) else {
             let text = "the question is not open any more: the answer was left out".to_owned();
@@ -438,6 +494,18 @@ impl Running {
                     running.change_mode(job, is_yes, words.as_deref(), effects);
                 });
             }
+            Purpose::Reproduce { marks } => {
+                let marks = marks.clone();
+                let chosen = chosen.first().map(|it| (*it).to_owned());
+                self.close(question, dealt, effects);
+                self.reproduced(&marks, chosen.as_deref(), words, memory, effects);
+            }
+            // Who says something instead wants it to go on, with that.
+            Purpose::GoOn if dealt.outcome == Dealt::Skipped && !self.steering.is_empty() => {
+                self.close(question, dealt, effects);
+                self.guard.reset();
+                self.ask_model(memory, effects);
+            }
             Purpose::GoOn => {
                 self.close(question, dealt, effects);
                 if is_yes {
@@ -453,9 +521,13 @@ impl Running {
         }
     }
 
-    /// Who writes a message instead of answering the model's questions has skipped them: the message says what matters.
+    /// Who writes a message instead of answering a question of words has skipped it: the message says what matters. What
+    /// allows something waits for its own answer.
     pub(super) fn pass_over_form(&mut self, memory: &mut Memory, effects: &mut Vec<Effect>) {
-        let is_form = |it: &&Question| matches!(it.purpose, Purpose::Form { .. });
+        let is_form = |it: &&Question| match it.purpose {
+            Purpose::Form { .. } | Purpose::GoOn | Purpose::Reproduce { .. } => true,
+            Purpose::Approve { .. } | Purpose::Mode { .. } => false,
+        };
         let open = self.questions.iter().find(is_form).map(|it| it.document.clone());
         if let Some(document) = open {
             self.answer(&unanswered(&document, Dealt::Skipped), memory, effects);
@@ -467,17 +539,16 @@ impl Running {
             return;
         };
         if !is_yes {
-            let reason = words.map_or_else(String::new, |it| format!("; reason: {it}"));
-            let fault = Fault::new(
-                "TOOL_REJECTED",
-                format!("the user wants to stay in {} mode{reason}", self.mode),
-            );
+            let message = match words {
+                Some(NOBODY) => format!("nobody agreed to another mode in time: it stays {}", self.mode),
+                Some(words) => format!("the user wants to stay in {} mode; reason: {words}", self.mode),
+                None => format!("the user wants to stay in {} mode", self.mode),
+            };
+            let fault = Fault::new("TOOL_REJECTED", message).hint(format!("Go on in {} mode.", self.mode));
             return self.refuse(job, &fault, effects);
         }
-        let was = std::mem::replace(&mut self.mode, target);
-        self.writer.enter(target);
         let mut text = format!("The mode is {target} now.");
-        if let Some(reminder) = crate::agent::prompt::reminder(target, Some(was)) {
+        if let Some(reminder) = crate::agent::prompt::reminder(target, Some(self.mode)) {
             text.push('\n');
             text.push_str(&reminder);
         }
@@ -487,21 +558,21 @@ impl Running {
             ..Outcome::default()
         };
         self.called(job, outcome, 0, effects);
-        let mut events = self.writer.text(&format!("*The mode is {target} now.*"));
-        events.extend(self.writer.flush());
-        self.say(events, effects);
+        self.enter(target, effects);
     }
 
     /// Nobody answered for so long that it is a no.
     pub(super) fn expire(&mut self, document: &DocumentId, memory: &mut Memory, effects: &mut Vec<Effect>) {
         if self.questions.iter().any(|it| it.document == *document) {
             let mut dealt = unanswered(document, Dealt::Skipped);
-            dealt.reason = Some("nobody answered".to_owned());
+            dealt.reason = Some(NOBODY.to_owned());
             self.answer(&dealt, memory, effects);
         }
     }
 }
 
+/// Why a question is closed that nobody dealt with in time.
+const NOBODY: &str = "nobody answered";
 const SKIPPED: &str = "The user skipped the questions: decide yourself and say what you assumed.";
 
 fn unanswered(document: &DocumentId, outcome: Dealt) -> ClarificationResponse {

@@ -16,9 +16,11 @@ use std::{
 use serde_json::{Value, json};
 
 use crate::{
+    agent::offer,
     config::{Environment, Paths, Place, Problem, Secret, Settings},
     text::Clean,
     theme,
+    tool::{TOOLS, web_search},
 };
 
 pub use terminal::{Facts, Keyboard, Tmux};
@@ -223,6 +225,7 @@ pub async fn examine(settings: &Settings, problems: &[Problem], paths: &Paths, e
     facts.tmux = tmux;
     let mut checks = terminal::judge(&facts, settings);
     checks.append(&mut configuration(settings, problems, paths));
+    checks.append(&mut tools(settings));
     checks.append(&mut folder::examine(paths));
     checks.append(&mut walls.unwrap_or_default());
     checks.append(&mut servers);
@@ -274,6 +277,31 @@ fn configuration(settings: &Settings, problems: &[Problem], paths: &Paths) -> Ve
         checks.push(Check::bad(topic, name_of(&problem.place), &seen, hint));
     }
     checks
+}
+
+/// What the agent can do only where it is configured, and settings of tools that there are not.
+fn tools(settings: &Settings) -> Vec<Check> {
+    let topic = Topic::Configuration;
+    let search = match &settings.web.search.kind {
+        Some(kind) if web_search::is_available(settings) => Check::good(topic, "web search", kind),
+        Some(kind) => Check::doubtful(
+            topic,
+            "web search",
+            &format!("{kind} has no address: models are not offered web_search"),
+            "set web.search.url",
+        ),
+        None => Check::good(
+            topic,
+            "web search",
+            "off: web.search.kind names no service, so that models are not offered web_search",
+        ),
+    };
+    let unknown = offer::unknown(settings).into_iter().map(|it| {
+        let names: Vec<&str> = TOOLS.iter().map(|it| it.name).collect();
+        let seen = format!("there is no tool `{it}`: what is set for it does nothing");
+        Check::bad(topic, "tools", &seen, &format!("the tools are {}", names.join(", ")))
+    });
+    std::iter::once(search).chain(unknown).collect()
 }
 
 fn name_of(place: &Place) -> &str {
@@ -399,5 +427,28 @@ network
                 ),
             ]
         );
+    }
+
+    #[test]
+    fn what_is_off_and_what_does_nothing_is_said() {
+        let rows = |settings: &Settings| -> Vec<String> {
+            let row = |it: Check| format!("{} {}: {} → {}", it.verdict.sign(), it.name, it.seen, it.remedy);
+            tools(settings).into_iter().map(row).collect()
+        };
+        let mut settings = Settings::default();
+        assert_eq!(
+            rows(&settings),
+            ["✓ web search: off: web.search.kind names no service, so that models are not offered web_search → "]
+        );
+        settings.web.search.kind = Some("searxng".to_owned());
+        settings
+            .tools
+            .insert("wrte".to_owned(), crate::config::ToolSettings::default());
+        let rows = rows(&settings);
+        assert_eq!(
+            rows[0],
+            "! web search: searxng has no address: models are not offered web_search → set web.search.url"
+        );
+        assert!(rows[1].starts_with("✗ tools: there is no tool `wrte`"), "{rows:?}");
     }
 }

@@ -31,6 +31,8 @@ pub struct Decoder {
     has_text: bool,
     is_refused: bool,
     calls: Vec<Call>,
+    /// The call that was written to last.
+    writing: usize,
     /// Reasoning in a form that goes back to its maker as it came.
     opaque: Vec<Value>,
     /// All that was thought, and the name under which the server sends it and wants it back.
@@ -85,6 +87,7 @@ impl Decoder {
             has_text: false,
             is_refused: false,
             calls: Vec::new(),
+            writing: 0,
             opaque: Vec::new(),
             thought: None,
             noticed: Vec::new(),
@@ -477,6 +480,7 @@ impl Decoder {
                 ..Call::default()
             });
         }
+        self.writing = slot;
         let Some(call) = self.calls.get_mut(slot) else { return };
         if call.id.is_empty() {
             call.id = id;
@@ -599,23 +603,6 @@ impl Decoder {
             out.push(Piece::ThinkingDone { opaque: opaque.into() });
         }
         let has_calls = !self.calls.is_empty();
-        for (slot, call) in std::mem::take(&mut self.calls).into_iter().enumerate() {
-            let id = call.id;
-            if !call.is_announced {
-                out.push(Piece::CallStart {
-                    slot,
-                    id: id.clone(),
-                    name: call.name.clone(),
-                });
-            }
-            out.push(Piece::CallDone {
-                slot,
-                id,
-                name: call.name,
-                arguments: parse_arguments(call.arguments),
-                opaque: call.opaque,
-            });
-        }
         let reason = match word.as_str() {
             "length" | "max_tokens" | "max_output_tokens" | "model_length" => EndReason::Length,
             "content_filter" | "safety" => EndReason::ContentFilter,
@@ -633,6 +620,29 @@ impl Decoder {
             }
             _ => EndReason::Other(word),
         };
+        // Where the model did not stop by itself, what it wrote last may be half of what it meant: no arguments at all
+        // are as cut as half of them.
+        let is_stopped = matches!(reason, EndReason::Length | EndReason::Other(_));
+        for (slot, call) in std::mem::take(&mut self.calls).into_iter().enumerate() {
+            let id = call.id;
+            if !call.is_announced {
+                out.push(Piece::CallStart {
+                    slot,
+                    id: id.clone(),
+                    name: call.name.clone(),
+                });
+            }
+            if is_stopped && slot == self.writing && !is_object(&call.arguments) {
+                continue;
+            }
+            out.push(Piece::CallDone {
+                slot,
+                id,
+                name: call.name,
+                arguments: parse_arguments(call.arguments),
+                opaque: call.opaque,
+            });
+        }
         self.is_over = true;
         out.push(Piece::End(reason));
     }
@@ -1506,12 +1516,37 @@ mod tests {
                 r#"call 0 "" "ls" | arguments 0 "{\"p\":1}" | called 0 "" "ls" {"p":1} | end ToolUse"#,
             ),
             (
-                "a call that the limit cut",
+                "a call that the limit cut is none",
                 &[
                     r#"{"choices":[{"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"ls","arguments":"{\"p"}}]}}]}"#,
                     r#"{"choices":[{"delta":{},"finish_reason":"length"}]}"#,
                 ],
-                r#"call 0 "a" "ls" | arguments 0 "{\"p" | called 0 "a" "ls" with broken "{\"p" | end Length"#,
+                r#"call 0 "a" "ls" | arguments 0 "{\"p" | end Length"#,
+            ),
+            (
+                "no arguments yet are not the empty ones",
+                &[
+                    r#"{"choices":[{"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"ls","arguments":""}}]}}]}"#,
+                    r#"{"choices":[{"delta":{},"finish_reason":"length"}]}"#,
+                ],
+                r#"call 0 "a" "ls" | end Length"#,
+            ),
+            (
+                "nor after an end that nobody knows",
+                &[
+                    r#"{"choices":[{"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"ls"}}]}}]}"#,
+                    r#"{"choices":[{"delta":{},"finish_reason":"abort"}]}"#,
+                ],
+                r#"call 0 "a" "ls" | end Other("abort")"#,
+            ),
+            (
+                "calls before the one that was cut are whole, without arguments too, and so is one that was closed in time",
+                &[
+                    r#"{"choices":[{"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"ls","arguments":""}}]}}]}"#,
+                    r#"{"choices":[{"delta":{"tool_calls":[{"index":1,"id":"b","function":{"name":"ls","arguments":"{}"}}]}}]}"#,
+                    r#"{"choices":[{"delta":{},"finish_reason":"length"}]}"#,
+                ],
+                r#"call 0 "a" "ls" | call 1 "b" "ls" | arguments 1 "{}" | called 0 "a" "ls" {} | called 1 "b" "ls" {} | end Length"#,
             ),
         ]);
     }

@@ -27,6 +27,8 @@ enum Cover {
     Empty,
     /// The few devices that a program needs.
     Devices,
+    /// Itself, to be read, where what is above it is covered.
+    Seen(PathBuf),
     /// Itself, to be written.
     Writable(PathBuf),
     /// Itself, so that it can be neither renamed nor removed: what is mounted below would go with it.
@@ -61,8 +63,13 @@ pub(super) fn build(policy: &Policy) -> Result<(), Failed> {
     // What is to be written is taken before all becomes read-only, and before something covers it.
     let mut sources: BTreeMap<&Path, OwnedFd> = BTreeMap::new();
     for (path, cover) in &plan {
-        if let Cover::Writable(source) = cover {
-            let tree = system::copy_tree(source).map_err(failed(&format!("taking {}", source.display())))?;
+        if let Cover::Writable(source) | Cover::Seen(source) = cover {
+            let taking = failed(&format!("taking {}", source.display()));
+            let tree = system::copy_tree(source).map_err(taking)?;
+            if matches!(cover, Cover::Seen(_)) {
+                let closing = failed(&format!("making {} read-only", source.display()));
+                system::restrict_tree(&tree, MOUNT_ATTR_RDONLY).map_err(closing)?;
+            }
             sources.insert(path, tree);
         }
     }
@@ -77,7 +84,7 @@ pub(super) fn build(policy: &Policy) -> Result<(), Failed> {
         let done = match cover {
             Cover::Empty => memory(&size, c"1777").and_then(|it| system::hang(&it, path)),
             Cover::Devices => devices(path, &size),
-            Cover::Writable(source) => match sources.get(path.as_path()) {
+            Cover::Writable(source) | Cover::Seen(source) => match sources.get(path.as_path()) {
                 Some(tree) => make_place(path, source).and_then(|()| system::hang(tree, path)),
                 None => Ok(()),
             },
@@ -97,7 +104,7 @@ pub(super) fn build(policy: &Policy) -> Result<(), Failed> {
 fn is_detail(cover: &Cover) -> bool {
     match cover {
         Cover::Pinned | Cover::ReadOnly | Cover::Hidden => true,
-        Cover::Empty | Cover::Devices | Cover::Writable(_) => false,
+        Cover::Empty | Cover::Devices | Cover::Writable(_) | Cover::Seen(_) => false,
     }
 }
 
@@ -135,6 +142,13 @@ fn plan(policy: &Policy) -> Vec<(PathBuf, Cover)> {
             .filter(|it| path.starts_with(it))
             .max_by_key(|it| it.as_os_str().len());
         if above.is_none() && cover == Cover::ReadOnly {
+            // Everything else is read-only anyhow.
+            if ["/tmp", "/var/tmp"]
+                .iter()
+                .any(|it| path.starts_with(it) && path != Path::new(it))
+            {
+                put(path.clone(), Cover::Seen(path.clone()));
+            }
             continue;
         }
         if let Some(root) = above {
@@ -342,6 +356,15 @@ mod tests {
                 "/w/x Hidden",
                 "/w/.git/key Hidden",
             ]
+        );
+    }
+
+    #[test]
+    fn what_is_only_read_is_still_there_below_what_is_covered() {
+        assert_eq!(planned(&policy(&[], &["/w"], &["/w/.env"])), ["/w/.env Hidden"]);
+        assert_eq!(
+            planned(&policy(&[], &["/tmp/w"], &["/tmp/w/.env"])),
+            ["/tmp/w Seen(\"/tmp/w\")", "/tmp/w/.env Hidden"]
         );
     }
 }

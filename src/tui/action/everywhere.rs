@@ -283,7 +283,8 @@ pub fn focus_composer(app: &mut App) {
 
 /// To the question that waits, else to the last document in view.
 pub fn focus_transcript(app: &mut App) {
-    let waiting = app.transcript.waiting().map(Item::Document);
+    let waiting = app.transcript.waiting().or_else(|| app.plan_to_build());
+    let waiting = waiting.map(Item::Document);
     let last = app.pane.lines.iter().rev().find_map(Shown::item);
     let Some(item) = waiting.or(last).or_else(|| app.pane.items.last().copied()) else {
         app.say("nothing to read yet");

@@ -37,7 +37,7 @@ pub const BUILD: Action = Action {
                 plan_file::write(&plan)
             );
         }
-        if is_too_early(app) {
+        if app.is_too_early() {
             return Vec::new();
         }
         app.mode = Mode::Agent;
@@ -52,12 +52,23 @@ pub const SAVE: Action = Action {
     slash: "",
     hint: "save",
     about: "save the plan under .cursor/plans",
-    run: |app, _| match plan(app).and_then(|it| app.transcript.get(it)).map(Document::view) {
-        Some(View::Plan(plan)) => vec![Effect::Save {
+    run: |app, _| {
+        let Some(place) = plan(app) else {
+            app.say("there is no plan to save");
+            return Vec::new();
+        };
+        let Some(View::Plan(mut plan)) = app.transcript.get(place).map(Document::view) else {
+            return Vec::new();
+        };
+        // What was done of the newest one stands in the live list.
+        let list = app.transcript.todos.list.clone();
+        if app.transcript.newest_plan() == Some(place) {
+            plan.todos = list.iter().map(borrowed).collect();
+        }
+        vec![Effect::Save {
             path: format!(".cursor/plans/{}.plan.md", slug(plan.title)),
             text: plan_file::write(&plan),
-        }],
-        _ => Vec::new(),
+        }]
     },
 };
 
@@ -321,11 +332,6 @@ fn borrowed(todo: &Todo) -> crate::protocol::document::Todo<'_> {
         status: todo.status.clone(),
         dependencies: todo.dependencies.iter().map(String::as_str).collect(),
     }
-}
-
-/// Keys that decide do nothing in the first moments: they were meant for something else.
-fn is_too_early(app: &App) -> bool {
-    app.now_ms.saturating_sub(app.asking.since_ms) < crate::tui::update::TOO_EARLY_MS
 }
 
 /// The selected plan, else the newest.

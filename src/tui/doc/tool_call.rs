@@ -424,7 +424,11 @@ fn outcome(call: &ToolCall<'_>, data: &Value) -> Clean {
                 let each = files.iter().filter_map(|it| it.get("diagnostics")?.as_array());
                 each.map(Vec::len).sum()
             });
+            let failed = number("failedCheckers").filter(|it| *it > 0);
             match problems {
+                // What was not looked at is not clean.
+                Some(0) if data.get("available") == Some(&Value::Bool(false)) => Clean::literal("not checked"),
+                Some(0) if failed.is_some() => count(failed, "checker failed", "checkers failed"),
                 Some(0) => Clean::literal("clean"),
                 other => count(other, "problem", "problems"),
             }
@@ -860,6 +864,16 @@ mod tests {
                 "3 problems",
             ),
             ("read_lints", json!({ "fileDiagnostics": [] }), "clean"),
+            (
+                "read_lints",
+                json!({ "fileDiagnostics": [], "available": false, "failedCheckers": 2 }),
+                "not checked",
+            ),
+            (
+                "read_lints",
+                json!({ "fileDiagnostics": [], "available": true, "failedCheckers": 1 }),
+                "1 checker failed",
+            ),
             ("web_search", json!({ "results": [{}] }), "1 result"),
             ("task", json!({ "toolCallCount": 6 }), "6 calls"),
             ("read_file", json!("a\nb"), ""),

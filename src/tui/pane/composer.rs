@@ -68,7 +68,7 @@ fn state(app: &App) -> Vec<Span> {
     if !app.composer.queue.is_empty() {
         push(Clean::line(&format!("{} queued", app.composer.queue.len())), Role::Dim);
     }
-    if app.transcript.waiting().is_some() {
+    if app.transcript.waiting().is_some() || app.plan_to_build().is_some() {
         push(Clean::literal("waiting for you"), Role::Waiting);
         return parts;
     }

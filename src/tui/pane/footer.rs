@@ -110,7 +110,23 @@ fn hints(app: &App) -> Vec<(String, String)> {
             ("?".into(), "keys".into()),
         ];
     }
+    let on_plan = app.focus == Focus::Transcript && app.selected() == app.transcript.newest_plan();
     let names: &[(&'static str, &'static str)] = match app.focus {
+        Focus::Transcript if on_plan && app.selected().is_some() && app.pane.todo.is_none() => &[
+            ("plan.build", "build"),
+            ("plan.edit", "edit"),
+            ("plan.comment", "comment"),
+            ("todo.next", "todos"),
+            ("focus", "composer"),
+            ("keys", "keys"),
+        ],
+        Focus::Transcript if on_plan && app.selected().is_some() => &[
+            ("todo.toggle", "tick"),
+            ("todo.reword", "reword"),
+            ("todo.insert", "insert"),
+            ("focus", "composer"),
+            ("keys", "keys"),
+        ],
         Focus::Composer if app.is_busy() => &[
             ("escape", "stop"),
             ("send", if app.about.hears { "steer" } else { "queue" }),
@@ -137,6 +153,7 @@ fn hints(app: &App) -> Vec<(String, String)> {
     };
     let place = match app.focus {
         Focus::Composer => Place::Composer,
+        Focus::Transcript if on_plan => Place::Plan,
         Focus::Transcript => Place::Transcript,
     };
     let mut hints: Vec<_> = names
@@ -164,6 +181,9 @@ fn hints(app: &App) -> Vec<(String, String)> {
             "tab".to_owned()
         };
         hints.insert(0, (key, "answer".into()));
+        hints.retain(|(_, word)| word != "transcript");
+    } else if app.focus == Focus::Composer && app.plan_to_build().is_some() {
+        hints.insert(0, ("tab".into(), "plan".into()));
         hints.retain(|(_, word)| word != "transcript");
     }
     hints

@@ -46,7 +46,7 @@ fn right(app: &App, columns: usize) -> Vec<Span> {
     let (_, total) = app.transcript.usage();
     let held = app.transcript.context_tokens();
     if held > 0 && columns >= 40 {
-        match app.about.window.filter(|it| *it > 0) {
+        match app.window() {
             Some(window) => {
                 let share = (held as f64 / window as f64 * 100.0).min(999.0);
                 if wide {

@@ -1,0 +1,250 @@
+//! Calls: looked at, run in their order, answered once each.
+
+use pretty_assertions::assert_eq;
+
+use super::*;
+
+#[test]
+fn a_call_is_looked_at_run_and_answered() {
+    let mut talk = Talk::begin();
+    let says = [
+        (
+            super::tests::says("Let me look."),
+            r#"response of m | +1 text | "Let me look.""#,
+        ),
+        (call("a", "look", json!({ "file_path": "x" })), ""),
+        (ends(EndReason::Stop), "-doc_001 | prepare 1 look"),
+        (harmless(1), r#"+2 tool_call | look | {"file_path":"x"} | run 1 look"#),
+        (
+            ran(1, "it is there"),
+            r#"= "success" "it is there" | -doc_002 | call m with 3"#,
+        ),
+        (super::tests::says("It is."), r#"+3 text | "It is.""#),
+        (ends(EndReason::Stop), "-doc_003 | done completed stop"),
+    ];
+    for (input, want) in says {
+        assert_eq!(talk.says(input), want);
+    }
+    assert_eq!(talk.results(), ["a: it is there"]);
+    let kinds: Vec<&str> = talk
+        .turn
+        .memory
+        .messages
+        .iter()
+        .map(|it| match it {
+            ModelMessage::User(_) => "user",
+            ModelMessage::Assistant(_) => "assistant",
+            ModelMessage::Results(_) => "results",
+        })
+        .collect();
+    assert_eq!(kinds, ["user", "assistant", "results", "assistant"]);
+}
+
+#[test]
+fn readers_run_together_and_writers_alone() {
+    let mut talk = Talk::begin();
+    talk.all([
+        call("a", "look", json!({})),
+        call("b", "look", json!({})),
+        call("c", "change", json!({})),
+        call("d", "look", json!({})),
+    ]);
+    assert_eq!(
+        talk.says(ends(EndReason::ToolUse)),
+        "prepare 1 look | prepare 2 look | prepare 4 look",
+        "what is changed is worked out when its turn comes"
+    );
+    talk.all([harmless(1), harmless(4)]);
+    assert_eq!(talk.says(harmless(2)), "+2 tool_call | look | {} | run 2 look");
+    assert_eq!(talk.says(ran(2, "two")), r#"= "success" "two" | -doc_002"#);
+    assert_eq!(
+        talk.says(ran(1, "one")),
+        r#"= "success" "one" | -doc_001 | prepare 3 change"#
+    );
+    assert_eq!(talk.says(proposing(3)), "make 3");
+    assert_eq!(
+        talk.says(ran(3, "")),
+        r#"+3 file_edit | "new 1" | -doc_003 applied | +4 file_edit | "new 3" | -doc_004 applied | +5 tool_call | look | {} | run 4 look"#
+    );
+    assert_eq!(
+        talk.says(ran(4, "four")),
+        r#"= "success" "four" | -doc_005 | call m with 3"#
+    );
+    assert_eq!(
+        talk.results(),
+        ["a: one", "b: two", "c: changed a.rs", "d: four"],
+        "in the order of the calls"
+    );
+}
+
+#[test]
+fn no_more_than_eight_readers_run_at_a_time() {
+    let mut talk = Talk::begin();
+    talk.all((1..=10).map(|it| call(&format!("c{it}"), "look", json!({}))));
+    talk.says(ends(EndReason::ToolUse));
+    let started: String = (1..=10).map(|it| talk.says(harmless(it))).collect();
+    assert_eq!(started.matches("run ").count(), 8);
+    assert!(talk.says(ran(1, "x")).ends_with("run 9 look"));
+    assert!(talk.says(ran(2, "x")).ends_with("run 10 look"));
+}
+
+#[test]
+fn a_call_that_cannot_be_is_answered_and_the_model_goes_on() {
+    let cases: Vec<(&str, Mode, Input, &str)> = vec![
+        (
+            "an unknown tool",
+            Mode::Agent,
+            call("a", "gr\nep", json!({})),
+            "!a: Error [TOOL_UNKNOWN]: there is no tool called `grep`\nThe tools are: look, change, run, ask, switch_mode, todo_write.",
+        ),
+        (
+            "a change in plan mode",
+            Mode::Plan,
+            call("a", "change", json!({})),
+            "!a: Error [TOOL_FORBIDDEN_IN_MODE]: `change` cannot be used in plan mode\nGo on without it, or ask for another mode with switch_mode.",
+        ),
+        (
+            "a plan in agent mode",
+            Mode::Agent,
+            call("a", "CreatePlan", json!({ "name": "x", "plan": "y" })),
+            "!a: Error [TOOL_FORBIDDEN_IN_MODE]: `create_plan` cannot be used in agent mode\nGo on without it, or ask for another mode with switch_mode.",
+        ),
+    ];
+    for (name, mode, input, want) in cases {
+        let mut said = submission("hi");
+        said.mode = mode;
+        let mut talk = Talk::of(said);
+        talk.says(input);
+        let shown = talk.says(ends(EndReason::ToolUse));
+        assert!(shown.ends_with("call m with 3"), "{name}: {shown}");
+        assert_eq!(talk.results(), [want], "{name}");
+    }
+}
+
+#[test]
+fn arguments_that_are_no_json_are_told_and_no_more_than_three_times() {
+    let mut talk = Talk::begin();
+    for nth in 1..=3 {
+        talk.says(garbled(&format!("a{nth}"), "run", "{\"command\": "));
+        let shown = talk.says(ends(EndReason::ToolUse));
+        let results = talk.results();
+        let [result] = results.as_slice() else {
+            panic!("{results:?}")
+        };
+        assert!(
+            result.starts_with(&format!("!a{nth}: Error [TOOL_ARGUMENTS_INVALID]")),
+            "{result}"
+        );
+        assert_eq!(shown.ends_with("done error error"), nth == 3, "{shown}");
+    }
+    let calls: Vec<&Map<String, Value>> = talk
+        .turn
+        .memory
+        .messages
+        .iter()
+        .filter_map(|it| match it {
+            ModelMessage::Assistant(said) => Some(said),
+            ModelMessage::User(_) | ModelMessage::Results(_) => None,
+        })
+        .flatten()
+        .filter_map(|it| match it {
+            Said::Call(call) => Some(&call.arguments),
+            Said::Text(_) | Said::Opaque(_) => None,
+        })
+        .collect();
+    assert!(
+        calls.len() == 3 && calls.iter().all(|it| it.is_empty()),
+        "nothing garbled is remembered"
+    );
+}
+
+#[test]
+fn a_call_in_a_message_that_broke_off_never_runs() {
+    for ending in [fails(FailureKind::Interrupted), Input::Cancel, ends(EndReason::Refusal)] {
+        let mut talk = Talk::begin();
+        talk.all([says("Now"), call("a", "run", json!({ "command": "rm -r ." }))]);
+        let shown = talk.says(ending);
+        assert!(!shown.contains("prepare") && shown.contains("done"), "{shown}");
+        let is_text = |it: &Said| matches!(it, Said::Text(_));
+        let kept = talk.turn.memory.messages.iter().all(|it| match it {
+            ModelMessage::Assistant(said) => said.iter().all(is_text),
+            ModelMessage::User(_) => true,
+            ModelMessage::Results(_) => false,
+        });
+        assert!(kept, "{:?}", talk.turn.memory.messages);
+    }
+}
+
+#[test]
+fn cancelling_answers_every_call() {
+    let mut talk = Talk::begin();
+    talk.all([
+        call("a", "look", json!({})),
+        call("b", "run", json!({ "command": "cargo test" })),
+        call("c", "ask", json!({ "questions": ["Why?"] })),
+        ends(EndReason::ToolUse),
+        harmless(1),
+        touching(2, command("cargo test")),
+    ]);
+    assert_eq!(
+        talk.says(Input::Cancel),
+        r#"stop jobs | -doc_002 cancelled | = "error" "cancelled" | -doc_001 | done completed cancelled"#
+    );
+    assert_eq!(
+        talk.results(),
+        [
+            "!a: Cancelled by the user.",
+            "!b: Cancelled by the user.",
+            "!c: Cancelled by the user."
+        ]
+    );
+    assert_eq!(talk.says(ran(1, "late")), "");
+}
+
+#[test]
+fn todos_are_kept_and_told_back() {
+    let mut talk = Talk::begin();
+    let todos = json!({ "merge": false, "todos": [{ "id": "a", "content": "A", "status": "done" }, { "id": "b", "content": "B" }] });
+    talk.says(call("t", "todo_write", todos));
+    assert_eq!(
+        talk.says(ends(EndReason::ToolUse)),
+        "response of m | +1 todo_update | -doc_001 | call m with 3"
+    );
+    assert_eq!(talk.results(), ["t: - [x] A (a)\n- [ ] B (b)"]);
+}
+
+#[test]
+fn calls_wrapped_into_one_get_one_result() {
+    let mut talk = Talk::begin();
+    let uses = json!({ "tool_uses": [
+        { "recipient_name": "functions.look", "parameters": {} },
+        { "recipient_name": "functions.look", "parameters": { "file_path": "b" } },
+    ] });
+    talk.all([
+        call("a", "multi_tool_use.parallel", uses),
+        ends(EndReason::ToolUse),
+        harmless(1),
+        harmless(2),
+        ran(2, "two"),
+    ]);
+    talk.says(ran(1, "one"));
+    assert_eq!(talk.results(), ["a: 1. look\none\n\n2. look\ntwo"]);
+}
+
+#[test]
+fn ids_are_made_unique() {
+    let mut talk = Talk::begin();
+    talk.all([
+        call("", "look", json!({})),
+        call("", "look", json!({})),
+        call("call", "look", json!({})),
+        ends(EndReason::ToolUse),
+        harmless(1),
+        harmless(2),
+        harmless(3),
+        ran(1, "1"),
+        ran(2, "2"),
+        ran(3, "3"),
+    ]);
+    assert_eq!(talk.results(), ["call_2: 1", "call_3: 2", "call: 3"]);
+}

@@ -1,0 +1,225 @@
+//! What waits for the user: approvals, forms, plans and other modes.
+
+use pretty_assertions::assert_eq;
+
+use super::*;
+
+#[test]
+fn a_command_asks_and_runs_with_its_output() {
+    let mut talk = Talk::begin();
+    talk.says(call("a", "run", json!({ "command": "cargo test" })));
+    assert_eq!(talk.says(ends(EndReason::ToolUse)), "prepare 1 run");
+    let asked = talk.says(touching(1, command("cargo test")));
+    assert!(asked.starts_with("response of m | +1 clarification"), "{asked}");
+    assert!(
+        asked.contains("Run this command? allow_once/allow_session/allow_always/reject_once"),
+        "{asked}"
+    );
+    assert_eq!(
+        talk.says(answer("doc_001", "allow_once")),
+        "-doc_001 answered | +2 terminal_command | run 1 run"
+    );
+    let output = |text: &str| Input::Output {
+        job: JobId(1),
+        text: text.to_owned(),
+    };
+    assert_eq!(talk.says(output("building\n")), "~building\n");
+    let done = Input::Ran {
+        job: JobId(1),
+        result: Ok(Outcome {
+            text: "building\nexit code: 2".to_owned(),
+            data: json!({ "exitCode": 2, "output": "building\n", "durationMs": 9, "state": "completed", "logPath": null }),
+            ..Outcome::default()
+        }),
+        took_ms: 10,
+    };
+    assert_eq!(talk.says(done), "-doc_002 completed | call m with 3");
+    assert_eq!(
+        talk.results(),
+        ["a: building\nexit code: 2"],
+        "a code other than 0 is no error of the tool's"
+    );
+}
+
+#[test]
+fn what_the_user_rejects_is_not_done_and_the_model_hears_why() {
+    let mut talk = Talk::begin();
+    talk.says(call("a", "run", json!({ "command": "cargo test" })));
+    talk.all([ends(EndReason::ToolUse), touching(1, command("cargo test"))]);
+    let reason = Input::Answer(ClarificationResponse {
+        document_id: "doc_001".into(),
+        outcome: Dealt::Answered,
+        answers: vec![Answer {
+            question_id: "approval".to_owned(),
+            selected_option_ids: vec!["reject_once".to_owned()],
+            free_text: Some("use ninja".to_owned()),
+        }],
+        reason: None,
+    });
+    assert_eq!(
+        talk.says(reason),
+        "-doc_001 answered | +2 terminal_command | -doc_002 rejected | call m with 3"
+    );
+    assert_eq!(
+        talk.results(),
+        [
+            "!a: Error [TOOL_REJECTED]: the user rejected this; reason: use ninja\nDo not try the same thing in another way. Go on without it, or ask."
+        ]
+    );
+}
+
+#[test]
+fn questions_of_a_message_are_asked_together_and_a_rule_answers_the_rest() {
+    let mut talk = Talk::begin();
+    talk.all([
+        call("a", "run", json!({ "command": "cargo test" })),
+        call("b", "run", json!({ "command": "cargo test" })),
+        ends(EndReason::ToolUse),
+        touching(1, command("cargo test")),
+    ]);
+    assert!(
+        talk.says(touching(2, command("cargo test")))
+            .contains("+2 clarification")
+    );
+    let shown = talk.says(answer("doc_001", "allow_session"));
+    assert_eq!(
+        shown, "-doc_001 answered | +3 terminal_command | run 1 run | -doc_002 skipped",
+        "the second waits for the first, and asks no more"
+    );
+    let over = Input::Ran {
+        job: JobId(1),
+        result: Ok(Outcome::default()),
+        took_ms: 1,
+    };
+    assert_eq!(talk.says(over), "-doc_003 completed | +4 terminal_command | run 2 run");
+}
+
+#[test]
+fn a_question_of_the_models_is_answered() {
+    let mut talk = Talk::begin();
+    let form =
+        json!({ "title": "Two things", "questions": [{ "id": "q", "prompt": "Which?", "options": ["One", "Two"] }] });
+    talk.says(call("a", "AskQuestion", form));
+    assert_eq!(
+        talk.says(ends(EndReason::ToolUse)),
+        r#"response of m | +1 clarification | "Two things" | ~Which? One/Two"#
+    );
+    let dealt = Input::Answer(ClarificationResponse {
+        document_id: "doc_001".into(),
+        outcome: Dealt::Answered,
+        answers: vec![Answer {
+            question_id: "q".to_owned(),
+            selected_option_ids: vec!["Two".to_owned()],
+            free_text: None,
+        }],
+        reason: None,
+    });
+    assert_eq!(talk.says(dealt), "-doc_001 answered | call m with 3");
+    assert_eq!(talk.results(), ["a: Which? -> Two"]);
+}
+
+#[test]
+fn where_nobody_is_there_questions_are_skipped_and_permissions_missing() {
+    let mut said = submission("hi");
+    said.is_attended = false;
+    let mut talk = Talk::of(said);
+    talk.all([
+        call("a", "ask", json!({ "questions": ["Why?"] })),
+        call("b", "run", json!({ "command": "cargo test" })),
+        call("c", "switch_mode", json!({ "target_mode_id": "plan" })),
+        ends(EndReason::ToolUse),
+        touching(2, command("cargo test")),
+    ]);
+    let results = talk.results();
+    assert_eq!(results.len(), 3);
+    assert_eq!(
+        results[0],
+        "a: The user skipped the questions: decide yourself and say what you assumed."
+    );
+    assert!(results[1].starts_with("!b: Error [TOOL_REJECTED]"), "{}", results[1]);
+    assert!(results[2].starts_with("!c: Error [TOOL_REJECTED]"), "{}", results[2]);
+}
+
+#[test]
+fn a_plan_gives_the_user_the_word() {
+    let mut said = submission("hi");
+    said.mode = Mode::Plan;
+    let mut talk = Talk::of(said);
+    let plan = json!({ "name": "Codes", "overview": "o", "plan": "# Codes", "todos": [{ "id": "a", "content": "A" }] });
+    talk.says(call("p", "create_plan", plan));
+    assert_eq!(
+        talk.says(ends(EndReason::ToolUse)),
+        r##"response of m | +1 plan | "# Codes" | -doc_001 | done completed awaiting_input"##
+    );
+    assert_eq!(talk.turn.memory.todos.checklist(), "- [ ] A (a)");
+    let shown = show(&talk.turn.step(submit("Build it."), 0));
+    assert_eq!(shown, r#"user "Build it." | call m with 4"#);
+}
+
+#[test]
+fn another_mode_needs_a_yes_and_changes_what_is_offered() {
+    let names = |effects: &[Effect]| {
+        asked(effects)
+            .tools
+            .iter()
+            .map(|it| it.name.clone())
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
+    let mut said = submission("hi");
+    said.mode = Mode::Plan;
+    let mut talk = Talk::of(said.clone());
+    assert_eq!(names(&talk.effects), "look ask create_plan switch_mode");
+    talk.says(call(
+        "m",
+        "switch_mode",
+        json!({ "target_mode_id": "agent", "explanation": "to build" }),
+    ));
+    let shown = talk.says(ends(EndReason::ToolUse));
+    assert!(
+        shown.ends_with("~Go on in agent mode? allow_once/reject_once | expire doc_001"),
+        "{shown}"
+    );
+    talk.says(answer("doc_001", "allow_once"));
+    assert_eq!(names(&talk.effects), "look change run ask switch_mode todo_write");
+    assert_eq!(talk.turn.mode(), Some(Mode::Agent));
+
+    let mut talk = Talk::of(said);
+    talk.says(call("m", "switch_mode", json!({ "target_mode_id": "agent" })));
+    talk.says(ends(EndReason::ToolUse));
+    let shown = talk.says(Input::Expired("doc_001".into()));
+    assert!(shown.ends_with("call m with 3"), "{shown}");
+    assert_eq!(
+        talk.results(),
+        ["!m: Error [TOOL_REJECTED]: nobody agreed to another mode in time: it stays plan\nGo on in plan mode."]
+    );
+    assert_eq!(names(&talk.effects), "look ask create_plan switch_mode");
+}
+
+#[test]
+fn what_the_settings_want_asked_is_not_answered_by_a_yes_to_something_else() {
+    let mut settings = crate::config::Settings::default();
+    let tool = crate::config::ToolSettings {
+        require_approval: true,
+        ..crate::config::ToolSettings::default()
+    };
+    settings.tools.insert("look".to_owned(), tool);
+    let mut said = submission("hi");
+    said.settings = Arc::new(settings);
+    let mut talk = Talk::of(said);
+    talk.all([
+        call("a", "look", json!({})),
+        call("b", "look", json!({ "file_path": "b" })),
+        ends(EndReason::ToolUse),
+        harmless(1),
+    ]);
+    let shown = talk.says(harmless(2));
+    assert!(shown.contains("+2 clarification"), "{shown}");
+    let shown = talk.says(answer("doc_001", "allow_once"));
+    assert!(
+        shown.contains("run 1 look") && !shown.contains("run 2") && !shown.contains("-doc_002"),
+        "the second is still asked about: {shown}"
+    );
+    let shown = talk.says(answer("doc_002", "allow_once"));
+    assert!(shown.contains("run 2 look"), "{shown}");
+}

@@ -802,6 +802,26 @@ mod tests {
             [Guard::new("Shell(a, b)")],
             "a comma is part of the rule"
         );
+        let set = [
+            r#"approvals.allow=["Shell(a, b)", "Read(c)"]"#,
+            r#"roles.fallback=["one", "two, too"]"#,
+            r#"lint.rust=["cargo", "clippy"]"#,
+            r"lint.go=[ -f go.mod ] && go vet",
+        ];
+        let options = Options {
+            set: set.map(str::to_owned).to_vec(),
+            ..Options::default()
+        };
+        let (settings, problems) = all("", "", "", &options);
+        assert_eq!(problems, NOTHING);
+        assert_eq!(
+            settings.approvals.allow,
+            [Guard::new("Shell(a, b)"), Guard::new("Read(c)")],
+            "a list is one as in a file"
+        );
+        assert_eq!(settings.roles.fallback, ["one", "two, too"]);
+        assert_eq!(settings.lint["rust"], ["cargo", "clippy"]);
+        assert_eq!(settings.lint["go"], ["sh", "-c", "[ -f go.mod ] && go vet"]);
     }
 
     #[test]

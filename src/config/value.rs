@@ -155,6 +155,14 @@ impl Kind {
 
     /// A value as a variable or a flag has it.
     pub(super) fn parse(self, text: &str) -> Result<Value, Unfit> {
+        // As it would stand in the file.
+        if let Some(texts) = array(text) {
+            match self {
+                Self::List | Self::Command => return self.listed(texts),
+                Self::Rules => return Ok(Value::Rules(texts.iter().map(|it| Guard::new(it)).collect())),
+                _ => {}
+            }
+        }
         match self {
             Self::Path if text.is_empty() => Err(unfit("the path is empty", None)),
             Self::Text | Self::Path => Ok(Value::Text(text.to_owned())),
@@ -279,6 +287,16 @@ fn article(kind: &str) -> String {
 
 fn whole(it: &DeInteger<'_>) -> Option<u64> {
     u64::from_str_radix(it.as_str(), it.radix()).ok()
+}
+
+/// The texts of a list that is written as in a file; `None`: it is not.
+fn array(text: &str) -> Option<Vec<String>> {
+    let text = text.trim();
+    if !text.starts_with('[') {
+        return None;
+    }
+    let mut table: toml::Table = toml::from_str(&format!("list = {text}")).ok()?;
+    table.remove("list")?.try_into().ok()
 }
 
 fn number(text: &str, radix: u32) -> Result<Value, Unfit> {

@@ -910,8 +910,7 @@ mod tests {
                 "py | ruff check --no-cache --output-format json ./x.py",
                 " | CARGO_TARGET_DIR=\"$TMPDIR/cargo\" cargo check --quiet --all-targets --message-format=json",
                 "web | ROOT/web/node_modules/.bin/tsc --noEmit --pretty false -p .",
-                "web | eslint --format json ./src/c.tsx",
-                "web | eslint --format json './src/a b.ts'",
+                "web | eslint --format json ./src/c.tsx './src/a b.ts'",
             ]
         );
         let absent: Vec<_> = plan.unchecked().into_iter().collect();

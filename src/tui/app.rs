@@ -141,6 +141,8 @@ pub struct Composer {
     /// The files that are offered for the `@` before the caret.
     pub mention: Option<Mention>,
     pub commands: super::command::Commands,
+    /// The draft's version when a file was put in, with a space behind it.
+    pub put_in: Option<u64>,
     pub history: History,
 }
 

@@ -72,6 +72,7 @@ fn choose(app: &mut App) {
     let typed = mention.pattern.chars().count();
     let after = if file.ends_with('/') { "" } else { " " };
     app.composer.field.replace_before(typed, &format!("{file}{after}"));
+    app.composer.put_in = Some(app.composer.field.version()).filter(|_| !after.is_empty());
 }
 
 /// Whether the key was for the list.
@@ -80,6 +81,13 @@ pub fn key(app: &mut App, event: KeyEvent) -> bool {
         return false;
     }
     let ctrl = event.modifiers.contains(KeyModifiers::CONTROL);
+    // Lines of the file that was just put in: they belong to its name.
+    if let Some(version) = app.composer.put_in.take()
+        && event.code == KeyCode::Char(':')
+        && app.composer.field.version() == version
+    {
+        app.composer.field.replace_before(1, "");
+    }
     let Some(mention) = app.composer.mention.as_mut().filter(|it| !it.is_hidden) else {
         return false;
     };

@@ -10,7 +10,11 @@ use serde_json::json;
 mod commands;
 mod finding;
 
-use super::{desk::*, effect::Effect};
+use super::{
+    desk::*,
+    effect::Effect,
+    msg::{Msg, Outcome},
+};
 use crate::protocol::{Command, Done, Event, FinishReason, Message, Mode, Notice, Severity};
 use crate::text::{Clean, CodeLine, Colours, Role, Span};
 
@@ -154,6 +158,105 @@ fn a_question_that_was_seen_is_skipped_by_its_key() {
         matches!(&desk.sent()[..], [Command::Answer { .. }]),
         "{:?}",
         desk.sent()
+    );
+}
+
+/// A plan that ends the answer.
+fn planned(desk: &mut Desk) {
+    desk.events([
+        Event::UserMessage(Message::user("plan it")),
+        Event::ResponseStart(crate::protocol::ResponseStart::default()),
+    ]);
+    let todo = json!({ "id": "t", "content": "Sum up", "status": "pending" });
+    desk.events(document(
+        "1",
+        "plan",
+        Some("Do it."),
+        json!({ "title": "Sums", "overview": "All of it.", "todos": [todo] }),
+    ));
+    desk.events([Event::Done(Done {
+        finish_reason: Some(FinishReason::AwaitingInput),
+        ..Done::default()
+    })]);
+}
+
+#[test]
+fn a_plan_that_waits_is_built_with_one_key() {
+    let mut desk = Desk::new(80, 24);
+    planned(&mut desk);
+    desk.draw();
+    assert!(
+        desk.shows("b build") && desk.shows("waiting for you"),
+        "{}",
+        desk.picture()
+    );
+    desk.keys("b");
+    assert!(desk.sent().is_empty(), "it was meant for something else");
+    desk.later(1000);
+    desk.keys("b");
+    let [Command::Submit(submit)] = &desk.sent()[..] else {
+        panic!("{:?}", desk.sent())
+    };
+    assert_eq!(submit.message.content, "Build the plan \"Sums\".");
+    assert_eq!(submit.mode, Mode::Agent);
+}
+
+#[test]
+fn a_plan_does_not_take_the_keys_from_somebody_who_writes() {
+    // A draft that was begun keeps the keys, and the footer says how to get to the plan.
+    let mut desk = Desk::new(80, 24);
+    desk.keys("bu");
+    planned(&mut desk);
+    desk.draw();
+    assert!(desk.shows("tab plan"), "{}", desk.picture());
+    desk.later(1000);
+    desk.keys("t");
+    assert_eq!(desk.app.composer.field.text(), "but");
+    desk.keys("<tab>");
+    desk.later(1000);
+    desk.keys("b");
+    assert!(
+        matches!(&desk.sent()[..], [Command::Submit(_)]),
+        "{:?}\n{}",
+        desk.sent(),
+        desk.picture()
+    );
+    // Who has just begun as it appears goes on writing.
+    for text in ["so it is", "explain", "jump"] {
+        let mut desk = Desk::new(80, 24);
+        planned(&mut desk);
+        desk.keys(text);
+        assert_eq!(desk.app.composer.field.text(), text);
+        assert!(desk.sent().is_empty());
+    }
+    // What was said after it takes the word from it.
+    let mut desk = Desk::new(80, 24);
+    planned(&mut desk);
+    desk.later(1000);
+    desk.keys("<tab>no<enter>");
+    desk.exchange("no", &["Another one?"]);
+    desk.draw();
+    assert!(!desk.shows("waiting for you"), "{}", desk.picture());
+}
+
+#[test]
+fn lines_are_named_right_behind_a_file_that_was_put_in() {
+    let mut desk = Desk::new(80, 24);
+    let put_in = |desk: &mut Desk| {
+        desk.keys("@car");
+        desk.take(Msg::Done(Outcome::Files {
+            pattern: "car".to_owned(),
+            files: vec!["src/cart.rs".to_owned()],
+        }));
+        desk.keys("<tab>");
+    };
+    put_in(&mut desk);
+    desk.keys(":3-9 and ");
+    put_in(&mut desk);
+    desk.keys("is : here");
+    assert_eq!(
+        desk.app.composer.field.text(),
+        "@src/cart.rs:3-9 and @src/cart.rs is : here"
     );
 }
 

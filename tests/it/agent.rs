@@ -274,6 +274,16 @@ impl Stage {
         for request in &requests {
             check_paired(name, &request.messages);
         }
+        // Servers keep what begins alike.
+        for pair in requests.windows(2) {
+            let [before, after] = pair else { continue };
+            let is_compact = format!("{:?}", after.messages).contains("[result dropped to make room");
+            let begins = after.messages.get(..before.messages.len()) == Some(&before.messages[..]);
+            assert!(
+                begins || is_compact,
+                "{name}: what was sent has been rewritten: {before:?}\n{after:?}"
+            );
+        }
     }
 }
 
@@ -1126,4 +1136,54 @@ async fn limits_of_the_settings_ask_whether_to_go_on() {
             check_paired(limit, &request.messages);
         }
     }
+}
+
+#[tokio::test]
+async fn what_is_said_in_between_brings_what_it_points_at_and_its_mode() {
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::write(folder.path().join("a.txt"), "one\ntwo\nthree\n").expect("written");
+    let (go, wait) = tokio::sync::watch::channel(false);
+    let script = Script::new(move |at, _| {
+        if at > 0 {
+            return ok();
+        }
+        let mut wait = wait.clone();
+        let end = async move {
+            wait.wait_for(|it| *it).await.expect("the test is there");
+            Piece::End(EndReason::Stop)
+        };
+        let begin = futures::stream::iter([Piece::Text("I look.".to_owned())]);
+        Box::pin(begin.chain(futures::stream::once(end)))
+    });
+    let mut stage = Stage::new(
+        folder.path(),
+        &script,
+        Settings::default(),
+        TOOLS.iter().copied().collect(),
+    );
+    stage.say("go", Mode::Agent);
+    stage
+        .until("a word", |it| {
+            it.events.iter().any(|it| matches!(it, Event::ContentDelta { .. }))
+        })
+        .await;
+    stage.send(Command::Steer(Submit {
+        message: Message::user("mind @a.txt:2-2, and plan first"),
+        mode: Mode::Plan,
+        model: None,
+    }));
+    go.send_replace(true);
+    // It is heard in this answer or, where that ended too soon, as a message of its own.
+    stage
+        .until("an answer to it", |it| {
+            it.script.asked().len() == 2 && !it.transcript.is_running()
+        })
+        .await;
+    let asked = script.asked();
+    let last = format!("{:?}", asked[1].messages.last());
+    assert!(last.contains("2|two") && !last.contains("1|one"), "{last}");
+    assert!(last.contains("Plan mode is on") || last.contains("plan mode"), "{last}");
+    let names: Vec<&str> = asked[1].tools.iter().map(|it| it.name.as_str()).collect();
+    assert!(names.contains(&"create_plan") && !names.contains(&"write"), "{names:?}");
+    stage.check("said in between").await;
 }

@@ -17,6 +17,8 @@ pub struct Clarification<'a> {
     /// `None`: nobody dealt with it yet.
     pub outcome: Option<Outcome>,
     pub answers: Vec<Answer>,
+    /// Why nobody answered.
+    pub reason: Option<&'a str>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -54,6 +56,7 @@ impl<'a> Clarification<'a> {
                 .iter()
                 .filter_map(|it| serde_json::from_value(it.clone()).ok())
                 .collect(),
+            reason: member::text(members, "reason"),
         }
     }
 

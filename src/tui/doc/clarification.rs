@@ -627,7 +627,11 @@ fn needs(subject: Option<&Document>) -> Option<Clean> {
 }
 
 fn because(view: &Clarification<'_>, columns: usize) -> Vec<Row> {
-    let reason = view.answers.iter().find_map(|it| it.free_text.as_deref());
+    let reason = view
+        .answers
+        .iter()
+        .find_map(|it| it.free_text.as_deref())
+        .or(view.reason);
     let reason = reason.filter(|it| !it.trim().is_empty());
     reason.map_or_else(Vec::new, |it| {
         labelled("because", &[Span::new(Clean::new(it), Role::Text)], columns)

@@ -7,6 +7,8 @@ use std::{
     time::UNIX_EPOCH,
 };
 
+use regex::bytes::Regex;
+
 use super::{Session, is_id, line, record};
 use crate::{
     os::file,
@@ -15,6 +17,9 @@ use crate::{
 
 /// How much of each end is looked at; more only where that holds no whole line.
 const END_BYTES: [u64; 3] = [32 << 10, 512 << 10, 8 << 20];
+
+/// What a line of interest holds near its beginning.
+const MARKS: &str = r#"(?-u)^.{0,120}?"(session"|event":"(title|user_message)")"#;
 
 /// The first message serves as a title up to this many characters.
 const TITLE_CHARACTERS: usize = 80;
@@ -37,13 +42,14 @@ pub fn list(folder: &Path) -> io::Result<Vec<Listed>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => return Err(error),
     };
-    let mut listed: Vec<_> = files.flatten().filter_map(|it| read(&it.path())).collect();
+    let marks = Regex::new(MARKS).map_err(io::Error::other)?;
+    let mut listed: Vec<_> = files.flatten().filter_map(|it| read(&it.path(), &marks)).collect();
     listed.sort_by(|a, b| (b.changed, &b.session.id).cmp(&(a.changed, &a.session.id)));
     Ok(listed)
 }
 
 /// `None` for what is no session.
-fn read(path: &Path) -> Option<Listed> {
+fn read(path: &Path, marks: &Regex) -> Option<Listed> {
     if path.extension()? != "jsonl" {
         return None;
     }
@@ -51,7 +57,7 @@ fn read(path: &Path) -> Option<Listed> {
     let mut file = file::open(path).ok()?;
     let facts = file.metadata().ok()?;
     let changed = facts.modified().ok()?.duration_since(UNIX_EPOCH).ok()?.as_millis() as u64;
-    let mut found = Found::default();
+    let mut found = Found::new(marks.clone());
     let mut looked_at = 0;
     for window in END_BYTES {
         found.scan(&part(&mut file, 0, window)?, false);
@@ -94,8 +100,8 @@ fn part(file: &mut File, from: u64, limit: u64) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-#[derive(Default)]
 struct Found {
+    marks: Regex,
     is_session: bool,
     session: Option<Session>,
     first_ms: Option<u64>,
@@ -105,11 +111,32 @@ struct Found {
 }
 
 impl Found {
+    fn new(marks: Regex) -> Self {
+        Self {
+            marks,
+            is_session: false,
+            session: None,
+            first_ms: None,
+            title: None,
+            message: None,
+            turns: Turn::default(),
+        }
+    }
+
     /// Looks at the whole lines of a part of the file; its first one may lack its beginning.
     /// Whether there was an event.
     fn scan(&mut self, bytes: &[u8], starts_anywhere: bool) -> bool {
         let mut has_event = false;
         for text in bytes.split(|&it| it == b'\n').skip(usize::from(starts_anywhere)) {
+            // What has neither a name nor a title nor a message says when it happened, and that is read at a glance.
+            let has_more = self.marks.is_match(text);
+            if let Some((turn, at_ms)) = line::glance(text).filter(|_| !has_more) {
+                self.is_session = true;
+                has_event = true;
+                self.first_ms.get_or_insert(at_ms);
+                self.turns = self.turns.max(Turn(turn));
+                continue;
+            }
             let Ok((position, mut members)) = line::read(text, true) else {
                 continue;
             };

@@ -19,7 +19,10 @@ use crate::{
 const END_BYTES: [u64; 3] = [32 << 10, 512 << 10, 8 << 20];
 
 /// What a line of interest holds near its beginning.
-const MARKS: &str = r#"(?-u)^.{0,120}?"(session"|event":"(title|user_message)")"#;
+const MARKS: &str = r#"(?-u)"(session|event":"(title|user_message))""#;
+
+/// Where that begins at the latest: behind three numbers.
+const NEAR_BYTES: usize = 128;
 
 /// The first message serves as a title up to this many characters.
 const TITLE_CHARACTERS: usize = 80;
@@ -129,7 +132,7 @@ impl Found {
         let mut has_event = false;
         for text in bytes.split(|&it| it == b'\n').skip(usize::from(starts_anywhere)) {
             // What has neither a name nor a title nor a message says when it happened, and that is read at a glance.
-            let has_more = self.marks.is_match(text);
+            let has_more = self.marks.is_match(text.get(..NEAR_BYTES).unwrap_or(text));
             if let Some((turn, at_ms)) = line::glance(text).filter(|_| !has_more) {
                 self.is_session = true;
                 has_event = true;

@@ -246,6 +246,8 @@ pub enum Task {
     Sessions(Sessions),
     /// One document of a kept conversation, by its address
     Get(Get),
+    /// Who wrote a line: the document, the words and the model that brought it
+    Why(Why),
     /// What the kernel holds around commands, and anything inside of it
     Sandbox(Sandbox),
     /// What a shell needs to complete sheaf's commands and options
@@ -501,6 +503,21 @@ pub struct Get {
     /// What to make of it
     #[arg(long = "as", value_name = "FORM", default_value = "text")]
     pub form: Got,
+
+    #[command(flatten)]
+    pub common: Common,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  sheaf why src/cart.rs:22")]
+pub struct Why {
+    /// A file and the number of a line in it
+    #[arg(value_name = "FILE:LINE")]
+    pub place: String,
+
+    /// As one JSON object
+    #[arg(long)]
+    pub json: bool,
 
     #[command(flatten)]
     pub common: Common,

@@ -16,6 +16,7 @@ mod schema;
 mod serve;
 mod sessions;
 mod trace;
+mod why;
 
 use std::{
     ffi::OsString,
@@ -134,6 +135,7 @@ fn obey(arguments: Arguments) -> Result<u8> {
         Some(Task::Models(it)) => chat::models(&Base::of(&it.common, &it.whom)?),
         Some(Task::Sessions(it)) => sessions::run(&it),
         Some(Task::Get(it)) => sessions::get(&it),
+        Some(Task::Why(it)) => why::run(&it),
         Some(Task::Sandbox(it)) => boundary::run(it.ask),
         Some(Task::Completions { shell }) => Ok(paper::completions(shell)),
         Some(Task::Man) => paper::manual(),

@@ -33,7 +33,7 @@ use crate::{
 };
 
 /// More of a file is not taken in.
-const IMPORT_BYTES: u64 = 1 << 30;
+pub(super) const IMPORT_BYTES: u64 = 1 << 30;
 
 pub fn run(asked: &Sessions) -> Result<u8> {
     let base = Base::of(&asked.common, &Whom::default())?;

@@ -18,7 +18,7 @@ mod response;
 mod word;
 
 pub use command::{Command, ContextPart, Query, Reply, Submit};
-pub use document::{Document, Todo as PlanTodo, View};
+pub use document::{Document, FileEdit, Todo as PlanTodo, View};
 pub use event::{DocumentStart, Done, Entry, Event, Notice, Progress, ResponseStart, Severity, Usage};
 pub use id::{Address, ConversationId, DocumentId, Position, ResponseId, Turn};
 pub use request::{Answer, ClarificationResponse, Dialect, Message, Request};

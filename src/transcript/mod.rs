@@ -5,7 +5,9 @@
 
 mod object;
 pub mod query;
+
 mod todos;
+pub mod why;
 
 use std::{collections::HashMap, sync::Arc};
 

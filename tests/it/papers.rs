@@ -91,6 +91,7 @@ fn help() -> String {
         "sessions list",
         "sessions export",
         "get",
+        "why",
     ];
     let texts = tasks.map(|task| {
         let output = Command::new(env!("CARGO_BIN_EXE_sheaf"))

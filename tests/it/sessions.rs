@@ -224,3 +224,41 @@ fn a_document_is_had_by_its_address() {
     let ran = home.run(&["get", "1.4", "--as", "patch"]);
     assert!(ran.code == Some(1) && ran.err.contains("has no patch"), "{}", ran.err);
 }
+
+#[test]
+fn a_line_tells_who_wrote_it() {
+    let home = Home::new();
+    let id = home.tour();
+    let cart = home.shop().join("src/cart.rs");
+    std::fs::create_dir_all(cart.parent().expect("a folder")).expect("a folder");
+    // As the recording leaves it, with a line of the user's own.
+    let new = |address: &str| home.run(&["get", address, "--as", "text"]).out;
+    let text = format!("// mine\n{}{}{}", new("3.5"), "\n", new("3.6"));
+    std::fs::write(&cart, &text).expect("a file");
+    let line = text
+        .lines()
+        .position(|it| it.contains("Vec<Discount>"))
+        .expect("the edit")
+        + 1;
+    let ran = home.run(&["why", &format!("src/cart.rs:{line}")]);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    assert!(
+        ran.out.contains(&format!("{id}#3.5")) && ran.out.contains("Discount codes"),
+        "{}",
+        ran.out
+    );
+    let ran = home.run(&["why", "src/cart.rs:1"]);
+    assert!(
+        ran.code == Some(1) && ran.err.contains("none of the 4 changes"),
+        "{}",
+        ran.err
+    );
+    for (place, says) in [
+        ("src/cart.rs", "is no line of a file"),
+        ("src/cart.rs:9999", "lines"),
+        ("src/none.rs:1", "none.rs"),
+    ] {
+        let ran = home.run(&["why", place]);
+        assert!(ran.code == Some(1) && ran.err.contains(says), "{place}: {}", ran.err);
+    }
+}

@@ -132,6 +132,27 @@ fn ten_thousand_documents_scroll_one_page(bencher: Bencher<'_, '_>) {
     bencher.bench_local(|| desk.keys("<pgup>"));
 }
 
+/// What opens over ten thousand documents, a key in it, and away again.
+#[divan::bench(args = ["v<down><esc>", "vquestion<esc>", "/what<esc>", "f<esc>", "<ctrl+k>mode<esc>", "<ctrl+e>j<esc>"])]
+fn over_ten_thousand_documents(bencher: Bencher<'_, '_>, keys: &str) {
+    let mut desk = Desk::new(120, 40).blind();
+    desk.events(long_conversation(10_000));
+    desk.events([Event::UserMessage(Message::user("change"))]);
+    for n in 0..500 {
+        let path = format!("src/part{}.rs", n % 40);
+        let diff = json!({ "oldString": "let a = 1;\n", "newString": "let a = 2;\n", "startLine": n + 1 });
+        let metadata = json!({ "filePath": path, "operation": "edit", "diff": diff });
+        desk.events(document(
+            &format!("edit{n}"),
+            "file_edit",
+            Some("let a = 2;\n"),
+            metadata,
+        ));
+    }
+    desk.keys("<tab>");
+    bencher.bench_local(|| desk.keys(keys));
+}
+
 #[divan::bench]
 fn key_to_frame(bencher: Bencher<'_, '_>) {
     let mut desk = Desk::new(120, 40).blind();

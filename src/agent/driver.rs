@@ -21,7 +21,7 @@ use tokio::sync::{mpsc, watch};
 use super::{
     approval::{Rule, remember},
     brief::{Briefing, Heard},
-    history, marks,
+    history, marks, review,
     turn::{Effect, Input, JobId, Prepared, Turn},
 };
 use crate::{
@@ -33,11 +33,14 @@ use crate::{
         local::{Inbox, Letter},
     },
     model::{
-        Chosen, Effort, Failure, FailureKind, ModelMessage, ModelRequest, Piece, PieceStream, Provider, Roles,
-        catalogue,
+        Chosen, Effort, EndReason, Failure, FailureKind, ModelMessage, ModelRequest, Piece, PieceStream, Provider,
+        Roles, catalogue,
     },
     os::panic,
-    protocol::{Command, ConversationId, Event, Mode, Notice, Position, Query, Reply, ResponseId, Severity, Submit},
+    protocol::{
+        Applied, Command, ConversationId, DocumentId, Event, Mode, Notice, Position, Query, Reply, ResponseId,
+        Severity, Submit,
+    },
     sandbox::{Checkpoints, Commands, Seen, Tier, Workspace},
     tool::{Access, Context, Fault, Input as Arguments, Outcome, Proposal, Stop, Tool, Work},
 };
@@ -94,6 +97,9 @@ struct Driver {
     has_title: bool,
     /// Of the last message.
     mode: Option<Mode>,
+    /// Changes that the user has rejected, to be taken back one after the other, and the one that is.
+    rejected: VecDeque<(crate::protocol::Turn, DocumentId)>,
+    reversal: Option<Pin<Box<dyn Future<Output = Result<(), String>> + Send>>>,
     /// Marks of instrumentation that are looked for because debugging was left.
     left: FuturesUnordered<Pin<Box<dyn Future<Output = Vec<String>> + Send>>>,
     seen: Arc<Seen>,
@@ -119,7 +125,46 @@ struct Driver {
     flood: Flood,
     stint: Stint,
     /// Messages that came while an answer was being made: each opens a turn of its own after it.
-    queue: VecDeque<Submit>,
+    queue: VecDeque<(Submit, Option<Own>)>,
+    /// The running turn is the user's own command.
+    own: Option<Own>,
+}
+
+/// A command that the user runs. It stands where a model's call would, so that it is judged, held, shown and remembered
+/// like one; the model is not asked.
+struct Own {
+    line: String,
+    is_shown: bool,
+    /// The call has been made; what is asked next is what to say to its result, which is nothing.
+    is_asked: bool,
+    /// How much the model had been told before.
+    from: usize,
+}
+
+impl Own {
+    fn stream(&mut self, now_ms: u64) -> PieceStream {
+        if std::mem::replace(&mut self.is_asked, true) {
+            return Box::pin(futures::stream::iter([Piece::End(EndReason::Stop)]));
+        }
+        let (id, name) = (format!("own_{now_ms}"), "run_terminal_cmd".to_owned());
+        let mut arguments = serde_json::Map::new();
+        arguments.insert("command".into(), self.line.clone().into());
+        Box::pin(futures::stream::iter([
+            Piece::CallStart {
+                slot: 0,
+                id: id.clone(),
+                name: name.clone(),
+            },
+            Piece::CallDone {
+                slot: 0,
+                id,
+                name,
+                arguments: Ok(arguments),
+                opaque: None,
+            },
+            Piece::End(EndReason::ToolUse),
+        ]))
+    }
 }
 
 /// A server and its model.
@@ -138,6 +183,7 @@ enum Happened {
     Title(Option<String>),
     Left(Vec<String>),
     Sized(Asked, Option<u64>),
+    Reversed(Result<(), String>),
 }
 
 /// What the agent will have read and written. What files were before is kept, where there is a place for it.
@@ -166,6 +212,8 @@ impl Driver {
             titles: FuturesUnordered::new(),
             has_title: false,
             mode: None,
+            rejected: VecDeque::new(),
+            reversal: None,
             left: FuturesUnordered::new(),
             setup,
             log,
@@ -188,6 +236,7 @@ impl Driver {
             flood: Flood::default(),
             stint: Stint::default(),
             queue: VecDeque::new(),
+            own: None,
         }
     }
 
@@ -204,14 +253,19 @@ impl Driver {
                 }
                 Happened::Ready(submission) => {
                     self.next = None;
+                    let (from, was_opened) = (self.turn.memory.messages.len(), self.turn.memory.is_opened);
                     self.step(Input::Submit(submission));
+                    if let Some(own) = &mut self.own {
+                        // The surroundings stay told.
+                        own.from = from + usize::from(!was_opened && self.turn.memory.is_opened);
+                    }
                     self.warn();
                     if std::mem::take(&mut self.is_stopped) {
                         self.step(Input::Cancel);
                     }
                 }
                 // The answer may have ended in the meantime: then it is a message of its own.
-                Happened::Heard(heard) if !self.turn.is_running() => self.queue.push_back(heard.submit),
+                Happened::Heard(heard) if !self.turn.is_running() => self.queue.push_back((heard.submit, None)),
                 Happened::Heard(Heard { submit, parts }) => {
                     let was = self.mode.replace(submit.mode);
                     if was == Some(Mode::Debug) && submit.mode != Mode::Debug {
@@ -233,6 +287,7 @@ impl Driver {
                     self.windows.insert(asked, window);
                     self.size_up();
                 }
+                Happened::Reversed(result) => self.reversed(result),
                 Happened::Left(marks) if marks.is_empty() => {}
                 Happened::Left(marks) => {
                     let notice = Notice {
@@ -256,8 +311,13 @@ impl Driver {
             if !self.turn.is_running()
                 && self.next.is_none()
                 && self.hearing.is_empty()
-                && let Some(submit) = self.queue.pop_front()
+                && let Some((mut submit, own)) = self.queue.pop_front()
             {
+                // What a mode keeps the model from doing it does not keep the user from.
+                if own.is_some() && submit.mode.is_read_only() {
+                    submit.mode = Mode::Agent;
+                }
+                self.own = own;
                 self.submit(submit);
             }
         }
@@ -276,6 +336,7 @@ impl Driver {
             titles,
             left,
             sizing,
+            reversal,
             ..
         } = self;
         tokio::select! {
@@ -290,6 +351,7 @@ impl Driver {
                 Happened::Input(Input::Piece(piece.unwrap_or_else(endless)))
             }
             Some(input) = timers.next(), if !timers.is_empty() => Happened::Input(input),
+            Some(result) = maybe(reversal.as_mut()) => Happened::Reversed(result),
             Some(title) = titles.next(), if !titles.is_empty() => Happened::Title(title),
             Some(marks) = left.next(), if !left.is_empty() => Happened::Left(marks),
             Some((asked, window)) = sizing.next(), if !sizing.is_empty() => Happened::Sized(asked, window),
@@ -347,19 +409,36 @@ impl Driver {
 
     fn obey(&mut self, command: Command) {
         match command {
-            Command::Submit(submit) => self.queue.push_back(submit),
+            Command::Submit(submit) => self.queue.push_back((submit, None)),
+            Command::Run { submit, line, is_shown } => {
+                let own = Own {
+                    line,
+                    is_shown,
+                    is_asked: false,
+                    from: 0,
+                };
+                self.queue.push_back((submit, Some(own)));
+            }
             Command::Steer(submit) if self.turn.is_running() => {
                 let facts = self.facts(false);
                 let heard = self.briefing.steering(submit, self.turn.mode(), facts, &self.setup);
                 self.hearing.push_back(heard);
             }
-            Command::Steer(submit) => self.queue.push_back(submit),
+            Command::Steer(submit) => self.queue.push_back((submit, None)),
             Command::Cancel => {
                 // Who stops an answer wants to think again: the words go back to where they were written.
                 self.hearing.clear();
                 // A message that is being made ready is stopped as soon as it stands in the log.
                 self.is_stopped = self.next.is_some();
                 self.step(Input::Cancel);
+            }
+            Command::Update {
+                turn,
+                document,
+                metadata,
+            } if metadata.get("applied").and_then(serde_json::Value::as_str) == Some(Applied::Rejected.as_str()) => {
+                self.rejected.push_back((turn, document));
+                self.take_back();
             }
             Command::Update {
                 turn,
@@ -381,6 +460,67 @@ impl Driver {
                 self.log.append(now_ms(), Event::Notice(notice));
             }
         }
+    }
+
+    /// Begins to take back the next change that the user has rejected; what it did is in the log afterwards.
+    fn take_back(&mut self) {
+        while self.reversal.is_none()
+            && let Some((turn, document)) = self.rejected.front()
+        {
+            let mut response = crate::protocol::Response::default();
+            for entry in self.log.after(Position(0)).iter().filter(|it| it.turn == *turn) {
+                response.apply(&entry.event, entry.at_ms);
+            }
+            let at = response.position_of(document);
+            match at.and_then(|it| review::rejected(&response, it)) {
+                Some(Ok(rejected)) => {
+                    let workspace = self.setup.workspace.clone();
+                    let seen = Arc::clone(&self.seen);
+                    let work = tokio::task::spawn_blocking(move || {
+                        let workspace = workspace.ok_or("there is no workspace here")?;
+                        review::take_back(&workspace, &seen, &rejected).map_err(|it| it.to_string())
+                    });
+                    self.reversal =
+                        Some(Box::pin(work.map(|it| {
+                            it.unwrap_or_else(|it| Err(format!("taking it back broke down: {it}")))
+                        })));
+                }
+                Some(Err(why)) => {
+                    self.rejected.pop_front();
+                    self.say_kept(why.to_string());
+                }
+                None => {
+                    self.rejected.pop_front();
+                    self.say_kept("it is no change of a file".to_owned());
+                }
+            }
+        }
+    }
+
+    fn reversed(&mut self, result: Result<(), String>) {
+        self.reversal = None;
+        if let Some((turn, document)) = self.rejected.pop_front() {
+            match result {
+                Ok(()) => {
+                    let mut metadata = serde_json::Map::new();
+                    metadata.insert("applied".into(), Applied::Rejected.as_str().into());
+                    self.log
+                        .append_to(turn, now_ms(), Event::DocumentUpdate { document, metadata });
+                }
+                Err(why) => self.say_kept(why),
+            }
+        }
+        self.take_back();
+    }
+
+    fn say_kept(&self, message: String) {
+        let notice = Notice {
+            severity: Severity::Warning,
+            code: "not-taken-back".to_owned(),
+            message,
+            document: None,
+        };
+        self.log.append(now_ms(), Event::Notice(notice));
     }
 
     fn submit(&mut self, submit: Submit) {
@@ -524,6 +664,9 @@ impl Driver {
                     is_too_much |= self.flood.count(&event) == Err(TooMany);
                     self.log.append(now, event);
                 }
+                Effect::CallModel { .. } if self.own.is_some() => {
+                    self.stream = self.own.as_mut().map(|it| it.stream(now));
+                }
                 Effect::CallModel { mut request, stand_in } => {
                     self.briefing.touched(&self.seen, &mut self.turn.memory, &mut request);
                     let others = self.setup.roles.fallback();
@@ -571,7 +714,13 @@ impl Driver {
             self.timers.clear();
             if was_running {
                 self.briefing.ended(&self.seen, self.setup.workspace.as_ref());
-                self.think_of_title();
+                if let Some(own) = self.own.take() {
+                    if !own.is_shown {
+                        self.turn.memory.messages.truncate(own.from);
+                    }
+                } else {
+                    self.think_of_title();
+                }
             }
         }
     }

@@ -14,6 +14,7 @@ pub mod history;
 pub mod marks;
 pub mod offer;
 pub mod prompt;
+pub mod review;
 pub mod rules;
 pub mod segment;
 pub mod turn;

@@ -195,6 +195,7 @@ impl Base {
         link: Arc<dyn Link>,
         switch: mpsc::UnboundedReceiver<Arc<dyn Link>>,
         prompt: Option<String>,
+        keeps: bool,
     ) -> tui::Setup {
         tui::Setup {
             link,
@@ -206,6 +207,7 @@ impl Base {
             workspace: self.workspace,
             problems: self.problems,
             prompt,
+            keeps,
         }
     }
 
@@ -247,6 +249,7 @@ fn talk(prompt: Vec<String>, printing: &Printing, whom: &Whom, wanted: &Run, com
         };
         return run::print(base, prompt, printing, wanted, resumed);
     }
+    let keeps = !wanted.no_session;
     let record = base.recording(wanted.no_session);
     let opened = resumed
         .map(|it| chat::open(&base, &it, wanted.no_session))
@@ -287,7 +290,7 @@ fn talk(prompt: Vec<String>, printing: &Printing, whom: &Whom, wanted: &Run, com
                 stages: set,
             }),
         };
-        Ok::<_, anyhow::Error>(Box::pin(tui::run(base.screen(link, switched, prompt))).await?)
+        Ok::<_, anyhow::Error>(Box::pin(tui::run(base.screen(link, switched, prompt, keeps))).await?)
     });
     // The last lines reach the disk before the runtime takes its tasks down.
     recorders.lock().unwrap_or_else(PoisonError::into_inner).clear();
@@ -304,7 +307,7 @@ fn play(recording: &Recording, pace: Pace, printing: &Printing, common: &Common)
         return runtime(false)?.block_on(async move {
             let link = Arc::new(Replay::start(recording, pace.speed, Audience::Present));
             let (_, switched) = mpsc::unbounded_channel();
-            Ok(Box::pin(tui::run(base.screen(link, switched, None))).await?)
+            Ok(Box::pin(tui::run(base.screen(link, switched, None, false))).await?)
         });
     }
     runtime(false)?.block_on(async move {
@@ -329,7 +332,7 @@ fn play_live(tour: &arguments::Tour) -> Result<u8> {
         let link = live::link(&stage, tour.pace.speed)?;
         let (_, switched) = mpsc::unbounded_channel();
         let opening = Some(live::OPENING.to_owned());
-        Ok::<_, anyhow::Error>(Box::pin(tui::run(base.screen(link, switched, opening))).await?)
+        Ok::<_, anyhow::Error>(Box::pin(tui::run(base.screen(link, switched, opening, false))).await?)
     });
     // Commands that still run end with the runtime's tasks, and before their folder.
     drop(runtime);

@@ -137,6 +137,7 @@ pub fn playing(
             peer: provider.peer().to_owned(),
             model: Some(script::NAME.to_owned()),
             hears: true,
+            runs: true,
             workspace: Some(workspace.root().to_owned()),
             ..About::default()
         },
@@ -193,6 +194,7 @@ impl Agent {
             model: model.clone(),
             is_replay: false,
             hears: true,
+            runs: true,
             workspace: None,
             hold: Hold::default(),
         };

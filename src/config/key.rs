@@ -641,6 +641,13 @@ pub const KEYS: &[Key] = &[
     .variable("SHEAF_UI_THINKING")
     .in_project(),
     Key::new(
+        "ui.vim",
+        Kind::Flag,
+        |it, _| Slot::Flag(&mut it.ui.vim),
+        "Whether drafts are edited as in Vim.",
+    )
+    .variable("SHEAF_UI_VIM"),
+    Key::new(
         "sandbox.command_wait",
         Kind::Duration,
         |it, _| Slot::Duration(&mut it.sandbox.command_wait),

@@ -90,6 +90,8 @@ pub struct Ui {
     pub output_rows: u64,
     /// `folded`, `shown` or `hidden`.
     pub thinking: String,
+    /// Whether drafts are edited as in Vim.
+    pub vim: bool,
 }
 
 /// How the embedded agent works.
@@ -284,6 +286,7 @@ impl Default for Settings {
             ui: Ui {
                 output_rows: 20,
                 thinking: "folded".to_owned(),
+                vim: false,
             },
             agent: Agent::default(),
             tools: BTreeMap::new(),

@@ -46,6 +46,8 @@ pub struct About {
     pub is_replay: bool,
     /// What is said while an answer is being made joins it.
     pub hears: bool,
+    /// It runs commands of the user's.
+    pub runs: bool,
     /// Where its files are, when that is not where the program was started.
     pub workspace: Option<PathBuf>,
     /// What holds the commands that the peer runs here, if it does.

@@ -148,6 +148,32 @@ pub async fn copy(text: &str, around: &Surroundings, folder: &Path) -> Result<Wa
     Ok(Way::File(path))
 }
 
+/// The picture that the desktop's clipboard holds, as PNG; `None` when there is none or no tool to get it.
+pub async fn picture(around: &Surroundings) -> Option<Vec<u8>> {
+    let here = !around.ssh;
+    let tools: [(bool, &'static str, &[&str]); 3] = [
+        (around.macos && here, "pngpaste", &["-"]),
+        (around.wayland, "wl-paste", &["--no-newline", "--type", "image/png"]),
+        (
+            around.x11,
+            "xclip",
+            &["-selection", "clipboard", "-t", "image/png", "-out"],
+        ),
+    ];
+    for (_, name, arguments) in tools.into_iter().filter(|it| it.0) {
+        let Some(program) = process::find(name, &around.path) else {
+            continue;
+        };
+        let output = Command::new(program).args(arguments).timeout(PATIENCE).output().await;
+        if let Ok(bytes) = output
+            && !bytes.is_empty()
+        {
+            return Some(bytes);
+        }
+    }
+    None
+}
+
 async fn run(name: &'static str, arguments: &[&str], input: Vec<u8>, around: &Surroundings) -> bool {
     let Some(program) = process::find(name, &around.path) else {
         return false;

@@ -739,7 +739,7 @@ mod tests {
                     Command::Cancel => {
                         log.append(1, Event::Done(crate::protocol::Done::default()));
                     }
-                    Command::Answer { .. } | Command::Update { .. } => {}
+                    Command::Run { .. } | Command::Answer { .. } | Command::Update { .. } => {}
                 }
                 commands.lock().expect("nobody panics").push(command);
             }

@@ -10,6 +10,14 @@ pub enum Command {
     Submit(Submit),
     /// Said to whoever is at work: it joins the answer that is being made; when none is, it opens a turn.
     Steer(Submit),
+    /// A command that the user runs: a turn of its own, in which `submit` says what was typed. No message can ask for it, so
+    /// that none of another machine does.
+    Run {
+        submit: Submit,
+        line: String,
+        /// The model is told of it.
+        is_shown: bool,
+    },
     /// An answer to an open clarification or approval of `turn`.
     Answer {
         turn: Turn,

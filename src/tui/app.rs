@@ -115,6 +115,8 @@ pub struct App {
 #[derive(Clone, Debug, Default)]
 pub struct Where {
     pub workspace: PathBuf,
+    /// The user's own folder.
+    pub home: Option<PathBuf>,
     /// As the header shows it: `~/code/shop`.
     pub shown: String,
     pub branch: Option<String>,

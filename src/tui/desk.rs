@@ -55,6 +55,7 @@ impl Link for Noting {
             window: Some(1000),
             is_replay: false,
             hears: false,
+            runs: true,
             workspace: None,
             hold: crate::link::Hold::default(),
         }
@@ -100,6 +101,7 @@ impl Desk {
             model: None,
             place: Where {
                 workspace: "/work".into(),
+                home: None,
                 shown: "~/shop".into(),
                 branch: Some("main".into()),
             },
@@ -280,6 +282,8 @@ fn named(name: &str) -> Vec<u8> {
         "esc" => b"\x1b",
         "tab" => b"\t",
         "shift+tab" => b"\x1b[Z",
+        "ctrl+shift+left" => b"\x1b[1;6D",
+        "alt+/" => b"\x1b/",
         "up" => b"\x1b[A",
         "down" => b"\x1b[B",
         "pgup" => b"\x1b[5~",

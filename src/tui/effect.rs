@@ -1,6 +1,6 @@
 //! Work that the screen asks for. `update` returns these; `run` carries them out and brings the outcome back.
 
-use super::app::Mouse;
+use super::{app::Mouse, picture::Source};
 use crate::{
     protocol::{Command, DocumentId, Turn},
     theme::Rgb,
@@ -46,6 +46,14 @@ pub enum Effect {
     },
     /// The draft in the user's editor.
     EditDraft(String),
+    /// The pasted text at the caret in the user's editor.
+    EditChip(String),
+    /// Read a picture for the draft.
+    Picture(Source),
+    /// Remember what was sent.
+    NoteSent(String),
+    /// Read what was sent in all workspaces.
+    History,
     /// A file of the workspace in the user's editor.
     OpenFile {
         path: String,

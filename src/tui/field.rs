@@ -1,37 +1,55 @@
-//! The one text field of the program: `ratatui-textarea` behind a door.
+//! The one text field of the program: a draft, shown through `ratatui-textarea`.
 //!
-//! The crate edits by code point, keeps `\r` and lays everything out again on every key. Here a Backspace takes a whole
-//! grapheme, pasted line ends are newlines, controls never get in, and what is large becomes a chip.
+//! The draft is ours, by graphemes; the crate breaks its lines and paints them. What is large or no text becomes a chip:
+//! one character of a private area in the draft, a label on the screen, all of it in what is sent.
 
-use std::sync::Arc;
+use std::{ops::Range, sync::Arc};
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use ratatui::{buffer::Buffer, layout::Rect, style::Style, widgets::Widget};
+use ratatui::{
+    buffer::Buffer,
+    layout::Rect,
+    style::{Modifier, Style},
+    widgets::Widget,
+};
 use ratatui_textarea::{CursorMove, TextArea, WrapMode};
-use unicode_segmentation::UnicodeSegmentation;
+use serde_json::Value;
 
-use super::paint::Line;
-use crate::text::Clean;
+use super::{
+    draft::Draft,
+    paint::Line,
+    vim::{self, Vim},
+};
+use crate::text::{Clean, figure};
 
 /// A paste of more than this many bytes or lines becomes a chip.
 const CHIP_BYTES: usize = 8 * 1024;
 const CHIP_LINES: usize = 12;
 
-/// Characters of the private use area stand for chips while they are edited; one each.
+/// Characters of the private use area stand for chips; one each.
 const CHIP_FIRST: u32 = 0xF0000;
+const CHIPS: u32 = 0xFFFD;
 
-/// A pasted text that is shown as its size.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Chip {
-    mark: char,
-    text: String,
+/// Something that is shown as its size.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Chip {
+    /// A pasted text.
+    Text(String),
+    /// A picture, as a message carries it.
+    Picture { name: String, bytes: usize, data: Value },
 }
 
 pub struct Field {
-    area: TextArea<'static>,
+    draft: Draft,
     chips: Vec<Chip>,
-    /// Grows with every change of text or caret.
-    version: u64,
+    pub vim: Option<Vim>,
+    /// What is shown: the draft with labels for its chips.
+    area: TextArea<'static>,
+    shown: String,
+    /// The draft's version that the area shows.
+    synced: u64,
+    /// Columns that the field was shown in last.
+    width: u16,
     /// Rows taken, for a version and a width.
     measured: Option<(u64, u16, u16)>,
     drawn: Option<((u64, u16, u16, Style), Drawn)>,
@@ -47,218 +65,376 @@ pub struct Drawn {
 
 impl Default for Field {
     fn default() -> Self {
-        Self::new(Vec::new())
-    }
-}
-
-impl Field {
-    fn new(lines: Vec<String>) -> Self {
-        let mut area = TextArea::new(lines);
-        area.set_wrap_mode(WrapMode::WordOrGlyph);
-        area.set_cursor_style(Style::new());
-        area.set_cursor_line_style(Style::new());
-        area.set_max_histories(500);
         Self {
-            area,
+            draft: Draft::default(),
             chips: Vec::new(),
-            version: 1,
+            vim: None,
+            area: area(Vec::new()),
+            shown: String::new(),
+            synced: u64::MAX,
+            width: 80,
             measured: None,
             drawn: None,
         }
     }
+}
 
+fn area(lines: Vec<String>) -> TextArea<'static> {
+    let mut area = TextArea::new(lines);
+    area.set_wrap_mode(WrapMode::WordOrGlyph);
+    area.set_cursor_style(Style::new());
+    area.set_cursor_line_style(Style::new());
+    area.set_selection_style(Style::new().add_modifier(Modifier::REVERSED));
+    area.set_max_histories(0);
+    area
+}
+
+impl Field {
     pub fn version(&self) -> u64 {
-        self.version
+        self.draft.version
     }
 
     pub fn is_empty(&self) -> bool {
-        self.area.is_empty()
+        self.draft.text().is_empty()
     }
 
-    /// The text as it will be sent: chips written out.
+    pub fn starts_with(&self, letter: char) -> bool {
+        self.draft.text().starts_with(letter)
+    }
+
+    /// The text as it will be sent: pasted texts written out, pictures by their names.
     pub fn text(&self) -> String {
-        let shown = self.area.lines().join("\n");
-        if self.chips.is_empty() {
-            return shown;
-        }
-        let mut text = String::with_capacity(shown.len());
-        let mut rest = shown.as_str();
-        // A chip is shown as `‹mark›label`; the label is ours and as long as it says.
-        while let Some((at, chip)) = self.next_chip(rest) {
-            text.push_str(rest.get(..at).unwrap_or_default());
-            text.push_str(&chip.text);
-            let shown = label(chip);
-            rest = rest.get(at + shown.len()..).unwrap_or_default();
-        }
-        text.push_str(rest);
-        text
+        self.expand(self.draft.text())
     }
 
-    /// Replaces everything; the caret goes to the end.
+    fn expand(&self, text: &str) -> String {
+        let mut whole = String::with_capacity(text.len());
+        for letter in text.chars() {
+            match self.chip(letter) {
+                Some(Chip::Text(text)) => whole.push_str(text),
+                // What it is called stays in the text, so that the words can speak of it.
+                Some(Chip::Picture { name, .. }) => whole.push_str(&format!("[{}]", Clean::line(name))),
+                None => whole.push(letter),
+            }
+        }
+        whole
+    }
+
+    /// The pictures of the draft, in their order.
+    pub fn pictures(&self) -> Vec<Value> {
+        let chips = self.draft.text().chars().filter_map(|it| self.chip(it));
+        chips
+            .filter_map(|it| match it {
+                Chip::Picture { data, .. } => Some(data.clone()),
+                Chip::Text(_) => None,
+            })
+            .collect()
+    }
+
+    /// The draft for a file: its text with the places of its chips, and the texts of these.
+    pub fn stored(&self) -> Value {
+        let chips: Vec<Value> = self
+            .chips
+            .iter()
+            .map(|it| match it {
+                Chip::Text(text) => Value::String(text.clone()),
+                Chip::Picture { name, bytes, data } => {
+                    serde_json::json!({ "name": name, "bytes": bytes, "data": data })
+                }
+            })
+            .collect();
+        serde_json::json!({ "text": self.draft.text(), "chips": chips })
+    }
+
+    /// Takes a draft that was stored; whatever is not one is nothing.
+    pub fn restore(&mut self, stored: &Value) {
+        let text = stored.get("text").and_then(Value::as_str).unwrap_or_default();
+        let chips = stored.get("chips").and_then(Value::as_array);
+        self.chips = chips
+            .into_iter()
+            .flatten()
+            .take(CHIPS as usize)
+            .map(|it| match it.as_str() {
+                Some(text) => Chip::Text(tidy(text)),
+                None => Chip::Picture {
+                    name: it.get("name").and_then(Value::as_str).unwrap_or_default().to_owned(),
+                    bytes: it.get("bytes").and_then(Value::as_u64).unwrap_or_default() as usize,
+                    data: it.get("data").cloned().unwrap_or_default(),
+                },
+            })
+            .collect();
+        let version = self.draft.version + 1;
+        let mut clean = String::with_capacity(text.len());
+        for part in text.split_inclusive(is_private) {
+            clean.push_str(&tidy(part.trim_end_matches(is_private)));
+            // A character that stands for no chip would be shown as one.
+            clean.extend(part.chars().last().filter(|it| self.chip(*it).is_some()));
+        }
+        self.draft = Draft::new(&clean);
+        self.draft.version = version;
+    }
+
+    /// Replaces everything; the caret goes to the end. Undo brings back what was.
     pub fn set(&mut self, text: &str) {
-        let mut field = Self::new(tidy(text).split('\n').map(str::to_owned).collect());
-        field.area.move_cursor(CursorMove::Bottom);
-        field.area.move_cursor(CursorMove::End);
-        field.version = self.version + 1;
-        *self = field;
+        let text = tidy(text);
+        let end = self.draft.text().len();
+        self.draft.replace(0..end, &text);
+        let end = self.draft.text().len();
+        self.draft.go(end, false);
+        self.rest();
     }
 
     pub fn clear(&mut self) {
         self.set("");
     }
 
-    /// Takes the text and leaves the field empty.
-    pub fn take(&mut self) -> String {
-        let text = self.text();
-        self.clear();
-        text
+    /// Vim begins anew in insert mode: there is nothing to move in.
+    fn rest(&mut self) {
+        if let Some(vim) = &mut self.vim {
+            *vim = Vim::default();
+        }
     }
 
     /// The text of the caret's line up to the caret.
     pub fn before_caret(&self) -> String {
-        let cursor = self.area.cursor();
-        let (row, column) = (cursor.0, cursor.1);
-        let line = self.area.lines().get(row).map(String::as_str).unwrap_or_default();
-        line.chars().take(column).collect()
+        let at = self.draft.caret();
+        self.draft.slice(self.draft.line_start(at)..at).to_owned()
     }
 
     /// Puts `text` in the place of so many characters before the caret.
     pub fn replace_before(&mut self, characters: usize, text: &str) {
-        self.version += 1;
-        for _ in 0..characters {
-            self.area.delete_char();
-        }
-        self.area.insert_str(tidy(text));
+        let at = self.draft.caret();
+        let before = self.draft.slice(0..at);
+        let start = before.char_indices().rev().nth(characters.saturating_sub(1));
+        let start = if characters == 0 {
+            at
+        } else {
+            start.map_or(0, |it| it.0)
+        };
+        self.draft.replace(start..at, &tidy(text));
     }
 
     pub fn newline(&mut self) {
-        self.version += 1;
-        self.area.insert_newline();
+        self.draft.insert("\n");
     }
 
     /// Whether the caret stands behind a backslash at the end of its line; if so the backslash goes.
     pub fn take_backslash(&mut self) -> bool {
-        let cursor = self.area.cursor();
-        let line = self.area.lines().get(cursor.0).map(String::as_str).unwrap_or_default();
-        if !line.ends_with('\\') || line.chars().count() != cursor.1 {
+        let at = self.draft.caret();
+        if at != self.draft.line_end(at) || !self.draft.slice(0..at).ends_with('\\') {
             return false;
         }
-        self.version += 1;
-        self.area.delete_char()
+        self.draft.replace(at - 1..at, "");
+        true
     }
 
     pub fn paste(&mut self, text: &str) {
         let text = tidy(text);
-        self.version += 1;
         if text.len() <= CHIP_BYTES && text.lines().count() <= CHIP_LINES {
-            self.area.insert_str(&text);
+            let is_picture_taken = text.chars().any(is_private);
+            let text = if is_picture_taken {
+                text.chars().filter(|it| !is_private(*it)).collect()
+            } else {
+                text
+            };
+            self.draft.as_one(|draft| draft.insert(&text));
             return;
         }
-        let mark = char::from_u32(CHIP_FIRST + self.chips.len() as u32 % 0xFFFD).unwrap_or('\u{F0000}');
-        let chip = Chip { mark, text };
-        self.area.insert_str(label(&chip));
+        self.add(Chip::Text(text));
+    }
+
+    /// Puts a chip where the caret is.
+    pub fn add(&mut self, chip: Chip) {
+        let at = self.chips.len() as u32;
+        let Some(mark) = (at < CHIPS).then(|| char::from_u32(CHIP_FIRST + at)).flatten() else {
+            return;
+        };
         self.chips.push(chip);
+        self.draft.as_one(|draft| draft.insert(&mark.to_string()));
+    }
+
+    /// The chip at the caret or before it: its place in the draft and what it is.
+    pub fn chip_here(&self) -> Option<(Range<usize>, &Chip)> {
+        let at = self.draft.caret();
+        let places = [at..self.draft.after(at), self.draft.before(at)..at];
+        places.into_iter().find_map(|place| {
+            let letter = self.draft.slice(place.clone()).chars().next()?;
+            Some((place, self.chip(letter)?))
+        })
+    }
+
+    /// Puts the text of the chip at the caret in its place; what was no chip of text stays.
+    pub fn unfold(&mut self) -> bool {
+        let Some((place, Chip::Text(text))) = self.chip_here() else {
+            return false;
+        };
+        let text = text.clone();
+        self.draft.as_one(|draft| draft.replace(place, &text));
+        true
+    }
+
+    /// Another text for the chip at the caret: an empty one takes it away.
+    pub fn change_chip(&mut self, text: &str) {
+        let Some((place, Chip::Text(_))) = self.chip_here() else {
+            return;
+        };
+        let text = tidy(text);
+        self.draft.begin_step();
+        self.draft.replace(place, "");
+        if !text.is_empty() {
+            self.add(Chip::Text(text));
+        }
+        self.draft.end_step();
+    }
+
+    pub fn remove_chip(&mut self) {
+        if let Some((place, _)) = self.chip_here() {
+            self.draft.replace(place, "");
+        }
+    }
+
+    fn chip(&self, letter: char) -> Option<&Chip> {
+        let at = (letter as u32).checked_sub(CHIP_FIRST)?;
+        self.chips.get(at as usize)
+    }
+
+    /// What is selected, as it would be sent.
+    pub fn selected(&self) -> Option<String> {
+        let range = self.draft.selection()?;
+        Some(self.expand(self.draft.slice(range)))
+    }
+
+    /// Whether Vim's commands want the key; `true`: it is done.
+    pub fn vim_key(&mut self, event: KeyEvent) -> bool {
+        match &mut self.vim {
+            Some(vim) => vim.key(event, &mut self.draft),
+            None => false,
+        }
+    }
+
+    pub fn vim_mode(&self) -> Option<vim::Mode> {
+        self.vim.as_ref().map(|it| it.mode)
     }
 
     /// The key as an edit; `false` when it means nothing to a text field.
     pub fn key(&mut self, event: KeyEvent) -> bool {
         let ctrl = event.modifiers.contains(KeyModifiers::CONTROL);
         let alt = event.modifiers.contains(KeyModifiers::ALT);
+        let shift = event.modifiers.contains(KeyModifiers::SHIFT);
         let by_word = ctrl || alt;
+        let draft = &mut self.draft;
+        let at = draft.caret();
         match event.code {
             KeyCode::Char(letter) if !ctrl && !alt => {
-                if letter.is_control() {
+                if letter.is_control() || is_private(letter) {
                     return false;
                 }
-                self.area.insert_char(letter);
+                draft.insert(&letter.to_string());
             }
-            KeyCode::Char('a') if ctrl => self.area.move_cursor(CursorMove::Head),
-            KeyCode::Char('e') if ctrl => self.area.move_cursor(CursorMove::End),
-            KeyCode::Char('b') if alt => self.area.move_cursor(CursorMove::WordBack),
-            KeyCode::Char('f') if alt => self.area.move_cursor(CursorMove::WordForward),
-            KeyCode::Char('b') if ctrl => self.left(),
-            KeyCode::Char('f') if ctrl => self.right(),
-            KeyCode::Char('w') if ctrl => {
-                self.area.delete_word();
-            }
-            KeyCode::Char('d') if alt => {
-                self.area.delete_next_word();
-            }
-            KeyCode::Char('/' | '_' | '-') if ctrl => {
-                self.area.undo();
-            }
+            KeyCode::Char('a') if ctrl => draft.go(draft.line_start(at), false),
+            KeyCode::Char('e') if ctrl => draft.go(draft.line_end(at), false),
+            KeyCode::Char('a') if alt => draft.select(0..draft.text().len()),
+            KeyCode::Char('b') if alt => draft.go(draft.word_before(at), false),
+            KeyCode::Char('f') if alt => draft.go(draft.word_after(at), false),
+            KeyCode::Char('b') if ctrl => draft.go(draft.before(at), false),
+            KeyCode::Char('f') if ctrl => draft.go(draft.after(at), false),
+            KeyCode::Char('w') if ctrl => draft.take(draft.selection().unwrap_or(draft.word_before(at)..at)),
+            KeyCode::Char('d') if alt => draft.take(at..draft.word_after(at)),
+            KeyCode::Char('k') if alt => draft.take(at..draft.line_end(at).max(at)),
+            KeyCode::Char('/' | '_' | '-') if ctrl => return draft.undo(),
+            KeyCode::Char('/' | '_' | '-') if alt => return draft.redo(),
             KeyCode::Char('y') if ctrl => {
-                self.area.paste();
+                let kept = draft.kept.clone();
+                draft.as_one(|draft| draft.insert(&kept));
             }
-            KeyCode::Backspace if by_word => {
-                self.area.delete_word();
+            KeyCode::Backspace | KeyCode::Delete if draft.selection().is_some() => {
+                draft.take(draft.selection().unwrap_or_default());
             }
-            KeyCode::Delete if by_word => {
-                self.area.delete_next_word();
+            KeyCode::Backspace if by_word => draft.take(draft.word_before(at)..at),
+            KeyCode::Delete if by_word => draft.take(at..draft.word_after(at)),
+            KeyCode::Backspace => draft.replace(draft.before(at)..at, ""),
+            KeyCode::Delete => draft.replace(at..draft.after(at), ""),
+            KeyCode::Left if by_word => draft.go(draft.word_before(at), shift),
+            KeyCode::Right if by_word => draft.go(draft.word_after(at), shift),
+            // Without Shift a selection ends at the side that the key points to.
+            KeyCode::Left if !shift && draft.selection().is_some() => {
+                draft.go(draft.selection().map_or(at, |it| it.start), false);
             }
-            KeyCode::Backspace => self.delete_before(),
-            KeyCode::Delete => self.delete_after(),
-            KeyCode::Left if by_word => self.area.move_cursor(CursorMove::WordBack),
-            KeyCode::Right if by_word => self.area.move_cursor(CursorMove::WordForward),
-            KeyCode::Left => self.left(),
-            KeyCode::Right => self.right(),
-            KeyCode::Home if ctrl => self.area.move_cursor(CursorMove::Top),
-            KeyCode::End if ctrl => self.area.move_cursor(CursorMove::Bottom),
-            KeyCode::Home => self.area.move_cursor(CursorMove::Head),
-            KeyCode::End => self.area.move_cursor(CursorMove::End),
-            KeyCode::Up => self.area.move_cursor(CursorMove::Up),
-            KeyCode::Down => self.area.move_cursor(CursorMove::Down),
+            KeyCode::Right if !shift && draft.selection().is_some() => {
+                draft.go(draft.selection().map_or(at, |it| it.end), false);
+            }
+            KeyCode::Left => draft.go(draft.before(at), shift),
+            KeyCode::Right => draft.go(draft.after(at), shift),
+            KeyCode::Home if ctrl => draft.go(0, shift),
+            KeyCode::End if ctrl => draft.go(draft.text().len(), shift),
+            KeyCode::Home => draft.go(draft.line_start(at), shift),
+            KeyCode::End => draft.go(draft.line_end(at), shift),
+            KeyCode::Up => self.go_by_row(CursorMove::Up),
+            KeyCode::Down => self.go_by_row(CursorMove::Down),
             _ => return false,
         }
-        self.version += 1;
         true
     }
 
+    /// Up and down go by what is seen, not by lines.
+    fn go_by_row(&mut self, by: CursorMove) {
+        self.sync();
+        self.area.move_cursor(by);
+        let cursor = self.area.cursor();
+        let to = self.place_of(cursor.0, cursor.1);
+        self.draft.go(to, false);
+        self.synced = self.draft.version;
+    }
+
     /// Whether Up would leave the field.
-    pub fn is_at_top(&self) -> bool {
+    pub fn is_at_top(&mut self) -> bool {
+        self.sync();
         self.area.screen_cursor().row == 0
     }
 
     /// Whether Down would leave the field.
     pub fn is_at_bottom(&self) -> bool {
-        let cursor = self.area.cursor();
-        cursor.0 + 1 >= self.area.lines().len()
-            && self.area.lines().last().is_none_or(|it| it.chars().count() == cursor.1)
+        self.draft.caret() == self.draft.text().len()
     }
 
     /// How many rows the text takes at this width.
     pub fn rows(&mut self, width: u16) -> u16 {
-        if let Some((version, at, rows)) = self.measured
-            && (version, at) == (self.version, width)
+        let version = self.draft.version;
+        if let Some((of, at, rows)) = self.measured
+            && (of, at) == (version, width)
         {
             return rows;
         }
+        self.width = width.max(1);
+        self.sync();
         // The crate tells its wrapping only by where the caret is, and only for the area it was drawn in.
-        let area = Rect::new(0, 0, width.max(1), 1);
+        let place = Rect::new(0, 0, self.width, 1);
         let mut probe = self.area.clone();
-        (&probe).render(area, &mut Buffer::empty(area));
+        (&probe).render(place, &mut Buffer::empty(place));
         probe.move_cursor(CursorMove::Bottom);
         probe.move_cursor(CursorMove::End);
         let rows = (probe.screen_cursor().row + 1).min(usize::from(u16::MAX)) as u16;
-        self.measured = Some((self.version, width, rows));
+        self.measured = Some((version, width, rows));
         rows
     }
 
     pub fn draw(&mut self, width: u16, height: u16, style: Style) -> Drawn {
-        let key = (self.version, width, height, style);
+        let key = (self.draft.version, width, height, style);
         if let Some((made_for, drawn)) = &self.drawn
             && *made_for == key
         {
             return drawn.clone();
         }
-        let area = Rect::new(0, 0, width.max(1), height.max(1));
-        let mut buffer = Buffer::empty(area);
+        self.width = width.max(1);
+        self.sync();
+        let place = Rect::new(0, 0, width.max(1), height.max(1));
+        let mut buffer = Buffer::empty(place);
         self.area.set_style(style);
-        (&self.area).render(area, &mut buffer);
+        (&self.area).render(place, &mut buffer);
         let (top, _) = self.area.scroll_offset();
         let cursor = self.area.screen_cursor();
-        let x = (cursor.col as u16).min(area.width - 1);
-        let y = (cursor.row as u16).saturating_sub(top).min(area.height - 1);
+        let x = (cursor.col as u16).min(place.width - 1);
+        let y = (cursor.row as u16).saturating_sub(top).min(place.height - 1);
         let drawn = Drawn {
             buffer: Arc::new(buffer),
             caret: (x, y),
@@ -267,64 +443,77 @@ impl Field {
         drawn
     }
 
-    fn next_chip(&self, text: &str) -> Option<(usize, &Chip)> {
-        self.chips
-            .iter()
-            .filter_map(|chip| Some((text.find(chip.mark)?, chip)))
-            .min_by_key(|(at, _)| *at)
-    }
-
-    fn before(&self) -> String {
-        let cursor = self.area.cursor();
-        let line = self.area.lines().get(cursor.0).map(String::as_str).unwrap_or_default();
-        line.chars().take(cursor.1).collect()
-    }
-
-    fn after(&self) -> String {
-        let cursor = self.area.cursor();
-        let line = self.area.lines().get(cursor.0).map(String::as_str).unwrap_or_default();
-        line.chars().skip(cursor.1).collect()
-    }
-
-    /// Characters of what stands before the caret as one thing: a chip, or a grapheme.
-    fn unit_before(&self) -> usize {
-        let before = self.before();
-        if let Some(chip) = self.chips.iter().find(|it| before.ends_with(&label(it))) {
-            return label(chip).chars().count();
+    /// Brings the area up to the draft.
+    fn sync(&mut self) {
+        if self.synced == self.draft.version {
+            return;
         }
-        before.graphemes(true).next_back().map_or(0, |it| it.chars().count())
+        self.synced = self.draft.version;
+        let mut shown = String::with_capacity(self.draft.text().len());
+        for letter in self.draft.text().chars() {
+            shown.push(letter);
+            if let Some(chip) = self.chip(letter) {
+                shown.push_str(&label(chip));
+            }
+        }
+        if shown != self.shown || self.area.is_empty() {
+            self.area = area(shown.split('\n').map(str::to_owned).collect());
+            self.shown = shown;
+            // Rows are known only where the area has been drawn.
+            let place = Rect::new(0, 0, self.width, 1);
+            (&self.area).render(place, &mut Buffer::empty(place));
+        }
+        let jump = |(row, column): (usize, usize)| {
+            CursorMove::Jump(
+                row.min(usize::from(u16::MAX)) as u16,
+                column.min(usize::from(u16::MAX)) as u16,
+            )
+        };
+        self.area.cancel_selection();
+        let (mut from, mut to) = (self.draft.anchor(), self.draft.caret());
+        // In visual mode the letter under the caret is marked, too.
+        if let (Some(anchor), Some(vim::Mode::Visual | vim::Mode::VisualLine)) = (from, self.vim_mode()) {
+            if anchor > to {
+                from = Some(self.draft.after(anchor));
+            } else {
+                to = self.draft.after(to);
+            }
+        }
+        if let Some(anchor) = from.filter(|it| *it != to) {
+            self.area.move_cursor(jump(self.cursor_of(anchor)));
+            self.area.start_selection();
+        }
+        self.area.move_cursor(jump(self.cursor_of(to)));
     }
 
-    fn unit_after(&self) -> usize {
-        let after = self.after();
-        if let Some(chip) = self.chips.iter().find(|it| after.starts_with(&label(it))) {
-            return label(chip).chars().count();
+    /// Row and character of a place of the draft in what is shown.
+    fn cursor_of(&self, at: usize) -> (usize, usize) {
+        let (mut row, mut column) = (0, 0);
+        for letter in self.draft.slice(0..at).chars() {
+            if letter == '\n' {
+                (row, column) = (row + 1, 0);
+                continue;
+            }
+            column += 1 + self.chip(letter).map_or(0, |it| label(it).chars().count());
         }
-        after.graphemes(true).next().map_or(0, |it| it.chars().count())
+        (row, column)
     }
 
-    fn left(&mut self) {
-        for _ in 0..self.unit_before().max(1) {
-            self.area.move_cursor(CursorMove::Back);
+    /// The place of the draft that is shown there.
+    fn place_of(&self, row: usize, column: usize) -> usize {
+        let (mut at_row, mut at_column) = (0, 0);
+        for (at, letter) in self.draft.text().char_indices() {
+            let more = 1 + self.chip(letter).map_or(0, |it| label(it).chars().count());
+            if at_row == row && (letter == '\n' || column < at_column + more) {
+                return at;
+            }
+            if letter == '\n' {
+                (at_row, at_column) = (at_row + 1, 0);
+            } else {
+                at_column += more;
+            }
         }
-    }
-
-    fn right(&mut self) {
-        for _ in 0..self.unit_after().max(1) {
-            self.area.move_cursor(CursorMove::Forward);
-        }
-    }
-
-    fn delete_before(&mut self) {
-        for _ in 0..self.unit_before().max(1) {
-            self.area.delete_char();
-        }
-    }
-
-    fn delete_after(&mut self) {
-        for _ in 0..self.unit_after().max(1) {
-            self.area.delete_next_char();
-        }
+        self.draft.text().len()
     }
 }
 
@@ -335,14 +524,23 @@ impl Drawn {
     }
 }
 
+fn is_private(letter: char) -> bool {
+    ('\u{F0000}'..='\u{FFFFD}').contains(&letter)
+}
+
+/// What stands behind the mark of a chip.
 fn label(chip: &Chip) -> String {
-    let lines = chip.text.lines().count();
-    let size = if lines > 1 {
-        format!("{lines} lines")
-    } else {
-        format!("{} characters", chip.text.chars().count())
-    };
-    format!("{}[pasted {size}]", chip.mark)
+    match chip {
+        Chip::Text(text) => {
+            let lines = text.lines().count();
+            if lines > 1 {
+                format!("[pasted {lines} lines]")
+            } else {
+                format!("[pasted {} characters]", text.chars().count())
+            }
+        }
+        Chip::Picture { name, bytes, .. } => format!("[{} {}]", Clean::line(name), figure::bytes(*bytes as u64)),
+    }
 }
 
 /// Line ends are `\n`; what a terminal would obey is gone.
@@ -375,17 +573,55 @@ mod tests {
         field.paste("see ");
         field.paste(&pasted);
         field.paste("!");
-        assert!(field.area.lines()[0].contains("[pasted 40 lines]"));
+        field.sync();
+        assert!(field.area.lines()[0].contains("[pasted 40 lines]!"));
         assert_eq!(field.text(), format!("see {}!", "line of text\n".repeat(40)));
-        press(&mut field, KeyCode::Backspace);
-        press(&mut field, KeyCode::Backspace);
-        assert_eq!(field.text(), "see ");
+        press(&mut field, KeyCode::Left);
+        press(&mut field, KeyCode::Left);
+        press(&mut field, KeyCode::Delete);
+        assert_eq!(field.text(), "see !");
+        field.draft.undo();
+        assert_eq!(field.text(), format!("see {}!", "line of text\n".repeat(40)));
+    }
+
+    #[test]
+    fn a_chip_unfolds_and_is_changed() {
+        let mut field = Field::default();
+        field.paste(&"long\n".repeat(40));
+        field.paste(".");
+        press(&mut field, KeyCode::Left);
+        field.change_chip("short\n");
+        assert_eq!(field.text(), "short\n.");
+        assert!(field.unfold());
+        assert_eq!(field.draft.text(), "short\n.");
+        assert!(!field.unfold());
+    }
+
+    #[test]
+    fn pictures_are_sent_beside_the_text_and_a_draft_is_stored_whole() {
+        let mut field = Field::default();
+        field.paste("look ");
+        field.add(Chip::Picture {
+            name: "shot.png".into(),
+            bytes: 2048,
+            data: serde_json::json!({ "mediaType": "image/png" }),
+        });
+        field.paste(&"long\n".repeat(40));
+        let mut again = Field::default();
+        again.restore(&field.stored());
+        assert_eq!(again.text(), field.text());
+        assert!(again.text().starts_with("look [shot.png]long"));
+        assert_eq!(again.pictures(), [serde_json::json!({ "mediaType": "image/png" })]);
+        again.restore(&serde_json::json!({ "text": "a\u{F0000}b\u{1b}[2J" }));
+        assert_eq!(again.text(), "ab");
+        again.restore(&serde_json::json!([1]));
+        assert_eq!(again.text(), "");
     }
 
     #[test]
     fn nothing_that_a_terminal_obeys_gets_in() {
         let mut field = Field::default();
-        field.paste("a\x1b[31mb\x07\rc\u{202e}d\te");
+        field.paste("a\x1b[31mb\x07\rc\u{202e}d\te\u{F0000}");
         assert_eq!(field.text(), "ab\ncd    e");
     }
 
@@ -396,5 +632,20 @@ mod tests {
         assert!(field.take_backslash());
         assert!(!field.take_backslash());
         assert_eq!(field.text(), "a");
+    }
+
+    #[test]
+    fn up_and_down_go_by_rows_that_the_width_made() {
+        let mut field = Field::default();
+        field.set("one two three four five six");
+        assert_eq!(field.rows(10), 3);
+        press(&mut field, KeyCode::Up);
+        let there = field.draft.caret();
+        assert!(there > 0 && there < 20, "{there}");
+        assert!(!field.is_at_top());
+        press(&mut field, KeyCode::Up);
+        assert!(field.is_at_top());
+        press(&mut field, KeyCode::Down);
+        assert!(!field.is_at_top() && field.draft.caret() <= there);
     }
 }

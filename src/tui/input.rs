@@ -449,17 +449,59 @@ fn mouse(numbers: &str, letter: u8) -> Option<Input> {
     }
 }
 
-/// Makes long runs of letters pastes: nobody types so many in one read, and one by one each costs a layout.
-pub fn gather(inputs: &mut Vec<Input>) {
+/// A paste of a terminal that does not mark it may come in several reads.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Burst {
+    /// When the last part of one came.
+    until_ms: u64,
+}
+
+/// Parts of one paste follow each other within this time.
+const BURST_MS: u64 = 40;
+
+/// So many keys that write, with a line break between them, are a paste: nobody types so much between two reads.
+const BURST_KEYS: usize = 24;
+
+/// Makes long runs of letters pastes, and shorter ones that go over a line: nobody types so many in one read, one by one
+/// each costs a layout, and a break in what was pasted must not send the half of it.
+pub fn gather(inputs: &mut Vec<Input>, burst: &mut Burst, now_ms: u64) {
     let mut gathered = Vec::with_capacity(inputs.len());
-    for run in inputs.chunk_by(|a, b| letter(a).is_some() && letter(b).is_some()) {
-        if run.len() < PASTED_LETTERS {
-            gathered.extend(run.iter().cloned());
+    let goes_on = now_ms < burst.until_ms;
+    for run in inputs.chunk_by(|a, b| writes(a).is_some() && writes(b).is_some()) {
+        let breaks = |it: &[Input]| it.iter().any(|it| writes(it) == Some('\n'));
+        let body = run.split_last().map_or(run, |it| it.1);
+        let is_paste = run.len() >= PASTED_LETTERS || run.len() >= BURST_KEYS && breaks(body);
+        if (is_paste || goes_on && run.len() > 1) && run.iter().all(|it| writes(it).is_some()) {
+            gathered.push(Input::Paste(run.iter().filter_map(writes).collect()));
+            burst.until_ms = now_ms + BURST_MS;
         } else {
-            gathered.push(Input::Paste(run.iter().filter_map(letter).collect()));
+            gathered.extend(run.iter().cloned());
         }
     }
     *inputs = gathered;
+}
+
+/// What the key would write in a paste.
+fn writes(input: &Input) -> Option<char> {
+    match input {
+        Input::Key(KeyEvent {
+            code: KeyCode::Enter,
+            modifiers: KeyModifiers::NONE,
+            ..
+        }) => Some('\n'),
+        // Without marks a line break of a paste comes as what Ctrl+J sends.
+        Input::Key(KeyEvent {
+            code: KeyCode::Char('j'),
+            modifiers: KeyModifiers::CONTROL,
+            ..
+        }) => Some('\n'),
+        Input::Key(KeyEvent {
+            code: KeyCode::Tab,
+            modifiers: KeyModifiers::NONE,
+            ..
+        }) => Some('\t'),
+        other => letter(other),
+    }
 }
 
 /// The letter that the key types.
@@ -506,15 +548,36 @@ mod tests {
     fn letters_that_nobody_can_have_typed_are_a_paste() {
         let gathered = |bytes: &[u8]| {
             let mut inputs = parse(bytes);
-            gather(&mut inputs);
+            gather(&mut inputs, &mut Burst::default(), 1000);
             inputs
         };
         let typed = "a".repeat(PASTED_LETTERS - 1);
         assert_eq!(gathered(typed.as_bytes()), parse(typed.as_bytes()));
         let pasted = "Aß".repeat(PASTED_LETTERS);
-        let around = format!("x\r{pasted}\rx");
-        let expected = [parse(b"x\r"), vec![Input::Paste(pasted)], parse(b"\rx")].concat();
+        let around = format!("\x1b[Ax\r{pasted}\rx\x1b[A");
+        let whole = format!("x\n{pasted}\nx");
+        let expected = [parse(b"\x1b[A"), vec![Input::Paste(whole)], parse(b"\x1b[A")].concat();
         assert_eq!(gathered(around.as_bytes()), expected);
+    }
+
+    #[test]
+    fn lines_that_come_at_once_are_a_paste_and_a_typed_line_is_none() {
+        let mut burst = Burst::default();
+        let mut gathered = |bytes: &[u8], now_ms: u64| {
+            let mut inputs = parse(bytes);
+            gather(&mut inputs, &mut burst, now_ms);
+            inputs
+        };
+        let typed: &[u8] = b"one message that somebody typed far ahead of us\r";
+        assert_eq!(gathered(typed, 1000), parse(typed));
+        assert_eq!(gathered(b"/help\rhello\r", 1000), parse(b"/help\rhello\r"));
+        let pasted = b"fn main() {\r\tlet a = 1;\r}\r";
+        assert_eq!(
+            gathered(pasted, 2000),
+            [Input::Paste("fn main() {\n\tlet a = 1;\n}\n".into())]
+        );
+        assert_eq!(gathered(b"} // end\r", 2010), [Input::Paste("} // end\n".into())]);
+        assert_eq!(gathered(b"ok\r", 3000), parse(b"ok\r"));
     }
 
     fn parse(bytes: &[u8]) -> Vec<Input> {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{app::Citation, custom::Custom, input::Input};
+use super::{app::Citation, custom::Custom, input::Input, picture::Picture};
 use crate::{
     link::Link,
     protocol::{ContextPart, Entry, Turn},
@@ -49,6 +49,14 @@ pub enum Outcome {
     Commands(Vec<Custom>),
     Context(Result<Vec<ContextPart>, String>),
     Edited(Result<String, String>),
+    ChipEdited(Result<String, String>),
+    /// A picture, or why there is none and what was pasted instead.
+    Picture(Result<Picture, (String, Option<String>)>),
+    /// What was sent before, oldest first: here when the program began, or everywhere when somebody asked.
+    History {
+        texts: Vec<String>,
+        is_everywhere: bool,
+    },
     PlanEdited {
         turn: Turn,
         document: crate::protocol::DocumentId,

@@ -21,12 +21,14 @@ use super::{
     app::{App, Asking, Citation, Composer, Focus, Mouse, Themes, Where},
     custom,
     effect::Effect,
-    input::{Input, Parser, gather},
+    input::{Burst, Input, Parser, gather},
+    keep,
     keymap::Keymap,
     msg::{Msg, Outcome},
     pace::Pace,
     paint::Screen,
     pane::Pane,
+    picture::{self, Source},
     places,
     tty::{self, Tty, Wishes},
     update::update,
@@ -55,6 +57,12 @@ const SLICE: Duration = Duration::from_millis(4);
 /// A file that is cited is read up to this size.
 const CITED_BYTES: u64 = 2 << 20;
 
+/// A draft that has not been changed for so long is written down.
+const DRAFT_REST: Duration = Duration::from_secs(1);
+
+/// So many messages can be had again.
+const MOST_RECALLED: usize = 1000;
+
 /// What the screen is started with.
 pub struct Setup {
     pub link: Arc<dyn Link>,
@@ -68,6 +76,8 @@ pub struct Setup {
     /// Sent as the first message.
     pub prompt: Option<String>,
     pub is_developer: bool,
+    /// What is written and sent is remembered for the next time.
+    pub keeps: bool,
 }
 
 /// Why the screen could not start or go on.
@@ -112,7 +122,12 @@ pub async fn run(setup: Setup) -> Result<u8, Error> {
         exit: None,
         is_back: false,
         has_sent: false,
+        draft_seen: 0,
+        has_kept_draft: false,
+        keeps: setup.keeps,
     };
+    session.take_up();
+    session.draft_seen = session.app.composer.field.version();
     session.screen.links = session.app.settings.links;
     let name = title(&format!("sheaf {}", session.app.place.shown));
     session.out.extend_from_slice(format!("\x1b]0;{name}\x07").as_bytes());
@@ -171,12 +186,14 @@ fn app(setup: &Setup, size: (u16, u16), colours: Arc<Highlighter>) -> App {
         1 => Some("the settings have a problem: /problems".to_owned()),
         n => Some(format!("the settings have {n} problems: /problems")),
     };
+    let mut composer = Composer::default();
+    composer.field.vim = settings.ui.vim.then(super::vim::Vim::default);
     App {
         about: setup.link.about(),
         link: Arc::clone(&setup.link),
         transcript: Transcript::default(),
         pane: Pane::default(),
-        composer: Composer::default(),
+        composer,
         focus: Focus::Composer,
         layers: Vec::new(),
         mode: setup.mode,
@@ -222,6 +239,11 @@ struct Session {
     /// Entries that are read and not applied yet.
     backlog: VecDeque<Arc<Entry>>,
     exit: Option<u8>,
+    /// The draft's version that was looked at last, and whether a file holds one.
+    draft_seen: u64,
+    has_kept_draft: bool,
+    /// What is written and sent is remembered.
+    keeps: bool,
     /// Continued after a stop of our own, of which the signal is still to come.
     is_back: bool,
     /// A command has gone out since the last look at others.
@@ -238,6 +260,7 @@ impl Session {
     ) {
         let mut parser = Parser::default();
         let mut inputs = Vec::new();
+        let mut burst = Burst::default();
         let mut buffer = vec![0; 16 * 1024];
         let mut batch = Vec::new();
         let mut pace = Pace::start(Instant::now());
@@ -245,6 +268,7 @@ impl Session {
         let mut switch_open = true;
         let mut tick_ms: Option<u64> = None;
         let mut tick_sleep = pin!(tokio::time::sleep(Duration::ZERO));
+        let mut draft_at: Option<Instant> = None;
         let mut look_at: Option<Instant> = None;
         let mut look_sleep = pin!(tokio::time::sleep(Duration::ZERO));
         // What holds commands is found out beside us, and the header says it.
@@ -280,6 +304,11 @@ impl Session {
                 look_sleep.as_mut().reset(look.unwrap_or_else(Instant::now).into());
             }
             let wait_frame = dirty && !self.tty.is_full();
+            let version = self.app.composer.field.version();
+            if version != self.draft_seen {
+                self.draft_seen = version;
+                draft_at = Some(Instant::now() + DRAFT_REST);
+            }
             tokio::select! {
                 biased;
                 read = self.tty.read(&mut buffer) => {
@@ -291,7 +320,7 @@ impl Session {
                         }
                         Ok(n) => {
                             parser.push(buffer.get(..n).unwrap_or_default(), &mut inputs);
-                            gather(&mut inputs);
+                            gather(&mut inputs, &mut burst, now_ms());
                             escape_at = parser.is_waiting().then(|| Instant::now() + ESCAPE);
                             self.take_inputs(&mut inputs).await;
                             (dirty, urgent) = (true, true);
@@ -302,6 +331,10 @@ impl Session {
                     if self.on_signal(signal).await {
                         (dirty, urgent) = (true, true);
                     }
+                }
+                () = until(draft_at), if draft_at.is_some() => {
+                    draft_at = None;
+                    self.keep_draft();
                 }
                 () = until(escape_at), if escape_at.is_some() => {
                     escape_at = None;
@@ -369,6 +402,44 @@ impl Session {
             }
         }
         tty::leave();
+        self.keep_draft();
+    }
+
+    /// Writes down what is not sent yet, so that it is there again whatever becomes of us.
+    fn keep_draft(&mut self) {
+        if !self.keeps {
+            return;
+        }
+        let field = &self.app.composer.field;
+        let draft = (!field.is_empty()).then(|| field.stored());
+        if draft.is_none() && !self.has_kept_draft {
+            return;
+        }
+        self.has_kept_draft = draft.is_some();
+        let kept = keep::keep_draft(&self.paths.state, &self.app.place.workspace, draft.as_ref());
+        if let Err(why) = kept {
+            tracing::warn!("the draft is not kept: {why}");
+        }
+    }
+
+    /// Takes up what was left behind: the draft, and what was sent before.
+    fn take_up(&mut self) {
+        let (state, workspace) = (self.paths.state.clone(), self.app.place.workspace.clone());
+        if !self.keeps {
+            return;
+        }
+        if let Some(draft) = keep::take_draft(&state, &workspace) {
+            self.app.composer.field.restore(&draft);
+            self.has_kept_draft = true;
+        }
+        let send = self.outcomes.0.clone();
+        tokio::task::spawn_blocking(move || {
+            let texts = keep::history(&state, Some(&workspace), MOST_RECALLED);
+            let _ = send.send(Outcome::History {
+                texts,
+                is_everywhere: false,
+            });
+        });
     }
 
     /// Applies entries for a short while; whether there were any.
@@ -411,6 +482,10 @@ impl Session {
             Effect::EditDraft(text) => {
                 let outcome = self.edit_draft(&text).await;
                 Box::pin(self.handle(Msg::Done(Outcome::Edited(outcome)))).await;
+            }
+            Effect::EditChip(text) => {
+                let outcome = self.edit_draft(&text).await;
+                Box::pin(self.handle(Msg::Done(Outcome::ChipEdited(outcome)))).await;
             }
             Effect::EditPlan { turn, document, text } => {
                 let text = self.edit_draft(&text).await;
@@ -509,6 +584,43 @@ impl Session {
                     let _ = send.send(Outcome::Files { pattern, files });
                 });
             }
+            Effect::Picture(source) => {
+                let workspace = self.app.place.workspace.clone();
+                tokio::spawn(async move {
+                    let outcome = match source {
+                        Source::Clipboard => match clipboard::picture(&clipboard::Surroundings::read()).await {
+                            Some(bytes) => picture::of("clipboard.png", &bytes).map_err(|it| (it, None)),
+                            None => Err(("the clipboard holds no picture".to_owned(), None)),
+                        },
+                        Source::Path(path, text) => {
+                            let read = tokio::task::spawn_blocking(move || picture::read(&workspace.join(path)));
+                            let read = read.await.unwrap_or_else(|it| Err(it.to_string()));
+                            read.map_err(|it| (it, Some(text)))
+                        }
+                    };
+                    let _ = send.send(Outcome::Picture(outcome));
+                });
+            }
+            Effect::NoteSent(_) if !self.keeps => {}
+            Effect::NoteSent(text) => {
+                let (state, workspace) = (self.paths.state.clone(), self.app.place.workspace.clone());
+                let at_ms = self.app.now_ms;
+                tokio::task::spawn_blocking(move || {
+                    if let Err(why) = keep::note(&state, &workspace, at_ms, &text) {
+                        let _ = send.send(Outcome::Failed(format!("what was sent is not remembered: {why}")));
+                    }
+                });
+            }
+            Effect::History => {
+                let state = self.paths.state.clone();
+                tokio::task::spawn_blocking(move || {
+                    let texts = keep::history(&state, None, MOST_RECALLED);
+                    let _ = send.send(Outcome::History {
+                        texts,
+                        is_everywhere: true,
+                    });
+                });
+            }
             Effect::Commands => {
                 let (workspace, config) = (self.app.place.workspace.clone(), self.paths.config.clone());
                 tokio::task::spawn_blocking(move || {
@@ -536,6 +648,7 @@ impl Session {
             | Effect::Mouse(_)
             | Effect::AskColours
             | Effect::EditDraft(_)
+            | Effect::EditChip(_)
             | Effect::EditPlan { .. }
             | Effect::OpenFile { .. } => {}
         }
@@ -733,6 +846,7 @@ fn place(workspace: &Path) -> Where {
     };
     Where {
         workspace: workspace.to_owned(),
+        home,
         shown,
         branch: branch(workspace),
     }

@@ -8,7 +8,9 @@ use std::sync::{
 use serde_json::json;
 
 mod commands;
+mod composing;
 mod finding;
+mod reviewing;
 
 use super::{
     desk::*,

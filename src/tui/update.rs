@@ -13,13 +13,14 @@ use super::{
     command,
     doc::{Form, Outcome as FormOutcome},
     effect::Effect,
+    field::Chip,
     input::{Input, Reply},
     keymap::{Chord, Place},
     layer::{Answer, Choice, Layer, Page, Picker},
     mention,
     msg::{Msg, Outcome},
     pane::Item,
-    places,
+    picture, places,
     selection::Selection,
 };
 use crate::{
@@ -34,7 +35,14 @@ use crate::{
 pub const TOO_EARLY_MS: u64 = 300;
 
 /// Warnings of the agent's that are for the user, unlike repairs of a stream.
-const OWN_NOTICES: [&str; 5] = ["context", "compacted", "debug-marks", "rule-not-kept", "stand-in"];
+const OWN_NOTICES: [&str; 6] = [
+    "not-taken-back",
+    "context",
+    "compacted",
+    "debug-marks",
+    "rule-not-kept",
+    "stand-in",
+];
 
 /// Lines that one notch of the wheel moves.
 const WHEEL_LINES: isize = 3;
@@ -46,10 +54,7 @@ pub fn update(app: &mut App, msg: Msg) -> Vec<Effect> {
     }
     match msg {
         Msg::Input(Input::Key(event)) => key(app, event),
-        Msg::Input(Input::Paste(text)) => {
-            paste(app, &text);
-            Vec::new()
-        }
+        Msg::Input(Input::Paste(text)) => paste(app, &text),
         Msg::Input(Input::Wheel { down, .. }) => {
             let by = if down { WHEEL_LINES } else { -WHEEL_LINES };
             match app.layers.last_mut() {
@@ -87,6 +92,13 @@ pub fn update(app: &mut App, msg: Msg) -> Vec<Effect> {
 fn key(app: &mut App, event: KeyEvent) -> Vec<Effect> {
     app.toast = None;
     app.selection = None;
+    // What decides is not taken from hands that were still writing.
+    if let Some(Layer::Review(review)) = app.layers.last()
+        && app.now_ms.saturating_sub(review.since_ms) < TOO_EARLY_MS
+        && matches!(event.code, KeyCode::Char('a' | 'r'))
+    {
+        return Vec::new();
+    }
     if let Some(layer) = app.layers.last_mut() {
         match layer.key(event) {
             Answer::Taken => return Vec::new(),
@@ -114,6 +126,10 @@ fn key(app: &mut App, event: KeyEvent) -> Vec<Effect> {
         command::Took::No => {}
         command::Took::Yes => return command::look(app),
         command::Took::Send => return (action::SEND.run)(app, ""),
+    }
+    if app.focus == Focus::Composer && app.composer.field.vim_key(event) {
+        app.composer.history.at = None;
+        return Vec::new();
     }
     let chord = Chord::of(event);
     let place = match app.focus {
@@ -236,6 +252,9 @@ fn chosen(app: &mut App, choice: Choice) -> Vec<Effect> {
             app.composer.commands.note(action.name);
             return (action.run)(app, &words);
         }
+        Choice::Chip(way) => return action::writing::chip(app, way),
+        Choice::Review(verdict, place) => return action::review::judge(app, verdict, place),
+        Choice::Waiting(change) => action::writing::change_waiting(app, change),
         Choice::Custom(name) => {
             app.composer.field.set(&format!("/{name} "));
             focus_composer(app);
@@ -273,12 +292,12 @@ fn recall(app: &mut App, event: KeyEvent) -> bool {
     }
 }
 
-fn paste(app: &mut App, text: &str) {
+fn paste(app: &mut App, text: &str) -> Vec<Effect> {
     if let Some(Layer::Prompt(prompt)) = app.layers.last_mut() {
         prompt.paste(text);
     }
     if !app.layers.is_empty() {
-        return;
+        return Vec::new();
     }
     if let Some(place) = app.question()
         && let Some(document) = app.transcript.get(place)
@@ -289,12 +308,23 @@ fn paste(app: &mut App, text: &str) {
         && form.is_typing()
     {
         form.paste(text);
-        return;
+        return Vec::new();
     }
     if app.focus == Focus::Transcript {
         focus_composer(app);
     }
+    // A file that was dragged onto the terminal is a picture, or its path as it was written.
+    if let Some(path) = picture::dragged(text, app.place.home.as_deref()) {
+        return vec![Effect::Picture(picture::Source::Path(path, text.to_owned()))];
+    }
+    // Where a terminal has pictures only in its clipboard, its paste is empty.
+    if text.is_empty() {
+        return vec![Effect::Picture(picture::Source::Clipboard)];
+    }
     app.composer.field.paste(text);
+    let mut effects = mention::look(app);
+    effects.extend(command::look(app));
+    effects
 }
 
 /// The left button went down: perhaps text is going to be marked, perhaps it is a click.
@@ -596,6 +626,33 @@ fn done(app: &mut App, outcome: Outcome) -> Vec<Effect> {
         }
         Outcome::Context(Err(why)) => app.say(why),
         Outcome::Edited(Ok(text)) => app.composer.field.set(text.trim_end_matches('\n')),
+        Outcome::ChipEdited(Ok(text)) => app.composer.field.change_chip(&text),
+        Outcome::ChipEdited(Err(why)) => app.say(why),
+        Outcome::Picture(Ok(it)) => {
+            let picture::Picture { name, bytes, data } = it;
+            app.composer.field.add(Chip::Picture { name, bytes, data });
+        }
+        Outcome::Picture(Err((why, text))) => {
+            match text {
+                // It was only a path.
+                Some(text) => app.composer.field.paste(&text),
+                None => app.say(why),
+            }
+        }
+        Outcome::History {
+            texts,
+            is_everywhere: true,
+        } => {
+            if texts.is_empty() {
+                app.say("nothing was sent before");
+            } else {
+                app.layers.push(Layer::Picker(Picker::history(&texts)));
+            }
+        }
+        Outcome::History {
+            texts,
+            is_everywhere: false,
+        } => app.composer.history.begin(texts),
         Outcome::Edited(Err(why)) | Outcome::PlanEdited { text: Err(why), .. } => app.say(why),
         Outcome::PlanEdited {
             turn,
@@ -634,6 +691,14 @@ impl super::app::Themes {
 }
 
 impl super::app::History {
+    /// What was sent before the program began.
+    fn begin(&mut self, before: Vec<String>) {
+        let now = std::mem::replace(&mut self.sent, before);
+        for text in now {
+            self.keep(&text);
+        }
+    }
+
     /// Remembers a text once, as the newest.
     pub fn keep(&mut self, text: &str) {
         self.at = None;

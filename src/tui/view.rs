@@ -142,7 +142,16 @@ impl App {
                     let (_, wide) = outline_place(self.layout.columns);
                     outline.lay_out(&self.transcript, wide, rows);
                 }
-                Layer::Picker(_) | Layer::Prompt(_) => {}
+                Layer::Review(review) => {
+                    let look = crate::tui::layer::review_look(
+                        &self.transcript,
+                        self.colours.as_ref(),
+                        self.colours_version,
+                        self.now_ms,
+                    );
+                    review.lay_out(&self.transcript, &look, columns, rows);
+                }
+                Layer::Picker(_) | Layer::Prompt(_) | Layer::Waiting(_) => {}
             }
         }
     }
@@ -284,9 +293,15 @@ impl<'a> Picture<'a> {
         for layer in &app.layers {
             match layer {
                 Layer::Page(it) => page = Some((it.rows.as_slice(), it.top)),
+                Layer::Review(it) => page = Some((it.rows.as_slice(), 0)),
                 Layer::Picker(it) => {
                     let wide = layout.columns.saturating_sub(4).min(90);
                     let rows = it.rows(wide);
+                    let top = layout.rule.saturating_sub(rows.len());
+                    picker = Some((rows, top, 2));
+                }
+                Layer::Waiting(it) => {
+                    let rows = it.rows(layout.columns.saturating_sub(4).min(90));
                     let top = layout.rule.saturating_sub(rows.len());
                     picker = Some((rows, top, 2));
                 }

@@ -1187,3 +1187,105 @@ async fn what_is_said_in_between_brings_what_it_points_at_and_its_mode() {
     assert!(names.contains(&"create_plan") && !names.contains(&"write"), "{names:?}");
     stage.check("said in between").await;
 }
+
+/// The texts of everything that a request tells the model.
+fn told(request: &ModelRequest) -> String {
+    format!("{:?}", request.messages)
+}
+
+#[tokio::test]
+async fn what_the_user_runs_is_a_document_and_told_only_where_that_is_wanted() {
+    let script = Script::new(|_, _| ok());
+    let (_outside, _root, mut stage) = stage(&script);
+    stage.answer = Some("allow_once");
+    let run = |stage: &Stage, line: &str, is_shown: bool| {
+        stage.send(Command::Run {
+            submit: Submit {
+                message: Message::user(format!("! {line}")),
+                mode: Mode::Ask,
+                model: None,
+            },
+            line: line.to_owned(),
+            is_shown,
+        });
+    };
+    run(&stage, "echo shown-$((40 + 2))", true);
+    stage.done(1).await;
+    let [document] = stage.documents()[..] else {
+        panic!("{:?}", stage.documents())
+    };
+    assert_eq!(document.kind, Kind::TerminalCommand);
+    assert_eq!(document.metadata["command"], "echo shown-$((40 + 2))");
+    assert_eq!(document.metadata["exitCode"], 0, "{document:?}");
+    assert!(
+        document.metadata["output"].to_string().contains("shown-42"),
+        "{document:?}"
+    );
+    assert_eq!(stage.finish(), FinishReason::Stop);
+    run(&stage, "echo hidden-$((40 + 2))", false);
+    stage.done(2).await;
+    assert!(script.asked().is_empty(), "the model is not asked");
+    stage.say("what did it print?", Mode::Agent);
+    stage.done(3).await;
+    let asked = script.asked();
+    let told = told(asked.last().expect("it was asked"));
+    assert!(told.contains("shown-42") && !told.contains("hidden"), "{told}");
+    check_paired(
+        "after commands of the user's",
+        &asked.last().expect("it was asked").messages,
+    );
+}
+
+#[tokio::test]
+async fn a_rejected_change_is_taken_back_where_it_still_stands() {
+    let script = Script::new(|at, _| match at {
+        0 => ending(
+            vec![call("r", "read_file", &json!({ "target_file": "a.txt" }))],
+            EndReason::ToolUse,
+        ),
+        1 => ending(
+            vec![call(
+                "e",
+                "search_replace",
+                &json!({ "file_path": "a.txt", "old_string": "two", "new_string": "2" }),
+            )],
+            EndReason::ToolUse,
+        ),
+        _ => ok(),
+    });
+    let (_outside, root, mut stage) = stage(&script);
+    stage.answer = Some("allow_once");
+    let file = root.path().join("a.txt");
+    let before = fs::read_to_string(&file).expect("it is there");
+    stage.say("change it", Mode::Agent);
+    stage.done(1).await;
+    assert_ne!(fs::read_to_string(&file).expect("it is there"), before);
+    let documents = stage.documents();
+    let edit = documents.iter().find(|it| it.kind == Kind::FileEdit).expect("an edit");
+    let reject = Command::Update {
+        turn: Turn(1),
+        document: edit.id.clone(),
+        metadata: json!({ "applied": "rejected" }).as_object().expect("an object").clone(),
+    };
+    // Lines that came above it meanwhile do not matter; what it wrote does.
+    let changed = fs::read_to_string(&file).expect("it is there");
+    fs::write(&file, format!("above\n{changed}")).expect("it is written");
+    stage.send(reject.clone());
+    let is_rejected =
+        |it: &Event| matches!(it, Event::DocumentUpdate { metadata, .. } if metadata["applied"] == "rejected");
+    stage
+        .until("the rejection", |it| it.events.iter().any(is_rejected))
+        .await;
+    assert_eq!(
+        fs::read_to_string(&file).expect("it is there"),
+        format!("above\n{before}")
+    );
+    stage.send(reject);
+    let is_kept =
+        |it: &Event| matches!(it, Event::Notice(it) if it.code == "not-taken-back" && it.message.contains("already"));
+    stage.until("a word about it", |it| it.events.iter().any(is_kept)).await;
+    assert_eq!(
+        fs::read_to_string(&file).expect("it is there"),
+        format!("above\n{before}")
+    );
+}

@@ -255,6 +255,15 @@ impl Driver {
             // A gateway takes no word in between: it comes next.
             Command::Submit(submit) | Command::Steer(submit) => self.queue.push_back(submit),
             Command::Answer { turn, response } => self.answer(turn, response),
+            Command::Run { .. } => {
+                let notice = Notice {
+                    severity: Severity::Error,
+                    code: "runs-no-commands".to_owned(),
+                    message: "the gateway runs no commands of yours".to_owned(),
+                    document: None,
+                };
+                self.log.append(now_ms(), Event::Notice(notice));
+            }
             Command::Cancel => return Some(Stop::Cancelled),
             Command::Update {
                 turn,

@@ -99,6 +99,7 @@ impl Http {
             window: None,
             is_replay: false,
             hears: false,
+            runs: false,
             workspace: None,
             hold: super::Hold::default(),
         };

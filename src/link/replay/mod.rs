@@ -97,6 +97,7 @@ impl Replay {
             window: None,
             is_replay: true,
             hears: false,
+            runs: false,
             workspace: None,
             hold: super::Hold::default(),
         };

@@ -191,8 +191,16 @@ pub const INTERRUPT: Action = Action {
     name: "interrupt",
     slash: "",
     hint: "stop",
-    about: "stop the answer; else clear the draft; twice to quit",
+    about: "copy what is selected; else stop the answer; else clear the draft; twice to quit",
     run: |app, _| {
+        if app.focus == Focus::Composer
+            && let Some(text) = app.composer.field.selected()
+        {
+            return vec![Effect::Copy {
+                text,
+                what: "what is selected".into(),
+            }];
+        }
         if app.is_busy() {
             return stop(app);
         }

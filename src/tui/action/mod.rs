@@ -6,7 +6,8 @@ pub mod everywhere;
 pub mod finding;
 pub mod plan;
 pub mod reading;
-mod writing;
+pub mod review;
+pub mod writing;
 
 pub use writing::SEND;
 
@@ -32,6 +33,11 @@ pub static ACTIONS: &[Action] = &[
     writing::NEWLINE,
     writing::CLEAR,
     writing::EDITOR,
+    writing::HISTORY,
+    writing::PICTURE,
+    writing::CHIP,
+    writing::WAITING,
+    writing::VIM,
     everywhere::MODE_NEXT,
     everywhere::MODE,
     everywhere::MODEL,
@@ -75,7 +81,8 @@ pub static ACTIONS: &[Action] = &[
     copying::COPY_CODE,
     copying::COPY_AS,
     reading::OPEN,
-    answer::RETRY,
+    review::REVIEW,
+    review::ACT,
     plan::BUILD,
     plan::EDIT,
     plan::SAVE,

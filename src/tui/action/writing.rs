@@ -3,7 +3,13 @@
 use super::{Action, everywhere::focus_composer, find_slash};
 use crate::{
     protocol::{Command, Message, Submit},
-    tui::{app::App, effect::Effect},
+    tui::{
+        app::App,
+        effect::Effect,
+        field::Chip,
+        layer::{Change, ChipWay, Layer, Page, Picker, Waiting},
+        picture::Source,
+    },
 };
 
 pub const SEND: Action = Action {
@@ -55,9 +61,120 @@ pub const EDITOR: Action = Action {
     name: "editor",
     slash: "",
     hint: "editor",
-    about: "write the draft in $VISUAL or $EDITOR",
-    run: |app, _| vec![Effect::EditDraft(app.composer.field.text())],
+    about: "write the draft, or the pasted text at the caret, in $VISUAL or $EDITOR",
+    run: |app, _| match app.composer.field.chip_here() {
+        Some((_, Chip::Text(text))) => vec![Effect::EditChip(text.clone())],
+        Some((_, Chip::Picture { .. })) | None => vec![Effect::EditDraft(app.composer.field.text())],
+    },
 };
+
+pub const HISTORY: Action = Action {
+    name: "history",
+    slash: "history",
+    hint: "history",
+    about: "find what was sent before, in any workspace",
+    run: |_, _| vec![Effect::History],
+};
+
+pub const PICTURE: Action = Action {
+    name: "picture",
+    slash: "",
+    hint: "picture",
+    about: "put the picture of the clipboard into the draft; a path that is pasted or dragged here does the same",
+    run: |_, _| vec![Effect::Picture(Source::Clipboard)],
+};
+
+pub const CHIP: Action = Action {
+    name: "chip",
+    slash: "",
+    hint: "pasted",
+    about: "view, unfold, edit or remove the pasted text or picture at the caret",
+    run: |app, _| {
+        match app.composer.field.chip_here() {
+            Some((_, chip)) => {
+                let is_text = matches!(chip, Chip::Text(_));
+                app.layers.push(Layer::Picker(Picker::chip(is_text)));
+            }
+            None => app.say("nothing that was pasted is at the caret"),
+        }
+        Vec::new()
+    },
+};
+
+pub const WAITING: Action = Action {
+    name: "queued",
+    slash: "queue",
+    hint: "queue",
+    about: "edit, reorder or take back the messages that wait for their turn",
+    run: |app, _| {
+        if app.composer.queue.is_empty() {
+            app.say("no message waits");
+        } else {
+            let texts = app.composer.queue.iter().map(|it| it.message.content.as_str());
+            app.layers.push(Layer::Waiting(Waiting::new(texts)));
+        }
+        Vec::new()
+    },
+};
+
+pub const VIM: Action = Action {
+    name: "vim",
+    slash: "vim",
+    hint: "vim",
+    about: "edit drafts as in Vim, or as usual again",
+    run: |app, _| {
+        let field = &mut app.composer.field;
+        field.vim = match field.vim {
+            Some(_) => None,
+            None => Some(crate::tui::vim::Vim::default()),
+        };
+        let is_on = field.vim.is_some();
+        app.say(if is_on {
+            "drafts are edited as in Vim; esc for its commands"
+        } else {
+            "drafts are edited as usual"
+        });
+        Vec::new()
+    },
+};
+
+/// What is done with the chip at the caret.
+pub fn chip(app: &mut App, way: ChipWay) -> Vec<Effect> {
+    match (way, app.composer.field.chip_here()) {
+        (ChipWay::View, Some((_, Chip::Text(text)))) => {
+            let page = Page::pasted(text);
+            app.layers.push(Layer::Page(page));
+        }
+        (ChipWay::Edit, Some((_, Chip::Text(text)))) => return vec![Effect::EditChip(text.clone())],
+        (ChipWay::Unfold, Some(_)) => {
+            app.composer.field.unfold();
+        }
+        (ChipWay::Remove, Some(_)) => app.composer.field.remove_chip(),
+        (ChipWay::View | ChipWay::Edit | ChipWay::Unfold | ChipWay::Remove, _) => {}
+    }
+    Vec::new()
+}
+
+/// Changes the messages that wait; one may have gone meanwhile.
+pub fn change_waiting(app: &mut App, change: Change) {
+    let queue = &mut app.composer.queue;
+    match change {
+        Change::Edit(at) if at < queue.len() => {
+            let text = queue.remove(at).message.content;
+            let draft = app.composer.field.text();
+            let both = if draft.is_empty() {
+                text
+            } else {
+                format!("{text}\n{draft}")
+            };
+            app.composer.field.set(&both);
+            focus_composer(app);
+        }
+        Change::Remove(at) if at < queue.len() => drop(queue.remove(at)),
+        Change::Earlier(at) if at > 0 && at < queue.len() => queue.swap(at, at - 1),
+        Change::Edit(_) | Change::Remove(_) | Change::Earlier(_) => {}
+    }
+}
 
 /// Where a message goes while an answer is being made.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -78,16 +195,23 @@ fn send(app: &mut App, way: Way) -> Vec<Effect> {
     if text.is_empty() {
         return Vec::new();
     }
+    if let Some(line) = text.strip_prefix('!') {
+        let line = line.to_owned();
+        return run(app, &line);
+    }
     if let Some((word, rest)) = command_of(text) {
         if find_slash(word).is_none()
             && let Some(custom) = app.composer.commands.custom(word)
         {
-            let message = custom.message(rest);
+            let message = Message::user(custom.message(rest));
+            let noted = Effect::NoteSent(text.to_owned());
             app.composer.history.keep(text);
             app.composer.field.clear();
             app.pane.go_to_end();
             focus_composer(app);
-            return say(app, message, way);
+            let mut effects = say(app, message, way);
+            effects.push(noted);
+            return effects;
         }
         let Some(action) = find_slash(word) else {
             app.say(format!(
@@ -102,24 +226,69 @@ fn send(app: &mut App, way: Way) -> Vec<Effect> {
         return (action.run)(app, &rest);
     }
     let text = text.to_owned();
+    let pictures = app.composer.field.pictures();
     app.composer.history.keep(&text);
     app.composer.field.clear();
     app.pane.go_to_end();
     focus_composer(app);
-    say(app, text, way)
+    let mut message = Message::user(text.clone());
+    if !pictures.is_empty() {
+        message.extra.insert("images".into(), pictures.into());
+    }
+    let mut effects = say(app, message, way);
+    effects.push(Effect::NoteSent(text));
+    effects
+}
+
+/// Runs a command of the user's, behind `!`; behind `!!` the model is not told of it.
+fn run(app: &mut App, line: &str) -> Vec<Effect> {
+    let (line, is_shown) = match line.strip_prefix('!') {
+        Some(line) => (line.trim(), false),
+        None => (line.trim(), true),
+    };
+    if line.is_empty() {
+        app.say("! runs the command behind it in the sandbox; !! keeps it from the model");
+        return Vec::new();
+    }
+    if !app.about.runs {
+        let text = format!("{} runs no commands of yours; sheaf's own agent does", app.about.peer);
+        app.say(text);
+        return Vec::new();
+    }
+    if app.is_busy() {
+        app.say("a command waits until the answer is over; esc stops it");
+        return Vec::new();
+    }
+    let typed = app.composer.field.text().trim().to_owned();
+    app.composer.history.keep(&typed);
+    app.composer.field.clear();
+    app.pane.go_to_end();
+    focus_composer(app);
+    app.asking.submitted_ms = Some(app.now_ms);
+    let submit = Submit {
+        message: Message::user(typed.clone()),
+        mode: app.mode,
+        model: app.model.clone(),
+    };
+    let run = Command::Run {
+        submit,
+        line: line.to_owned(),
+        is_shown,
+    };
+    vec![Effect::Send(run), Effect::NoteSent(typed)]
 }
 
 /// Gives a message to whoever answers.
-fn say(app: &mut App, text: String, way: Way) -> Vec<Effect> {
+fn say(app: &mut App, message: Message, way: Way) -> Vec<Effect> {
     if way == Way::Now && app.is_busy() && app.about.hears {
-        app.composer.said.push(text.clone());
+        app.composer.said.push(message.content.clone());
         return vec![Effect::Send(Command::Steer(Submit {
-            message: Message::user(text),
+            message,
             mode: app.mode,
             model: app.model.clone(),
         }))];
     }
-    submit(app, Message::user(text))
+    submit(app, message)
 }
 
 /// Sends a message now, or puts it behind the running answer.

@@ -311,6 +311,62 @@ fn diff_rows(edit: &FileEdit<'_>, diff: &Diff, document: &Document, look: &Look<
     rows
 }
 
+/// Both sides of a change, each line of one with what stands beside it on the other; nothing of a line is broken.
+/// `None`: there is only one side.
+pub fn sides(document: &Document, look: &Look<'_>) -> Option<Vec<(Option<Row>, Option<Row>)>> {
+    let View::FileEdit(edit) = document.view() else {
+        return None;
+    };
+    let texts = edit.diff.as_ref()?;
+    let diff = find(&edit)?;
+    let seed = seed(document, look);
+    let is_closed = !document.is_open();
+    let (old, new) = (Clean::new(texts.old), Clean::new(texts.new));
+    let old_colours = look.colours.code(seed ^ OLD_SIDE, edit.language, &old, is_closed);
+    let new_colours = look.colours.code(seed, edit.language, &new, is_closed);
+    let first = texts.start_line.unwrap_or(1) as usize;
+    let last = diff.lines.iter().filter_map(|it| it.new.max(it.old)).max().unwrap_or(1);
+    let digits = digits(last as u64);
+    let row = |line: &DiffLine, number: Option<usize>, gutter: Gutter, colours: Option<&CodeLine>| {
+        let number = number.filter(|_| texts.start_line.is_some()).map(|it| it as u64);
+        let mut rows = code_line(&words(line, colours, gutter), number, digits, gutter, usize::MAX / 4);
+        rows.truncate(1);
+        rows.pop()
+    };
+    let mut pairs: Vec<(Option<Row>, Option<Row>)> = Vec::new();
+    // Where the block of replaced lines begins whose other side is still to come.
+    let mut open = 0;
+    for line in &diff.lines {
+        match line.kind {
+            Kind::Removed => {
+                let colours = at(&old_colours, line.old, first);
+                pairs.push((row(line, line.old, Gutter::Removed, colours), None));
+            }
+            Kind::Added => {
+                let added = row(line, line.new, Gutter::Added, at(&new_colours, line.new, first));
+                match pairs.iter_mut().skip(open).find(|it| it.1.is_none()) {
+                    Some(pair) => pair.1 = added,
+                    None => pairs.push((None, added)),
+                }
+            }
+            Kind::Context => {
+                let (before, after) = (at(&old_colours, line.old, first), at(&new_colours, line.new, first));
+                pairs.push((
+                    row(line, line.old, Gutter::Plain, before),
+                    row(line, line.new, Gutter::Plain, after),
+                ));
+                open = pairs.len();
+            }
+            Kind::Skip(count) => {
+                let left = || Some(left_out(count, digits, usize::MAX / 4));
+                pairs.push((left(), left()));
+                open = pairs.len();
+            }
+        }
+    }
+    Some(pairs)
+}
+
 /// The line's colours, which are counted from the first line of its text.
 fn at(colours: &[CodeLine], number: Option<usize>, first: usize) -> Option<&CodeLine> {
     colours.get(number?.checked_sub(first)?)

@@ -48,7 +48,7 @@ use crate::{
 
 pub use copy::{code_only, copy_text, markdown};
 pub use error::is_retryable;
-pub use file_edit::joins;
+pub use file_edit::{joins, sides};
 pub use form::{Form, Outcome, approval_keys};
 
 use lines::{Counted, Lines};

@@ -4,13 +4,17 @@ mod outline;
 mod page;
 mod picker;
 mod prompt;
+mod review;
+mod waiting;
 
 use crossterm::event::KeyEvent;
 
 pub use outline::Outline;
 pub use page::Page;
-pub use picker::{Choice, Offer, Picker, role_of};
+pub use picker::{ChipWay, Choice, Offer, Picker, role_of};
 pub use prompt::Prompt;
+pub use review::{Review, Verdict, look as review_look};
+pub use waiting::{Change, Waiting};
 
 /// A closed set: every kind of layer is an arm here and nowhere else.
 pub enum Layer {
@@ -18,6 +22,8 @@ pub enum Layer {
     Page(Page),
     Prompt(Prompt),
     Outline(Outline),
+    Waiting(Waiting),
+    Review(Box<Review>),
 }
 
 /// What a layer made of a key.
@@ -39,6 +45,8 @@ impl Layer {
             Self::Page(it) => it.key(event),
             Self::Prompt(it) => it.key(event),
             Self::Outline(it) => it.key(event),
+            Self::Waiting(it) => it.key(event),
+            Self::Review(it) => it.key(event),
         }
     }
 
@@ -46,7 +54,8 @@ impl Layer {
         match self {
             Self::Picker(it) => it.wheel(by),
             Self::Page(it) => it.scroll(by),
-            Self::Prompt(_) => {}
+            Self::Review(it) => it.scroll(by * 3),
+            Self::Prompt(_) | Self::Waiting(_) => {}
             Self::Outline(it) => it.wheel(by),
         }
     }

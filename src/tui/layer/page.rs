@@ -111,6 +111,26 @@ impl Page {
         }
     }
 
+    /// A text that was pasted.
+    pub fn pasted(text: &str) -> Self {
+        let mut parts = vec![Part::Row(Row::of(vec![
+            Span::new(Clean::literal("Pasted"), Role::Strong).bold(),
+            Span::new(Clean::literal("   esc goes back"), Role::Dim),
+        ]))];
+        parts.push(Part::Row(Row::blank()));
+        let lines = text
+            .lines()
+            .map(|it| Row::of(vec![Span::new(Clean::line(it), Role::Text)]));
+        parts.extend(lines.map(Part::Row));
+        Self {
+            parts,
+            rows: Vec::new(),
+            columns: 0,
+            top: 0,
+            height: 1,
+        }
+    }
+
     /// What the model is told, part by part, and how much of the window it takes.
     pub fn context(parts: &[ContextPart], window: Option<u64>) -> Self {
         // The last part is the sum of the others.

@@ -5,6 +5,7 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use crate::{
     protocol::Mode,
     text::{Clean, Ground, Mark, Role, Row, Span, width},
+    transcript::Place as TranscriptPlace,
     tui::{
         action::{self, Action},
         app::App,
@@ -12,6 +13,7 @@ use crate::{
         filter::{FACETS, Filter},
         fuzzy,
         keymap::Place,
+        layer::{Change, Verdict},
         pane::Item,
         places::Named,
     },
@@ -28,6 +30,12 @@ pub enum Choice {
     Custom(String),
     /// A draft.
     Draft(String),
+    /// What becomes of the pasted text at the caret.
+    Chip(ChipWay),
+    /// What the user says of a change of a file.
+    Review(Verdict, TranscriptPlace),
+    /// A change of the messages that wait.
+    Waiting(Change),
     /// New words for the todo that is selected.
     Reworded(String),
     /// Look for this in the conversation.
@@ -66,6 +74,15 @@ impl Default for Entry {
             is_deep: false,
         }
     }
+}
+
+/// What can be done with a chip.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChipWay {
+    View,
+    Unfold,
+    Edit,
+    Remove,
 }
 
 /// A draft that is offered.
@@ -192,6 +209,34 @@ impl Picker {
         let entries = std::iter::once(everything).chain(facets).collect();
         let at = FACETS.iter().position(|it| current.has(it)).map_or(0, |it| it + 1);
         Self::of(Clean::literal("show only"), entries, at)
+    }
+
+    /// What was sent before, the newest first.
+    pub fn history(texts: &[String]) -> Self {
+        let entries = texts.iter().rev().map(|text| Entry {
+            label: Clean::line(text.get(..text.floor_char_boundary(400)).unwrap_or(text)),
+            choice: Choice::Draft(text.clone()),
+            ..Entry::default()
+        });
+        Self::of(Clean::literal("sent before"), entries.collect(), 0)
+    }
+
+    /// What can be done with the pasted text at the caret.
+    pub fn chip(is_text: bool) -> Self {
+        let entry = |label, about, way| Entry {
+            label: Clean::literal(label),
+            about: Clean::literal(about),
+            choice: Choice::Chip(way),
+            ..Entry::default()
+        };
+        let mut entries = Vec::new();
+        if is_text {
+            entries.push(entry("view", "read it", ChipWay::View));
+            entries.push(entry("unfold", "into the draft", ChipWay::Unfold));
+            entries.push(entry("edit", "in $VISUAL or $EDITOR", ChipWay::Edit));
+        }
+        entries.push(entry("remove", "take it away", ChipWay::Remove));
+        Self::of(Clean::literal("pasted"), entries, 0)
     }
 
     /// The forms of a copy.

@@ -45,6 +45,12 @@ fn state(app: &App) -> Vec<Span> {
     if app.pane.unseen > 0 && app.pane.follow != Following::End {
         push(Clean::line(&format!("{} new ↓", app.pane.unseen)), Role::Link);
     }
+    if app.composer.field.starts_with('!') {
+        push(Clean::literal("runs in the sandbox"), Role::Waiting);
+    }
+    if let Some(mode) = app.composer.field.vim_mode() {
+        push(Clean::literal(mode.as_str()), Role::Dim);
+    }
     if let Some(search) = &app.search {
         let at = search
             .at

@@ -50,6 +50,22 @@ fn hints(app: &App) -> Vec<(String, String)> {
     match app.layers.last() {
         Some(Layer::Picker(_)) => return fixed(&[("enter", "choose"), ("↑↓", "move"), ("esc", "close")]),
         Some(Layer::Page(_)) => return fixed(&[("↑↓", "scroll"), ("space", "page"), ("esc", "back")]),
+        Some(Layer::Review(_)) => {
+            return fixed(&[
+                ("a", "accept"),
+                ("r", "reject"),
+                ("e", "edit"),
+                ("c", "comment"),
+                ("j k", "hunk"),
+                ("J K", "file"),
+                ("u", "side by side"),
+                ("s", "turn or all"),
+                ("esc", "back"),
+            ]);
+        }
+        Some(Layer::Waiting(_)) => {
+            return fixed(&[("enter", "edit"), ("d", "take back"), ("J K", "move"), ("esc", "back")]);
+        }
         Some(Layer::Outline(_)) => {
             return fixed(&[
                 ("↑↓", "move"),

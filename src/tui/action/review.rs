@@ -1,0 +1,96 @@
+//! What can be said of changes: all of a turn in one place, and a decision for each.
+
+use serde_json::{Map, Value};
+
+use super::{Action, answer, everywhere::focus_composer};
+use crate::{
+    protocol::{Applied, Command, Kind, View},
+    transcript::Place,
+    tui::{
+        app::App,
+        effect::Effect,
+        layer::{Layer, Review, Verdict},
+    },
+};
+
+pub const REVIEW: Action = Action {
+    name: "review",
+    slash: "review",
+    hint: "review",
+    about: "look at every change of the turn, or of the conversation, and accept or reject each",
+    run: |app, _| {
+        let on = app.selected().filter(|it| is_edit(app, *it));
+        open(app, on);
+        Vec::new()
+    },
+};
+
+pub const ACT: Action = Action {
+    name: "act",
+    slash: "",
+    hint: "review",
+    about: "on an edit: review it; on an error: try again",
+    run: |app, _| match app.selected() {
+        Some(place) if is_edit(app, place) => {
+            open(app, Some(place));
+            Vec::new()
+        }
+        Some(_) | None => (answer::RETRY.run)(app, ""),
+    },
+};
+
+fn is_edit(app: &App, place: Place) -> bool {
+    app.transcript.get(place).is_some_and(|it| it.kind == Kind::FileEdit)
+}
+
+fn open(app: &mut App, on: Option<Place>) {
+    match Review::new(&app.transcript, on, app.now_ms) {
+        Some(review) => app.layers.push(Layer::Review(Box::new(review))),
+        None => app.say("no file was changed"),
+    }
+}
+
+/// What is said of the change at a place.
+pub fn judge(app: &mut App, verdict: Verdict, place: Place) -> Vec<Effect> {
+    let turn = app.turn_of(place);
+    let Some(document) = app.transcript.get(place) else {
+        return Vec::new();
+    };
+    let View::FileEdit(edit) = document.view() else {
+        return Vec::new();
+    };
+    let id = document.id.clone();
+    let update = |name: &str, value: Value| {
+        let metadata = Map::from_iter([(name.to_owned(), value)]);
+        vec![Effect::Send(Command::Update {
+            turn,
+            document: id.clone(),
+            metadata,
+        })]
+    };
+    match verdict {
+        Verdict::Accept => update("accepted", true.into()),
+        Verdict::Reject if edit.applied == Applied::Rejected => {
+            app.say("it is rejected already");
+            Vec::new()
+        }
+        // Whoever wrote it takes it back: it may be on another machine.
+        Verdict::Reject => update("applied", Applied::Rejected.as_str().into()),
+        Verdict::Edit => vec![Effect::OpenFile {
+            path: edit.new_file_path.unwrap_or(edit.file_path).to_owned(),
+            line: edit.diff.as_ref().and_then(|it| it.start_line),
+        }],
+        Verdict::Comment => {
+            let address = app
+                .transcript
+                .address(place)
+                .map(|it| it.to_string())
+                .unwrap_or_default();
+            let draft = app.composer.field.text();
+            let gap = if draft.is_empty() { "" } else { "\n" };
+            app.composer.field.set(&format!("{draft}{gap}#{address} "));
+            focus_composer(app);
+            Vec::new()
+        }
+    }
+}

@@ -1,0 +1,491 @@
+//! Every change of a turn or of the conversation in one place: files on the left, the change that is looked at on the
+//! right, a decision for each.
+//!
+//! It holds places, not documents: what a decision did is seen in the conversation, like everything else. Only the change
+//! that is looked at is ever laid out.
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+
+use super::{Answer, Choice};
+use crate::{
+    protocol::{Applied, Document, View},
+    text::{Clean, Colours, Ground, Mark, Role, Row, Span, width},
+    transcript::{Place, Transcript},
+    tui::doc::{self, Cited, Fold, Look, Sheet},
+};
+
+/// Side by side needs this many columns for the change alone.
+const SIDE_BY_SIDE: usize = 110;
+
+/// What the user says of a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    Accept,
+    Reject,
+    Edit,
+    Comment,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Scope {
+    Turn(usize),
+    All,
+}
+
+/// How the two sides stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sides {
+    ByWidth,
+    Unified,
+    Beside,
+}
+
+pub struct Review {
+    scope: Scope,
+    /// The turn that it was opened on.
+    turn: usize,
+    /// The changes, sorted by file and then by time.
+    places: Vec<Place>,
+    /// The first change of each file in `places`, and its path.
+    files: Vec<(usize, String)>,
+    at: usize,
+    sides: Sides,
+    /// Rows of the change above the view, and columns left of it.
+    top: usize,
+    left: usize,
+    /// How many rows the change has, and how many are seen.
+    extent: (usize, usize),
+    width: usize,
+    sheet: Option<(Place, usize, Sheet)>,
+    pub rows: Vec<Row>,
+    /// Since when this change is looked at: what decides is ignored for a moment.
+    pub since_ms: u64,
+}
+
+impl Review {
+    /// Opens on a change, or on the last turn that has any; `None`: nothing was changed.
+    pub fn new(transcript: &Transcript, on: Option<Place>, now_ms: u64) -> Option<Self> {
+        let is_edit = |it: &Document| matches!(it.view(), View::FileEdit(_));
+        let turn = match on {
+            Some(place) => place.exchange,
+            None => transcript
+                .exchanges
+                .iter()
+                .rposition(|it| it.response.documents.iter().any(is_edit))?,
+        };
+        let mut review = Self {
+            scope: Scope::Turn(turn),
+            turn,
+            places: Vec::new(),
+            files: Vec::new(),
+            at: 0,
+            sides: Sides::ByWidth,
+            top: 0,
+            left: 0,
+            extent: (0, 1),
+            width: 0,
+            sheet: None,
+            rows: Vec::new(),
+            since_ms: now_ms,
+        };
+        review.collect(transcript);
+        if let Some(place) = on {
+            review.at = review.places.iter().position(|it| *it == place).unwrap_or_default();
+        }
+        (!review.places.is_empty()).then_some(review)
+    }
+
+    fn collect(&mut self, transcript: &Transcript) {
+        let here = self.places.get(self.at).copied();
+        let exchanges = match self.scope {
+            Scope::Turn(at) => at..at + 1,
+            Scope::All => 0..transcript.exchanges.len(),
+        };
+        let mut found: Vec<(String, Place)> = Vec::new();
+        for exchange in exchanges {
+            let Some(response) = transcript.exchanges.get(exchange).map(|it| &it.response) else {
+                continue;
+            };
+            for (document, it) in response.documents.iter().enumerate() {
+                if let View::FileEdit(edit) = it.view() {
+                    found.push((edit.file_path.to_owned(), Place { exchange, document }));
+                }
+            }
+        }
+        // Files in the order in which they were touched first.
+        let mut order: Vec<&String> = Vec::new();
+        for (path, _) in &found {
+            if !order.contains(&path) {
+                order.push(path);
+            }
+        }
+        let rank = |path: &String| order.iter().position(|it| *it == path);
+        let mut sorted: Vec<(Option<usize>, String, Place)> = found
+            .iter()
+            .map(|(path, place)| (rank(path), path.clone(), *place))
+            .collect();
+        sorted.sort_by_key(|it| (it.0, it.2));
+        self.files.clear();
+        for (at, (_, path, _)) in sorted.iter().enumerate() {
+            if self.files.last().is_none_or(|it| it.1 != *path) {
+                self.files.push((at, path.clone()));
+            }
+        }
+        self.places = sorted.into_iter().map(|it| it.2).collect();
+        self.at = here
+            .and_then(|here| self.places.iter().position(|it| *it == here))
+            .unwrap_or(self.at)
+            .min(self.places.len().saturating_sub(1));
+    }
+
+    pub fn key(&mut self, event: KeyEvent) -> Answer {
+        let here = self.places.get(self.at).copied();
+        let judge = |verdict| match here {
+            Some(place) => Answer::Live(Choice::Review(verdict, place)),
+            None => Answer::Taken,
+        };
+        match event.code {
+            KeyCode::Esc | KeyCode::Char('q') => return Answer::Close,
+            KeyCode::Char('c' | 'e') if event.modifiers.contains(KeyModifiers::CONTROL) => return Answer::Close,
+            KeyCode::Char('a') => {
+                let answer = judge(Verdict::Accept);
+                self.step(1);
+                return answer;
+            }
+            KeyCode::Char('r') => return judge(Verdict::Reject),
+            KeyCode::Char('e') => return judge(Verdict::Edit),
+            KeyCode::Char('c') => {
+                return match here {
+                    Some(place) => Answer::Chosen(Choice::Review(Verdict::Comment, place)),
+                    None => Answer::Close,
+                };
+            }
+            KeyCode::Char('j') | KeyCode::Tab => self.step(1),
+            KeyCode::Char('k') | KeyCode::BackTab => self.step(-1),
+            KeyCode::Char('J') => self.step_file(true),
+            KeyCode::Char('K') => self.step_file(false),
+            KeyCode::Char('u') => {
+                self.sides = if self.is_beside() {
+                    Sides::Unified
+                } else {
+                    Sides::Beside
+                };
+                self.sheet = None;
+            }
+            KeyCode::Char('s') => {
+                self.scope = match self.scope {
+                    Scope::Turn(_) => Scope::All,
+                    Scope::All => Scope::Turn(self.turn),
+                };
+            }
+            KeyCode::Down => self.scroll(1),
+            KeyCode::Up => self.scroll(-1),
+            KeyCode::PageDown | KeyCode::Char(' ') => self.scroll(self.extent.1 as isize),
+            KeyCode::PageUp => self.scroll(-(self.extent.1 as isize)),
+            KeyCode::Char('g') | KeyCode::Home => self.top = 0,
+            KeyCode::Char('G') | KeyCode::End => self.scroll(isize::MAX / 2),
+            KeyCode::Right => self.left += 8,
+            KeyCode::Left => self.left = self.left.saturating_sub(8),
+            _ => {}
+        }
+        Answer::Taken
+    }
+
+    pub fn scroll(&mut self, by: isize) {
+        let last = self.extent.0.saturating_sub(self.extent.1);
+        self.top = self.top.saturating_add_signed(by).min(last);
+    }
+
+    fn step(&mut self, by: isize) {
+        let last = self.places.len().saturating_sub(1);
+        self.go(self.at.saturating_add_signed(by).min(last));
+    }
+
+    fn step_file(&mut self, forward: bool) {
+        let here = self.files.iter().rposition(|it| it.0 <= self.at).unwrap_or_default();
+        let next = if forward { here + 1 } else { here.saturating_sub(1) };
+        if let Some((at, _)) = self.files.get(next.min(self.files.len().saturating_sub(1))) {
+            self.go(*at);
+        }
+    }
+
+    fn go(&mut self, at: usize) {
+        if self.at != at {
+            self.at = at;
+            (self.top, self.left) = (0, 0);
+        }
+    }
+
+    fn is_beside(&self) -> bool {
+        match self.sides {
+            Sides::ByWidth => self.width >= SIDE_BY_SIDE,
+            Sides::Unified => false,
+            Sides::Beside => true,
+        }
+    }
+
+    /// Makes the rows in view.
+    pub fn lay_out(&mut self, transcript: &Transcript, look: &Look<'_>, columns: usize, height: usize) {
+        self.collect(transcript);
+        let list = if columns >= 70 { (columns / 4).clamp(18, 36) } else { 0 };
+        let room = columns.saturating_sub(if list > 0 { list + 3 } else { 0 }).max(1);
+        self.width = room;
+        let body_height = height.saturating_sub(2).max(1);
+        let mut right = Vec::new();
+        if let Some(document) = self.places.get(self.at).and_then(|it| transcript.get(*it)) {
+            right = self.change(document, look, room, body_height);
+        }
+        let names = self.names(transcript, list, body_height);
+        let accepted = |it: &&Place| transcript.get(**it).is_some_and(is_accepted);
+        let rejected = |it: &&Place| transcript.get(**it).is_some_and(is_rejected);
+        let scope = match self.scope {
+            Scope::Turn(_) => "this turn",
+            Scope::All => "the whole conversation",
+        };
+        let facts = format!(
+            "{} of {}   {} accepted   {} rejected",
+            (self.at + 1).min(self.places.len()),
+            self.places.len(),
+            self.places.iter().filter(accepted).count(),
+            self.places.iter().filter(rejected).count(),
+        );
+        self.rows.clear();
+        self.rows.push(
+            Row::of([
+                Span::new(Clean::literal("Review"), Role::Strong).bold(),
+                Span::new(Clean::new(&format!("   {scope}")), Role::Dim),
+            ])
+            .facts([Span::new(Clean::new(&facts), Role::Dim)]),
+        );
+        self.rows.push(Row::blank());
+        for line in 0..body_height {
+            let mut spans = Vec::new();
+            if list > 0 {
+                let name = names.get(line).cloned().unwrap_or_default();
+                let rest = list.saturating_sub(width::spans_width(&name));
+                spans.extend(name);
+                spans.push(Span::new(Clean::new(&" ".repeat(rest)), Role::Text));
+                spans.push(Span::new(Clean::literal(" │ "), Role::Rule));
+            }
+            if let Some(row) = right.get(line) {
+                spans.extend(row.iter().cloned());
+            }
+            self.rows.push(Row::of(spans));
+        }
+    }
+
+    /// The files, each with how its changes stand.
+    fn names(&self, transcript: &Transcript, columns: usize, height: usize) -> Vec<Vec<Span>> {
+        let here = self.files.iter().rposition(|it| it.0 <= self.at).unwrap_or_default();
+        let first = (here + 1).saturating_sub(height);
+        let files = self.files.iter().enumerate().skip(first).take(height);
+        files
+            .map(|(n, (start, path))| {
+                let end = self.files.get(n + 1).map_or(self.places.len(), |it| it.0);
+                let documents = || {
+                    let places = self.places.get(*start..end).unwrap_or_default();
+                    places.iter().filter_map(|it| transcript.get(*it))
+                };
+                let (sign, role) = if documents().any(|it| !is_accepted(it) && !is_rejected(it)) {
+                    ("○", Role::Dim)
+                } else if documents().all(is_rejected) {
+                    ("✗", Role::Error)
+                } else {
+                    ("✓", Role::Done)
+                };
+                let ground = if n == here { Ground::Selection } else { Ground::Plain };
+                let mark = if n == here { Mark::BOLD } else { Mark::NONE };
+                let count = (end - start).to_string();
+                let room = columns.saturating_sub(3 + count.len());
+                let name = width::pad(&width::cut_start(&Clean::line(path), room), room);
+                vec![
+                    Span::new(Clean::literal(sign), role).on(ground),
+                    Span::new(Clean::literal(" "), Role::Text).on(ground),
+                    Span::new(Clean::new(&name), Role::Text).marked(mark).on(ground),
+                    Span::new(Clean::literal(" "), Role::Text).on(ground),
+                    Span::new(Clean::new(&count), Role::Faint).on(ground),
+                ]
+            })
+            .collect()
+    }
+
+    /// The change that is looked at, as far as it is in view.
+    fn change(&mut self, document: &Document, look: &Look<'_>, room: usize, height: usize) -> Vec<Vec<Span>> {
+        let place = self.places.get(self.at).copied();
+        let mut head = heading(document, transcript_address(place), room);
+        let mut body: Vec<Vec<Span>> = Vec::new();
+        let rest = height.saturating_sub(head.len());
+        let beside = if self.is_beside() {
+            beside(document, look, room, self.left)
+        } else {
+            None
+        };
+        match beside {
+            Some(rows) => {
+                self.extent = (rows.len(), rest);
+                self.scroll(0);
+                body.extend(rows.into_iter().skip(self.top).take(rest));
+            }
+            None => {
+                // Long lines are cut with a mark, not broken: they are scrolled. The look gets room for all of it.
+                let wide = room.max(longest(document) + 16).min(4000);
+                let sheet = match self.sheet.take() {
+                    Some((of, at, sheet)) if Some(of) == place && at == wide => sheet,
+                    Some(_) | None => Sheet::default(),
+                };
+                let mut sheet = sheet;
+                let look = Look {
+                    width: wide,
+                    fold: Fold::Full,
+                    ..*look
+                };
+                sheet.update(document, &look);
+                // Its own heading says what ours says.
+                let rows = sheet.rows.get(1..).unwrap_or_default();
+                self.extent = (rows.len(), rest);
+                let last = self.extent.0.saturating_sub(self.extent.1);
+                self.top = self.top.min(last);
+                for row in rows.iter().skip(self.top).take(rest) {
+                    body.push(cut(row, self.left, room));
+                }
+                if let Some(place) = place {
+                    self.sheet = Some((place, wide, sheet));
+                }
+            }
+        }
+        head.extend(body);
+        head
+    }
+}
+
+/// What looks depend on besides the document; a change depends on little.
+pub fn look<'a>(transcript: &'a Transcript, colours: &'a dyn Colours, colours_version: u64, now_ms: u64) -> Look<'a> {
+    Look {
+        width: 80,
+        fold: Fold::Full,
+        selected: false,
+        read_only: false,
+        joined: false,
+        newest: false,
+        turn: transcript.exchanges.last().map(|it| it.turn).unwrap_or_default(),
+        colours,
+        colours_version,
+        todos: &transcript.todos,
+        progress: None,
+        now_ms,
+        form: None,
+        todo: None,
+        cited: Cited::Unread,
+        root: None,
+    }
+}
+
+fn transcript_address(place: Option<Place>) -> String {
+    place.map_or_else(String::new, |it| format!("change {}", it.document + 1))
+}
+
+fn is_accepted(document: &Document) -> bool {
+    document.metadata.get("accepted").and_then(serde_json::Value::as_bool) == Some(true)
+}
+
+fn is_rejected(document: &Document) -> bool {
+    matches!(document.view(), View::FileEdit(it) if it.applied == Applied::Rejected)
+}
+
+/// Path, lines, state.
+fn heading(document: &Document, address: String, room: usize) -> Vec<Vec<Span>> {
+    let View::FileEdit(edit) = document.view() else {
+        return Vec::new();
+    };
+    let (state, role) = match edit.applied {
+        Applied::Rejected => ("✗ rejected", Role::Error),
+        Applied::Failed => ("✗ failed", Role::Error),
+        Applied::Pending => ("◐ not written yet", Role::Waiting),
+        Applied::Applied | Applied::Other(_) if is_accepted(document) => ("✓ accepted", Role::Done),
+        Applied::Applied | Applied::Other(_) => ("○ applied", Role::Dim),
+    };
+    let target = edit.new_file_path.map_or_else(String::new, |it| format!(" → {it}"));
+    let line = edit.diff.as_ref().and_then(|it| it.start_line);
+    let line = line.map_or_else(String::new, |it| format!(":{it}"));
+    let path = format!("{}{target}{line}", edit.file_path);
+    let facts = format!("{}   {address}   ", edit.operation);
+    let used = width::width(&facts) + width::width(state) + 2;
+    let path = width::cut_start(&Clean::line(&path), room.saturating_sub(used));
+    let gap = room.saturating_sub(width::width(&path) + used) + 2;
+    vec![
+        vec![
+            Span::new(Clean::new(&path), Role::Strong).bold(),
+            Span::new(Clean::new(&" ".repeat(gap)), Role::Text),
+            Span::new(Clean::line(&facts), Role::Dim),
+            Span::new(Clean::literal(state), role),
+        ],
+        Vec::new(),
+    ]
+}
+
+/// Columns of the longest line of either side.
+fn longest(document: &Document) -> usize {
+    let View::FileEdit(edit) = document.view() else {
+        return 0;
+    };
+    let texts = [
+        edit.diff.as_ref().map(|it| it.old),
+        edit.diff.as_ref().map(|it| it.new),
+        edit.content.filter(|_| edit.diff.is_none()),
+    ];
+    let lines = texts.into_iter().flatten().flat_map(str::lines);
+    // Bytes are at least as many as columns, but for tabs.
+    lines
+        .map(|it| it.len() + 3 * it.matches('\t').count())
+        .max()
+        .unwrap_or_default()
+}
+
+/// A row from column `left` of its text on, its gutter kept, padded on its ground, with a mark where it is cut.
+fn cut(row: &Row, left: usize, room: usize) -> Vec<Span> {
+    let gutter = row.gutter().to_vec();
+    let kept = room.saturating_sub(width::spans_width(&gutter));
+    let mut spans = gutter;
+    let text = skip_columns(row.content(), left);
+    if width::spans_width(&text) > kept {
+        spans.extend(width::clip_spans(&text, kept.saturating_sub(1)));
+        spans.push(Span::new(Clean::literal("…"), Role::Faint).on(row.ground));
+    } else {
+        spans.extend(text);
+    }
+    let rest = room.saturating_sub(width::spans_width(&spans));
+    spans.push(Span::new(Clean::new(&" ".repeat(rest)), Role::Text).on(row.ground));
+    spans
+}
+
+fn skip_columns(spans: &[Span], mut left: usize) -> Vec<Span> {
+    let mut kept = Vec::with_capacity(spans.len());
+    for span in spans {
+        let columns = width::width(&span.text);
+        if columns <= left {
+            left -= columns;
+            continue;
+        }
+        let from = width::cut(&span.text, left).len();
+        left = 0;
+        kept.push(width::part(span, from..span.text.len()));
+    }
+    kept
+}
+
+/// Old and new beside each other: what was replaced stands on one line with what replaced it. `None`: there is only one side.
+fn beside(document: &Document, look: &Look<'_>, room: usize, left: usize) -> Option<Vec<Vec<Span>>> {
+    let half = room.saturating_sub(3) / 2;
+    let side = |row: Option<Row>| match row {
+        Some(row) => cut(&row, left, half),
+        None => vec![Span::new(Clean::new(&" ".repeat(half)), Role::Text)],
+    };
+    let pairs = doc::sides(document, look)?;
+    let rows = pairs.into_iter().map(|(old, new)| {
+        let mut row = side(old);
+        row.push(Span::new(Clean::literal(" │ "), Role::Rule));
+        row.extend(side(new));
+        row
+    });
+    Some(rows.collect())
+}

@@ -1,0 +1,191 @@
+//! Writing a message: undo, selection, chips, history, what waits, Vim.
+
+use serde_json::json;
+
+use super::super::{
+    desk::*,
+    effect::Effect,
+    msg::{Msg, Outcome},
+    picture::{self, Source},
+};
+use crate::protocol::{Command, Done, Event, Message};
+
+#[test]
+fn what_was_written_is_undone_and_done_again() {
+    let mut desk = Desk::new(80, 24);
+    desk.keys("one two three<ctrl+w>");
+    assert_eq!(desk.app.composer.field.text(), "one two ");
+    desk.keys("\u{1f}");
+    assert_eq!(desk.app.composer.field.text(), "one two three");
+    desk.keys("<alt+/>");
+    assert_eq!(desk.app.composer.field.text(), "one two ");
+    desk.keys("<ctrl+u>");
+    assert!(desk.app.composer.field.is_empty());
+    desk.keys("\u{1f}");
+    assert_eq!(desk.app.composer.field.text(), "one two ", "a cleared draft comes back");
+}
+
+#[test]
+fn what_is_selected_is_seen_copied_and_replaced() {
+    let mut desk = Desk::new(80, 24);
+    desk.keys("one two");
+    let before = desk.painted();
+    desk.keys("<ctrl+shift+left>");
+    assert_ne!(desk.painted(), before, "it is seen");
+    desk.keys("<ctrl+c>");
+    assert!(matches!(desk.effects.last(), Some(Effect::Copy { text, .. }) if text == "two"));
+    assert_eq!(desk.app.composer.field.text(), "one two", "it was no interrupt");
+    desk.keys("2");
+    assert_eq!(desk.app.composer.field.text(), "one 2");
+}
+
+#[test]
+fn a_large_paste_is_viewed_unfolded_and_sent_whole() {
+    let mut desk = Desk::new(80, 30);
+    let pasted = "a line of a log\n".repeat(30);
+    desk.keys("look: ");
+    desk.paste(&pasted);
+    assert!(desk.shows("look: ▤[pasted 30 lines]"), "{}", desk.picture());
+    desk.keys("<ctrl+o>");
+    assert!(desk.shows("unfold"), "{}", desk.picture());
+    desk.keys("<enter>");
+    assert!(
+        desk.shows("Pasted") && desk.shows("a line of a log"),
+        "{}",
+        desk.picture()
+    );
+    desk.keys("<esc><ctrl+g>");
+    assert_eq!(desk.effects.last(), Some(&Effect::EditChip(pasted.clone())));
+    desk.take(Msg::Done(Outcome::ChipEdited(Ok("shorter\n".repeat(20)))));
+    assert!(desk.shows("[pasted 20 lines]"), "{}", desk.picture());
+    desk.keys("<ctrl+o><down><enter>");
+    assert!(desk.shows("shorter") && !desk.shows("[pasted"), "{}", desk.picture());
+    desk.keys("<enter>");
+    let [Command::Submit(submit)] = &desk.sent()[..] else {
+        panic!("{:?}", desk.sent())
+    };
+    assert_eq!(
+        submit.message.content,
+        format!("look: {}", "shorter\n".repeat(20).trim_end())
+    );
+}
+
+#[test]
+fn a_picture_is_pasted_dragged_or_a_path_after_all() {
+    let mut desk = Desk::new(80, 24);
+    desk.keys("see ");
+    desk.paste("'/tmp/my shot.png'");
+    let source = Source::Path("/tmp/my shot.png".into(), "'/tmp/my shot.png'".into());
+    assert_eq!(desk.effects.last(), Some(&Effect::Picture(source)));
+    let picture = picture::of("my shot.png", b"\x89PNG\r\n\x1a\n1234").unwrap();
+    desk.take(Msg::Done(Outcome::Picture(Ok(picture.clone()))));
+    assert!(desk.shows("see ▤[my shot.png 12 B]"), "{}", desk.picture());
+    desk.keys(" ?<enter>");
+    let [Command::Submit(submit)] = &desk.sent()[..] else {
+        panic!("{:?}", desk.sent())
+    };
+    assert_eq!(submit.message.content, "see [my shot.png] ?");
+    assert_eq!(submit.message.extra.get("images"), Some(&json!([picture.data])));
+    let gone = Err(("it is not there".to_owned(), Some("/tmp/gone.png".to_owned())));
+    desk.take(Msg::Done(Outcome::Picture(gone)));
+    assert_eq!(desk.app.composer.field.text(), "/tmp/gone.png");
+    desk.keys("<ctrl+v>");
+    assert_eq!(desk.effects.last(), Some(&Effect::Picture(Source::Clipboard)));
+}
+
+#[test]
+fn what_was_sent_before_is_there_again() {
+    let mut desk = Desk::new(80, 24);
+    let history = |texts: &[&str], is_everywhere| {
+        Msg::Done(Outcome::History {
+            texts: texts.iter().map(|it| (*it).to_owned()).collect(),
+            is_everywhere,
+        })
+    };
+    desk.keys("first of this window<enter>");
+    assert_eq!(
+        desk.effects.last(),
+        Some(&Effect::NoteSent("first of this window".into()))
+    );
+    desk.take(history(&["older", "newer"], false));
+    desk.events([Event::UserMessage(Message::user("x")), Event::Done(Done::default())]);
+    desk.keys("<up><up><up>");
+    assert_eq!(desk.app.composer.field.text(), "older");
+    desk.keys("<down><down><down>");
+    assert_eq!(desk.app.composer.field.text(), "");
+    desk.keys("<ctrl+r>");
+    assert_eq!(desk.effects.last(), Some(&Effect::History));
+    desk.take(history(&["elsewhere\nin lines", "newer"], true));
+    assert!(desk.shows("sent before"), "{}", desk.picture());
+    desk.keys("else<enter>");
+    assert_eq!(desk.app.composer.field.text(), "elsewhere\nin lines");
+}
+
+#[test]
+fn messages_that_wait_are_edited_reordered_and_taken_back() {
+    let mut desk = Desk::new(80, 30);
+    desk.events([Event::UserMessage(Message::user("go"))]);
+    desk.keys("one<enter>two<enter>three<enter>");
+    desk.keys("/queue<enter>");
+    assert!(desk.shows("waiting for their turn"), "{}", desk.picture());
+    desk.keys("Kd");
+    let waiting = |desk: &Desk| {
+        let texts = desk.app.composer.queue.iter().map(|it| it.message.content.clone());
+        texts.collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(waiting(&desk), "one two");
+    desk.keys("kJ");
+    assert_eq!(waiting(&desk), "two one");
+    desk.keys("k<enter>");
+    assert_eq!(
+        (waiting(&desk).as_str(), desk.app.composer.field.text().as_str()),
+        ("one", "two")
+    );
+}
+
+#[test]
+fn a_command_behind_an_exclamation_mark_is_run_and_not_sent() {
+    let mut desk = Desk::new(80, 24);
+    desk.keys("! cargo test");
+    assert!(desk.shows("runs in the sandbox"), "{}", desk.picture());
+    desk.keys("<enter>!!secret<enter>!<enter>");
+    let run = |it: &Command| match it {
+        Command::Run { line, is_shown, submit } => format!("{line} {is_shown} {}", submit.message.content),
+        other => panic!("{other:?}"),
+    };
+    let sent: Vec<String> = desk.sent().iter().map(run).collect();
+    assert_eq!(sent, ["cargo test true ! cargo test", "secret false !!secret"]);
+    assert!(desk.shows("! runs the command behind it"), "{}", desk.picture());
+    desk.app.about.runs = false;
+    desk.keys("<ctrl+u>!ls<enter>");
+    assert_eq!(desk.sent().len(), 2);
+    assert_eq!(desk.app.composer.field.text(), "!ls", "the draft stays");
+}
+
+#[test]
+fn vim_has_its_modes_and_leaves_sending_alone() {
+    let mut desk = Desk::new(80, 24);
+    desk.keys("/vim<enter>");
+    assert!(desk.shows("insert"), "{}", desk.picture());
+    desk.keys("one two<esc>");
+    assert!(desk.shows("normal"), "{}", desk.picture());
+    desk.keys("bdw");
+    assert_eq!(desk.app.composer.field.text(), "one ");
+    desk.keys("Athree<enter>");
+    let [Command::Submit(submit)] = &desk.sent()[..] else {
+        panic!("{:?}", desk.sent())
+    };
+    assert_eq!(submit.message.content, "one three");
+    assert!(
+        desk.shows("insert"),
+        "a new draft is written at once\n{}",
+        desk.picture()
+    );
+    desk.keys("<esc><tab>");
+    assert_eq!(
+        desk.app.focus,
+        super::super::app::Focus::Composer,
+        "nothing to read yet"
+    );
+    desk.keys("/vim<enter>");
+}

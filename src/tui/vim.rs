@@ -1,0 +1,1344 @@
+//! Vim's way to edit a draft: normal, insert and visual mode, operators with motions and text objects, counts, dot.
+//!
+//! Pure: keys and a draft go in. It takes only what it knows; Enter, Tab and everything with Ctrl but Ctrl+R stay the
+//! composer's own, so that a message is sent as always.
+
+use std::ops::Range;
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+
+use super::draft::{Class, Draft};
+
+/// A change of more keys than this is not repeated as a whole.
+const MOST_KEYS: usize = 10_000;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    #[default]
+    Insert,
+    Normal,
+    Visual,
+    /// Whole lines.
+    VisualLine,
+}
+
+impl Mode {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Insert => "insert",
+            Self::Normal => "normal",
+            Self::Visual => "visual",
+            Self::VisualLine => "visual line",
+        }
+    }
+}
+
+/// What is done to the text that a motion or an object covers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Operator {
+    Delete,
+    Change,
+    Yank,
+    Indent,
+    Outdent,
+    Lower,
+    Upper,
+    Swap,
+}
+
+/// What a command waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wait {
+    /// The letter of `f`, `t`, `F` or `T`.
+    Find(char),
+    /// The letter behind `r`.
+    Replace,
+    /// What stands behind `g`.
+    G,
+    /// The name of a text object behind `i` or `a`.
+    Object(char),
+}
+
+/// A stretch of text and how it is meant.
+struct Span {
+    range: Range<usize>,
+    lines: bool,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Vim {
+    pub mode: Mode,
+    count: Option<usize>,
+    operator: Option<Operator>,
+    /// The count before the operator.
+    operator_count: Option<usize>,
+    wait: Option<Wait>,
+    /// The last `f`, `t`, `F` or `T` and its letter.
+    found: Option<(char, char)>,
+    /// The column that up and down keep to.
+    column: Option<usize>,
+    /// Keys of the last change, for the dot, and of the one being made.
+    dot: Vec<KeyEvent>,
+    keys: Vec<KeyEvent>,
+    changes: bool,
+    is_repeating: bool,
+}
+
+impl Vim {
+    /// Whether the key was an edit or a motion; others are the composer's.
+    pub fn key(&mut self, event: KeyEvent, draft: &mut Draft) -> bool {
+        let ctrl = event
+            .modifiers
+            .intersects(KeyModifiers::CONTROL | KeyModifiers::ALT | KeyModifiers::SUPER);
+        match self.mode {
+            Mode::Insert => {
+                if event.code == KeyCode::Esc {
+                    self.leave_insert(draft);
+                    return true;
+                }
+                // What is typed belongs to the change that began it; a motion by arrows ends that.
+                if self.changes && !self.is_repeating && !ctrl && self.keys.len() < MOST_KEYS {
+                    self.keys.push(event);
+                }
+                false
+            }
+            Mode::Normal | Mode::Visual | Mode::VisualLine => {
+                if ctrl {
+                    return match event.code {
+                        KeyCode::Char('r') if event.modifiers == KeyModifiers::CONTROL && self.mode == Mode::Normal => {
+                            let count = self.take_count();
+                            for _ in 0..count {
+                                draft.redo();
+                            }
+                            self.reset();
+                            true
+                        }
+                        _ => false,
+                    };
+                }
+                self.command(event, draft)
+            }
+        }
+    }
+
+    /// What is half typed, for the footer.
+    pub fn pending(&self) -> bool {
+        self.operator.is_some() || self.wait.is_some() || self.count.is_some()
+    }
+
+    fn command(&mut self, event: KeyEvent, draft: &mut Draft) -> bool {
+        let letter = match event.code {
+            KeyCode::Char(letter) => letter,
+            KeyCode::Esc => {
+                let was_busy = self.pending() || self.mode != Mode::Normal;
+                self.to_normal(draft);
+                return was_busy;
+            }
+            KeyCode::Left | KeyCode::Backspace => 'h',
+            KeyCode::Right => 'l',
+            KeyCode::Up if self.mode != Mode::Normal || draft.line_start(draft.caret()) > 0 => 'k',
+            KeyCode::Down if self.mode != Mode::Normal || draft.line_end(draft.caret()) < draft.text().len() => 'j',
+            KeyCode::Home => '0',
+            KeyCode::End => '$',
+            KeyCode::Delete => 'x',
+            _ => return false,
+        };
+        if !self.is_repeating {
+            self.keys.push(event);
+        }
+        draft.end_run();
+        if let Some(wait) = self.wait.take() {
+            self.waited(wait, letter, draft);
+        } else if letter.is_ascii_digit()
+            && (letter != '0' || self.count.is_some())
+            && event.code == KeyCode::Char(letter)
+        {
+            let digit = letter as usize - '0' as usize;
+            self.count = Some((self.count.unwrap_or(0) * 10 + digit).min(9999));
+        } else {
+            self.act(letter, draft);
+        }
+        if self.mode == Mode::Normal && !self.pending() {
+            self.settle(draft);
+        }
+        true
+    }
+
+    fn act(&mut self, letter: char, draft: &mut Draft) {
+        let is_visual = matches!(self.mode, Mode::Visual | Mode::VisualLine);
+        match letter {
+            'f' | 't' | 'F' | 'T' => self.wait = Some(Wait::Find(letter)),
+            'r' => self.wait = Some(Wait::Replace),
+            'g' => self.wait = Some(Wait::G),
+            'i' | 'a' if self.operator.is_some() || is_visual => self.wait = Some(Wait::Object(letter)),
+            'd' | 'c' | 'y' | '>' | '<' if is_visual => self.on_selection(operator(letter), draft),
+            'd' | 'c' | 'y' | '>' | '<' => self.operate(operator(letter), letter, draft),
+            'x' | 's' | 'X' | 'D' | 'C' | 'S' | 'Y' | 'u' | 'U' | '~' | 'p' | 'P' | 'J' | 'o' | 'O' if is_visual => {
+                self.visual(letter, draft);
+            }
+            'x' => self.shorthand(Operator::Delete, 'l', draft),
+            'X' => self.shorthand(Operator::Delete, 'h', draft),
+            's' => self.shorthand(Operator::Change, 'l', draft),
+            'D' => self.shorthand(Operator::Delete, '$', draft),
+            'C' => self.shorthand(Operator::Change, '$', draft),
+            'S' => self.operate_lines(Operator::Change, draft),
+            'Y' => self.operate_lines(Operator::Yank, draft),
+            'i' => self.insert(draft, |draft, at| draft.line_start(at).max(at)),
+            'a' => self.insert(draft, |draft, at| draft.after(at).min(draft.line_end(at))),
+            'I' => self.insert(draft, Draft::line_text),
+            'A' => self.insert(draft, Draft::line_end),
+            'o' => self.open(draft, true),
+            'O' => self.open(draft, false),
+            'v' => self.to_visual(Mode::Visual, draft),
+            'V' => self.to_visual(Mode::VisualLine, draft),
+            'u' => {
+                let count = self.take_count();
+                for _ in 0..count {
+                    draft.undo();
+                }
+                self.reset();
+            }
+            '.' => self.repeat(draft),
+            'p' | 'P' => {
+                let count = self.take_count();
+                put(draft, letter == 'p', count);
+                self.changed();
+            }
+            'J' => {
+                let count = self.take_count().max(2) - 1;
+                draft.as_one(|draft| (0..count).for_each(|_| join(draft)));
+                self.changed();
+            }
+            '~' => {
+                let count = self.take_count();
+                let (start, line_end) = (draft.caret(), draft.line_end(draft.caret()));
+                let end = (0..count).fold(start, |at, _| draft.after(at)).min(line_end);
+                recase(draft, start..end, Operator::Swap);
+                draft.go(end, false);
+                self.changed();
+            }
+            _ => {
+                let (count, counted) = (self.count, self.count.is_some() || self.operator_count.is_some());
+                let times = count.unwrap_or(1) * self.operator_count.unwrap_or(1);
+                match self.motion(letter, times, counted, draft) {
+                    Some(span) => self.arrive(&span, draft),
+                    None => self.reset(),
+                }
+            }
+        }
+    }
+
+    fn waited(&mut self, wait: Wait, letter: char, draft: &mut Draft) {
+        match wait {
+            Wait::Find(kind) => {
+                self.found = Some((kind, letter));
+                let times = self.times();
+                match find(draft, kind, letter, times, false) {
+                    Some(at) => self.arrive(&to(draft, at, matches!(kind, 'f' | 't')), draft),
+                    None => self.reset(),
+                }
+            }
+            Wait::Replace => {
+                let count = self.take_count();
+                let span = draft.selection_or_caret(count, self.mode != Mode::Normal);
+                if let Some(range) = span {
+                    let replaced: String =
+                        unicode_segmentation::UnicodeSegmentation::graphemes(draft.slice(range.clone()), true)
+                            .map(|it| if it == "\n" { '\n' } else { letter })
+                            .collect();
+                    let start = range.start;
+                    draft.replace(range.clone(), &replaced);
+                    let last = draft.before(draft.caret());
+                    draft.go(if self.mode == Mode::Normal { last } else { start }, false);
+                }
+                self.changed();
+                self.mode = Mode::Normal;
+            }
+            Wait::G => match letter {
+                'u' | 'U' | '~' => {
+                    let operator = match letter {
+                        'u' => Operator::Lower,
+                        'U' => Operator::Upper,
+                        _ => Operator::Swap,
+                    };
+                    if self.mode == Mode::Normal {
+                        self.operate(operator, letter, draft);
+                    } else {
+                        self.on_selection(operator, draft);
+                    }
+                }
+                'g' | 'e' | 'E' | '_' => {
+                    let counted = self.count.is_some();
+                    let times = self.times();
+                    let span = match letter {
+                        'g' => lines(draft, line_number(draft, if counted { times } else { 1 })),
+                        '_' => {
+                            let end = draft.line_end(draft.caret());
+                            let line = draft.slice(draft.line_start(end)..end).trim_end().len();
+                            let last = draft.line_start(end) + line;
+                            to(draft, draft.before(last).max(draft.line_start(end)), true)
+                        }
+                        _ => {
+                            let big = letter == 'E';
+                            let at = (0..times).fold(draft.caret(), |at, _| end_before(draft, at, big));
+                            inclusive(draft, at)
+                        }
+                    };
+                    self.arrive(&span, draft);
+                }
+                _ => self.reset(),
+            },
+            Wait::Object(kind) => match object(draft, kind == 'a', letter, self.times()) {
+                Some(span) if self.operator.is_some() => self.arrive(&span, draft),
+                Some(span) => {
+                    draft.select(span.range.start..draft.before(span.range.end).max(span.range.start));
+                    if span.lines {
+                        self.mode = Mode::VisualLine;
+                    }
+                    self.count = None;
+                }
+                None => self.reset(),
+            },
+        }
+    }
+
+    /// Where a motion goes to; `None`: it is none, or leads nowhere.
+    fn motion(&mut self, letter: char, times: usize, counted: bool, draft: &Draft) -> Option<Span> {
+        let at = draft.caret();
+        let fold = |step: &dyn Fn(usize) -> usize| (0..times).fold(at, |at, _| step(at));
+        let column = self.column.take();
+        Some(match letter {
+            'h' => to(draft, fold(&|at| draft.before(at).max(draft.line_start(at))), false),
+            'l' | ' ' => to(draft, fold(&|at| draft.after(at).min(draft.line_end(at))), false),
+            '0' => to(draft, draft.line_start(at), false),
+            '^' => to(draft, draft.line_text(at), false),
+            '$' => {
+                let last = (1..times).fold(at, |at, _| (draft.line_end(at) + 1).min(draft.text().len()));
+                self.column = Some(usize::MAX);
+                to(draft, draft.line_end(last), false)
+            }
+            'w' | 'W' => {
+                let big = letter == 'W';
+                let goal = fold(&|at| next_word(draft, at, big));
+                // `cw` leaves the blanks behind the word, and `dw` the break of the line.
+                if self.operator == Some(Operator::Change) && draft.class_at(at) != Class::Blank {
+                    let before = (1..times).fold(at, |at, _| next_word(draft, at, big));
+                    return Some(to(draft, word_end(draft, before, big), false));
+                }
+                let is_line_over = self.operator.is_some() && draft.slice(at..goal).contains('\n');
+                let end = draft.line_end((1..times).fold(at, |at, _| next_word(draft, at, big)));
+                to(draft, if is_line_over && end > at { end } else { goal }, false)
+            }
+            'e' | 'E' => {
+                let big = letter == 'E';
+                inclusive(draft, fold(&|at| last_of_word(draft, at, big)))
+            }
+            'b' | 'B' => to(draft, fold(&|at| word_start(draft, at, letter == 'B')), false),
+            'j' | 'k' => {
+                let column = column.unwrap_or_else(|| draft.column(at));
+                self.column = Some(column);
+                let mut line = draft.line_start(at);
+                for _ in 0..times {
+                    line = if letter == 'j' {
+                        let end = draft.line_end(line);
+                        if end == draft.text().len() {
+                            return self.operator.is_none().then(|| to(draft, at, false));
+                        }
+                        end + 1
+                    } else if line == 0 {
+                        return self.operator.is_none().then(|| to(draft, at, false));
+                    } else {
+                        draft.line_start(line - 1)
+                    };
+                }
+                lines(draft, draft.in_line(line, column))
+            }
+            'G' => {
+                let at = if counted {
+                    line_number(draft, times)
+                } else {
+                    draft.line_start(draft.text().len())
+                };
+                lines(draft, at)
+            }
+            '{' => to(draft, fold(&|at| paragraph(draft, at, false)), false),
+            '}' => to(draft, fold(&|at| paragraph(draft, at, true)), false),
+            '%' => {
+                let line = draft.line_end(at);
+                let here = draft.slice(at..line).find(['(', ')', '[', ']', '{', '}'])?;
+                inclusive(draft, partner(draft, at + here)?)
+            }
+            ';' | ',' => {
+                let (kind, wanted) = self.found?;
+                let kind = match (letter, kind) {
+                    (';', kind) => kind,
+                    (_, kind) if kind.is_lowercase() => kind.to_ascii_uppercase(),
+                    (_, kind) => kind.to_ascii_lowercase(),
+                };
+                to(
+                    draft,
+                    find(draft, kind, wanted, times, true)?,
+                    matches!(kind, 'f' | 't'),
+                )
+            }
+            _ => return None,
+        })
+    }
+
+    /// A motion has found its goal: the caret goes there, or what lies between is operated on.
+    fn arrive(&mut self, span: &Span, draft: &mut Draft) {
+        match self.operator.take() {
+            Some(operator) => self.apply(operator, span, draft),
+            None => {
+                let goal = if span.range.start == draft.caret() {
+                    span.range.end
+                } else {
+                    span.range.start
+                };
+                // What includes its last letter goes onto that letter.
+                let goal = if span.lines || !self.includes(span, draft) {
+                    goal
+                } else {
+                    draft.before(goal)
+                };
+                let column = self.column;
+                draft.go(goal, self.mode != Mode::Normal);
+                self.reset();
+                self.column = column;
+            }
+        }
+    }
+
+    fn includes(&self, span: &Span, draft: &Draft) -> bool {
+        // Motions forward to a letter are spans behind it.
+        matches!(self.keys.last().map(|it| it.code), Some(KeyCode::Char(it)) if span.range.start == draft.caret()
+            && span.range.end > span.range.start
+            && (matches!(it, 'e' | 'E' | '%' | '_') || self.was_find()))
+    }
+
+    fn was_find(&self) -> bool {
+        let codes: Vec<_> = self.keys.iter().rev().take(2).map(|it| it.code).collect();
+        matches!(codes.first(), Some(KeyCode::Char(';' | ',')))
+            || matches!(codes.get(1), Some(KeyCode::Char('f' | 't')))
+    }
+
+    fn operate(&mut self, operator: Operator, letter: char, draft: &mut Draft) {
+        if self.operator == Some(operator) {
+            self.operate_lines(operator, draft);
+            return;
+        }
+        if self.operator.is_some() {
+            self.reset();
+            return;
+        }
+        let _ = letter;
+        self.operator = Some(operator);
+        self.operator_count = self.count.take();
+    }
+
+    fn operate_lines(&mut self, operator: Operator, draft: &mut Draft) {
+        let times = self.times();
+        let start = draft.line_start(draft.caret());
+        let end = (1..times).fold(draft.line_end(start), |end, _| {
+            if end < draft.text().len() {
+                draft.line_end(end + 1)
+            } else {
+                end
+            }
+        });
+        self.operator = None;
+        self.apply(
+            operator,
+            &Span {
+                range: start..end,
+                lines: true,
+            },
+            draft,
+        );
+    }
+
+    fn shorthand(&mut self, operator: Operator, motion: char, draft: &mut Draft) {
+        self.operator = Some(operator);
+        let times = self.times();
+        match self.motion(motion, times, false, draft) {
+            Some(span) => {
+                self.operator = None;
+                self.apply(operator, &span, draft);
+            }
+            None => self.reset(),
+        }
+    }
+
+    fn apply(&mut self, operator: Operator, span: &Span, draft: &mut Draft) {
+        let range = if span.lines {
+            draft.line_start(span.range.start)..draft.line_end(span.range.end)
+        } else {
+            span.range.clone()
+        };
+        if range.is_empty() && !span.lines && operator != Operator::Change {
+            self.reset();
+            return;
+        }
+        match operator {
+            Operator::Yank => {
+                draft.keep(range.clone(), span.lines);
+                let at = if span.lines {
+                    draft.caret().min(range.start.max(draft.line_start(draft.caret())))
+                } else {
+                    range.start
+                };
+                draft.go(at.min(draft.caret()), false);
+                self.reset();
+                return;
+            }
+            Operator::Delete => {
+                draft.keep(range.clone(), span.lines);
+                let cut = if span.lines {
+                    with_break(draft, &range)
+                } else {
+                    range.clone()
+                };
+                draft.replace(cut, "");
+                if span.lines {
+                    let at = range.start.min(draft.text().len());
+                    draft.go(draft.line_text(draft.line_start(at)), false);
+                }
+            }
+            Operator::Change => {
+                draft.begin_step();
+                draft.keep(range.clone(), span.lines);
+                draft.replace(range, "");
+                self.mode = Mode::Insert;
+                self.changes = true;
+                self.clear();
+                return;
+            }
+            Operator::Indent | Operator::Outdent => indent(draft, &range, operator == Operator::Indent),
+            Operator::Lower | Operator::Upper | Operator::Swap => {
+                let start = range.start;
+                recase(draft, range, operator);
+                draft.go(start, false);
+            }
+        }
+        self.changed();
+    }
+
+    fn on_selection(&mut self, operator: Operator, draft: &mut Draft) {
+        let Some(range) = draft.selection_or_caret(1, true) else {
+            self.to_normal(draft);
+            return;
+        };
+        let lines = self.mode == Mode::VisualLine || matches!(operator, Operator::Indent | Operator::Outdent);
+        self.mode = Mode::Normal;
+        draft.deselect();
+        let end = if lines && range.end > range.start {
+            draft.before(range.end)
+        } else {
+            range.end
+        };
+        self.apply(
+            operator,
+            &Span {
+                range: range.start..end.max(range.start),
+                lines,
+            },
+            draft,
+        );
+    }
+
+    fn visual(&mut self, letter: char, draft: &mut Draft) {
+        match letter {
+            'x' | 'X' | 'D' => self.on_selection(Operator::Delete, draft),
+            's' | 'C' | 'S' => self.on_selection(Operator::Change, draft),
+            'Y' => self.on_selection(Operator::Yank, draft),
+            'u' => self.on_selection(Operator::Lower, draft),
+            'U' => self.on_selection(Operator::Upper, draft),
+            '~' => self.on_selection(Operator::Swap, draft),
+            'p' | 'P' => {
+                if let Some(range) = draft.selection_or_caret(1, true) {
+                    let kept = draft.kept.clone();
+                    draft.as_one(|draft| {
+                        draft.keep(range.clone(), false);
+                        draft.replace(range, &kept);
+                    });
+                }
+                self.mode = Mode::Normal;
+                self.changed();
+            }
+            'J' => {
+                let text = draft.selection_or_caret(1, true).unwrap_or_default();
+                let breaks = draft.slice(text.clone()).matches('\n').count().max(1);
+                draft.go(text.start, false);
+                draft.as_one(|draft| (0..breaks).for_each(|_| join(draft)));
+                self.mode = Mode::Normal;
+                self.changed();
+            }
+            // `o` goes to the other end.
+            _ => {
+                if let Some(anchor) = draft.anchor() {
+                    draft.select(draft.caret()..anchor);
+                }
+                self.clear();
+            }
+        }
+    }
+
+    fn insert(&mut self, draft: &mut Draft, place: impl Fn(&Draft, usize) -> usize) {
+        draft.begin_step();
+        let at = place(draft, draft.caret());
+        draft.go(at, false);
+        self.mode = Mode::Insert;
+        self.changes = true;
+        self.clear();
+    }
+
+    fn open(&mut self, draft: &mut Draft, below: bool) {
+        draft.begin_step();
+        let at = if below {
+            draft.line_end(draft.caret())
+        } else {
+            draft.line_start(draft.caret())
+        };
+        draft.replace(at..at, "\n");
+        draft.go(if below { at + 1 } else { at }, false);
+        self.mode = Mode::Insert;
+        self.changes = true;
+        self.clear();
+    }
+
+    fn to_visual(&mut self, mode: Mode, draft: &mut Draft) {
+        if self.mode == mode {
+            self.to_normal(draft);
+            return;
+        }
+        self.mode = mode;
+        if draft.anchor().is_none() {
+            draft.select(draft.caret()..draft.caret());
+        }
+        self.clear();
+    }
+
+    fn leave_insert(&mut self, draft: &mut Draft) {
+        self.mode = Mode::Normal;
+        if self.changes {
+            draft.end_step();
+        }
+        if !self.is_repeating && self.changes {
+            self.dot = std::mem::take(&mut self.keys);
+        }
+        self.reset();
+        let at = draft.caret();
+        draft.go(draft.before(at).max(draft.line_start(at)), false);
+    }
+
+    /// The keys of the last change once more.
+    fn repeat(&mut self, draft: &mut Draft) {
+        let count = self.count.take();
+        let mut keys = self.dot.clone();
+        if let Some(count) = count {
+            // A new count takes the place of the one that the change had.
+            let first = keys.iter().position(|it| !matches!(it.code, KeyCode::Char('1'..='9')));
+            keys.drain(..first.unwrap_or_default());
+            let digits = count.to_string();
+            let digits = digits
+                .chars()
+                .map(|it| KeyEvent::new(KeyCode::Char(it), KeyModifiers::NONE));
+            keys.splice(0..0, digits);
+        }
+        self.reset();
+        self.is_repeating = true;
+        for key in keys {
+            if !self.key(key, draft) && self.mode == Mode::Insert {
+                typed(key, draft);
+            }
+        }
+        if self.mode == Mode::Insert {
+            self.leave_insert(draft);
+        }
+        self.is_repeating = false;
+        self.reset();
+    }
+
+    fn to_normal(&mut self, draft: &mut Draft) {
+        self.mode = Mode::Normal;
+        draft.deselect();
+        self.reset();
+    }
+
+    /// A change is over; the dot does it again.
+    fn changed(&mut self) {
+        if !self.is_repeating {
+            self.dot = std::mem::take(&mut self.keys);
+        }
+        self.reset();
+    }
+
+    /// Forgets what was half typed.
+    fn clear(&mut self) {
+        self.count = None;
+        self.operator = None;
+        self.operator_count = None;
+        self.wait = None;
+    }
+
+    fn reset(&mut self) {
+        self.clear();
+        self.changes = false;
+        self.column = None;
+        if !self.is_repeating {
+            self.keys.clear();
+        }
+    }
+
+    fn take_count(&mut self) -> usize {
+        self.count.take().unwrap_or(1)
+    }
+
+    fn times(&self) -> usize {
+        (self.count.unwrap_or(1) * self.operator_count.unwrap_or(1)).min(9999)
+    }
+
+    /// In normal mode the caret stands on a letter, not behind the last one.
+    fn settle(&self, draft: &mut Draft) {
+        let at = draft.caret();
+        let (start, end) = (draft.line_start(at), draft.line_end(at));
+        if at == end && at > start {
+            draft.go(draft.before(at), false);
+        }
+    }
+}
+
+impl Draft {
+    /// What is selected with the letter under the caret, whole lines where lines are selected; else so many letters from
+    /// the caret on.
+    fn selection_or_caret(&self, count: usize, visual: bool) -> Option<Range<usize>> {
+        let at = self.caret();
+        if visual && let Some(anchor) = self.anchor() {
+            let (start, end) = (anchor.min(at), anchor.max(at));
+            return Some(start..self.after(end));
+        }
+        let (mut end, line_end) = (at, self.line_end(at));
+        for _ in 0..count {
+            if end >= line_end {
+                return None;
+            }
+            end = self.after(end);
+        }
+        Some(at..end)
+    }
+}
+
+fn operator(letter: char) -> Operator {
+    match letter {
+        'c' => Operator::Change,
+        'y' => Operator::Yank,
+        '>' => Operator::Indent,
+        '<' => Operator::Outdent,
+        _ => Operator::Delete,
+    }
+}
+
+/// A key of insert mode while a change is repeated.
+fn typed(key: KeyEvent, draft: &mut Draft) {
+    match key.code {
+        KeyCode::Char(letter) => draft.insert(&letter.to_string()),
+        KeyCode::Enter => draft.insert("\n"),
+        KeyCode::Backspace => {
+            let at = draft.caret();
+            draft.replace(draft.before(at)..at, "");
+        }
+        _ => {}
+    }
+}
+
+fn to(draft: &Draft, goal: usize, inclusive: bool) -> Span {
+    let at = draft.caret();
+    let range = if goal < at {
+        goal..at
+    } else if inclusive {
+        at..draft.after(goal)
+    } else {
+        at..goal
+    };
+    Span { range, lines: false }
+}
+
+fn inclusive(draft: &Draft, goal: usize) -> Span {
+    let at = draft.caret();
+    let range = if goal < at {
+        goal..draft.after(at)
+    } else {
+        at..draft.after(goal)
+    };
+    Span { range, lines: false }
+}
+
+/// From the caret's line to that of `goal`.
+fn lines(draft: &Draft, goal: usize) -> Span {
+    let at = draft.caret();
+    Span {
+        range: at.min(goal)..at.max(goal),
+        lines: true,
+    }
+}
+
+fn line_number(draft: &Draft, number: usize) -> usize {
+    let mut at = 0;
+    for _ in 1..number {
+        let end = draft.line_end(at);
+        if end == draft.text().len() {
+            break;
+        }
+        at = end + 1;
+    }
+    draft.line_text(at)
+}
+
+fn class_of(draft: &Draft, at: usize, big: bool) -> Class {
+    match draft.class_at(at) {
+        Class::Sign if big => Class::Word,
+        class => class,
+    }
+}
+
+fn next_word(draft: &Draft, at: usize, big: bool) -> usize {
+    let end = draft.text().len();
+    let class = class_of(draft, at, big);
+    let mut at = at;
+    while at < end && class != Class::Blank && class_of(draft, at, big) == class {
+        at = draft.after(at);
+    }
+    while at < end && class_of(draft, at, big) == Class::Blank {
+        at = draft.after(at);
+    }
+    at
+}
+
+/// Behind the word in which a place is.
+fn word_end(draft: &Draft, at: usize, big: bool) -> usize {
+    let class = class_of(draft, at, big);
+    let mut at = at;
+    while at < draft.text().len() && class_of(draft, at, big) == class {
+        at = draft.after(at);
+    }
+    at
+}
+
+/// The last letter of the word that ends next.
+fn last_of_word(draft: &Draft, at: usize, big: bool) -> usize {
+    let mut at = draft.after(at);
+    while at < draft.text().len() && class_of(draft, at, big) == Class::Blank {
+        at = draft.after(at);
+    }
+    if at >= draft.text().len() {
+        return draft.before(draft.text().len());
+    }
+    draft.before(word_end(draft, at, big))
+}
+
+fn word_start(draft: &Draft, at: usize, big: bool) -> usize {
+    let mut at = at;
+    while at > 0 && class_of(draft, draft.before(at), big) == Class::Blank {
+        at = draft.before(at);
+    }
+    if at == 0 {
+        return 0;
+    }
+    let class = class_of(draft, draft.before(at), big);
+    while at > 0 && class_of(draft, draft.before(at), big) == class {
+        at = draft.before(at);
+    }
+    at
+}
+
+/// The last letter of the word before.
+fn end_before(draft: &Draft, at: usize, big: bool) -> usize {
+    let class = class_of(draft, at, big);
+    let mut at = at;
+    while at > 0 && class != Class::Blank && class_of(draft, at, big) == class {
+        at = draft.before(at);
+    }
+    while at > 0 && class_of(draft, at, big) == Class::Blank {
+        at = draft.before(at);
+    }
+    at
+}
+
+fn find(draft: &Draft, kind: char, wanted: char, times: usize, again: bool) -> Option<usize> {
+    let at = draft.caret();
+    let (start, end) = (draft.line_start(at), draft.line_end(at));
+    let mut buffer = [0; 4];
+    let wanted: &str = wanted.encode_utf8(&mut buffer);
+    let forward = kind.is_lowercase();
+    let mut place = at;
+    // Said again, `t` does not stay where it is.
+    if again && kind == 't' {
+        place = draft.after(place).min(end);
+    }
+    if again && kind == 'T' {
+        place = draft.before(place).max(start);
+    }
+    for _ in 0..times {
+        place = if forward {
+            let from = draft.after(place).min(end);
+            from + draft.slice(from..end).find(wanted)?
+        } else {
+            start + draft.slice(start..place).rfind(wanted)?
+        };
+    }
+    Some(match kind {
+        't' => draft.before(place),
+        'T' => draft.after(place),
+        _ => place,
+    })
+}
+
+fn is_blank_line(draft: &Draft, at: usize) -> bool {
+    draft.slice(draft.line_start(at)..draft.line_end(at)).trim().is_empty()
+}
+
+fn paragraph(draft: &Draft, at: usize, forward: bool) -> usize {
+    let end = draft.text().len();
+    let mut line = draft.line_start(at);
+    let step = |line: usize| {
+        if forward {
+            let next = draft.line_end(line) + 1;
+            (next <= end).then_some(next)
+        } else {
+            line.checked_sub(1).map(|it| draft.line_start(it))
+        }
+    };
+    let mut was_text = !is_blank_line(draft, line);
+    while let Some(next) = step(line) {
+        line = next;
+        let is_blank = is_blank_line(draft, line);
+        if is_blank && was_text {
+            return line;
+        }
+        was_text |= !is_blank;
+    }
+    if forward { end } else { 0 }
+}
+
+/// The bracket that belongs to the one at a place.
+fn partner(draft: &Draft, at: usize) -> Option<usize> {
+    let text = draft.text();
+    let here = text.get(at..)?.chars().next()?;
+    let (other, forward) = match here {
+        '(' => (')', true),
+        '[' => (']', true),
+        '{' => ('}', true),
+        ')' => ('(', false),
+        ']' => ('[', false),
+        '}' => ('{', false),
+        _ => return None,
+    };
+    let mut depth = 0usize;
+    let mut count = |it: char| {
+        if it == here {
+            depth += 1;
+        } else if it == other {
+            depth -= 1;
+        }
+        depth == 0
+    };
+    if forward {
+        text.get(at..)?
+            .char_indices()
+            .find(|(_, it)| count(*it))
+            .map(|it| at + it.0)
+    } else {
+        text.get(..at + 1)?
+            .char_indices()
+            .rev()
+            .find(|(_, it)| count(*it))
+            .map(|it| it.0)
+    }
+}
+
+/// The stretch of a text object around the caret.
+fn object(draft: &Draft, around: bool, name: char, times: usize) -> Option<Span> {
+    let at = draft.caret();
+    let span = |range| Some(Span { range, lines: false });
+    match name {
+        'w' | 'W' => {
+            let big = name == 'W';
+            let here = class_of(draft, at, big);
+            let mut start = at;
+            let line = draft.line_start(at);
+            while start > line && class_of(draft, draft.before(start), big) == here {
+                start = draft.before(start);
+            }
+            let end_of_line = draft.line_end(at);
+            let mut end = at;
+            for _ in 0..times {
+                end = word_end(draft, end, big).min(end_of_line);
+            }
+            if around {
+                let more = draft.skip(end, |it| it == Class::Blank).min(end_of_line);
+                if more > end {
+                    end = more;
+                } else {
+                    start = draft.skip_back(start, |it| it == Class::Blank).max(line);
+                }
+            }
+            span(start..end)
+        }
+        '"' | '\'' | '`' => {
+            let (line, end) = (draft.line_start(at), draft.line_end(at));
+            let text = draft.slice(line..end);
+            let places: Vec<usize> = text.match_indices(name).map(|it| line + it.0).collect();
+            let pair = places.chunks_exact(2).find(|it| it[1] >= at)?;
+            let (first, last) = (pair[0], pair[1]);
+            if around {
+                span(first..last + 1)
+            } else {
+                span(first + 1..last)
+            }
+        }
+        '(' | ')' | 'b' | '[' | ']' | '{' | '}' | 'B' | '<' | '>' => {
+            let (open, close) = match name {
+                '[' | ']' => ('[', ']'),
+                '{' | '}' | 'B' => ('{', '}'),
+                '<' | '>' => ('<', '>'),
+                _ => ('(', ')'),
+            };
+            let text = draft.text();
+            let mut from = at;
+            if text.get(at..)?.starts_with(open) {
+                from = at + 1;
+            }
+            let mut first = 0;
+            for _ in 0..times {
+                let mut depth = 0usize;
+                let found = text.get(..from)?.char_indices().rev().find(|(_, it)| {
+                    if *it == close {
+                        depth += 1;
+                    } else if *it == open {
+                        if depth == 0 {
+                            return true;
+                        }
+                        depth -= 1;
+                    }
+                    false
+                });
+                first = found?.0;
+                from = first;
+            }
+            let mut depth = 0usize;
+            let last = text.get(first..)?.char_indices().find(|(_, it)| {
+                if *it == open {
+                    depth += 1;
+                } else if *it == close {
+                    depth -= 1;
+                }
+                depth == 0
+            })?;
+            let last = first + last.0;
+            if around {
+                span(first..last + 1)
+            } else {
+                span(first + 1..last)
+            }
+        }
+        'p' => {
+            let blank = is_blank_line(draft, at);
+            let mut start = draft.line_start(at);
+            while start > 0 && is_blank_line(draft, start - 1) == blank {
+                start = draft.line_start(start - 1);
+            }
+            let mut end = draft.line_end(at);
+            let grow = |mut end: usize, blank: bool| {
+                while end < draft.text().len() && is_blank_line(draft, end + 1) == blank {
+                    end = draft.line_end(end + 1);
+                }
+                end
+            };
+            end = grow(end, blank);
+            if around {
+                end = grow(end, !blank);
+            }
+            Some(Span {
+                range: start..end,
+                lines: true,
+            })
+        }
+        _ => None,
+    }
+}
+
+/// Whole lines with one break, so that none is left over.
+fn with_break(draft: &Draft, range: &Range<usize>) -> Range<usize> {
+    if range.end < draft.text().len() {
+        range.start..range.end + 1
+    } else {
+        range.start.saturating_sub(1)..range.end
+    }
+}
+
+fn put(draft: &mut Draft, behind: bool, count: usize) {
+    let kept = draft.kept.repeat(count.min(1000));
+    if draft.kept.is_empty() {
+        return;
+    }
+    let at = draft.caret();
+    if draft.kept_lines {
+        let lines = vec![draft.kept.clone(); count.min(1000)].join("\n");
+        let start = if behind {
+            let end = draft.line_end(at);
+            draft.replace(end..end, &format!("\n{lines}"));
+            end + 1
+        } else {
+            let start = draft.line_start(at);
+            draft.replace(start..start, &format!("{lines}\n"));
+            start
+        };
+        draft.go(draft.line_text(start), false);
+    } else {
+        let place = if behind {
+            draft.after(at).min(draft.line_end(at))
+        } else {
+            at
+        };
+        draft.replace(place..place, &kept);
+        draft.go(draft.before(draft.caret()), false);
+    }
+}
+
+/// Joins the next line with this one, one blank between them.
+fn join(draft: &mut Draft) {
+    let end = draft.line_end(draft.caret());
+    if end == draft.text().len() {
+        return;
+    }
+    let next = draft.line_text(end + 1);
+    let blank = if draft.line_end(next) == next || draft.slice(0..end).ends_with(' ') {
+        ""
+    } else {
+        " "
+    };
+    draft.replace(end..next, blank);
+    draft.go(end, false);
+}
+
+fn indent(draft: &mut Draft, range: &Range<usize>, more: bool) {
+    let text = draft.slice(range.clone());
+    let changed: Vec<String> = text
+        .split('\n')
+        .map(|line| {
+            if !more {
+                let blanks = line.len() - line.trim_start_matches(' ').len();
+                line.get(blanks.min(2)..).unwrap_or_default().to_owned()
+            } else if line.is_empty() {
+                String::new()
+            } else {
+                format!("  {line}")
+            }
+        })
+        .collect();
+    let start = range.start;
+    draft.replace(range.clone(), &changed.join("\n"));
+    draft.go(draft.line_text(start), false);
+}
+
+fn recase(draft: &mut Draft, range: Range<usize>, operator: Operator) {
+    let text = draft.slice(range.clone());
+    let changed: String = match operator {
+        Operator::Lower => text.to_lowercase(),
+        Operator::Upper => text.to_uppercase(),
+        Operator::Swap
+        | Operator::Delete
+        | Operator::Change
+        | Operator::Yank
+        | Operator::Indent
+        | Operator::Outdent => {
+            let swap = |it: char| -> String {
+                if it.is_lowercase() {
+                    it.to_uppercase().collect()
+                } else {
+                    it.to_lowercase().collect()
+                }
+            };
+            text.chars().map(swap).collect()
+        }
+    };
+    if changed != text {
+        draft.replace(range, &changed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Types keys at a draft whose caret is at `|`; `<esc>` is Esc, `<cr>` Enter. What comes of it, with the caret.
+    fn edit(text: &str, keys: &str) -> String {
+        let at = text.find('|').expect("a caret");
+        let mut draft = Draft::new(&text.replacen('|', "", 1));
+        draft.go(at, false);
+        let mut vim = Vim {
+            mode: Mode::Normal,
+            ..Vim::default()
+        };
+        press(&mut vim, &mut draft, keys);
+        let (before, after) = draft.text().split_at(draft.caret());
+        format!("{before}|{after}")
+    }
+
+    fn press(vim: &mut Vim, draft: &mut Draft, keys: &str) {
+        let mut rest = keys;
+        while let Some(letter) = rest.chars().next() {
+            let (event, used) = if let Some(after) = rest.strip_prefix("<esc>") {
+                (
+                    KeyEvent::new(KeyCode::Esc, KeyModifiers::NONE),
+                    rest.len() - after.len(),
+                )
+            } else if let Some(after) = rest.strip_prefix("<c-r>") {
+                (
+                    KeyEvent::new(KeyCode::Char('r'), KeyModifiers::CONTROL),
+                    rest.len() - after.len(),
+                )
+            } else {
+                (
+                    KeyEvent::new(KeyCode::Char(letter), KeyModifiers::NONE),
+                    letter.len_utf8(),
+                )
+            };
+            rest = &rest[used..];
+            if !vim.key(event, draft) && vim.mode == Mode::Insert {
+                typed(event, draft);
+            }
+        }
+    }
+
+    #[test]
+    fn it_edits_as_vim_does() {
+        let mut wrong = Vec::new();
+        // What Vim itself makes of these keys.
+        for (text, keys, result) in [
+            ("|one two three", "w", "one |two three"),
+            ("|one two three", "2w", "one two |three"),
+            ("one two| three", "b", "one |two three"),
+            ("|one two three", "e", "on|e two three"),
+            ("one two |three", "ge", "one tw|o three"),
+            ("|a.b c", "w", "a|.b c"),
+            ("|a.b c", "W", "a.b |c"),
+            ("one |two", "0", "|one two"),
+            ("  one |two", "^", "  |one two"),
+            ("|one two", "$", "one tw|o"),
+            ("|one", "x", "|ne"),
+            ("|one two", "3x", "| two"),
+            ("on|e", "x", "o|n"),
+            ("o|ne", "X", "|ne"),
+            ("|one two three", "dw", "|two three"),
+            ("|one two three", "d2w", "|three"),
+            ("|one two three", "2dw", "|three"),
+            ("one |two\nthree", "dw", "one| \nthree"),
+            ("|one two", "de", "| two"),
+            ("|one two three", "dfo", "| three"),
+            ("|one two three", "dto", "|o three"),
+            ("one two| three", "dFo", "one tw| three"),
+            ("|one two", "D", "|"),
+            ("one |two three", "d$", "one| "),
+            ("one\nt|wo\nthree", "dd", "one\n|three"),
+            ("one\ntwo\nth|ree", "dd", "one\n|two"),
+            ("o|ne\ntwo\nthree", "2dd", "|three"),
+            ("o|ne\ntwo\nthree", "dj", "|three"),
+            ("one\ntwo\nth|ree", "dk", "|one"),
+            ("one\nt|wo\nthree", "dG", "|one"),
+            ("one\nt|wo\nthree", "dgg", "|three"),
+            ("|one two", "cwthree<esc>", "thre|e two"),
+            ("|one two", "ccx<esc>", "|x"),
+            ("one |two", "Cx<esc>", "one |x"),
+            ("|one", "sx<esc>", "|xne"),
+            ("|one", "ix<esc>", "|xone"),
+            ("|one", "ax<esc>", "o|xne"),
+            ("o|ne", "Ix<esc>", "|xone"),
+            ("|one", "Ax<esc>", "one|x"),
+            ("|one", "ox<esc>", "one\n|x"),
+            ("|one", "Ox<esc>", "|x\none"),
+            ("|one two", "ywP", "one| one two"),
+            ("|one\ntwo", "yyjp", "one\ntwo\n|one"),
+            ("|one\ntwo", "ddp", "two\n|one"),
+            ("|ab", "xp", "b|a"),
+            ("|ab", "x3p", "baa|a"),
+            ("|one two three", "dw.", "|three"),
+            ("|one two three", "cwx<esc>w.", "x |x three"),
+            ("|one two three four", "dw2.", "|four"),
+            ("|aaaa", "x2.", "|a"),
+            ("|one two", "dwu", "|one two"),
+            ("|one two", "cwxyz<esc>u", "|one two"),
+            ("|one two three", "dwdwuu<c-r>", "|two three"),
+            ("a (b |c) d", "di(", "a (|) d"),
+            ("a (b (|c) d) e", "2di(", "a (|) e"),
+            ("a (b |c) d", "da)", "a | d"),
+            ("say \"he|llo\" now", "ci\"x<esc>", "say \"|x\" now"),
+            ("say |\"hello\" now", "di\"", "say \"|\" now"),
+            ("one t|wo three", "diw", "one | three"),
+            ("one t|wo three", "daw", "one |three"),
+            ("one t|wo", "daw", "on|e"),
+            ("a\nb|b\n\nc", "dip", "|\nc"),
+            ("a\nb|b\n\nc", "dap", "|c"),
+            ("f|(a, b)", "%", "f(a, b|)"),
+            ("f(a, b|)", "%", "f|(a, b)"),
+            ("|f(a, b) c", "d%", "| c"),
+            ("|one", "~", "O|ne"),
+            ("|one two", "gUw", "|ONE two"),
+            ("|ONE two", "guiw", "|one two"),
+            ("|one", "rx", "|xne"),
+            ("|one", "3rx", "xx|x"),
+            ("|one", "4rx", "|one"),
+            ("o|ne\n  two", "J", "one| two"),
+            ("|one\ntwo", ">>", "  |one\ntwo"),
+            ("  |one", "<<", "|one"),
+            ("|one two", "vex", "| two"),
+            ("|one two", "vlly", "|one two"),
+            ("o|ne\ntwo\nthree", "Vjd", "|three"),
+            ("|one two", "viwcx<esc>", "|x two"),
+            ("|one two", "veU", "|ONE two"),
+            ("|one x two x", "fx;", "one x two |x"),
+            ("|one x two x", "fx;,", "one |x two x"),
+            ("|abc\na\nabc", "lljj", "abc\na\nab|c"),
+            ("|abc\nabcd", "$j", "abc\nabc|d"),
+            ("a\n\n|b\nc\n\nd", "}", "a\n\nb\nc\n|\nd"),
+            ("a\n\nb\n|c\n\nd", "{", "a\n|\nb\nc\n\nd"),
+            ("|one\ntwo\nthree", "3G", "one\ntwo\n|three"),
+            ("e\u{301}|👨‍👩‍👧語", "x", "e\u{301}|語"),
+            ("|", "x", "|"),
+            ("|", "dd", "|"),
+            ("|one", "dz", "|one"),
+        ] {
+            let edited = edit(text, keys);
+            if edited != result {
+                wrong.push(format!("{keys} in {text:?}: {edited:?}, not {result:?}"));
+            }
+        }
+        assert_eq!(wrong, [] as [String; 0]);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(400))]
+
+        #[test]
+        fn no_keys_break_a_draft(
+            text in "[a-c (\")\n語\u{301}]{0,20}",
+            at in 0usize..30,
+            keys in proptest::collection::vec(prop_oneof![
+                Just("d"), Just("c"), Just("y"), Just("w"), Just("b"), Just("e"), Just("i"), Just("a"), Just("("), Just("\""), Just("p"),
+                Just("P"), Just("x"), Just("."), Just("u"), Just("<esc>"), Just("v"), Just("V"), Just("f"), Just("t"), Just("T"), Just(";"),
+                Just(","), Just("j"), Just("k"), Just("g"), Just("G"), Just("%"), Just("2"), Just("J"), Just("~"), Just("r"), Just("o"),
+                Just("O"), Just("{"), Just("}"), Just(">"), Just("<"), Just("$"), Just("<c-r>"), Just("語"), Just("s"), Just("D"),
+            ], 0..40)
+        ) {
+            let mut draft = Draft::new(&text);
+            draft.go(at, false);
+            let mut vim = Vim { mode: Mode::Normal, ..Vim::default() };
+            for key in keys {
+                press(&mut vim, &mut draft, key);
+                prop_assert!(draft.text().is_char_boundary(draft.caret()));
+            }
+        }
+    }
+}

@@ -7,7 +7,7 @@ use super::super::{desk::*, effect::Effect, input::Input, msg::Msg};
 use crate::protocol::{Command, Done, Event, Message};
 
 /// A conversation of two turns with a bit of everything.
-fn conversation(width: u16, height: u16) -> Desk {
+pub fn conversation(width: u16, height: u16) -> Desk {
     let mut desk = Desk::new(width, height);
     desk.events([Event::UserMessage(Message::user("add a code to the cart"))]);
     desk.events(document(

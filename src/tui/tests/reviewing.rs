@@ -15,7 +15,7 @@ fn edit(id: &str, path: &str, old: &str, new: &str, line: u64) -> [Event; 2] {
     )
 }
 
-fn changed(width: u16) -> Desk {
+pub fn changed(width: u16) -> Desk {
     let mut desk = Desk::new(width, 30);
     desk.events([Event::UserMessage(Message::user("change it"))]);
     desk.events(edit("a", "src/cart.rs", "let a = 1;\n", "let a = 2;\nlet b = 3;\n", 10));

@@ -71,6 +71,9 @@ pub struct Heard {
 
 type Ready<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
+/// The member of a message that says what is around the program it was written in.
+const CONTEXT: &str = "context";
+
 /// So long a message waits for what is gathered.
 const PATIENCE: Duration = Duration::from_millis(250);
 
@@ -130,7 +133,7 @@ impl Briefing {
             settings,
             conversation: setup.conversation.clone(),
             response,
-            is_attended: setup.is_attended,
+            asker: setup.asker,
             model,
             message: submit.message,
         });
@@ -184,6 +187,9 @@ impl Briefing {
             let parts = tokio::task::spawn_blocking(move || tell(&mut lock(&held))).await;
             let plain = || vec![Part::Text(submission.message.content.clone())];
             submission.parts = parts.unwrap_or_else(|_| plain());
+            if let Some(said) = submission.message.extra.get(CONTEXT).and_then(context::client::told) {
+                submission.parts.insert(0, Part::Text(said));
+            }
             if submission.message.extra.contains_key("images") {
                 let message = submission.message.clone();
                 let sent = tokio::task::spawn_blocking(move || context::mentions::pictures(&message)).await;

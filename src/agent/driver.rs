@@ -29,7 +29,7 @@ use crate::{
     index::Index,
     journal::{Flood, Log, Stint, TooMany},
     link::{
-        AskError,
+        AskError, Asker,
         local::{Inbox, Letter},
     },
     model::{
@@ -51,8 +51,8 @@ pub struct Setup {
     /// Where a message names none; empty: the server's first.
     pub model: String,
     pub conversation: ConversationId,
-    /// Somebody looks at the screen.
-    pub is_attended: bool,
+    /// Who answers questions.
+    pub asker: Asker,
     /// Where tools work; `None`: there are no tools.
     pub workspace: Option<Arc<Workspace>>,
     pub settings: Arc<Settings>,
@@ -553,7 +553,7 @@ impl Driver {
         let known = catalogue::known(model, &self.setup.settings.models).window;
         let asked = (provider.peer().to_owned(), model.clone());
         self.turn.memory.window = known.or(self.windows.get(&asked).copied().flatten());
-        if known.is_some() || !self.setup.is_attended || self.windows.contains_key(&asked) {
+        if known.is_some() || !self.setup.asker.is_attended() || self.windows.contains_key(&asked) {
             return;
         }
         self.windows.insert(asked.clone(), None);
@@ -614,7 +614,7 @@ impl Driver {
 
     /// Asks the model for side jobs for a title, once, where there is one.
     fn think_of_title(&mut self) {
-        if std::mem::replace(&mut self.has_title, true) || !self.setup.is_attended {
+        if std::mem::replace(&mut self.has_title, true) || !self.setup.asker.is_attended() {
             return;
         }
         let Ok(Some(fast)) = self.setup.roles.fast() else {
@@ -1030,7 +1030,7 @@ mod tests {
                 provider,
                 model: "m".to_owned(),
                 conversation: "conv_1".into(),
-                is_attended: true,
+                asker: Asker::Here,
                 workspace: None,
                 settings: Arc::default(),
                 tools: Vec::new(),

@@ -12,6 +12,7 @@ pub mod context;
 pub mod driver;
 pub mod history;
 pub mod marks;
+pub mod narrow;
 pub mod offer;
 pub mod prompt;
 pub mod review;

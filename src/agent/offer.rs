@@ -5,7 +5,7 @@ use crate::{
     config::Settings,
     protocol::Mode,
     sandbox::Place,
-    tool::{Access, TOOLS, Tool, web_search},
+    tool::{Access, Class, TOOLS, Tool, read_lints, web_search},
 };
 
 /// What a small window has room for.
@@ -57,6 +57,16 @@ pub fn missing(settings: &Settings, model: &str, window: Option<u64>, from: &[&'
         _ => "the window is small: agent.profile = \"full\" offers all",
     };
     gone.map(|it| (it.name.to_owned(), why(it).to_owned())).collect()
+}
+
+/// Whether a tool leaves files and the machine as they are. To look for lints runs what checks the workspace, and that runs
+/// code of the workspace: build scripts, plugins.
+pub fn only_looks(tool: &Tool) -> bool {
+    match tool.class {
+        Class::Reads => *tool != read_lints::TOOL,
+        Class::Talks | Class::State => true,
+        Class::Writes | Class::Runs => false,
+    }
 }
 
 /// Whether the user lets `tool` be used in `mode`; that the mode permits it is another matter.

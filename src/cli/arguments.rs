@@ -310,6 +310,14 @@ pub struct Serve {
     #[command(flatten)]
     pub pace: Pace,
 
+    /// What clients can have done: reading files, or all that the agent can do, with commands in the sandbox
+    #[arg(long, value_name = "WHICH", value_parser = ["reading", "all"])]
+    pub tools: Option<String>,
+
+    /// Keep conversations: clients send new messages only, and can come back to an answer
+    #[arg(long)]
+    pub stateful: bool,
+
     /// A name under which requests may ask for this server, beside localhost
     #[arg(long, value_name = "NAME")]
     pub allow_host: Vec<String>,

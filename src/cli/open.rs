@@ -9,19 +9,20 @@ use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 
 use crate::{
-    agent::{driver, offer},
+    agent::{driver, narrow, offer},
     config::{Environment, Gateway, Paths, Provider, Settings, Upstream},
     journal::Log,
     link::{
-        About, Held, Hold, Link,
+        About, Asker, Held, Hold, Link,
         http::{self, Http},
         local::Local,
         replay::{Audience, Recording, Replay, Speed},
     },
     model::{self, Roles, catalogue, script},
-    protocol::{ConversationId, Dialect, Event, Position, Request},
+    protocol::{ConversationId, Dialect, Event, Position},
     sandbox::{self, Fence, Tier, Workspace},
-    tool::{self, Class, Tool},
+    serve::Wanted,
+    tool::{self, Tool},
 };
 
 /// What to do when nothing is configured, for those who have no screen to be asked on.
@@ -58,7 +59,11 @@ pub fn link(settings: &Settings, environment: &Environment, talk: &Talk) -> Resu
             let folders = Some((talk.workspace.as_path(), talk.added.as_slice()));
             let agent = Agent::of(settings, provider, environment, folders, tool::TOOLS)?;
             let conversation = conversation(&talk.log).unwrap_or_else(ConversationId::fresh);
-            Ok(Some(agent.link(Arc::clone(&talk.log), conversation, talk.is_attended)))
+            Ok(Some(agent.link(
+                Arc::clone(&talk.log),
+                conversation,
+                asker(talk.is_attended),
+            )))
         }
         Upstream::Nobody => Ok(None),
     }
@@ -119,7 +124,7 @@ pub fn local(
 ) -> Result<Arc<dyn Link>> {
     let folders = workspace.map(|it| (it, [].as_slice()));
     let agent = Agent::of(settings, provider, environment, folders, tool::TOOLS)?;
-    Ok(agent.link(Log::new(), ConversationId::fresh(), is_attended))
+    Ok(agent.link(Log::new(), ConversationId::fresh(), asker(is_attended)))
 }
 
 /// The embedded agent in `workspace` with a provider that no settings name; whatever it keeps, it keeps under `paths`.
@@ -138,6 +143,7 @@ pub fn playing(
             model: Some(script::NAME.to_owned()),
             hears: true,
             runs: true,
+            reads_context: true,
             workspace: Some(workspace.root().to_owned()),
             ..About::default()
         },
@@ -149,11 +155,16 @@ pub fn playing(
         settings: Arc::new(settings),
         paths: Some(paths),
     };
-    Ok(agent.link(Log::new(), ConversationId::fresh(), true))
+    Ok(agent.link(Log::new(), ConversationId::fresh(), Asker::Here))
+}
+
+fn asker(is_attended: bool) -> Asker {
+    if is_attended { Asker::Here } else { Asker::Nobody }
 }
 
 /// The embedded agent, before it has a conversation.
-struct Agent {
+#[derive(Clone)]
+pub struct Agent {
     provider: Arc<dyn model::Provider>,
     model: Option<String>,
     about: About,
@@ -195,6 +206,7 @@ impl Agent {
             is_replay: false,
             hears: true,
             runs: true,
+            reads_context: true,
             workspace: None,
             hold: Hold::default(),
         };
@@ -215,9 +227,9 @@ impl Agent {
         })
     }
 
-    fn link(&self, log: Arc<Log>, conversation: ConversationId, is_attended: bool) -> Arc<dyn Link> {
+    fn link(&self, log: Arc<Log>, conversation: ConversationId, asker: Asker) -> Arc<dyn Link> {
         // Without a screen there is nobody to tell, and the first command finds it out for itself.
-        if is_attended {
+        if asker == Asker::Here {
             find(&self.about.hold);
         }
         let (link, inbox) = Local::new(Arc::clone(&log), self.about.clone());
@@ -225,7 +237,7 @@ impl Agent {
             provider: Arc::clone(&self.provider),
             model: self.model.clone().unwrap_or_default(),
             conversation,
-            is_attended,
+            asker,
             // Commands and the folder they are in are the conversation's own.
             workspace: self.workspace.as_ref().map(|it| Arc::new(it.fresh())),
             settings: Arc::clone(&self.settings),
@@ -257,11 +269,7 @@ fn find(hold: &Hold) {
 /// Whoever answers the requests of others, each in a conversation of its own and with nobody there to watch.
 pub enum Source {
     Gateway(Box<http::Settings>),
-    Agent {
-        link: Box<dyn Fn(Arc<Log>, ConversationId) -> Arc<dyn Link> + Send + Sync>,
-        /// What its model may call, by name.
-        tools: Vec<&'static str>,
-    },
+    Agent(Box<Agent>),
     Recording(Recording, Speed),
 }
 
@@ -274,20 +282,15 @@ impl Source {
                 Ok(Some(Self::Gateway(Box::new(settings))))
             }
             Upstream::Provider(_, provider) => {
-                // Whoever asks from outside may look and not touch.
-                let reading = |it: &&&'static Tool| it.class == Class::Reads;
-                let tools: Vec<_> = tool::TOOLS.iter().filter(reading).copied().collect();
+                // Whoever asks from outside may look and not touch, unless the user wants it otherwise.
+                let is_free = settings.serve.tools == "all";
+                let tools = tool::TOOLS
+                    .iter()
+                    .copied()
+                    .filter(|it| is_free || offer::only_looks(it));
+                let tools: Vec<_> = tools.collect();
                 let agent = Agent::of(settings, provider, environment, Some((workspace, &[])), &tools)?;
-                let offered = offer::tools(
-                    settings,
-                    agent.model.as_deref().unwrap_or_default(),
-                    agent.about.window,
-                    &agent.tools,
-                );
-                Ok(Some(Self::Agent {
-                    link: Box::new(move |log, conversation| agent.link(log, conversation, false)),
-                    tools: offered.iter().map(|it| it.name).collect(),
-                }))
+                Ok(Some(Self::Agent(Box::new(agent))))
             }
             Upstream::Nobody => Ok(None),
         }
@@ -295,15 +298,25 @@ impl Source {
 
     /// What clients can have done here, in words.
     pub fn tools(&self) -> String {
+        let names = self.tool_names();
         match self {
             Self::Gateway(_) => "those of the gateway behind it".to_owned(),
-            Self::Agent { link: _, tools } if !tools.is_empty() => tools.join(", "),
-            Self::Agent { .. } | Self::Recording(..) => "none".to_owned(),
+            Self::Agent(_) if !names.is_empty() => names.join(", "),
+            Self::Agent(_) | Self::Recording(..) => "none".to_owned(),
         }
     }
 
-    /// A link for `request`; the conversation before its message is in `log`.
-    pub fn link(&self, request: &Request, log: Arc<Log>) -> Result<Arc<dyn Link>> {
+    /// What the model may call, by name, as far as it is ours.
+    pub fn tool_names(&self) -> Vec<String> {
+        let Self::Agent(agent) = self else { return Vec::new() };
+        let model = agent.model.as_deref().unwrap_or_default();
+        let offered = offer::tools(&agent.settings, model, agent.about.window, &agent.tools);
+        offered.iter().map(|it| it.name.to_owned()).collect()
+    }
+
+    /// A link for a request; the conversation before its message is in `log`.
+    pub fn link(&self, wanted: &Wanted<'_>, log: Arc<Log>) -> Result<Arc<dyn Link>> {
+        let Wanted { request, asker } = *wanted;
         Ok(match self {
             // What the client says of its surroundings and allows goes on as it is.
             Self::Gateway(settings) => {
@@ -315,9 +328,20 @@ impl Source {
                 };
                 Arc::new(Http::start(settings, log)?)
             }
-            Self::Agent { link, tools: _ } => {
+            Self::Agent(agent) => {
+                let (settings, tools) = narrow::narrowed(
+                    &agent.settings,
+                    &agent.tools,
+                    request.tools.as_deref(),
+                    request.available_tools.as_ref(),
+                );
+                let agent = Agent {
+                    settings: Arc::new(settings),
+                    tools,
+                    ..(**agent).clone()
+                };
                 let conversation = request.conversation_id.clone();
-                link(log, conversation.unwrap_or_else(ConversationId::fresh))
+                agent.link(log, conversation.unwrap_or_else(ConversationId::fresh), asker)
             }
             Self::Recording(recording, speed) => {
                 let reply = recording.reply_to(&request.messages);

@@ -7,15 +7,19 @@ use anyhow::{Context as _, Result};
 use super::{Base, arguments::Serve, code, complain, listen, open::Source, recorded, runtime, say};
 use crate::{
     config::{Secret, Settings},
-    journal::Log,
+    journal::{Log, file::Store},
+    link::Asker,
     print::Stop,
     protocol::Request,
-    serve::{Limits, Server, Setup, Visit, token},
+    serve::{Limits, Server, Setup, Visit, Wanted, token},
     text::Clean,
 };
 
 /// The made token, in the state folder.
 const TOKEN: &str = "serve-token";
+
+/// The folder of kept conversations, in the state folder.
+const KEPT: &str = "served";
 
 pub fn run(arguments: &Serve) -> Result<u8> {
     let mut base = Base::of(&arguments.common, &arguments.whom)?;
@@ -37,9 +41,17 @@ pub fn run(arguments: &Serve) -> Result<u8> {
     .context("there is no token to ask clients for")?;
     runtime(true)?.block_on(async move {
         // A conversation nobody has, to find out now what would be wrong with every other.
-        let peer = source.link(&Request::default(), Log::new())?.about().peer;
-        let tools = source.tools();
+        let request = Request::default();
+        let nobody = Wanted {
+            request: &request,
+            asker: Asker::Later,
+        };
+        let peer = source.link(&nobody, Log::new())?.about().peer;
         let settings = &base.settings.serve;
+        let tools = source.tools();
+        let max_streams = usize::try_from(settings.max_streams).unwrap_or(usize::MAX);
+        // Apart from the user's own: whoever has the token can read what is kept here.
+        let store = settings.stateful.then(|| Store::new(base.paths.state.join(KEPT)));
         let is_watched = io::stderr().is_terminal();
         let server = Server::bind(Setup {
             listen: settings.listen.clone(),
@@ -47,10 +59,13 @@ pub fn run(arguments: &Serve) -> Result<u8> {
             is_token_given,
             allow_host: settings.allow_host.clone(),
             allow_origin: settings.allow_origin.clone(),
-            max_streams: usize::try_from(settings.max_streams).unwrap_or(usize::MAX),
-            open: Box::new(move |request, log| Ok(source.link(request, log)?)),
+            max_streams,
+            store: store.clone(),
+            linger: settings.linger,
+            tools: source.tool_names(),
+            open: Box::new(move |wanted, log| Ok(source.link(wanted, log)?)),
             visited: Box::new(move |visit| note(visit, is_watched)),
-            limits: Limits::default(),
+            limits: Limits::for_streams(max_streams),
         })?;
         let address = server.address();
         say(&format!("sheaf serves {peer} at http://{address}\n"));
@@ -58,6 +73,9 @@ pub fn run(arguments: &Serve) -> Result<u8> {
             say("  token: the one you set\n");
         } else {
             say(&format!("  token: in {}\n", path.display()));
+        }
+        if let Some(store) = &store {
+            say(&format!("  conversations: kept in {}\n", store.folder().display()));
         }
         say(&format!("  tools: {tools}\n"));
         if !address.ip().is_loopback() {
@@ -86,6 +104,10 @@ fn override_with(arguments: &Serve, settings: &mut Settings) {
     if let Some(listen) = &arguments.listen {
         settings.serve.listen.clone_from(listen);
     }
+    if let Some(tools) = &arguments.tools {
+        settings.serve.tools.clone_from(tools);
+    }
+    settings.serve.stateful |= arguments.stateful;
     settings.serve.allow_host.extend(arguments.allow_host.iter().cloned());
     settings
         .serve

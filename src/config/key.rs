@@ -723,6 +723,20 @@ pub const KEYS: &[Key] = &[
         "How long the turn of a conversation goes on after its last reader left.",
     )
     .variable("SHEAF_SERVE_LINGER"),
+    Key::new(
+        "serve.tools",
+        Kind::Word(&["reading", "all"]),
+        |it, _| Slot::Text(&mut it.serve.tools),
+        "What clients can have done: reading and searching files, or everything, with commands in the sandbox only.",
+    )
+    .variable("SHEAF_SERVE_TOOLS"),
+    Key::new(
+        "serve.stateful",
+        Kind::Flag,
+        |it, _| Slot::Flag(&mut it.serve.stateful),
+        "Whether conversations are kept, so that clients send new messages only and can come back to an answer.",
+    )
+    .variable("SHEAF_SERVE_STATEFUL"),
 ];
 
 fn provider<'a>(settings: &'a mut Settings, name: &str) -> &'a mut super::Provider {

@@ -82,6 +82,10 @@ pub struct Serve {
     pub allow_origin: Vec<String>,
     /// How long a turn with a conversation goes on after its last reader left.
     pub linger: Duration,
+    /// `reading` or `all`.
+    pub tools: String,
+    /// Conversations are kept.
+    pub stateful: bool,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -282,6 +286,8 @@ impl Default for Settings {
                 allow_host: Vec::new(),
                 allow_origin: Vec::new(),
                 linger: Duration::from_mins(1),
+                tools: "reading".to_owned(),
+                stateful: false,
             },
             ui: Ui {
                 output_rows: 20,

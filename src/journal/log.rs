@@ -157,6 +157,11 @@ impl Log {
         self.settled.send_modify(|_| {});
     }
 
+    /// Nobody appends any more.
+    pub fn is_closed(&self) -> bool {
+        self.lock().closed
+    }
+
     /// Puts an entry of an older log in, at its own position.
     fn insert(&self, entry: Entry) {
         let mut state = self.lock();

@@ -48,10 +48,38 @@ pub struct About {
     pub hears: bool,
     /// It runs commands of the user's.
     pub runs: bool,
+    /// Each message may say what is around it (`context`), and that is read; else the link was told once.
+    pub reads_context: bool,
     /// Where its files are, when that is not where the program was started.
     pub workspace: Option<PathBuf>,
     /// What holds the commands that the peer runs here, if it does.
     pub hold: Hold,
+}
+
+/// Who is there to answer what comes up while an answer is being made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Asker {
+    /// Somebody at this screen.
+    #[default]
+    Here,
+    /// Nobody: what needs an answer is not done.
+    Nobody,
+    /// The client of a gateway, which hears questions at once.
+    Live,
+    /// The client of a gateway, which answers a question with its next message.
+    Later,
+}
+
+impl Asker {
+    /// Whether a question can be waited for.
+    pub const fn is_attended(self) -> bool {
+        matches!(self, Self::Here | Self::Live)
+    }
+
+    /// Whether it is somebody on the other side of a network, who is not let outside of the sandbox.
+    pub const fn is_afar(self) -> bool {
+        matches!(self, Self::Live | Self::Later)
+    }
 }
 
 /// What holds commands, as soon as that is known: finding out is not waited for.

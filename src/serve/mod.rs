@@ -1,24 +1,30 @@
 //! The HTTP gateway: answers requests of the documents protocol from any link.
 //!
 //! ```text
-//! socket ─► wire ─► door (who may come in) ─► route ─► talk (the conversation so far) ─► Link
-//!    ▲                                                                                    │ log
-//!    └──────────────── Encoder, as a stream or as one object ◄─────────── answer ◄────────┘
+//! socket ─► wire ─► door (who may come in) ─► route ─► chat, openai ─► talk (the conversation so far) ─► Link
+//!    ▲                                                                                               │ log
+//!    └──────── reader, with a pen ◄──────── turn: the response in a log of its own ◄──── its keeper ◄─┘
 //! ```
 //!
-//! It never knows what answers: an agent, another gateway, a recording. Each request opens a link of its own, with the
-//! conversation that came along; nothing is remembered afterwards. Whoever asks is a stranger until the token is shown,
-//! and may be slow, greedy or malicious after that: every wait has an end and every queue a limit.
+//! It never knows what answers: an agent, another gateway, a recording. Without a store each request opens a link of its
+//! own, with the conversation that came along, and nothing is remembered afterwards; with one, a conversation is kept
+//! and goes on with the next message. Whoever asks is a stranger until the token is shown, and may be slow, greedy or
+//! malicious after that: every wait has an end and every queue a limit.
 
-mod answer;
+mod chat;
 mod door;
-mod live;
+mod ending;
+mod hall;
+mod kept;
+mod openai;
+mod reader;
 mod refusal;
 mod route;
 mod talk;
 #[cfg(test)]
 mod tests;
 pub mod token;
+mod turn;
 mod wire;
 
 use std::{
@@ -30,7 +36,10 @@ use std::{
     time::Duration,
 };
 
-use axum::{Router, http::Request as HttpRequest};
+use axum::{
+    Router,
+    http::{Request as HttpRequest, StatusCode},
+};
 use hyper::{body::Incoming, server::conn::http1};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::{
@@ -45,18 +54,33 @@ use tower_service::Service;
 pub use self::route::Visit;
 use self::{
     door::Door,
-    live::Live,
+    hall::Hall,
+    kept::Kept,
+    refusal::Refusal,
     wire::{Conflict, Patience, Wire},
 };
-use crate::{config::Secret, journal::Log, link::Link, protocol::Request};
+use crate::{
+    config::Secret,
+    journal::{Log, file::Store},
+    link::{Asker, Link},
+    protocol::Request,
+};
 
 /// Why a link cannot be had for a request.
 pub type OpenError = Box<dyn std::error::Error + Send + Sync>;
 
+/// What a link is opened for.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted<'a> {
+    pub request: &'a Request,
+    /// Who is there to answer questions.
+    pub asker: Asker,
+}
+
 /// Opens a link for a request; the log holds the conversation before its message.
 ///
 /// Called on the server's runtime. A link that keeps a log of its own may leave this one alone.
-pub type Opener = dyn Fn(&Request, Arc<Log>) -> Result<Arc<dyn Link>, OpenError> + Send + Sync;
+pub type Opener = dyn Fn(&Wanted<'_>, Arc<Log>) -> Result<Arc<dyn Link>, OpenError> + Send + Sync;
 
 /// What a gateway is made of.
 pub struct Setup {
@@ -69,6 +93,12 @@ pub struct Setup {
     pub allow_origin: Vec<String>,
     /// How many answers may run at the same time.
     pub max_streams: usize,
+    /// Where conversations are kept; `None`: they are not, and each request brings its own.
+    pub store: Option<Store>,
+    /// How long the turn of a kept conversation goes on after its last reader left.
+    pub linger: Duration,
+    /// What clients can have done here, by name.
+    pub tools: Vec<String>,
     pub open: Box<Opener>,
     /// Told of every request that was answered.
     pub visited: Box<dyn Fn(&Visit) + Send + Sync>,
@@ -96,6 +126,21 @@ pub struct Limits {
     pub failure_delay: Duration,
     /// For running answers to end when the server does.
     pub farewell: Duration,
+    /// How long a question waits for its answer.
+    pub patience: Duration,
+    /// How long an ended response, or a conversation that nobody uses, is held in memory.
+    pub keep: Duration,
+}
+
+impl Limits {
+    /// For so many streams at a time. Whoever reads one may want to stop it, or answer a question, on another connection.
+    pub fn for_streams(count: usize) -> Self {
+        let limits = Self::default();
+        Self {
+            connections: limits.connections.max(count.saturating_mul(2)),
+            ..limits
+        }
+    }
 }
 
 impl Default for Limits {
@@ -113,6 +158,8 @@ impl Default for Limits {
             ping: Duration::from_secs(15),
             failure_delay: Duration::from_secs(1),
             farewell: Duration::from_secs(5),
+            patience: Duration::from_mins(10),
+            keep: Duration::from_mins(10),
         }
     }
 }
@@ -136,6 +183,7 @@ pub struct Server {
     listener: TcpListener,
     address: SocketAddr,
     router: Router,
+    house: Arc<route::House>,
     limits: Limits,
     stopping: watch::Sender<bool>,
 }
@@ -156,19 +204,23 @@ impl Server {
         let listener = listen(wanted, limits.queue_bytes).map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
         let (stopping, stop) = watch::channel(false);
-        let house = route::House {
+        let house = Arc::new(route::House {
             door: Door::new(setup.token.expose(), &setup.allow_host, &setup.allow_origin),
             open: setup.open,
             visited: setup.visited,
             answers: Arc::new(Semaphore::new(setup.max_streams)),
-            live: Arc::new(Live::default()),
+            hall: Hall::default(),
+            kept: setup.store.map(Kept::new),
+            linger: setup.linger,
+            tools: setup.tools,
             limits,
             stop,
-        };
+        });
         Ok(Self {
             listener,
             address,
-            router: route::router(Arc::new(house)),
+            router: route::router(Arc::clone(&house)),
+            house,
             limits,
             stopping,
         })
@@ -183,9 +235,14 @@ impl Server {
     pub async fn run(self, stop: impl Future<Output = ()>) {
         let mut stop = pin!(stop);
         let mut guests = JoinSet::new();
+        let mut sweeping = tokio::time::interval(self.limits.keep / 8);
         loop {
             tokio::select! {
                 () = &mut stop => break,
+                _ = sweeping.tick() => {
+                    let (house, keep) = (Arc::clone(&self.house), self.limits.keep);
+                    tokio::spawn(async move { house.sweep(keep).await });
+                }
                 Some(_) = guests.join_next() => {}
                 accepted = self.listener.accept() => match accepted {
                     Ok((socket, _)) if guests.len() < self.limits.connections => {
@@ -206,6 +263,9 @@ impl Server {
         let all = async { while guests.join_next().await.is_some() {} };
         if timeout(self.limits.farewell, all).await.is_err() {
             tracing::info!("some clients did not take their last word");
+        }
+        if let Some(kept) = &self.house.kept {
+            kept.finish().await;
         }
     }
 }
@@ -236,6 +296,18 @@ fn listen(address: SocketAddr, queue_bytes: usize) -> io::Result<TcpListener> {
     socket.set_send_buffer_size(u32::try_from(queue_bytes).unwrap_or(u32::MAX))?;
     socket.bind(address)?;
     socket.listen(1024)
+}
+
+fn open(opener: &Opener, wanted: &Wanted<'_>, log: Arc<Log>) -> Result<Arc<dyn Link>, Refusal> {
+    opener(wanted, log).map_err(|error| {
+        let text = error.to_string();
+        let (message, hint) = text.split_once('\n').unwrap_or((&text, ""));
+        Refusal::new(StatusCode::BAD_GATEWAY, message).details(hint.trim())
+    })
+}
+
+fn now_ms() -> u64 {
+    u64::try_from(chrono::Utc::now().timestamp_millis()).unwrap_or_default()
 }
 
 /// What a handler may know of the connection.

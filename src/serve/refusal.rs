@@ -6,14 +6,18 @@ use axum::{
     response::IntoResponse,
 };
 
+use serde_json::Value;
+
 use crate::protocol::codec::{Failure, RequestError};
 
 #[derive(Debug)]
 pub struct Refusal {
     pub status: StatusCode,
-    failure: Failure,
+    failure: Box<Failure>,
     /// Seconds after which it may be better.
     retry_after: Option<u32>,
+    /// The member of the request that is wrong, for OpenAI's clients.
+    param: Option<String>,
     /// What follows on the connection cannot be trusted, or is not wanted.
     closes: bool,
 }
@@ -30,13 +34,14 @@ impl Refusal {
         };
         Self {
             status,
-            failure: Failure {
+            failure: Box::new(Failure {
                 code: code.to_owned(),
                 message: message.into(),
                 source: "gateway".to_owned(),
                 details: String::new(),
-            },
+            }),
             retry_after: None,
+            param: None,
             closes: false,
         }
     }
@@ -44,6 +49,22 @@ impl Refusal {
     pub fn details(mut self, details: impl Into<String>) -> Self {
         self.failure.details = details.into();
         self
+    }
+
+    /// Another code than the status has.
+    pub fn code(mut self, code: &str) -> Self {
+        code.clone_into(&mut self.failure.code);
+        self
+    }
+
+    pub fn param(mut self, name: &str) -> Self {
+        self.param = Some(name.to_owned());
+        self
+    }
+
+    #[cfg(test)]
+    pub fn message(&self) -> &str {
+        &self.failure.message
     }
 
     pub fn after_seconds(mut self, seconds: u32) -> Self {
@@ -66,6 +87,7 @@ impl From<RequestError> for Refusal {
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response<Body> {
         let mut response = json(self.status, self.failure.to_json().to_string());
+        response.extensions_mut().insert(Openai(openai(&self).to_string()));
         let headers = response.headers_mut();
         if self.status == StatusCode::UNAUTHORIZED {
             headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
@@ -78,6 +100,41 @@ impl IntoResponse for Refusal {
         }
         response
     }
+}
+
+/// The same refusal in the form that OpenAI's clients read; the path decides which one goes out.
+#[derive(Clone, Debug)]
+pub struct Openai(pub String);
+
+/// The error body of OpenAI's servers.
+pub fn openai(refusal: &Refusal) -> Value {
+    let Refusal {
+        status,
+        failure,
+        retry_after: _,
+        param,
+        closes: _,
+    } = refusal;
+    let kind = match *status {
+        StatusCode::UNAUTHORIZED => "authentication_error",
+        StatusCode::FORBIDDEN => "permission_error",
+        StatusCode::TOO_MANY_REQUESTS => "rate_limit_error",
+        it if it.is_server_error() => "server_error",
+        _ => "invalid_request_error",
+    };
+    let code = match failure.code.as_str() {
+        "UNAUTHORIZED" => "invalid_api_key".to_owned(),
+        "LLM_CONTEXT_LENGTH" => "context_length_exceeded".to_owned(),
+        "LLM_RATE_LIMITED" => "rate_limit_exceeded".to_owned(),
+        code => code.to_ascii_lowercase(),
+    };
+    let details = failure.details.trim();
+    let message = if details.is_empty() {
+        failure.message.clone()
+    } else {
+        format!("{}: {details}", failure.message)
+    };
+    serde_json::json!({ "error": { "message": message, "type": kind, "param": param, "code": code } })
 }
 
 /// A body of JSON text.

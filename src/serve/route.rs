@@ -8,42 +8,28 @@ use std::{
 use axum::{
     Router,
     body::Body,
-    extract::{Path, Request as HttpRequest, State},
+    extract::{Request as HttpRequest, State},
     http::{HeaderValue, Method, Response as HttpResponse, StatusCode, header},
     middleware::{self, Next},
     response::IntoResponse,
-    routing::{get, post},
+    routing::{MethodRouter, get, post},
 };
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
 use tokio::{
-    sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch},
+    sync::{OwnedSemaphorePermit, Semaphore, watch},
     time::timeout,
 };
 
 use super::{
-    Guest, Limits, Opener,
-    answer::{self, Answer, Pieces},
+    Guest, Limits, Opener, chat,
     door::{self, Door, HEALTH},
-    live::Live,
+    hall::Hall,
+    kept::Kept,
+    openai,
     refusal::{self, Refusal},
-    talk,
 };
-use crate::{
-    journal::Log,
-    link::{AskError, Link},
-    protocol::{
-        ClarificationResponse, Command, ConversationId, Mode, Query, Reply, Request, ResponseId, Status,
-        codec::{self, Encoder, Identity},
-    },
-};
-
-/// How long a list of models may take.
-const ASIDE: Duration = Duration::from_secs(10);
-
-/// The answer to a question is not longer.
-const INPUT_LIMIT_BYTES: usize = 1 << 20;
 
 /// Everything that the handlers share.
 pub struct House {
@@ -51,10 +37,35 @@ pub struct House {
     pub open: Box<Opener>,
     pub visited: Box<dyn Fn(&Visit) + Send + Sync>,
     pub answers: Arc<Semaphore>,
-    pub live: Arc<Live>,
+    pub hall: Hall,
+    pub kept: Option<Kept>,
+    /// How long the turn of a kept conversation goes on after its last reader left.
+    pub linger: Duration,
+    /// What clients can have done here.
+    pub tools: Vec<String>,
     pub limits: Limits,
     /// Turns true once.
     pub stop: watch::Receiver<bool>,
+}
+
+impl House {
+    /// A place among all answers.
+    pub fn place(&self) -> Result<Arc<OwnedSemaphorePermit>, Refusal> {
+        let permit = Arc::clone(&self.answers).try_acquire_owned();
+        permit.map(Arc::new).map_err(|_| {
+            Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "too many answers are running")
+                .details("`serve.max_streams` says how many may")
+                .after_seconds(5)
+        })
+    }
+
+    /// Lets go of what nobody came back for.
+    pub async fn sweep(&self, keep: Duration) {
+        self.hall.sweep(keep);
+        if let Some(kept) = &self.kept {
+            kept.sweep(keep).await;
+        }
+    }
 }
 
 /// A request that was answered, for the access log: nothing of what was said.
@@ -68,17 +79,40 @@ pub struct Visit {
     pub took: Duration,
 }
 
+/// Every path, with the methods that it takes. The description of the API is held against this list.
+pub fn paths() -> Vec<(&'static str, &'static str, MethodRouter<Arc<House>>)> {
+    let health = || async { refusal::json(StatusCode::OK, json!({ "status": "ok" }).to_string()) };
+    vec![
+        (HEALTH, "get", get(health)),
+        ("/api/v1/chat/completions", "post", post(chat::completions)),
+        ("/api/v1/chat/plan", "post", post(chat::plan)),
+        ("/api/v1/chat/responses/{id}", "get", get(chat::response)),
+        ("/api/v1/chat/responses/{id}/stream", "get", get(chat::stream)),
+        ("/api/v1/chat/responses/{id}/input", "post", post(chat::input)),
+        ("/api/v1/chat/responses/{id}/cancel", "post", post(chat::cancel)),
+        ("/v1/chat/completions", "post", post(openai::completions)),
+        ("/v1/models", "get", get(openai::models)),
+        ("/v1/models/{*id}", "get", get(openai::one_model)),
+        ("/openapi.json", "get", get(description)),
+    ]
+}
+
+/// What the API is, for programs.
+const DESCRIPTION: &str = include_str!("../../assets/openapi.json");
+
+async fn description() -> HttpResponse<Body> {
+    refusal::json(StatusCode::OK, DESCRIPTION.to_owned())
+}
+
+/// Below this, errors have the form of OpenAI's.
+const OPENAI: &str = "/v1/";
+
 pub fn router(house: Arc<House>) -> Router {
-    Router::new()
-        .route(
-            HEALTH,
-            get(|| async { refusal::json(StatusCode::OK, json!({ "status": "ok" }).to_string()) }),
-        )
-        .route("/v1/models", get(models))
-        .route("/api/v1/chat/completions", post(completions))
-        .route("/api/v1/chat/plan", post(plan))
-        .route("/api/v1/chat/responses/{id}/input", post(input))
-        .route("/api/v1/chat/responses/{id}/cancel", post(cancel))
+    let routes = Router::new();
+    let routes = paths()
+        .into_iter()
+        .fold(routes, |it, (path, _, method)| it.route(path, method));
+    routes
         .fallback(|| async { Refusal::new(StatusCode::NOT_FOUND, "there is nothing at this path") })
         .method_not_allowed_fallback(|| async {
             Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "this path takes another method")
@@ -119,6 +153,17 @@ async fn enter(State(house): State<Arc<House>>, request: HttpRequest, next: Next
     let mut response = admitted(&house, request, next)
         .await
         .unwrap_or_else(IntoResponse::into_response);
+    let other = response.extensions_mut().remove::<refusal::Openai>();
+    if let Some(refusal::Openai(text)) = other.filter(|_| telling.visit.path.starts_with(OPENAI)) {
+        *response.body_mut() = Body::from(text);
+        response.headers_mut().remove(header::CONTENT_LENGTH);
+        // Tools may have run, so it is for the user to ask again.
+        if response.status().is_server_error() {
+            response
+                .headers_mut()
+                .insert("x-should-retry", HeaderValue::from_static("false"));
+        }
+    }
     let headers = response.headers_mut();
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     if let Some(origin) = origin.and_then(|it| HeaderValue::from_str(&it).ok()) {
@@ -231,7 +276,7 @@ fn too_large(limit_bytes: usize) -> Refusal {
 }
 
 /// Reads a body to its end, within the limits.
-async fn read(house: &House, body: Body, limit_bytes: usize) -> Result<Value, Refusal> {
+pub async fn read(house: &House, body: Body, limit_bytes: usize) -> Result<Value, Refusal> {
     let reading = async {
         let mut body = body;
         let mut bytes = BytesMut::new();
@@ -256,121 +301,4 @@ async fn read(house: &House, body: Body, limit_bytes: usize) -> Result<Value, Re
     })??;
     serde_json::from_slice(&bytes)
         .map_err(|error| Refusal::new(StatusCode::BAD_REQUEST, "the body is no JSON").details(error.to_string()))
-}
-
-async fn completions(State(house): State<Arc<House>>, body: Body) -> Result<HttpResponse<Body>, Refusal> {
-    chat(house, body, None).await
-}
-
-async fn plan(State(house): State<Arc<House>>, body: Body) -> Result<HttpResponse<Body>, Refusal> {
-    chat(house, body, Some(Mode::Plan)).await
-}
-
-async fn chat(house: Arc<House>, body: Body, mode: Option<Mode>) -> Result<HttpResponse<Body>, Refusal> {
-    // The place comes first: a body of many megabytes is read for those who will be answered.
-    let permit = place(&house)?;
-    let body = read(&house, body, house.limits.body_bytes).await?;
-    let (mut request, notices) = Request::from_json(&body)?;
-    drop(body);
-    for notice in notices {
-        tracing::debug!(code = notice.code, "{}", notice.message);
-    }
-    request.mode = mode.unwrap_or(request.mode);
-    let submit = talk::submit(&request)?;
-    let now_ms = now_ms();
-    let link = open(&house, &request, talk::before(&request, now_ms))?;
-    let identity = Identity {
-        id: ResponseId::fresh(),
-        conversation_id: Some(request.conversation_id.clone().unwrap_or_else(ConversationId::fresh)),
-        model: submit.model.clone().or_else(|| link.about().model).unwrap_or_default(),
-        mode: request.mode,
-        created_ms: now_ms,
-    };
-    let answer = Answer::start(link, submit, identity, request.stream, &house.live, permit);
-    if !request.stream {
-        let (response, identity) = answer.whole(house.stop.clone()).await;
-        let is_cut = *house.stop.borrow() && response.status() == Status::Error;
-        let status = if is_cut {
-            StatusCode::SERVICE_UNAVAILABLE
-        } else {
-            StatusCode::OK
-        };
-        return Ok(refusal::json(status, codec::answer(&response, &identity).to_string()));
-    }
-    let encoder = Encoder::new(request.dialect.unwrap_or_default(), answer.identity().clone());
-    let (out, pieces) = mpsc::channel(answer::PIECES);
-    tokio::spawn(answer.stream(encoder, out, house.stop.clone(), house.limits.ping));
-    let mut response = HttpResponse::new(Body::new(Pieces(pieces)));
-    let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    // Proxies gather what they pass on unless they are asked not to.
-    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
-    Ok(response)
-}
-
-fn place(house: &House) -> Result<OwnedSemaphorePermit, Refusal> {
-    Arc::clone(&house.answers).try_acquire_owned().map_err(|_| {
-        Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "too many answers are running")
-            .details("`serve.max_streams` says how many may")
-            .after_seconds(5)
-    })
-}
-
-fn open(house: &House, request: &Request, log: Arc<Log>) -> Result<Arc<dyn Link>, Refusal> {
-    (house.open)(request, log).map_err(|error| {
-        let text = error.to_string();
-        let (message, hint) = text.split_once('\n').unwrap_or((&text, ""));
-        Refusal::new(StatusCode::BAD_GATEWAY, message).details(hint.trim())
-    })
-}
-
-/// The models that one may wish for, in the form that model servers use.
-async fn models(State(house): State<Arc<House>>) -> Result<HttpResponse<Body>, Refusal> {
-    let link = open(&house, &Request::default(), Log::new())?;
-    let failed = || Refusal::new(StatusCode::BAD_GATEWAY, "the list of models could not be had");
-    match timeout(ASIDE, link.ask(Query::Models)).await {
-        Ok(Ok(Reply::Models(names))) => {
-            let models: Vec<_> = names.iter().map(|it| json!({ "id": it, "object": "model" })).collect();
-            // No link runs tools for strangers yet.
-            let list = json!({ "object": "list", "data": models, "tools": [] });
-            Ok(refusal::json(StatusCode::OK, list.to_string()))
-        }
-        Ok(Err(AskError::Unsupported { .. })) => Err(Refusal::new(StatusCode::NOT_FOUND, "there is no list of models")),
-        Ok(Ok(Reply::Files(_) | Reply::Context(_)) | Err(AskError::Failed { .. })) | Err(_) => Err(failed()),
-    }
-}
-
-/// Takes an answer to a question of a running turn.
-async fn input(
-    State(house): State<Arc<House>>,
-    Path(id): Path<String>,
-    body: Body,
-) -> Result<HttpResponse<Body>, Refusal> {
-    let body = read(&house, body, INPUT_LIMIT_BYTES.min(house.limits.body_bytes)).await?;
-    let response = ClarificationResponse::from_json(&body)?;
-    let running = house.live.find(&id).ok_or_else(not_running)?;
-    let (turn, so_far) = answer::so_far(&*running.link, running.since);
-    match so_far.get(&response.document_id) {
-        Some(document) if answer::waits(document) => {
-            running.link.send(Command::Answer { turn, response });
-            Ok(refusal::json(StatusCode::ACCEPTED, json!({}).to_string()))
-        }
-        Some(_) => Err(Refusal::new(StatusCode::CONFLICT, "the document is no open question")),
-        None => Err(Refusal::new(StatusCode::NOT_FOUND, "the response has no such document")),
-    }
-}
-
-async fn cancel(State(house): State<Arc<House>>, Path(id): Path<String>) -> Result<HttpResponse<Body>, Refusal> {
-    let running = house.live.find(&id).ok_or_else(not_running)?;
-    running.link.send(Command::Cancel);
-    Ok(refusal::json(StatusCode::ACCEPTED, json!({}).to_string()))
-}
-
-fn not_running() -> Refusal {
-    Refusal::new(StatusCode::NOT_FOUND, "no response of that name is running")
-}
-
-fn now_ms() -> u64 {
-    u64::try_from(chrono::Utc::now().timestamp_millis()).unwrap_or_default()
 }

@@ -12,7 +12,7 @@ use super::refusal::Refusal;
 use crate::{
     journal::Log,
     protocol::{
-        ConversationId, Done, Event, Message, Request, ResponseStart, Role, Submit,
+        ConversationId, Done, Event, Message, Position, Request, ResponseStart, Role, Submit,
         codec::{Decoder, Identity},
     },
 };
@@ -32,6 +32,33 @@ pub fn submit(request: &Request) -> Result<Submit, Refusal> {
         mode: request.mode,
         model: (!model.is_empty() && model != ANY_MODEL).then(|| model.to_owned()),
     })
+}
+
+/// Whether the client of a stream can answer questions while it runs; one that cannot says so.
+pub fn hears_answers(request: &Request) -> bool {
+    let options = request.extra.get("streamOptions");
+    options
+        .and_then(|it| it.get("liveInput"))
+        .and_then(serde_json::Value::as_bool)
+        != Some(false)
+}
+
+/// The member of a message that says what is around the client.
+const CONTEXT: &str = "context";
+
+/// Adds to a message what is around the client, unless the conversation has been told just that.
+pub fn tell_context(message: &mut Message, context: Option<&serde_json::Value>, log: &Log) {
+    // A context stands beside the messages, not in them.
+    message.extra.shift_remove(CONTEXT);
+    let Some(context) = context else { return };
+    let entries = log.after(Position(0));
+    let told = entries.iter().rev().find_map(|it| match &it.event {
+        Event::UserMessage(it) => it.extra.get(CONTEXT),
+        _ => None,
+    });
+    if told != Some(context) {
+        message.extra.insert(CONTEXT.to_owned(), context.clone());
+    }
 }
 
 /// The conversation before that message.
@@ -85,10 +112,7 @@ mod tests {
     use pretty_assertions::assert_eq;
 
     use super::*;
-    use crate::{
-        protocol::{Position, Turn},
-        transcript::Transcript,
-    };
+    use crate::{protocol::Turn, transcript::Transcript};
 
     fn request(messages: serde_json::Value) -> Request {
         let body = json!({ "model": "m", "messages": messages, "conversationId": "conv_1" });

@@ -1,5 +1,10 @@
 //! The gateway from outside, with limits that a test can wait for and a link that does as it is told.
 
+mod api;
+mod kept;
+mod openai;
+mod turns;
+
 use std::{
     future::Future,
     net::SocketAddr,
@@ -59,12 +64,20 @@ impl Link for Puppet {
 struct Turned {
     log: Arc<Log>,
     told: mpsc::UnboundedReceiver<Command>,
+    asker: Asker,
 }
 
 impl Turned {
     fn say(&self, events: impl IntoIterator<Item = Event>) {
         for event in events {
             self.log.append(2, event);
+        }
+    }
+
+    async fn message(&mut self) -> crate::protocol::Submit {
+        match self.told().await {
+            Command::Submit(submit) => submit,
+            other => panic!("a message, not {other:?}"),
         }
     }
 
@@ -97,6 +110,10 @@ fn quick() -> Limits {
 
 impl Gateway {
     fn with(limits: Limits, max_streams: usize) -> Self {
+        Self::keeping(limits, max_streams, None)
+    }
+
+    fn keeping(limits: Limits, max_streams: usize, store: Option<Store>) -> Self {
         let (opened, turns) = mpsc::unbounded_channel();
         let visits = Arc::new(Mutex::new(Vec::new()));
         let seen = Arc::clone(&visits);
@@ -107,8 +124,11 @@ impl Gateway {
             allow_host: Vec::new(),
             allow_origin: Vec::new(),
             max_streams,
-            open: Box::new(move |request, log| {
-                if request.model == "none" {
+            store,
+            linger: LINGER,
+            tools: vec!["grep".to_owned()],
+            open: Box::new(move |wanted, log| {
+                if wanted.request.model == "none" {
                     return Err("there is nobody to ask\n  set a key".into());
                 }
                 let (told, commands) = mpsc::unbounded_channel();
@@ -116,7 +136,14 @@ impl Gateway {
                     log: Arc::clone(&log),
                     told,
                 };
-                opened.send(Turned { log, told: commands }).ok();
+                let asker = wanted.asker;
+                opened
+                    .send(Turned {
+                        log,
+                        told: commands,
+                        asker,
+                    })
+                    .ok();
                 Ok(Arc::new(link))
             }),
             visited: Box::new(move |it| {
@@ -157,6 +184,14 @@ impl Gateway {
         client
     }
 
+    async fn get(&self, path: &str, headers: &str) -> Client {
+        let mut client = self.client().await;
+        let host = self.address;
+        let head = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer secret\r\n");
+        client.send(&format!("{head}{headers}Connection: close\r\n\r\n")).await;
+        client
+    }
+
     async fn chat(&self, is_stream: bool) -> Client {
         let body = json!({ "model": "m", "stream": is_stream, "messages": [{ "role": "user", "content": "hi" }] });
         self.post("/api/v1/chat/completions", &body).await
@@ -177,6 +212,9 @@ fn post(address: SocketAddr, path: &str, token: &str, body: &str) -> String {
         body.len()
     )
 }
+
+/// How long the turn of a kept conversation goes on without readers.
+const LINGER: Duration = Duration::from_millis(300);
 
 struct Client(TcpStream);
 
@@ -588,7 +626,7 @@ async fn a_question_is_answered_while_the_stream_runs() {
             .await
             .until("\r\n")
             .await
-            .contains("404")
+            .contains("410")
         {}
     };
     tokio::time::timeout(PATIENCE, gone)
@@ -659,6 +697,9 @@ async fn a_link_that_cannot_answer_ends_the_response() {
         allow_host: Vec::new(),
         allow_origin: Vec::new(),
         max_streams: 1,
+        store: None,
+        linger: Duration::ZERO,
+        tools: Vec::new(),
         open: Box::new(move |_, log| Ok(Arc::new(Dead(log, notice.clone())))),
         visited: Box::new(|_| {}),
         limits: quick(),
@@ -693,20 +734,10 @@ async fn the_path_of_plans_plans() {
 }
 
 #[tokio::test]
-async fn models_are_listed_and_visits_are_noted_without_what_was_said() {
+async fn visits_are_noted_without_what_was_said() {
     let gateway = Gateway::new();
-    let mut client = gateway.client().await;
-    let host = gateway.address;
-    client
-        .send(&format!("GET /v1/models?key=secret HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer secret\r\nConnection: close\r\n\r\n"))
-        .await;
-    let said = client.end().await;
-    assert!(
-        said.contains(
-            r#"{"object":"list","data":[{"id":"one","object":"model"},{"id":"two","object":"model"}],"tools":[]}"#
-        ),
-        "{said}"
-    );
+    let said = gateway.get("/v1/models?key=secret", "").await.end().await;
+    assert!(said.starts_with("HTTP/1.1 200"), "{said}");
     let noted = async {
         while gateway.visits.lock().unwrap().is_empty() {
             tokio::task::yield_now().await;
@@ -743,6 +774,9 @@ async fn other_machines_are_let_in_only_with_a_token_of_ones_own() {
             allow_host: Vec::new(),
             allow_origin: Vec::new(),
             max_streams: 1,
+            store: None,
+            linger: Duration::ZERO,
+            tools: Vec::new(),
             open: Box::new(|_, _| Err("nobody".into())),
             visited: Box::new(|_| {}),
             limits: Limits::default(),
@@ -752,4 +786,34 @@ async fn other_machines_are_let_in_only_with_a_token_of_ones_own() {
     assert!(matches!(bind(strong, false), Err(ServeError::Token(_))));
     assert!(matches!(bind("short", true), Err(ServeError::Token(_))));
     assert!(bind(strong, true).is_ok());
+}
+
+/// What stands behind the head of an answer, without the marks of chunks.
+fn body_of(said: &str) -> String {
+    let (head, body) = said.split_once("\r\n\r\n").expect("a head");
+    if !head.to_lowercase().contains("transfer-encoding: chunked") {
+        return body.to_owned();
+    }
+    let (mut rest, mut whole) = (body, String::new());
+    while let Some((size, more)) = rest.split_once("\r\n") {
+        let size = usize::from_str_radix(size, 16).expect("a size");
+        whole.push_str(more.get(..size).expect("a whole chunk"));
+        rest = more.get(size..).expect("its end").trim_start_matches("\r\n");
+    }
+    whole
+}
+
+fn json_of(said: &str) -> Value {
+    serde_json::from_str(&body_of(said)).unwrap_or_else(|error| panic!("{error}: {said}"))
+}
+
+fn end(id: &str, content: Option<&str>, metadata: Value) -> Event {
+    let Value::Object(metadata) = metadata else {
+        panic!("an object")
+    };
+    Event::DocumentEnd {
+        document: id.into(),
+        final_content: content.map(str::to_owned),
+        metadata,
+    }
 }

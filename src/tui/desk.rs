@@ -56,6 +56,7 @@ impl Link for Noting {
             is_replay: false,
             hears: false,
             runs: true,
+            reads_context: false,
             workspace: None,
             hold: crate::link::Hold::default(),
         }

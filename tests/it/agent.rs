@@ -19,7 +19,7 @@ use sheaf::{
     agent::driver::{self, Setup},
     config::{Environment, Settings},
     journal::{Follower, Log},
-    link::{About, Link as _, local::Local},
+    link::{About, Asker, Link as _, local::Local},
     model::{
         EndReason, Failure, FailureKind, Model, ModelMessage, ModelRequest, Piece, PieceStream, Promise, Provider,
         Roles, Said,
@@ -139,7 +139,7 @@ impl Stage {
             provider: Arc::clone(script) as Arc<dyn Provider>,
             model: "m".to_owned(),
             conversation: "conv_1".into(),
-            is_attended: true,
+            asker: Asker::Here,
             workspace: Some(Arc::new(Workspace::open(root).expect("a workspace"))),
             roles: Arc::new(Roles::new(&settings, &Environment::default())),
             settings: Arc::new(settings),

@@ -23,6 +23,7 @@ mod pty;
 mod same;
 mod screen;
 mod serve;
+mod served;
 mod sessions;
 mod settings;
 mod source;

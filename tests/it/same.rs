@@ -431,6 +431,9 @@ fn gateway_here() -> (std::net::SocketAddr, mpsc::Receiver<Arc<Log>>) {
         allow_host: Vec::new(),
         allow_origin: Vec::new(),
         max_streams: 4,
+        store: None,
+        linger: std::time::Duration::ZERO,
+        tools: Vec::new(),
         open: Box::new(move |_, log| {
             opened
                 .lock()

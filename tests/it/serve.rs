@@ -61,19 +61,19 @@ impl Gateway {
         Self::start(sheaf(home), &["--replay", file, "--speed", "max"])
     }
 
-    fn terminate(&self) {
+    pub fn terminate(&self) {
         let id = rustix::process::Pid::from_child(&self.child);
         rustix::process::kill_process(id, rustix::process::Signal::TERM).expect("it runs");
     }
 
-    fn connect(&self) -> TcpStream {
+    pub fn connect(&self) -> TcpStream {
         let socket = TcpStream::connect(self.address).expect("it listens");
         socket.set_read_timeout(Some(PATIENCE)).expect("a socket");
         socket
     }
 
     /// Sends the bytes as they stand and reads until the gateway closes.
-    fn say(&self, bytes: &[u8]) -> Answer {
+    pub fn say(&self, bytes: &[u8]) -> Answer {
         let mut socket = self.connect();
         // A gateway that has seen enough may answer before it has read everything.
         let _ = socket.write_all(bytes);
@@ -81,11 +81,11 @@ impl Gateway {
     }
 
     /// A request with everything as it should be, and `Connection: close`.
-    fn post(&self, path: &str, body: &Value) -> Answer {
+    pub fn post(&self, path: &str, body: &Value) -> Answer {
         self.say(&request(self.address, path, &body.to_string()))
     }
 
-    fn chat(&self, body: &Value) -> Answer {
+    pub fn chat(&self, body: &Value) -> Answer {
         self.post("/api/v1/chat/completions", body)
     }
 }
@@ -97,7 +97,7 @@ impl Drop for Gateway {
     }
 }
 
-fn request(address: SocketAddr, path: &str, body: &str) -> Vec<u8> {
+pub fn request(address: SocketAddr, path: &str, body: &str) -> Vec<u8> {
     format!(
         "POST {path} HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {TOKEN}\r\nConnection: close\r\n\
          Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
@@ -106,11 +106,11 @@ fn request(address: SocketAddr, path: &str, body: &str) -> Vec<u8> {
     .into_bytes()
 }
 
-struct Answer {
-    status: u16,
+pub struct Answer {
+    pub status: u16,
     /// In lower case, one per line.
-    headers: String,
-    body: String,
+    pub headers: String,
+    pub body: String,
 }
 
 impl Answer {
@@ -131,7 +131,7 @@ impl Answer {
         Self { status, headers, body }
     }
 
-    fn json(&self) -> Value {
+    pub fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {}", self.body))
     }
 
@@ -151,7 +151,7 @@ fn joined(mut chunks: &str) -> String {
     body
 }
 
-fn messages(texts: &[&str]) -> Value {
+pub fn messages(texts: &[&str]) -> Value {
     let roles = ["user", "assistant"].iter().cycle();
     let messages = texts
         .iter()
@@ -160,7 +160,7 @@ fn messages(texts: &[&str]) -> Value {
     messages.collect()
 }
 
-fn tour() -> String {
+pub fn tour() -> String {
     format!("{}/assets/tour/tour.jsonl", env!("CARGO_MANIFEST_DIR"))
 }
 
@@ -411,13 +411,18 @@ fn identity() -> Identity {
 fn folded(stream: &str, is_named: bool) -> Value {
     let mut decoder = Decoder::new(identity());
     let mut response = Response::default();
+    let mut last = 0;
     let mut take = |name: Option<&str>, data: &str| {
         for event in decoder.frame(name, data).expect("it is the protocol") {
             response.apply(&event, 0);
         }
     };
     for frame in stream.split_terminator("\n\n").filter(|it| *it != PING.trim_end()) {
-        let lines: Vec<_> = frame.lines().collect();
+        let mut lines: Vec<_> = frame.lines().collect();
+        let id = lines.remove(0).strip_prefix("id: ").expect("a place to come back to");
+        let id: u64 = id.split('.').next().and_then(|it| it.parse().ok()).expect("a number");
+        assert!(id >= last, "{id} after {last}");
+        last = id;
         match lines.as_slice() {
             [name, data] if is_named => take(name.strip_prefix("event: "), data.strip_prefix("data: ").expect("data")),
             [data] if !is_named => take(None, data.strip_prefix("data: ").expect("data")),
@@ -472,7 +477,9 @@ fn both_dialects_and_the_object_say_the_same() {
         named.headers
     );
     assert!(
-        named.body.starts_with("event: response_start\ndata: {\"id\":\"chat_"),
+        named
+            .body
+            .starts_with("id: 1\nevent: response_start\ndata: {\"id\":\"chat_"),
         "{}",
         named.body
     );
@@ -483,16 +490,16 @@ fn both_dialects_and_the_object_say_the_same() {
     let data = gateway.chat(&body(true, "data"));
     assert!(
         data.body
-            .starts_with("data: {\"type\":\"response_start\",\"response\":{\"id\":"),
+            .starts_with("id: 1\ndata: {\"type\":\"response_start\",\"response\":{\"id\":"),
         "{}",
         data.body
     );
     assert_eq!(data.body.matches("\"type\":\"done\"").count(), 1);
-    assert!(data.body.ends_with("\n\ndata: [DONE]\n\n"));
+    assert!(data.body.ends_with("data: [DONE]\n\n"));
     assert_eq!(folded(&data.body, false), whole);
 
     let unknown = gateway.chat(&body(true, "c"));
-    assert!(unknown.body.starts_with("event: "), "a dialect is a wish");
+    assert!(unknown.body.starts_with("id: 1\nevent: "), "a dialect is a wish");
 }
 
 #[test]
@@ -711,12 +718,21 @@ fn the_first_words_name_the_tools_that_clients_get() {
         .iter()
         .filter_map(|it| it["function"]["name"].as_str())
         .collect();
+    // A plan is written in plan mode only.
+    let said = said.replace("create_plan, ", "");
     assert_eq!(said, offered.join(", "), "what is said is what the model gets");
     assert!(
         offered.contains(&"read_file") && !offered.contains(&"grep"),
         "{offered:?}"
     );
-    for changes in ["write", "edit_file", "delete_file", "run_terminal_cmd", "web_fetch"] {
+    for changes in [
+        "write",
+        "edit_file",
+        "delete_file",
+        "run_terminal_cmd",
+        "web_fetch",
+        "read_lints",
+    ] {
         assert!(!offered.contains(&changes), "{changes} in {offered:?}");
     }
     let replay = Gateway::replay(home.path(), &tour());

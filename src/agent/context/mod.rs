@@ -5,6 +5,7 @@
 //! of the newest message.
 
 mod change;
+pub mod client;
 mod figures;
 pub mod files;
 mod git;

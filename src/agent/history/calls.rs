@@ -65,7 +65,8 @@ pub fn called(document: &Document, error: Option<&Document>) -> Option<Called> {
                 .collect();
             let result = match it.outcome {
                 Some(Outcome::Answered) => words(document.metadata.get("answers").unwrap_or(&Value::Null)),
-                Some(_) | None => "The user did not answer.".to_owned(),
+                Some(_) => "The user did not answer.".to_owned(),
+                None => "What the user answers stands in their next message.".to_owned(),
             };
             let arguments = json!({ "title": it.content, "questions": questions });
             ("ask".to_owned(), arguments, Ok(result))

@@ -17,6 +17,7 @@ pub const TAGS: &[&str] = &[
     "attached_folder",
     "auto_attached_workspace_rule",
     "citing_code",
+    "client_context",
     "communication",
     "conversation_summary",
     "debug_mode",

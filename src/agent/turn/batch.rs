@@ -15,8 +15,10 @@ use crate::{
         offer,
     },
     model::{Call, CallResult, Image},
-    protocol::{Applied, CommandState, DocumentId, Event, FinishReason, Kind, Operation, Outcome as Dealt, Status},
-    sandbox::Tier,
+    protocol::{
+        Applied, CommandState, DocumentId, Event, FinishReason, Kind, Operation, Outcome as Dealt, Permission, Status,
+    },
+    sandbox::{Place, Tier},
     tool::{self, Access, Change, Class, Input as Arguments, Outcome, Proposal, Tool, Work, arguments},
 };
 
@@ -362,7 +364,7 @@ impl Running {
         let settings = &self.setup.settings;
         let (verdict, is_bound) = self.verdict(job, tool, &facts);
         let verdict = match verdict {
-            Verdict::Ask(_) if !self.setup.is_attended && offer::must_ask(settings, tool) => {
+            Verdict::Ask(_) if !facts.is_attended && offer::must_ask(settings, tool) => {
                 job.missing = Some(Vec::new());
                 Verdict::Deny(format!("{} needs a yes, and nobody is there to give it", tool.name))
             }
@@ -379,6 +381,11 @@ impl Running {
                 job.is_protected = question.is_protected;
             }
         }
+        let verdict = if self.setup.asker.is_afar() {
+            from_afar(verdict, job, &facts)
+        } else {
+            verdict
+        };
         match verdict {
             Verdict::Allow => job.stage = Stage::Ready,
             Verdict::Deny(reason) => {
@@ -418,7 +425,7 @@ impl Running {
             run: memory.policy.run,
             tier,
             rules: &memory.policy.rules,
-            is_attended: self.setup.is_attended,
+            is_attended: self.setup.asker.is_attended(),
         }
     }
 
@@ -756,8 +763,8 @@ impl Running {
         memory.results(joined(results));
         self.guard.garbled = if is_all_garbled { self.guard.garbled + 1 } else { 0 };
         // What the user said while the plan was written is an answer to it, and the model's to take up.
-        let is_plan_shown = std::mem::take(&mut self.is_plan_shown) && self.steering.is_empty();
-        if is_plan_shown {
+        let has_user_the_word = std::mem::take(&mut self.has_user_the_word) && self.steering.is_empty();
+        if has_user_the_word {
             self.end(Status::Completed, FinishReason::AwaitingInput, memory, effects);
         } else if advice.contains(&2) {
             let details = "the same call failed five times in a row; say what it should do instead";
@@ -904,6 +911,44 @@ fn why_not(job: &Job, fault: &Fault) -> Map<String, Value> {
         }
     }
     why
+}
+
+/// The client of a gateway says yes to what the sandbox holds, inside the workspace, for its own conversation: anything else
+/// is for whoever runs the gateway to allow.
+fn from_afar(verdict: Verdict, job: &Job, facts: &Facts<'_>) -> Verdict {
+    let is_beyond = job.accesses.iter().any(|it| match it {
+        Access::Read(file) | Access::Write(file) | Access::Delete(file) => {
+            matches!(file.place, Place::Outside | Place::Hidden)
+        }
+        Access::Command { permissions, .. } => {
+            permissions.contains(&Permission::All) || facts.tier == approval::Tier::None
+        }
+        Access::Fetch { .. } | Access::Search | Access::Mcp { .. } => false,
+    });
+    match verdict {
+        Verdict::Ask(question) if is_beyond || question.is_protected => {
+            Verdict::Deny(format!("{}; a client of this gateway cannot allow it", question.why))
+        }
+        Verdict::Ask(question) => Verdict::Ask(approval::Question {
+            always: Vec::new(),
+            ..question
+        }),
+        // Even a rule does not let what comes from elsewhere out of the sandbox.
+        Verdict::Allow if job.accesses.iter().any(is_unheld(facts)) => {
+            Verdict::Deny("nothing would hold the command, and a client of this gateway cannot have that".to_owned())
+        }
+        verdict @ (Verdict::Allow | Verdict::Deny(_)) => verdict,
+    }
+}
+
+/// Commands that run outside of any sandbox.
+fn is_unheld(facts: &Facts<'_>) -> impl Fn(&Access) -> bool {
+    let has_none = facts.tier == approval::Tier::None;
+    move |it| match it {
+        Access::Command { permissions, .. } => has_none || permissions.contains(&Permission::All),
+        Access::Read(_) | Access::Write(_) | Access::Delete(_) => false,
+        Access::Fetch { .. } | Access::Search | Access::Mcp { .. } => false,
+    }
 }
 
 /// A command as its document starts.

@@ -228,7 +228,7 @@ impl Running {
             shown
         };
         if self.has_reminded {
-            if self.setup.is_attended {
+            if self.setup.asker.is_attended() {
                 return self.ask_to_reproduce(&list, effects);
             }
             return self.leave_marks(&list, memory, effects);

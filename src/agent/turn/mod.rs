@@ -41,6 +41,7 @@ use super::{
 };
 use crate::{
     config::Settings,
+    link::Asker,
     model::{Call, Effort, ModelRequest, Part, Piece, Said, Tokens, ToolSpec, catalogue},
     protocol::{
         ClarificationResponse, ConversationId, DocumentId, Event, Message, Mode, Notice, ResponseId, ResponseStart,
@@ -129,8 +130,8 @@ pub struct Submission {
     pub limits: Limits,
     pub conversation: ConversationId,
     pub response: ResponseId,
-    /// Somebody is there to answer questions.
-    pub is_attended: bool,
+    /// Who answers questions.
+    pub asker: Asker,
 }
 
 /// What is allowed without a question.
@@ -255,7 +256,7 @@ struct Running {
     /// The model was told once which marks are left.
     has_reminded: bool,
     /// The user has the word.
-    is_plan_shown: bool,
+    has_user_the_word: bool,
 }
 
 /// What was said while the model works, and is not heard yet.
@@ -278,7 +279,7 @@ struct Setup {
     limits: Limits,
     fallbacks: usize,
     effort: Option<Effort>,
-    is_attended: bool,
+    asker: Asker,
 }
 
 impl Setup {
@@ -353,7 +354,7 @@ impl Running {
             limits,
             conversation,
             response,
-            is_attended,
+            asker,
         } = submission;
         let title = title(&message.content).filter(|_| memory.is_empty());
         effects.push(Effect::Append(Event::UserMessage(message)));
@@ -370,7 +371,7 @@ impl Running {
             model: Some(model.clone()).filter(|it| !it.is_empty()),
             mode: Some(mode),
             created: created(now_ms),
-            capabilities: if is_attended {
+            capabilities: if asker.is_attended() {
                 vec!["live_input".to_owned()]
             } else {
                 Vec::new()
@@ -392,7 +393,7 @@ impl Running {
                 limits,
                 fallbacks,
                 effort,
-                is_attended,
+                asker,
             },
             mode,
             phase: Phase::Model,
@@ -414,7 +415,7 @@ impl Running {
             stand_in: 0,
             has_compacted: false,
             has_reminded: false,
-            is_plan_shown: false,
+            has_user_the_word: false,
         }
     }
 
@@ -496,7 +497,7 @@ impl Running {
                 messages: memory.messages.clone(),
                 tools: self.offered(),
                 effort: self.setup.effort,
-                is_attended: self.setup.is_attended,
+                is_attended: self.setup.asker.is_attended(),
             },
             stand_in: self.stand_in,
         });

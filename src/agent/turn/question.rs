@@ -10,6 +10,7 @@ use super::{
 };
 use crate::{
     agent::approval::{self, Rule},
+    link::Asker,
     model::Part as Told,
     protocol::{
         Applied, ClarificationResponse, DocumentId, Event, FinishReason, Kind, Outcome as Dealt, Permission,
@@ -285,7 +286,7 @@ impl Running {
         )));
         let events = self.writer.whole(Kind::Plan, start, Some(&plan.content), end);
         self.say(events, effects);
-        self.is_plan_shown = true;
+        self.has_user_the_word = true;
         settle(
             job,
             "The user sees the plan. Nothing is to be done until they answer: they may change it, have it built, or ask for \
@@ -308,9 +309,23 @@ impl Running {
             "toolCallId": job.call.id,
         }));
         job.stage = Stage::Asking;
-        let is_attended = self.setup.is_attended;
         self.ask_user(&lead, metadata, Purpose::Form { job: job.id, form }, effects);
-        if !is_attended && let Some(question) = self.questions.pop() {
+        let asker = self.setup.asker;
+        if asker.is_attended() {
+            return;
+        }
+        let Some(question) = self.questions.pop() else { return };
+        if asker == Asker::Later {
+            // The document ends without an outcome: the next message brings it.
+            let end = Event::DocumentEnd {
+                document: question.document,
+                final_content: Some(question.lead),
+                metadata: question.metadata,
+            };
+            self.say(vec![end], effects);
+            self.has_user_the_word = true;
+            settle(job, LATER.to_owned(), false, Vec::new());
+        } else {
             let dealt = unanswered(&question.document, Dealt::Skipped);
             self.close(question, &dealt, effects);
             settle(job, SKIPPED.to_owned(), false, Vec::new());
@@ -330,7 +345,7 @@ impl Running {
             };
             return self.called(job, outcome, 0, effects);
         }
-        if !self.setup.is_attended {
+        if !self.setup.asker.is_attended() {
             let fault = Fault::new("TOOL_REJECTED", "nobody is there to agree to another mode")
                 .hint(format!("Go on in {} mode.", self.mode));
             return self.refuse(job, &fault, effects);
@@ -361,7 +376,7 @@ impl Running {
 
     /// Asks whether to go on, or ends where nobody is there to say so.
     pub(super) fn ask_to_go_on(&mut self, because: &str, memory: &mut Memory, effects: &mut Vec<Effect>) {
-        if !self.setup.is_attended {
+        if !self.setup.asker.is_attended() {
             let details = "send a message to let it go on";
             self.error("MAX_TURNS", "agent", because, details, effects);
             return self.end(Status::Completed, FinishReason::MaxTurns, memory, effects);
@@ -573,6 +588,7 @@ impl Running {
 
 /// Why a question is closed that nobody dealt with in time.
 const NOBODY: &str = "nobody answered";
+const LATER: &str = "The user sees the questions. Their answer is the next message; nothing is to be done until then.";
 const SKIPPED: &str = "The user skipped the questions: decide yourself and say what you assumed.";
 
 fn unanswered(document: &DocumentId, outcome: Dealt) -> ClarificationResponse {

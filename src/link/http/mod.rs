@@ -100,6 +100,7 @@ impl Http {
             is_replay: false,
             hears: false,
             runs: false,
+            reads_context: false,
             workspace: None,
             hold: super::Hold::default(),
         };

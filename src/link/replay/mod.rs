@@ -98,6 +98,7 @@ impl Replay {
             is_replay: true,
             hears: false,
             runs: false,
+            reads_context: false,
             workspace: None,
             hold: super::Hold::default(),
         };

@@ -28,6 +28,37 @@ const PIECE_BYTES: usize = 1 << 20;
 /// How many bytes of metadata one event carries; what is larger travels in pieces.
 const METADATA_BYTES: usize = 2 << 20;
 
+/// How far a reader has come: `7` has had everything of the source's seventh event, `7.2` two parts of the eighth as well.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Mark {
+    pub number: u64,
+    pub part: usize,
+}
+
+impl Mark {
+    /// What a reader sends back; `None` for what was never sent.
+    pub fn parse(text: &str) -> Option<Self> {
+        let is_number = |it: &str| !it.is_empty() && it.bytes().all(|it| it.is_ascii_digit());
+        let (number, part) = text.split_once('.').unwrap_or((text, "0"));
+        if !is_number(number) || !is_number(part) {
+            return None;
+        }
+        Some(Self {
+            number: number.parse().ok()?,
+            part: part.parse().ok()?,
+        })
+    }
+}
+
+impl std::fmt::Display for Mark {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.part {
+            0 => write!(f, "{}", self.number),
+            part => write!(f, "{}.{part}", self.number),
+        }
+    }
+}
+
 /// Writes one response as server-sent events.
 pub struct Encoder {
     dialect: Dialect,
@@ -35,8 +66,8 @@ pub struct Encoder {
     /// Our own events go out too.
     is_private: bool,
     out: String,
-    /// Where the last event in `out` starts.
-    last: usize,
+    /// Where the events in `out` start.
+    starts: Vec<usize>,
     has_begun: bool,
     is_done: bool,
     open: HashMap<DocumentId, Sent>,
@@ -72,7 +103,7 @@ impl Encoder {
             identity,
             is_private: false,
             out: String::new(),
-            last: 0,
+            starts: Vec::new(),
             has_begun: false,
             is_done: false,
             open: HashMap::new(),
@@ -98,19 +129,64 @@ impl Encoder {
 
     /// The bytes for one event of the source, often none.
     pub fn push(&mut self, event: &Event) -> String {
+        self.starts.clear();
         if !self.is_done {
             self.write(event);
         }
         std::mem::take(&mut self.out)
     }
 
-    /// As [`Self::push`]; the last event written bears `id`, so that a reader can come back for what follows.
-    pub fn push_with_id(&mut self, event: &Event, id: u64) -> String {
-        let mut out = self.push(event);
-        if !out.is_empty() {
-            out.insert_str(self.last, &format!("id: {id}\n"));
+    /// As [`Self::push`], for a reader that can come back: each event written bears a mark, and [`Self::resume`] goes on
+    /// behind it. The last one bears the number of the source's event, those before it the number before and a count.
+    pub fn push_marked(&mut self, event: &Event, number: u64) -> String {
+        let plain = self.push(event);
+        self.marked(&plain, number, 0)
+    }
+
+    /// `plain` without its first events, the others marked.
+    fn marked(&self, plain: &str, number: u64, skip: usize) -> String {
+        let mut out = String::new();
+        for (at, start) in self.starts.iter().enumerate().skip(skip) {
+            let end = self.starts.get(at + 1).copied().unwrap_or(plain.len());
+            let mark = Mark {
+                number: if at + 1 == self.starts.len() {
+                    number
+                } else {
+                    number.saturating_sub(1)
+                },
+                part: if at + 1 == self.starts.len() { 0 } else { at + 1 },
+            };
+            out.push_str(&format!("id: {mark}\n"));
+            out.push_str(plain.get(*start..end).unwrap_or_default());
         }
         out
+    }
+
+    /// Takes an event that the other side has had already.
+    pub fn skip(&mut self, event: &Event) {
+        self.push(event);
+    }
+
+    /// After what was skipped: the event of which the other side has had `parts`, if any.
+    ///
+    /// Pieces of documents that have ended meanwhile may be gone. Their text is not said again as a piece: the other side
+    /// has some of it, and the end carries the whole.
+    pub fn resume(&mut self) {
+        for sent in self.open.values_mut() {
+            sent.has_text = true;
+        }
+    }
+
+    /// As [`Self::push_marked`], without the first `parts` of what is written.
+    pub fn push_rest(&mut self, event: &Event, number: u64, parts: usize) -> String {
+        let plain = self.push(event);
+        // An end says again what is not sure to have arrived, and how many events that takes depends on what was skipped.
+        let parts = if matches!(event, Event::DocumentEnd { .. }) {
+            0
+        } else {
+            parts
+        };
+        self.marked(&plain, number, parts)
     }
 
     /// The source has ended. Without a `done` before it the response counts as interrupted.
@@ -541,7 +617,7 @@ impl Encoder {
         self.send("done", &mut data);
         self.is_done = true;
         if self.dialect == Dialect::Data {
-            self.last = self.out.len();
+            self.starts.push(self.out.len());
             self.out.push_str("data: [DONE]\n\n");
         }
     }
@@ -563,7 +639,7 @@ impl Encoder {
     /// Writes one event of the protocol.
     fn send(&mut self, name: &str, data: &mut Map<String, Value>) {
         self.ensure_begun();
-        self.last = self.out.len();
+        self.starts.push(self.out.len());
         match self.dialect {
             Dialect::Named => self.line("event", name),
             Dialect::Data => {
@@ -587,7 +663,7 @@ impl Encoder {
             return;
         }
         self.ensure_begun();
-        self.last = self.out.len();
+        self.starts.push(self.out.len());
         // A member called `type` cannot stand beside the name.
         if data.contains_key("type") {
             data = members([("data", data.into())]);

@@ -18,7 +18,7 @@ mod request;
 mod time;
 
 pub use decode::{Breach, Decoder};
-pub use encode::{Encoder, PING, answer};
+pub use encode::{Encoder, Mark, PING, answer};
 pub use failure::Failure;
 pub use foreign::{DecodeError, Foreign};
 pub use request::{Context, OpenFile, RequestError};

@@ -149,11 +149,11 @@ fn our_own_events_stay_at_home() {
 #[test]
 fn the_last_event_bears_the_id() {
     let mut encoder = Encoder::new(Dialect::Data, identity());
-    let text = encoder.push_with_id(&start("a", Kind::Text, None, json!({})), 7);
+    let text = encoder.push_marked(&start("a", Kind::Text, None, json!({})), 7);
     assert_eq!(text.matches("id: 7\n").count(), 1);
     assert!(text.contains("\n\nid: 7\ndata: {\"type\":\"document_start\""), "{text}");
-    assert_eq!(encoder.push_with_id(&Event::Title(String::new()), 8), "");
-    assert!(encoder.push_with_id(&done(), 9).ends_with("id: 9\ndata: [DONE]\n\n"));
+    assert_eq!(encoder.push_marked(&Event::Title(String::new()), 8), "");
+    assert!(encoder.push_marked(&done(), 9).ends_with("id: 9\ndata: [DONE]\n\n"));
     assert_eq!(encoder.push(&done()), "");
 }
 

@@ -359,7 +359,7 @@ fn marks_that_debugging_left_are_no_end() {
     // Nobody is there to reproduce anything.
     let mut said = submission("hi");
     said.mode = Mode::Debug;
-    said.is_attended = false;
+    said.asker = Asker::Nobody;
     let mut talk = Talk::of(said);
     talk.all([
         says("Look."),

@@ -37,7 +37,7 @@ fn after_so_many_requests_the_user_is_asked_or_the_answer_ends() {
     for is_attended in [true, false] {
         let mut said = submission("hi");
         said.limits.requests = 2;
-        said.is_attended = is_attended;
+        said.asker = if is_attended { Asker::Here } else { Asker::Nobody };
         let mut talk = Talk::of(said);
         let mut shown = String::new();
         for nth in 1..=2 {

@@ -128,7 +128,7 @@ fn submission(message: &str) -> Submission {
         limits: Limits::default(),
         conversation: "conv_1".into(),
         response: "chat_1".into(),
-        is_attended: true,
+        asker: Asker::Here,
     }
 }
 

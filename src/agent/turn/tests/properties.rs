@@ -108,7 +108,7 @@ fn play(world: &World) -> (Turn, Vec<Effect>) {
 fn play_on(turn: &mut Turn, world: &World) -> Vec<Effect> {
     let mut said = submission("hi");
     said.mode = world.mode;
-    said.is_attended = world.is_attended;
+    said.asker = if world.is_attended { Asker::Here } else { Asker::Nobody };
     said.fallbacks = 1;
     let mut all = turn.step(Input::Submit(Box::new(said)), 0);
     let mut open: Vec<Input> = Vec::new();

@@ -121,7 +121,7 @@ fn a_question_of_the_models_is_answered() {
 #[test]
 fn where_nobody_is_there_questions_are_skipped_and_permissions_missing() {
     let mut said = submission("hi");
-    said.is_attended = false;
+    said.asker = Asker::Nobody;
     let mut talk = Talk::of(said);
     talk.all([
         call("a", "ask", json!({ "questions": ["Why?"] })),

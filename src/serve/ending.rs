@@ -1,0 +1,89 @@
+//! How a response ends that the gateway ends itself: for a question, for a shutdown, for a link that broke.
+
+use serde_json::{Map, Value};
+
+use crate::{
+    journal::{Cut, closing},
+    protocol::{Document, DocumentId, DocumentStart, Done, Event, FinishReason, Kind, Response, Status, View},
+};
+
+/// Whether the document is a question that stands open.
+pub fn waits(document: &Document) -> bool {
+    match document.view() {
+        View::Clarification(it) => document.is_open() && it.outcome.is_none() && !it.questions.is_empty(),
+        View::Text(_)
+        | View::CodeReference(_)
+        | View::CodeBlock(_)
+        | View::FileEdit(_)
+        | View::ToolCall(_)
+        | View::TerminalCommand(_)
+        | View::Plan(_)
+        | View::Error(_)
+        | View::TodoUpdate(_)
+        | View::Unknown(_) => false,
+    }
+}
+
+/// How a response ends whose question travels to the next message.
+pub fn await_input(response: &Response, took_ms: u64) -> Vec<Event> {
+    let waiting: Vec<_> = response.documents.iter().filter(|it| waits(it)).collect();
+    let ended = waiting.iter().map(|it| Event::DocumentEnd {
+        document: it.id.clone(),
+        final_content: it.content.clone(),
+        metadata: it.metadata.clone(),
+    });
+    let is_other = |it: &Event| match it {
+        Event::DocumentEnd { document, .. } => waiting.iter().all(|it| it.id != *document),
+        _ => false,
+    };
+    let others = closing(response, Cut::Cancelled).into_iter().filter(is_other);
+    ended
+        .chain(others)
+        .chain([Event::Done(Done {
+            status: Some(Status::Completed),
+            finish_reason: Some(FinishReason::AwaitingInput),
+            duration_ms: Some(took_ms),
+            ..Done::default()
+        })])
+        .collect()
+}
+
+/// How a response ends that goes down with the server.
+pub fn shut_down(response: &Response, took_ms: u64) -> Vec<Event> {
+    failed(response, "STREAM_INTERRUPTED", "the gateway is shutting down", took_ms)
+}
+
+/// Closes what is open, says why, and ends.
+pub fn failed(response: &Response, code: &str, message: &str, took_ms: u64) -> Vec<Event> {
+    let ends = closing(response, Cut::Interrupted);
+    let mut events: Vec<_> = ends.into_iter().filter(|it| !matches!(it, Event::Done(_))).collect();
+    let mut number = response.documents.len() as u64 + 1;
+    while response.get(&DocumentId::numbered(number)).is_some() {
+        number += 1;
+    }
+    let id = DocumentId::numbered(number);
+    let metadata = Map::from_iter([
+        ("errorCode".to_owned(), Value::from(code)),
+        ("source".to_owned(), "gateway".into()),
+        ("details".to_owned(), "".into()),
+    ]);
+    events.push(Event::DocumentStart(DocumentStart {
+        id: id.clone(),
+        kind: Kind::Error,
+        sequence: Some(response.documents.len() as u64 + 1),
+        content: Some(message.to_owned()),
+        metadata: metadata.clone(),
+    }));
+    events.push(Event::DocumentEnd {
+        document: id,
+        final_content: Some(message.to_owned()),
+        metadata,
+    });
+    events.push(Event::Done(Done {
+        status: Some(Status::Error),
+        finish_reason: Some(FinishReason::Error),
+        duration_ms: Some(took_ms),
+        ..Done::default()
+    }));
+    events
+}

@@ -1,0 +1,364 @@
+//! The agent behind `sheaf serve`: what clients can have done, what they are asked, and what is kept.
+
+use std::{
+    fs,
+    io::{Read as _, Write as _},
+    net::TcpStream,
+    path::Path,
+    process::Command,
+};
+
+use serde_json::{Value, json};
+
+use crate::{
+    model::{Model, Script},
+    print::{home, with_model},
+    serve::{Gateway, TOKEN, messages, request, tour},
+};
+
+/// A workspace of its own below the home, which is none.
+fn at_work(home: &Path, model: &Model) -> Command {
+    let workspace = home.join("work");
+    fs::create_dir_all(workspace.join("src")).expect("a folder");
+    fs::write(workspace.join("src/a.rs"), "fn a() {}\n").expect("a file");
+    fs::write(workspace.join("notes.txt"), "secret plans\n").expect("a file");
+    let mut command = with_model(home, model);
+    command.current_dir(workspace);
+    command
+}
+
+fn get(gateway: &Gateway, path: &str) -> crate::serve::Answer {
+    let head = format!(
+        "GET {path} HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {TOKEN}\r\n",
+        gateway.address
+    );
+    gateway.say(format!("{head}Connection: close\r\n\r\n").as_bytes())
+}
+
+/// A stream while it runs.
+struct Stream {
+    socket: TcpStream,
+    seen: String,
+}
+
+impl Stream {
+    fn open(gateway: &Gateway, body: &Value) -> Self {
+        let mut socket = gateway.connect();
+        let sent = request(gateway.address, "/api/v1/chat/completions", &body.to_string());
+        socket.write_all(&sent).expect("it listens");
+        Self {
+            socket,
+            seen: String::new(),
+        }
+    }
+
+    /// Reads until `text` has come, and gives everything so far.
+    fn until(&mut self, text: &str) -> &str {
+        let mut bytes = self.seen.clone().into_bytes();
+        let mut byte = [0];
+        while !String::from_utf8_lossy(&bytes).contains(text) {
+            assert_eq!(
+                self.socket.read(&mut byte).unwrap_or(0),
+                1,
+                "no {text}: {}",
+                String::from_utf8_lossy(&bytes)
+            );
+            bytes.push(byte[0]);
+        }
+        self.seen = String::from_utf8_lossy(&bytes).into_owned();
+        &self.seen
+    }
+
+    fn id(&self) -> &str {
+        let (_, rest) = self.seen.split_once("\"id\":\"").expect("an id");
+        rest.split('"').next().expect("a name")
+    }
+}
+
+fn offered(request: &Value) -> Vec<&str> {
+    let tools = request["tools"].as_array().into_iter().flatten();
+    tools.filter_map(|it| it["function"]["name"].as_str()).collect()
+}
+
+/// The result that the model read of its last call.
+fn result(request: &Value) -> &str {
+    let messages = request["messages"].as_array().expect("messages");
+    let last = messages.iter().rev().find(|it| it["role"] == "tool").expect("a result");
+    last["content"].as_str().expect("a text")
+}
+
+#[test]
+fn a_request_says_which_tools_it_wants_and_for_what() {
+    let home = home();
+    let look = |path: &str| Script::Calls("", vec![("read_file", json!({ "target_file": path }))]);
+    let model = Model::with([look("src/a.rs"), look("notes.txt"), Script::says("done")]);
+    let gateway = Gateway::start(at_work(home.path(), &model), &[]);
+    let answer = gateway.chat(&json!({
+        "messages": messages(&["hi"]),
+        "tools": ["read_file", "grep", "run_terminal_cmd"],
+        "availableTools": { "read_file": { "enabled": true, "allowedPaths": ["src/"] }, "grep": { "enabled": false } },
+    }));
+    assert_eq!(answer.json()["status"], "completed", "{}", answer.body);
+    let asked = model.requests();
+    assert_eq!(offered(&asked[0]), ["read_file"]);
+    assert!(result(&asked[1]).contains("fn a() {}"), "{}", result(&asked[1]));
+    assert!(
+        result(&asked[2]).contains("not among the paths"),
+        "{}",
+        result(&asked[2])
+    );
+    assert!(!asked[2].to_string().contains("secret plans"));
+
+    let none = gateway.chat(&json!({ "messages": messages(&["hi"]), "tools": [] }));
+    assert_eq!(none.status, 200);
+    let asked = model.requests();
+    assert!(offered(&asked[3]).is_empty(), "{:?}", offered(&asked[3]));
+}
+
+#[test]
+fn the_model_hears_what_is_around_the_client() {
+    let home = home();
+    let model = Model::with([Script::says("yes")]);
+    let gateway = Gateway::start(at_work(home.path(), &model), &[]);
+    let context = json!({ "workspacePath": "/home/kim/shop", "openFiles": ["src/cart.rs"], "rules": ["be kind"] });
+    gateway.chat(&json!({ "messages": messages(&["hi"]), "context": context, "mode": "ask" }));
+    let asked = model.requests();
+    let said = asked[0]["messages"].to_string();
+    for part in [
+        "<client_context>",
+        "/home/kim/shop",
+        "src/cart.rs",
+        "be kind",
+        "Ask mode is on",
+    ] {
+        assert!(said.contains(part), "{part} in {said}");
+    }
+}
+
+#[test]
+fn a_question_of_the_model_ends_an_answer_and_is_answered_by_the_next_message() {
+    let home = home();
+    let ask = Script::Calls(
+        "One thing:",
+        vec![(
+            "ask",
+            json!({ "title": "Before I go on", "questions": [{ "id": "db", "prompt": "Which database?",
+                "options": [{ "id": "pg", "label": "Postgres" }, { "id": "lite", "label": "SQLite" }] }] }),
+        )],
+    );
+    let model = Model::with([ask.clone(), Script::says("Postgres then."), ask, Script::says("never")]);
+    let gateway = Gateway::start(at_work(home.path(), &model), &["--stateful"]);
+    let first = gateway.chat(&json!({ "messages": messages(&["build it"]) })).json();
+    assert_eq!(first["metadata"]["finishReason"], "awaiting_input", "{first}");
+    let documents = first["documents"].as_array().expect("documents");
+    let asked = documents.last().expect("one at least");
+    assert_eq!(
+        (&asked["type"], asked["metadata"].get("outcome")),
+        (&json!("clarification"), None),
+        "it is open"
+    );
+    assert_eq!(asked["metadata"]["questions"][0]["text"], "Which database?");
+    let second = gateway.chat(&json!({
+        "conversationId": first["conversationId"],
+        "messages": [{ "role": "user", "content": "Which database? -> Postgres", "clarificationResponse":
+            { "documentId": asked["id"], "outcome": "answered", "answers": [{ "questionId": "db", "selectedOptionIds": ["pg"] }] } }],
+    }));
+    assert_eq!(second.json()["documents"][0]["content"], "Postgres then.");
+    let requests = model.requests();
+    let heard = requests[1]["messages"].to_string();
+    assert!(
+        heard.contains("Which database? -> Postgres") && heard.contains("Their answer is the next message"),
+        "{heard}"
+    );
+
+    // OpenAI's clients read the question as text.
+    let body = json!({ "model": "default", "messages": [{ "role": "user", "content": "build it" }] });
+    let answer = gateway.post("/v1/chat/completions", &body).json();
+    let content = answer["choices"][0]["message"]["content"].as_str().expect("a text");
+    assert_eq!(
+        content,
+        "One thing:\n\nBefore I go on\nWhich database?\n1. Postgres\n2. SQLite"
+    );
+    assert_eq!(answer["choices"][0]["finish_reason"], "stop");
+    assert_eq!(model.requests().len(), 3, "the model is not asked to go on");
+}
+
+#[test]
+fn what_needs_a_yes_is_asked_of_the_client_that_can_give_it() {
+    let home = home();
+    let write = |name: &str| Script::Calls("", vec![("write", json!({ "file_path": name, "contents": "new\n" }))]);
+    let model = Model::with([
+        write("one.txt"),
+        Script::says("made"),
+        write("two.txt"),
+        Script::says("not made"),
+    ]);
+    let arguments = ["--tools", "all", "--set", "approvals.run=ask"];
+    let gateway = Gateway::start(at_work(home.path(), &model), &arguments);
+    assert!(
+        gateway.said.contains("write") && gateway.said.contains("run_terminal_cmd"),
+        "{}",
+        gateway.said
+    );
+    let listed = get(&gateway, "/v1/models").json();
+    assert!(
+        listed["tools"]
+            .as_array()
+            .is_some_and(|it| it.contains(&json!("write"))),
+        "{listed}"
+    );
+
+    let mut stream = Stream::open(&gateway, &json!({ "messages": messages(&["go"]), "stream": true }));
+    let said = stream.until("\"id\":\"allow_once\"").to_owned();
+    assert!(
+        said.contains("\"live_input\"") && !said.contains("allow_always"),
+        "nothing is allowed for good: {said}"
+    );
+    assert!(!home.path().join("work/one.txt").exists());
+    let input = format!("/api/v1/chat/responses/{}/input", stream.id());
+    let (_, rest) = said.rsplit_once("event: document_start").expect("the question");
+    let document = rest
+        .split("\"id\":\"")
+        .nth(1)
+        .and_then(|it| it.split('"').next())
+        .expect("a name");
+    let yes = json!({ "documentId": document, "outcome": "answered",
+                      "answers": [{ "questionId": "approval", "selectedOptionIds": ["allow_once"] }] });
+    assert_eq!(gateway.post(&input, &yes).status, 202);
+    stream.until("event: done");
+    assert_eq!(
+        fs::read_to_string(home.path().join("work/one.txt")).ok().as_deref(),
+        Some("new\n")
+    );
+
+    // Nobody can say yes to what waits for no answer.
+    let whole = gateway.chat(&json!({ "messages": messages(&["go"]) })).json();
+    assert_eq!(whole["metadata"]["finishReason"], "stop", "{whole}");
+    assert!(!home.path().join("work/two.txt").exists());
+    let requests = model.requests();
+    assert!(
+        result(&requests[3]).contains("nobody is there to be asked"),
+        "{}",
+        result(&requests[3])
+    );
+}
+
+#[test]
+fn no_client_gets_out_of_the_sandbox_or_the_workspace() {
+    let home = home();
+    fs::write(home.path().join("diary.txt"), "dear diary\n").expect("a file");
+    let run = json!({ "command": "touch ../out", "is_background": false, "required_permissions": ["all"] });
+    let outside = json!({ "target_file": home.path().join("diary.txt") });
+    let protected = json!({ "file_path": ".vscode/tasks.json", "contents": "{}" });
+    let model = Model::with([
+        Script::Calls("", vec![("run_terminal_cmd", run)]),
+        Script::Calls("", vec![("read_file", outside)]),
+        Script::Calls("", vec![("write", protected)]),
+        Script::says("well"),
+    ]);
+    // Even rules of the user's that allow it do not, for somebody else.
+    let arguments = ["--tools", "all", "--set", "approvals.allow=Shell(touch)"];
+    let gateway = Gateway::start(at_work(home.path(), &model), &arguments);
+    let mut stream = Stream::open(&gateway, &json!({ "messages": messages(&["go"]), "stream": true }));
+    let said = stream.until("event: done").to_owned();
+    assert!(!said.contains("clarification"), "nothing is asked: {said}");
+    let requests = model.requests();
+    for (nth, wanted) in [
+        (1, "client of this gateway cannot"),
+        (2, "a client of this gateway cannot allow it"),
+        (3, "a client of this gateway cannot allow it"),
+    ] {
+        assert!(
+            result(&requests[nth]).contains(wanted),
+            "{nth}: {}",
+            result(&requests[nth])
+        );
+    }
+    assert!(!home.path().join("out").exists() && !home.path().join("work/.vscode").exists());
+    assert!(!said.contains("dear diary"));
+}
+
+#[test]
+fn a_plan_is_made_without_any_tool_that_changes_something() {
+    let home = home();
+    let plan = json!({ "name": "Totals", "overview": "Sums.", "plan": "# Totals", "todos": [{ "id": "a", "content": "Add" }] });
+    let model = Model::with([Script::Calls("", vec![("create_plan", plan)]), Script::says("never")]);
+    let gateway = Gateway::start(at_work(home.path(), &model), &[]);
+    let answer = gateway
+        .post("/api/v1/chat/plan", &json!({ "messages": messages(&["totals"]) }))
+        .json();
+    assert_eq!(answer["documents"][0]["type"], "plan", "{answer}");
+    assert_eq!(answer["metadata"]["finishReason"], "awaiting_input");
+}
+
+#[test]
+fn a_conversation_outlives_the_server() {
+    let home = home();
+    let model = Model::with([Script::says("two"), Script::says("four")]);
+    let first = {
+        let mut gateway = Gateway::start(at_work(home.path(), &model), &["--stateful"]);
+        assert!(gateway.said.contains("conversations: kept in"), "{}", gateway.said);
+        let answer = gateway.chat(&json!({ "messages": messages(&["one"]) })).json();
+        gateway.terminate();
+        gateway.child.wait().expect("it ends");
+        answer
+    };
+    let gateway = Gateway::start(at_work(home.path(), &model), &["--stateful"]);
+    let body = json!({ "messages": messages(&["three"]), "conversationId": first["conversationId"] });
+    let second = gateway.chat(&body).json();
+    assert_eq!(second["documents"][0]["content"], "four", "{second}");
+    let requests = model.requests();
+    let heard = requests[1]["messages"].to_string();
+    assert!(
+        heard.contains("one") && heard.contains("two") && heard.contains("three"),
+        "{heard}"
+    );
+    // The user's own sessions are not where clients can name them.
+    let sessions = home.path().join(".local/state/sheaf/sessions");
+    assert!(fs::read_dir(&sessions).map_or(0, Iterator::count) == 0);
+}
+
+/// The schema of that name, with what it refers to.
+fn schema(description: &Value, name: &str) -> jsonschema::Validator {
+    let mut schema = json!({ "$ref": format!("#/components/schemas/{name}") });
+    schema["components"] = description["components"].clone();
+    jsonschema::validator_for(&schema).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+#[test]
+fn what_is_answered_is_what_is_described() {
+    let home = home();
+    let gateway = Gateway::replay(home.path(), &tour());
+    let description = get(&gateway, "/openapi.json").json();
+    let holds = |name: &str, value: &Value| {
+        let schema = schema(&description, name);
+        let problems: Vec<_> = schema
+            .iter_errors(value)
+            .map(|it| format!("{}: {it}", it.instance_path()))
+            .collect();
+        assert!(problems.is_empty(), "{name}: {problems:?} in {value}");
+    };
+    for count in [1, 3] {
+        let body = json!({ "model": "m", "messages": messages(&["a", "b", "c"][..count]) });
+        holds("Request", &body);
+        holds("Response", &gateway.chat(&body).json());
+        holds("Response", &gateway.post("/api/v1/chat/plan", &body).json());
+        holds("ChatRequest", &body);
+        holds("ChatCompletion", &gateway.post("/v1/chat/completions", &body).json());
+    }
+    for (path, name) in [
+        ("/api/v1/chat/completions", "Error"),
+        ("/v1/chat/completions", "OpenaiError"),
+        ("/nothing", "Error"),
+        ("/v1/nothing", "OpenaiError"),
+    ] {
+        holds(name, &gateway.post(path, &json!({})).json());
+    }
+    holds("Model", &get(&gateway, "/v1/models").json()["data"][0]);
+    let question = json!({ "documentId": "doc_1", "outcome": "answered", "answers": [{ "questionId": "q" }] });
+    holds("ClarificationResponse", &question);
+    assert!(
+        !schema(&description, "Request").is_valid(&json!({ "messages": [] })),
+        "a schema says no, too"
+    );
+}

@@ -8,7 +8,7 @@
 //! | 1 | [`protocol`] [`config`] |
 //! | 2 | [`theme`] [`transcript`] [`journal`] |
 //! | 3 | [`index`] [`link`] [`model`] [`sandbox`] |
-//! | 4 | [`export`] [`tool`] |
+//! | 4 | [`export`] [`tool`] [`conform`] |
 //! | 5 | [`agent`] [`tui`] [`serve`] [`print`](mod@print) |
 //! | 6 | [`cli`] |
 
@@ -23,6 +23,7 @@
 pub mod agent;
 pub mod cli;
 pub mod config;
+pub mod conform;
 pub mod export;
 pub mod index;
 pub mod journal;

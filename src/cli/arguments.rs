@@ -31,11 +31,13 @@ Examples:
   sheaf sessions list                    what was said here; also export, import, rename, rm
   sheaf get 7.3                          one document of the last conversation
   sheaf serve --replay answer.sse        be a gateway for it
+  sheaf conform http://127.0.0.1:8643    does a gateway speak the protocol?
   sheaf doctor                           what works here, and what to do about the rest
   sheaf -- status                        a prompt that would be a command
 
 Exit codes:
-  0 answered    1 failed     2 wrong usage    3 no sandbox
+  0 answered    1 failed     2 wrong usage
+  3 there is no sandbox, and a command or --sandbox on needs one
   4 answered, but something was not done because a permission was missing
   130, 143      stopped by a signal
 
@@ -219,7 +221,7 @@ pub struct Common {
     #[arg(long, value_name = "FILE")]
     pub log: Option<PathBuf>,
 
-    /// Run commands without the sandbox: each one asks
+    /// `off` runs commands without the sandbox: each one asks; `on` does nothing at all where there is none
     #[arg(long, value_name = "on|off", value_parser = switch)]
     pub sandbox: Option<bool>,
 }
@@ -230,6 +232,8 @@ pub enum Task {
     Replay(Replay),
     /// Be a documents gateway for whatever this sheaf talks to
     Serve(Serve),
+    /// Hold a gateway or a recorded answer against the documents protocol
+    Conform(Conform),
     /// A recorded conversation that shows everything
     Tour(Tour),
     /// Look at terminal, keys, network and model, and say what to do
@@ -331,6 +335,52 @@ pub struct Serve {
 
     #[command(flatten)]
     pub common: Common,
+}
+
+#[derive(Debug, Args)]
+pub struct Conform {
+    /// The address of a gateway, or a file with an event stream or an object, also as `curl -i` writes it; `-` is
+    /// standard input
+    #[arg(value_name = "URL|FILE")]
+    pub target: Option<String>,
+
+    /// The findings for a person (text) or for a program (json)
+    #[arg(long, value_name = "FORMAT", default_value = "text", hide_possible_values = true)]
+    pub output_format: ReportFormat,
+
+    /// Warnings are errors
+    #[arg(long)]
+    pub strict: bool,
+
+    /// What a gateway is asked
+    #[arg(long, value_name = "TEXT")]
+    pub message: Option<String>,
+
+    /// Ask for this dialect only
+    #[arg(long, value_parser = ["a", "b"])]
+    pub dialect: Option<String>,
+
+    /// The model that the gateway is asked for
+    #[arg(long, value_name = "ID")]
+    pub model: Option<String>,
+
+    /// The mode that the gateway is asked in, else ask, which changes nothing
+    #[arg(long, value_parser = ["agent", "plan", "ask", "debug"])]
+    pub mode: Option<String>,
+
+    /// Print the table of rules
+    #[arg(long)]
+    pub rules: bool,
+
+    #[command(flatten)]
+    pub common: Common,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum ReportFormat {
+    #[default]
+    Text,
+    Json,
 }
 
 #[derive(Debug, Args)]

@@ -6,6 +6,7 @@ mod arguments;
 mod attach;
 mod boundary;
 mod chat;
+mod conform;
 pub mod doctor;
 mod first;
 mod live;
@@ -116,6 +117,7 @@ fn obey(arguments: Arguments) -> Result<u8> {
         Some(Task::Tour(it)) if it.live => play_live(&it),
         Some(Task::Tour(it)) => play(&tour()?, it.pace, &it.printing, &it.common),
         Some(Task::Serve(it)) => serve::run(&it),
+        Some(Task::Conform(it)) => conform::run(&it),
         Some(Task::Doctor(it)) => {
             let base = Base::of(&it.common, &it.whom)?;
             let Base {
@@ -233,6 +235,12 @@ fn talk(prompt: Vec<String>, printing: &Printing, whom: &Whom, wanted: &Run, com
         complain(&problem);
         return Ok(code::USAGE);
     }
+    if common.sandbox == Some(true)
+        && let Some(problem) = run::unheld(&base)
+    {
+        complain(&problem);
+        return Ok(code::NO_SANDBOX);
+    }
     let has_screen = !printing.print
         && printing.output_format == OutputFormat::Text
         && io::stdout().is_terminal()
@@ -247,7 +255,7 @@ fn talk(prompt: Vec<String>, printing: &Printing, whom: &Whom, wanted: &Run, com
             complain("there is nothing to ask\n  sheaf -p 'what does src/main.rs do?'");
             return Ok(code::USAGE);
         };
-        return run::print(base, prompt, printing, wanted, resumed);
+        return run::print(base, prompt, printing, common, wanted, resumed);
     }
     let keeps = !wanted.no_session;
     let record = base.recording(wanted.no_session);
@@ -312,7 +320,7 @@ fn play(recording: &Recording, pace: Pace, printing: &Printing, common: &Common)
     }
     runtime(false)?.block_on(async move {
         let link = Replay::start(recording, pace.speed, Audience::Absent);
-        let options = run::options(&base, printing, String::new());
+        let options = run::options(&base, printing, common, String::new());
         Ok(print_answer(&link, None, options).await)
     })
 }
@@ -352,6 +360,7 @@ async fn print_answer(link: &dyn Link, submit: Option<Submit>, options: Options)
         Ending::Answered => code::OK,
         Ending::Failed => code::FAILED,
         Ending::Refused => code::REFUSED,
+        Ending::NoSandbox => code::NO_SANDBOX,
         Ending::Stopped(Stop::Interrupt) => code::INTERRUPTED,
         Ending::Stopped(Stop::Terminate) => code::TERMINATED,
     }

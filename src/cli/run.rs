@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::{
     Base,
-    arguments::{OutputFormat, Printing, Run},
+    arguments::{Common, OutputFormat, Printing, Run},
     chat::{self, Wanted},
     code, complain, open, print_answer, runtime, schema,
 };
@@ -25,6 +25,7 @@ use crate::{
     os::file,
     print::{Options, Session},
     protocol::{Message, Submit},
+    sandbox::{self, Tier},
 };
 
 /// Takes what holds for this run into the settings; what cannot be meant is said.
@@ -67,7 +68,7 @@ fn absolute(path: &Path) -> PathBuf {
 }
 
 /// What is printed of an answer in the conversation `id`.
-pub fn options(base: &Base, printing: &Printing, id: String) -> Options {
+pub fn options(base: &Base, printing: &Printing, common: &Common, id: String) -> Options {
     Options {
         format: printing.output_format.into(),
         is_partial: printing.stream_partial_output,
@@ -79,7 +80,26 @@ pub fn options(base: &Base, printing: &Printing, id: String) -> Options {
             key: key(base),
         },
         form: None,
+        wants_sandbox: common.sandbox != Some(false) && matches!(base.settings.upstream(), Upstream::Provider(..)),
     }
+}
+
+/// Why there is no sandbox here, where somebody insists on one. Commands of a gateway run elsewhere.
+pub fn unheld(base: &Base) -> Option<String> {
+    let runs_here = matches!(base.settings.upstream(), Upstream::Provider(..));
+    let layers = sandbox::layers();
+    (runs_here && layers.tier == Tier::None).then(|| {
+        let remedies = layers
+            .list
+            .iter()
+            .map(|it| it.remedy.as_str())
+            .filter(|it| !it.is_empty());
+        let remedies: String = remedies.map(|it| format!("\n  {it}")).collect();
+        format!(
+            "there is no sandbox here: {}{remedies}\n  without --sandbox on, commands are asked for",
+            layers.why
+        )
+    })
 }
 
 /// Where the key comes from, in the other program's words.
@@ -108,7 +128,14 @@ fn pictures(paths: &[PathBuf]) -> Result<Vec<Value>, String> {
 }
 
 /// Asks, prints the answer and leaves.
-pub fn print(base: Base, prompt: String, printing: &Printing, wanted: &Run, resumed: Option<Wanted>) -> Result<u8> {
+pub fn print(
+    base: Base,
+    prompt: String,
+    printing: &Printing,
+    common: &Common,
+    wanted: &Run,
+    resumed: Option<Wanted>,
+) -> Result<u8> {
     for problem in &base.problems {
         complain(&problem.to_string());
     }
@@ -156,7 +183,7 @@ pub fn print(base: Base, prompt: String, printing: &Printing, wanted: &Run, resu
         };
         let options = Options {
             form,
-            ..options(&base, printing, opened.session.id.clone())
+            ..options(&base, printing, common, opened.session.id.clone())
         };
         let code = print_answer(&*link, Some(submit), options).await;
         drop(link);

@@ -3,11 +3,12 @@
 use std::{
     collections::{BTreeMap, HashMap},
     ops::Bound,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
 };
 
 use tokio::sync::watch;
 
+use super::trace::Trace;
 use crate::protocol::{DocumentId, Entry, Event, Position, Turn};
 
 /// As much of what a close follower has not read yet is kept for it, although its documents have ended.
@@ -24,6 +25,8 @@ pub struct Log {
     newest: watch::Sender<Position>,
     /// The position of the newest entry that is no piece of something unfinished.
     settled: watch::Sender<Position>,
+    /// For who looks closely.
+    trace: OnceLock<Arc<Trace>>,
 }
 
 #[derive(Debug, Default)]
@@ -49,6 +52,7 @@ impl Default for Log {
             state: Mutex::default(),
             newest: watch::Sender::new(Position(0)),
             settled: watch::Sender::new(Position(0)),
+            trace: OnceLock::new(),
         }
     }
 }
@@ -150,6 +154,16 @@ impl Log {
         }
     }
 
+    /// Keeps from now on what happened last, pieces and all.
+    pub fn watch(&self) -> Arc<Trace> {
+        Arc::clone(self.trace.get_or_init(Arc::default))
+    }
+
+    /// What is kept for who looks closely, if anybody does.
+    pub fn trace(&self) -> Option<&Arc<Trace>> {
+        self.trace.get()
+    }
+
     /// Nothing will be appended any more: followers end when they have read everything.
     pub fn close(&self) {
         self.lock().closed = true;
@@ -175,7 +189,11 @@ impl Log {
         state.last = position;
         state.settle(&entry);
         let is_settled = !is_piece(&entry.event);
-        state.entries.insert(position, Arc::new(entry));
+        let entry = Arc::new(entry);
+        if let Some(trace) = self.trace.get() {
+            trace.made(&entry);
+        }
+        state.entries.insert(position, entry);
         drop(state);
         if is_settled {
             self.settled.send_replace(position);
@@ -291,7 +309,7 @@ pub(super) fn delta_of(event: &Event) -> Option<&DocumentId> {
 }
 
 /// About what keeping a piece costs, in bytes.
-fn size_of_piece(entry: &Entry) -> usize {
+pub(super) fn size_of_piece(entry: &Entry) -> usize {
     let text = match &entry.event {
         Event::ContentDelta { delta, .. } => delta.len(),
         // Anything but text is rare, and about what its JSON would be.

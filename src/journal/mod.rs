@@ -8,9 +8,11 @@ mod close;
 pub mod file;
 mod flood;
 mod log;
+mod trace;
 mod whole;
 
 pub use close::{Cut, closing};
 pub use flood::{Flood, Stint, TooMany};
 pub use log::{Follower, Log};
+pub use trace::{Raw, Ring, Sent, Step, Trace};
 pub use whole::settled;

@@ -26,6 +26,7 @@ use crate::{
         Change, ClarificationResponse, Command, Document, DocumentId, Entry, Event, FinishReason, Kind, Message,
         Outcome, Position, Progress, Response, Severity, Status, Submit, View, codec::record,
     },
+    sandbox::{Commands, Tier},
     text::Clean,
     transcript::{Exchange, Moved, Place, Transcript, is_approval},
 };
@@ -68,6 +69,8 @@ pub struct Options {
     pub session: Session,
     /// The answer is one JSON value of a certain form, and nothing else is printed of it.
     pub form: Option<Form>,
+    /// Commands are run on this machine, and nobody asked for that without a sandbox.
+    pub wants_sandbox: bool,
 }
 
 type Read = Box<dyn Fn(&str) -> Result<Value, String>>;
@@ -106,6 +109,8 @@ pub enum Ending {
     Failed,
     /// Something was not done because nobody was there to allow it.
     Refused,
+    /// A command was not run because nothing would have held it.
+    NoSandbox,
     Stopped(Stop),
 }
 
@@ -165,6 +170,9 @@ pub async fn run(
         form: options.form,
         structured: None,
         at: 0,
+        is_asked: answers_one,
+        wants_sandbox: options.wants_sandbox,
+        no_sandbox: false,
         refused: false,
         is_broken: false,
         failure: None,
@@ -236,6 +244,10 @@ struct Printer<'a> {
     /// The first exchange that is ours, and the one that is being printed.
     first: usize,
     at: usize,
+    /// Questions are put to us. Those of a recording were put to somebody else.
+    is_asked: bool,
+    wants_sandbox: bool,
+    no_sandbox: bool,
     refused: bool,
     /// Nobody reads what we write.
     is_broken: bool,
@@ -302,7 +314,10 @@ impl Printer<'_> {
 
     /// Nobody is there to be asked: the question is skipped, an approval refused.
     fn decline(&mut self) -> Option<Command> {
-        let place = self.transcript.waiting().filter(|it| it.exchange >= self.first)?;
+        let place = self
+            .transcript
+            .waiting()
+            .filter(|it| self.is_asked && it.exchange >= self.first)?;
         let exchange = self.transcript.exchanges.get(place.exchange)?;
         let document = self.transcript.get(place).filter(|it| it.is_open())?;
         let reason = "nobody is there to be asked: sheaf runs without a screen";
@@ -451,11 +466,13 @@ impl Printer<'_> {
             (Format::Documents, Some(exchange)) => json::pretty(&exchange.response.to_json()),
             (Format::Json | Format::StreamJson, _) => match (ending, last) {
                 // Readers take a result for a success, whatever it says.
-                (Ending::Answered | Ending::Refused, Some(it)) => {
+                (Ending::Answered | Ending::Refused | Ending::NoSandbox, Some(it)) => {
                     let took_ms = it.last_ms.saturating_sub(it.at_ms);
                     json::line(&self.stream.result(&it.response, took_ms, self.structured.as_ref()))
                 }
-                (Ending::Answered | Ending::Refused | Ending::Failed | Ending::Stopped(_), _) => return,
+                (Ending::Answered | Ending::Refused | Ending::NoSandbox | Ending::Failed | Ending::Stopped(_), _) => {
+                    return;
+                }
             },
             (Format::Text | Format::Documents | Format::Events, _) => return,
         };
@@ -508,10 +525,11 @@ impl Printer<'_> {
         };
         let failed: Vec<_> = ours.iter().filter(is_failed).collect();
         let Some(failed) = failed.last() else {
-            return match (ours.is_empty(), self.refused) {
-                (true, _) => Ending::Failed,
-                (false, true) => Ending::Refused,
-                (false, false) => Ending::Answered,
+            return match (ours.is_empty(), self.no_sandbox, self.refused) {
+                (true, _, _) => Ending::Failed,
+                (false, true, _) => Ending::NoSandbox,
+                (false, false, true) => Ending::Refused,
+                (false, false, false) => Ending::Answered,
             };
         };
         if !has_error(failed) {
@@ -564,7 +582,14 @@ impl Printer<'_> {
             .unwrap_or_default();
         let rules = missing.as_array().into_iter().flatten().filter_map(Value::as_str);
         let rules: Vec<String> = rules.map(|it| format!("--allow '{it}'")).collect();
+        let is_command = document.kind == Kind::TerminalCommand;
+        let is_unheld = is_command && self.is_asked && self.wants_sandbox && Commands::tier() == Tier::None;
         let hint = match rules.as_slice() {
+            [] if is_unheld => {
+                self.no_sandbox = true;
+                "`sheaf sandbox explain` says what is missing here; --sandbox off --force runs it all the same"
+                    .to_owned()
+            }
             [] if document.metadata.contains_key("protected") => "only a person at the screen can allow it".to_owned(),
             [] => "--force allows it".to_owned(),
             rules => format!("{} allows it", rules.join(" ")),

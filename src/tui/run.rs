@@ -113,7 +113,7 @@ pub async fn run(setup: Setup) -> Result<u8, Error> {
     let mut session = Session {
         app: app(&setup, size, Arc::clone(&colours)),
         screen: Screen::new(size.0, size.1),
-        follower: setup.link.log().follow(Position(0)),
+        follower: watched(&setup.link),
         tty,
         out,
         paths: setup.paths,
@@ -155,6 +155,12 @@ pub async fn run(setup: Setup) -> Result<u8, Error> {
         Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
         Err(_) => Ok(0),
     }
+}
+
+/// Follows a link, and keeps what comes for the inspector.
+fn watched(link: &Arc<dyn Link>) -> Follower {
+    link.log().watch();
+    link.log().follow(Position(0))
 }
 
 fn app(setup: &Setup, size: (u16, u16), colours: Arc<Highlighter>) -> App {
@@ -355,7 +361,7 @@ impl Session {
                 link = switch.recv(), if switch_open => {
                     match link {
                         Some(link) => {
-                            self.follower = link.log().follow(Position(0));
+                            self.follower = watched(&link);
                             self.backlog.clear();
                             if let Some(folder) = link.about().workspace {
                                 self.app.place = place(&folder);

@@ -111,6 +111,11 @@ fn key(app: &mut App, event: KeyEvent) -> Vec<Effect> {
                 return chosen(app, choice);
             }
             Answer::Live(choice) => return chosen(app, choice),
+            Answer::Does(effect) => return vec![effect],
+            Answer::Said(text) => {
+                app.say(text);
+                return Vec::new();
+            }
         }
     }
     if answers_first_page(app, event) {

@@ -138,6 +138,7 @@ impl App {
         for layer in &mut self.layers {
             match layer {
                 Layer::Page(page) => page.lay_out(columns, rows),
+                Layer::Inspector(it) => it.lay_out(&self.transcript, columns, rows),
                 Layer::Outline(outline) => {
                     let (_, wide) = outline_place(self.layout.columns);
                     outline.lay_out(&self.transcript, wide, rows);
@@ -294,6 +295,7 @@ impl<'a> Picture<'a> {
             match layer {
                 Layer::Page(it) => page = Some((it.rows.as_slice(), it.top)),
                 Layer::Review(it) => page = Some((it.rows.as_slice(), 0)),
+                Layer::Inspector(it) => page = Some((it.rows.as_slice(), 0)),
                 Layer::Picker(it) => {
                     let wide = layout.columns.saturating_sub(4).min(90);
                     let rows = it.rows(wide);

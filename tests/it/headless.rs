@@ -534,3 +534,67 @@ fn checkers_see_a_workspace_that_lies_in_a_temporary_folder() {
     let heard = model.requests()[1]["messages"].to_string();
     assert!(heard.contains("README.md:1:1 error: it says # Shop"), "{heard}");
 }
+
+/// What a run does where nothing would hold its commands.
+#[test]
+fn without_a_sandbox_a_run_says_so_and_ends_with_its_own_code() {
+    let command = || {
+        Model::with([
+            Script::Calls(
+                "I run it.",
+                vec![(
+                    "run_terminal_cmd",
+                    json!({ "command": "touch made", "is_background": false }),
+                )],
+            ),
+            Script::says("Not run."),
+        ])
+    };
+    let run = |tier: &str, arguments: &[&str]| {
+        let home = home();
+        let model = command();
+        let mut sheaf = with_model(home.path(), &model);
+        sheaf
+            .env("SHEAF_SANDBOX_AT_MOST", tier)
+            .arg("--workspace")
+            .arg(workspace(home.path()))
+            .args(["-p", "go"])
+            .args(arguments);
+        let ran = ran(sheaf);
+        let is_made = workspace(home.path()).join("made").exists();
+        (ran, is_made, model.requests().len())
+    };
+    let (insists, is_made, asked) = run("none", &["--sandbox", "on"]);
+    assert_eq!((insists.code, is_made, asked), (Some(3), false, 0), "{}", insists.err);
+    assert!(insists.err.contains("there is no sandbox here: "), "{}", insists.err);
+
+    let (ran, is_made, _) = run("none", &[]);
+    assert_eq!((ran.code, is_made), (Some(3), false), "{}", ran.err);
+    assert!(ran.err.contains("refused: touch made"), "{}", ran.err);
+    assert!(ran.err.contains("sheaf sandbox explain"), "{}", ran.err);
+    assert!(ran.out.contains("Not run."), "{}", ran.out);
+
+    // Who gives it up is told what is missing, and may have it run.
+    let (ran, is_made, _) = run("none", &["--sandbox", "off"]);
+    assert_eq!((ran.code, is_made), (Some(4), false), "{}", ran.err);
+    assert!(ran.err.contains("--force allows it"), "{}", ran.err);
+    let (ran, is_made, _) = run("none", &["--sandbox", "off", "--force"]);
+    assert_eq!((ran.code, is_made), (Some(0), true), "{}", ran.err);
+}
+
+/// A recording's questions were put to somebody else, and answered.
+#[test]
+fn a_recording_whose_questions_are_answered_is_printed_and_nothing_is_refused() {
+    let home = home();
+    let tour = Path::new(env!("CARGO_MANIFEST_DIR")).join("assets/tour/tour.jsonl");
+    for format in ["text", "json", "stream-json", "documents", "events"] {
+        let mut command = crate::print::sheaf(home.path());
+        command
+            .arg("replay")
+            .arg(&tour)
+            .args(["-p", "--speed", "max", "--output-format", format]);
+        let ran = ran(command);
+        assert_eq!(ran.code, Some(0), "{format}: {}", ran.err);
+        assert!(!ran.err.contains("refused:"), "{format}: {}", ran.err);
+    }
+}

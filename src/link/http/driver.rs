@@ -24,7 +24,7 @@ use super::{
 };
 use crate::{
     config::Secret,
-    journal::{Cut, Flood, Log, Stint, TooMany, closing},
+    journal::{Cut, Flood, Log, Raw, Sent, Stint, TooMany, closing},
     net::{
         client::{self, Body, Client, Request},
         retry::{self, Advice, Decision},
@@ -475,6 +475,7 @@ impl Driver {
         };
         let body = history::body(&ask, &self.history, &self.settings);
         let path = if is_plan { history::PLAN } else { history::COMPLETIONS };
+        self.trace_request(path, &body);
         let request = self.authorised(Request::post(path, body)).accept("text/event-stream");
 
         let client = self.client.clone();
@@ -496,12 +497,39 @@ impl Driver {
         }
     }
 
+    /// Tells who looks closely what goes out.
+    fn trace_request(&self, path: &str, body: &str) {
+        let Some(trace) = self.log.trace() else { return };
+        let peer = self.client.peer();
+        let base = peer.base.as_str().trim_end_matches('/');
+        let mut headers = vec![
+            ("Content-Type".to_owned(), Some("application/json".to_owned())),
+            ("Accept".to_owned(), Some("text/event-stream".to_owned())),
+        ];
+        if matches!(self.token, Token::Is(_)) {
+            headers.push(("Authorization".to_owned(), None));
+        }
+        // Whoever sets a header may set a secret.
+        headers.extend(peer.headers.keys().map(|it| (it.as_str().to_owned(), None)));
+        let sent = Sent::post(format!("{base}/{path}"), headers, body);
+        trace.came(now_ms(), self.current.turn, Raw::Request(sent));
+        trace.over();
+    }
+
     /// Reads what the gateway says with the status of an error.
     async fn refused(&mut self, answer: client::Response, identity: &Identity) -> Result<Tried, Stop> {
         let status = answer.status.as_u16();
         let advice = Advice::of(&answer.headers, Utc::now());
         let body = self.meanwhile(answer.body.beginning(ERROR_LIMIT_BYTES)).await?;
         let body = String::from_utf8_lossy(&body);
+        if let Some(trace) = self.log.trace() {
+            trace.came(
+                now_ms(),
+                self.current.turn,
+                Raw::body(&format!("HTTP status {status}\n{body}")),
+            );
+            trace.over();
+        }
         if serde_json::from_str::<Value>(&body).is_ok_and(|it| it.get("documents").is_some_and(Value::is_array)) {
             // A whole response that failed has more to say than its error.
             self.read_body(identity, &body);
@@ -594,8 +622,9 @@ impl Driver {
     }
 
     fn read_body(&mut self, identity: &Identity, text: &str) {
+        let raws = self.log.trace().map(|_| (0, Raw::body(text)));
         match Decoder::body(identity.clone(), text) {
-            Ok(events) => self.write(events),
+            Ok(events) => self.write_beside(events, raws.into_iter().collect()),
             Err(error) => self.break_down(&described(&error)),
         }
     }
@@ -642,11 +671,19 @@ impl Driver {
         };
         let mut events = Vec::new();
         let mut broken = None;
+        // Each with the number of events that came before it.
+        let mut raws = Vec::new();
         for frame in frames {
             let read = match frame {
-                Ok(frame) => decoder
-                    .frame(frame.event.as_deref(), &frame.data)
-                    .map_err(|error| described(&error)),
+                Ok(frame) => {
+                    if self.log.trace().is_some() {
+                        let raw = Raw::frame(frame.event.as_deref(), &frame.data, frame.id.as_deref());
+                        raws.push((events.len(), raw));
+                    }
+                    decoder
+                        .frame(frame.event.as_deref(), &frame.data)
+                        .map_err(|error| described(&error))
+                }
                 Err(error) => Err(error.to_string()),
             };
             match read {
@@ -658,7 +695,7 @@ impl Driver {
             }
         }
         match self.current.flood.admit(events) {
-            Ok(events) => self.write(events),
+            Ok(events) => self.write_beside(events, raws),
             Err(TooMany) => broken = Some("the answer has more events than can be kept".to_owned()),
         }
         if let Some(message) = &broken {
@@ -726,10 +763,29 @@ impl Driver {
     }
 
     fn write(&mut self, events: Vec<Event>) {
+        self.write_beside(events, Vec::new());
+    }
+
+    /// Writes events, each beside what it was made of, for who looks closely.
+    fn write_beside(&mut self, events: Vec<Event>, raws: Vec<(usize, Raw)>) {
         let at_ms = now_ms();
-        for event in events {
+        let mut raws = raws.into_iter().peekable();
+        let (trace, turn) = (self.log.trace().cloned(), self.current.turn);
+        let came = |raw| {
+            if let Some(trace) = &trace {
+                trace.came(at_ms, turn, raw);
+            }
+        };
+        for (at, event) in events.into_iter().enumerate() {
+            while let Some((_, raw)) = raws.next_if(|it| it.0 <= at) {
+                came(raw);
+            }
             self.current.response.apply(&event, at_ms);
             self.log.append(at_ms, event);
+        }
+        raws.for_each(|(_, raw)| came(raw));
+        if let Some(trace) = &trace {
+            trace.over();
         }
     }
 

@@ -19,6 +19,7 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 
 use self::driver::Driver;
+pub use self::history::{COMPLETIONS, PLAN, below_response, root};
 use super::{About, AskError, Link};
 use crate::{
     config::{Environment, KeySource},

@@ -22,7 +22,7 @@ pub use encode::{Encoder, Mark, PING, answer};
 pub use failure::Failure;
 pub use foreign::{DecodeError, Foreign};
 pub use request::{Context, OpenFile, RequestError};
-pub use time::iso;
+pub use time::{is_time, iso};
 
 use super::{ConversationId, Mode, ResponseId};
 

@@ -36,6 +36,11 @@ pub fn read(value: &Value) -> Option<String> {
     Some(print(time))
 }
 
+/// Whether the text is a point in time to the letter of ISO 8601.
+pub fn is_time(text: &str) -> bool {
+    DateTime::parse_from_rfc3339(text).is_ok()
+}
+
 /// The unit follows from the size: seconds stay below 10¹¹ until the year 5138.
 fn unix(number: f64) -> Option<DateTime<Utc>> {
     if !number.is_finite() || number < 0.0 {

@@ -6,7 +6,7 @@ use crate::{
     tui::{
         app::{App, Focus, Mouse},
         effect::Effect,
-        layer::{Layer, Page, Picker},
+        layer::{Inspector, Layer, Page, Picker},
         pane::{Item, transcript::Shown},
     },
 };
@@ -139,6 +139,18 @@ pub const CONTEXT: Action = Action {
     run: |app, _| {
         app.say("counting …");
         vec![Effect::Context]
+    },
+};
+
+pub const INSPECT: Action = Action {
+    name: "inspect",
+    slash: "inspect",
+    hint: "inspector",
+    about: "show what came, byte for byte, beside the documents that it made",
+    run: |app, _| {
+        let trace = app.link.log().watch();
+        app.layers.push(Layer::Inspector(Inspector::new(trace)));
+        Vec::new()
     },
 };
 

@@ -44,6 +44,7 @@ pub static ACTIONS: &[Action] = &[
     everywhere::THEME,
     everywhere::CONTEXT,
     everywhere::PALETTE,
+    everywhere::INSPECT,
     everywhere::KEYS,
     everywhere::MOUSE,
     everywhere::PROBLEMS,

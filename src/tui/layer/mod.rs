@@ -1,5 +1,6 @@
 //! What floats above the conversation. The top layer sees input first.
 
+mod inspector;
 mod outline;
 mod page;
 mod picker;
@@ -9,12 +10,15 @@ mod waiting;
 
 use crossterm::event::KeyEvent;
 
+pub use inspector::Inspector;
 pub use outline::Outline;
 pub use page::Page;
 pub use picker::{ChipWay, Choice, Offer, Picker, role_of};
 pub use prompt::Prompt;
 pub use review::{Review, Verdict, look as review_look};
 pub use waiting::{Change, Waiting};
+
+use super::effect::Effect;
 
 /// A closed set: every kind of layer is an arm here and nowhere else.
 pub enum Layer {
@@ -24,9 +28,11 @@ pub enum Layer {
     Outline(Outline),
     Waiting(Waiting),
     Review(Box<Review>),
+    Inspector(Inspector),
 }
 
 /// What a layer made of a key.
+#[expect(clippy::large_enum_variant, reason = "one lives at a time, for a moment")]
 pub enum Answer {
     /// It stays; the key was its own.
     Taken,
@@ -36,6 +42,10 @@ pub enum Answer {
     Chosen(Choice),
     /// It stays, and this is shown meanwhile.
     Live(Choice),
+    /// It stays, and this is to be done.
+    Does(Effect),
+    /// It stays, and has something to say.
+    Said(String),
 }
 
 impl Layer {
@@ -47,6 +57,7 @@ impl Layer {
             Self::Outline(it) => it.key(event),
             Self::Waiting(it) => it.key(event),
             Self::Review(it) => it.key(event),
+            Self::Inspector(it) => it.key(event),
         }
     }
 
@@ -57,6 +68,7 @@ impl Layer {
             Self::Review(it) => it.scroll(by * 3),
             Self::Prompt(_) | Self::Waiting(_) => {}
             Self::Outline(it) => it.wheel(by),
+            Self::Inspector(it) => it.wheel(by),
         }
     }
 }

@@ -75,6 +75,17 @@ fn hints(app: &App) -> Vec<(String, String)> {
                 ("esc", "back"),
             ]);
         }
+        Some(Layer::Inspector(_)) => {
+            return fixed(&[
+                ("↑↓", "step"),
+                ("n", "repaired"),
+                ("[ ]", "same document"),
+                ("y", "copy"),
+                ("c", "curl"),
+                ("J K", "scroll"),
+                ("esc", "back"),
+            ]);
+        }
         Some(Layer::Prompt(_)) => return fixed(&[("enter", "done"), ("esc", "back")]),
         None => {}
     }

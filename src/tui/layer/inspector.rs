@@ -1,0 +1,741 @@
+//! The inspector: what came, beside the document that it made.
+//!
+//! One row for each step of the trace, the chosen one in full: its bytes, when it came, what was made and repaired, and the
+//! document as it is now. Only what is in view is laid out, whatever the trace and the document hold.
+
+use std::{collections::VecDeque, sync::Arc};
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use serde_json::Value;
+
+use super::Answer;
+use crate::{
+    journal::{Raw, Ring, Step, Trace},
+    protocol::{Document, DocumentId, Event, Severity, codec::record},
+    text::{
+        Clean, Ground, Role, Row, Span, figure, visible, visible_line, width,
+        wrap::{wrap, wrap_hard},
+    },
+    transcript::Transcript,
+    tui::effect::Effect,
+};
+
+/// From here on the list and the step stand side by side.
+const BESIDE: usize = 96;
+
+/// As much of a text of the document is shown.
+const TEXT_BYTES: usize = 2_000;
+
+/// And of each of its members.
+const MEMBER_BYTES: usize = 400;
+
+/// Rows of the chosen step that can be scrolled to.
+const MOST_ROWS: usize = 1_000;
+
+pub struct Inspector {
+    trace: Arc<Trace>,
+    /// The chosen step; `None`: the newest, whatever comes.
+    chosen: Option<u64>,
+    /// The first row of the chosen step that is in view.
+    below: usize,
+    /// For the last layout: exactly what is in view.
+    pub rows: Vec<Row>,
+    height: usize,
+}
+
+/// The chosen step, copied out of the ring.
+struct Look {
+    step: Step,
+    before_ms: Option<u64>,
+    since_ms: u64,
+    count: u64,
+    gone: u64,
+}
+
+impl Inspector {
+    pub fn new(trace: Arc<Trace>) -> Self {
+        Self {
+            trace,
+            chosen: None,
+            below: 0,
+            rows: Vec::new(),
+            height: 1,
+        }
+    }
+
+    /// Lays out what is in view.
+    pub fn lay_out(&mut self, transcript: &Transcript, columns: usize, height: usize) {
+        let is_beside = columns >= BESIDE;
+        let list_height = if is_beside {
+            height.saturating_sub(1)
+        } else {
+            height.saturating_sub(2) / 2
+        };
+        self.height = list_height.max(1);
+        let list_columns = if is_beside { columns * 2 / 5 } else { columns };
+        let (list, look) = self.trace.read(|ring| {
+            let chosen = self.number(ring);
+            (list(ring, chosen, list_columns, self.height), look(ring, chosen))
+        });
+        let Some(look) = look else {
+            self.rows = vec![
+                title(0, 0, columns),
+                Row::of(vec![Span::new(Clean::literal("nothing has come yet"), Role::Dim)]),
+            ];
+            return;
+        };
+        let mut rows = vec![title(look.count, look.gone, columns)];
+        let room = if is_beside { columns - list_columns - 3 } else { columns };
+        let shown = if is_beside {
+            height.saturating_sub(1)
+        } else {
+            height.saturating_sub(2 + list.len())
+        };
+        let whole = told(&look, transcript, room.max(1));
+        self.below = self.below.min(whole.len().saturating_sub(shown));
+        let mut details = whole.into_iter().skip(self.below).take(shown);
+        if is_beside {
+            let mut list = list.into_iter();
+            for _ in 0..shown {
+                let mut row = list.next().unwrap_or_else(Row::blank);
+                let used = width::spans_width(&row.spans);
+                let gap = format!("{} │ ", " ".repeat(list_columns.saturating_sub(used)));
+                row.spans.push(Span::new(Clean::from(gap), Role::Faint));
+                row.spans.extend(details.next().unwrap_or_else(Row::blank).spans);
+                rows.push(row);
+            }
+        } else {
+            rows.extend(list);
+            rows.push(Row::of(vec![Span::new(Clean::from("─".repeat(columns)), Role::Faint)]));
+            rows.extend(details);
+        }
+        self.rows = rows;
+    }
+
+    pub fn key(&mut self, event: KeyEvent) -> Answer {
+        let page = self.height as isize;
+        match event.code {
+            KeyCode::Esc | KeyCode::F(12) | KeyCode::Char('q') => return Answer::Close,
+            KeyCode::Char('c') if event.modifiers.contains(KeyModifiers::CONTROL) => return Answer::Close,
+            KeyCode::Up | KeyCode::Char('k') => self.go(-1),
+            KeyCode::Down | KeyCode::Char('j') => self.go(1),
+            KeyCode::PageUp => self.go(-page),
+            KeyCode::PageDown | KeyCode::Char(' ') => self.go(page),
+            KeyCode::Home | KeyCode::Char('g') => self.choose(|ring, _| Some(ring.first())),
+            KeyCode::End | KeyCode::Char('G') => {
+                self.chosen = None;
+                self.below = 0;
+            }
+            KeyCode::Char('J') => self.below = self.below.saturating_add(1),
+            KeyCode::Char('K') => self.below = self.below.saturating_sub(1),
+            KeyCode::Char('n') => self.choose(|ring, from| find(ring, from, true, is_repaired)),
+            KeyCode::Char('N') => self.choose(|ring, from| find(ring, from, false, is_repaired)),
+            KeyCode::Char(']') => self.choose(|ring, from| same(ring, from, true)),
+            KeyCode::Char('[') => self.choose(|ring, from| same(ring, from, false)),
+            KeyCode::Char('y') => return self.copied(|ring, number| ring.get(number).map(raw_of), "what came"),
+            KeyCode::Char('c') => {
+                let sent = self
+                    .trace
+                    .read(|ring| ring.request(self.number(ring)).map(|it| (it.bytes, it.to_curl())));
+                return match sent {
+                    Some((_, Some(text))) => copy(text, "the request as curl"),
+                    Some((bytes, None)) => {
+                        let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
+                        Answer::Said(format!("the request has {}, too much to copy", figure::bytes(bytes)))
+                    }
+                    None => Answer::Said("no request went out: whoever answers is in this program".to_owned()),
+                };
+            }
+            _ => {}
+        }
+        Answer::Taken
+    }
+
+    pub fn wheel(&mut self, by: isize) {
+        self.go(by);
+    }
+
+    fn number(&self, ring: &Ring) -> u64 {
+        self.chosen
+            .map_or(ring.count(), |it| it.clamp(ring.first(), ring.count()))
+    }
+
+    fn go(&mut self, by: isize) {
+        let by = by as i64;
+        self.choose(|ring, from| Some(from.saturating_add_signed(by).clamp(ring.first(), ring.count())));
+    }
+
+    /// Goes where `find` says. At the newest step one stays with what comes.
+    fn choose(&mut self, find: impl FnOnce(&Ring, u64) -> Option<u64>) {
+        let found = self.trace.read(|ring| {
+            let to = find(ring, self.number(ring))?;
+            Some((to, to == ring.count()))
+        });
+        if let Some((to, is_newest)) = found {
+            self.chosen = (!is_newest).then_some(to);
+            self.below = 0;
+        }
+    }
+
+    fn copied(&self, what: impl FnOnce(&Ring, u64) -> Option<String>, name: &str) -> Answer {
+        match self.trace.read(|ring| what(ring, self.number(ring))) {
+            Some(text) => copy(text, name),
+            None => Answer::Taken,
+        }
+    }
+}
+
+fn copy(text: String, what: &str) -> Answer {
+    Answer::Does(Effect::Copy {
+        text,
+        what: what.to_owned(),
+    })
+}
+
+fn title(count: u64, gone: u64, columns: usize) -> Row {
+    let mut said = format!("   {} steps", figure::grouped(count));
+    if gone > 0 {
+        said.push_str(&format!(", the first {} gone", figure::grouped(gone)));
+    }
+    let spans = [
+        Span::new(Clean::literal("Inspector"), Role::Strong).bold(),
+        Span::new(Clean::from(said), Role::Dim),
+    ];
+    Row::of(width::clip_spans(&spans, columns))
+}
+
+/// The rows around the chosen step.
+fn list(ring: &Ring, chosen: u64, columns: usize, height: usize) -> Vec<Row> {
+    let half = height as u64 / 2;
+    let last = ring.count();
+    let first = chosen
+        .saturating_sub(half)
+        .min((last + 1).saturating_sub(height as u64))
+        .max(ring.first());
+    (first..=last)
+        .take(height)
+        .filter_map(|number| {
+            let step = ring.get(number)?;
+            let before = ring.get(number.saturating_sub(1)).filter(|it| it.number < number);
+            Some(line(step, before, number == chosen, columns))
+        })
+        .collect()
+}
+
+fn line(step: &Step, before: Option<&Step>, is_chosen: bool, columns: usize) -> Row {
+    let gap = before.map_or(0, |it| step.at_ms.saturating_sub(it.at_ms));
+    let gap = if gap == 0 {
+        String::new()
+    } else {
+        format!("+{}", figure::duration(gap))
+    };
+    let sign = if is_chosen { "▸ " } else { "  " };
+    let ground = if is_chosen { Ground::Selection } else { Ground::Plain };
+    let document = document_of(step).map(|it| format!(" {it}")).unwrap_or_default();
+    let size = match &step.raw {
+        Some(Raw::Frame { bytes, .. } | Raw::Body { bytes, .. }) => *bytes,
+        Some(Raw::Request(it)) => it.bytes,
+        None => 0,
+    };
+    let size = if size == 0 {
+        String::new()
+    } else {
+        format!("  {}", figure::bytes(size as u64))
+    };
+    let mut spans = vec![
+        Span::new(Clean::literal(sign), Role::Accent),
+        Span::new(Clean::from(width::pad_start(&gap, 9)), Role::Faint),
+        Span::new(Clean::literal("  "), Role::Faint),
+    ];
+    if let Some(severity) = repaired(step) {
+        // The word stands in the step; here there is room for a sign.
+        let role = if severity == Severity::Error {
+            Role::Error
+        } else {
+            Role::Waiting
+        };
+        spans.push(Span::new(Clean::literal("! "), role).bold());
+    }
+    let role = if matches!(step.raw, Some(Raw::Request(_))) {
+        Role::Accent
+    } else {
+        Role::Text
+    };
+    spans.push(Span::new(visible_line(&name_of(step)), role));
+    spans.push(Span::new(visible_line(&document), Role::Dim));
+    spans.push(Span::new(Clean::from(size), Role::Faint));
+    let mut spans = width::cut_spans(&spans, columns);
+    for span in &mut spans {
+        span.ground = ground;
+    }
+    Row::of(spans)
+}
+
+/// What the step is called in the list.
+fn name_of(step: &Step) -> String {
+    match &step.raw {
+        Some(Raw::Request(it)) => {
+            let path = it.url.splitn(4, '/').nth(3).unwrap_or_default();
+            format!("→ {} /{path}", it.method)
+        }
+        Some(Raw::Frame { name: Some(name), .. }) => name.clone(),
+        Some(Raw::Frame { name: None, text, .. }) => type_of(text).unwrap_or_else(|| "data".to_owned()),
+        Some(Raw::Body { .. }) => "body".to_owned(),
+        None => step
+            .made
+            .first()
+            .map_or_else(|| "event".to_owned(), |it| record::parts(&it.event).0),
+    }
+}
+
+/// The name of an event in dialect B.
+fn type_of(text: &str) -> Option<String> {
+    let data = text.lines().find_map(|it| it.strip_prefix("data: "))?;
+    if data == "[DONE]" {
+        return Some(data.to_owned());
+    }
+    // The data may be cut, so that it is JSON no more.
+    let (_, rest) = data.split_once("\"type\"")?;
+    let word = rest.trim_start().strip_prefix(':')?.trim_start().strip_prefix('"')?;
+    word.split('"').next().map(str::to_owned)
+}
+
+/// The document that the step is about.
+fn document_of(step: &Step) -> Option<DocumentId> {
+    step.made.iter().find_map(|it| match &it.event {
+        Event::DocumentStart(start) => Some(start.id.clone()),
+        Event::ContentDelta { document, .. }
+        | Event::ToolCallStart { document, .. }
+        | Event::ToolCallArguments { document, .. }
+        | Event::ToolResult { document, .. }
+        | Event::MetadataDelta { document, .. }
+        | Event::DocumentEnd { document, .. }
+        | Event::DocumentUpdate { document, .. } => Some(document.clone()),
+        Event::Notice(notice) => notice.document.clone(),
+        Event::UserMessage(_)
+        | Event::ResponseStart(_)
+        | Event::ThinkingDelta { .. }
+        | Event::Progress(_)
+        | Event::Title(_)
+        | Event::Done(_)
+        | Event::Unknown { .. } => None,
+    })
+}
+
+/// How grave what was repaired in the step is.
+fn repaired(step: &Step) -> Option<Severity> {
+    let notices = step.made.iter().filter_map(|it| match &it.event {
+        Event::Notice(notice) => Some(notice.severity),
+        _ => None,
+    });
+    notices.max()
+}
+
+fn is_repaired(step: &Step) -> bool {
+    repaired(step).is_some()
+}
+
+/// The next step with a property, or the one before.
+fn find(ring: &Ring, from: u64, forward: bool, has: impl Fn(&Step) -> bool) -> Option<u64> {
+    let steps: &VecDeque<Step> = &ring.steps;
+    let found = if forward {
+        steps.iter().find(|it| it.number > from && has(it))
+    } else {
+        steps.iter().rev().find(|it| it.number < from && has(it))
+    };
+    found.map(|it| it.number)
+}
+
+/// The next step about the same document, or the one before.
+fn same(ring: &Ring, from: u64, forward: bool) -> Option<u64> {
+    let here = ring.get(from)?;
+    let (turn, id) = (here.turn, document_of(here)?);
+    find(ring, from, forward, |it| {
+        it.turn == turn && document_of(it).as_ref() == Some(&id)
+    })
+}
+
+fn look(ring: &Ring, chosen: u64) -> Option<Look> {
+    let step = ring.get(chosen)?.clone();
+    let before = ring.get(chosen.saturating_sub(1)).filter(|it| it.number < chosen);
+    let first = ring.steps.iter().find(|it| it.turn == step.turn);
+    Some(Look {
+        before_ms: before.map(|it| step.at_ms.saturating_sub(it.at_ms)),
+        since_ms: first.map_or(0, |it| step.at_ms.saturating_sub(it.at_ms)),
+        count: ring.count(),
+        gone: ring.first().saturating_sub(1),
+        step,
+    })
+}
+
+/// What came, as it came; for events of our own, as they would travel.
+fn raw_of(step: &Step) -> String {
+    match &step.raw {
+        Some(Raw::Frame { text, .. } | Raw::Body { text, .. }) => text.clone(),
+        Some(Raw::Request(it)) => it
+            .body
+            .clone()
+            .unwrap_or_else(|| "the body is too large to be kept".to_owned()),
+        None => {
+            let lines = step.made.iter().map(|it| {
+                let (name, data) = record::parts(&it.event);
+                format!("event: {name}\ndata: {data}\n")
+            });
+            lines.collect()
+        }
+    }
+}
+
+/// The chosen step in full.
+fn told(look: &Look, transcript: &Transcript, columns: usize) -> Vec<Row> {
+    let step = &look.step;
+    let mut rows: Vec<Row> = Vec::new();
+    let mut add = |text: Clean, role: Role| {
+        for line in text.split('\n') {
+            if rows.len() < MOST_ROWS {
+                rows.extend(wrap_hard(&[Span::new(Clean::new(line), role)], columns, &[], &[]));
+            }
+        }
+    };
+    let mut when = format!("step {} · {}", figure::grouped(step.number), clock(step.at_ms));
+    if let Some(gap) = look.before_ms {
+        when.push_str(&format!(" · +{}", figure::duration(gap)));
+    }
+    when.push_str(&format!(" · {} into the turn", figure::duration(look.since_ms)));
+    let when = [Span::new(Clean::from(when), Role::Dim)];
+    let raw = raw_of(step);
+    let what = match &step.raw {
+        Some(Raw::Request(it)) => format!(
+            "{} {}, {}",
+            it.method,
+            visible_line(&it.url),
+            figure::bytes(it.bytes as u64)
+        ),
+        Some(Raw::Frame { bytes, .. }) => format!("came, {}", figure::bytes(*bytes as u64)),
+        Some(Raw::Body { bytes, .. }) => format!("came whole, {}", figure::bytes(*bytes as u64)),
+        None => "made here".to_owned(),
+    };
+    add(Clean::from(what), Role::Strong);
+    // What decides over what is seen may hide nothing.
+    let beginning = raw.get(..raw.floor_char_boundary(4 * TEXT_BYTES)).unwrap_or_default();
+    add(visible(beginning.trim_end()), Role::Text);
+    if beginning.len() < raw.len() {
+        let left = (raw.len() - beginning.len()) as u64;
+        add(Clean::from(format!("… {} more", figure::bytes(left))), Role::Faint);
+    }
+    add(Clean::from(String::new()), Role::Text);
+    if step.made.is_empty() && !matches!(step.raw, Some(Raw::Request(_))) {
+        add(Clean::literal("made nothing"), Role::Dim);
+    }
+    for entry in &step.made {
+        if let Event::Notice(notice) = &entry.event {
+            let role = if notice.severity == Severity::Error {
+                Role::Error
+            } else {
+                Role::Waiting
+            };
+            let said = format!("! {}: {}", visible_line(&notice.code), visible(&notice.message));
+            add(Clean::from(said), role);
+        } else if step.raw.is_some() {
+            add(visible_line(&format!("→ {}", record::parts(&entry.event).0)), Role::Dim);
+        }
+    }
+    let exchange = transcript.exchanges.iter().find(|it| it.turn == step.turn);
+    let found = document_of(step).and_then(|id| exchange?.response.get(&id).map(|it| (id, it)));
+    if let Some((_, document)) = found {
+        add(Clean::from(String::new()), Role::Text);
+        let state = if document.is_open() { "open" } else { "ended" };
+        let is_cut = if document.is_incomplete() { ", incomplete" } else { "" };
+        add(
+            visible_line(&format!("{} {}, {state}{is_cut}", document.kind, document.id)),
+            Role::Strong,
+        );
+        for (text, role) in said(document) {
+            add(text, role);
+        }
+    }
+    let mut whole = wrap(&when, columns, &[], &[]);
+    whole.append(&mut rows);
+    whole
+}
+
+/// A document as it is now, as far as there is room for it.
+fn said(document: &Document) -> Vec<(Clean, Role)> {
+    let mut lines = Vec::new();
+    for (name, value) in &document.metadata {
+        let mut text = String::new();
+        write(value, &mut text);
+        lines.push((visible_line(&format!("{name}: {text}")), Role::Dim));
+    }
+    let content = document.text();
+    let from = content.ceil_char_boundary(content.len().saturating_sub(TEXT_BYTES));
+    if from > 0 {
+        lines.push((
+            Clean::from(format!("… {} before", figure::bytes(from as u64))),
+            Role::Faint,
+        ));
+    }
+    lines.push((visible(content.get(from..).unwrap_or_default()), Role::Text));
+    lines
+}
+
+/// The beginning of a value's JSON, without ever writing all of it.
+fn write(value: &Value, out: &mut String) {
+    if out.len() >= MEMBER_BYTES {
+        if !out.ends_with('…') {
+            out.push('…');
+        }
+        return;
+    }
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => out.push_str(&value.to_string()),
+        Value::String(text) => {
+            let cut = text.get(..text.floor_char_boundary(MEMBER_BYTES)).unwrap_or_default();
+            out.push_str(&Value::from(cut).to_string());
+            if cut.len() < text.len() {
+                out.push('…');
+            }
+        }
+        Value::Array(list) => {
+            out.push('[');
+            for (at, it) in list.iter().enumerate().take(MEMBER_BYTES) {
+                if at > 0 {
+                    out.push_str(", ");
+                }
+                write(it, out);
+            }
+            out.push(']');
+        }
+        Value::Object(members) => {
+            out.push('{');
+            for (at, (name, it)) in members.iter().enumerate().take(MEMBER_BYTES) {
+                if at > 0 {
+                    out.push_str(", ");
+                }
+                out.push_str(name);
+                out.push_str(": ");
+                write(it, out);
+            }
+            out.push('}');
+        }
+    }
+}
+
+/// The time of day in UTC, to the millisecond.
+fn clock(at_ms: u64) -> String {
+    let (seconds, ms) = (at_ms / 1000 % 86_400, at_ms % 1000);
+    format!(
+        "{:02}:{:02}:{:02}.{ms:03} UTC",
+        seconds / 3600,
+        seconds / 60 % 60,
+        seconds % 60
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use crossterm::event::KeyModifiers;
+    use pretty_assertions::assert_eq;
+
+    use super::*;
+    use crate::{
+        journal::{Log, Sent},
+        protocol::{DocumentStart, Kind, Message, Notice, Position},
+    };
+
+    fn notice(text: &str) -> Event {
+        Event::Notice(Notice {
+            severity: Severity::Warning,
+            code: "bad-json".to_owned(),
+            message: text.to_owned(),
+            document: None,
+        })
+    }
+
+    fn start(id: &str) -> Event {
+        Event::DocumentStart(DocumentStart {
+            id: id.into(),
+            kind: Kind::Text,
+            sequence: None,
+            content: None,
+            metadata: serde_json::Map::new(),
+        })
+    }
+
+    fn delta(id: &str, text: &str) -> Event {
+        Event::ContentDelta {
+            document: id.into(),
+            delta: text.to_owned(),
+        }
+    }
+
+    /// A request, and five frames of its answer, of which the fourth had to be mended.
+    fn watched() -> (Arc<Log>, Inspector) {
+        let log = Log::new();
+        let trace = log.watch();
+        log.append(1_000, Event::UserMessage(Message::user("x")));
+        let headers = vec![("Authorization".to_owned(), None)];
+        let sent = Sent::post("http://127.0.0.1:1/api/v1/chat/completions".to_owned(), headers, "{}");
+        trace.came(1_000, log.turn(), Raw::Request(sent));
+        for (at, name, data, event) in [
+            (1_200, Some("document_start"), "{\"id\":\"a\"}", Some(start("a"))),
+            (
+                1_210,
+                Some("content_delta"),
+                "{\"delta\":\"one\"}",
+                Some(delta("a", "one")),
+            ),
+            (1_220, None, "{\"type\":\"content_delta\"}", Some(delta("a", " two"))),
+            (
+                1_230,
+                Some("content_delta"),
+                "{'a\u{1b}[2J'}",
+                Some(notice("skipped data that is no JSON")),
+            ),
+            (1_240, Some("ping"), "{}", None),
+        ] {
+            trace.came(at, log.turn(), Raw::frame(name, data, None));
+            if let Some(event) = event {
+                log.append(at, event);
+            }
+        }
+        trace.over();
+        let inspector = Inspector::new(trace);
+        (log, inspector)
+    }
+
+    fn transcript(log: &Log) -> Transcript {
+        let mut transcript = Transcript::default();
+        transcript.apply_all(&log.after(Position(0)));
+        transcript
+    }
+
+    fn press(inspector: &mut Inspector, keys: &str) {
+        for key in keys.chars() {
+            inspector.key(KeyEvent::new(KeyCode::Char(key), KeyModifiers::NONE));
+        }
+    }
+
+    fn shown(inspector: &mut Inspector, log: &Log, columns: usize, height: usize) -> String {
+        inspector.lay_out(&transcript(log), columns, height);
+        let rows: Vec<String> = inspector
+            .rows
+            .iter()
+            .map(|it| it.plain().trim_end().to_owned())
+            .collect();
+        rows.join("\n")
+    }
+
+    #[test]
+    fn what_came_stands_beside_what_it_made() {
+        let (log, mut inspector) = watched();
+        // The third of the answer, in dialect B.
+        press(&mut inspector, "kk");
+        let seen = shown(&mut inspector, &log, 120, 14);
+        for part in [
+            "Inspector   7 steps",
+            "→ POST /api/v1/chat/completions",
+            "▸",
+            "content_delta a",
+            "step 5 · 00:00:01.220 UTC · +10 ms · 220 ms into the turn",
+            "data: {\"type\":\"content_delta\"}",
+            "→ content_delta",
+            "text a, open",
+            "one two",
+        ] {
+            assert!(seen.contains(part), "{part}: {seen}");
+        }
+    }
+
+    #[test]
+    fn repairs_are_found_and_nothing_of_the_bytes_reaches_the_terminal_raw() {
+        let (log, mut inspector) = watched();
+        press(&mut inspector, "gn");
+        let seen = shown(&mut inspector, &log, 80, 30);
+        assert!(seen.contains("! content_delta"), "{seen}");
+        assert!(seen.contains("! bad-json: skipped data that is no JSON"), "{seen}");
+        assert!(seen.contains("‹U+001B›[2J") && !seen.contains('\u{1b}'), "{seen}");
+        // There is no other one.
+        press(&mut inspector, "nN");
+        assert_eq!(inspector.chosen, Some(6));
+        press(&mut inspector, "[[[[");
+        assert_eq!(inspector.chosen, Some(6), "a notice is about no document");
+        press(&mut inspector, "kk[");
+        assert_eq!(inspector.chosen, Some(3));
+    }
+
+    #[test]
+    fn the_request_is_copied_as_curl_and_the_step_as_it_came() {
+        let (_, mut inspector) = watched();
+        let key = |inspector: &mut Inspector, letter| match inspector
+            .key(KeyEvent::new(KeyCode::Char(letter), KeyModifiers::NONE))
+        {
+            Answer::Does(Effect::Copy { text, .. }) => text,
+            Answer::Said(text) => text,
+            _ => panic!("something is copied"),
+        };
+        let curl = key(&mut inspector, 'c');
+        assert!(curl.starts_with("curl ") && curl.contains("$SHEAF_TOKEN"), "{curl}");
+        assert_eq!(key(&mut inspector, 'y'), "event: ping\ndata: {}\n");
+        let log = Log::new();
+        let mut inspector = Inspector::new(log.watch());
+        log.append(1, start("a"));
+        assert!(key(&mut inspector, 'c').starts_with("no request went out"));
+        assert!(key(&mut inspector, 'y').starts_with("event: document_start\ndata: {"));
+    }
+
+    #[test]
+    fn it_stays_with_what_comes_until_one_looks_back() {
+        let (log, mut inspector) = watched();
+        log.append(2_000, delta("a", " three"));
+        assert!(shown(&mut inspector, &log, 80, 24).contains("step 8 ·"));
+        press(&mut inspector, "k");
+        log.append(2_000, delta("a", " four"));
+        assert!(shown(&mut inspector, &log, 80, 24).contains("step 7 ·"));
+        press(&mut inspector, "G");
+        assert!(shown(&mut inspector, &log, 80, 24).contains("step 9 ·"));
+    }
+
+    #[test]
+    fn nothing_is_wider_or_higher_than_the_screen_and_nothing_panics() {
+        let (log, mut inspector) = watched();
+        press(&mut inspector, "kkJJ");
+        let transcript = transcript(&log);
+        for columns in 1..300 {
+            for height in [1, 2, 3, 5, 17, 60] {
+                inspector.lay_out(&transcript, columns, height);
+                let widest = inspector.rows.iter().map(|it| width::spans_width(&it.spans)).max();
+                assert!(widest.unwrap_or_default() <= columns, "{columns}x{height}: {widest:?}");
+                assert!(
+                    inspector.rows.len() <= height.max(3),
+                    "{columns}x{height}: {}",
+                    inspector.rows.len()
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_long_conversation_costs_no_more_than_its_view() {
+        let log = Log::new();
+        let trace = log.watch();
+        log.append(0, Event::UserMessage(Message::user("x")));
+        log.append(0, start("a"));
+        for at in 0..20_000 {
+            trace.came(
+                at,
+                log.turn(),
+                Raw::frame(Some("content_delta"), &"x".repeat(500), None),
+            );
+            log.append(at, delta("a", &"y".repeat(500)));
+        }
+        let mut inspector = Inspector::new(trace);
+        inspector.lay_out(&transcript(&log), 120, 40);
+        assert_eq!(inspector.rows.len(), 40);
+        let first = inspector.rows[0].plain();
+        assert!(
+            first.contains("20,002 steps, the first ") && first.contains(" gone"),
+            "{first}"
+        );
+    }
+}

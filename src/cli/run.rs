@@ -21,7 +21,7 @@ use crate::{
         context::mentions,
     },
     cli::open::Talk,
-    config::{Guard, KeySource, Layer, Upstream},
+    config::{Guard, KeySource, Layer, Place, Upstream},
     os::file,
     print::{Options, Session},
     protocol::{Message, Submit},
@@ -138,6 +138,11 @@ pub fn print(
 ) -> Result<u8> {
     for problem in &base.problems {
         complain(&problem.to_string());
+    }
+    // A mistake in a file is said and the default holds. Who names a server on the command line means that one: what was
+    // piped in must not go to another.
+    if base.problems.iter().any(|it| matches!(it.place, Place::Flag(_))) {
+        return Ok(code::USAGE);
     }
     let (prompt, form) = match &wanted.output_schema {
         None => (prompt, None),

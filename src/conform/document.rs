@@ -58,12 +58,14 @@ enum Need {
     Structure,
     /// Readers have a default, and every text names it.
     Expected,
+    /// Belongs there, but a proxy cannot know what its source did not measure.
+    Timed,
     /// May be left out.
     Free,
 }
 
 use Form::{Any, Code, Count, Flag, List, Object, ObjectOrNull, Text, Word};
-use Need::{Always, Expected, Free, Structure};
+use Need::{Always, Expected, Free, Structure, Timed};
 
 type Member = (&'static str, Form, Need);
 
@@ -107,7 +109,7 @@ const MEMBERS: [(&str, &[Member]); 10] = [
             ("toolCallId", Text, Structure),
             ("arguments", Object, Always),
             ("result", Any, Free),
-            ("duration_ms", Count(0), Structure),
+            ("duration_ms", Count(0), Timed),
             ("truncated", Flag, Free),
         ],
     ),
@@ -118,7 +120,7 @@ const MEMBERS: [(&str, &[Member]); 10] = [
             ("workingDirectory", Text, Free),
             ("exitCode", Code, Free),
             ("output", Text, Expected),
-            ("duration_ms", Count(0), Structure),
+            ("duration_ms", Count(0), Timed),
             ("permissions", List, Structure),
             ("toolCallId", Text, Free),
             ("state", Word(CommandState::KNOWN), Free),
@@ -356,7 +358,8 @@ impl Judge<'_> {
             let Some(value) = members.get(*name) else {
                 match need {
                     Always => self.say(&rule::MEMBER_MISSING, at, &format!("`{full}` is missing")),
-                    Structure if self.seen.is_concept => {}
+                    Structure | Timed if self.seen.is_concept => {}
+                    Timed => self.say(&rule::UNTIMED, at, &format!("`{full}` is left out")),
                     Structure | Expected => {
                         self.say(&rule::MEMBER_LEFT_OUT, at, &format!("`{full}` is left out"));
                     }

@@ -67,6 +67,7 @@ rules! {
     ALIAS = "alias", "5.2", Warning, "a member goes by its own name, not by another that readers accept";
     MEMBER_MISSING = "member-missing", "5", Error, "a document has what its type requires";
     MEMBER_LEFT_OUT = "member-left-out", "5", Warning, "a strict writer leaves no member to the readers' defaults";
+    UNTIMED = "untimed", "5", Info, "what took time says how long: `duration_ms`";
     MEMBER_TYPE = "member-type", "5", Error, "a member has its type";
     MEMBER_WORD = "member-word", "5", Error, "where the protocol lists the words, a member is one of them";
     EMPTY_TEXT = "empty-text", "7.1", Warning, "a text of nothing but blanks is not sent";

@@ -173,6 +173,7 @@ fn cases() -> Vec<Case> {
         case("sequence", text(), "\"sequence\":1", "\"sequence\":2"),
         case("sequence-missing", text(), ",\"sequence\":1", ""),
         case("sequence-mixed", both_texts(), ",\"sequence\":2", ""),
+        case("untimed", call(), "\"duration_ms\":3}\n", "\"x\":3}\n").both(",\"duration_ms\":3", ""),
         case("content", OBJECT, "\"content\":\"Hi.\"", "\"content\":7"),
         case("metadata", OBJECT, "{\"format\":\"markdown\"}", "[]"),
         case("flat-members", text(), ",\"metadata\":{\"format\":\"markdown\"}}", ",\"format\":\"markdown\"}"),

@@ -412,6 +412,8 @@ impl Printer<'_> {
             (_, Change::Nothing | Change::Response | Change::Thinking | Change::Notice | Change::Updated(_)) => None,
         };
         if let Some(line) = line {
+            // What was said before it stands before it.
+            self.print();
             let line: String = line.split_whitespace().collect::<Vec<_>>().join(" ");
             let cut: String = line.chars().take(PROGRESS_CHARACTERS).collect();
             // Both may go to the same terminal.
@@ -693,6 +695,59 @@ mod tests {
         \"questions\":[{\"id\":\"approval\",\"text\":\"Allow `git push`?\",\"options\":[\"yes\",\"no\"]}]}}\n\n\
         event: document_start\ndata: {\"id\":\"t\",\"type\":\"text\",\"content\":\"then\"}\n\n\
         event: document_end\ndata: {\"documentId\":\"t\"}\n\nevent: done\ndata: {}\n\n";
+
+    /// Standard output and standard error at one terminal.
+    #[derive(Clone, Default)]
+    struct Terminal(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Terminal {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().expect("nobody panics").extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_done_is_told_between_what_is_said_before_and_after() {
+        let stream = "event: document_start\ndata: {\"id\":\"a\",\"type\":\"text\",\"content\":\"I look.\"}\n\n\
+            event: document_end\ndata: {\"documentId\":\"a\"}\n\n\
+            event: document_start\ndata: {\"id\":\"b\",\"type\":\"tool_call\",\"metadata\":{\"toolName\":\"read_file\",\
+            \"arguments\":{\"target_file\":\"a.rs\"},\"result\":{\"status\":\"success\",\"data\":\"x\"}}}\n\n\
+            event: document_end\ndata: {\"documentId\":\"b\"}\n\n\
+            event: document_start\ndata: {\"id\":\"c\",\"type\":\"text\",\"content\":\"Done.\"}\n\n\
+            event: document_end\ndata: {\"documentId\":\"c\"}\n\nevent: done\ndata: {}\n\n";
+        let terminal = Terminal::default();
+        let (mut out, mut err) = (terminal.clone(), terminal.clone());
+        let outputs = Outputs {
+            out: &mut out,
+            err: &mut err,
+        };
+        let options = Options {
+            has_progress: true,
+            ..Options::default()
+        };
+        let (_stop, mut stops) = mpsc::channel(1);
+        let link = played(stream, Audience::Absent);
+        assert_eq!(
+            run(&link, None, options, outputs, &mut stops, || 0).await,
+            Ending::Answered
+        );
+        let shown = terminal.0.lock().expect("nobody panics").clone();
+        let shown = String::from_utf8(shown).expect("it is text");
+        let lines: Vec<_> = shown.lines().filter(|it| !it.is_empty()).collect();
+        assert_eq!(lines, ["I look.", "· read a.rs", "Done."]);
+    }
+
+    #[tokio::test]
+    async fn a_recorded_question_is_not_put_to_us() {
+        let printed = print(&played(APPROVAL, Audience::Absent), None, Format::Text, None).await;
+        assert_eq!((printed.ending, printed.err.as_str()), (Ending::Answered, ""));
+        assert!(printed.out.ends_with("then\n"), "{}", printed.out);
+    }
 
     #[tokio::test]
     async fn an_approval_is_refused_when_nobody_is_there() {

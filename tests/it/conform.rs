@@ -50,7 +50,9 @@ fn findings(home: &Path, gateway: &Gateway) -> (Vec<String>, Option<i32>) {
     (found, output.status.code())
 }
 
-/// Whatever the recording was like, what we send of it conforms: no error, no warning, no note.
+/// What the recording was like does not matter: in both dialects, what we send of it has no error and no warning. That it
+/// was not made in plan mode no server can change, nor what its source did not measure and which events it made up; and the
+/// concept has no word for an answer that waits for one.
 #[test]
 fn our_own_gateway_conforms_whatever_it_serves() {
     let home = home();
@@ -58,8 +60,13 @@ fn our_own_gateway_conforms_whatever_it_serves() {
     let fixtures = ["named.sse", "data.sse", "flat.sse", "envelope.sse", "concept.json"];
     for file in fixtures.map(fixture).into_iter().chain([tour]) {
         let gateway = Gateway::replay(home.path(), file.to_str().expect("a name"));
-        let found = findings(home.path(), &gateway);
-        assert_eq!(found, (Vec::new(), Some(0)), "{}", file.display());
+        let (mut found, code) = findings(home.path(), &gateway);
+        found.retain(|it| {
+            !["plan-path", "untimed", "unknown-event", "awaits"]
+                .iter()
+                .any(|rule| it.contains(rule))
+        });
+        assert_eq!((found, code), (Vec::new(), Some(0)), "{}", file.display());
     }
 }
 

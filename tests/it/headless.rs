@@ -260,6 +260,8 @@ fn what_cannot_be_meant_is_wrong_usage_and_asks_nobody() {
         (vec!["--include-thinking", "--output-format", "json"], "stream-json"),
         (vec!["--output-format", "yaml"], "yaml"),
         (vec!["--continue", "--resume=x"], "--resume"),
+        (vec!["--provider", "none"], "there is no provider `none`"),
+        (vec!["--set", "no.such=1"], "no.such"),
     ] {
         let mut all = vec!["-p", "x"];
         all.extend(&arguments);

@@ -224,6 +224,7 @@ impl Encoder {
             Event::ToolCallArguments { document, arguments } => {
                 if let Some(mut sent) = self.take(document) {
                     if sent.document.push_arguments(arguments).is_some() {
+                        self.named(&mut sent);
                         self.arguments(&mut sent);
                     }
                     self.put_back(document, sent);
@@ -384,6 +385,14 @@ impl Encoder {
         sent.named.extend(["toolName".to_owned(), "toolCallId".to_owned()]);
     }
 
+    /// The start of a call comes before everything else of it, also where the source names the tool on the document only.
+    fn named(&mut self, sent: &mut Sent) {
+        let is_known = sent.document.kind == Kind::ToolCall && sent.document.metadata.contains_key("toolName");
+        if is_known && !sent.has_name {
+            self.call(sent);
+        }
+    }
+
     fn arguments(&mut self, sent: &mut Sent) {
         let Some(arguments) = sent.document.metadata.get("arguments").cloned() else {
             return;
@@ -399,7 +408,9 @@ impl Encoder {
     }
 
     fn result(&mut self, sent: &mut Sent, result: &Value, duration_ms: Option<u64>) {
-        if sent.document.settle_arguments().is_some() {
+        self.named(sent);
+        let is_call = sent.document.kind == Kind::ToolCall;
+        if sent.document.settle_arguments().is_some() || (is_call && !sent.has_arguments) {
             self.arguments(sent);
         }
         sent.document.set_result(result, duration_ms);
@@ -501,10 +512,11 @@ impl Encoder {
         sent.document.settle_result();
 
         if sent.document.kind == Kind::ToolCall {
-            if !sent.has_name {
+            // Too late is worse than not at all: the end says everything once more.
+            if !sent.has_name && !sent.has_arguments && !sent.has_result {
                 self.call(&mut sent);
             }
-            if !sent.has_arguments {
+            if !sent.has_arguments && !sent.has_result {
                 self.arguments(&mut sent);
             }
             if !sent.has_result
@@ -714,7 +726,10 @@ fn head(
     if let Some(conversation) = conversation_id.or(identity.conversation_id.as_ref()) {
         whole.insert("conversationId".into(), conversation.as_str().into());
     }
-    whole.insert("model".into(), model.unwrap_or(&identity.model).into());
+    // Nobody need know it, but it has to be said: who asks for no model may be answered by a recording that names none.
+    let mut models = [model, Some(identity.model.as_str())].into_iter().flatten();
+    let model = models.find(|it| !it.is_empty()).unwrap_or("unknown");
+    whole.insert("model".into(), model.into());
     whole.insert("mode".into(), mode.unwrap_or(identity.mode).as_str().into());
     let created = created.map_or_else(|| iso(identity.created_ms), str::to_owned);
     whole.insert("created".into(), created.into());

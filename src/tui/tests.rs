@@ -10,6 +10,7 @@ use serde_json::json;
 mod commands;
 mod composing;
 mod finding;
+mod looks;
 mod reviewing;
 
 use super::{

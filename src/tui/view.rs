@@ -298,7 +298,7 @@ impl<'a> Picture<'a> {
                 Layer::Inspector(it) => page = Some((it.rows.as_slice(), 0)),
                 Layer::Picker(it) => {
                     let wide = layout.columns.saturating_sub(4).min(90);
-                    let rows = it.rows(wide);
+                    let rows = it.rows(wide, layout.transcript.len());
                     let top = layout.rule.saturating_sub(rows.len());
                     picker = Some((rows, top, 2));
                 }
@@ -322,7 +322,7 @@ impl<'a> Picture<'a> {
         if app.layers.is_empty()
             && let Some(list) = app.composer.commands.shown()
         {
-            let rows = list.rows(layout.columns.saturating_sub(4).min(90));
+            let rows = list.rows(layout.columns.saturating_sub(4).min(90), layout.transcript.len());
             let top = layout.rule.saturating_sub(rows.len());
             picker = Some((rows, top, 2));
         }
@@ -330,7 +330,7 @@ impl<'a> Picture<'a> {
             && let Some(mention) = app.composer.mention.as_ref().filter(|it| it.is_shown())
         {
             let wide = layout.columns.saturating_sub(4).min(76);
-            let rows = Picker::files(&mention.files, mention.at).rows(wide);
+            let rows = Picker::files(&mention.files, mention.at).rows(wide, layout.transcript.len());
             let top = layout.rule.saturating_sub(rows.len());
             picker = Some((rows, top, 2));
         }

@@ -432,16 +432,17 @@ impl Picker {
         self.at = self.at.saturating_add_signed(by).min(last);
     }
 
-    /// The rows of the list, framed, for so many columns.
-    pub fn rows(&self, columns: usize) -> Vec<Row> {
+    /// The rows of the list, framed, for so many columns and at most so many rows.
+    pub fn rows(&self, columns: usize, height: usize) -> Vec<Row> {
+        let most = height.saturating_sub(2).clamp(1, MOST_SHOWN);
         let passing = &self.passing;
-        let first = self.at.saturating_sub(MOST_SHOWN - 1);
+        let first = self.at.saturating_sub(most - 1);
         let inside = columns.saturating_sub(5);
         // What is said of the entries begins in one column.
         let described = self.entries.iter().filter(|it| !it.about.is_empty());
         let column = described.map(|it| width::width(&it.label)).max().unwrap_or(0);
         let mut rows = vec![frame_row("╭", &self.heading(), "╮", columns)];
-        for (n, entry) in passing.iter().enumerate().skip(first).take(MOST_SHOWN) {
+        for (n, entry) in passing.iter().enumerate().skip(first).take(most) {
             let Some(entry) = self.entries.get(*entry) else {
                 continue;
             };

@@ -408,7 +408,12 @@ fn heading(document: &Document, address: String, room: usize) -> Vec<Vec<Span>> 
     let line = edit.diff.as_ref().and_then(|it| it.start_line);
     let line = line.map_or_else(String::new, |it| format!(":{it}"));
     let path = format!("{}{target}{line}", edit.file_path);
-    let facts = format!("{}   {address}   ", edit.operation);
+    // Where there is little room, it is for the path.
+    let facts = if room >= 60 {
+        format!("{}   {address}   ", edit.operation)
+    } else {
+        String::new()
+    };
     let used = width::width(&facts) + width::width(state) + 2;
     let path = width::cut_start(&Clean::line(&path), room.saturating_sub(used));
     let gap = room.saturating_sub(width::width(&path) + used) + 2;

@@ -14,7 +14,11 @@ impl Sheet {
     pub fn ending(ending: &Ending, has_error: bool, look: &Look<'_>) -> Option<Self> {
         let (glyph, words, again) = match &ending.finish_reason {
             FinishReason::Stop | FinishReason::AwaitingInput => return None,
-            FinishReason::Error | FinishReason::Interrupted if has_error => return None,
+            FinishReason::Error | FinishReason::Interrupted | FinishReason::Length | FinishReason::Refusal
+                if has_error =>
+            {
+                return None;
+            }
             FinishReason::Cancelled => (sign("·", Role::Dim), Clean::literal("stopped"), false),
             FinishReason::MaxTurns => (
                 sign("·", Role::Waiting),
@@ -86,8 +90,9 @@ mod tests {
         for reason in FinishReason::KNOWN.iter().chain(&["out_of_paper"]) {
             all.push_str(&shown(reason, false, 80));
         }
-        all.push_str(&shown("error", true, 80));
-        all.push_str(&shown("interrupted", true, 80));
+        for reason in ["error", "interrupted", "length", "refusal"] {
+            all.push_str(&shown(reason, true, 80));
+        }
         all.push_str(&shown("interrupted", false, 40));
         insta::assert_snapshot!(all, @r#"
 nothing
@@ -99,6 +104,8 @@ nothing
 ✗ the answer failed  r try again
 ✗ the stream broke off; what came is kept  r try again
 · ended: out of paper
+nothing
+nothing
 nothing
 nothing
 ✗ the stream broke off; what came is kept

@@ -251,9 +251,10 @@ impl Briefing {
                 state.warnings.extend(told.warnings);
                 told.parts
             };
-            let parts = tokio::task::spawn_blocking(work).await;
-            let plain = || vec![Part::Text(submit.message.content.clone())];
-            let parts = parts.unwrap_or_else(|_| plain());
+            let parts = tokio::time::timeout(PATIENCE, tokio::task::spawn_blocking(work)).await;
+            let before: [&str; 0] = [];
+            let plain = || vec![Part::Text(prompt::query(&submit.message.content, &before))];
+            let parts = parts.ok().and_then(Result::ok).unwrap_or_else(plain);
             Heard { submit, parts }
         })
     }

@@ -341,7 +341,8 @@ impl Driver {
         } = self;
         tokio::select! {
             biased;
-            letter = inbox.recv() => Happened::Letter(letter),
+            // What was said before is heard before: looking up what it points at takes a moment, and never long.
+            letter = inbox.recv(), if hearing.is_empty() => Happened::Letter(letter),
             Some(submission) = maybe(next.as_mut()) => Happened::Ready(submission),
             Some(heard) = hearing.next(), if !hearing.is_empty() => Happened::Heard(heard),
             // What a command printed comes before the news that it has ended.

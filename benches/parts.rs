@@ -8,7 +8,7 @@ use sheaf::{
     agent::{
         context::{Files, Gathering, Style, files, layout},
         prompt,
-        rules::RuleSet,
+        rules::{RuleSet, Trust},
     },
     net::sse,
     protocol::{Event, Message, Mode, codec},
@@ -214,7 +214,7 @@ fn enter_to_request(bencher: Bencher<'_, '_>) {
     let folder = tree(50_000);
     let workspace = Arc::new(Workspace::open(folder.path()).expect("a workspace"));
     let runtime = runtime();
-    let rules = RuleSet::load(&workspace, true);
+    let rules = RuleSet::load(&workspace, Trust::Whole);
     let gathered = || {
         let gathering = runtime.block_on(async {
             let gathering = Gathering::start(Arc::clone(&workspace));

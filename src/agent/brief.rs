@@ -4,7 +4,7 @@
 //! message that comes earlier waits a moment and says what is there.
 
 use std::{
-    path::{Path, PathBuf},
+    path::PathBuf,
     pin::Pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
@@ -18,6 +18,7 @@ use super::{
     driver::Setup,
     offer, prompt,
     rules::{self, RuleSet},
+    trust::{self, Standing},
     turn::{Limits, Memory, Policy, Submission},
 };
 use crate::{
@@ -51,6 +52,8 @@ struct State {
     /// Of the last message.
     mode: Option<Mode>,
     warnings: Vec<String>,
+    /// Where there is a workspace.
+    standing: Option<Standing>,
 }
 
 /// What the driver knows of a message.
@@ -82,11 +85,9 @@ impl Briefing {
         let state = Arc::new(Mutex::new(State::default()));
         let (ready, is_ready) = watch::channel(false);
         let told = Arc::clone(&state);
-        let settings = Arc::clone(&setup.settings);
-        let paths = setup.paths.clone();
-        let workspace = setup.workspace.clone();
+        let reading = Reading::of(setup);
         tokio::task::spawn_blocking(move || {
-            let read = read(&settings, paths.as_ref(), workspace.as_ref());
+            let read = reading.read();
             *lock(&told) = read;
             ready.send_replace(true);
         });
@@ -97,6 +98,35 @@ impl Briefing {
             files: gathering.as_ref().map(Gathering::files),
             gathering,
         }
+    }
+
+    /// How the workspace stands with the user, once that is known.
+    pub fn standing(&self) -> Ready<Option<Standing>> {
+        let state = Arc::clone(&self.state);
+        let mut is_ready = self.is_ready.clone();
+        Box::pin(async move {
+            let _ = is_ready.wait_for(|it| *it).await;
+            lock(&state).standing.clone()
+        })
+    }
+
+    /// Looks again at what the workspace would do, and takes over what the user has let act since.
+    pub fn look_again(&mut self, setup: &Setup) -> Ready<Option<Standing>> {
+        let reading = Reading::of(setup);
+        let state = Arc::clone(&self.state);
+        // The next message waits for it.
+        let (ready, is_ready) = watch::channel(false);
+        self.is_ready = is_ready;
+        tokio::task::spawn_blocking(move || {
+            let read = reading.read();
+            let mut state = lock(&state);
+            state.rules = read.rules;
+            state.warnings.extend(read.warnings);
+            state.standing = read.standing;
+            drop(state);
+            ready.send_replace(true);
+        });
+        self.standing()
     }
 
     /// Makes a message ready to be sent.
@@ -336,7 +366,7 @@ impl Briefing {
                 });
                 Box::pin(std::future::ready(Some(Reply::Context(parts))))
             }
-            Query::Models => Box::pin(std::future::ready(None)),
+            Query::Models | Query::Trust => Box::pin(std::future::ready(None)),
         }
     }
 }
@@ -346,32 +376,45 @@ fn offered(tools: &[&'static Tool], mode: Mode) -> Vec<&'static str> {
     tools.map(|it| it.name).collect()
 }
 
-/// Reads what stands on the disk.
-fn read(settings: &Settings, paths: Option<&Paths>, workspace: Option<&Arc<Workspace>>) -> State {
-    let (custom, mut warnings) = prompt::load(settings, paths);
-    let rules = match workspace {
-        Some(workspace) => RuleSet::load(workspace, is_trusted(settings, workspace.root())),
-        None => RuleSet::default(),
-    };
-    let rules = rules.with_user(rules::of_user(settings, paths));
-    warnings.extend(rules.warnings());
-    State {
-        rules,
-        custom,
-        warnings,
-        ..State::default()
-    }
+/// What is needed to read what stands on the disk.
+struct Reading {
+    settings: Arc<Settings>,
+    paths: Option<Paths>,
+    workspace: Option<Arc<Workspace>>,
+    is_attended: bool,
 }
 
-/// Whether the user has said that a workspace's own rules hold.
-fn is_trusted(settings: &Settings, root: &Path) -> bool {
-    settings.trusted.iter().any(|it| {
-        let home = it
-            .strip_prefix("~/")
-            .and_then(|rest| Some(std::env::home_dir()?.join(rest)));
-        let folder = home.unwrap_or_else(|| it.into());
-        folder.canonicalize().is_ok_and(|it| root.starts_with(it))
-    })
+impl Reading {
+    fn of(setup: &Setup) -> Self {
+        Self {
+            settings: Arc::clone(&setup.settings),
+            paths: setup.paths.clone(),
+            workspace: setup.workspace.clone(),
+            is_attended: setup.is_attended,
+        }
+    }
+
+    fn read(&self) -> State {
+        let paths = self.paths.as_ref();
+        let (custom, mut warnings) = prompt::load(&self.settings, paths);
+        let standing = self.workspace.as_ref().map(|workspace| {
+            let trust = trust::trust(&self.settings, paths, workspace, self.is_attended);
+            trust::look(workspace, trust, &self.settings)
+        });
+        let rules = match (&self.workspace, &standing) {
+            (Some(workspace), Some(standing)) => RuleSet::load(workspace, standing.trust.clone()),
+            (Some(_) | None, _) => RuleSet::default(),
+        };
+        let rules = rules.with_user(rules::of_user(&self.settings, paths));
+        warnings.extend(rules.warnings());
+        State {
+            rules,
+            custom,
+            warnings,
+            standing,
+            ..State::default()
+        }
+    }
 }
 
 fn effort(settings: &Settings) -> Option<Effort> {

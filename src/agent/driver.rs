@@ -6,9 +6,10 @@
 
 use std::{
     any::Any,
+    borrow::Cow,
     collections::{HashMap, VecDeque},
     pin::Pin,
-    sync::Arc,
+    sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -20,8 +21,10 @@ use tokio::sync::{mpsc, watch};
 
 use super::{
     approval::{Rule, remember},
+    behind::Behind,
     brief::{Briefing, Heard},
     history, marks, review,
+    trust::{Page, Standing, Verdict},
     turn::{Effect, Input, JobId, Prepared, Turn},
 };
 use crate::{
@@ -38,10 +41,11 @@ use crate::{
     },
     os::panic,
     protocol::{
-        Applied, Command, ConversationId, DocumentId, Event, Mode, Notice, Position, Query, Reply, ResponseId,
-        Severity, Submit,
+        Applied, ClarificationResponse, Command, ConversationId, DocumentId, Event, Mode, Notice, Position, Query,
+        Reply, ResponseId, Severity, Submit, Turn as ProtocolTurn,
     },
     sandbox::{Checkpoints, Commands, Seen, Tier, Workspace},
+    text::redact,
     tool::{Access, Context, Fault, Input as Arguments, Outcome, Proposal, Stop, Tool, Work},
 };
 
@@ -128,6 +132,12 @@ struct Driver {
     queue: VecDeque<(Submit, Option<Own>)>,
     /// The running turn is the user's own command.
     own: Option<Own>,
+    /// What stood behind the commands that are prepared.
+    looked_at: Arc<Mutex<HashMap<JobId, Behind>>>,
+    /// Looks whether the workspace has something that the user is to be asked about.
+    looking: Option<Looking>,
+    /// The question about it, in its turn, while it is open.
+    page: Option<(Page, ProtocolTurn)>,
 }
 
 /// A command that the user runs. It stands where a model's call would, so that it is judged, held, shown and remembered
@@ -169,6 +179,10 @@ impl Own {
 
 /// A server and its model.
 type Asked = (String, String);
+
+/// A look at what a workspace would do; whether the user wants to hear what came of it in any case.
+type Looking = (bool, Pin<Box<dyn Future<Output = Option<Standing>> + Send>>);
+
 type Jobs = FuturesUnordered<Pin<Box<dyn Future<Output = Input> + Send>>>;
 type Outputs = Pin<Box<dyn Stream<Item = (JobId, String)> + Send>>;
 
@@ -184,6 +198,7 @@ enum Happened {
     Left(Vec<String>),
     Sized(Asked, Option<u64>),
     Reversed(Result<(), String>),
+    Looked(bool, Option<Standing>),
 }
 
 /// What the agent will have read and written. What files were before is kept, where there is a place for it.
@@ -203,6 +218,7 @@ fn memory(setup: &Setup) -> Seen {
 impl Driver {
     fn new(setup: Setup, log: Arc<Log>, inbox: Inbox) -> Self {
         let briefing = Briefing::start(&setup);
+        let looking: Option<Looking> = setup.is_attended.then(|| (false, briefing.standing()));
         let seen = Arc::new(memory(&setup));
         Self {
             chosen: Chosen {
@@ -237,6 +253,9 @@ impl Driver {
             stint: Stint::default(),
             queue: VecDeque::new(),
             own: None,
+            looked_at: Arc::default(),
+            looking,
+            page: None,
         }
     }
 
@@ -288,6 +307,10 @@ impl Driver {
                     self.size_up();
                 }
                 Happened::Reversed(result) => self.reversed(result),
+                Happened::Looked(is_wanted, standing) => {
+                    self.looking = None;
+                    self.ask_for_trust(is_wanted, standing);
+                }
                 Happened::Left(marks) if marks.is_empty() => {}
                 Happened::Left(marks) => {
                     let notice = Notice {
@@ -337,6 +360,7 @@ impl Driver {
             left,
             sizing,
             reversal,
+            looking,
             ..
         } = self;
         tokio::select! {
@@ -356,6 +380,7 @@ impl Driver {
             Some(title) = titles.next(), if !titles.is_empty() => Happened::Title(title),
             Some(marks) = left.next(), if !left.is_empty() => Happened::Left(marks),
             Some((asked, window)) = sizing.next(), if !sizing.is_empty() => Happened::Sized(asked, window),
+            (is_wanted, standing) = looked(looking.as_mut()) => Happened::Looked(is_wanted, standing),
         }
     }
 
@@ -409,6 +434,20 @@ impl Driver {
     }
 
     fn obey(&mut self, command: Command) {
+        match command {
+            Command::Answer { turn, response }
+                if self
+                    .page
+                    .as_ref()
+                    .is_some_and(|(page, its)| *its == turn && page.is(&response.document_id)) =>
+            {
+                self.take_trust(Some(&response));
+                return;
+            }
+            // Whoever says something else does not want to be asked now.
+            Command::Submit(_) | Command::Run { .. } | Command::Steer(_) | Command::Cancel => self.take_trust(None),
+            Command::Update { .. } | Command::Answer { .. } => {}
+        }
         match command {
             Command::Submit(submit) => self.queue.push_back((submit, None)),
             Command::Run { submit, line, is_shown } => {
@@ -518,6 +557,80 @@ impl Driver {
         let notice = Notice {
             severity: Severity::Warning,
             code: "not-taken-back".to_owned(),
+            message,
+            document: None,
+        };
+        self.log.append(now_ms(), Event::Notice(notice));
+    }
+
+    /// Opens the question whether the workspace may act, where there is something to ask and nobody else has the word.
+    fn ask_for_trust(&mut self, is_wanted: bool, standing: Option<Standing>) {
+        let asked = |it: &Standing| {
+            if is_wanted {
+                !it.shut.is_empty()
+            } else {
+                !it.asked.is_empty()
+            }
+        };
+        let Some(mut standing) = standing.filter(asked) else {
+            if is_wanted {
+                self.notice("trust", "nothing here waits for your trust".to_owned());
+            }
+            return;
+        };
+        if is_wanted {
+            standing.asked = std::mem::take(&mut standing.shut);
+        }
+        let is_free = !self.turn.is_running() && self.next.is_none() && self.queue.is_empty() && self.page.is_none();
+        if !is_free {
+            let names: Vec<&str> = standing.asked.iter().take(3).map(|it| it.path.as_str()).collect();
+            let message = format!(
+                "{} of this folder do nothing before you trust them ({}): /trust asks about it",
+                standing.asked.len(),
+                names.join(", ")
+            );
+            self.notice("trust", message);
+            return;
+        }
+        if self.log.last() != Position(0) {
+            self.log.append(now_ms(), Page::message());
+        }
+        let (page, events) = Page::open(&standing);
+        self.page = Some((page, self.log.turn()));
+        for event in events {
+            self.log.append(now_ms(), event);
+        }
+    }
+
+    /// Closes that question, if it is open; no answer is a no for now.
+    fn take_trust(&mut self, response: Option<&ClarificationResponse>) {
+        let Some((page, turn)) = self.page.take() else { return };
+        let verdict = response.map_or(Verdict::Later, Page::verdict);
+        let kept = match (&self.setup.workspace, &self.setup.paths) {
+            (Some(workspace), Some(paths)) => page.keep(verdict, workspace, paths),
+            (Some(_) | None, _) => Err("there is nowhere to keep it".to_owned()),
+        };
+        let word = match (verdict, &kept) {
+            (Verdict::Later, _) => "Nothing of this folder acts. /trust asks again.".to_owned(),
+            (Verdict::Trusted | Verdict::Never, Err(why)) => {
+                format!("Nothing of this folder acts: what you said could not be kept. {why}")
+            }
+            (Verdict::Never, Ok(_)) => "Nothing of this folder acts. It is asked again when a file changes.".to_owned(),
+            (Verdict::Trusted, Ok(_)) => {
+                // What holds from now on is read again, and compared with what was shown.
+                self.looking = Some((false, self.briefing.look_again(&self.setup)));
+                "These files act from your next message on.".to_owned()
+            }
+        };
+        for event in page.close(response, &word) {
+            self.log.append_to(turn, now_ms(), event);
+        }
+    }
+
+    fn notice(&self, code: &str, message: String) {
+        let notice = Notice {
+            severity: Severity::Warning,
+            code: code.to_owned(),
             message,
             document: None,
         };
@@ -692,7 +805,8 @@ impl Driver {
                     tool,
                     call,
                     arguments,
-                } => self.run_tool(job, tool, call, arguments),
+                    was_asked,
+                } => self.run_tool(job, tool, call, arguments, was_asked),
                 Effect::Make { job, proposal } => self.make(job, proposal),
                 Effect::StopJobs => self.stop_jobs(),
                 Effect::Store(rules) => self.store(&rules),
@@ -713,6 +827,7 @@ impl Driver {
         if !self.turn.is_running() {
             self.stream = None;
             self.timers.clear();
+            self.looked_at.lock().unwrap_or_else(PoisonError::into_inner).clear();
             if was_running {
                 self.briefing.ended(&self.seen, self.setup.workspace.as_ref());
                 if let Some(own) = self.own.take() {
@@ -744,6 +859,7 @@ impl Driver {
     fn prepare(&mut self, job: JobId, tool: &'static Tool, call: String, arguments: Arguments) {
         let (output, _) = mpsc::unbounded_channel();
         let context = self.context(call, output);
+        let looked_at = Arc::clone(&self.looked_at);
         let work = async move {
             let Some(context) = context else {
                 return Err(no_workspace());
@@ -752,6 +868,13 @@ impl Driver {
                 Work::Call { touches, .. } | Work::Command { touches, .. } => {
                     let accesses = touches(&arguments, &context)?;
                     let has_command = accesses.iter().any(|it| matches!(it, Access::Command { .. }));
+                    if matches!(tool.work, Work::Command { .. }) {
+                        let behind = Behind::of(&accesses, &context.workspace);
+                        looked_at
+                            .lock()
+                            .unwrap_or_else(PoisonError::into_inner)
+                            .insert(job, behind);
+                    }
                     Ok(Prepared {
                         accesses,
                         proposal: None,
@@ -780,8 +903,18 @@ impl Driver {
         }));
     }
 
-    fn run_tool(&mut self, job: JobId, tool: &'static Tool, call: String, arguments: Arguments) {
+    fn run_tool(&mut self, job: JobId, tool: &'static Tool, call: String, mut arguments: Arguments, was_asked: bool) {
         let began = Instant::now();
+        let behind = self
+            .looked_at
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(&job)
+            .filter(|_| was_asked);
+        // Another command may have gone elsewhere since the user was shown where this one runs.
+        if let Some(directory) = behind.as_ref().and_then(|it| it.directory.as_ref()?.to_str()) {
+            arguments.0.insert("working_directory".to_owned(), directory.into());
+        }
         let (output, mut printed) = mpsc::unbounded_channel();
         let context = self.context(call, output);
         let is_command = matches!(tool.work, Work::Command { .. });
@@ -789,6 +922,15 @@ impl Driver {
             let Some(context) = context else {
                 return Err(no_workspace());
             };
+            if let Some(behind) = behind {
+                let workspace = Arc::clone(&context.workspace);
+                let looked = tokio::task::spawn_blocking(move || behind.changed(&workspace)).await;
+                if let Some(file) = looked.unwrap_or_default() {
+                    let message = format!("`{file}` has changed since the user was asked about this command");
+                    return Err(Fault::new("COMMAND_CHANGED", message)
+                        .hint("It was not run. Call again, so that the user can look at what it is now."));
+                }
+            }
             match tool.work {
                 Work::Call { run, .. } | Work::Command { run, .. } => run(arguments, context).await,
                 Work::Change(_) | Work::Turn(_) => Ok(Outcome::default()),
@@ -796,7 +938,11 @@ impl Driver {
         };
         let done = move |result: Result<Outcome, Fault>| Input::Ran {
             job,
-            result,
+            // Whatever a tool has come upon, the model is not told our keys.
+            result: result.map(|it| match redact::held(&it.text) {
+                Cow::Borrowed(_) => it,
+                Cow::Owned(text) => Outcome { text, ..it },
+            }),
             took_ms: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
         };
         if is_command {
@@ -909,7 +1055,7 @@ impl Driver {
     }
 
     /// Asks the server or the workspace beside the answer that may be running.
-    fn ask(&self, query: Query, reply: tokio::sync::oneshot::Sender<Result<Reply, AskError>>) {
+    fn ask(&mut self, query: Query, reply: tokio::sync::oneshot::Sender<Result<Reply, AskError>>) {
         let peer = self.setup.provider.peer().to_owned();
         match query {
             Query::Models => {
@@ -926,6 +1072,19 @@ impl Driver {
                     let _ = reply.send(answer);
                 });
             }
+            Query::Trust => {
+                let is_possible = self.setup.is_attended && self.setup.workspace.is_some();
+                if is_possible && self.page.is_none() {
+                    self.looking = Some((true, self.briefing.look_again(&self.setup)));
+                }
+                let heard = if is_possible {
+                    Ok(Reply::Heard)
+                } else {
+                    Err(AskError::Unsupported { peer })
+                };
+                // Nobody may be waiting any more.
+                let _ = reply.send(heard);
+            }
             Query::Files { .. } | Query::Context => {
                 let answer = self.briefing.ask(query, &self.setup, &self.chosen, &self.turn.memory);
                 tokio::spawn(async move {
@@ -933,6 +1092,13 @@ impl Driver {
                 });
             }
         }
+    }
+}
+
+async fn looked(looking: Option<&mut Looking>) -> (bool, Option<Standing>) {
+    match looking {
+        Some((is_wanted, standing)) => (*is_wanted, standing.await),
+        None => std::future::pending().await,
     }
 }
 

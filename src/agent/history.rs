@@ -7,10 +7,11 @@ use std::{collections::HashSet, sync::Arc};
 use serde_json::Value;
 
 use self::calls::Called;
+use super::trust::ASIDE;
 use crate::{
     model::{Call, CallResult, ModelMessage, Part, Said},
     protocol::{Document, Entry, Kind, Response},
-    transcript::Transcript,
+    transcript::{Exchange, Transcript},
 };
 
 /// The conversation in `entries`, oldest message first, with calls as calls and results as results.
@@ -21,7 +22,7 @@ use crate::{
 pub fn messages(entries: &[Arc<Entry>]) -> Vec<ModelMessage> {
     let mut messages = Vec::new();
     let mut ids = HashSet::new();
-    for exchange in &folded(entries).exchanges {
+    for exchange in folded(entries).exchanges.iter().filter(is_of_model) {
         if let Some(message) = &exchange.message {
             push(&mut messages, ModelMessage::user(&message.content));
         }
@@ -49,13 +50,21 @@ pub fn messages(entries: &[Arc<Entry>]) -> Vec<ModelMessage> {
 /// The conversation as what was said in it alone, for those who have no tools.
 pub fn spoken(entries: &[Arc<Entry>]) -> Vec<ModelMessage> {
     let mut messages = Vec::new();
-    for exchange in &folded(entries).exchanges {
+    for exchange in folded(entries).exchanges.iter().filter(is_of_model) {
         if let Some(message) = &exchange.message {
             push(&mut messages, ModelMessage::user(&message.content));
         }
         push(&mut messages, ModelMessage::assistant(markdown(&exchange.response)));
     }
     messages
+}
+
+/// What is between the user and the program is none of the model's.
+fn is_of_model(exchange: &&Exchange) -> bool {
+    let message = exchange.message.as_ref();
+    let is_aside = message.is_some_and(|it| it.extra.contains_key(ASIDE));
+    let documents = &exchange.response.documents;
+    !is_aside && (documents.is_empty() || !documents.iter().all(|it| it.metadata.contains_key(ASIDE)))
 }
 
 fn folded(entries: &[Arc<Entry>]) -> Transcript {

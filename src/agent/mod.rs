@@ -7,6 +7,7 @@
 //! All of it is pure but [`driver`], which runs the turns.
 
 pub mod approval;
+mod behind;
 pub mod brief;
 pub mod context;
 pub mod driver;
@@ -18,5 +19,6 @@ pub mod prompt;
 pub mod review;
 pub mod rules;
 pub mod segment;
+pub mod trust;
 pub mod turn;
 pub mod write;

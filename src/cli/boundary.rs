@@ -45,7 +45,15 @@ fn hold(base: &Base, command: &[OsString], permissions: &[Permission]) -> Result
     let workspace = Workspace::fenced(&base.workspace, fence)
         .with_context(|| format!("{} cannot be opened", base.workspace.display()))?;
     match workspace.try_out(command, permissions) {
-        Ok(status) => Ok(passed_on(status)),
+        Ok(tried) => {
+            for (name, path) in &tried.aside {
+                complain(&format!(
+                    "the command made {name}, which runs or decides what runs\n  it was put aside as {}",
+                    path.display()
+                ));
+            }
+            Ok(passed_on(tried.status))
+        }
         Err(error @ NotRun::NoSandbox(_)) => {
             complain(&chain(&error.into()));
             Ok(code::NO_SANDBOX)

@@ -36,7 +36,7 @@ use self::{
     open::Talk,
 };
 use crate::{
-    config::{self, Environment, Paths, Problem, Settings},
+    config::{self, Environment, Ledger, Paths, Print, Problem, Settings},
     journal::{
         Log,
         file::{Recorder, Session, Store},
@@ -45,11 +45,11 @@ use crate::{
         Link,
         replay::{Audience, Recording, Replay},
     },
-    os::file,
+    os::{self, file},
     print::{self, Ending, Options, Outputs, Stop},
     protocol::{Mode, Submit},
     sandbox,
-    text::Clean,
+    text::{Clean, redact::redact},
     tui,
 };
 
@@ -77,6 +77,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     if let Some(code) = sandbox::helper(&arguments) {
         return code;
     }
+    os::process::seal();
     let parsed = match Arguments::try_parse_from(&arguments) {
         Ok(parsed) => parsed,
         Err(error) => {
@@ -167,15 +168,53 @@ struct Base {
     environment: Environment,
 }
 
+/// Whose word lets the settings of a workspace act.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Word {
+    /// The user's, as they gave it when they were asked.
+    Kept,
+    /// Somebody is there to whom nothing can be shown: only what the user's own settings name.
+    Settings,
+    /// It was given on the command line.
+    Given,
+}
+
+/// The settings of a workspace, if they may act.
+fn trusted_settings(settings: &Settings, paths: &Paths, workspace: &Path, word: Word) -> Option<config::File> {
+    let file = config::File::of_project(workspace)?;
+    let may_act = settings.trusts(workspace)
+        || match word {
+            Word::Given => true,
+            Word::Settings => false,
+            Word::Kept => {
+                let inner = file.path.strip_prefix(workspace).unwrap_or(&file.path);
+                let print = Print::of(&[file.text.as_bytes()]);
+                Ledger::under(&paths.state)
+                    .said(workspace)
+                    .lets(&inner.to_string_lossy(), &print)
+            }
+        };
+    may_act.then_some(file)
+}
+
 impl Base {
+    /// For whoever has a terminal before them.
     fn of(common: &Common, whom: &Whom) -> Result<Self> {
+        Self::by(common, whom, Word::Kept)
+    }
+
+    fn by(common: &Common, whom: &Whom, word: Word) -> Result<Self> {
         if common.sandbox == Some(false) {
             sandbox::force_off();
         }
         let environment = Environment::of_process();
         let paths = Paths::of_user().context("there is no home folder\n  set HOME")?;
         let workspace = workspace(common.workspace.as_deref())?;
-        let (settings, problems) = config::load(&paths, None, &environment, &common.options(whom));
+        let options = common.options(whom);
+        let (mut settings, mut problems) = config::load(&paths, None, &environment, &options);
+        if let Some(project) = trusted_settings(&settings, &paths, &workspace, word) {
+            (settings, problems) = config::load(&paths, Some(&project), &environment, &options);
+        }
         if let Some(path) = &common.log {
             trace::start(path, &environment)?;
         }
@@ -228,7 +267,16 @@ impl Base {
 
 /// A conversation with whoever the settings name: on the screen, or one answer without it.
 fn talk(prompt: Vec<String>, printing: &Printing, whom: &Whom, wanted: &Run, common: &Common) -> Result<u8> {
-    let mut base = Base::of(common, whom)?;
+    let has_screen = !printing.print
+        && printing.output_format == OutputFormat::Text
+        && io::stdout().is_terminal()
+        && !attach::is_piped();
+    let word = match (wanted.trust, has_screen) {
+        (true, _) => Word::Given,
+        (false, true) => Word::Kept,
+        (false, false) => Word::Settings,
+    };
+    let mut base = Base::by(common, whom, word)?;
     let mut words = prompt.join(" ");
     let resumed = chat::wanted(wanted, &mut words);
     if let Err(problem) = run::settle(wanted, &mut base) {
@@ -241,10 +289,6 @@ fn talk(prompt: Vec<String>, printing: &Printing, whom: &Whom, wanted: &Run, com
         complain(&problem);
         return Ok(code::NO_SANDBOX);
     }
-    let has_screen = !printing.print
-        && printing.output_format == OutputFormat::Text
-        && io::stdout().is_terminal()
-        && !attach::is_piped();
     if has_screen && (!wanted.image.is_empty() || wanted.output_schema.is_some()) {
         complain("--image and --output-schema are for an answer without a screen: add -p");
         return Ok(code::USAGE);
@@ -514,7 +558,7 @@ fn say(text: &str) {
 }
 
 fn complain(text: &str) {
-    let text = Clean::new(&format!("sheaf: {}\n", text.trim_end()));
+    let text = Clean::new(&redact(&format!("sheaf: {}\n", text.trim_end())));
     let _ = io::stderr().write_all(text.as_bytes());
 }
 

@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal as _, Write as _};
 
 use anyhow::{Context as _, Result};
 
-use super::{Base, arguments::Serve, code, complain, listen, open::Source, recorded, runtime, say};
+use super::{Base, Word, arguments::Serve, code, complain, listen, open::Source, recorded, runtime, say};
 use crate::{
     config::{Secret, Settings},
     journal::{Log, file::Store},
@@ -22,7 +22,7 @@ const TOKEN: &str = "serve-token";
 const KEPT: &str = "served";
 
 pub fn run(arguments: &Serve) -> Result<u8> {
-    let mut base = Base::of(&arguments.common, &arguments.whom)?;
+    let mut base = Base::by(&arguments.common, &arguments.whom, Word::Settings)?;
     for problem in &base.problems {
         complain(&problem.to_string());
     }

@@ -1,11 +1,16 @@
 //! `--log FILE`: what happens inside, never on the terminal.
 
-use std::{path::Path, sync::Mutex};
+use std::{
+    fs::File,
+    io::{self, Write},
+    path::Path,
+    sync::Mutex,
+};
 
 use anyhow::Result;
 use tracing_subscriber::EnvFilter;
 
-use crate::{config::Environment, os::file};
+use crate::{config::Environment, os::file, text::redact::redact};
 
 /// Writes to the end of the file from now on. `SHEAF_LOG` says what, as in `sheaf=trace,hyper=info`.
 pub fn start(path: &Path, environment: &Environment) -> Result<()> {
@@ -14,7 +19,22 @@ pub fn start(path: &Path, environment: &Environment) -> Result<()> {
     tracing_subscriber::fmt()
         .with_ansi(false)
         .with_env_filter(EnvFilter::builder().parse_lossy(filter))
-        .with_writer(Mutex::new(file))
+        .with_writer(Mutex::new(Discreet(file)))
         .try_init()
         .map_err(|error| anyhow::anyhow!("the log cannot be started: {error}"))
+}
+
+/// Writes no key. What comes at once is a whole line.
+struct Discreet(File);
+
+impl Write for Discreet {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0
+            .write_all(redact(&String::from_utf8_lossy(bytes)).as_bytes())
+            .map(|()| bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
 }

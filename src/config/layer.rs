@@ -153,6 +153,20 @@ impl File {
         }
     }
 
+    /// The settings of a workspace, which is not asked for by whom it is read: whoever takes them over asks first. None
+    /// where there is none that lies in the workspace itself.
+    pub fn of_project(workspace: &Path) -> Option<Self> {
+        let path = Paths::of_project(workspace);
+        let inner = path.strip_prefix(workspace).ok()?;
+        let bytes = file::read_beneath(workspace, inner, LIMIT_BYTES).ok()?;
+        Some(Self {
+            text: String::from_utf8(bytes).ok()?,
+            path,
+            // Whoever wrote it, a repository may hold no secret of the user's.
+            is_shared: true,
+        })
+    }
+
     /// Reads a file; none when there is no such file.
     pub fn read(path: &Path) -> Result<Option<Self>, Problem> {
         let problem = |message: String| {
@@ -180,23 +194,19 @@ impl File {
     }
 }
 
-/// Reads all layers. `workspace` is given only when it is trusted.
+/// Reads all layers. `project` is given only when the user lets it act.
 pub fn load(
     paths: &Paths,
-    workspace: Option<&Path>,
+    project: Option<&File>,
     environment: &Environment,
     options: &Options,
 ) -> (Settings, Vec<Problem>) {
     let mut problems = Vec::new();
-    let mut read = |path: &Path| {
-        File::read(path).unwrap_or_else(|problem| {
-            problems.push(problem);
-            None
-        })
-    };
-    let user = read(&paths.settings());
-    let project = workspace.and_then(|it| read(&Paths::of_project(it)));
-    let (settings, mut found) = merge(user.as_ref(), project.as_ref(), environment, options);
+    let user = File::read(&paths.settings()).unwrap_or_else(|problem| {
+        problems.push(problem);
+        None
+    });
+    let (settings, mut found) = merge(user.as_ref(), project, environment, options);
     problems.append(&mut found);
     (settings, problems)
 }
@@ -1268,7 +1278,8 @@ mod tests {
         let workspace = folder.path().join("work");
         let project = Paths::of_project(&workspace);
         let load = |workspace: Option<&Path>| {
-            let (settings, problems) = load(&paths, workspace, &Environment::default(), &Options::default());
+            let project = workspace.and_then(File::of_project);
+            let (settings, problems) = load(&paths, project.as_ref(), &Environment::default(), &Options::default());
             let problems: Vec<String> = problems.iter().map(|it| it.message.clone()).collect();
             (settings.theme, settings.mode, problems.join("; "))
         };

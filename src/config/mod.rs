@@ -13,9 +13,10 @@ mod problem;
 mod provider;
 mod reference;
 mod secret;
+mod trust;
 mod value;
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, path::Path, time::Duration};
 
 pub use edit::{NotStored, append, set, store};
 pub use key::{KEYS, Key};
@@ -25,6 +26,7 @@ pub use problem::{Place, Problem, Source, nearest, suggestion};
 pub use provider::{Connection, Gateway, Known, Provider, Refused, SERVICES, Upstream, ollama_url};
 pub use reference::{Explained, explain, reference};
 pub use secret::{KeyError, KeySource, Secret};
+pub use trust::{Ledger, LedgerError, Print, Said};
 pub use value::{Kind, duration};
 
 /// Everything that can be configured.
@@ -321,6 +323,17 @@ impl Default for Settings {
 }
 
 impl Settings {
+    /// Whether the user's own settings let everything of a workspace act.
+    pub fn trusts(&self, root: &Path) -> bool {
+        self.trusted.iter().any(|it| {
+            let home = it
+                .strip_prefix("~/")
+                .and_then(|rest| Some(std::env::home_dir()?.join(rest)));
+            let folder = home.unwrap_or_else(|| it.into());
+            folder.canonicalize().is_ok_and(|it| root.starts_with(it))
+        })
+    }
+
     /// Where the value at `path` (`gateway.url`, `providers.local.model`) comes from.
     pub fn origin(&self, path: &str) -> &Origin {
         self.origins.get(path).unwrap_or(&Origin::DEFAULT)

@@ -7,7 +7,10 @@ use std::{
 };
 
 use super::Environment;
-use crate::os::{file, process};
+use crate::{
+    os::{file, process},
+    text::redact,
+};
 
 /// A text that no one but its user should see: it shows as `***` and is overwritten when the last copy goes.
 #[derive(Clone, PartialEq, Eq)]
@@ -17,8 +20,11 @@ pub struct Secret(Arc<Hidden>);
 struct Hidden(Vec<u8>);
 
 impl Secret {
+    /// From now on no log, error or stored conversation shows it.
     pub fn new(text: impl Into<String>) -> Self {
-        Self(Arc::new(Hidden(text.into().into_bytes())))
+        let text = text.into();
+        redact::hold(&text);
+        Self(Arc::new(Hidden(text.into_bytes())))
     }
 
     /// The text itself, for the one place that sends it.

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::net::client;
+use crate::{net::client, text::redact::redact};
 
 /// What failed, in our words and in the server's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -124,6 +124,8 @@ impl Failure {
 
     /// Adds the server's words; nothing when there are none.
     pub fn saying(mut self, said: &str) -> Self {
+        // Servers like to repeat the key that they refuse.
+        let said = redact(said);
         let said = said.trim();
         if !said.is_empty() {
             let mut short: String = said.chars().take(SAID_LIMIT_CHARACTERS).collect();

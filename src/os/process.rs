@@ -17,6 +17,15 @@ use tokio::{
     process::Child,
 };
 
+/// From here on no other process of the same user can look into this one: into its memory, its environment, its files.
+/// A crash leaves no memory on the disk.
+pub fn seal() {
+    #[cfg(target_os = "linux")]
+    if let Err(error) = rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable) {
+        tracing::warn!(%error, "others can look into this process");
+    }
+}
+
 /// How much of what a failed command said is put into an error.
 const SAID_CHARS: usize = 300;
 

@@ -50,6 +50,8 @@ pub enum Query {
     Files { pattern: String, limit: usize },
     /// What the next request would hold, part by part.
     Context,
+    /// Ask the user again whether the workspace may act.
+    Trust,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,6 +60,8 @@ pub enum Reply {
     /// Paths from the workspace's root, directories with a `/` at the end.
     Files(Vec<String>),
     Context(Vec<ContextPart>),
+    /// It is done; what comes of it is seen in the log.
+    Heard,
 }
 
 /// A part of what a model is told.

@@ -28,9 +28,11 @@ use tokio::{io::AsyncReadExt, net::unix::pipe::Receiver, process::Child, sync::w
 
 use super::{
     Tier,
+    appeared::Before,
     boundary::{self, FOLDER_DESCRIPTOR, ORDER_DESCRIPTOR, Order},
     environment,
     ground::Ground,
+    name::top_folders,
     place::Places,
     printed::{Excerpt, Printed},
     process::{Family, MARK, duplicate},
@@ -56,7 +58,8 @@ const MOST_CONVERSATIONS: usize = 32;
 const MOST_ENDED: usize = 50;
 
 /// Kills what a conversation left when the other end of its input is gone, however that came. It reads the groups of
-/// commands that begin (`+`) and end (`-`).
+/// commands that begin (`+`) and end (`-`). At last it takes away the empty folders that were held for them, where nobody else
+/// holds them.
 const SENTINEL: &str = r#"
 trap '' HUP INT TERM QUIT
 groups=' '
@@ -74,6 +77,11 @@ for pass in 1 2 3; do
   done
 done
 rm -rf -- "$2"
+root=$3
+shift 3
+for name in "$@"; do
+  [ -k "$root/$name" ] && flock -n "$root/$name" rmdir -- "$root/$name" 2>/dev/null
+done
 "#;
 
 /// What is to run.
@@ -172,6 +180,8 @@ struct Command {
     ended: watch::Sender<Option<Ended>>,
     /// Counts what was printed, for those who wait for more.
     news: watch::Sender<u64>,
+    /// Protected files that it made, and where they are now.
+    aside: Mutex<Vec<(String, PathBuf)>>,
 }
 
 impl Commands {
@@ -261,11 +271,13 @@ impl Commands {
         let told = told(&session.temporary)?;
         let (reader, writer) = io::pipe()?;
         let shell = shell(&spec.line, &variables)?;
-        let (places, start) = match tier {
-            Tier::None => (Places::default(), Start::Plain(shell)),
+        let (places, before, start) = match tier {
+            Tier::None => (Places::default(), None, Start::Plain(shell)),
             Tier::Full | Tier::Partial => {
                 let (places, order) = self.order(tier, &spec, &session.temporary, shell);
-                (places, Start::Held(boundary::handed_over(&order)?))
+                let git_write = order.policy.git_write;
+                let before = (!spec.only_reads).then(|| Before::look(&self.ground.root, git_write));
+                (places, before, Start::Held(boundary::handed_over(&order)?))
             }
         };
         let child = spawn(start, &spec.directory, variables, writer, &told)?;
@@ -285,6 +297,7 @@ impl Commands {
             stop: watch::Sender::new(None),
             ended: watch::Sender::new(None),
             news: watch::Sender::new(0),
+            aside: Mutex::default(),
         });
         session.remember(number, Running(Arc::clone(&command)));
         let reader = Receiver::from_owned_fd(OwnedFd::from(reader))?;
@@ -295,6 +308,7 @@ impl Commands {
             started,
             limit: spec.limit,
             places,
+            before: before.map(|it| (it, session.logs.clone())),
             buried: session.sentinel_end(group),
             is_done: false,
         };
@@ -339,7 +353,7 @@ impl Commands {
         if let Some(session) = self.session.get() {
             return Ok(session);
         }
-        let session = Session::begin(self.logs.as_deref())?;
+        let session = Session::begin(self.logs.as_deref(), &self.ground.root)?;
         // Of two that were begun at once one goes again.
         Ok(self.session.get_or_init(|| session))
     }
@@ -368,7 +382,7 @@ impl Drop for Commands {
 }
 
 impl Session {
-    fn begin(logs: Option<&Path>) -> io::Result<Self> {
+    fn begin(logs: Option<&Path>, root: &Path) -> io::Result<Self> {
         let name = uuid::Uuid::new_v4().simple().to_string();
         let temporary = std::env::temp_dir().join(format!("sheaf-{name}"));
         std::os::unix::fs::DirBuilderExt::mode(&mut std::fs::DirBuilder::new(), 0o700).create(&temporary)?;
@@ -381,7 +395,7 @@ impl Session {
             None => temporary.join("logs"),
         };
         file::private_folder(&folder).map_err(io::Error::other)?;
-        let sentinel = watch_over(&name, &temporary);
+        let sentinel = watch_over(&name, &temporary, root);
         if let Err(error) = &sentinel {
             tracing::warn!(%error, "the sentinel of commands could not be started");
         }
@@ -486,6 +500,16 @@ impl Running {
         lock(&self.0.printed).log()
     }
 
+    /// Why that file is missing although the output is long.
+    pub fn log_failure(&self) -> Option<String> {
+        lock(&self.0.printed).log_failure()
+    }
+
+    /// Protected files that it made: their names, and where they were put.
+    pub fn aside(&self) -> Vec<(String, PathBuf)> {
+        lock(&self.0.aside).clone()
+    }
+
     /// Asks it to end, and ends it when it does not.
     pub fn stop(&self) {
         self.0.stop(How::Cancelled);
@@ -545,6 +569,8 @@ struct Attendant {
     limit: Option<Duration>,
     /// Held open while it runs.
     places: Places,
+    /// What was there before, and where what has come goes.
+    before: Option<(Before, PathBuf)>,
     buried: Option<(io::PipeWriter, Pid)>,
     is_done: bool,
 }
@@ -617,6 +643,9 @@ impl Attendant {
         };
         tokio::time::timeout(LAST_WORDS, last_words).await.ok();
         self.is_done = true;
+        if let Some((before, folder)) = &self.before {
+            *lock(&self.command.aside) = before.put_aside(folder);
+        }
         self.places.leave();
         if let Some((sentinel, group)) = &mut self.buried {
             sentinel
@@ -803,7 +832,7 @@ fn modest() {
 fn modest() {}
 
 /// Starts the sentinel, in a group of its own so that a key in the terminal does not reach it.
-fn watch_over(name: &str, temporary: &Path) -> io::Result<io::PipeWriter> {
+fn watch_over(name: &str, temporary: &Path, root: &Path) -> io::Result<io::PipeWriter> {
     let (reader, writer) = io::pipe()?;
     #[expect(
         clippy::disallowed_methods,
@@ -813,6 +842,8 @@ fn watch_over(name: &str, temporary: &Path) -> io::Result<io::PipeWriter> {
     command
         .args(["-c", SENTINEL, "sheaf-sentinel", name])
         .arg(temporary)
+        .arg(root)
+        .args(top_folders())
         .current_dir("/")
         .env_clear()
         .env("PATH", "/usr/local/bin:/usr/bin:/bin")
@@ -1173,7 +1204,8 @@ mod tests {
             part.first.len() as u64 + part.skipped + part.last.len() as u64,
             100_000_004
         );
-        let log = running.log().unwrap();
+        let log = running.log();
+        let log = log.unwrap_or_else(|| panic!("there is no log: {:?}", running.log_failure()));
         assert_eq!(fs::metadata(&log).unwrap().len(), 100_000_004);
         assert!(log.starts_with(bench.path("logs")));
 

@@ -20,7 +20,7 @@ use ignore::{Match, gitignore::Gitignore};
 
 use super::{
     Tier,
-    boundary::{Limits, Policy},
+    boundary::{self, Limits, Policy},
     hidden::{Secrets, Verdict},
     name, resolve,
 };
@@ -107,6 +107,7 @@ impl Ground {
         let roots: Vec<&PathBuf> = std::iter::once(&self.root).chain(&self.more).collect();
         let mut policy = Policy {
             tier,
+            wraps: tier == Tier::Full && boundary::wraps(),
             workspace: self.root.clone(),
             writable: Vec::new(),
             read_only: Vec::new(),
@@ -146,7 +147,10 @@ impl Ground {
         let git = self.root.join(".git");
         let inside = ["hooks", "info"].into_iter().filter(|_| git_write && git.is_dir());
         let names = name::top_folders().map(|it| self.root.join(it));
-        names.chain(inside.map(|it| git.join(it))).collect()
+        // A link that leads nowhere yet: whoever makes what it leads to fills what it is called.
+        let led = linked(&self.root).into_iter().filter_map(|it| first_missing(&it));
+        let led = led.filter(|it| it.starts_with(&self.root));
+        names.chain(inside.map(|it| git.join(it))).chain(led).collect()
     }
 
     /// Secrets beside the workspace that are there.
@@ -210,6 +214,10 @@ impl Ground {
                 let is_protected = folder.is_protected || name::is_protected(inner);
                 if is_protected && !folder.is_protected {
                     survey.protected.push(path.clone());
+                }
+                if is_protected && kind.is_symlink() {
+                    let target = resolve(&path).ok().filter(|it| it.starts_with(root) && it != root);
+                    survey.protected.extend(target.filter(|it| it.exists()));
                 }
                 if kind.is_dir() {
                     // Nothing of the user's is in there but keys of git's own.
@@ -298,6 +306,28 @@ impl Level {
         }
         false
     }
+}
+
+/// Where links at the top of a folder lead that have the name of something protected, whether that exists or not.
+pub(super) fn linked(root: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(root).into_iter().flatten().flatten();
+    entries
+        .filter(|it| it.file_type().is_ok_and(|it| it.is_symlink()))
+        .filter(|it| name::is_protected(Path::new(&it.file_name())))
+        .filter_map(|it| resolve(&it.path()).ok())
+        .collect()
+}
+
+/// The first part of a path that does not exist.
+fn first_missing(path: &Path) -> Option<PathBuf> {
+    let mut missing = None;
+    for part in path.ancestors() {
+        if fs::symlink_metadata(part).is_ok() {
+            break;
+        }
+        missing = Some(part.to_owned());
+    }
+    missing
 }
 
 /// The folders that a `.git` which is a file stands for: its own, and the one that it shares with others.

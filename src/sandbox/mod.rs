@@ -7,6 +7,7 @@
 //! A path is resolved once. Files are opened without following any link after that, so that a link that is put in place
 //! in between leads nowhere.
 
+mod appeared;
 mod boundary;
 mod change;
 mod checkpoint;
@@ -27,8 +28,10 @@ use std::{
     fs, io,
     os::fd::OwnedFd,
     path::{Component, Path, PathBuf},
-    process::ExitStatus,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use rustix::fs::{Mode, OFlags};
@@ -44,7 +47,7 @@ pub use checkpoint::{Checkpoints, Restoration};
 pub use command::{Commands, Ended, Foreground, How, NotStarted, Running, Spec};
 pub use printed::Excerpt;
 pub use seen::Seen;
-pub use trial::NotRun;
+pub use trial::{NotRun, Tried};
 
 /// Longest path that is looked at: the kernel's own limit.
 const LONGEST_PATH: usize = 4096;
@@ -62,6 +65,10 @@ pub struct Workspace {
     commands: Commands,
     home: Option<PathBuf>,
     secrets: hidden::Secrets,
+    /// Where links lead that have the name of something protected.
+    linked: Vec<PathBuf>,
+    /// The user lets what lies here act.
+    acts: Arc<AtomicBool>,
 }
 
 /// What the user says about the folders of a [`Workspace`].
@@ -196,6 +203,7 @@ impl Workspace {
             .iter()
             .map(|it| folder(it))
             .collect::<io::Result<Vec<_>>>()?;
+        place::sweep(name::top_folders().map(|it| root.join(it)));
         let secrets = hidden::Secrets::new(&root, home.as_deref(), &fence.hidden);
         let ground = ground::Ground {
             root: root.clone(),
@@ -206,10 +214,12 @@ impl Workspace {
         };
         Ok(Self {
             secrets,
+            linked: ground::linked(&root),
             commands: Commands::new(ground, fence.passed, fence.logs),
             root,
             more,
             home,
+            acts: Arc::default(),
         })
     }
 
@@ -221,7 +231,19 @@ impl Workspace {
             commands: self.commands.fresh(),
             home: self.home.clone(),
             secrets: self.secrets.clone(),
+            linked: self.linked.clone(),
+            acts: Arc::clone(&self.acts),
         }
+    }
+
+    /// From now on the workspace's own programs may be run unasked, as far as the sandbox lets them.
+    pub fn let_act(&self) {
+        self.acts.store(true, Ordering::Release);
+    }
+
+    /// Whether the user lets what lies here act: before that nothing of it is run that the user did not ask for.
+    pub fn may_act(&self) -> bool {
+        self.acts.load(Ordering::Acquire)
     }
 
     /// Canonical.
@@ -251,7 +273,7 @@ impl Workspace {
     }
 
     /// Runs anything as a command of a model's would run, in the terminal of whoever tries it out.
-    pub fn try_out(&self, command: &[OsString], permissions: &[Permission]) -> Result<ExitStatus, NotRun> {
+    pub fn try_out(&self, command: &[OsString], permissions: &[Permission]) -> Result<Tried, NotRun> {
         trial::run(self.commands.ground(), self.commands.passed(), command, permissions)
     }
 
@@ -309,7 +331,8 @@ impl Workspace {
         let is_protected = is_own
             || [&resolved, &plain]
                 .into_iter()
-                .any(|it| name::is_protected(self.inner(it)));
+                .any(|it| name::is_protected(self.inner(it)))
+            || self.linked.iter().any(|it| resolved.starts_with(it));
         Ok(Located {
             path: resolved,
             shown,

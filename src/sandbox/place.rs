@@ -1,58 +1,50 @@
 //! Empty folders that stand where something protected could be made while a command runs.
 //!
 //! Nothing can be mounted over a name that does not exist, so it exists meanwhile. Git and editors take no notice of an empty
-//! folder. Commands that run at the same time share them; the last one takes them away.
+//! folder. Commands share them, also those of other programs of ours: each holds a lock that goes with it, and whoever is
+//! the last takes the folder away. What a crash has left is known by its mode, and goes with the next one who looks.
 
 use std::{
-    collections::BTreeMap,
     fs, io,
+    os::{
+        fd::OwnedFd,
+        unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _},
+    },
     path::{Path, PathBuf},
-    sync::{Mutex, PoisonError},
 };
 
-/// How many commands of this program hold each.
-static HELD: Mutex<BTreeMap<PathBuf, usize>> = Mutex::new(BTreeMap::new());
+use rustix::fs::{FlockOperation, Mode, OFlags};
+
+/// Nobody else gives a folder that only its owner writes the sign of one that many write.
+const MODE: u32 = 0o1755;
+/// So often it is tried again where another one takes the folder away at this very moment.
+const TRIES: usize = 100;
 
 /// The places that one command holds.
 #[derive(Debug, Default)]
-pub(super) struct Places(Vec<PathBuf>);
+pub(super) struct Places(Vec<(PathBuf, OwnedFd)>);
 
 impl Places {
     /// Makes those of `names` that do not exist. What cannot be made is left out.
     pub(super) fn make(names: Vec<PathBuf>) -> Self {
-        let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut ours = Vec::new();
-        for path in names {
-            // One that another command holds must stay as long as we do.
-            if !held.contains_key(&path) && fs::create_dir(&path).is_err() {
-                continue;
-            }
-            *held.entry(path.clone()).or_default() += 1;
-            ours.push(path);
-        }
-        Self(ours)
+        let held = names.into_iter().filter_map(|path| {
+            let held = hold(&path).unwrap_or_else(|error| {
+                tracing::debug!(%error, path = %path.display(), "an empty folder cannot be made");
+                None
+            })?;
+            Some((path, held))
+        });
+        Self(held.collect())
     }
 
     pub(super) fn paths(&self) -> impl Iterator<Item = &Path> {
-        self.0.iter().map(PathBuf::as_path)
+        self.0.iter().map(|it| it.0.as_path())
     }
 
     /// The command has ended.
     pub(super) fn leave(&mut self) {
-        let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
-        for path in self.0.drain(..) {
-            let Some(count) = held.get_mut(&path) else { continue };
-            *count = count.saturating_sub(1);
-            if *count > 0 {
-                continue;
-            }
-            held.remove(&path);
-            match fs::remove_dir(&path) {
-                Ok(()) => {}
-                // The user has put something in it, or taken it away.
-                Err(error) if matches!(error.kind(), io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::NotFound) => {}
-                Err(error) => tracing::warn!(%error, path = %path.display(), "an empty folder is left behind"),
-            }
+        for (path, held) in self.0.drain(..) {
+            take_away(&path, &held);
         }
     }
 }
@@ -60,6 +52,80 @@ impl Places {
 impl Drop for Places {
     fn drop(&mut self) {
         self.leave();
+    }
+}
+
+/// Takes away what a program that was killed has left, where nobody holds it.
+pub(super) fn sweep(names: impl Iterator<Item = PathBuf>) {
+    for path in names {
+        if let Ok(Some(folder)) = open(&path)
+            && rustix::fs::flock(&folder, FlockOperation::NonBlockingLockShared).is_ok()
+        {
+            take_away(&path, &folder);
+        }
+    }
+}
+
+/// Holds the folder at `path`, which is made if need be; none where something else stands there.
+fn hold(path: &Path) -> io::Result<Option<OwnedFd>> {
+    for _ in 0..TRIES {
+        match fs::DirBuilder::new().mode(0o700).create(path) {
+            // What the mask has left out, and only now the sign: without it nobody takes it away.
+            Ok(()) => fs::set_permissions(path, fs::Permissions::from_mode(MODE))?,
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+        }
+        let folder = match open(path) {
+            Ok(Some(folder)) => folder,
+            Ok(None) => return Ok(None),
+            // It has just been taken away.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            Err(error) => return Err(error),
+        };
+        match rustix::fs::flock(&folder, FlockOperation::NonBlockingLockShared) {
+            Ok(()) if is_at(&folder, path) => return Ok(Some(folder)),
+            // Somebody is about to take it away, or has.
+            Ok(()) | Err(rustix::io::Errno::WOULDBLOCK) => std::thread::yield_now(),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Err(io::ErrorKind::WouldBlock.into())
+}
+
+/// The folder at `path` if it is one of ours.
+fn open(path: &Path) -> io::Result<Option<OwnedFd>> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let folder = match rustix::fs::open(path, flags, Mode::empty()) {
+        Ok(folder) => folder,
+        // A file, or a link.
+        Err(rustix::io::Errno::NOTDIR | rustix::io::Errno::LOOP | rustix::io::Errno::ACCESS) => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    let mode = rustix::fs::fstat(&folder)?.st_mode;
+    let is_ours = mode & 0o7777 == MODE && fs::read_dir(path)?.next().is_none();
+    Ok(is_ours.then_some(folder))
+}
+
+/// Whether what was opened still lies there.
+fn is_at(folder: &OwnedFd, path: &Path) -> bool {
+    let (Ok(held), Ok(there)) = (rustix::fs::fstat(folder), fs::symlink_metadata(path)) else {
+        return false;
+    };
+    (held.st_dev, held.st_ino) == (there.dev(), there.ino())
+}
+
+/// Removes the folder if nobody else holds it. What the user has put in it stays, and the sign goes.
+fn take_away(path: &Path, held: &OwnedFd) {
+    if rustix::fs::flock(held, FlockOperation::NonBlockingLockExclusive).is_err() || !is_at(held, path) {
+        return;
+    }
+    match fs::remove_dir(path) {
+        Ok(()) => {}
+        Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => {
+            fs::set_permissions(path, fs::Permissions::from_mode(0o755)).ok();
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => tracing::warn!(%error, path = %path.display(), "an empty folder is left behind"),
     }
 }
 
@@ -73,7 +139,12 @@ mod tests {
         let path = |name: &str| folder.path().join(name);
         fs::create_dir(path(".vscode")).unwrap();
         fs::write(path(".idea"), "").unwrap();
-        let names = || [".git", ".vscode", ".idea", "no/such/.git"].map(path).to_vec();
+        std::os::unix::fs::symlink("nowhere", path(".husky")).unwrap();
+        let names = || {
+            [".git", ".vscode", ".idea", ".husky", "no/such/.git"]
+                .map(path)
+                .to_vec()
+        };
         let mut first = Places::make(names());
         let mut second = Places::make(names());
         for places in [&first, &second] {
@@ -81,12 +152,51 @@ mod tests {
         }
         first.leave();
         assert!(path(".git").is_dir());
+        // Who only looks for what was left takes nothing from those who hold it.
+        sweep(names().into_iter());
+        assert!(path(".git").is_dir());
         second.leave();
         assert!(!path(".git").exists() && path(".vscode").is_dir() && path(".idea").is_file());
-        // What the user has filled meanwhile stays.
+        // What the user has filled meanwhile stays, and is the user's.
         let third = Places::make(names());
         fs::write(path(".git/HEAD"), "").unwrap();
         drop(third);
         assert!(path(".git/HEAD").is_file());
+        assert_eq!(fs::metadata(path(".git")).unwrap().mode() & 0o7777, 0o755);
+    }
+
+    #[test]
+    fn what_a_crash_has_left_goes_and_an_empty_folder_of_the_users_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        let names = || [".git", ".vscode"].map(path).to_vec();
+        fs::create_dir(path(".vscode")).unwrap();
+        let left = Places::make(names());
+        // As the kernel does with the locks of whoever is killed.
+        for (_, lock) in &left.0 {
+            rustix::fs::flock(lock, FlockOperation::Unlock).unwrap();
+        }
+        sweep(names().into_iter());
+        assert!(!path(".git").exists() && path(".vscode").is_dir());
+        std::mem::forget(left);
+    }
+
+    #[test]
+    fn many_at_once_leave_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(".git");
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    for _ in 0..200 {
+                        let places = Places::make(vec![path.clone()]);
+                        assert_eq!(places.paths().count(), 1);
+                        assert!(path.is_dir());
+                    }
+                });
+            }
+        });
+        sweep([path.clone()].into_iter());
+        assert!(!path.exists());
     }
 }

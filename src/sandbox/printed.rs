@@ -31,8 +31,8 @@ enum Log {
         bytes: u64,
     },
     Full,
-    /// It could not be made or written.
-    Failed,
+    /// It could not be made or written, because of this.
+    Failed(String),
 }
 
 /// A part of an output.
@@ -65,7 +65,8 @@ impl Printed {
                 Ok(file) => Log::Open { file, bytes: 0 },
                 Err(error) => {
                     tracing::warn!(%error, "the log of a command cannot be written");
-                    Log::Failed
+                    let cause = std::error::Error::source(&error).map(|it| format!(": {it}"));
+                    Log::Failed(format!("{error}{}", cause.unwrap_or_default()))
                 }
             };
             let before = std::mem::take(&mut self.head);
@@ -92,10 +93,14 @@ impl Printed {
         if *written + size > MOST_LOGGED {
             file.write_all(b"\n[the log ends here]\n").ok();
             self.log = Log::Full;
-        } else if file.write_all(bytes).is_ok() {
-            *written += size;
-        } else {
-            self.log = Log::Failed;
+            return;
+        }
+        match file.write_all(bytes) {
+            Ok(()) => *written += size,
+            Err(error) => {
+                tracing::warn!(%error, "the log of a command cannot be written");
+                self.log = Log::Failed(error.to_string());
+            }
         }
     }
 
@@ -106,6 +111,14 @@ impl Printed {
     /// The file that holds all of it, if there is one.
     pub(super) fn log(&self) -> Option<PathBuf> {
         matches!(self.log, Log::Open { .. } | Log::Full).then(|| self.path.clone())
+    }
+
+    /// Why there is no file, where there should be one.
+    pub(super) fn log_failure(&self) -> Option<String> {
+        match &self.log {
+            Log::Failed(why) => Some(why.clone()),
+            Log::NotYet | Log::Open { .. } | Log::Full => None,
+        }
     }
 
     /// From the byte `start` on, as far as it is kept.

@@ -10,6 +10,7 @@ use std::{
 
 use super::{
     Tier,
+    appeared::Before,
     boundary::{self, Order},
     environment,
     ground::Ground,
@@ -28,6 +29,14 @@ pub enum NotRun {
     Outside(String),
     #[error("it could not be started")]
     Failed(#[from] io::Error),
+}
+
+/// How it ended.
+#[derive(Debug)]
+pub struct Tried {
+    pub status: ExitStatus,
+    /// Protected files that it made where there were none, and where they are now.
+    pub aside: Vec<(String, PathBuf)>,
 }
 
 /// A folder that goes with its owner.
@@ -53,7 +62,7 @@ pub(super) fn run(
     passed: &[String],
     command: &[OsString],
     permissions: &[Permission],
-) -> Result<ExitStatus, NotRun> {
+) -> Result<Tried, NotRun> {
     let layers = boundary::layers();
     if layers.tier == Tier::None {
         return Err(NotRun::NoSandbox(layers.why.clone()));
@@ -86,10 +95,12 @@ pub(super) fn run(
             .collect(),
         keeps_terminal: true,
     };
+    let before = Before::look(&ground.root, git_write);
     let mut child = boundary::command(&order, false)?.env_clear().envs(variables).spawn()?;
     // Its keys are the command's, which is in the same group; we go when it has gone.
     boundary::leave_keys();
     let status = child.wait()?;
+    let aside = before.put_aside(&std::env::temp_dir());
     drop((places, temporary));
-    Ok(status)
+    Ok(Tried { status, aside })
 }

@@ -11,6 +11,7 @@ pub mod figure;
 pub mod highlight;
 pub mod language;
 pub mod markdown;
+pub mod redact;
 pub mod row;
 pub mod target;
 pub mod visible;

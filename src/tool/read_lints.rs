@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 
 use super::{Access, Class, Context, Fault, Input, Outcome, Tool, Work, run_terminal_cmd};
 use crate::{
+    config::Settings,
     os,
     protocol::Mode,
     sandbox::{Commands, Ended, How, Located, Place, Refused, Running, Spec, Tier, Workspace},
@@ -126,7 +127,24 @@ impl Severity {
     }
 }
 
+/// The checkers that would be run for a workspace if it may act; for the user to read.
+pub fn checkers(root: &Path, settings: &Settings) -> Vec<&'static str> {
+    let is_here = |it: &&Checker| {
+        let is_configured = it
+            .languages
+            .iter()
+            .all(|language| settings.lint.contains_key(*language));
+        !is_configured && has_one_of(it.markers, root)
+    };
+    CHECKERS.iter().filter(is_here).map(|it| it.name).collect()
+}
+
 fn touches(input: &Input, context: &Context) -> Result<Vec<Access>, Fault> {
+    if !context.workspace.may_act() {
+        let message = "checkers run what the repository says, and the user has not said that they trust this workspace";
+        return Err(Fault::new("WORKSPACE_UNTRUSTED", message)
+            .hint("Go on without diagnostics; the user can let it act with /trust or --trust."));
+    }
     let plan = plan(input, context)?;
     if Commands::tier() != Tier::None {
         return plan
@@ -364,17 +382,19 @@ fn folder_with(markers: &[&str], file: &Path, root: &Path) -> Option<PathBuf> {
     file.ancestors()
         .skip(1)
         .take_while(|it| it.starts_with(root))
-        .find(|folder| {
-            markers.iter().any(|marker| match marker.strip_suffix('*') {
-                Some(start) => std::fs::read_dir(folder).is_ok_and(|entries| {
-                    entries
-                        .flatten()
-                        .any(|it| it.file_name().to_string_lossy().starts_with(start))
-                }),
-                None => folder.join(marker).is_file(),
-            })
-        })
+        .find(|folder| has_one_of(markers, folder))
         .map(Path::to_owned)
+}
+
+fn has_one_of(markers: &[&str], folder: &Path) -> bool {
+    markers.iter().any(|marker| match marker.strip_suffix('*') {
+        Some(start) => std::fs::read_dir(folder).is_ok_and(|entries| {
+            entries
+                .flatten()
+                .any(|it| it.file_name().to_string_lossy().starts_with(start))
+        }),
+        None => folder.join(marker).is_file(),
+    })
 }
 
 fn configured_line(words: &[String]) -> String {

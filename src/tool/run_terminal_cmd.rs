@@ -254,6 +254,18 @@ impl Report {
                 (CommandState::Cancelled, None)
             }
         };
+        for (name, path) in running.aside() {
+            notes.push(format!(
+                "the command made `{name}`, which runs or decides what runs: it was put aside as {}; to have it, write it \
+                 with a tool that changes files, which asks the user",
+                path.display()
+            ));
+        }
+        if let Some(why) = running.log_failure() {
+            notes.push(format!(
+                "what is left out cannot be read: the log could not be written: {why}"
+            ));
+        }
         Self {
             id: running.id().to_owned(),
             state,

@@ -38,6 +38,8 @@ pub enum Effect {
     Commands,
     /// What the model is told, and what it costs.
     Context,
+    /// Have it asked whether the workspace may act.
+    Trust,
     /// A plan in the user's editor, as a file.
     EditPlan {
         turn: Turn,

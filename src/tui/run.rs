@@ -40,7 +40,7 @@ use crate::{
     link::Link,
     os::{clipboard, file, panic, process, resident},
     protocol::{Command, Entry, Message, Mode, Position, Query, Reply, Submit},
-    text::{Clean, highlight::Highlighter, visible::title},
+    text::{Clean, highlight::Highlighter, redact::redact, visible::title},
     theme,
     transcript::Transcript,
 };
@@ -569,7 +569,9 @@ impl Session {
                 tokio::spawn(async move {
                     let outcome = match reply.await {
                         Ok(Reply::Models(names)) => Ok(names),
-                        Ok(Reply::Files(_) | Reply::Context(_)) => Err("the answer is to another question".to_owned()),
+                        Ok(Reply::Files(_) | Reply::Context(_) | Reply::Heard) => {
+                            Err("the answer is to another question".to_owned())
+                        }
                         Err(error) => Err(error.to_string()),
                     };
                     let _ = send.send(Outcome::Models(outcome));
@@ -638,10 +640,20 @@ impl Session {
                 tokio::spawn(async move {
                     let outcome = match reply.await {
                         Ok(Reply::Context(parts)) => Ok(parts),
-                        Ok(Reply::Models(_) | Reply::Files(_)) => Err("the answer is to another question".to_owned()),
+                        Ok(Reply::Models(_) | Reply::Files(_) | Reply::Heard) => {
+                            Err("the answer is to another question".to_owned())
+                        }
                         Err(error) => Err(error.to_string()),
                     };
                     let _ = send.send(Outcome::Context(outcome));
+                });
+            }
+            Effect::Trust => {
+                let reply = self.app.link.ask(Query::Trust);
+                tokio::spawn(async move {
+                    if let Err(error) = reply.await {
+                        let _ = send.send(Outcome::Failed(error.to_string()));
+                    }
                 });
             }
             Effect::Remember(colour) => {
@@ -881,6 +893,7 @@ fn give_back_on_panic(state: PathBuf) {
     std::panic::set_hook(Box::new(move |info| {
         let trace = std::backtrace::Backtrace::force_capture();
         let text = format!("sheaf {} {info}\n\n{trace}\n", env!("CARGO_PKG_VERSION"));
+        let text = redact(&text);
         let path = state.join(format!("crash-{}.txt", now_ms()));
         let kept =
             file::private_folder(&state).and_then(|()| file::write(&path, text.as_bytes(), file::Access::Private));
@@ -889,7 +902,7 @@ fn give_back_on_panic(state: PathBuf) {
             return;
         }
         tty::leave();
-        let said = Clean::new(&info.to_string());
+        let said = Clean::new(&redact(&info.to_string()));
         let mut message = format!("sheaf failed: {said}\n");
         if kept.is_ok() {
             message.push_str(&format!("the report is in {}\n", path.display()));

@@ -200,6 +200,10 @@ fn answers_first_page(app: &App, event: KeyEvent) -> bool {
     if !event.modifiers.is_empty() || !app.asks_from_the_composer() {
         return false;
     }
+    // Who began to write before the question could be read does not answer it.
+    if app.now_ms.saturating_sub(app.asking.since_ms) < TOO_EARLY_MS {
+        return false;
+    }
     let number = letter.to_digit(10).and_then(|it| usize::try_from(it).ok());
     number.is_some_and(|it| (1..=app.options_waiting()).contains(&it))
 }

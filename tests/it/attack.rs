@@ -33,6 +33,8 @@ struct Attack {
     needs_root: bool,
     /// Without namespaces this is known to be open.
     is_open_in_part: bool,
+    /// It is about links with a protected name, with which bubblewrap runs nothing.
+    is_by_link: bool,
 }
 
 const fn attack(name: &'static str, script: &'static str) -> Attack {
@@ -41,6 +43,14 @@ const fn attack(name: &'static str, script: &'static str) -> Attack {
         script,
         needs_root: false,
         is_open_in_part: false,
+        is_by_link: false,
+    }
+}
+
+const fn by_link(name: &'static str, script: &'static str) -> Attack {
+    Attack {
+        is_by_link: true,
+        ..attack(name, script)
     }
 }
 
@@ -115,6 +125,22 @@ const ATTACKS: &[Attack] = &[
         "mkdir -p .sheaf; echo x > .sheaf/config.toml",
     ),
     attack("servers for editors", "echo x > .cursor/mcp.json"),
+    by_link(
+        "through a link with a protected name",
+        "echo evil > linked/settings.json",
+    ),
+    by_link(
+        "another link in the place of one",
+        "rm -f .claude; mkdir -p .claude && echo evil > .claude/settings.json",
+    ),
+    by_link(
+        "what a protected link leads to, which did not exist",
+        "mkdir -p nowhere; echo evil > .husky/pre-commit",
+    ),
+    by_link(
+        "another name for what is protected",
+        "mv linked linked2 && echo evil > linked2/settings.json",
+    ),
     attack(
         "move what holds a protected folder",
         "mv deep deep2; mkdir -p deep/.idea; echo evil > deep/.idea/run.xml; grep -q evil deep/.idea/run.xml",
@@ -198,8 +224,8 @@ const ATTACKS: &[Attack] = &[
 ];
 
 /// So many must have been tried where the kernel can hold everything; less means that the harness is broken.
-const LEAST: usize = 50;
-const LEAST_AS_USER: usize = 42;
+const LEAST: usize = 54;
+const LEAST_AS_USER: usize = 46;
 
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
@@ -232,11 +258,15 @@ impl Bench {
             ("work/deep/.idea/run.xml", "x"),
             ("work/.cursor/mcp.json", "{}"),
             ("work/local.toml", "x"),
+            ("work/linked/settings.json", "{}"),
             ("work/a.txt", "x"),
         ] {
             let path = base.join(path);
             fs::create_dir_all(path.parent().expect("the test can do this")).expect("the test can do this");
             fs::write(path, text).expect("the test can do this");
+        }
+        for (link, target) in [(".claude", "linked"), (".husky", "nowhere")] {
+            std::os::unix::fs::symlink(target, base.join("work").join(link)).expect("the test can do this");
         }
         let git = Command::new("git")
             .args(["init", "-q"])
@@ -448,15 +478,30 @@ fn what_is_promised_holds_against_attacks_that_work_without_it() {
                 useless.join("; ")
             ));
         }
-        for tier in ["full", "partial"] {
-            if tier == "full" && !can_unshare(who) {
+        for tier in ["full", "bubblewrap", "partial"] {
+            if tier != "partial" && !can_unshare(who) {
+                continue;
+            }
+            let is_wrapped = tier == "bubblewrap";
+            if is_wrapped && !Path::new("/usr/bin/bwrap").exists() {
+                say(&format!("\nSKIPPED: {who:?}: bubblewrap is not installed\n"));
                 continue;
             }
             let bench = Bench::new(who);
+            if is_wrapped {
+                let refused = bench.held(who, tier, &[], "true");
+                let why = String::from_utf8_lossy(&refused.stderr).into_owned();
+                assert_eq!(refused.status.code(), Some(125), "{why}");
+                assert!(why.contains("cannot hold a link"), "{why}");
+                for link in [".claude", ".husky"] {
+                    fs::remove_file(bench.base.join("work").join(link)).expect("the test can do this");
+                }
+            }
             let found = results(&bench, who, tier);
             let broken: Vec<_> = ATTACKS
                 .iter()
                 .filter(|it| found[it.name] && !(tier == "partial" && it.is_open_in_part))
+                .filter(|it| !(is_wrapped && it.is_by_link))
                 .map(|it| it.name)
                 .collect();
             assert_eq!(broken, Vec::<&str>::new(), "{who:?} {tier}");
@@ -476,6 +521,97 @@ fn what_is_promised_holds_against_attacks_that_work_without_it() {
                 "\n{who:?}, {tier}: {controls} attacks with a control, {all} in all; {open} went through, all of them known\n"
             ));
         }
+    }
+}
+
+#[test]
+fn what_a_command_plants_does_not_stay() {
+    let planted = [".mcp.json", ".envrc", "x.code-workspace", ".gitattributes"];
+    let script: String = planted.iter().map(|it| format!("echo evil > {it}; ")).collect();
+    for who in attackers() {
+        let left = |bench: &Bench| {
+            let there = planted.iter().filter(|it| bench.base.join("work").join(it).exists());
+            there.copied().collect::<Vec<_>>()
+        };
+        let bench = Bench::new(who);
+        assert!(bench.plain(who, &script));
+        assert_eq!(left(&bench), planted, "the control");
+        for tier in ["full", "partial"] {
+            if tier == "full" && !can_unshare(who) {
+                continue;
+            }
+            let bench = Bench::new(who);
+            let output = bench.held(who, tier, &[], &script);
+            assert_eq!(left(&bench), Vec::<&str>::new(), "{who:?} {tier}");
+            let said = String::from_utf8_lossy(&output.stderr);
+            let is_said = planted.iter().all(|it| said.contains(&format!("made {it}")));
+            // Where the top of the workspace is read-only, nothing was made.
+            assert!(is_said || tier == "partial", "{who:?} {tier}: {said}");
+        }
+    }
+}
+
+/// What the tools of a language need to be found where the home is another one.
+fn toolchain() -> String {
+    let cargo = std::env::var("CARGO").unwrap_or_default();
+    let folder = Path::new(&cargo)
+        .parent()
+        .unwrap_or(Path::new("/"))
+        .display()
+        .to_string();
+    format!("export PATH={folder}:$PATH;")
+}
+
+#[test]
+fn builds_and_tests_of_the_usual_languages_work_inside() {
+    let who = Who::Root;
+    if !can_unshare(who) {
+        return say("\nSKIPPED: no namespaces here, so builds are not tried in the whole sandbox\n");
+    }
+    for (name, needs, script) in [
+        (
+            "cargo build --offline",
+            "cargo --version",
+            "mkdir -p app/src && cd app && printf '[package]\\nname=\"app\"\\nversion=\"0.1.0\"\\nedition=\"2021\"\\n' > Cargo.toml \
+             && echo 'fn main() { println!(\"built\"); }' > src/main.rs && cargo build --offline && ./target/debug/app | grep -q built",
+        ),
+        (
+            "npm test",
+            "npm --version && node --version",
+            "mkdir js && cd js && echo '{\"name\":\"a\",\"version\":\"1.0.0\",\"scripts\":{\"test\":\"node t.js\"}}' > package.json \
+             && echo 'require(\"assert\").equal(1,1); console.log(\"tested\")' > t.js && npm test | grep -q tested",
+        ),
+        (
+            "unittest",
+            "python3 --version",
+            "mkdir py && cd py && printf 'import unittest\\nclass T(unittest.TestCase):\\n  def test_a(self): self.assertEqual(1,1)\\n' > test_a.py \
+             && python3 -m unittest",
+        ),
+        (
+            "pytest",
+            "python3 -m pytest --version",
+            "mkdir pt && cd pt && echo 'def test_a(): assert 1 == 1' > test_a.py && python3 -m pytest -q",
+        ),
+        (
+            "make",
+            "make --version",
+            "printf 'all:\\n\\tcc -o prog a.c\\n' > Makefile && echo 'int main(){return 0;}' > a.c && make && ./prog",
+        ),
+    ] {
+        let path = toolchain();
+        let bench = Bench::new(who);
+        if !bench.plain(who, &format!("{path} {needs}")) {
+            say(&format!("\nSKIPPED: {name}: it is not installed\n"));
+            continue;
+        }
+        let output = bench.held(who, "full", &[], &format!("{path} {script}"));
+        let told = |it: &[u8]| String::from_utf8_lossy(it).into_owned();
+        assert!(
+            output.status.success(),
+            "{name}: {} {}",
+            told(&output.stdout),
+            told(&output.stderr)
+        );
     }
 }
 

@@ -13,6 +13,7 @@ mod dictation;
 mod documents;
 mod edits;
 mod floors;
+mod fuzzed;
 mod headless;
 mod house;
 mod journal;
@@ -29,6 +30,7 @@ mod sessions;
 mod settings;
 mod source;
 mod tour;
+mod trust;
 
 /// Says that a test could not be made here, and why: past the capture of a test's output, which would swallow it.
 fn skipped(why: &str) {

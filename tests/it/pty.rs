@@ -37,6 +37,7 @@ pub struct Start {
     size: (u16, u16),
     is_mute: bool,
     input: Option<String>,
+    files: Vec<(String, String)>,
 }
 
 /// A running program and its terminal.
@@ -105,7 +106,14 @@ impl Start {
             size: (80, 24),
             is_mute: false,
             input: None,
+            files: Vec::new(),
         }
+    }
+
+    /// A file below the home that is there from the start; the program works in `work`.
+    pub fn file(mut self, path: &str, text: &str) -> Self {
+        self.files.push((path.to_owned(), text.to_owned()));
+        self
     }
 
     pub fn with(mut self, name: &str, value: &str) -> Self {
@@ -147,6 +155,11 @@ impl Start {
         let home = tempfile::tempdir().expect("a folder");
         let work = home.path().join("work");
         std::fs::create_dir(&work).expect("a folder");
+        for (path, text) in &self.files {
+            let path = home.path().join(path);
+            std::fs::create_dir_all(path.parent().expect("a parent")).expect("folders");
+            std::fs::write(path, text).expect("a file");
+        }
         let pair = NativePtySystem::default().openpty(size(self.size)).expect("a pty");
         let mut command = self.command();
         command.cwd(&work);

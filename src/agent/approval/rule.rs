@@ -248,7 +248,7 @@ impl Shell {
             });
         }
         let first_part = |at: usize| inner.get(..at).map(|it| it.trim().to_owned());
-        if let Some(at) = inner.find(['|', '&', ';', '<', '>', '`', '$']) {
+        if let Some(at) = operator(inner) {
             let why = "it is one command, without operators, substitutions and redirections";
             return Err((why.to_owned(), first_part(at)));
         }
@@ -302,6 +302,24 @@ impl Shell {
             Self::Arguments { program, .. } => program,
         }
     }
+}
+
+/// Where a shell would see more than words; what stands in quotes is a word.
+fn operator(text: &str) -> Option<usize> {
+    let mut quote = None;
+    let mut rest = text.char_indices();
+    while let Some((at, it)) = rest.next() {
+        match (quote, it) {
+            (Some(open), _) if it == open => quote = None,
+            (None, '\'' | '"') => quote = Some(it),
+            (None | Some('"'), '\\') => {
+                rest.next();
+            }
+            (None | Some('"'), '`' | '$') | (None, '|' | '&' | ';' | '<' | '>') => return Some(at),
+            (Some(_) | None, _) => {}
+        }
+    }
+    None
 }
 
 /// The words of a text in which quotes and backslashes mean what they mean to a shell.
@@ -605,6 +623,9 @@ mod tests {
             ("Shell(curl:)", "Shell(curl)"),
             ("Shell(npm:run test*)", "Shell(npm:run test*)"),
             ("Shell('my tool' x)", "Shell('my tool' x)"),
+            ("Shell(;:)", "Shell(';')"),
+            ("Shell(find x -exec ls '{}' ';')", "Shell(find x -exec ls {} ';')"),
+            (r#"Shell(a "\$x" b\>c)"#, "Shell(a '$x' 'b>c')"),
             ("Shell(\"a b\" 'it'\\''s')", r"Shell('a b' 'it'\''s')"),
             ("Shell('a:b' c)", "Shell('a:b' c)"),
             ("Shell(npm run test:unit)", "Shell(npm run test:unit)"),
@@ -648,6 +669,7 @@ mod tests {
             ("Shell(npm run test:*)", "Shell(npm run test)"),
             ("Shell(git push && ls)", "Shell(git push)"),
             ("Shell(ls > x)", "Shell(ls)"),
+            ("Shell(ls \"$x\" y)", ""),
             ("Shell('ls)", ""),
             ("Read()", "Read(**)"),
             ("Read(a[)", "Read(a[[])"),
@@ -776,7 +798,7 @@ mod tests {
 
         #[test]
         fn words_survive_being_printed(words in prop::collection::vec("[ -~é]{0,6}", 1..4)) {
-            prop_assume!(!words[0].contains(['*', '?']) && !words.iter().any(|it| it.contains(['|', '&', ';', '<', '>', '`', '$'])));
+            prop_assume!(!words[0].contains(['*', '?']));
             prop_assume!(words.len() < 2 || !words.last().is_some_and(|it| it == "*" || it.ends_with(":*")));
             prop_assume!(words[0].chars().any(|it| it != ' ') && !words[0].starts_with(['\'', '"', '\\']));
             let rule = Rule::Shell(Shell::Words(words));

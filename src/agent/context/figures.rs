@@ -189,7 +189,7 @@ mod tests {
             std::fs::write(path, text).expect("a file");
         }
         let workspace = Arc::new(Workspace::open(folder.path()).expect("a workspace"));
-        let rules = RuleSet::load(&workspace, true);
+        let rules = RuleSet::load(&workspace, crate::agent::rules::Trust::Whole);
         let image = Image {
             media_type: "image/png".to_owned(),
             bytes: Arc::from([0_u8; 4]),

@@ -576,7 +576,10 @@ mod tests {
         std::fs::write(root.join("picture.dat"), b"\x89PNG\r\n\x1a\nrest").expect("a file");
         std::fs::write(root.join("bytes.bin"), b"a\0b").expect("a file");
         let workspace = Workspace::open(root).expect("a workspace");
-        let rules = RuleSet::load(&Arc::new(Workspace::open(root).expect("a workspace")), true);
+        let rules = RuleSet::load(
+            &Arc::new(Workspace::open(root).expect("a workspace")),
+            crate::agent::rules::Trust::Whole,
+        );
         (folder, workspace, rules)
     }
 

@@ -166,7 +166,7 @@ mod tests {
         }
         std::fs::write(folder.path().join("picture.png"), b"\x89PNG\r\n\x1a\n").expect("a file");
         let workspace = Arc::new(Workspace::open(folder.path()).expect("a workspace"));
-        let mut rules = RuleSet::load(&workspace, true);
+        let mut rules = RuleSet::load(&workspace, crate::agent::rules::Trust::Whole);
         let (seen, transcript) = (Seen::default(), Transcript::default());
         let around = Surroundings {
             mode: Mode::Plan,

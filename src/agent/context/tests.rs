@@ -150,7 +150,7 @@ fn a_gateway_is_told_the_bare_tree() {
         files: ["Cargo.toml", "src/cart.rs", "src/main.rs"].map(Into::into).into(),
         ..List::default()
     };
-    let rules = RuleSet::load(&workspace, true).with_user(["Errors are enums".to_owned()]);
+    let rules = RuleSet::load(&workspace, crate::agent::rules::Trust::Whole).with_user(["Errors are enums".to_owned()]);
     let context = for_gateway(&workspace, &list, &["src/cart.rs".to_owned()], &rules);
     assert_eq!(
         context,

@@ -9,6 +9,7 @@ use super::{
 };
 use crate::{
     agent::prompt,
+    config::Print,
     sandbox::{Place, Refused, Workspace},
 };
 
@@ -197,12 +198,16 @@ pub fn read(workspace: &Workspace, found: &Found, folder: &str, warnings: &mut V
         let rest = whole.len() - begin.len();
         whole = format!("{}\n[cut: {rest} bytes of this rule are left out]", begin.trim_end());
     }
+    let included = included(workspace, &whole, path);
+    let mut parts = vec![text.as_bytes()];
+    parts.extend(included.iter().flat_map(|it| [it.0.as_bytes(), it.1.as_bytes()]));
     Some(Rule {
         name: name_of(path, &head),
         path: path.clone(),
         folder: folder.to_owned(),
         kind,
-        included: included(workspace, &whole, path),
+        print: Print::of(&parts),
+        included,
         description: head.description,
         globs,
         text: whole,

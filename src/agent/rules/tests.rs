@@ -66,7 +66,7 @@ const FILES: &[(&str, &str)] = &[
 #[test]
 fn what_holds_from_the_start() {
     let (_folder, workspace) = workspace(FILES);
-    let rules = RuleSet::load(&workspace, true).with_user(["Answer in German".to_owned(), " ".to_owned()]);
+    let rules = RuleSet::load(&workspace, Trust::Whole).with_user(["Answer in German".to_owned(), " ".to_owned()]);
     assert_eq!(rules.warnings(), Vec::<String>::new());
     let text = rules.always_text();
     let lines: Vec<&str> = text
@@ -119,7 +119,7 @@ fn names(update: Option<&str>) -> Vec<String> {
 #[test]
 fn rules_come_with_the_first_file_that_they_are_for() {
     let (folder, workspace) = workspace(FILES);
-    let mut rules = RuleSet::load(&workspace, true);
+    let mut rules = RuleSet::load(&workspace, Trust::Whole);
     let before = rules.always_text();
     assert_eq!(rules.attach(["README.md"]), None);
     assert_eq!(
@@ -149,7 +149,7 @@ fn rules_come_with_the_first_file_that_they_are_for() {
 #[test]
 fn the_user_names_a_rule_of_any_kind() {
     let (_folder, workspace) = workspace(FILES);
-    let rules = RuleSet::load(&workspace, true);
+    let rules = RuleSet::load(&workspace, Trust::Whole);
     for (name, want) in [
         ("notes", Some("Only by name.")),
         ("folder", Some("By the folder's name.")),
@@ -173,7 +173,7 @@ fn the_user_names_a_rule_of_any_kind() {
 #[test]
 fn of_a_workspace_that_is_not_trusted_only_names_are_said() {
     let (_folder, workspace) = workspace(FILES);
-    let mut rules = RuleSet::load(&workspace, false).with_user(["Mine".to_owned()]);
+    let mut rules = RuleSet::load(&workspace, Trust::nobody()).with_user(["Mine".to_owned()]);
     let text = rules.always_text();
     assert!(text.contains("AGENTS.md") && text.contains("Mine"), "{text}");
     for (_, theirs) in FILES {
@@ -203,7 +203,7 @@ fn a_rule_names_files_that_come_with_it() {
     put(outside.path(), "secret", "OUTSIDE");
     let target = outside.path().join("secret");
     put(folder.path(), "docs/out", &format!("-> {}", target.display()));
-    let rules = RuleSet::load(&workspace, true);
+    let rules = RuleSet::load(&workspace, Trust::Whole);
     let text = rules.always_text();
     let included: Vec<&str> = text
         .split("<included_file path=\"")
@@ -237,7 +237,7 @@ fn what_is_too_long_is_cut_and_told() {
         (".cursor/rules/d.mdc", "---\nalwaysApply: true\n---\nshort"),
         (".cursor/rules/e.mdc", "---\nglobs: *.{a, [\n---\nshort"),
     ]);
-    let rules = RuleSet::load(&workspace, true).with_user([long]);
+    let rules = RuleSet::load(&workspace, Trust::Whole).with_user([long]);
     let text = rules.always_text();
     assert!(text.len() < (64 << 10) + (16 << 10) + 4096, "{}", text.len());
     assert!(text.contains("bytes of this rule are left out]"));
@@ -267,7 +267,7 @@ fn later_rules_have_their_limit_too() {
         .map(|(path, text)| (path.as_str(), text.as_str()))
         .collect();
     let (_folder, workspace) = workspace(&files);
-    let mut rules = RuleSet::load(&workspace, true);
+    let mut rules = RuleSet::load(&workspace, Trust::Whole);
     let paths: Vec<String> = (0..8).map(|it| format!("d{it}/x")).collect();
     let update = rules.attach(&paths).expect("eight rules");
     assert_eq!(names(Some(&update)).len(), 8, "each is at least named");
@@ -288,7 +288,7 @@ fn the_repository_around_the_workspace_is_asked_too() {
         put(folder.path(), path, text);
     }
     let workspace = Arc::new(Workspace::open(&folder.path().join("repo/mid/work")).expect("a workspace"));
-    let text = RuleSet::load(&workspace, true).always_text();
+    let text = RuleSet::load(&workspace, Trust::Whole).always_text();
     let at = |it: &str| text.find(it);
     assert!(
         at("For the repository.").is_some() && at("For the repository.") < at("For the work."),
@@ -300,7 +300,7 @@ fn the_repository_around_the_workspace_is_asked_too() {
 #[test]
 fn a_gateway_gets_texts() {
     let (_folder, workspace) = workspace(FILES);
-    let mut rules = RuleSet::load(&workspace, true).with_user(["Mine".to_owned()]);
+    let mut rules = RuleSet::load(&workspace, Trust::Whole).with_user(["Mine".to_owned()]);
     rules.attach(["a.rs"]);
     let texts = rules.texts();
     assert_eq!(
@@ -347,6 +347,6 @@ fn folders_of_links_and_odd_files_do_no_harm() {
         (".cursor/rules/empty.mdc", ""),
     ]);
     fs::create_dir_all(folder.path().join(".cursor/rules/dir.mdc")).expect("a folder");
-    let rules = RuleSet::load(&workspace, true);
+    let rules = RuleSet::load(&workspace, Trust::Whole);
     assert_eq!(rules.listed().len(), 1, "{:?}", rules.listed());
 }

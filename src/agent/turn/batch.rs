@@ -46,6 +46,7 @@ pub struct Job {
     pub missing: Option<Vec<String>>,
     /// Nothing but a person's yes allows it.
     pub is_protected: bool,
+    pub was_asked: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -208,6 +209,7 @@ impl Running {
             missing: None,
             is_protected: false,
             tier: Tier::None,
+            was_asked: false,
             call,
         }
     }
@@ -394,6 +396,7 @@ impl Running {
             }
             Verdict::Ask(question) => {
                 job.stage = Stage::Asking;
+                job.was_asked = true;
                 self.ask_approval(job, tool, &question, effects);
             }
         }
@@ -448,6 +451,7 @@ impl Running {
             tool,
             call: job.call.id.clone(),
             arguments: job.arguments.clone(),
+            was_asked: job.was_asked,
         });
     }
 

@@ -194,6 +194,8 @@ pub enum Effect {
         tool: &'static Tool,
         call: String,
         arguments: Arguments,
+        /// The user has looked at it: it runs as it was looked at.
+        was_asked: bool,
     },
     /// Makes a change that was worked out.
     Make {

@@ -50,6 +50,7 @@ mod tests {
         };
         let layers = Layers {
             tier: Tier::Partial,
+            wraps: false,
             why: "metadata".to_owned(),
             list: vec![layer("files", false, "sysctl x=1"), layer("landlock", true, "")],
         };

@@ -3,7 +3,11 @@
 //! `{"v":1,"n":7,…,"crc":123}`: the CRC-32 is that of the bytes before `,"crc":` and the closing brace. So a line is
 //! checked as the bytes that stand there and never depends on how somebody else would print the same object.
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value};
+
+use crate::text::redact;
 
 /// What `v` says.
 pub const VERSION: u64 = 1;
@@ -30,7 +34,9 @@ pub fn write(position: u64, members: &Map<String, Value>, out: &mut Vec<u8>) {
         out.push(b',');
         for part in [&Value::String(name.clone()), value] {
             // Writing a value to memory cannot fail: its keys are strings.
+            let start = out.len();
             let _ = serde_json::to_writer(&mut *out, part);
+            redact(start, out);
             out.push(b':');
         }
         out.pop();
@@ -38,6 +44,15 @@ pub fn write(position: u64, members: &Map<String, Value>, out: &mut Vec<u8>) {
     let crc = checksum(out.get(from..).unwrap_or_default());
     out.extend_from_slice(SEAL);
     out.extend_from_slice(format!("{crc}}}\n").as_bytes());
+}
+
+/// Takes keys out of the JSON that `out` ends with: a conversation is kept for long, and may be shown to others.
+fn redact(start: usize, out: &mut Vec<u8>) {
+    let written = std::str::from_utf8(out.get(start..).unwrap_or_default());
+    if let Ok(Cow::Owned(text)) = written.map(redact::redact) {
+        out.truncate(start);
+        out.extend_from_slice(text.as_bytes());
+    }
 }
 
 /// Reads a line without its newline: its position and its other members.

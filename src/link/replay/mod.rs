@@ -124,7 +124,7 @@ impl Link for Replay {
     fn ask(&self, query: Query) -> Pin<Box<dyn Future<Output = Result<Reply, AskError>> + Send>> {
         let reply = match query {
             Query::Models => Ok(Reply::Models(self.about.model.clone().into_iter().collect())),
-            Query::Files { .. } | Query::Context => Err(AskError::Unsupported {
+            Query::Files { .. } | Query::Context | Query::Trust => Err(AskError::Unsupported {
                 peer: self.about.peer.clone(),
             }),
         };

@@ -22,6 +22,7 @@ use super::{
     order::{Limits, Order},
     rules,
     system::{self, Fork, Handling},
+    wrap,
 };
 
 /// What is handed on to the command.
@@ -44,8 +45,9 @@ const UNUSABLE: c_int = 126;
 const BOUNDED_SINCE: (u32, u32) = (6, 14);
 
 /// Does not come back unless something went wrong, or to report.
-pub(super) fn enter(is_report: bool) -> ExitCode {
-    let Err(Failed(what, error)) = outer(is_report) else {
+pub(super) fn enter(is_report: bool, is_inner: bool) -> ExitCode {
+    let entered = if is_inner { inner(is_report) } else { outer(is_report) };
+    let Err(Failed(what, error)) = entered else {
         return ExitCode::SUCCESS;
     };
     complain(&what, &error);
@@ -63,8 +65,25 @@ fn failed(what: &str) -> impl FnOnce(io::Error) -> Failed + use<> {
     move |error| Failed(what, error)
 }
 
+/// Inside of bubblewrap: what it does not have is added.
+fn inner(is_report: bool) -> Result<(), Failed> {
+    let order = read_order().map_err(failed("reading the order"))?;
+    // The number of processes is bounded for the user of this namespace, who has no others in it.
+    if !rustix::process::geteuid().is_root() {
+        system::setrlimit(libc::RLIMIT_NPROC, order.policy.limits.processes).ok();
+    }
+    last(&order, is_report, None)
+}
+
 fn outer(is_report: bool) -> Result<(), Failed> {
     let order = read_order().map_err(failed("reading the order"))?;
+    if order.policy.wraps {
+        if let Some(link) = wrap::problem(&order.policy) {
+            let error = io::Error::other("bubblewrap cannot hold a link; replace it by what it leads to");
+            return Err(Failed(format!("holding {}", link.display()), error));
+        }
+        return wrapped(&order, is_report);
+    }
     let (namespaces, mut told, tell) = match order.policy.tier {
         Tier::Full => {
             separate(order.policy.network)?;
@@ -116,6 +135,25 @@ fn outer(is_report: bool) -> Result<(), Failed> {
                 end_orphans();
             }
             end_like(status)
+        }
+    }
+}
+
+/// Bubblewrap dies with whoever started it, which is a process of ours for that reason: a thread may end before.
+fn wrapped(order: &Order, is_report: bool) -> Result<(), Failed> {
+    match system::fork().map_err(failed("forking"))? {
+        Fork::Child => {
+            complain("starting bubblewrap", &wrap::enter(order, is_report));
+            system::leave(NOT_BUILT.into());
+        }
+        Fork::Parent(child) => {
+            for signal in HANDED_ON {
+                system::handle(signal, Handling::Ignored);
+            }
+            match system::wait(child, true) {
+                Ok(Some((_, status))) => end_like(status),
+                Ok(None) | Err(_) => system::leave(NOT_BUILT.into()),
+            }
         }
     }
 }
@@ -238,7 +276,7 @@ fn bury(child: libc::pid_t, signals: &[c_int], keeps_terminal: bool) -> c_int {
 
 /// The process that becomes the command. It comes back only when it cannot.
 fn last(order: &Order, is_report: bool, pipe: Option<c_int>) -> Result<(), Failed> {
-    if !order.keeps_terminal {
+    if !order.keeps_terminal && !order.policy.wraps {
         system::new_session();
     }
     limit(order.policy.limits).map_err(failed("setting limits"))?;
@@ -247,7 +285,8 @@ fn last(order: &Order, is_report: bool, pipe: Option<c_int>) -> Result<(), Faile
     system::drop_capabilities().map_err(failed("dropping capabilities"))?;
     system::no_new_privileges().map_err(failed("giving up new privileges"))?;
     // Beside mounts it is a second wall; a kernel without it has the first.
-    if order.policy.tier != Tier::Full || system::landlock_version().is_some() {
+    let has_mounts = order.policy.tier == Tier::Full && !order.policy.wraps;
+    if !has_mounts || system::landlock_version().is_some() {
         rules::apply(&order.policy).map_err(|it| Failed("landlock".to_owned(), io::Error::other(it)))?;
     }
     if let Some(pipe) = pipe {

@@ -6,6 +6,15 @@
 
 mod order;
 mod probe;
+#[cfg(any(test, target_os = "macos"))]
+#[cfg_attr(
+    not(test),
+    expect(
+        dead_code,
+        reason = "it has not been tried on that system, and holds nothing before it has"
+    )
+)]
+mod seatbelt;
 
 #[cfg(target_os = "linux")]
 mod enter;
@@ -17,17 +26,21 @@ mod mounts;
 mod rules;
 #[cfg(target_os = "linux")]
 mod system;
+#[cfg(target_os = "linux")]
+mod wrap;
 
 use std::{ffi::OsString, process::ExitCode};
 
 pub use order::{Limits, Order, Policy};
 pub use probe::{Layer, Layers, force_off, layers};
-pub(super) use probe::{PROGRAM, command, handed_over};
+pub(super) use probe::{PROGRAM, command, handed_over, wraps};
 
 /// The hidden word on the command line.
 pub(super) const WORD: &str = "__sandbox";
 /// Behind the word: say what is in force instead of becoming a command.
 pub(super) const REPORT: &str = "report";
+/// Behind the word: bubblewrap has built the tree around this one.
+pub(super) const INNER: &str = "inner";
 /// Where the helper finds its order: no descriptor that people use.
 pub(super) const ORDER_DESCRIPTOR: i32 = 197;
 /// Where the shell says in which folder it ended; the one descriptor beside the usual three that a command inherits.
@@ -43,7 +56,10 @@ pub fn helper(arguments: &[OsString]) -> Option<ExitCode> {
         return None;
     }
     #[cfg(target_os = "linux")]
-    let code = enter::enter(arguments.get(2).is_some_and(|it| it == REPORT));
+    let code = {
+        let says = |word: &str| arguments.iter().skip(2).any(|it| it == word);
+        enter::enter(says(REPORT), says(INNER))
+    };
     #[cfg(not(target_os = "linux"))]
     let code = ExitCode::from(NOT_BUILT);
     Some(code)

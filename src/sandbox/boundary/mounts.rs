@@ -22,7 +22,7 @@ pub(super) struct Failed(pub(super) String, pub(super) io::Error);
 
 /// What comes over a path. A later one wins where two mean the same path.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Cover {
+pub(super) enum Cover {
     /// An empty folder in memory.
     Empty,
     /// The few devices that a program needs.
@@ -109,7 +109,7 @@ fn is_detail(cover: &Cover) -> bool {
 }
 
 /// From the top to the leaves, so that nothing is covered by what comes later.
-fn plan(policy: &Policy) -> Vec<(PathBuf, Cover)> {
+pub(super) fn plan(policy: &Policy) -> Vec<(PathBuf, Cover)> {
     let mut covers: BTreeMap<PathBuf, Cover> = BTreeMap::new();
     let mut put = |path: PathBuf, cover: Cover| {
         let place = covers.entry(path).or_insert_with(|| cover.clone());
@@ -304,6 +304,7 @@ mod tests {
         let paths = |list: &[&str]| list.iter().map(PathBuf::from).collect();
         Policy {
             tier: Tier::Full,
+            wraps: false,
             workspace: "/w".into(),
             writable: paths(writable),
             read_only: paths(read_only),

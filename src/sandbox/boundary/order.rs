@@ -12,6 +12,8 @@ use super::super::Tier;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Policy {
     pub tier: Tier,
+    /// Bubblewrap makes the namespaces and the mounts, where this program may not.
+    pub wraps: bool,
     pub workspace: PathBuf,
     /// Folders that may be changed, the workspace among them unless it is only to be read.
     pub writable: Vec<PathBuf>,
@@ -63,6 +65,7 @@ impl Order {
     pub(in super::super) fn encode(&self) -> Vec<u8> {
         let Policy {
             tier,
+            wraps,
             workspace,
             writable,
             read_only,
@@ -94,7 +97,12 @@ impl Order {
         if let Some(path) = temporary {
             put(b'm', path.as_os_str());
         }
-        for (letter, is_so) in [(b'n', *network), (b'g', *git_write), (b'k', self.keeps_terminal)] {
+        for (letter, is_so) in [
+            (b'n', *network),
+            (b'g', *git_write),
+            (b'b', *wraps),
+            (b'k', self.keeps_terminal),
+        ] {
             if is_so {
                 put(letter, OsStr::new(""));
             }
@@ -121,6 +129,7 @@ impl Order {
         let mut order = Self {
             policy: Policy {
                 tier: Tier::Full,
+                wraps: false,
                 workspace: PathBuf::new(),
                 writable: Vec::new(),
                 read_only: Vec::new(),
@@ -154,6 +163,7 @@ impl Order {
                 b'm' => policy.temporary = Some(path()),
                 b'n' => policy.network = true,
                 b'g' => policy.git_write = true,
+                b'b' => policy.wraps = true,
                 b'k' => order.keeps_terminal = true,
                 b'1' => policy.limits.processes = number()?,
                 b'2' => policy.limits.file_bytes = number()?,
@@ -186,20 +196,21 @@ mod tests {
         let paths = || prop::collection::vec(path(), 0..4);
         (
             (path(), paths(), paths(), paths(), prop::option::of(path()), path()),
-            prop::array::uniform3(any::<bool>()),
+            prop::array::uniform4(any::<bool>()),
             prop::array::uniform4(any::<u64>()),
             prop::collection::vec(prop::collection::vec(1..=255_u8, 0..9), 0..4),
             prop::sample::select(vec![Tier::Full, Tier::Partial, Tier::None]),
         )
             .prop_map(|(paths, switches, numbers, arguments, tier)| {
                 let (workspace, writable, read_only, hidden, temporary, directory) = paths;
-                let [network, git_write, keeps_terminal] = switches;
+                let [network, git_write, wraps, keeps_terminal] = switches;
                 let [processes, file_bytes, open_files, memory_bytes] = numbers;
                 let mut command = vec![OsString::from("/bin/x")];
                 command.extend(arguments.into_iter().map(OsString::from_vec));
                 Order {
                     policy: Policy {
                         tier,
+                        wraps,
                         workspace,
                         writable,
                         read_only,

@@ -20,6 +20,8 @@ use super::{
 
 /// Forces a lower tier than the machine has, for trying out what happens elsewhere. It cannot raise one.
 const AT_MOST: &str = "SHEAF_SANDBOX_AT_MOST";
+/// A value of it: all of it, but built by bubblewrap.
+const BUBBLEWRAP: &str = "bubblewrap";
 
 /// The program that is its own helper: this very one, also when its file has been replaced.
 pub(in super::super) const PROGRAM: &str = "/proc/self/exe";
@@ -43,6 +45,8 @@ pub fn force_off() {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layers {
     pub tier: Tier,
+    /// Bubblewrap builds it, because this program may not.
+    pub wraps: bool,
     /// In words, where it is not the whole: what does not hold, or why nothing does.
     pub why: String,
     pub list: Vec<Layer>,
@@ -68,6 +72,11 @@ pub fn layers() -> &'static Layers {
     })
 }
 
+/// Whether bubblewrap builds what holds all of it.
+pub(in super::super) fn wraps() -> bool {
+    layers().wraps
+}
+
 /// The tier that a trial or a wish lowers the machine's to.
 fn choose(found: Tier, at_most: Option<&str>) -> Tier {
     let wanted = [Tier::Full, Tier::Partial, Tier::None]
@@ -84,6 +93,7 @@ fn choose(found: Tier, at_most: Option<&str>) -> Tier {
 fn none(why: &str) -> Layers {
     Layers {
         tier: Tier::None,
+        wraps: false,
         why: why.to_owned(),
         list: Vec::new(),
     }
@@ -102,17 +112,53 @@ fn examine() -> Layers {
     let at_most = std::env::var(AT_MOST).ok();
     let most = choose(Tier::Full, at_most.as_deref());
     let lowered = || format!("{AT_MOST} asks for less");
-    let full = if most == Tier::Full {
-        attempt(Tier::Full)
-    } else {
+    let own = if most != Tier::Full || at_most.as_deref() == Some(BUBBLEWRAP) {
         Err(lowered())
+    } else {
+        attempt(Tier::Full, false)
+    };
+    let wrapped = match (&own, most) {
+        (Ok(_), _) => Err("it is not needed: sheaf makes its own namespaces".to_owned()),
+        (Err(_), Tier::Full) => wrapped(),
+        (Err(_), Tier::Partial | Tier::None) => Err(lowered()),
+    };
+    let full = match (&own, &wrapped) {
+        (Ok(held), _) | (Err(_), Ok(held)) => Ok(held.clone()),
+        (Err(why), Err(_)) => Err(why.clone()),
     };
     let partial = match (&full, most) {
         (Ok(found), _) => Ok(found.clone()),
         (Err(_), Tier::None) => Err(lowered()),
-        (Err(_), Tier::Full | Tier::Partial) => attempt(Tier::Partial),
+        (Err(_), Tier::Full | Tier::Partial) => attempt(Tier::Partial, false),
     };
-    judge(full, partial)
+    let mut layers = judge(full, partial);
+    layers.wraps = own.is_err() && wrapped.is_ok();
+    layers.list.push(Layer {
+        name: "bubblewrap",
+        holds: own.is_ok() || wrapped.is_ok(),
+        remedy: match (&own, &wrapped) {
+            (Err(_), Err(_)) if most == Tier::Full => "install bubblewrap".to_owned(),
+            _ => String::new(),
+        },
+        about: match (&own, wrapped) {
+            (Err(why), Ok(_)) => format!("builds the walls, for sheaf itself may not: {why}"),
+            (_, Err(why)) | (Ok(_), Ok(why)) => why,
+        },
+    });
+    layers
+}
+
+#[cfg(target_os = "linux")]
+fn wrapped() -> Result<String, String> {
+    match super::wrap::program() {
+        Some(_) => attempt(Tier::Full, true),
+        None => Err("it is not there, or not only the machine's to change".to_owned()),
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn wrapped() -> Result<String, String> {
+    Err("there is none for this system".to_owned())
 }
 
 /// What the two trials mean. Each gives what the helper saw from inside, or why it could not be built.
@@ -180,7 +226,12 @@ fn judge(full: Result<String, String>, partial: Result<String, String>) -> Layer
         Tier::Partial => ".git top level, metadata".to_owned(),
         Tier::None => partial.err().unwrap_or_default(),
     };
-    Layers { tier, why, list }
+    Layers {
+        tier,
+        wraps: false,
+        why,
+        list,
+    }
 }
 
 fn value<'a>(seen: &'a str, name: &str) -> Option<&'a str> {
@@ -206,10 +257,11 @@ fn remedy(why: &str) -> &'static str {
 }
 
 /// Builds the walls around nothing and asks from inside what holds.
-fn attempt(tier: Tier) -> Result<String, String> {
+fn attempt(tier: Tier, wraps: bool) -> Result<String, String> {
     let order = Order {
         policy: Policy {
             tier,
+            wraps,
             workspace: PathBuf::from("/"),
             writable: Vec::new(),
             read_only: Vec::new(),
@@ -238,9 +290,10 @@ fn attempt(tier: Tier) -> Result<String, String> {
         return Ok(seen);
     }
     let said = String::from_utf8_lossy(&output.stderr);
-    let why = said
-        .lines()
-        .find_map(|it| it.strip_prefix("sheaf: the sandbox cannot be built: "));
+    let why = said.lines().find_map(|it| {
+        it.strip_prefix("sheaf: the sandbox cannot be built: ")
+            .or_else(|| it.starts_with("bwrap: ").then_some(it))
+    });
     Err(why.map_or_else(|| format!("the helper ended with {}", output.status), str::to_owned))
 }
 

@@ -21,7 +21,8 @@ const DEVICES: [&str; 2] = ["/dev", "/proc"];
 
 /// Puts the rules into force, for good.
 pub(super) fn apply(policy: &Policy) -> Result<(), Error> {
-    if policy.tier != Tier::Full && system::landlock_version().is_none_or(|it| it < LEAST) {
+    let is_second = policy.tier == Tier::Full && !policy.wraps;
+    if !is_second && system::landlock_version().is_none_or(|it| it < LEAST) {
         return Err("the kernel does not have it, or too little of it".into());
     }
     let created = Ruleset::default()
@@ -39,7 +40,7 @@ pub(super) fn apply(policy: &Policy) -> Result<(), Error> {
     };
     let created = rules.into_iter().try_fold(created, |it, rule| allow(it, &rule))?;
     let status = created.restrict_self()?;
-    if status.ruleset == landlock::RulesetStatus::NotEnforced && policy.tier != Tier::Full {
+    if status.ruleset == landlock::RulesetStatus::NotEnforced && !is_second {
         return Err("the kernel does not hold it".into());
     }
     Ok(())

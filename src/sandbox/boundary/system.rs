@@ -19,6 +19,8 @@ const OPEN_TREE_CLOEXEC: c_uint = libc::O_CLOEXEC as c_uint;
 const MOVE_MOUNT_F_EMPTY_PATH: c_uint = 4;
 /// Also what is mounted below.
 const AT_RECURSIVE: c_uint = 0x8000;
+/// As `AT_SYMLINK_NOFOLLOW`.
+const LINK_ITSELF: c_uint = 0x100;
 
 pub(super) const MOUNT_ATTR_RDONLY: u64 = 1;
 pub(super) const MOUNT_ATTR_NOSUID: u64 = 2;
@@ -77,7 +79,8 @@ pub(super) fn fork() -> io::Result<Fork> {
     }
 }
 
-/// A copy of what is mounted at `path` and below, which hangs nowhere yet.
+/// A copy of what is mounted at `path` and below, which hangs nowhere yet. Of a link it is the link: hung onto itself, it
+/// leads where it led, and can be neither removed nor replaced.
 pub(super) fn copy_tree(path: &Path) -> io::Result<OwnedFd> {
     let path = text(path)?;
     #[expect(
@@ -89,7 +92,7 @@ pub(super) fn copy_tree(path: &Path) -> io::Result<OwnedFd> {
             libc::SYS_open_tree,
             libc::AT_FDCWD,
             path.as_ptr(),
-            OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE,
+            OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE | LINK_ITSELF,
         )
     };
     checked(result).map(descriptor)

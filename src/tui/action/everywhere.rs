@@ -154,6 +154,14 @@ pub const INSPECT: Action = Action {
     },
 };
 
+pub const TRUST: Action = Action {
+    name: "trust",
+    slash: "trust",
+    hint: "trust",
+    about: "have it asked whether the rules, settings and checkers of this folder may act",
+    run: |_, _| vec![Effect::Trust],
+};
+
 pub const KEYS: Action = Action {
     name: "keys",
     slash: "help",

@@ -43,6 +43,7 @@ pub static ACTIONS: &[Action] = &[
     everywhere::MODEL,
     everywhere::THEME,
     everywhere::CONTEXT,
+    everywhere::TRUST,
     everywhere::PALETTE,
     everywhere::INSPECT,
     everywhere::KEYS,

@@ -1,0 +1,307 @@
+//! The question whether a workspace may act, and what becomes of the answer.
+//!
+//! A repository is data until the user has said otherwise. The question names everything that would be switched on; it
+//! stands in the transcript, holds nobody up, and not to answer it is a no. Keys, addresses, proxies, permissions and the
+//! sandbox are no part of it: no file of a repository sets them, trusted or not.
+
+use std::{collections::BTreeMap, fmt::Write as _, sync::Arc};
+
+use serde_json::{Map, Value, json};
+
+use super::{
+    prompt::name,
+    rules::{self, HeldBack, RuleSet, Trust},
+};
+use crate::{
+    config::{File, Ledger, Paths, Print, Said, Settings},
+    protocol::{
+        ClarificationResponse, DocumentId, DocumentStart, Done, Event, FinishReason, Kind, Message, Outcome,
+        ResponseStart, Status,
+    },
+    sandbox::Workspace,
+    tool::read_lints,
+};
+
+/// The member of a message that is between the user and the program: no model hears of its turn.
+pub const ASIDE: &str = "aside";
+/// So many files are named one by one.
+const MOST_NAMED: usize = 24;
+/// So many entries of a workspace are looked at for rules that lie deeper.
+const MOST_ENTRIES: usize = 20_000;
+/// More rules are never asked about at once.
+const MOST_RULES: usize = 2000;
+/// In the place of a path, for what is no file of its own.
+const CHECKERS: &str = "(checkers)";
+/// The question's own names.
+const QUESTION: &str = "trust";
+const YES: &str = "trust";
+const LATER: &str = "not_now";
+const NEVER: &str = "never";
+
+/// Something of the workspace that would act.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Acting {
+    pub path: String,
+    /// In words, for the question.
+    pub about: String,
+    pub print: Print,
+    /// The user has let a file of this name act, with other content.
+    pub is_changed: bool,
+}
+
+/// How a workspace stands with the user.
+#[derive(Clone, Debug)]
+pub struct Standing {
+    pub trust: Trust,
+    /// What the user has not been asked about; empty: there is nothing to ask.
+    pub asked: Vec<Acting>,
+    /// What does not act, also what the user does not want to hear of.
+    pub shut: Vec<Acting>,
+    /// Everything that would act, also what holds already: a yes is one to all of it.
+    pub all: BTreeMap<String, Print>,
+}
+
+/// What may act here without a question.
+pub fn trust(settings: &Settings, paths: Option<&Paths>, workspace: &Workspace, is_attended: bool) -> Trust {
+    if settings.trusts(workspace.root()) {
+        return Trust::Whole;
+    }
+    match paths.filter(|_| is_attended) {
+        Some(paths) => Trust::Said(Ledger::under(&paths.state).said(workspace.root())),
+        // Nobody is there to be shown what has changed.
+        None => Trust::nobody(),
+    }
+}
+
+/// What of the workspace acts, and what would if the user let it. Reads files.
+pub fn look(workspace: &Arc<Workspace>, trust: Trust, settings: &Settings) -> Standing {
+    let mut found = Vec::new();
+    if let Some(file) = File::of_project(workspace.root()) {
+        found.push((
+            ".sheaf/config.toml".to_owned(),
+            "settings, from the next start on".to_owned(),
+            Print::of(&[file.text.as_bytes()]),
+        ));
+    }
+    let held = RuleSet::load(workspace, Trust::nobody()).held_back().to_vec();
+    let deeper = rules::deeper(workspace, MOST_ENTRIES);
+    for rule in held.into_iter().chain(deeper).take(MOST_RULES) {
+        let HeldBack { path, kind, print } = rule;
+        found.push((path, format!("a rule for the model, {}", kind.as_str()), print));
+    }
+    let checkers = read_lints::checkers(workspace.root(), settings);
+    if !checkers.is_empty() {
+        let print: Vec<&[u8]> = checkers.iter().map(|it| it.as_bytes()).collect();
+        found.push((
+            CHECKERS.to_owned(),
+            format!(
+                "{}: run in the sandbox, and code of this folder with them, when the model wants to know of mistakes",
+                checkers.join(", ")
+            ),
+            Print::of(&print),
+        ));
+    }
+    let said = match &trust {
+        Trust::Whole => None,
+        Trust::Said(said) => Some(said.clone()),
+    };
+    let is_checked = found.iter().any(|it| it.0 == CHECKERS && trust.lets(CHECKERS, &it.2));
+    if is_checked {
+        workspace.let_act();
+    }
+    let all = found.iter().map(|it| (it.0.clone(), it.2.clone())).collect();
+    let shut = found.into_iter().filter(|it| !trust.lets(&it.0, &it.2));
+    let shut: Vec<Acting> = shut
+        .map(|(path, about, print)| Acting {
+            is_changed: said
+                .as_ref()
+                .is_some_and(|it| it.is_trusted && it.files.contains_key(&path)),
+            path,
+            about,
+            print,
+        })
+        .collect();
+    let asked = shut.iter().filter(|it| !trust.knows(&it.path, &it.print));
+    let asked = asked.cloned().collect();
+    Standing {
+        trust,
+        asked,
+        shut,
+        all,
+    }
+}
+
+/// The question, while it is open.
+#[derive(Debug)]
+pub struct Page {
+    asked: Vec<Acting>,
+    all: BTreeMap<String, Print>,
+    document: DocumentId,
+    questions: Value,
+}
+
+/// What the user wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    Trusted,
+    Never,
+    /// Nothing is kept: it is asked again.
+    Later,
+}
+
+impl Page {
+    /// The question, as events that open it.
+    pub fn open(standing: &Standing) -> (Self, Vec<Event>) {
+        let page = Self {
+            asked: standing.asked.clone(),
+            all: standing.all.clone(),
+            document: DocumentId::numbered(2),
+            questions: questions(),
+        };
+        let mut events = vec![Event::ResponseStart(ResponseStart::default())];
+        events.extend(written(1, &page.text()));
+        events.push(started(2, Kind::Clarification));
+        events.push(Event::MetadataDelta {
+            document: page.document.clone(),
+            metadata: members([
+                (ASIDE, true.into()),
+                ("kind", "question".into()),
+                ("questions", page.questions.clone()),
+            ]),
+            append: Vec::new(),
+        });
+        (page, events)
+    }
+
+    /// What opens a turn for it in a conversation that has begun.
+    pub fn message() -> Event {
+        let mut message = Message::user("/trust");
+        message.extra.insert(ASIDE.to_owned(), true.into());
+        Event::UserMessage(message)
+    }
+
+    pub fn is(&self, document: &DocumentId) -> bool {
+        self.document == *document
+    }
+
+    /// What an answer means.
+    pub fn verdict(response: &ClarificationResponse) -> Verdict {
+        let answer = response.answers.iter().find(|it| it.question_id == QUESTION);
+        let chosen = answer.map(|it| it.selected_option_ids.as_slice());
+        match (&response.outcome, chosen) {
+            (Outcome::Answered, Some([one])) if one == YES => Verdict::Trusted,
+            (Outcome::Answered, Some([one])) if one == NEVER => Verdict::Never,
+            (Outcome::Answered | Outcome::Skipped | Outcome::Cancelled | Outcome::Other(_), _) => Verdict::Later,
+        }
+    }
+
+    /// Keeps what was said; `None`: there was nothing to keep.
+    pub fn keep(&self, verdict: Verdict, workspace: &Workspace, paths: &Paths) -> Result<Option<Said>, String> {
+        let is_trusted = match verdict {
+            Verdict::Trusted => true,
+            Verdict::Never => false,
+            Verdict::Later => return Ok(None),
+        };
+        let kept = Ledger::under(&paths.state).say(workspace.root(), is_trusted, self.all.clone());
+        kept.map(Some).map_err(|it| it.to_string())
+    }
+
+    /// The events that close it, with a last word.
+    pub fn close(&self, response: Option<&ClarificationResponse>, word: &str) -> Vec<Event> {
+        let outcome = response.map_or(Outcome::Skipped, |it| it.outcome.clone());
+        let answers = response.map(|it| it.answers.clone()).unwrap_or_default();
+        let mut events = vec![Event::DocumentEnd {
+            document: self.document.clone(),
+            final_content: None,
+            metadata: members([
+                (ASIDE, true.into()),
+                ("kind", "question".into()),
+                ("questions", self.questions.clone()),
+                ("outcome", json!(outcome)),
+                ("answers", json!(answers)),
+            ]),
+        }];
+        events.extend(written(3, word));
+        events.push(Event::Done(Done {
+            status: Some(Status::Completed),
+            finish_reason: Some(FinishReason::Stop),
+            ..Done::default()
+        }));
+        events
+    }
+
+    fn text(&self) -> String {
+        let is_changed = self.asked.iter().any(|it| it.is_changed);
+        let mut text = if is_changed {
+            "**Files that act have changed here, or are new.** They do nothing until you let them. A yes switches on:\n"
+                .to_owned()
+        } else {
+            "**Nothing that lies in this folder acts yet.** Its files are read as text, and obeyed by nobody. If you \
+             trust it, this is switched on:\n"
+                .to_owned()
+        };
+        for it in self.asked.iter().take(MOST_NAMED) {
+            let change = if it.is_changed { " (changed)" } else { "" };
+            // Writing to a string does not fail.
+            if it.path == CHECKERS {
+                let _ = write!(text, "\n- {}{change}", it.about);
+            } else {
+                let _ = write!(text, "\n- `{}`{change}: {}", plain(&it.path), it.about);
+            }
+        }
+        if let Some(more @ 1..) = self.asked.len().checked_sub(MOST_NAMED) {
+            let _ = write!(text, "\n- and {more} more rules");
+        }
+        text.push_str(
+            "\n\nWhoever wrote these files then tells the model what to do. They never set keys, addresses of servers, \
+             proxies, permissions or the sandbox.",
+        );
+        text
+    }
+}
+
+/// A path that cannot end the code it stands in, and shows what it is made of.
+fn plain(path: &str) -> String {
+    let path = name(path);
+    crate::text::visible_line(&path).as_str().replace('`', "‹U+0060›")
+}
+
+fn questions() -> Value {
+    json!([{
+        "id": QUESTION,
+        "text": "Do you trust what lies in this folder?",
+        "options": [
+            { "id": LATER, "label": "Not now", "description": "as long as nobody answers, this holds" },
+            { "id": YES, "label": "Trust it", "description": "until one of these files changes" },
+            { "id": NEVER, "label": "No, and do not ask about these files again" },
+        ],
+    }])
+}
+
+fn started(number: u64, kind: Kind) -> Event {
+    Event::DocumentStart(DocumentStart {
+        id: DocumentId::numbered(number),
+        kind,
+        sequence: Some(number),
+        content: None,
+        metadata: Map::new(),
+    })
+}
+
+fn written(number: u64, text: &str) -> [Event; 2] {
+    [
+        started(number, Kind::Text),
+        Event::DocumentEnd {
+            document: DocumentId::numbered(number),
+            final_content: Some(text.to_owned()),
+            metadata: members([(ASIDE, true.into()), ("format", "markdown".into())]),
+        },
+    ]
+}
+
+fn members<const N: usize>(pairs: [(&str, Value); N]) -> Map<String, Value> {
+    pairs
+        .into_iter()
+        .map(|(name, value)| (name.to_owned(), value))
+        .collect()
+}

@@ -1,0 +1,137 @@
+//! Keys that must not stand where they can be read later: in a log, an error, a stored conversation, an answer of a tool.
+//!
+//! Two kinds are known: the keys that this program holds, by their very letters, and what keys of the usual services look
+//! like. The first are taken out everywhere; the second only where text is put down for people, because a file of a
+//! project may hold an example of one, and an edit must find what is really there.
+
+use std::{
+    borrow::Cow,
+    sync::{LazyLock, Mutex, PoisonError},
+};
+
+use regex::Regex;
+
+/// What stands in the place of a key. It is text in JSON, too.
+pub const REDACTED: &str = "[redacted]";
+
+/// A shorter one, or one without a digit, is a word that somebody put where a key was asked for.
+const SHORTEST: usize = 12;
+const SHORTEST_OF_LETTERS: usize = 24;
+
+/// The keys of this program, each as it is and as it stands in JSON.
+static HELD: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+/// What keys look like. Nothing in here reaches over a quotation mark, so that JSON stays JSON.
+static LIKE: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(
+        r"(?x)
+        \b sk-[A-Za-z0-9_-]{20,}
+        | \b gh[oprsu]_[A-Za-z0-9]{36,}
+        | \b github_pat_[A-Za-z0-9_]{22,}
+        | \b glpat-[A-Za-z0-9_-]{20,}
+        | \b xox[abeoprs]-[A-Za-z0-9-]{10,}
+        | \b A(?:KIA|SIA)[0-9A-Z]{16}\b
+        | \b AIza[0-9A-Za-z_-]{35}
+        | \b hf_[A-Za-z0-9]{30,}
+        | \b gsk_[A-Za-z0-9]{30,}
+        | \b eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}
+        | -----BEGIN\ [A-Z\ ]{0,20}PRIVATE\ KEY-----(?:\\[nrt]|[A-Za-z0-9+/=\s]){64,}(?:-----END\ [A-Z\ ]{0,20}PRIVATE\ KEY-----)?
+        ",
+    )
+    .expect("the pattern is ours")
+});
+
+/// From now on `secret` is taken out.
+pub fn hold(secret: &str) {
+    let is_key = secret.len() >= SHORTEST && secret.bytes().any(|it| it.is_ascii_digit());
+    if !is_key && secret.len() < SHORTEST_OF_LETTERS {
+        return;
+    }
+    let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
+    let quoted = serde_json::Value::from(secret).to_string();
+    let quoted = quoted.trim_matches('"');
+    for form in [secret, quoted] {
+        if !held.iter().any(|it| it == form) {
+            held.push(form.to_owned());
+        }
+    }
+    // One that begins with another goes first, so that nothing of it is left.
+    held.sort_by_key(|it| std::cmp::Reverse(it.len()));
+}
+
+/// `text` without the keys that this program holds.
+pub fn held(text: &str) -> Cow<'_, str> {
+    let held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut text = Cow::Borrowed(text);
+    for secret in held.iter() {
+        if text.contains(secret.as_str()) {
+            text = Cow::Owned(text.replace(secret.as_str(), REDACTED));
+        }
+    }
+    text
+}
+
+/// `text` without those, and without whatever looks like a key.
+pub fn redact(text: &str) -> Cow<'_, str> {
+    match held(text) {
+        Cow::Borrowed(text) => LIKE.replace_all(text, REDACTED),
+        Cow::Owned(text) => Cow::Owned(LIKE.replace_all(&text, REDACTED).into_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn what_looks_like_a_key_goes_and_what_does_not_stays() {
+        let long = "Ab1".repeat(20);
+        let pem = format!("-----BEGIN RSA PRIVATE KEY-----\n{long}\n{long}\n-----END RSA PRIVATE KEY-----");
+        for (text, expected) in [
+            (format!("key sk-proj-{long}, and"), "key [redacted], and"),
+            (format!("ghp_{long}"), "[redacted]"),
+            ("AKIAIOSFODNN7EXAMPLE.".to_owned(), "[redacted]."),
+            (
+                "Bearer eyJhbGciOiJI.eyJzdWIiOiIx.SflKxwRJSM".to_owned(),
+                "Bearer [redacted]",
+            ),
+            (pem.clone(), "[redacted]"),
+            (serde_json::json!({ "a": pem }).to_string(), r#"{"a":"[redacted]"}"#),
+            ("sk-test and sk-learn".to_owned(), "sk-test and sk-learn"),
+            (
+                "task-force-of-the-people-there".to_owned(),
+                "task-force-of-the-people-there",
+            ),
+            (
+                "\"-----BEGIN PRIVATE KEY-----\" begins a key".to_owned(),
+                "\"-----BEGIN PRIVATE KEY-----\" begins a key",
+            ),
+            ("eyJ.eyJ.x".to_owned(), "eyJ.eyJ.x"),
+        ] {
+            assert_eq!(redact(&text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_key_that_is_held_goes_in_any_form_and_a_word_is_none() {
+        hold("held-\"quoted\"-0123");
+        hold("held-\"quoted\"-0123-longer");
+        hold("not-needed");
+        hold("lm-studio1");
+        assert_eq!(held("x held-\"quoted\"-0123-longer y"), "x [redacted] y");
+        let json = serde_json::json!({ "a": "held-\"quoted\"-0123" }).to_string();
+        assert_eq!(held(&json), r#"{"a":"[redacted]"}"#);
+        assert_eq!(held("not-needed lm-studio1"), "not-needed lm-studio1");
+    }
+
+    proptest! {
+        #[test]
+        fn what_was_json_is_json(text in "(sk-[a-z0-9\"\\\\]{18,24}|-----BEGIN PRIVATE KEY-----[a-z\"\\\\\n]{60,90}|.{0,9}){0,4}") {
+            let json = serde_json::Value::from(text).to_string();
+            let back = serde_json::from_str::<serde_json::Value>(&redact(&json));
+            prop_assert!(back.is_ok(), "{}", json);
+        }
+    }
+}

@@ -18,8 +18,53 @@ use sheaf::{
     tui::desk::{Desk, delta, document, end, start},
 };
 
-fn main() {
+fn main() -> std::process::ExitCode {
+    // Commands are held by this very program, started once more.
+    let arguments: Vec<_> = std::env::args_os().collect();
+    if let Some(code) = sheaf::sandbox::helper(&arguments) {
+        return code;
+    }
     divan::main();
+    std::process::ExitCode::SUCCESS
+}
+
+/// What the sandbox costs a command: one that does nothing, held and by itself.
+mod commands {
+    use divan::Bencher;
+    use sheaf::{
+        protocol::Permission,
+        sandbox::{Commands, Spec, Tier, Workspace},
+    };
+
+    fn run(bencher: Bencher<'_, '_>, permissions: &[Permission]) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let workspace = Workspace::open(folder.path()).expect("a workspace");
+        let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+        bencher.bench_local(|| {
+            runtime.block_on(async {
+                let spec = Spec {
+                    line: "true".to_owned(),
+                    directory: workspace.root().to_owned(),
+                    permissions: permissions.to_vec(),
+                    only_reads: false,
+                    limit: None,
+                    variables: Vec::new(),
+                };
+                let done = workspace.commands().run(spec, |_| {}).await.expect("it runs");
+                assert_eq!(done.1.how, sheaf::sandbox::How::Exited(0));
+            });
+        });
+    }
+
+    #[divan::bench(sample_count = 200, ignore = Commands::tier() == Tier::None)]
+    fn held(bencher: Bencher<'_, '_>) {
+        run(bencher, &[]);
+    }
+
+    #[divan::bench(sample_count = 200)]
+    fn by_itself(bencher: Bencher<'_, '_>) {
+        run(bencher, &[Permission::All]);
+    }
 }
 
 /// Markdown as models write it, about four characters a token.

@@ -184,3 +184,93 @@ fn every_dependency_is_used() {
         .collect();
     assert_eq!(unused, Vec::<String>::new(), "in tests");
 }
+
+/// Modules that hold a terminal in their hands, as a handle or through what is printed.
+const NEAR_A_TERMINAL: [&str; 4] = ["cli", "print", "serve", "tui"];
+
+/// Functions that write what is no text of anybody's, or have cleaned it in a way that is tested where it stands.
+const PURE_WRITERS: [(&str, &str); 6] = [
+    // The constants that take and leave the terminal.
+    ("tui/tty.rs", "leave"),
+    ("tui/tty.rs", "write_all"),
+    // Questions to the terminal.
+    ("cli/doctor/terminal.rs", "converse"),
+    // The log file.
+    ("cli/trace.rs", "write"),
+    // The answer of the doctor, as JSON, or as a text that is made clean as a whole.
+    ("cli/doctor/mod.rs", "run"),
+    ("tui/run.rs", "run"),
+];
+
+/// Functions that write to something and do not name [`Clean`](sheaf::text::Clean).
+fn unclean_writers(source: &Source) -> Vec<String> {
+    if !NEAR_A_TERMINAL.contains(&source.top()) {
+        return Vec::new();
+    }
+    let tokens = &source.tokens;
+    let mut found = BTreeSet::new();
+    for at in 0..tokens.len() {
+        let is_call =
+            tokens[at].is("write_all") && starts(&tokens[at + 1..], "(") && at > 0 && !tokens[at - 1].is("fn");
+        // `write!` to a handle, not to a text.
+        let is_macro = (tokens[at].is("write") || tokens[at].is("writeln")) && starts(&tokens[at + 1..], "!(") && {
+            let first: Vec<_> = tokens[at + 3..]
+                .iter()
+                .take_while(|it| !it.is(",") && !it.is(")"))
+                .collect();
+            first.iter().any(|it| {
+                ["out", "err", "stdout", "stderr", "outputs"]
+                    .iter()
+                    .any(|name| it.is(name))
+            })
+        };
+        if !is_call && !is_macro {
+            continue;
+        }
+        let Some(start) = (0..at)
+            .rev()
+            .find(|&it| tokens[it].is("fn") && tokens[it + 1].word().is_some())
+        else {
+            continue;
+        };
+        let name = tokens[start + 1].word().unwrap_or_default();
+        let body = (start..tokens.len()).find(|&it| tokens[it].is("{")).unwrap_or(start);
+        let names_clean = tokens[start..group_end(tokens, body)].iter().any(|it| it.is("Clean"));
+        let is_pure = PURE_WRITERS.iter().any(|it| *it == (source.path.as_str(), name));
+        if !names_clean && !is_pure {
+            found.insert(format!("{}: {name}", source.path));
+        }
+    }
+    found.into_iter().collect()
+}
+
+#[test]
+fn whatever_reaches_a_terminal_is_clean() {
+    let found: Vec<_> = shipped().iter().flat_map(unclean_writers).collect();
+    assert_eq!(found, Vec::<String>::new());
+}
+
+#[test]
+fn a_planted_way_around_the_sanitiser_is_seen() {
+    for (path, text, expected) in [
+        (
+            "print/x.rs",
+            "impl O { fn say(&mut self, text: &str) { self.out.write_all(text.as_bytes()); } }",
+            "print/x.rs: say",
+        ),
+        (
+            "cli/x.rs",
+            "fn f(text: &str) { let _ = writeln!(stderr, \"{text}\"); }",
+            "cli/x.rs: f",
+        ),
+        (
+            "print/x.rs",
+            "fn say(out: &mut W, text: &Clean) { out.write_all(text.as_bytes()); }",
+            "",
+        ),
+        ("print/x.rs", "fn f(s: &mut String) { write!(s, \"x\"); }", ""),
+        ("model/x.rs", "fn f(w: W, b: &[u8]) { w.write_all(b); }", ""),
+    ] {
+        assert_eq!(unclean_writers(&Source::new(path, text)).join(" "), expected, "{text}");
+    }
+}

@@ -26,6 +26,16 @@ const BUBBLEWRAP: &str = "bubblewrap";
 /// The program that is its own helper: this very one, also when its file has been replaced.
 pub(in super::super) const PROGRAM: &str = "/proc/self/exe";
 
+/// What the walls are called.
+const NAMES: [&str; 6] = [
+    "files",
+    "processes",
+    "network",
+    "capabilities",
+    "system calls",
+    "landlock",
+];
+
 /// This process has said at its start that it can be its own helper.
 static CAN_HELP: AtomicBool = AtomicBool::new(false);
 /// The user wants none, on the command line.
@@ -95,7 +105,16 @@ fn none(why: &str) -> Layers {
         tier: Tier::None,
         wraps: false,
         why: why.to_owned(),
-        list: Vec::new(),
+        // Each is named, so that nobody has to know what is missing.
+        list: NAMES
+            .iter()
+            .map(|name| Layer {
+                name,
+                holds: false,
+                about: why.to_owned(),
+                remedy: String::new(),
+            })
+            .collect(),
     }
 }
 

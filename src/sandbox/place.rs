@@ -15,8 +15,11 @@ use std::{
 
 use rustix::fs::{FlockOperation, Mode, OFlags};
 
-/// Nobody else gives a folder that only its owner writes the sign of one that many write.
+/// Nobody else gives a folder that only its owner writes the sign of one that many write. It is there from the first
+/// moment, whatever the mask leaves of the rest.
 const MODE: u32 = 0o1755;
+const SIGN: u32 = 0o1000;
+const WRITTEN_BY_OTHERS: u32 = 0o022;
 /// So often it is tried again where another one takes the folder away at this very moment.
 const TRIES: usize = 100;
 
@@ -69,9 +72,8 @@ pub(super) fn sweep(names: impl Iterator<Item = PathBuf>) {
 /// Holds the folder at `path`, which is made if need be; none where something else stands there.
 fn hold(path: &Path) -> io::Result<Option<OwnedFd>> {
     for _ in 0..TRIES {
-        match fs::DirBuilder::new().mode(0o700).create(path) {
-            // What the mask has left out, and only now the sign: without it nobody takes it away.
-            Ok(()) => fs::set_permissions(path, fs::Permissions::from_mode(MODE))?,
+        match fs::DirBuilder::new().mode(MODE).create(path) {
+            Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             Err(error) => return Err(error),
         }
@@ -102,8 +104,8 @@ fn open(path: &Path) -> io::Result<Option<OwnedFd>> {
         Err(error) => return Err(error.into()),
     };
     let mode = rustix::fs::fstat(&folder)?.st_mode;
-    let is_ours = mode & 0o7777 == MODE && fs::read_dir(path)?.next().is_none();
-    Ok(is_ours.then_some(folder))
+    let has_sign = mode & SIGN != 0 && mode & WRITTEN_BY_OTHERS == 0;
+    Ok((has_sign && fs::read_dir(path)?.next().is_none()).then_some(folder))
 }
 
 /// Whether what was opened still lies there.

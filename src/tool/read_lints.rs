@@ -1070,6 +1070,11 @@ mod tests {
         settings.lint.insert("markdown".to_owned(), words.to_vec());
         let bench = Bench::new(settings);
         bench.put("notes.md", "");
+        let refused = bench.call(&["notes.md"]).await;
+        let input = json!({ "paths": ["notes.md"] });
+        let judged = touches(&Input(input.as_object().cloned().unwrap()), &bench.context);
+        assert_eq!(judged.unwrap_err().code, "WORKSPACE_UNTRUSTED", "{refused:?}");
+        bench.context.workspace.let_act();
         let outcome = bench.call(&["notes.md"]).await.unwrap();
         assert_eq!(outcome.text, "notes.md:2:1 warning: too short (markdown)");
         let input = json!({ "paths": ["notes.md"] });

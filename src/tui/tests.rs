@@ -131,6 +131,14 @@ fn on_the_first_page_a_number_answers_until_something_is_written() {
     let mut desk = Desk::new(80, 24);
     asked(&mut desk, None);
     assert!(desk.shows("1-2 answer"), "{}", desk.picture());
+    desk.keys("2");
+    assert_eq!(
+        desk.app.composer.field.text(),
+        "2",
+        "nobody could read the question yet"
+    );
+    desk.keys("<backspace>");
+    desk.later(1000);
     desk.keys("x1");
     assert_eq!(desk.app.composer.field.text(), "x1");
     desk.keys("<backspace><backspace>3");

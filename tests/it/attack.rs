@@ -18,6 +18,10 @@ use std::{
     time::Duration,
 };
 
+use serde_json::{Value, json};
+
+use crate::dictation::Model;
+
 /// Who attacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Who {
@@ -219,7 +223,7 @@ const ATTACKS: &[Attack] = &[
     attack("a memory of what crashed", "[ \"$(ulimit -Hc)\" != 0 ]"),
     open_in_part(
         "as many processes as one likes",
-        "[ $(cat /proc/sys/kernel/pid_max) -gt 4096 ]",
+        "[ $(cat /proc/sys/kernel/pid_max) -gt 4096 ] && { [ \"$(ulimit -u)\" = unlimited ] || [ \"$(ulimit -u)\" -gt 4096 ]; }",
     ),
 ];
 
@@ -426,9 +430,9 @@ fn can_unshare(who: Who) -> bool {
     command.stderr(Stdio::null()).status().is_ok_and(|it| it.success())
 }
 
-/// All attacks in one sandbox: what became of each.
-fn results(bench: &Bench, who: Who, at_most: &str) -> BTreeMap<String, bool> {
-    let script: String = ATTACKS
+/// All attacks, one after the other.
+fn script() -> String {
+    ATTACKS
         .iter()
         .map(|it| {
             format!(
@@ -436,19 +440,27 @@ fn results(bench: &Bench, who: Who, at_most: &str) -> BTreeMap<String, bool> {
                 it.script, it.name, it.name
             )
         })
-        .collect();
+        .collect()
+}
+
+/// All attacks in one sandbox: what became of each.
+fn results(bench: &Bench, who: Who, at_most: &str) -> BTreeMap<String, bool> {
+    let script = script();
     let output = bench.held(who, at_most, &[], &script);
     let said = String::from_utf8_lossy(&output.stdout);
-    let found: BTreeMap<_, _> = said
-        .lines()
-        .filter_map(|line| {
-            let (word, name) = line.split_once(' ')?;
-            Some((name.to_owned(), word == "BROKEN"))
-        })
-        .collect();
+    let found = read_results(&said);
     let errors = String::from_utf8_lossy(&output.stderr);
     assert_eq!(found.len(), ATTACKS.len(), "{who:?} {at_most}: {said}\n{errors}");
     found
+}
+
+fn read_results(said: &str) -> BTreeMap<String, bool> {
+    said.lines()
+        .filter_map(|line| {
+            let (word, name) = line.split_once(' ')?;
+            matches!(word, "BROKEN" | "held").then(|| (name.to_owned(), word == "BROKEN"))
+        })
+        .collect()
 }
 
 #[test]
@@ -728,7 +740,15 @@ fn a_command_ends_as_it_would_and_leaves_nothing_behind() {
             names.sort();
             assert_eq!(
                 names,
-                [".cursor", ".env", ".git", ".gitignore", ".sheafignore"],
+                [
+                    ".claude",
+                    ".cursor",
+                    ".env",
+                    ".git",
+                    ".gitignore",
+                    ".husky",
+                    ".sheafignore"
+                ],
                 "{who:?} {tier}"
             );
         }
@@ -789,4 +809,215 @@ fn without_a_sandbox_nothing_is_run_in_it() {
         .expect("the test can do this");
     assert_eq!(explained.status.code(), Some(3));
     assert!(String::from_utf8_lossy(&explained.stdout).contains("NO SANDBOX: switched off by --sandbox off"));
+}
+
+/// What a model asks of the tools for files, and whether it may have it.
+fn file_attacks(bench: &Bench) -> Vec<(&'static str, &'static str, Value, bool)> {
+    let (out, home) = (bench.fill("@OUT@"), bench.fill("@HOME@"));
+    let write = |path: String| json!({ "file_path": path, "contents": "evil" });
+    let read = |path: String| json!({ "target_file": path });
+    vec![
+        // The controls.
+        ("write a file", "write", write("new.txt".to_owned()), true),
+        ("read a file", "read_file", read("a.txt".to_owned()), true),
+        ("search", "grep", json!({ "pattern": "x", "path": "a.txt" }), true),
+        ("write outside", "write", write(format!("{out}/new")), false),
+        ("write outside by steps", "write", write("../out/new".to_owned()), false),
+        ("write through a link", "write", write("out-link/new".to_owned()), false),
+        ("write to the home", "write", write("~/.bashrc".to_owned()), false),
+        (
+            "write by way of a process",
+            "write",
+            write(format!("/proc/self/root{out}/new")),
+            false,
+        ),
+        ("a hook", "write", write(".git/hooks/pre-commit".to_owned()), false),
+        (
+            "a hook in capitals",
+            "write",
+            write(".GIT/hooks/pre-commit".to_owned()),
+            false,
+        ),
+        (
+            "git's configuration",
+            "search_replace",
+            json!({ "file_path": ".git/config", "old_string": "core", "new_string": "evil" }),
+            false,
+        ),
+        (
+            "an editor's tasks",
+            "write",
+            write(".vscode/tasks.json".to_owned()),
+            false,
+        ),
+        ("servers for tools", "write", write(".mcp.json".to_owned()), false),
+        (
+            "what a protected link leads to",
+            "write",
+            write("linked/new.json".to_owned()),
+            false,
+        ),
+        (
+            "through a protected link",
+            "write",
+            write(".claude/settings.json".to_owned()),
+            false,
+        ),
+        (
+            "our own settings",
+            "write",
+            write(".sheaf/config.toml".to_owned()),
+            false,
+        ),
+        (
+            "remove outside",
+            "delete_file",
+            json!({ "target_file": format!("{out}/victim") }),
+            false,
+        ),
+        (
+            "a patch outside",
+            "apply_patch",
+            json!({ "patch": format!("*** Begin Patch\n*** Add File: {out}/new\n+evil\n*** End Patch\n") }),
+            false,
+        ),
+        ("read a secret", "read_file", read(".env".to_owned()), false),
+        (
+            "read a secret through a link",
+            "read_file",
+            read("env-link".to_owned()),
+            false,
+        ),
+        (
+            "read a key",
+            "read_file",
+            read(format!("{home}/.ssh/id_ed25519")),
+            false,
+        ),
+        (
+            "read the environment",
+            "read_file",
+            read("/proc/self/environ".to_owned()),
+            false,
+        ),
+        (
+            "search a secret",
+            "grep",
+            json!({ "pattern": "secret", "path": ".env" }),
+            false,
+        ),
+        (
+            "search a folder of keys",
+            "grep",
+            json!({ "pattern": "secret", "path": format!("{home}/.ssh") }),
+            false,
+        ),
+        (
+            "list a folder of keys",
+            "list_dir",
+            json!({ "target_directory": format!("{home}/.ssh") }),
+            false,
+        ),
+        (
+            "read what an ignore file names",
+            "read_file",
+            read("private/plan.txt".to_owned()),
+            false,
+        ),
+        ("a device", "read_file", read("/dev/zero".to_owned()), false),
+        (
+            "a server of this machine",
+            "web_fetch",
+            json!({ "url": bench.fill("http://127.0.0.1:@TCP@/") }),
+            false,
+        ),
+        (
+            "everything",
+            "run_terminal_cmd",
+            json!({ "command": "true", "is_background": false, "required_permissions": ["all"] }),
+            false,
+        ),
+        (
+            "a network",
+            "run_terminal_cmd",
+            json!({ "command": "true", "is_background": false, "required_permissions": ["network"] }),
+            false,
+        ),
+        (
+            "a folder elsewhere",
+            "run_terminal_cmd",
+            json!({ "command": "true", "is_background": false, "working_directory": out }),
+            false,
+        ),
+    ]
+}
+
+#[test]
+fn a_model_that_attacks_gets_nowhere() {
+    for who in attackers() {
+        if !can_unshare(who) {
+            say(&format!(
+                "\nSKIPPED: {who:?}: no namespaces, so a model runs no command without a question\n"
+            ));
+            continue;
+        }
+        let bench = Bench::new(who);
+        let work = bench.base.join("work");
+        for (link, target) in [("out-link", "../out"), ("env-link", ".env")] {
+            std::os::unix::fs::symlink(target, work.join(link)).expect("the test can do this");
+        }
+        let model = Model::start();
+        let mut command = bench.command(who, env!("CARGO_BIN_EXE_sheaf"));
+        command
+            .args(["-p", "--no-session", "go on"])
+            .env("OPENAI_BASE_URL", &model.url)
+            .env("OPENAI_API_KEY", "sk-attacked-0123456789")
+            .env("OPENAI_MODEL", "scripted")
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let child = command.spawn().expect("the test can do this");
+        let calls = file_attacks(&bench);
+        let asked: Vec<(&str, Value)> = calls.iter().map(|it| (it.1, it.2.clone())).collect();
+        model.asked().calls(&asked);
+        let answer = model.asked();
+        let results = answer.results();
+        assert_eq!(results.len(), calls.len(), "{results:?}");
+        for ((name, _, _, may), result) in calls.iter().zip(&results) {
+            assert_eq!(!result.starts_with("Error ["), *may, "{who:?}: {name}: {result}");
+        }
+        // All attacks on commands, the same way; the line is long, so it is a script.
+        fs::write(work.join("attacks.sh"), bench.fill(&script())).expect("the test can do this");
+        let run = json!({ "command": "bash attacks.sh", "is_background": false, "timeout_ms": 300_000 });
+        answer.calls(&[("run_terminal_cmd", run)]);
+        let answer = model.asked();
+        let said = answer.results().concat();
+        let found = read_results(&said);
+        assert_eq!(found.len(), ATTACKS.len(), "{said}");
+        let broken: Vec<_> = found.iter().filter(|it| *it.1).map(|it| it.0.as_str()).collect();
+        assert_eq!(broken, Vec::<&str>::new(), "{who:?}");
+        let sent = answer.request.to_string();
+        assert!(!sent.contains("KEY=secret") && !sent.contains("sk-attacked"), "{sent}");
+        answer.says("Well.");
+        answer.finish();
+        let output = child.wait_with_output().expect("it ends");
+        // Something was asked for that nobody could allow.
+        assert_eq!(
+            output.status.code(),
+            Some(4),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        for planted in [
+            "work/.vscode",
+            "work/.mcp.json",
+            "work/.sheaf",
+            "work/linked/new.json",
+            "out/new",
+            "home/.bashrc",
+        ] {
+            assert!(!bench.base.join(planted).exists(), "{who:?}: {planted}");
+        }
+        assert!(bench.base.join("out/victim").exists());
+        assert!(!work.join(".git/hooks/pre-commit").exists());
+    }
 }

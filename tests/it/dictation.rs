@@ -85,6 +85,37 @@ impl Answer {
         self.chunk(&json!({ "content": text }), &Value::Null);
     }
 
+    /// Ends the answer with calls of tools: name and arguments.
+    pub fn calls(self, calls: &[(&str, Value)]) {
+        let calls: Vec<Value> = calls
+            .iter()
+            .enumerate()
+            .map(|(at, (name, arguments))| {
+                json!({
+                    "index": at, "id": format!("call_{at}"), "type": "function",
+                    "function": { "name": name, "arguments": arguments.to_string() },
+                })
+            })
+            .collect();
+        self.chunk(&json!({ "tool_calls": calls }), &json!("tool_calls"));
+        let _ = self.body.send(Bytes::from_static(b"data: [DONE]\n\n"));
+    }
+
+    /// What the tools said of the last calls, in their order.
+    pub fn results(&self) -> Vec<String> {
+        let messages = self.request["messages"].as_array().expect("a list");
+        let results = messages.iter().rev().take_while(|it| it["role"] == "tool");
+        let mut results: Vec<String> = results
+            .map(|it| {
+                it["content"]
+                    .as_str()
+                    .map_or_else(|| it["content"].to_string(), str::to_owned)
+            })
+            .collect();
+        results.reverse();
+        results
+    }
+
     /// Ends the answer as servers do.
     pub fn finish(self) {
         self.chunk(&json!({}), &json!("stop"));

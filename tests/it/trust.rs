@@ -130,7 +130,7 @@ fn without_a_screen_nothing_of_a_repository_holds_unless_the_command_line_says_s
         "proxy",
         "key_command",
         "gateway.url",
-        "approvals.run",
+        "approvals.allow",
         "sandbox.environment",
         "trusted",
     ] {

@@ -68,7 +68,8 @@ fn failed(what: &str) -> impl FnOnce(io::Error) -> Failed + use<> {
 /// Inside of bubblewrap: what it does not have is added.
 fn inner(is_report: bool) -> Result<(), Failed> {
     let order = read_order().map_err(failed("reading the order"))?;
-    // The number of processes is bounded for the user of this namespace, who has no others in it.
+    bound_processes(order.policy.limits);
+    // Where that may not be set: they are counted for the user of this namespace, who has no others in it.
     if !rustix::process::geteuid().is_root() {
         system::setrlimit(libc::RLIMIT_NPROC, order.policy.limits.processes).ok();
     }

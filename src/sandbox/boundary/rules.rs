@@ -95,7 +95,9 @@ fn allow(rules: RulesetCreated, rule: &Rule) -> Result<RulesetCreated, Error> {
 fn beside_mounts(policy: &Policy) -> Vec<Rule> {
     let temporary = ["/tmp", "/var/tmp"];
     let mut rules = vec![Rule::read("/")];
-    rules.extend(DEVICES.into_iter().chain(temporary).map(Rule::write));
+    // Bubblewrap leaves the switches of the machine to whoever is its user 0.
+    let devices = DEVICES.into_iter().filter(|it| !policy.wraps || *it != "/proc");
+    rules.extend(devices.chain(temporary).map(Rule::write));
     rules.extend(policy.writable.iter().chain(&policy.temporary).map(Rule::write));
     rules
 }

@@ -14,8 +14,16 @@ pub fn check(data: &[u8]) {
     let (first, last) = bytes.split_at(usize::from(*cut) * bytes.len() / 256);
     let whole = fold(&read(&[bytes]));
     let halves = fold(&read(&[first, last]));
-    assert_eq!(format!("{whole:?}"), format!("{halves:?}"));
+    assert_eq!(told(&whole), told(&halves));
     assert!(whole.ending.is_some(), "an answer always ends");
+}
+
+/// Everything but the tables by which it is found.
+fn told(it: &Response) -> String {
+    format!(
+        "{:?} {:?} {:?} {:?} {:?}",
+        it.id, it.documents, it.ending, it.notices, it.usage
+    )
 }
 
 fn read(pieces: &[&[u8]]) -> Vec<Event> {

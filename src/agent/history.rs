@@ -7,10 +7,9 @@ use std::{collections::HashSet, sync::Arc};
 use serde_json::Value;
 
 use self::calls::Called;
-use super::trust::ASIDE;
 use crate::{
     model::{Call, CallResult, ModelMessage, Part, Said},
-    protocol::{Document, Entry, Kind, Response},
+    protocol::{ASIDE, Document, Entry, Kind, Response},
     transcript::{Exchange, Transcript},
 };
 

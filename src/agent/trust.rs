@@ -15,15 +15,13 @@ use super::{
 use crate::{
     config::{File, Ledger, Paths, Print, Said, Settings},
     protocol::{
-        ClarificationResponse, DocumentId, DocumentStart, Done, Event, FinishReason, Kind, Message, Outcome,
+        ASIDE, ClarificationResponse, DocumentId, DocumentStart, Done, Event, FinishReason, Kind, Message, Outcome,
         ResponseStart, Status,
     },
     sandbox::Workspace,
     tool::read_lints,
 };
 
-/// The member of a message that is between the user and the program: no model hears of its turn.
-pub const ASIDE: &str = "aside";
 /// So many files are named one by one.
 const MOST_NAMED: usize = 24;
 /// So many entries of a workspace are looked at for rules that lie deeper.
@@ -270,6 +268,7 @@ fn questions() -> Value {
     json!([{
         "id": QUESTION,
         "text": "Do you trust what lies in this folder?",
+        "allowFreeText": false,
         "options": [
             { "id": LATER, "label": "Not now", "description": "as long as nobody answers, this holds" },
             { "id": YES, "label": "Trust it", "description": "until one of these files changes" },
@@ -284,7 +283,7 @@ fn started(number: u64, kind: Kind) -> Event {
         kind,
         sequence: Some(number),
         content: None,
-        metadata: Map::new(),
+        metadata: members([(ASIDE, true.into())]),
     })
 }
 

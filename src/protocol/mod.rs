@@ -27,3 +27,6 @@ pub use word::{
     Applied, CommandState, FinishReason, Kind, Mode, Operation, Outcome, Permission, Purpose, QuestionKind, Role,
     Status, TextFormat, TodoStatus,
 };
+
+/// The member by which a message, or a document, says that it is between the user and the program: no model hears of it.
+pub const ASIDE: &str = "aside";

@@ -587,7 +587,7 @@ impl Session {
                     // A link that knows no files offers none.
                     let files = match reply.await {
                         Ok(Reply::Files(files)) => files,
-                        Ok(Reply::Models(_) | Reply::Context(_)) | Err(_) => Vec::new(),
+                        Ok(Reply::Models(_) | Reply::Context(_) | Reply::Heard) | Err(_) => Vec::new(),
                     };
                     let _ = send.send(Outcome::Files { pattern, files });
                 });

@@ -23,7 +23,7 @@ use crate::{
         log::{delta_of, is_piece},
     },
     os::file::{self, Lock, Locked},
-    protocol::{DocumentId, Entry, Event, Kind, Notice, Severity, Turn},
+    protocol::{ASIDE, DocumentId, Entry, Event, Kind, Notice, Severity, Turn},
 };
 
 /// How long pieces that were seen may be in memory only. They are looked for as often, so that half a second of an open
@@ -144,9 +144,10 @@ impl Writer {
     pub(super) fn take(&mut self, batch: &mut Vec<Arc<Entry>>, now: Instant) {
         self.is_news |= batch.iter().any(|it| !is_piece(&it.event));
         for entry in batch.iter() {
-            self.is_answering = !matches!(entry.event, Event::Done(_)) && (self.is_answering || begins(&entry.event));
+            self.has_begun |= is_worth_a_file(&entry.event);
+            let goes_on = self.is_answering || begins(&entry.event);
+            self.is_answering = self.has_begun && goes_on && !matches!(entry.event, Event::Done(_));
         }
-        self.has_begun |= batch.iter().any(|it| begins(&it.event));
         let ended: HashSet<(Turn, DocumentId)> = batch
             .iter()
             .filter_map(|it| {
@@ -252,7 +253,16 @@ impl Writer {
     }
 }
 
-/// Whether a conversation has begun with it; notices and titles alone are not worth a file.
+/// Whether there is a conversation from here on: notices, titles, and what is between the user and the program alone, are
+/// none.
+fn is_worth_a_file(event: &Event) -> bool {
+    match event {
+        Event::DocumentStart(start) => !start.metadata.contains_key(ASIDE),
+        other => matches!(other, Event::UserMessage(_)),
+    }
+}
+
+/// Whether an answer is on its way from here on.
 fn begins(event: &Event) -> bool {
     matches!(
         event,

@@ -523,6 +523,13 @@ fn nothing_said_leaves_no_file() {
     let log = Log::new();
     let recorder = store.record(session(), &log).expect("a thread");
     log.append(1, Event::Title("nothing yet".to_owned()));
+    // A question of the program's own, which nobody has answered yet.
+    log.append(1, Event::ResponseStart(ResponseStart::default()));
+    let mut own = start("doc_001", "clarification");
+    if let Event::DocumentStart(start) = &mut own {
+        start.metadata = members(json!({ "aside": true }));
+    }
+    log.append(1, own);
     recorder.finish();
     assert!(!store.folder().exists());
 }

@@ -78,6 +78,11 @@ fn inner(is_report: bool) -> Result<(), Failed> {
 
 fn outer(is_report: bool) -> Result<(), Failed> {
     let order = read_order().map_err(failed("reading the order"))?;
+    // Whoever tries something out waits on their only thread, and nobody else looks after it. Elsewhere a thread that ends
+    // would take the command with it.
+    if order.keeps_terminal {
+        system::end_with_parent().map_err(failed("watching the parent"))?;
+    }
     if order.policy.wraps {
         if let Some(link) = wrap::problem(&order.policy) {
             let error = io::Error::other("bubblewrap cannot hold a link; replace it by what it leads to");

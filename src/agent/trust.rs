@@ -13,7 +13,8 @@ use super::{
     rules::{self, HeldBack, RuleSet, Trust},
 };
 use crate::{
-    config::{File, Ledger, Paths, Print, Said, Settings},
+    config::{COMMANDS, File, Ledger, Paths, Print, Said, Settings},
+    os::file,
     protocol::{
         ASIDE, ClarificationResponse, DocumentId, DocumentStart, Done, Event, FinishReason, Kind, Message, Outcome,
         ResponseStart, Status,
@@ -28,6 +29,8 @@ const MOST_NAMED: usize = 24;
 const MOST_ENTRIES: usize = 20_000;
 /// More rules are never asked about at once.
 const MOST_RULES: usize = 2000;
+/// A longer file is no command.
+const MOST_COMMAND_BYTES: u64 = 256 << 10;
 /// In the place of a path, for what is no file of its own.
 const CHECKERS: &str = "(checkers)";
 /// The question's own names.
@@ -80,6 +83,26 @@ pub fn look(workspace: &Arc<Workspace>, trust: Trust, settings: &Settings) -> St
             "settings, from the next start on".to_owned(),
             Print::of(&[file.text.as_bytes()]),
         ));
+    }
+    for folder in COMMANDS {
+        let entries = std::fs::read_dir(workspace.root().join(folder)).into_iter().flatten();
+        let mut names: Vec<_> = entries
+            .flatten()
+            .filter_map(|it| it.file_name().into_string().ok())
+            .collect();
+        names.sort();
+        names.truncate(MOST_RULES);
+        for name in names.iter().filter(|it| it.ends_with(".md")) {
+            let path = format!("{folder}/{name}");
+            let text = file::read_beneath(workspace.root(), path.as_ref(), MOST_COMMAND_BYTES);
+            if let Ok(text) = text {
+                found.push((
+                    path,
+                    "a command, sent when you type its name".to_owned(),
+                    Print::of(&[&text]),
+                ));
+            }
+        }
     }
     let held = RuleSet::load(workspace, Trust::nobody()).held_back().to_vec();
     let deeper = rules::deeper(workspace, MOST_ENTRIES);

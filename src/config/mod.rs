@@ -26,7 +26,7 @@ pub use problem::{Place, Problem, Source, nearest, suggestion};
 pub use provider::{Connection, Gateway, Known, Provider, Refused, SERVICES, Upstream, ollama_url};
 pub use reference::{Explained, explain, reference};
 pub use secret::{KeyError, KeySource, Secret};
-pub use trust::{Ledger, LedgerError, Print, Said};
+pub use trust::{COMMANDS, Ledger, LedgerError, Print, Said};
 pub use value::{Kind, duration};
 
 /// Everything that can be configured.
@@ -322,16 +322,22 @@ impl Default for Settings {
     }
 }
 
+/// Whether one of these folders, or one above it, is `root`.
+pub fn trusts(folders: &[String], root: &Path) -> bool {
+    let Ok(root) = root.canonicalize() else { return false };
+    folders.iter().any(|it| {
+        let home = it
+            .strip_prefix("~/")
+            .and_then(|rest| Some(std::env::home_dir()?.join(rest)));
+        let folder = home.unwrap_or_else(|| it.into());
+        folder.canonicalize().is_ok_and(|it| root.starts_with(it))
+    })
+}
+
 impl Settings {
     /// Whether the user's own settings let everything of a workspace act.
     pub fn trusts(&self, root: &Path) -> bool {
-        self.trusted.iter().any(|it| {
-            let home = it
-                .strip_prefix("~/")
-                .and_then(|rest| Some(std::env::home_dir()?.join(rest)));
-            let folder = home.unwrap_or_else(|| it.into());
-            folder.canonicalize().is_ok_and(|it| root.starts_with(it))
-        })
+        trusts(&self.trusted, root)
     }
 
     /// Where the value at `path` (`gateway.url`, `providers.local.model`) comes from.

@@ -16,6 +16,8 @@ use crate::os::file::{self, Access};
 
 /// A list larger than this is none of ours.
 const LIMIT_BYTES: u64 = 16 << 20;
+/// Where a workspace keeps words that are sent by a name, the nearer folder first.
+pub const COMMANDS: [&str; 2] = [".sheaf/commands", ".cursor/commands"];
 /// So often it is tried to be the only one who writes it.
 const TRIES: u32 = 100;
 

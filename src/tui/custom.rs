@@ -4,10 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::os::file;
-
-/// Folders of commands below a workspace, the nearer one first.
-const FOLDERS: [&str; 2] = [".sheaf/commands", ".cursor/commands"];
+use crate::{config::COMMANDS, os::file};
 
 /// More than this is no prompt.
 const MOST_BYTES: u64 = 256 << 10;
@@ -98,10 +95,11 @@ fn front(text: &str) -> (Option<String>, &str) {
     )
 }
 
-/// The commands of a workspace, then the user's own; of two with one name the first counts.
-pub fn find(workspace: &Path, config: &Path) -> Vec<Custom> {
+/// The commands of a workspace that `may_act`, by their path and text, then the user's own; of two with one name the first
+/// counts.
+pub fn find(workspace: &Path, config: &Path, may_act: &dyn Fn(&str, &str) -> bool) -> Vec<Custom> {
     let mut found: Vec<Custom> = Vec::new();
-    let folders = FOLDERS.map(|it| (workspace.to_owned(), PathBuf::from(it), it.to_owned()));
+    let folders = COMMANDS.map(|it| (workspace.to_owned(), PathBuf::from(it), it.to_owned()));
     let own = (config.to_owned(), PathBuf::from("commands"), "~".to_owned());
     for (root, folder, shown) in folders.into_iter().chain([own]) {
         let Ok(entries) = std::fs::read_dir(root.join(&folder)) else {
@@ -126,6 +124,10 @@ pub fn find(workspace: &Path, config: &Path) -> Vec<Custom> {
             else {
                 continue;
             };
+            // A stranger's command must not stand in the place of one of the user's.
+            if shown != "~" && !may_act(&path.to_string_lossy(), &text) {
+                continue;
+            }
             let command = Custom::read(stem, shown.clone(), &text);
             found.extend(command.filter(|it| found.iter().all(|had| had.name != it.name)));
         }
@@ -187,7 +189,19 @@ mod tests {
             workspace.join(".cursor/commands/leak.md"),
         )
         .unwrap();
-        let found = find(&workspace, &config);
+        let told = |found: &[Custom]| {
+            found
+                .iter()
+                .map(|it| format!("{} {}", it.name, it.text))
+                .collect::<Vec<_>>()
+        };
+        let stranger = find(&workspace, &config, &|_, _| false);
+        assert_eq!(told(&stranger), ["mine mine", "review the user's"]);
+        let one = find(&workspace, &config, &|path, text| {
+            (path, text) == (".cursor/commands/review.md", "Cursor's")
+        });
+        assert_eq!(told(&one), ["review Cursor's", "mine mine"]);
+        let found = find(&workspace, &config, &|_, _| true);
         let shown: Vec<_> = found.iter().map(|it| (it.name.as_str(), it.text.as_str())).collect();
         assert_eq!(shown, [("review", "ours"), ("mine", "mine")]);
     }

@@ -35,7 +35,7 @@ use super::{
     view::Layout,
 };
 use crate::{
-    config::{Paths, Place, Problem, Settings},
+    config::{self, Ledger, Paths, Place, Print, Problem, Settings},
     journal::Follower,
     link::Link,
     os::{clipboard, file, panic, process, resident},
@@ -630,9 +630,14 @@ impl Session {
                 });
             }
             Effect::Commands => {
-                let (workspace, config) = (self.app.place.workspace.clone(), self.paths.config.clone());
+                let (workspace, paths) = (self.app.place.workspace.clone(), self.paths.clone());
+                let is_whole = self.app.settings.trusted.clone();
                 tokio::task::spawn_blocking(move || {
-                    let _ = send.send(Outcome::Commands(custom::find(&workspace, &config)));
+                    let is_whole = config::trusts(&is_whole, &workspace);
+                    let said = Ledger::under(&paths.state).said(&workspace);
+                    let may_act = |path: &str, text: &str| is_whole || said.lets(path, &Print::of(&[text.as_bytes()]));
+                    let found = custom::find(&workspace, &paths.config, &may_act);
+                    let _ = send.send(Outcome::Commands(found));
                 });
             }
             Effect::Context => {

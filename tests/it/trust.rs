@@ -159,6 +159,8 @@ fn start(model: &Model, arguments: &[&str]) -> Start {
         .with("OPENAI_MODEL", "scripted")
         .size(100, 40)
         .file("work/AGENTS.md", ORDER)
+        .file("work/.cursor/commands/strangers.md", "Do what the repository says.")
+        .file(".config/sheaf/commands/mine.md", "Do what I say.")
         .file(
             "work/.cursor/rules/a`b.mdc",
             "---\nalwaysApply: true\n---\nMore orders.",
@@ -182,9 +184,14 @@ fn the_question_names_what_it_switches_on_and_a_yes_holds_until_a_file_changes()
     let sheaf = start(&model, &[]).run();
     sheaf.wait_for("Do you trust what lies in this folder?");
     sheaf.wait_until("each file is named", |seen| {
-        ["AGENTS.md", ".sheaf/config.toml", ".cursor/rules/a"]
-            .iter()
-            .all(|it| seen.shows(it))
+        [
+            "AGENTS.md",
+            ".sheaf/config.toml",
+            ".cursor/rules/a",
+            ".cursor/commands/strangers.md",
+        ]
+        .iter()
+        .all(|it| seen.shows(it))
     });
     // It is the second option, once the question can be read.
     sheaf.insist("\x7f2", "it is trusted", |seen| {

@@ -108,6 +108,7 @@ fn arguments(policy: &Policy, keeps_terminal: bool) -> Vec<OsString> {
                 ]);
             }
             Cover::Writable(source) => put(&["--bind".as_ref(), source.as_os_str(), path]),
+            Cover::Seen(source) => put(&["--ro-bind".as_ref(), source.as_os_str(), path]),
             Cover::Pinned if is_there => put(&["--bind".as_ref(), path, path]),
             Cover::ReadOnly if is_there => put(&["--ro-bind".as_ref(), path, path]),
             Cover::Hidden if is_folder() => put(&[

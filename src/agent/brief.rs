@@ -24,6 +24,7 @@ use super::{
 use crate::{
     config::{Paths, Settings},
     journal::Log,
+    link::Asker,
     model::{Chosen, Effort, ModelMessage, ModelRequest, Part, ToolSpec, catalogue},
     protocol::{Mode, Position, Query, Reply, ResponseId, Submit},
     sandbox::{Seen, Workspace},
@@ -390,7 +391,7 @@ impl Reading {
             settings: Arc::clone(&setup.settings),
             paths: setup.paths.clone(),
             workspace: setup.workspace.clone(),
-            is_attended: setup.is_attended,
+            is_attended: setup.asker == Asker::Here,
         }
     }
 

@@ -218,7 +218,7 @@ fn memory(setup: &Setup) -> Seen {
 impl Driver {
     fn new(setup: Setup, log: Arc<Log>, inbox: Inbox) -> Self {
         let briefing = Briefing::start(&setup);
-        let looking: Option<Looking> = setup.is_attended.then(|| (false, briefing.standing()));
+        let looking: Option<Looking> = (setup.asker == Asker::Here).then(|| (false, briefing.standing()));
         let seen = Arc::new(memory(&setup));
         Self {
             chosen: Chosen {
@@ -1073,7 +1073,7 @@ impl Driver {
                 });
             }
             Query::Trust => {
-                let is_possible = self.setup.is_attended && self.setup.workspace.is_some();
+                let is_possible = self.setup.asker == Asker::Here && self.setup.workspace.is_some();
                 if is_possible && self.page.is_none() {
                     self.looking = Some((true, self.briefing.look_again(&self.setup)));
                 }

@@ -204,6 +204,8 @@ fn the_question_names_what_it_switches_on_and_a_yes_holds_until_a_file_changes()
     fs::write(sheaf.home().join("work/AGENTS.md"), "OTHER-ORDERS").expect("a file");
     sheaf.send("/trust\r");
     sheaf.wait_for("(changed)");
+    // Whoever asked for the question has it under their hands; now they pass it over.
+    sheaf.insist("s", "it is passed over", |seen| seen.shows("/trust asks again."));
     let sent = said(&sheaf, &model, "go on");
     assert!(!sent.contains("OTHER-ORDERS"), "{sent}");
 }

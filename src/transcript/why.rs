@@ -140,8 +140,8 @@ mod tests {
         }
     }
 
-    fn certain(step: usize) -> Option<Origin> {
-        Some(Origin { step, is_certain: true })
+    fn certain(step: usize) -> Origin {
+        Origin { step, is_certain: true }
     }
 
     #[test]
@@ -158,7 +158,11 @@ mod tests {
         ];
         let text = "zero\na\nB\nB2\nc\n";
         for (line, step) in [(1, 0), (2, 2), (3, 1), (4, 1), (5, 2)] {
-            assert_eq!(origin(text, line, steps.iter().copied()), certain(step), "line {line}");
+            assert_eq!(
+                origin(text, line, steps.iter().copied()),
+                Some(certain(step)),
+                "line {line}"
+            );
         }
         assert_eq!(origin(text, 6, steps.iter().copied()), None);
         assert_eq!(origin(text, 0, steps.iter().copied()), None);
@@ -169,14 +173,14 @@ mod tests {
         let steps = [edit("one\ntwo\nthree\n", "one\nTWO\nthree\n", 1)];
         let text = "one\nTWO\nthree\n";
         assert_eq!(origin(text, 1, steps.iter().copied()), None);
-        assert_eq!(origin(text, 2, steps.iter().copied()), certain(0));
+        assert_eq!(origin(text, 2, steps.iter().copied()), Some(certain(0)));
         assert_eq!(origin(text, 3, steps.iter().copied()), None);
     }
 
     #[test]
     fn a_piece_of_a_line_counts_as_the_line() {
         let steps = [edit("1", "2", 2)];
-        assert_eq!(origin("a\nlet x = 2;\nb\n", 2, steps.iter().copied()), certain(0));
+        assert_eq!(origin("a\nlet x = 2;\nb\n", 2, steps.iter().copied()), Some(certain(0)));
         assert_eq!(origin("a\nlet x = 2;\nb\n", 3, steps.iter().copied()), None);
     }
 
@@ -198,7 +202,7 @@ mod tests {
     #[test]
     fn a_removal_moves_what_is_behind_it() {
         let steps = [edit("gone\n", "", 1), edit("b\n", "B\n", 3)];
-        assert_eq!(origin("a\nB\n", 2, steps.iter().copied()), certain(1));
+        assert_eq!(origin("a\nB\n", 2, steps.iter().copied()), Some(certain(1)));
     }
 
     proptest! {

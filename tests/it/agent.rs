@@ -1155,12 +1155,7 @@ async fn what_is_said_in_between_brings_what_it_points_at_and_its_mode() {
         let begin = futures::stream::iter([Piece::Text("I look.".to_owned())]);
         Box::pin(begin.chain(futures::stream::once(end)))
     });
-    let mut stage = Stage::new(
-        folder.path(),
-        &script,
-        Settings::default(),
-        TOOLS.iter().copied().collect(),
-    );
+    let mut stage = Stage::new(folder.path(), &script, Settings::default(), TOOLS.to_vec());
     stage.say("go", Mode::Agent);
     stage
         .until("a word", |it| {

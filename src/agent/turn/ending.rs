@@ -89,12 +89,10 @@ impl Running {
         if matches!(finish_reason, FinishReason::Stop | FinishReason::Length) && !self.steering.is_empty() {
             return self.ask_model(memory, effects);
         }
-        if finish_reason == FinishReason::Stop {
-            if self.mode == Mode::Debug && self.setup.has_tools() {
-                self.phase = Phase::Marks;
-                effects.push(Effect::FindMarks);
-                return;
-            }
+        if finish_reason == FinishReason::Stop && self.mode == Mode::Debug && self.setup.has_tools() {
+            self.phase = Phase::Marks;
+            effects.push(Effect::FindMarks);
+            return;
         }
         self.end(Status::Completed, finish_reason, memory, effects);
     }

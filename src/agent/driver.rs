@@ -103,7 +103,7 @@ struct Driver {
     mode: Option<Mode>,
     /// Changes that the user has rejected, to be taken back one after the other, and the one that is.
     rejected: VecDeque<(crate::protocol::Turn, DocumentId)>,
-    reversal: Option<Pin<Box<dyn Future<Output = Result<(), String>> + Send>>>,
+    reversal: Option<Reversal>,
     /// Marks of instrumentation that are looked for because debugging was left.
     left: FuturesUnordered<Pin<Box<dyn Future<Output = Vec<String>> + Send>>>,
     seen: Arc<Seen>,
@@ -111,7 +111,7 @@ struct Driver {
     stream: Option<PieceStream>,
     /// What models take in that only their servers know: found out once, beside their first answer.
     windows: HashMap<Asked, Option<u64>>,
-    sizing: FuturesUnordered<Pin<Box<dyn Future<Output = (Asked, Option<u64>)> + Send>>>,
+    sizing: FuturesUnordered<Sizing>,
     /// What is being prepared and run, and what a message is being told with.
     jobs: Jobs,
     /// What is still wanted when an answer has ended: questions that expire.
@@ -179,6 +179,8 @@ impl Own {
 
 /// A server and its model.
 type Asked = (String, String);
+type Sizing = Pin<Box<dyn Future<Output = (Asked, Option<u64>)> + Send>>;
+type Reversal = Pin<Box<dyn Future<Output = Result<(), String>> + Send>>;
 
 /// A look at what a workspace would do; whether the user wants to hear what came of it in any case.
 type Looking = (bool, Pin<Box<dyn Future<Output = Option<Standing>> + Send>>);

@@ -21,7 +21,7 @@ use crate::{
 pub fn messages(entries: &[Arc<Entry>]) -> Vec<ModelMessage> {
     let mut messages = Vec::new();
     let mut ids = HashSet::new();
-    for exchange in folded(entries).exchanges.iter().filter(is_of_model) {
+    for exchange in folded(entries).exchanges.iter().filter(|it| is_of_model(it)) {
         if let Some(message) = &exchange.message {
             push(&mut messages, ModelMessage::user(&message.content));
         }
@@ -49,7 +49,7 @@ pub fn messages(entries: &[Arc<Entry>]) -> Vec<ModelMessage> {
 /// The conversation as what was said in it alone, for those who have no tools.
 pub fn spoken(entries: &[Arc<Entry>]) -> Vec<ModelMessage> {
     let mut messages = Vec::new();
-    for exchange in folded(entries).exchanges.iter().filter(is_of_model) {
+    for exchange in folded(entries).exchanges.iter().filter(|it| is_of_model(it)) {
         if let Some(message) = &exchange.message {
             push(&mut messages, ModelMessage::user(&message.content));
         }
@@ -59,7 +59,7 @@ pub fn spoken(entries: &[Arc<Entry>]) -> Vec<ModelMessage> {
 }
 
 /// What is between the user and the program is none of the model's.
-fn is_of_model(exchange: &&Exchange) -> bool {
+fn is_of_model(exchange: &Exchange) -> bool {
     let message = exchange.message.as_ref();
     let is_aside = message.is_some_and(|it| it.extra.contains_key(ASIDE));
     let documents = &exchange.response.documents;

@@ -92,7 +92,10 @@ pub fn look(workspace: &Arc<Workspace>, trust: Trust, settings: &Settings) -> St
             .collect();
         names.sort();
         names.truncate(MOST_RULES);
-        for name in names.iter().filter(|it| it.ends_with(".md")) {
+        for name in names
+            .iter()
+            .filter(|it| std::path::Path::new(it).extension() == Some("md".as_ref()))
+        {
             let path = format!("{folder}/{name}");
             let text = file::read_beneath(workspace.root(), path.as_ref(), MOST_COMMAND_BYTES);
             if let Ok(text) = text {

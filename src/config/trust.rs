@@ -158,7 +158,7 @@ impl Ledger {
 fn name(root: &Path) -> String {
     match root.to_str() {
         Some(text) => text.to_owned(),
-        None => format!("{root:?}"),
+        None => root.as_os_str().as_encoded_bytes().escape_ascii().to_string(),
     }
 }
 

@@ -472,7 +472,7 @@ impl Judge<'_> {
                 self.say(&rule::EDIT_CONTENT, "content", "the new text is not in the content");
             }
             ("create", None) if is_done => {
-                self.say(&rule::EDIT_CONTENT, "content", "the new file is not in the content")
+                self.say(&rule::EDIT_CONTENT, "content", "the new file is not in the content");
             }
             _ => {}
         }

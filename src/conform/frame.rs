@@ -226,7 +226,10 @@ mod tests {
 
     use super::*;
 
-    fn scanned(pieces: &[&[u8]]) -> (Vec<(Option<String>, String, u64)>, Vec<&'static str>) {
+    /// The event of a frame, its data and where it begins.
+    type Scanned = (Option<String>, String, u64);
+
+    fn scanned(pieces: &[&[u8]]) -> (Vec<Scanned>, Vec<&'static str>) {
         let (mut scanner, mut found) = (Scanner::default(), Findings::default());
         let mut frames = Vec::new();
         for piece in pieces {

@@ -65,20 +65,20 @@ pub async fn gateway(client: &Client, wish: &Wish, tell: &mut dyn FnMut(&str)) -
         };
         tell(what);
         let body = wish.body(wish.mode, true, Some(dialect));
-        let asked = wish.asked(Some(dialect), wish.mode);
+        let asked = Wish::asked(Some(dialect), wish.mode);
         let whole = probe.answer(what, COMPLETIONS, body, STREAM, asked).await;
         probe.again(whole, tell).await;
     }
     tell("one object");
     let body = wish.body(wish.mode, false, None);
     probe
-        .answer("one object", COMPLETIONS, body, JSON, wish.asked(None, wish.mode))
+        .answer("one object", COMPLETIONS, body, JSON, Wish::asked(None, wish.mode))
         .await;
     tell("a stream, asked for with `Accept: application/json`");
     let body = wish.body(wish.mode, true, None);
     let what = "a stream, asked for with `Accept: application/json`";
     probe
-        .answer(what, COMPLETIONS, body, JSON, wish.asked(None, wish.mode))
+        .answer(what, COMPLETIONS, body, JSON, Wish::asked(None, wish.mode))
         .await;
     tell("a plan");
     probe.plan().await;
@@ -121,7 +121,7 @@ impl Wish {
         body
     }
 
-    fn asked(&self, dialect: Option<Dialect>, mode: Mode) -> Asked {
+    fn asked(dialect: Option<Dialect>, mode: Mode) -> Asked {
         Asked {
             dialect,
             mode: Some(mode),
@@ -323,7 +323,7 @@ impl Probe<'_> {
         // The path wins, so the body says something else.
         let body = self.wish.body(Mode::Agent, true, None);
         let whole = self
-            .answer("a plan", PLAN, body, STREAM, self.wish.asked(None, Mode::Plan))
+            .answer("a plan", PLAN, body, STREAM, Wish::asked(None, Mode::Plan))
             .await;
         let mode = whole.and_then(|it| it.mode);
         if let (Some(mode), Some(judged)) = (mode.filter(|it| *it != Mode::Plan), self.report.answers.last_mut()) {

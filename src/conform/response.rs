@@ -37,7 +37,7 @@ pub fn head(members: &Map<String, Value>, say: Say<'_>) {
         match members.get(name) {
             None => {}
             Some(Value::String(text)) if text.is_empty() => {
-                say(&rule::RESPONSE_TYPE, name, &format!("`{name}` is empty"))
+                say(&rule::RESPONSE_TYPE, name, &format!("`{name}` is empty"));
             }
             Some(Value::String(_)) => {}
             Some(Value::Number(number)) if name == "created" => {
@@ -358,7 +358,7 @@ fn answer(members: &Map<String, Value>, asked: &Asked, body: &mut Body<'_>) -> W
         last: documents.last(),
     };
     end(members, &ending, &mut |rule, member, said| {
-        body.say(rule, None, &[member], said)
+        body.say(rule, None, &[member], said);
     });
     if members.get("status").and_then(Value::as_str) == Some("streaming") && !asked.may_stream {
         body.say(
@@ -388,17 +388,14 @@ fn documents(list: &[Value], mode: Option<Mode>, body: &mut Body<'_>) -> Vec<See
             continue;
         };
         let mut members = members.clone();
-        let id = match members.shift_remove("id") {
-            Some(Value::String(id)) => id,
-            Some(_) | None => {
-                body.say(
-                    &rule::MEMBER_MISSING,
-                    None,
-                    &path,
-                    "a document without an `id` that is a text",
-                );
-                continue;
-            }
+        let Some(Value::String(id)) = members.shift_remove("id") else {
+            body.say(
+                &rule::MEMBER_MISSING,
+                None,
+                &path,
+                "a document without an `id` that is a text",
+            );
+            continue;
         };
         if !is_sound(&id) {
             body.say(&rule::ID_FORM, Some(&id), &step("id"), "this is no id");
@@ -411,17 +408,14 @@ fn documents(list: &[Value], mode: Option<Mode>, body: &mut Body<'_>) -> Vec<See
                 "there is another document of this id",
             );
         }
-        let kind = match members.shift_remove("type") {
-            Some(Value::String(kind)) => kind,
-            Some(_) | None => {
-                body.say(
-                    &rule::MEMBER_MISSING,
-                    Some(&id),
-                    &path,
-                    "a document without a `type` that is a text",
-                );
-                continue;
-            }
+        let Some(Value::String(kind)) = members.shift_remove("type") else {
+            body.say(
+                &rule::MEMBER_MISSING,
+                Some(&id),
+                &path,
+                "a document without a `type` that is a text",
+            );
+            continue;
         };
         let nested = members.shift_remove("metadata");
         let sequence = members.shift_remove("sequence");

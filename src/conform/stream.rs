@@ -801,7 +801,7 @@ impl Grammar {
             last,
         };
         response::end(members, &ending, &mut |rule, member, said| {
-            at.say(rule, None, &[member], said)
+            at.say(rule, None, &[member], said);
         });
         response::head(members, &mut |rule, member, said| at.say(rule, None, &[member], said));
     }

@@ -79,7 +79,6 @@ pub fn keep_draft(state: &Path, workspace: &Path, draft: Option<&Value>) -> Resu
     file::write(&path, stored.to_string().as_bytes(), Access::Private).map_err(said)
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "it is what an error is mapped by")]
 fn said(error: impl std::fmt::Display) -> String {
     error.to_string()
 }

@@ -131,7 +131,7 @@ impl Vim {
             KeyCode::Char(letter) => letter,
             KeyCode::Esc => {
                 let was_busy = self.pending() || self.mode != Mode::Normal;
-                self.to_normal(draft);
+                self.enter_normal(draft);
                 return was_busy;
             }
             KeyCode::Left | KeyCode::Backspace => 'h',
@@ -159,7 +159,7 @@ impl Vim {
             self.act(letter, draft);
         }
         if self.mode == Mode::Normal && !self.pending() {
-            self.settle(draft);
+            Self::settle(draft);
         }
         true
     }
@@ -189,8 +189,8 @@ impl Vim {
             'A' => self.insert(draft, Draft::line_end),
             'o' => self.open(draft, true),
             'O' => self.open(draft, false),
-            'v' => self.to_visual(Mode::Visual, draft),
-            'V' => self.to_visual(Mode::VisualLine, draft),
+            'v' => self.enter_visual(Mode::Visual, draft),
+            'V' => self.enter_visual(Mode::VisualLine, draft),
             'u' => {
                 let count = self.take_count();
                 for _ in 0..count {
@@ -247,7 +247,7 @@ impl Vim {
                             .map(|it| if it == "\n" { '\n' } else { letter })
                             .collect();
                     let start = range.start;
-                    draft.replace(range.clone(), &replaced);
+                    draft.replace(range, &replaced);
                     let last = draft.before(draft.caret());
                     draft.go(if self.mode == Mode::Normal { last } else { start }, false);
                 }
@@ -525,7 +525,7 @@ impl Vim {
 
     fn on_selection(&mut self, operator: Operator, draft: &mut Draft) {
         let Some(range) = draft.selection_or_caret(1, true) else {
-            self.to_normal(draft);
+            self.enter_normal(draft);
             return;
         };
         let lines = self.mode == Mode::VisualLine || matches!(operator, Operator::Indent | Operator::Outdent);
@@ -606,9 +606,9 @@ impl Vim {
         self.clear();
     }
 
-    fn to_visual(&mut self, mode: Mode, draft: &mut Draft) {
+    fn enter_visual(&mut self, mode: Mode, draft: &mut Draft) {
         if self.mode == mode {
-            self.to_normal(draft);
+            self.enter_normal(draft);
             return;
         }
         self.mode = mode;
@@ -659,7 +659,7 @@ impl Vim {
         self.reset();
     }
 
-    fn to_normal(&mut self, draft: &mut Draft) {
+    fn enter_normal(&mut self, draft: &mut Draft) {
         self.mode = Mode::Normal;
         draft.deselect();
         self.reset();
@@ -699,7 +699,7 @@ impl Vim {
     }
 
     /// In normal mode the caret stands on a letter, not behind the last one.
-    fn settle(&self, draft: &mut Draft) {
+    fn settle(draft: &mut Draft) {
         let at = draft.caret();
         let (start, end) = (draft.line_start(at), draft.line_end(at));
         if at == end && at > start {
@@ -1206,7 +1206,7 @@ mod tests {
                     letter.len_utf8(),
                 )
             };
-            rest = &rest[used..];
+            rest = rest.get(used..).expect("a key ends between characters");
             if !vim.key(event, draft) && vim.mode == Mode::Insert {
                 typed(event, draft);
             }

@@ -1,15 +1,16 @@
 //! The paths of the protocol, and what is checked in which order before one of them is taken.
 
 use std::{
-    sync::Arc,
+    collections::BTreeSet,
+    sync::{Arc, LazyLock},
     time::{Duration, Instant},
 };
 
 use axum::{
     Router,
     body::Body,
-    extract::{Request as HttpRequest, State},
-    http::{HeaderValue, Method, Response as HttpResponse, StatusCode, header},
+    extract::{MatchedPath, Request as HttpRequest, State},
+    http::{HeaderValue, Method, Response as HttpResponse, StatusCode, header, request::Parts},
     middleware::{self, Next},
     response::IntoResponse,
     routing::{MethodRouter, get, post},
@@ -231,7 +232,7 @@ async fn admitted(house: &Arc<House>, request: HttpRequest, next: Next) -> Resul
         let refusal = Refusal::new(StatusCode::UNAUTHORIZED, "the token is missing or wrong");
         return Err(refusal.details("send it as `Authorization: Bearer TOKEN`").closing());
     }
-    if head.method == Method::POST {
+    if head.method == Method::POST && takes_posts(&head) {
         if !door::is_json(&head.headers) {
             let message = "the body has to be `Content-Type: application/json`";
             return Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message).closing());
@@ -245,6 +246,16 @@ async fn admitted(house: &Arc<House>, request: HttpRequest, next: Next) -> Resul
         }
     }
     Ok(next.run(HttpRequest::from_parts(head, body)).await)
+}
+
+/// Whether the path is one that is posted to; another one refuses the method, whatever the body is.
+fn takes_posts(head: &Parts) -> bool {
+    static POSTED: LazyLock<BTreeSet<&str>> = LazyLock::new(|| {
+        let posted = paths().into_iter().filter(|(_, method, _)| *method == "post");
+        posted.map(|(path, _, _)| path).collect()
+    });
+    let matched = head.extensions.get::<MatchedPath>();
+    matched.is_some_and(|it| POSTED.contains(it.as_str()))
 }
 
 /// What a browser asks for before a page that may call does so.

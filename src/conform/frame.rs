@@ -44,7 +44,7 @@ pub struct Scanner {
     /// The rest of a line that is too long is not kept.
     too_long: bool,
     event: Option<Pending>,
-    last_id: Option<u64>,
+    last_id: Option<(u64, u64)>,
     pub comments: u64,
     is_first_line: bool,
     has_begun: bool,
@@ -190,10 +190,18 @@ impl Scanner {
                 }
             }
             "event" => pending.frame.event = Some(value.to_owned()),
-            "id" => match value.parse::<u64>().ok().filter(|it| it.to_string() == value) {
-                Some(id) if self.last_id.is_none_or(|last| last < id) => self.last_id = Some(id),
-                Some(_) => found.add(&rule::EVENT_ID, "the id does not grow", None, Some(place), &text),
-                None => found.add(&rule::EVENT_ID, "the id is no whole number", None, Some(place), &text),
+            "id" => match number(value) {
+                Some(id) => {
+                    if self.last_id.is_some_and(|last| last >= id) {
+                        found.add(&rule::EVENT_ID, "the id does not grow", None, Some(place), &text);
+                    } else {
+                        self.last_id = Some(id);
+                    }
+                    if value.contains('.') {
+                        found.add(&rule::EVENT_ID_FORM, "the id has parts", None, Some(place), &text);
+                    }
+                }
+                None => found.add(&rule::EVENT_ID, "the id is no number", None, Some(place), &text),
             },
             "retry" => {}
             _ => {
@@ -218,6 +226,13 @@ impl Scanner {
         }
         None
     }
+}
+
+/// `7`, or `7.2` where one event of the source travels in parts.
+fn number(id: &str) -> Option<(u64, u64)> {
+    let (whole, part) = id.split_once('.').unwrap_or((id, "0"));
+    let strict = |it: &str| it.parse::<u64>().ok().filter(|number| number.to_string() == it);
+    Some((strict(whole)?, strict(part)?))
 }
 
 #[cfg(test)]

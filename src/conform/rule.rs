@@ -101,7 +101,8 @@ rules! {
     FIELD = "field", "6.1", Warning, "the fields of an event are `data`, `event`, `id` and `retry`";
     NO_DATA = "no-data", "6.1", Error, "an event has a data line, or it is never dispatched";
     UNENDED = "unended-event", "6.1", Error, "a blank line ends every event, the last one too";
-    EVENT_ID = "event-id", "6.1", Error, "`id:` lines count upwards in whole numbers";
+    EVENT_ID = "event-id", "6.1", Error, "`id:` lines are numbers that grow";
+    EVENT_ID_FORM = "event-id-form", "6.1", Info, "`id:` lines are whole numbers; to readers they are opaque";
     SILENCE = "silence", "6.1", Warning, "a writer that is silent sends `: ping` every 15 s";
 
     // 6.2 to 6.4: dialects

@@ -147,7 +147,9 @@ fn key(app: &mut App, event: KeyEvent) -> Vec<Effect> {
             .and_then(|it| app.transcript.get(it))
             .is_some_and(|it| it.kind == Kind::Plan);
     let is_letter = matches!(event.code, KeyCode::Char(_)) && (event.modifiers - KeyModifiers::SHIFT).is_empty();
-    if on_plan && is_letter && app.asking.took_focus && app.is_too_early() {
+    // Whoever has gone to a todo means the plan.
+    let is_new = app.asking.took_focus && app.pane.todo.is_none() && app.is_too_early();
+    if on_plan && is_letter && is_new {
         if !matches!(event.code, KeyCode::Char('b')) {
             // The plan came under the hands of somebody who began to write.
             focus_composer(app);

@@ -183,8 +183,7 @@ fn a_plan_is_changed_and_built_as_it_was_left() {
     tour.decide("y", "the plan is shown", |seen| {
         seen.shows("Totals by project") && seen.shows("0 of 4")
     });
-    tour.idle();
-    // It has the keys: nothing is being written.
+    // It has the keys, and waits: nothing is being written.
     tour.sheaf.wait_for("b build");
     // To the first todo: ticked, a new one behind it, and that one moved down.
     tour.sheaf.send("\x1b[B");

@@ -129,8 +129,9 @@ pub fn look(workspace: &Arc<Workspace>, trust: Trust, settings: &Settings) -> St
         Trust::Whole => None,
         Trust::Said(said) => Some(said.clone()),
     };
+    // Whoever trusts all of it means checkers of the user's own choice, too.
     let is_checked = found.iter().any(|it| it.0 == CHECKERS && trust.lets(CHECKERS, &it.2));
-    if is_checked {
+    if is_checked || matches!(trust, Trust::Whole) {
         workspace.let_act();
     }
     let all = found.iter().map(|it| (it.0.clone(), it.2.clone())).collect();

@@ -531,7 +531,11 @@ fn checkers_see_a_workspace_that_lies_in_a_temporary_folder() {
     let call = ("read_lints", json!({ "paths": ["README.md"] }));
     let model = Model::with([Script::Calls("", vec![call]), Script::says("ok")]);
     let checker = r#"lint.markdown=["sh", "-c", "echo README.md:1: error: it says $(cat README.md)"]"#;
-    let ran = ask(home.path(), &model, &["-p", "x", "--force", "--set", checker]);
+    let ran = ask(
+        home.path(),
+        &model,
+        &["-p", "x", "--force", "--trust", "--set", checker],
+    );
     assert_eq!(ran.code, Some(0), "{}", ran.err);
     let heard = model.requests()[1]["messages"].to_string();
     assert!(heard.contains("README.md:1:1 error: it says # Shop"), "{heard}");

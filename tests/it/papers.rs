@@ -81,6 +81,7 @@ fn completions_and_the_manual_know_every_command_and_option() {
 fn help() -> String {
     let tasks = [
         "",
+        "conform",
         "replay",
         "serve",
         "tour",

@@ -131,7 +131,7 @@ impl Log {
     }
 
     /// Like [`Self::follow`], but pieces of a document that has ended meanwhile come, too: for who passes the events on to
-    /// readers that put the pieces together themselves. Of a flood that outruns the follower by [`SPENT_BYTES`] the
+    /// readers that put the pieces together themselves. Of a flood that outruns the follower by a mebibyte the
     /// oldest pieces are left out all the same.
     pub fn follow_closely(self: &Arc<Self>, since: Position) -> Follower {
         let mut state = self.lock();

@@ -179,7 +179,6 @@ fn said(sheaf: &Sheaf, model: &Model, text: &str) -> String {
 }
 
 #[test]
-#[ignore = "red since the last landings: the question that /trust asks does not take `s`; to be mended first"]
 fn the_question_names_what_it_switches_on_and_a_yes_holds_until_a_file_changes() {
     let model = Model::start();
     let sheaf = start(&model, &[]).run();
@@ -207,9 +206,8 @@ fn the_question_names_what_it_switches_on_and_a_yes_holds_until_a_file_changes()
     sheaf.wait_for("(changed)");
     // The form comes behind the text; what is typed before it is a draft.
     sheaf.wait_for("s  skip");
-    // It does not take the keys from the composer by itself; now they pass it over.
-    sheaf.send("\x15\t");
-    sheaf.insist("s", "it is passed over", |seen| seen.shows("/trust asks again."));
+    // Whoever asked for the question has it under their hands. A letter that comes at once would be the begin of a message.
+    sheaf.insist("1", "it is put off", |seen| seen.shows("/trust asks again."));
     let sent = said(&sheaf, &model, "go on");
     assert!(!sent.contains("OTHER-ORDERS"), "{sent}");
 }

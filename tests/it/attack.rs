@@ -82,7 +82,11 @@ const ATTACKS: &[Attack] = &[
         "ln -s @OUT@/file l2 && echo x >> l2",
     ),
     attack("write outside through a hard link", "ln @OUT@/file h1 && echo x >> h1"),
-    attack("remove outside", "rm -f @OUT@/victim && ! [ -e @OUT@/victim ]"),
+    // Where the sandbox has a /tmp of its own and the bench lies in /tmp, there is nothing to remove: that is no success.
+    attack(
+        "remove outside",
+        "[ -e @OUT@/victim ] && rm -f @OUT@/victim && ! [ -e @OUT@/victim ]",
+    ),
     attack("take a file from outside", "mv @OUT@/file taken && ! [ -e @OUT@/file ]"),
     attack("make a folder outside", "mkdir @OUT@/folder"),
     attack(

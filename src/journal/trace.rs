@@ -12,10 +12,10 @@ use super::log::size_of_piece;
 use crate::protocol::{Entry, Turn};
 
 /// More steps than this are not kept.
-const MOST_STEPS: usize = 5_000;
+const MOST_STEPS: usize = 1_000;
 
 /// Nor more than this.
-const MOST_BYTES: usize = 4 << 20;
+const MOST_BYTES: usize = 1 << 20;
 
 /// The beginning of what came; the rest is counted.
 const RAW_BYTES: usize = 16 << 10;

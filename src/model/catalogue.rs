@@ -3,7 +3,10 @@
 //! The figures are data (`assets/models.toml`), with their source and their date. They grow old, so what a server or the
 //! configuration says wins, and a model that is not listed under its very name has no price: unknown is not zero.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    sync::{Mutex, PoisonError},
+};
 
 use serde::Deserialize;
 
@@ -145,6 +148,20 @@ pub fn window(model: &str) -> Option<u64> {
 /// `vendor/` in front and a date or a tag behind a name are ignored. A name that only begins like a known one is of
 /// that family: it has its window and abilities, and no price.
 pub fn listed(model: &str) -> Known {
+    // It is asked for the same model several times while a request is made ready.
+    static LAST: Mutex<Option<(String, Known)>> = Mutex::new(None);
+    let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
+    match &*last {
+        Some((name, known)) if name == model => known.clone(),
+        Some(_) | None => {
+            let known = look_up(model);
+            *last = Some((model.to_owned(), known.clone()));
+            known
+        }
+    }
+}
+
+fn look_up(model: &str) -> Known {
     let name = plain(model);
     let found = Section::all("model").filter(|it| is_named(&name, &plain(it.name)));
     if let Some(section) = found.max_by_key(|it| it.name.len()) {

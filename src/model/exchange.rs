@@ -9,12 +9,12 @@ use chrono::Utc;
 use futures::StreamExt;
 use serde_json::Value;
 use tokio::{
-    sync::{OnceCell, mpsc},
+    sync::OnceCell,
     time::{sleep, timeout},
 };
 
 use super::{
-    EndReason, Failure, FailureKind, Model, ModelRequest, Piece, PieceStream, Promise, Provider,
+    EndReason, Failure, FailureKind, Model, ModelRequest, Out, Piece, PieceStream, Promise, Provider,
     body::{Read, WHOLE_LIMIT_BYTES},
     listing::Page,
     printed, produce,
@@ -186,10 +186,7 @@ impl Provider for Server {
 
     fn stream(&self, request: ModelRequest) -> PieceStream {
         let exchange = Arc::clone(&self.0);
-        produce(move |out| async move {
-            // Nobody reads any more: there is nobody to tell.
-            let _ = exchange.answer(request, &Out(out)).await;
-        })
+        produce(move |out| async move { exchange.answer(request, &out).await })
     }
 
     fn warm(&self) -> Promise<()> {
@@ -223,22 +220,11 @@ impl Provider for Server {
     }
 }
 
-/// The reader has gone.
-struct Gone;
-
-struct Out(mpsc::Sender<Piece>);
-
-impl Out {
-    async fn give(&self, piece: Piece) -> Result<(), Gone> {
-        self.0.send(piece).await.map_err(|_| Gone)
+async fn fail(held: Vec<Piece>, failure: Failure, out: &Out) {
+    for piece in held {
+        out.give(piece).await;
     }
-
-    async fn fail(&self, held: Vec<Piece>, failure: Failure) -> Result<(), Gone> {
-        for piece in held {
-            self.give(piece).await?;
-        }
-        self.give(Piece::Error(failure)).await
-    }
+    out.give(Piece::Error(failure)).await;
 }
 
 /// How one try went.
@@ -253,12 +239,12 @@ enum Outcome {
 type Trouble = (Failure, retry::Failure);
 
 impl Exchange {
-    async fn answer(&self, mut request: ModelRequest, out: &Out) -> Result<(), Gone> {
+    async fn answer(&self, mut request: ModelRequest, out: &Out) {
         let mut retried = 0;
         let mut is_mended = false;
         loop {
-            let ((failure, reason), held) = match self.attempt(&mut request, out).await? {
-                Outcome::Over => return Ok(()),
+            let ((failure, reason), held) = match self.attempt(&mut request, out).await {
+                Outcome::Over => return,
                 Outcome::Failed(trouble, held) => (trouble, held),
             };
             if !is_mended && let Some(because) = self.wire.mend(&failure, &mut request) {
@@ -269,7 +255,7 @@ impl Exchange {
                     message: because,
                     document: None,
                 }))
-                .await?;
+                .await;
                 continue;
             }
             let now = Utc::now();
@@ -283,9 +269,9 @@ impl Exchange {
                 Decision::Ask { until, .. } => {
                     let pause = figure::pause((until - now).num_seconds().unsigned_abs());
                     let hint = format!("it asks for a pause of {pause}: send the message again after that");
-                    return out.fail(held, failure.hint(hint)).await;
+                    return fail(held, failure.hint(hint), out).await;
                 }
-                Decision::GiveUp => return out.fail(held, failure).await,
+                Decision::GiveUp => return fail(held, failure, out).await,
             };
             retried += 1;
             let progress = Progress::Retrying {
@@ -294,19 +280,19 @@ impl Exchange {
                 at_ms: u64::try_from(until.timestamp_millis()).unwrap_or_default(),
                 because,
             };
-            out.give(Piece::Progress(progress)).await?;
+            out.give(Piece::Progress(progress)).await;
             sleep((until - Utc::now()).to_std().unwrap_or_default()).await;
         }
     }
 
-    async fn attempt(&self, request: &mut ModelRequest, out: &Out) -> Result<Outcome, Gone> {
+    async fn attempt(&self, request: &mut ModelRequest, out: &Out) -> Outcome {
         out.give(Piece::Progress(Progress::Connecting {
             peer: self.name.clone(),
         }))
-        .await?;
+        .await;
         let asked = match self.question(request).await {
             Ok(asked) => asked,
-            Err(trouble) => return Ok(Outcome::Failed(trouble, Vec::new())),
+            Err(trouble) => return Outcome::Failed(trouble, Vec::new()),
         };
         let mut opening = std::pin::pin!(self.client.open(asked));
         let waiting = Piece::Progress(Progress::Waiting {
@@ -315,12 +301,12 @@ impl Exchange {
         let opened = if let Ok(opened) = timeout(self.patience.connecting, &mut opening).await {
             opened
         } else {
-            out.give(waiting.clone()).await?;
+            out.give(waiting.clone()).await;
             opening.await
         };
         match opened {
             Ok(response) if response.status.is_success() => {
-                out.give(waiting).await?;
+                out.give(waiting).await;
                 let id = request_id(&response.headers);
                 let reading = self.wire.read(request, &self.settings);
                 let mut given = Given::new(id);
@@ -329,8 +315,8 @@ impl Exchange {
                 }
                 self.read(reading, response.body, given, out).await
             }
-            Ok(response) => Ok(Outcome::Failed(refused(response).await, Vec::new())),
-            Err(error) => Ok(Outcome::Failed(broken(&error), Vec::new())),
+            Ok(response) => Outcome::Failed(refused(response).await, Vec::new()),
+            Err(error) => Outcome::Failed(broken(&error), Vec::new()),
         }
     }
 
@@ -352,45 +338,39 @@ impl Exchange {
         }
     }
 
-    async fn read(
-        &self,
-        mut reading: Box<dyn Read>,
-        mut body: Body,
-        mut given: Given,
-        out: &Out,
-    ) -> Result<Outcome, Gone> {
+    async fn read(&self, mut reading: Box<dyn Read>, mut body: Body, mut given: Given, out: &Out) -> Outcome {
         loop {
-            let pieces = match self.next(&mut body, reading.is_finished(), out).await? {
+            let pieces = match self.next(&mut body, reading.is_finished(), out).await {
                 Next::Chunk(chunk) => reading.push(&chunk),
                 Next::End => {
-                    let outcome = given.give(reading.finish(), out).await?;
-                    return Ok(outcome.unwrap_or(Outcome::Over));
+                    let outcome = given.give(reading.finish(), out).await;
+                    return outcome.unwrap_or(Outcome::Over);
                 }
                 Next::Broken(failure) => {
-                    let outcome = given.give(reading.cut(failure), out).await?;
-                    return Ok(outcome.unwrap_or(Outcome::Over));
+                    let outcome = given.give(reading.cut(failure), out).await;
+                    return outcome.unwrap_or(Outcome::Over);
                 }
             };
-            if let Some(outcome) = given.give(pieces, out).await? {
-                return Ok(outcome);
+            if let Some(outcome) = given.give(pieces, out).await {
+                return outcome;
             }
         }
     }
 
     /// The next chunk, and word of it when it is long in coming.
-    async fn next(&self, body: &mut Body, is_finished: bool, out: &Out) -> Result<Next, Gone> {
+    async fn next(&self, body: &mut Body, is_finished: bool, out: &Out) -> Next {
         let Patience { aftermath, stalled, .. } = self.patience;
         loop {
             let wait = if is_finished { aftermath } else { stalled / 2 };
             match timeout(wait, body.next()).await {
-                Ok(Some(Ok(chunk))) => return Ok(Next::Chunk(chunk)),
-                Ok(Some(Err(error))) => return Ok(Next::Broken(Failure::from(&error))),
-                Ok(None) => return Ok(Next::End),
-                Err(_) if is_finished => return Ok(Next::End),
+                Ok(Some(Ok(chunk))) => return Next::Chunk(chunk),
+                Ok(Some(Err(error))) => return Next::Broken(Failure::from(&error)),
+                Ok(None) => return Next::End,
+                Err(_) if is_finished => return Next::End,
                 Err(_) => {
                     if let Some(silent) = body.silent_for().filter(|it| *it >= stalled) {
                         let silent_ms = u64::try_from(silent.as_millis()).unwrap_or(u64::MAX);
-                        out.give(Piece::Progress(Progress::Stalled { silent_ms })).await?;
+                        out.give(Piece::Progress(Progress::Stalled { silent_ms })).await;
                     }
                 }
             }
@@ -561,7 +541,7 @@ impl Given {
     }
 
     /// An outcome when the answer is over.
-    async fn give(&mut self, pieces: Vec<Piece>, out: &Out) -> Result<Option<Outcome>, Gone> {
+    async fn give(&mut self, pieces: Vec<Piece>, out: &Out) -> Option<Outcome> {
         for piece in pieces {
             self.listen(&piece);
             match self.named(piece) {
@@ -590,14 +570,14 @@ impl Given {
                             advice: Advice::default(),
                         });
                         let held = std::mem::take(&mut self.held);
-                        return Ok(Some(Outcome::Failed((failure, reason), held)));
+                        return Some(Outcome::Failed((failure, reason), held));
                     }
-                    self.release(out).await?;
-                    out.give(Piece::Error(failure)).await?;
-                    return Ok(Some(Outcome::Over));
+                    self.release(out).await;
+                    out.give(Piece::Error(failure)).await;
+                    return Some(Outcome::Over);
                 }
                 Piece::End(reason) => {
-                    self.release(out).await?;
+                    self.release(out).await;
                     let printed = if reason == EndReason::Stop {
                         self.printed()
                     } else {
@@ -605,10 +585,10 @@ impl Given {
                     };
                     let reason = if printed.is_empty() { reason } else { EndReason::ToolUse };
                     for piece in printed {
-                        out.give(piece).await?;
+                        out.give(piece).await;
                     }
-                    out.give(Piece::End(reason)).await?;
-                    return Ok(Some(Outcome::Over));
+                    out.give(Piece::End(reason)).await;
+                    return Some(Outcome::Over);
                 }
                 piece @ (Piece::Text(_)
                 | Piece::Thinking(_)
@@ -618,18 +598,18 @@ impl Given {
                 | Piece::CallDone { .. }
                 | Piece::Refusal(_)) => {
                     self.is_visible = true;
-                    self.release(out).await?;
-                    out.give(piece).await?;
+                    self.release(out).await;
+                    out.give(piece).await;
                 }
                 piece @ (Piece::Progress(_) | Piece::Start { .. } | Piece::Usage(_) | Piece::Notice(_)) => {
                     self.held.push(piece);
                     if self.is_visible {
-                        self.release(out).await?;
+                        self.release(out).await;
                     }
                 }
             }
         }
-        Ok(None)
+        None
     }
 
     /// A call without an id gets one that no other call of the conversation has, and keeps it.
@@ -645,11 +625,10 @@ impl Given {
         piece
     }
 
-    async fn release(&mut self, out: &Out) -> Result<(), Gone> {
+    async fn release(&mut self, out: &Out) {
         for piece in self.held.drain(..) {
-            out.give(piece).await?;
+            out.give(piece).await;
         }
-        Ok(())
     }
 }
 

@@ -24,11 +24,15 @@ mod responses;
 pub mod roles;
 pub mod script;
 
-use std::{pin::Pin, sync::Arc};
+use std::{
+    collections::VecDeque,
+    pin::Pin,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::Poll,
+};
 
-use futures::{Stream, StreamExt, future, stream};
+use futures::{Stream, future, stream};
 use serde_json::{Map, Value};
-use tokio::sync::mpsc;
 
 pub use failure::{Failure, FailureKind};
 pub use roles::{Chosen, Roles, open_named};
@@ -102,16 +106,59 @@ pub fn open(settings: &config::Provider, environment: &Environment) -> Result<Ar
     Err(Failure::new(FailureKind::NotFound, message).hint(format!("known kinds: {known}")))
 }
 
-/// A stream of what `work` sends. It runs only while the stream is polled and goes with it.
-fn produce<F>(work: impl FnOnce(mpsc::Sender<Piece>) -> F) -> PieceStream
+/// Room for what a few chunks of a fast server bring; a reader that waits holds the server back.
+const ROOM: usize = 64;
+
+/// Where the work behind a stream puts its pieces. Both are one task: no channel with its wakers is needed.
+#[derive(Clone, Debug, Default)]
+struct Out(Arc<Mutex<VecDeque<Piece>>>);
+
+impl Out {
+    async fn give(&self, piece: Piece) {
+        // Nobody has to wake us: the stream goes on with the work when the reader has taken what there is.
+        future::poll_fn(|_| {
+            if self.lock().len() < ROOM {
+                Poll::Ready(())
+            } else {
+                Poll::Pending
+            }
+        })
+        .await;
+        self.lock().push_back(piece);
+    }
+
+    fn take(&self) -> Option<Piece> {
+        self.lock().pop_front()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Piece>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A stream of what `work` gives. It runs only while the stream is polled and goes with it.
+fn produce<F>(work: impl FnOnce(Out) -> F) -> PieceStream
 where
     F: Future<Output = ()> + Send + 'static,
 {
-    // Room for what a few chunks of a fast server bring; a reader that waits holds the server back.
-    let (sender, mut receiver) = mpsc::channel(64);
-    let pieces = stream::poll_fn(move |cx| receiver.poll_recv(cx));
-    let work = stream::once(work(sender)).filter_map(|()| future::ready(None));
-    Box::pin(stream::select(pieces, work))
+    let out = Out::default();
+    let mut work = Some(Box::pin(work(out.clone())));
+    Box::pin(stream::poll_fn(move |cx| {
+        if let Some(piece) = out.take() {
+            return Poll::Ready(Some(piece));
+        }
+        let is_over = match &mut work {
+            Some(work) => work.as_mut().poll(cx).is_ready(),
+            None => true,
+        };
+        if is_over {
+            work = None;
+        }
+        match out.take() {
+            None if !is_over => Poll::Pending,
+            piece => Poll::Ready(piece),
+        }
+    }))
 }
 
 /// What is asked of a model.

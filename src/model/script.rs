@@ -11,11 +11,10 @@ use std::{future, sync::Arc, time::Duration};
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use tokio::sync::mpsc::Sender;
 
 use super::{
-    CallResult, EndReason, Failure, Model, ModelMessage, ModelRequest, Part, Piece, PieceStream, Promise, Provider,
-    Said, Tokens, produce,
+    CallResult, EndReason, Failure, Model, ModelMessage, ModelRequest, Out, Part, Piece, PieceStream, Promise,
+    Provider, Said, Tokens, produce,
 };
 
 /// What is played.
@@ -370,8 +369,7 @@ impl Provider for Player {
         let pace = self.pace;
         produce(move |pieces| async move {
             let step = script.play(&request.messages);
-            // Whoever does not want it any more has dropped the other end.
-            let _ = speak(&step, &request, pace, &pieces).await;
+            speak(&step, &request, pace, &pieces).await;
         })
     }
 
@@ -391,23 +389,20 @@ impl Provider for Player {
 /// What the model is called.
 pub const NAME: &str = "script";
 
-/// Nobody listens any more.
-struct Gone;
-
-async fn speak(step: &Step, request: &ModelRequest, pace: Duration, pieces: &Sender<Piece>) -> Result<(), Gone> {
-    let say = async |piece: Piece| pieces.send(piece).await.map_err(|_| Gone);
+async fn speak(step: &Step, request: &ModelRequest, pace: Duration, out: &Out) {
+    let say = async |piece: Piece| out.give(piece).await;
     say(Piece::Start {
         response_id: None,
         model: Some(NAME.to_owned()),
     })
-    .await?;
+    .await;
     for word in pieces_of(&step.thinking) {
-        say(Piece::Thinking(word.to_owned())).await?;
+        say(Piece::Thinking(word.to_owned())).await;
         // Faster than it would be read: it is looked at, not read.
         rest(pace / 2).await;
     }
     for word in pieces_of(step.text.trim_end()) {
-        say(Piece::Text(word.to_owned())).await?;
+        say(Piece::Text(word.to_owned())).await;
         rest(pace).await;
     }
     let before = count_calls(&request.messages);
@@ -419,12 +414,12 @@ async fn speak(step: &Step, request: &ModelRequest, pace: Duration, pieces: &Sen
             id: id.clone(),
             name: call.name.clone(),
         })
-        .await?;
+        .await;
         say(Piece::CallArguments {
             slot,
             fragment: Value::from(call.arguments.clone()).to_string(),
         })
-        .await?;
+        .await;
         say(Piece::CallDone {
             slot,
             id,
@@ -432,15 +427,15 @@ async fn speak(step: &Step, request: &ModelRequest, pace: Duration, pieces: &Sen
             arguments: Ok(call.arguments.clone()),
             opaque: None,
         })
-        .await?;
+        .await;
     }
-    say(Piece::Usage(tokens(step, request))).await?;
+    say(Piece::Usage(tokens(step, request))).await;
     let reason = if step.calls.is_empty() {
         EndReason::Stop
     } else {
         EndReason::ToolUse
     };
-    say(Piece::End(reason)).await
+    say(Piece::End(reason)).await;
 }
 
 async fn rest(pause: Duration) {

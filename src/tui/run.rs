@@ -14,7 +14,7 @@ use std::{
 
 use tokio::{
     signal::unix::{SignalKind, signal},
-    sync::{Notify, mpsc},
+    sync::mpsc,
 };
 
 use super::{
@@ -107,9 +107,11 @@ pub async fn run(setup: Setup) -> Result<u8, Error> {
     .map_err(Error::NoTerminal)?;
     Tty::ask(&mut out);
     let size = tty.size().unwrap_or((80, 24));
-    let colours_ready = Arc::new(Notify::new());
-    let waker = Arc::clone(&colours_ready);
-    let colours = Arc::new(Highlighter::new(Some(Arc::new(move || waker.notify_one()))));
+    let (wakes, woken) = mpsc::unbounded_channel();
+    let waker = wakes.clone();
+    let colours = Arc::new(Highlighter::new(Some(Arc::new(move || {
+        let _ = waker.send(Wake::Colours);
+    }))));
     let mut session = Session {
         app: app(&setup, size, Arc::clone(&colours)),
         screen: Screen::new(size.0, size.1),
@@ -144,10 +146,10 @@ pub async fn run(setup: Setup) -> Result<u8, Error> {
         tokio::time::sleep(SETTLED).await;
         resident::give_back();
     });
-    let switch = setup.switch;
+    forward(signals, setup.switch, &wakes);
     // As a task of its own, because waking the future that `block_on` runs costs a system call each time.
     let ended = tokio::spawn(async move {
-        session.go(signals, switch, colours, colours_ready).await;
+        session.go(wakes, woken, colours).await;
         session.exit.unwrap_or_default()
     });
     match ended.await {
@@ -259,10 +261,9 @@ struct Session {
 impl Session {
     async fn go(
         &mut self,
-        mut signals: Signals,
-        mut switch: mpsc::UnboundedReceiver<Arc<dyn Link>>,
+        wakes: mpsc::UnboundedSender<Wake>,
+        mut woken: mpsc::UnboundedReceiver<Wake>,
         colours: Arc<Highlighter>,
-        colours_ready: Arc<Notify>,
     ) {
         let mut parser = Parser::default();
         let mut inputs = Vec::new();
@@ -271,14 +272,13 @@ impl Session {
         let mut batch = Vec::new();
         let mut pace = Pace::start(Instant::now());
         let mut escape_at: Option<Instant> = None;
-        let mut switch_open = true;
-        let mut tick_ms: Option<u64> = None;
-        let mut tick_sleep = pin!(tokio::time::sleep(Duration::ZERO));
         let mut draft_at: Option<Instant> = None;
-        let mut look_at: Option<Instant> = None;
-        let mut look_sleep = pin!(tokio::time::sleep(Duration::ZERO));
+        let mut tick: Option<(u64, Instant)> = None;
+        // One sleep for all that is waited for: making a new one for each turn of the loop would wake the timer each time.
+        let mut sleep = pin!(tokio::time::sleep(Duration::ZERO));
+        let mut sleeps_until: Option<Instant> = None;
         // What holds commands is found out beside us, and the header says it.
-        let mut hold = Some(Box::pin(self.app.about.hold.clone().wait()));
+        self.tell_hold(&wakes);
         // Something new is not on the screen yet; a key's doing does not wait for the frame.
         let (mut dirty, mut urgent) = (false, false);
         while self.exit.is_none() {
@@ -296,25 +296,27 @@ impl Session {
                 pace.drawn(began, Instant::now());
                 (dirty, urgent) = (false, false);
             }
-            // One sleep for all ticks: making a new one for each turn of the loop would wake the timer each time.
-            let tick = self.next_tick();
-            if tick != tick_ms {
-                tick_ms = tick;
-                let wait = Duration::from_millis(tick.unwrap_or_default().saturating_sub(now_ms()));
-                tick_sleep.as_mut().reset((Instant::now() + wait).into());
+            let tick_ms = self.next_tick();
+            if tick.map(|it| it.0) != tick_ms {
+                tick = tick_ms.map(|at| (at, Instant::now() + Duration::from_millis(at.saturating_sub(now_ms()))));
             }
-            // The same for the colours that nobody asks for any more.
-            let look = colours.look_at();
-            if look != look_at {
-                look_at = look;
-                look_sleep.as_mut().reset(look.unwrap_or_else(Instant::now).into());
-            }
-            let wait_frame = dirty && !self.tty.is_full();
             let version = self.app.composer.field.version();
             if version != self.draft_seen {
                 self.draft_seen = version;
                 draft_at = Some(Instant::now() + DRAFT_REST);
             }
+            // Colours that nobody asks for any more.
+            let look_at = colours.look_at();
+            let frame_at = (dirty && !self.tty.is_full()).then_some(due);
+            let next = [draft_at, escape_at, look_at, frame_at, tick.map(|it| it.1)];
+            let next = next.into_iter().flatten().min();
+            if next != sleeps_until {
+                sleeps_until = next;
+                if let Some(at) = next {
+                    sleep.as_mut().reset(at.into());
+                }
+            }
+            // All of this is polled with each token: what seldom happens is told by tasks, through one door.
             tokio::select! {
                 biased;
                 read = self.tty.read(&mut buffer) => {
@@ -333,20 +335,30 @@ impl Session {
                         }
                     }
                 }
-                signal = signals.next() => {
-                    if self.on_signal(signal).await {
-                        (dirty, urgent) = (true, true);
+                Some(wake) = woken.recv() => {
+                    match wake {
+                        Wake::Signal(signal) => {
+                            self.on_signal(signal).await;
+                            (dirty, urgent) = (true, true);
+                        }
+                        Wake::Link(link) => {
+                            self.follower = watched(&link);
+                            self.backlog.clear();
+                            if let Some(folder) = link.about().workspace {
+                                self.app.place = place(&folder);
+                            }
+                            self.handle(Msg::Switch(link)).await;
+                            self.tell_hold(&wakes);
+                            (dirty, urgent) = (true, true);
+                        }
+                        Wake::Colours => {
+                            if !colours.take_ready().is_empty() {
+                                self.handle(Msg::Colours).await;
+                                dirty = true;
+                            }
+                        }
+                        Wake::Held => dirty = true,
                     }
-                }
-                () = until(draft_at), if draft_at.is_some() => {
-                    draft_at = None;
-                    self.keep_draft();
-                }
-                () = until(escape_at), if escape_at.is_some() => {
-                    escape_at = None;
-                    parser.flush(&mut inputs);
-                    self.take_inputs(&mut inputs).await;
-                    (dirty, urgent) = (true, true);
                 }
                 ready = self.tty.writable(), if self.tty.is_full() => {
                     if ready.is_err() || self.tty.write(&mut self.out).is_err() {
@@ -358,21 +370,6 @@ impl Session {
                     self.handle(Msg::Done(outcome)).await;
                     (dirty, urgent) = (true, true);
                 }
-                link = switch.recv(), if switch_open => {
-                    match link {
-                        Some(link) => {
-                            self.follower = watched(&link);
-                            self.backlog.clear();
-                            if let Some(folder) = link.about().workspace {
-                                self.app.place = place(&folder);
-                            }
-                            self.handle(Msg::Switch(link)).await;
-                            hold = Some(Box::pin(self.app.about.hold.clone().wait()));
-                            (dirty, urgent) = (true, true);
-                        }
-                        None => switch_open = false,
-                    }
-                }
                 // Keys are only seen when the thread has looked for them.
                 () = tokio::task::yield_now(), if !self.backlog.is_empty() => {}
                 more = self.follower.next(&mut batch), if self.backlog.is_empty() => {
@@ -382,33 +379,47 @@ impl Session {
                         self.follower = crate::journal::Log::new().follow(Position(0));
                     }
                 }
-                () = colours_ready.notified() => {
-                    if !colours.take_ready().is_empty() {
+                () = &mut sleep, if sleeps_until.is_some() => {
+                    sleeps_until = None;
+                    let now = Instant::now();
+                    let is_over = |at: Option<Instant>| at.is_some_and(|it| it <= now);
+                    if is_over(draft_at) {
+                        draft_at = None;
+                        self.keep_draft();
+                    }
+                    if is_over(escape_at) {
+                        escape_at = None;
+                        parser.flush(&mut inputs);
+                        self.take_inputs(&mut inputs).await;
+                        (dirty, urgent) = (true, true);
+                    }
+                    if is_over(look_at) && colours.look_after() {
                         self.handle(Msg::Colours).await;
                         dirty = true;
                     }
-                }
-                () = &mut look_sleep, if look_at.is_some() => {
-                    look_at = None;
-                    if colours.look_after() {
-                        self.handle(Msg::Colours).await;
+                    if is_over(tick.map(|it| it.1)) {
+                        tick = None;
+                        self.handle(Msg::Tick).await;
                         dirty = true;
                     }
-                }
-                () = until(Some(due)), if wait_frame => {}
-                () = async { if let Some(it) = &mut hold { it.await } }, if hold.is_some() => {
-                    hold = None;
-                    dirty = true;
-                }
-                () = &mut tick_sleep, if tick_ms.is_some() => {
-                    tick_ms = None;
-                    self.handle(Msg::Tick).await;
-                    dirty = true;
                 }
             }
         }
         tty::leave();
         self.keep_draft();
+    }
+
+    /// Has us woken when it is known what holds the commands of the link.
+    fn tell_hold(&self, wakes: &mpsc::UnboundedSender<Wake>) {
+        let hold = self.app.about.hold.clone();
+        if hold.known().is_some() {
+            return;
+        }
+        let wakes = wakes.clone();
+        tokio::spawn(async move {
+            hold.wait().await;
+            let _ = wakes.send(Wake::Held);
+        });
     }
 
     /// Writes down what is not sent yet, so that it is there again whatever becomes of us.
@@ -701,7 +712,7 @@ impl Session {
         Some(origin + (elapsed / 1000 + 1) * 1000)
     }
 
-    async fn on_signal(&mut self, signal: Signal) -> bool {
+    async fn on_signal(&mut self, signal: Signal) {
         match signal {
             Signal::Resize => {
                 if let Some((width, height)) = self.tty.size() {
@@ -722,7 +733,6 @@ impl Session {
             }
             Signal::End(code) => self.exit = Some(code),
         }
-        true
     }
 
     fn suspend(&mut self) {
@@ -832,9 +842,33 @@ impl Signals {
     }
 }
 
-async fn until(at: Option<Instant>) {
-    let mut sleep = pin!(tokio::time::sleep_until(at.unwrap_or_else(Instant::now).into()));
-    sleep.as_mut().await;
+/// What seldom happens.
+enum Wake {
+    Signal(Signal),
+    /// Another link takes the place of the one that is.
+    Link(Arc<dyn Link>),
+    /// Code has got its colours.
+    Colours,
+    /// It is known what holds the commands of the link.
+    Held,
+}
+
+/// Tells of signals and of links to come for as long as the screen is there.
+fn forward(
+    mut signals: Signals,
+    mut switch: mpsc::UnboundedReceiver<Arc<dyn Link>>,
+    wakes: &mpsc::UnboundedSender<Wake>,
+) {
+    let tell = wakes.clone();
+    tokio::spawn(async move { while tell.send(Wake::Signal(signals.next().await)).is_ok() {} });
+    let tell = wakes.clone();
+    tokio::spawn(async move {
+        while let Some(link) = switch.recv().await {
+            if tell.send(Wake::Link(link)).is_err() {
+                break;
+            }
+        }
+    });
 }
 
 fn editor() -> String {

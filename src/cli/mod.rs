@@ -9,6 +9,7 @@ mod chat;
 mod conform;
 pub mod doctor;
 mod first;
+mod library;
 mod live;
 mod open;
 mod paper;
@@ -237,6 +238,7 @@ impl Base {
         switch: mpsc::UnboundedReceiver<Arc<dyn Link>>,
         prompt: Option<String>,
         keeps: bool,
+        library: Option<Arc<dyn tui::Library>>,
     ) -> tui::Setup {
         tui::Setup {
             link,
@@ -249,6 +251,7 @@ impl Base {
             problems: self.problems,
             prompt,
             keeps,
+            library,
         }
     }
 
@@ -323,6 +326,7 @@ fn talk(prompt: Vec<String>, printing: &Printing, whom: &Whom, wanted: &Run, com
             log,
             is_attended: true,
         };
+        let library = Arc::new(library::Shelf::new(&base, talk.added.clone(), keeps, Arc::clone(&kept)));
         let link = match open::link(&base.settings, &base.environment, &talk)? {
             Some(link) => {
                 if !has_begun {
@@ -342,7 +346,7 @@ fn talk(prompt: Vec<String>, printing: &Printing, whom: &Whom, wanted: &Run, com
                 stages: set,
             }),
         };
-        Ok::<_, anyhow::Error>(Box::pin(tui::run(base.screen(link, switched, prompt, keeps))).await?)
+        Ok::<_, anyhow::Error>(Box::pin(tui::run(base.screen(link, switched, prompt, keeps, Some(library)))).await?)
     });
     // The last lines reach the disk before the runtime takes its tasks down.
     recorders.lock().unwrap_or_else(PoisonError::into_inner).clear();
@@ -359,7 +363,7 @@ fn play(recording: &Recording, pace: Pace, printing: &Printing, common: &Common)
         return runtime(false)?.block_on(async move {
             let link = Arc::new(Replay::start(recording, pace.speed, Audience::Present));
             let (_, switched) = mpsc::unbounded_channel();
-            Ok(Box::pin(tui::run(base.screen(link, switched, None, false))).await?)
+            Ok(Box::pin(tui::run(base.screen(link, switched, None, false, None))).await?)
         });
     }
     runtime(false)?.block_on(async move {
@@ -384,7 +388,7 @@ fn play_live(tour: &arguments::Tour) -> Result<u8> {
         let link = live::link(&stage, tour.pace.speed)?;
         let (_, switched) = mpsc::unbounded_channel();
         let opening = Some(live::OPENING.to_owned());
-        Ok::<_, anyhow::Error>(Box::pin(tui::run(base.screen(link, switched, opening, false))).await?)
+        Ok::<_, anyhow::Error>(Box::pin(tui::run(base.screen(link, switched, opening, false, None))).await?)
     });
     // Commands that still run end with the runtime's tasks, and before their folder.
     drop(runtime);

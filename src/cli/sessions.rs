@@ -144,6 +144,26 @@ fn search(base: &Base, store: &Store, query: &str, all: bool, as_json: bool) -> 
     Ok(if has_found { code::OK } else { code::FAILED })
 }
 
+/// The conversations in which something fits, with a line of the first that does; read one after the other, as they are asked
+/// for.
+pub(super) fn found<'a>(
+    store: &'a Store,
+    listed: Vec<Listed>,
+    query: &'a Query,
+) -> impl Iterator<Item = (String, String)> + 'a {
+    let sieve = Sieve::new(query);
+    listed.into_iter().filter_map(move |it| {
+        let bytes = file::read(&store.path_of(&it.session.id), IMPORT_BYTES).ok()?;
+        if !sieve.lets_through(&bytes) {
+            return None;
+        }
+        let stored = store.read(&it.session.id).ok()?;
+        let whole = Whole::new(stored.session.clone(), stored.closed());
+        let line = hits(&whole, query).next().map(|it| excerpt(&it.text().1, query))?;
+        Some((it.session.id, line))
+    })
+}
+
 /// Whether a file can hold all words of a query, as JSON writes them. An answer that was cut off is there in pieces, between
 /// which a word may be torn: such a file always passes.
 struct Sieve {
@@ -204,12 +224,17 @@ impl Hit<'_> {
         format!("{}#{}{number}", whole.session.id, self.exchange.turn.0)
     }
 
-    fn row(&self, whole: &Whole, query: &Query) -> String {
-        let (kind, text) = match (self.document, &self.exchange.message) {
+    /// What it is, and what it says.
+    fn text(&self) -> (&str, String) {
+        match (self.document, &self.exchange.message) {
             (Some((_, document)), _) => (document.kind.as_str(), document.plain_text()),
             (None, Some(message)) => ("message", message.content.clone()),
             (None, None) => ("message", String::new()),
-        };
+        }
+    }
+
+    fn row(&self, whole: &Whole, query: &Query) -> String {
+        let (kind, text) = self.text();
         let ago = figure::ago(now_ms().saturating_sub(self.exchange.at_ms));
         let said = excerpt(&text, query);
         format!("{}  {kind:<16}  {:>14}  {said}\n", self.address(whole), ago.as_str())
@@ -368,7 +393,7 @@ fn form_named(form: Exported) -> Form {
 }
 
 /// What a file's name promises; a page, where nothing does.
-fn form_of(path: Option<&Path>) -> Form {
+pub(super) fn form_of(path: Option<&Path>) -> Form {
     match path.and_then(Path::extension).and_then(|it| it.to_str()) {
         Some("md" | "markdown" | "txt") => Form::Markdown,
         Some("json") => Form::Json,

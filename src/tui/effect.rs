@@ -36,6 +36,18 @@ pub enum Effect {
     Files(String),
     /// Read the commands that the workspace and the user have written.
     Commands,
+    /// A new conversation in the place of this one.
+    Begin,
+    /// What conversations there are.
+    Sessions,
+    /// Those in which these words are said.
+    FindSessions(String),
+    /// How one ended.
+    PreviewSession(String),
+    /// Take one up in the place of this one.
+    Resume(String),
+    /// The conversation into a file of the workspace, in the form that its name says.
+    Export(String),
     /// What the model is told, and what it costs.
     Context,
     /// Have it asked whether the workspace may act.

@@ -18,6 +18,7 @@ pub mod input;
 mod keep;
 pub mod keymap;
 mod layer;
+pub mod library;
 mod mention;
 pub mod msg;
 mod pace;
@@ -35,4 +36,5 @@ pub mod update;
 mod view;
 mod vim;
 
+pub use library::Library;
 pub use run::{Error, Setup, now_ms, run};

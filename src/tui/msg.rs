@@ -2,7 +2,13 @@
 
 use std::sync::Arc;
 
-use super::{app::Citation, custom::Custom, input::Input, picture::Picture};
+use super::{
+    app::Citation,
+    custom::Custom,
+    input::Input,
+    library::{Kept, Said},
+    picture::Picture,
+};
 use crate::{
     link::Link,
     protocol::{ContextPart, Entry, Turn},
@@ -48,6 +54,16 @@ pub enum Outcome {
     /// The commands that files hold.
     Commands(Vec<Custom>),
     Context(Result<Vec<ContextPart>, String>),
+    Sessions(Result<Vec<Kept>, String>),
+    /// The words that were looked for, and where they were found.
+    SessionsFound {
+        words: String,
+        found: Vec<(String, String)>,
+    },
+    SessionPreview {
+        id: String,
+        said: Vec<Said>,
+    },
     Edited(Result<String, String>),
     ChipEdited(Result<String, String>),
     /// A picture, or why there is none and what was pasted instead.

@@ -24,6 +24,7 @@ use super::{
     input::{Burst, Input, Parser, gather},
     keep,
     keymap::Keymap,
+    library::Library,
     msg::{Msg, Outcome},
     pace::Pace,
     paint::Screen,
@@ -78,6 +79,8 @@ pub struct Setup {
     pub is_developer: bool,
     /// What is written and sent is remembered for the next time.
     pub keeps: bool,
+    /// The conversations that there are; none where there is only the one.
+    pub library: Option<Arc<dyn Library>>,
 }
 
 /// Why the screen could not start or go on.
@@ -127,6 +130,8 @@ pub async fn run(setup: Setup) -> Result<u8, Error> {
         draft_seen: 0,
         has_kept_draft: false,
         keeps: setup.keeps,
+        library: setup.library,
+        wakes: wakes.clone(),
     };
     session.take_up();
     session.draft_seen = session.app.composer.field.version();
@@ -256,6 +261,8 @@ struct Session {
     is_back: bool,
     /// A command has gone out since the last look at others.
     has_sent: bool,
+    library: Option<Arc<dyn Library>>,
+    wakes: mpsc::UnboundedSender<Wake>,
 }
 
 impl Session {
@@ -407,6 +414,36 @@ impl Session {
         }
         tty::leave();
         self.keep_draft();
+    }
+
+    /// Looks something up among the conversations, beside us.
+    fn read(&self, look: impl FnOnce(&dyn Library) -> Outcome + Send + 'static) {
+        let send = self.outcomes.0.clone();
+        let library = self.library.clone();
+        tokio::task::spawn_blocking(move || {
+            let outcome = match library {
+                Some(library) => look(library.as_ref()),
+                None => Outcome::Failed("there is only this conversation here".to_owned()),
+            };
+            let _ = send.send(outcome);
+        });
+    }
+
+    /// Puts another conversation in the place of this one.
+    fn open(&self, open: impl FnOnce(&dyn Library) -> Result<Arc<dyn Link>, String> + Send + 'static) {
+        let wakes = self.wakes.clone();
+        let failed = self.outcomes.0.clone();
+        let library = self.library.clone();
+        tokio::task::spawn_blocking(move || {
+            let opened = match library {
+                Some(library) => open(library.as_ref()),
+                None => Err("there is only this conversation here".to_owned()),
+            };
+            match opened {
+                Ok(link) => drop(wakes.send(Wake::Link(link))),
+                Err(why) => drop(failed.send(Outcome::Failed(why))),
+            }
+        });
     }
 
     /// Has us woken when it is known what holds the commands of the link.
@@ -649,6 +686,24 @@ impl Session {
                     let may_act = |path: &str, text: &str| is_whole || said.lets(path, &Print::of(&[text.as_bytes()]));
                     let found = custom::find(&workspace, &paths.config, &may_act);
                     let _ = send.send(Outcome::Commands(found));
+                });
+            }
+            Effect::Begin => self.open(|library| library.begin()),
+            Effect::Resume(id) => self.open(move |library| library.resume(&id)),
+            Effect::Sessions => self.read(|library| Outcome::Sessions(library.list())),
+            Effect::FindSessions(words) => self.read(move |library| {
+                let found = library.find(&words);
+                Outcome::SessionsFound { words, found }
+            }),
+            Effect::PreviewSession(id) => self.read(move |library| {
+                let said = library.preview(&id);
+                Outcome::SessionPreview { id, said }
+            }),
+            Effect::Export(path) => {
+                let log = Arc::clone(self.app.link.log());
+                let target = self.app.place.workspace.join(&path);
+                self.read(move |library| {
+                    Outcome::Saved(library.export(&log, &target).map(|()| format!("written to {path}")))
                 });
             }
             Effect::Context => {

@@ -16,7 +16,7 @@ use super::{
     field::Chip,
     input::{Input, Reply},
     keymap::{Chord, Place},
-    layer::{Answer, Choice, Layer, Page, Picker},
+    layer::{Answer, Choice, Layer, Page, Picker, Sessions},
     mention,
     msg::{Msg, Outcome},
     pane::Item,
@@ -279,10 +279,28 @@ fn chosen(app: &mut App, choice: Choice) -> Vec<Effect> {
         Choice::Filter(words) => return action::finding::show_only(app, &words),
         Choice::Item(item) => action::reading::select(app, item),
         Choice::Open(path, line) => return vec![Effect::OpenFile { path, line }],
+        Choice::Session(it) if it.elsewhere.is_empty() => return vec![Effect::Resume(it.id)],
+        Choice::Session(it) => {
+            // Another folder has its own settings, its own trust and its own sandbox.
+            let line = format!("cd {} && sheaf --resume {}", shell_word(&it.folder), it.id);
+            return vec![Effect::Copy {
+                text: line,
+                what: format!("what takes it up in {}", it.elsewhere),
+            }];
+        }
         Choice::Reworded(words) => return action::plan::written(app, words, false),
         Choice::Inserted(words) => return action::plan::written(app, words, true),
     }
     Vec::new()
+}
+
+/// As a shell reads it in one piece.
+fn shell_word(text: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-~".contains(c);
+    if text.chars().all(is_plain) {
+        return text.to_owned();
+    }
+    format!("'{}'", text.replace('\'', "'\\''"))
 }
 
 /// Up and Down at the edge of the draft go through what was sent.
@@ -636,6 +654,24 @@ fn done(app: &mut App, outcome: Outcome) -> Vec<Effect> {
             app.layers.push(Layer::Page(Page::context(&parts, app.window())));
         }
         Outcome::Context(Err(why)) => app.say(why),
+        Outcome::Sessions(Ok(kept)) => {
+            let sessions = Sessions::new(kept, app.now_ms);
+            let wanting = sessions.wanting();
+            app.layers.push(Layer::Sessions(sessions));
+            return wanting.map(Effect::PreviewSession).into_iter().collect();
+        }
+        Outcome::Sessions(Err(why)) => app.say(why),
+        Outcome::SessionsFound { words, found } => {
+            if let Some(Layer::Sessions(it)) = app.layers.last_mut() {
+                it.take(&words, found);
+                return it.wanting().map(Effect::PreviewSession).into_iter().collect();
+            }
+        }
+        Outcome::SessionPreview { id, said } => {
+            if let Some(Layer::Sessions(it)) = app.layers.last_mut() {
+                it.show(id, said);
+            }
+        }
         Outcome::Edited(Ok(text)) => app.composer.field.set(text.trim_end_matches('\n')),
         Outcome::ChipEdited(Ok(text)) => app.composer.field.change_chip(&text),
         Outcome::ChipEdited(Err(why)) => app.say(why),

@@ -139,6 +139,7 @@ impl App {
             match layer {
                 Layer::Page(page) => page.lay_out(columns, rows),
                 Layer::Inspector(it) => it.lay_out(&self.transcript, columns, rows),
+                Layer::Sessions(it) => it.lay_out(columns, rows),
                 Layer::Outline(outline) => {
                     let (_, wide) = outline_place(self.layout.columns);
                     outline.lay_out(&self.transcript, wide, rows);
@@ -296,6 +297,7 @@ impl<'a> Picture<'a> {
                 Layer::Page(it) => page = Some((it.rows.as_slice(), it.top)),
                 Layer::Review(it) => page = Some((it.rows.as_slice(), 0)),
                 Layer::Inspector(it) => page = Some((it.rows.as_slice(), 0)),
+                Layer::Sessions(it) => page = Some((it.rows.as_slice(), 0)),
                 Layer::Picker(it) => {
                     let wide = layout.columns.saturating_sub(4).min(90);
                     let rows = it.rows(wide, layout.transcript.len());

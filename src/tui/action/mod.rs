@@ -1,6 +1,7 @@
 //! What one can do: a table that keys, slash commands and the palette share. Help is printed from it.
 
 mod answer;
+pub mod conversation;
 pub mod copying;
 pub mod everywhere;
 pub mod finding;
@@ -44,6 +45,10 @@ pub static ACTIONS: &[Action] = &[
     everywhere::THEME,
     everywhere::CONTEXT,
     everywhere::TRUST,
+    conversation::NEW,
+    conversation::CLEAR,
+    conversation::RESUME,
+    conversation::EXPORT,
     everywhere::PALETTE,
     everywhere::INSPECT,
     everywhere::KEYS,

@@ -6,6 +6,7 @@ mod page;
 mod picker;
 mod prompt;
 mod review;
+mod sessions;
 mod waiting;
 
 use crossterm::event::KeyEvent;
@@ -16,6 +17,7 @@ pub use page::Page;
 pub use picker::{ChipWay, Choice, Offer, Picker, role_of};
 pub use prompt::Prompt;
 pub use review::{Review, Verdict, look as review_look};
+pub use sessions::Sessions;
 pub use waiting::{Change, Waiting};
 
 use super::effect::Effect;
@@ -29,6 +31,7 @@ pub enum Layer {
     Waiting(Waiting),
     Review(Box<Review>),
     Inspector(Inspector),
+    Sessions(Sessions),
 }
 
 /// What a layer made of a key.
@@ -58,6 +61,7 @@ impl Layer {
             Self::Waiting(it) => it.key(event),
             Self::Review(it) => it.key(event),
             Self::Inspector(it) => it.key(event),
+            Self::Sessions(it) => it.key(event),
         }
     }
 
@@ -69,6 +73,7 @@ impl Layer {
             Self::Prompt(_) | Self::Waiting(_) => {}
             Self::Outline(it) => it.wheel(by),
             Self::Inspector(it) => it.wheel(by),
+            Self::Sessions(it) => it.wheel(by),
         }
     }
 }

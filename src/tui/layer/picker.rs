@@ -14,6 +14,7 @@ use crate::{
         fuzzy,
         keymap::Place,
         layer::{Change, Verdict},
+        library::Kept,
         pane::Item,
         places::Named,
     },
@@ -48,6 +49,8 @@ pub enum Choice {
     Copy(&'static str),
     /// Open a file in the editor, at a line.
     Open(String, Option<u64>),
+    /// Take up a conversation.
+    Session(Box<Kept>),
     /// A new todo, behind the one that is selected.
     Inserted(String),
 }

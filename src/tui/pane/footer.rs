@@ -86,6 +86,15 @@ fn hints(app: &App) -> Vec<(String, String)> {
                 ("esc", "back"),
             ]);
         }
+        Some(Layer::Sessions(_)) => {
+            return fixed(&[
+                ("↑↓", "move"),
+                ("letters", "find"),
+                ("enter", "take up"),
+                ("tab", "folder or everywhere"),
+                ("esc", "back"),
+            ]);
+        }
         Some(Layer::Prompt(_)) => return fixed(&[("enter", "done"), ("esc", "back")]),
         None => {}
     }

@@ -3,7 +3,12 @@
 use proptest::prelude::*;
 use serde_json::json;
 
-use super::super::{desk::*, effect::Effect, input::Input, msg::Msg};
+use super::super::{
+    desk::*,
+    effect::Effect,
+    input::Input,
+    msg::{Msg, Outcome},
+};
 use crate::protocol::{Command, Done, Event, Message};
 
 /// A conversation of two turns with a bit of everything.
@@ -324,5 +329,110 @@ proptest! {
         desk.resize(height.max(1), width.min(60));
         desk.keys("<esc><esc><esc>");
         desk.exchange("more", &["words"]);
+    }
+}
+
+fn kept(id: &str, title: &str, elsewhere: &str) -> crate::tui::library::Kept {
+    crate::tui::library::Kept {
+        id: id.to_owned(),
+        title: title.to_owned(),
+        elsewhere: elsewhere.to_owned(),
+        folder: format!("/home/kim/{elsewhere} it"),
+        turns: 2,
+        changed: 0,
+    }
+}
+
+/// Opens the list of two conversations here and one elsewhere.
+fn shelf(width: u16) -> Desk {
+    let mut desk = conversation(width, 30);
+    desk.keys("/resume<enter>");
+    assert_eq!(desk.effects.last(), Some(&Effect::Sessions));
+    let listed = vec![
+        kept("a", "Discount codes", ""),
+        kept("b", "A faster parser", "~/parser"),
+        kept("c", "Receipts 漢字", ""),
+    ];
+    desk.take(Msg::Done(Outcome::Sessions(Ok(listed))));
+    assert_eq!(desk.effects.last(), Some(&Effect::PreviewSession("a".to_owned())));
+    desk
+}
+
+#[test]
+fn a_conversation_is_found_by_its_title_and_by_what_was_said() {
+    let mut desk = shelf(120);
+    assert!(
+        desk.shows("Discount codes") && !desk.shows("A faster parser"),
+        "{}",
+        desk.picture()
+    );
+    desk.take(Msg::Done(Outcome::SessionPreview {
+        id: "a".to_owned(),
+        said: vec![crate::tui::library::Said {
+            is_message: true,
+            text: "Only one \x1b[31mcode".to_owned(),
+        }],
+    }));
+    assert!(desk.shows("▌ Only one code"), "{}", desk.picture());
+    desk.keys("<tab>");
+    assert!(
+        desk.shows("A faster parser") && desk.shows("everywhere"),
+        "{}",
+        desk.picture()
+    );
+    desk.keys("rounding");
+    assert!(desk.shows("nothing like that"), "{}", desk.picture());
+    let found = |words: &str| {
+        Msg::Done(Outcome::SessionsFound {
+            words: words.to_owned(),
+            found: vec![("c".to_owned(), "the rounding of the receipt".to_owned())],
+        })
+    };
+    desk.take(found("roundin"));
+    assert!(!desk.shows("Receipts"), "what is not looked for any more is not shown");
+    desk.take(found("rounding"));
+    assert!(
+        desk.shows("Receipts 漢字") && desk.shows("the rounding"),
+        "{}",
+        desk.picture()
+    );
+    desk.keys("<enter>");
+    assert_eq!(desk.effects.last(), Some(&Effect::Resume("c".to_owned())));
+}
+
+#[test]
+fn a_conversation_about_another_folder_is_taken_up_there() {
+    let mut desk = shelf(80);
+    desk.keys("<tab><down><enter>");
+    let Some(Effect::Copy { text, what }) = desk.effects.last() else {
+        panic!("{:?}", desk.effects)
+    };
+    assert_eq!(text, "cd '/home/kim/~/parser it' && sheaf --resume b");
+    assert!(what.contains("~/parser"), "{what}");
+}
+
+#[test]
+fn a_new_conversation_waits_for_the_old_one_to_stop() {
+    let mut desk = conversation(80, 24);
+    desk.keys("/new<enter>");
+    assert_eq!(desk.effects.last(), Some(&Effect::Begin));
+    desk.keys("/clear<enter>");
+    assert_eq!(desk.effects.iter().filter(|it| **it == Effect::Begin).count(), 2);
+    desk.events([Event::UserMessage(Message::user("more"))]);
+    desk.keys("/new<enter>/resume<enter>");
+    assert!(desk.shows("still at work"), "{}", desk.picture());
+    assert!(!desk.effects.contains(&Effect::Sessions));
+    let mut empty = Desk::new(80, 24);
+    empty.keys("/new<enter>");
+    assert!(empty.shows("this conversation is new"), "{}", empty.picture());
+}
+
+proptest! {
+    #[test]
+    fn no_size_breaks_the_list_of_conversations(width in 1u16..200, height in 1u16..60, keys in "[a-c]{0,3}") {
+        let mut desk = shelf(120);
+        desk.keys(&format!("<tab>{keys}<down><pgdn><up>"));
+        desk.resize(width, height);
+        desk.draw();
     }
 }

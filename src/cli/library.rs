@@ -1,0 +1,190 @@
+//! The conversations of this machine, for the screen.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use super::{
+    Base, chat,
+    open::{self, Talk},
+    sessions,
+};
+use crate::{
+    config::{Environment, Settings},
+    export::Whole,
+    journal::{
+        Log,
+        file::{Recorder, Session, Store},
+    },
+    link::Link,
+    os::file::{self, Access},
+    protocol::{Document, Position},
+    transcript::query::Query,
+    tui::{
+        self, Library,
+        library::{Kept, Said},
+    },
+};
+
+/// Exchanges of a preview, the last ones.
+const PREVIEWED: usize = 3;
+
+/// Characters of each of its paragraphs.
+const PREVIEWED_CHARACTERS: usize = 600;
+
+/// Conversations that are found at most: nobody reads more.
+const MOST_FOUND: usize = 200;
+
+pub struct Shelf {
+    settings: Settings,
+    environment: Environment,
+    workspace: PathBuf,
+    added: Vec<PathBuf>,
+    store: Store,
+    /// What is said is written down.
+    keeps: bool,
+    recorders: Arc<Mutex<Vec<Recorder>>>,
+}
+
+impl Shelf {
+    pub fn new(base: &Base, added: Vec<PathBuf>, keeps: bool, recorders: Arc<Mutex<Vec<Recorder>>>) -> Self {
+        Self {
+            settings: base.settings.clone(),
+            environment: base.environment.clone(),
+            workspace: base.workspace.clone(),
+            added,
+            store: Store::new(base.paths.sessions()),
+            keeps,
+            recorders,
+        }
+    }
+
+    fn link(&self, log: Arc<Log>) -> Result<Arc<dyn Link>, String> {
+        let talk = Talk {
+            workspace: self.workspace.clone(),
+            added: self.added.clone(),
+            log,
+            is_attended: true,
+        };
+        let link = open::link(&self.settings, &self.environment, &talk).map_err(|it| format!("{it:#}"))?;
+        link.ok_or_else(|| "there is nobody to talk to yet: answer the first page, or set a provider".to_owned())
+    }
+
+    fn keep(&self, recorder: Option<Recorder>) {
+        let mut recorders = self.recorders.lock().unwrap_or_else(PoisonError::into_inner);
+        recorders.extend(recorder);
+    }
+
+    fn read(&self, id: &str) -> Option<Whole> {
+        let stored = self.store.read(id).ok()?;
+        Some(Whole::new(stored.session.clone(), stored.closed()))
+    }
+}
+
+impl Library for Shelf {
+    fn begin(&self) -> Result<Arc<dyn Link>, String> {
+        let link = self.link(Log::new())?;
+        if self.keeps {
+            let session = Session::fresh(self.workspace.to_string_lossy(), tui::now_ms());
+            self.keep(chat::record(&self.store, session, link.log()));
+        }
+        Ok(link)
+    }
+
+    fn resume(&self, id: &str) -> Result<Arc<dyn Link>, String> {
+        if !self.keeps {
+            let stored = self.store.read(id).map_err(|it| it.to_string())?;
+            return self.link(Log::from_entries(stored.closed()));
+        }
+        let resumed = self.store.resume(id, tui::now_ms()).map_err(|it| it.to_string())?;
+        let link = self.link(resumed.log)?;
+        self.keep(Some(resumed.recorder));
+        Ok(link)
+    }
+
+    fn list(&self) -> Result<Vec<Kept>, String> {
+        let listed = self
+            .store
+            .list()
+            .map_err(|it| format!("the conversations cannot be listed: {it}"))?;
+        let here = self.workspace.to_string_lossy();
+        let home = self.environment.get("HOME").map(str::to_owned);
+        let kept = listed.into_iter().filter(|it| it.turns > 0).map(|it| Kept {
+            elsewhere: if it.session.workspace == here {
+                String::new()
+            } else {
+                shortened(&it.session.workspace, home.as_deref())
+            },
+            id: it.session.id,
+            title: it.title.unwrap_or_default(),
+            folder: it.session.workspace,
+            turns: it.turns,
+            changed: it.changed,
+        });
+        Ok(kept.collect())
+    }
+
+    fn find(&self, words: &str) -> Vec<(String, String)> {
+        // What is typed is words: a sign of the query language that is not whole yet is one, too.
+        let Ok(query) = Query::parse(words, tui::now_ms()) else {
+            return Vec::new();
+        };
+        let Ok(listed) = self.store.list() else {
+            return Vec::new();
+        };
+        sessions::found(&self.store, listed, &query).take(MOST_FOUND).collect()
+    }
+
+    fn export(&self, log: &Arc<Log>, path: &Path) -> Result<(), String> {
+        let form = sessions::form_of(Some(path));
+        let session = Session::fresh(self.workspace.to_string_lossy(), tui::now_ms());
+        let entries = log.after(Position(0));
+        let whole = Whole::new(session, entries.iter().map(|it| (**it).clone()).collect());
+        if path.exists() {
+            return Err(format!("{} is there already: name another file", path.display()));
+        }
+        file::write(path, whole.write(form).as_bytes(), Access::Shared)
+            .map_err(|it| format!("{}: {it}", path.display()))
+    }
+
+    fn preview(&self, id: &str) -> Vec<Said> {
+        let Some(whole) = self.read(id) else {
+            return Vec::new();
+        };
+        let exchanges = &whole.transcript.exchanges;
+        let mut said = Vec::new();
+        for exchange in exchanges.iter().skip(exchanges.len().saturating_sub(PREVIEWED)) {
+            if let Some(message) = &exchange.message {
+                said.push(Said {
+                    is_message: true,
+                    text: head(&message.content),
+                });
+            }
+            let texts = exchange.response.documents.iter().map(Document::plain_text);
+            let last = texts.rev().find(|it| !it.trim().is_empty());
+            said.extend(last.map(|text| Said {
+                is_message: false,
+                text: head(&text),
+            }));
+        }
+        said
+    }
+}
+
+fn head(text: &str) -> String {
+    let text = text.trim();
+    let mut head: String = text.chars().take(PREVIEWED_CHARACTERS).collect();
+    if head.len() < text.len() {
+        head.push('…');
+    }
+    head
+}
+
+fn shortened(folder: &str, home: Option<&str>) -> String {
+    let home = home.filter(|it| !it.is_empty());
+    match home.and_then(|it| folder.strip_prefix(it)) {
+        Some(rest) if rest.is_empty() || rest.starts_with('/') => format!("~{rest}"),
+        Some(_) | None => folder.to_owned(),
+    }
+}

@@ -633,6 +633,13 @@ pub const KEYS: &[Key] = &[
     .variable("SHEAF_UI_OUTPUT_ROWS")
     .in_project(),
     Key::new(
+        "ui.notify",
+        Kind::Word(&["auto", "osc9", "osc99", "osc777", "bell", "off"]),
+        |it, _| Slot::Text(&mut it.ui.notify),
+        "How you are told that an answer has ended or a question waits while you look at another window.",
+    )
+    .variable("SHEAF_UI_NOTIFY"),
+    Key::new(
         "ui.thinking",
         Kind::Word(&["folded", "shown", "hidden"]),
         |it, _| Slot::Text(&mut it.ui.thinking),

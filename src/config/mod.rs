@@ -96,6 +96,7 @@ pub struct Ui {
     pub output_rows: u64,
     /// `folded`, `shown` or `hidden`.
     pub thinking: String,
+    pub notify: String,
     /// Whether drafts are edited as in Vim.
     pub vim: bool,
 }
@@ -294,6 +295,7 @@ impl Default for Settings {
             ui: Ui {
                 output_rows: 20,
                 thinking: "folded".to_owned(),
+                notify: "auto".to_owned(),
                 vim: false,
             },
             agent: Agent::default(),

@@ -5,6 +5,7 @@
 
 pub mod action;
 pub mod app;
+mod attention;
 mod command;
 mod custom;
 pub mod desk;

@@ -19,6 +19,7 @@ use tokio::{
 
 use super::{
     app::{App, Asking, Citation, Composer, Focus, Mouse, Themes, Where},
+    attention::{Attention, State, Way},
     custom,
     effect::Effect,
     input::{Burst, Input, Parser, gather},
@@ -41,7 +42,7 @@ use crate::{
     link::Link,
     os::{clipboard, file, panic, process, resident},
     protocol::{Command, Entry, Message, Mode, Position, Query, Reply, Submit},
-    text::{Clean, highlight::Highlighter, redact::redact, visible::title},
+    text::{Clean, highlight::Highlighter, redact::redact},
     theme,
     transcript::Transcript,
 };
@@ -130,14 +131,13 @@ pub async fn run(setup: Setup) -> Result<u8, Error> {
         draft_seen: 0,
         has_kept_draft: false,
         keeps: setup.keeps,
+        attention: Attention::new(Way::of(&setup.settings.ui.notify, |name| std::env::var(name).ok())),
         library: setup.library,
         wakes: wakes.clone(),
     };
     session.take_up();
     session.draft_seen = session.app.composer.field.version();
     session.screen.links = session.app.settings.links;
-    let name = title(&format!("sheaf {}", session.app.place.shown));
-    session.out.extend_from_slice(format!("\x1b]0;{name}\x07").as_bytes());
     session.draw();
     if let Some(text) = setup.prompt {
         let submit = Submit {
@@ -263,6 +263,7 @@ struct Session {
     has_sent: bool,
     library: Option<Arc<dyn Library>>,
     wakes: mpsc::UnboundedSender<Wake>,
+    attention: Attention,
 }
 
 impl Session {
@@ -515,6 +516,10 @@ impl Session {
 
     async fn take_inputs(&mut self, inputs: &mut Vec<Input>) {
         for input in inputs.drain(..) {
+            if let Input::Focus(has_focus) = input {
+                self.attention.focus(has_focus);
+                continue;
+            }
             self.handle(Msg::Input(input)).await;
         }
     }
@@ -748,6 +753,7 @@ impl Session {
         self.out.append(&mut self.app.aside);
         self.app.measure();
         self.app.draw(&mut self.screen, &mut self.out);
+        self.tell();
         if self.tty.write(&mut self.out).is_err() {
             tty::abandon();
             self.exit = Some(129);
@@ -755,6 +761,20 @@ impl Session {
         for effect in self.app.citations() {
             self.spawn(effect);
         }
+    }
+
+    /// Tells whoever looks elsewhere how things stand.
+    fn tell(&mut self) {
+        let app = &self.app;
+        let state = if app.asking.announced.is_some() {
+            State::Asking
+        } else if app.transcript.is_running() {
+            State::Working
+        } else {
+            State::Idle
+        };
+        let about = app.transcript.title.as_deref().unwrap_or_default();
+        self.attention.look(state, &app.place.shown, about, &mut self.out);
     }
 
     /// When the screen has to be looked at again because it shows the time, in milliseconds since the Unix epoch.

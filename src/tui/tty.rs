@@ -76,7 +76,7 @@ impl Tty {
         let mut raw = rustix::termios::tcgetattr(self.file.get_ref().as_fd())?;
         raw.make_raw();
         rustix::termios::tcsetattr(self.file.get_ref().as_fd(), rustix::termios::OptionalActions::Now, &raw)?;
-        out.extend_from_slice(b"\x1b[?1049h\x1b[22;0t\x1b[?2004h\x1b[?2031h\x1b[>5u");
+        out.extend_from_slice(b"\x1b[?1049h\x1b[22;0t\x1b[?2004h\x1b[?2031h\x1b[?1004h\x1b[>5u");
         if self.wishes.tmux {
             out.extend_from_slice(b"\x1b[>4;2m");
         }

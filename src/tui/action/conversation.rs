@@ -1,7 +1,11 @@
 //! The conversation as a whole: a new one, one that is kept, what it cost, the whole of it as a file.
 
 use super::Action;
-use crate::tui::{app::App, effect::Effect};
+use crate::tui::{
+    app::App,
+    effect::Effect,
+    layer::{Layer, Page},
+};
 
 pub const NEW: Action = Action {
     name: "conversation.new",
@@ -40,6 +44,17 @@ pub const EXPORT: Action = Action {
     run: |_, path| {
         let path = if path.is_empty() { "conversation.html" } else { path };
         vec![Effect::Export(path.to_owned())]
+    },
+};
+
+pub const COST: Action = Action {
+    name: "conversation.cost",
+    slash: "cost",
+    hint: "cost",
+    about: "show what each turn took: tokens, time, dollars where the price is known",
+    run: |app, _| {
+        app.layers.push(Layer::Page(Page::cost(&app.transcript)));
+        Vec::new()
     },
 };
 

@@ -49,6 +49,7 @@ pub static ACTIONS: &[Action] = &[
     conversation::CLEAR,
     conversation::RESUME,
     conversation::EXPORT,
+    conversation::COST,
     everywhere::PALETTE,
     everywhere::INSPECT,
     everywhere::KEYS,

@@ -1,11 +1,13 @@
 //! A page to read over the conversation: keys and commands.
 
 use crossterm::event::{KeyCode, KeyEvent};
+use serde_json::Value;
 
 use super::Answer;
 use crate::{
     protocol::ContextPart,
     text::{Clean, Role, Row, Span, figure, width, wrap::wrap},
+    transcript::Transcript,
     tui::{
         action::ACTIONS,
         keymap::{Keymap, Place},
@@ -161,6 +163,66 @@ impl Page {
                 spans.push(Span::new(Clean::line(&format!("   {}", part.note)), Role::Dim));
             }
             rows.push(Part::Row(Row::of(spans)));
+        }
+        Self {
+            parts: rows,
+            rows: Vec::new(),
+            columns: 0,
+            top: 0,
+            height: 1,
+        }
+    }
+
+    /// What each turn took: tokens in and out, from the cache, time, dollars where they are known.
+    pub fn cost(transcript: &Transcript) -> Self {
+        let (_, total) = transcript.usage();
+        let sum = transcript
+            .cost()
+            .map_or_else(|| "price unknown".to_owned(), |it| figure::money(it).to_string());
+        let mut rows = vec![Part::Row(Row::of([
+            Span::new(Clean::literal("Cost"), Role::Strong).bold(),
+            Span::new(
+                Clean::line(&format!(
+                    "   {sum}   {} tokens in, {} out",
+                    figure::tokens(total.prompt_tokens),
+                    figure::tokens(total.completion_tokens)
+                )),
+                Role::Text,
+            ),
+            Span::new(Clean::literal("   esc goes back"), Role::Dim),
+        ]))];
+        rows.push(Part::Row(Row::blank()));
+        let head = format!(
+            "{:>5}{:>9}{:>9}{:>9}{:>10}{:>10}",
+            "turn", "in", "cached", "out", "time", "cost"
+        );
+        rows.push(Part::Row(Row::of([
+            Span::new(Clean::line(&head), Role::Dim),
+            Span::new(Clean::literal("  model"), Role::Dim),
+        ])));
+        for it in transcript.exchanges.iter().filter(|it| it.turn.0 > 0) {
+            let response = &it.response;
+            let extra = |name: &str| response.extra_usage.get(name);
+            let count = |tokens: u64| match tokens {
+                0 => "·".to_owned(),
+                it => figure::tokens(it).to_string(),
+            };
+            let cached = extra("cachedTokens").and_then(Value::as_u64).unwrap_or_default();
+            let cost = extra("costUsd").and_then(Value::as_f64);
+            let line = format!(
+                "{:>5}{:>9}{:>9}{:>9}{:>10}{:>10}",
+                it.turn.0,
+                count(response.usage.prompt_tokens),
+                count(cached),
+                count(response.usage.completion_tokens),
+                figure::duration(it.last_ms.saturating_sub(it.at_ms)).as_str(),
+                cost.map_or_else(|| "·".to_owned(), |it| figure::money(it).to_string()),
+            );
+            let model = response.model.as_deref().unwrap_or_default();
+            rows.push(Part::Row(Row::of([
+                Span::new(Clean::line(&line), Role::Text),
+                Span::new(Clean::line(&format!("  {model}")), Role::Faint),
+            ])));
         }
         Self {
             parts: rows,

@@ -6,6 +6,9 @@ use crate::{
     tui::app::App,
 };
 
+/// Below this the model is not named.
+const NARROW: usize = 24;
+
 /// The two halves of the header for so many columns.
 pub fn spans(app: &App, columns: usize) -> (Vec<Span>, Vec<Span>) {
     let right = right(app, columns);
@@ -38,7 +41,8 @@ fn right(app: &App, columns: usize) -> Vec<Span> {
     if let Some(model) = app
         .model_name()
         .or(Some(app.about.peer.as_str()))
-        .filter(|it| !it.is_empty())
+        // Where there is hardly room, what holds commands matters more than who answers.
+        .filter(|it| !it.is_empty() && columns >= NARROW)
     {
         let model = width::cut_middle(model, if wide { 40 } else { columns / 4 });
         spans.push(Span::new(Clean::line(&model), Role::Dim));

@@ -30,7 +30,7 @@ use super::{
 use crate::{
     config::{Paths, Settings},
     index::Index,
-    journal::{Flood, Log, Stint, TooMany},
+    journal::{Flood, Log, Raw, Stint, TooMany},
     link::{
         AskError, Asker,
         local::{Inbox, Letter},
@@ -763,6 +763,20 @@ impl Driver {
         }));
     }
 
+    /// Tells who looks closely what came of a server. What is made from then on is made of it, until something else happens.
+    fn trace(&self, input: &Input, now_ms: u64) {
+        let Some(trace) = self.log.trace() else { return };
+        let Input::Piece(piece) = input else {
+            return trace.over();
+        };
+        if let Piece::Seen(raw) = piece {
+            trace.came(now_ms, self.log.turn(), raw.as_ref().clone());
+            if matches!(**raw, Raw::Request(_)) {
+                trace.over();
+            }
+        }
+    }
+
     fn step(&mut self, input: Input) {
         let was_running = self.turn.is_running();
         if matches!(input, Input::Piece(Piece::End(_) | Piece::Error(_))) {
@@ -770,6 +784,7 @@ impl Driver {
             self.stream = None;
         }
         let now = now_ms();
+        self.trace(&input, now);
         let mut is_too_much = false;
         for effect in self.turn.step(input, now) {
             match effect {
@@ -793,6 +808,7 @@ impl Driver {
                         }
                         None => &self.chosen.provider,
                     };
+                    request.is_watched = self.log.trace().is_some();
                     self.stream = Some(provider.stream(request));
                 }
                 Effect::StopModel => self.stream = None,

@@ -44,7 +44,7 @@ pub struct Scanner {
     /// The rest of a line that is too long is not kept.
     too_long: bool,
     event: Option<Pending>,
-    last_id: Option<(u64, u64)>,
+    last_id: Option<u64>,
     pub comments: u64,
     is_first_line: bool,
     has_begun: bool,
@@ -197,11 +197,8 @@ impl Scanner {
                     } else {
                         self.last_id = Some(id);
                     }
-                    if value.contains('.') {
-                        found.add(&rule::EVENT_ID_FORM, "the id has parts", None, Some(place), &text);
-                    }
                 }
-                None => found.add(&rule::EVENT_ID, "the id is no number", None, Some(place), &text),
+                None => found.add(&rule::EVENT_ID, "the id is no whole number", None, Some(place), &text),
             },
             "retry" => {}
             _ => {
@@ -228,11 +225,9 @@ impl Scanner {
     }
 }
 
-/// `7`, or `7.2` where one event of the source travels in parts.
-fn number(id: &str) -> Option<(u64, u64)> {
-    let (whole, part) = id.split_once('.').unwrap_or((id, "0"));
-    let strict = |it: &str| it.parse::<u64>().ok().filter(|number| number.to_string() == it);
-    Some((strict(whole)?, strict(part)?))
+/// `7`, and neither `07` nor `7.2`.
+fn number(id: &str) -> Option<u64> {
+    id.parse::<u64>().ok().filter(|number| number.to_string() == id)
 }
 
 #[cfg(test)]

@@ -1,6 +1,10 @@
 //! Asks a live gateway what it has to answer, and judges the answers.
 //!
-//! Every request is one that the protocol names; none of them asks for tools, and none is repeated.
+//! Every request is one that the protocol names, or OpenAI's where the gateway has a façade; none of them asks for tools, and
+//! none is repeated.
+
+mod facade;
+mod running;
 
 use std::time::{Duration, Instant};
 
@@ -82,6 +86,9 @@ pub async fn gateway(client: &Client, wish: &Wish, tell: &mut dyn FnMut(&str)) -
         .await;
     tell("a plan");
     probe.plan().await;
+    probe.come_back(tell).await;
+    probe.cancel(tell).await;
+    probe.facade(tell).await;
     for (what, body) in [
         ("a body that is no JSON", "{\"model\": "),
         ("a body without messages", "{\"model\": \"default\"}"),
@@ -455,6 +462,19 @@ mod tests {
         out
     }
 
+    fn with_ids(stream: &str) -> String {
+        let mut ids = 0;
+        let mut line = |it: &str| {
+            ids += u32::from(it.starts_with("event: "));
+            if it.starts_with("event: ") {
+                format!("id: {ids}\n{it}")
+            } else {
+                it.to_owned()
+            }
+        };
+        stream.split_inclusive('\n').map(line).collect()
+    }
+
     fn object(text: &str) -> String {
         let body = format!(
             r#"{{"id":"chat_1","conversationId":"conv_1","model":"m","mode":"ask","created":"2026-03-02T08:15:00Z","status":"completed","documents":[{{"id":"doc_001","type":"text","sequence":1,"content":"{text}","metadata":{{"format":"markdown"}}}}],"usage":{{"promptTokens":1,"completionTokens":1,"totalTokens":2}},"metadata":{{"duration_ms":1,"toolCallCount":0,"turnCount":1}}}}"#
@@ -487,12 +507,24 @@ mod tests {
         Cuts,
         /// Asks, and does not listen.
         Deaf,
+        /// Offers to be stopped, and is not.
+        Stubborn,
+        /// Says everything again to those who come back.
+        Repeats,
+        /// Has no models for OpenAI's clients and answers them.
+        HalfFacade,
     }
 
     fn answer(request: &str, fault: Fault) -> String {
         let (head, body) = request.split_once("\r\n\r\n").expect("a request");
         if !head.contains(&format!("Bearer {TOKEN}")) && fault != Fault::Open {
             return refused("401 Unauthorized", "UNAUTHORIZED");
+        }
+        if head.contains(" /v1/") && (fault != Fault::HalfFacade || head.contains("/chat/")) {
+            return refused("404 Not Found", "STREAM_PROTOCOL");
+        }
+        if head.contains("/stream ") {
+            return with_ids(&stream("ask", false));
         }
         if head.contains("/input ") {
             return refused("404 Not Found", "STREAM_PROTOCOL");
@@ -522,6 +554,8 @@ mod tests {
         };
         let stream = stream(mode, body["streamOptions"]["dialect"] == "data");
         match fault {
+            Fault::Stubborn => stream.replace("\"status\"", "\"capabilities\":[\"cancel\"],\"status\""),
+            Fault::Repeats => with_ids(&stream),
             Fault::Cuts => {
                 let promised = stream.replacen("Connection: close", "Content-Length: 100000", 1);
                 promised
@@ -581,6 +615,9 @@ mod tests {
             (Fault::Forgets, "same-object"),
             (Fault::Cuts, "unreadable"),
             (Fault::Deaf, "live-input"),
+            (Fault::Stubborn, "cancel"),
+            (Fault::Repeats, "come-back"),
+            (Fault::HalfFacade, "openai-facade"),
         ] {
             let report = judged(fault).await;
             let found: Vec<_> = report.answers.iter().flat_map(|it| it.findings.rules()).collect();

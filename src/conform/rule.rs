@@ -101,8 +101,7 @@ rules! {
     FIELD = "field", "6.1", Warning, "the fields of an event are `data`, `event`, `id` and `retry`";
     NO_DATA = "no-data", "6.1", Error, "an event has a data line, or it is never dispatched";
     UNENDED = "unended-event", "6.1", Error, "a blank line ends every event, the last one too";
-    EVENT_ID = "event-id", "6.1", Error, "`id:` lines are numbers that grow";
-    EVENT_ID_FORM = "event-id-form", "6.1", Info, "`id:` lines are whole numbers; to readers they are opaque";
+    EVENT_ID = "event-id", "6.1", Error, "`id:` lines are whole numbers that grow";
     SILENCE = "silence", "6.1", Warning, "a writer that is silent sends `: ping` every 15 s";
 
     // 6.2 to 6.4: dialects
@@ -146,6 +145,9 @@ rules! {
     MODE = "mode", "8", Error, "plan and ask mode change nothing, and ask mode plans nothing";
     AWAITS = "awaits", "9.1", Warning, "who awaits input asked for it last, and who asked awaits it";
     LIVE_INPUT = "live-input", "9.2", Error, "who offers `live_input` takes an answer with 202 and goes on";
+    CANCEL = "cancel", "9.4", Error, "who offers `cancel` takes it, as often as it comes, and the stream ends with a `done` that is completed";
+    COME_BACK = "come-back", "9.5", Error, "who comes back with `Last-Event-ID` has what came behind it, and nothing else";
+    FACADE = "openai-facade", "12", Warning, "what stands at `/v1` is what OpenAI's clients take";
     CANCELLED = "cancelled", "9.4", Warning, "what was stopped is completed and cancelled, and says so in its documents";
     ERROR_END = "error-end", "10", Warning, "a response with the status error has an `error` document";
 }

@@ -217,7 +217,7 @@ fn cases() -> Vec<Case> {
             text().replace("event: content", "id: 1\nevent: content").replace("event: done", "id: 5\nevent: done"),
             text().replace("event: content", "id: 5\nevent: content").replace("event: done", "id: 5\nevent: done").into_bytes(),
         ),
-        case("event-id-form", text().replace("event: done", "id: 7\nevent: done"), "id: 7", "id: 7.2"),
+        case("event-id", text().replace("event: done", "id: 7\nevent: done"), "id: 7", "id: 7.2"),
         case("event-id", text().replace("event: done", "id: 7\nevent: done"), "id: 7", "id: seven"),
         // 6.2 to 6.4
         case("bad-json", text(), "{\"documentId\":\"doc_001\",\"delta\"", "{'documentId':\"doc_001\",\"delta\""),

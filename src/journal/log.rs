@@ -8,14 +8,11 @@ use std::{
 
 use tokio::sync::watch;
 
-use super::trace::Trace;
+use super::{run::Kept, trace::Trace};
 use crate::protocol::{DocumentId, Entry, Event, Position, Turn};
 
 /// As much of what a close follower has not read yet is kept for it, although its documents have ended.
 const SPENT_BYTES: usize = 1 << 20;
-
-/// What an entry costs beside its text, about.
-const ENTRY_BYTES: usize = 256;
 
 /// An append-only list of entries that any number of readers follow, each at its own pace.
 #[derive(Debug)]
@@ -31,15 +28,16 @@ pub struct Log {
 
 #[derive(Debug, Default)]
 struct State {
-    /// With gaps where deltas were dropped. A tree, because documents that are open side by side leave gaps anywhere.
-    entries: BTreeMap<Position, Arc<Entry>>,
+    /// By the first position of each, with gaps where deltas were dropped. A tree, because documents that are open side
+    /// by side leave gaps anywhere.
+    entries: BTreeMap<Position, Kept>,
     last: Position,
     turn: Turn,
-    /// Where the deltas of each open document are.
+    /// Where the deltas of each open document begin.
     open: HashMap<(Turn, DocumentId), Vec<Position>>,
     closed: bool,
     /// Pieces of ended documents that a close follower has still to read.
-    spent: BTreeMap<Position, Arc<Entry>>,
+    spent: BTreeMap<Position, Kept>,
     spent_bytes: usize,
     /// How far each close follower has read.
     close: HashMap<u64, Position>,
@@ -117,7 +115,7 @@ impl Log {
     /// Everything after `since` that is still kept.
     pub fn after(&self, since: Position) -> Vec<Arc<Entry>> {
         let mut batch = Vec::new();
-        self.lock().read(since, &mut batch);
+        batch.extend(all_after(&self.lock().entries, since));
         batch
     }
 
@@ -187,13 +185,12 @@ impl Log {
     fn push(&self, mut state: MutexGuard<'_, State>, entry: Entry) -> Position {
         let position = entry.position;
         state.last = position;
-        state.settle(&entry);
         let is_settled = !is_piece(&entry.event);
-        let entry = Arc::new(entry);
         if let Some(trace) = self.trace.get() {
-            trace.made(&entry);
+            trace.made(&Arc::new(entry.clone()));
         }
-        state.entries.insert(position, entry);
+        state.settle(&entry);
+        state.keep(entry);
         drop(state);
         if is_settled {
             self.settled.send_replace(position);
@@ -209,21 +206,20 @@ impl Log {
 }
 
 impl State {
-    fn read(&self, since: Position, batch: &mut Vec<Arc<Entry>>) {
-        let news = self.entries.range((Bound::Excluded(since), Bound::Unbounded));
-        batch.extend(news.map(|(_, entry)| Arc::clone(entry)));
-    }
-
-    /// Adds the pieces that [`Self::read`] leaves out.
-    fn read_spent(&self, since: Position, batch: &mut Vec<Arc<Entry>>, from: usize) {
-        let before = batch.len();
-        let news = self.spent.range((Bound::Excluded(since), Bound::Unbounded));
-        batch.extend(news.map(|(_, entry)| Arc::clone(entry)));
-        if batch.len() > before
-            && let Some(new) = batch.get_mut(from..)
-        {
-            new.sort_by_key(|it| it.position);
+    /// What is new behind `since`, at most `most` entries, with the pieces of ended documents where they are wanted.
+    fn read(&self, since: Position, with_spent: bool, most: usize, batch: &mut Vec<Arc<Entry>>) {
+        if !with_spent || self.spent.is_empty() {
+            batch.extend(all_after(&self.entries, since).take(most));
+            return;
         }
+        let mut kept = all_after(&self.entries, since).peekable();
+        let mut spent = all_after(&self.spent, since).peekable();
+        let merged = std::iter::from_fn(|| match (kept.peek(), spent.peek()) {
+            (Some(one), Some(other)) if other.position < one.position => spent.next(),
+            (Some(_), _) => kept.next(),
+            (None, _) => spent.next(),
+        });
+        batch.extend(merged.take(most));
     }
 
     /// Drops what every close follower has read.
@@ -233,57 +229,80 @@ impl State {
             self.spent_bytes = 0;
             return;
         };
-        while self
-            .spent
-            .first_key_value()
-            .is_some_and(|(position, _)| *position <= read)
-        {
+        while self.spent.first_key_value().is_some_and(|(_, it)| it.last() <= read) {
             self.forget_first();
         }
     }
 
     fn forget_first(&mut self) {
         match self.spent.pop_first() {
-            Some((_, piece)) => self.spent_bytes = self.spent_bytes.saturating_sub(size_of_piece(&piece)),
+            Some((_, pieces)) => self.spent_bytes = self.spent_bytes.saturating_sub(pieces.size()),
             None => self.spent_bytes = 0,
         }
+    }
+
+    fn keep(&mut self, entry: Entry) {
+        let open = delta_of(&entry.event).map(|it| (entry.turn, it.clone()));
+        if self
+            .entries
+            .last_entry()
+            .is_some_and(|mut it| it.get_mut().join(&entry))
+        {
+            return;
+        }
+        let position = entry.position;
+        if let Some(pieces) = open.and_then(|it| self.open.get_mut(&it)) {
+            pieces.push(position);
+        }
+        self.entries.insert(position, Kept::new(entry));
     }
 
     /// Drops what `entry` makes superfluous.
     fn settle(&mut self, entry: &Entry) {
         // Progress is true only until the next thing happens.
-        if self
-            .entries
-            .last_key_value()
-            .is_some_and(|(_, last)| matches!(last.event, Event::Progress(_)))
-        {
+        let last = self.entries.last_key_value().and_then(|(_, it)| it.whole());
+        if last.is_some_and(|it| matches!(it.event, Event::Progress(_))) {
             self.entries.pop_last();
         }
-        match &entry.event {
-            Event::DocumentStart(start) => {
-                self.open.insert((entry.turn, start.id.clone()), Vec::new());
+        if let Event::DocumentStart(start) = &entry.event {
+            self.open.insert((entry.turn, start.id.clone()), Vec::new());
+        }
+        if let Event::DocumentEnd {
+            document,
+            final_content,
+            metadata,
+        } = &entry.event
+        {
+            let pieces = self.open.remove(&(entry.turn, document.clone())).unwrap_or_default();
+            for position in pieces {
+                let is_said = |it: &Kept| it.is_said_by(final_content.is_some(), metadata);
+                if self.entries.get(&position).is_some_and(is_said) {
+                    self.spend(position);
+                }
             }
-            Event::DocumentEnd { document, .. } => {
-                for position in self.open.remove(&(entry.turn, document.clone())).unwrap_or_default() {
-                    if let Some(piece) = self.entries.remove(&position)
-                        && self.close.values().any(|since| *since < position)
-                    {
-                        self.spent_bytes += size_of_piece(&piece);
-                        self.spent.insert(position, piece);
-                    }
-                }
-                while self.spent_bytes > SPENT_BYTES {
-                    self.forget_first();
-                }
-            }
-            event => {
-                let deltas = delta_of(event).and_then(|it| self.open.get_mut(&(entry.turn, it.clone())));
-                if let Some(deltas) = deltas {
-                    deltas.push(entry.position);
-                }
+            while self.spent_bytes > SPENT_BYTES {
+                self.forget_first();
             }
         }
     }
+
+    /// Takes pieces away; a close follower that has not read them yet gets them all the same.
+    fn spend(&mut self, position: Position) {
+        if let Some(pieces) = self.entries.remove(&position)
+            && self.close.values().any(|since| *since < pieces.last())
+        {
+            self.spent_bytes += pieces.size();
+            self.spent.insert(position, pieces);
+        }
+    }
+}
+
+/// The entries behind `since`.
+fn all_after(kept: &BTreeMap<Position, Kept>, since: Position) -> impl Iterator<Item = Arc<Entry>> {
+    // The one that begins at or before it may go on behind it.
+    let from = kept.range(..=since).next_back().map_or(since, |(first, _)| *first);
+    let range = kept.range((Bound::Included(from), Bound::Unbounded));
+    range.flat_map(move |(_, it)| it.after(since))
 }
 
 /// The document whose end makes the event superfluous.
@@ -306,16 +325,6 @@ pub(super) fn delta_of(event: &Event) -> Option<&DocumentId> {
         | Event::Done(_)
         | Event::Unknown { .. } => None,
     }
-}
-
-/// About what keeping a piece costs, in bytes.
-pub(super) fn size_of_piece(entry: &Entry) -> usize {
-    let text = match &entry.event {
-        Event::ContentDelta { delta, .. } => delta.len(),
-        // Anything but text is rare, and about what its JSON would be.
-        event => format!("{event:?}").len(),
-    };
-    ENTRY_BYTES + text
 }
 
 /// Whether the end of its document makes the event superfluous, or more of the same is to come.
@@ -366,33 +375,45 @@ impl Follower {
     ///
     /// Safe to drop at any await: nothing is lost.
     pub async fn next(&mut self, batch: &mut Vec<Arc<Entry>>) -> bool {
-        loop {
-            self.changed.mark_unchanged();
-            if self.take(batch) {
-                return true;
-            }
-            if self.log.lock().closed || self.changed.changed().await.is_err() {
-                return self.take(batch);
-            }
-        }
+        self.next_some(usize::MAX, batch).await
     }
 
     /// What is there now, without waiting.
     pub fn take(&mut self, batch: &mut Vec<Arc<Entry>>) -> bool {
+        self.take_some(usize::MAX, batch)
+    }
+
+    /// Like [`Self::next`], but no more than `most` entries at a time: for who may be held up with a batch in its hands.
+    pub async fn next_some(&mut self, most: usize, batch: &mut Vec<Arc<Entry>>) -> bool {
+        loop {
+            self.changed.mark_unchanged();
+            if self.take_some(most, batch) {
+                return true;
+            }
+            if self.log.lock().closed || self.changed.changed().await.is_err() {
+                return self.take_some(most, batch);
+            }
+        }
+    }
+
+    fn take_some(&mut self, most: usize, batch: &mut Vec<Arc<Entry>>) -> bool {
         let before = batch.len();
         let mut state = self.log.lock();
-        state.read(self.since, batch);
+        state.read(self.since, self.close.is_some(), most, batch);
+        let new = batch.get(before..).unwrap_or_default();
+        let read = match new.last() {
+            Some(last) if new.len() >= most => last.position,
+            Some(_) | None => state.last,
+        };
+        let is_new = !new.is_empty();
         if let Some(id) = self.close {
-            state.read_spent(self.since, batch, before);
-            let last = state.last;
-            state.close.insert(id, last);
+            state.close.insert(id, read);
             state.sweep();
         }
-        if batch.len() == before {
-            return false;
+        if is_new {
+            self.since = read;
         }
-        self.since = state.last;
-        true
+        is_new
     }
 }
 

@@ -8,6 +8,7 @@ mod close;
 pub mod file;
 mod flood;
 mod log;
+mod run;
 mod trace;
 mod whole;
 

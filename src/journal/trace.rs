@@ -8,7 +8,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use super::log::size_of_piece;
+use super::run::size_of_piece;
 use crate::protocol::{Entry, Turn};
 
 /// More steps than this are not kept.

@@ -730,7 +730,11 @@ pub fn shape(pieces: &[Piece]) -> String {
     for piece in pieces {
         match piece {
             Piece::Progress(Progress::Retrying { .. }) => parts.push(Part::Other("retry".to_owned())),
-            Piece::Progress(_) | Piece::Start { .. } | Piece::Notice(_) | Piece::ThinkingDone { .. } => {}
+            Piece::Progress(_)
+            | Piece::Start { .. }
+            | Piece::Notice(_)
+            | Piece::Seen(_)
+            | Piece::ThinkingDone { .. } => {}
             Piece::Text(text) => grow(&mut parts, "text", text),
             Piece::Thinking(text) => grow(&mut parts, "thinking", text),
             Piece::Refusal(text) => grow(&mut parts, "refusal", text),
@@ -1183,6 +1187,7 @@ fn folded(pieces: &[Piece]) -> Value {
             Piece::Progress(_)
             | Piece::Start { .. }
             | Piece::Notice(_)
+            | Piece::Seen(_)
             | Piece::ThinkingDone { .. }
             | Piece::CallStart { .. }
             | Piece::CallArguments { .. } => {}

@@ -18,6 +18,7 @@ use super::{
     body::{Read, WHOLE_LIMIT_BYTES},
     listing::Page,
     printed, produce,
+    watched::{self, Watched},
 };
 use crate::{
     config::{self, Environment, Secret},
@@ -294,6 +295,9 @@ impl Exchange {
             Ok(asked) => asked,
             Err(trouble) => return Outcome::Failed(trouble, Vec::new()),
         };
+        if request.is_watched {
+            out.give(watched::request(&asked, self.client.peer())).await;
+        }
         let mut opening = std::pin::pin!(self.client.open(asked));
         let waiting = Piece::Progress(Progress::Waiting {
             peer: self.name.clone(),
@@ -313,9 +317,18 @@ impl Exchange {
                 if self.wire.prints_calls() {
                     given.tools = request.tools.iter().map(|it| it.name.clone()).collect();
                 }
-                self.read(reading, response.body, given, out).await
+                let watched = request.is_watched.then(|| Watched::new(self.wire.media_type()));
+                self.read(reading, response.body, given, watched, out).await
             }
-            Ok(response) => Outcome::Failed(refused(response).await, Vec::new()),
+            Ok(response) => {
+                let status = response.status;
+                let (trouble, text) = refused(response).await;
+                if request.is_watched {
+                    let said = format!("HTTP status {status}\n{text}");
+                    out.give(watched::body(&said)).await;
+                }
+                Outcome::Failed(trouble, Vec::new())
+            }
             Err(error) => Outcome::Failed(broken(&error), Vec::new()),
         }
     }
@@ -338,10 +351,36 @@ impl Exchange {
         }
     }
 
-    async fn read(&self, mut reading: Box<dyn Read>, mut body: Body, mut given: Given, out: &Out) -> Outcome {
+    async fn read(
+        &self,
+        mut reading: Box<dyn Read>,
+        mut body: Body,
+        mut given: Given,
+        mut watched: Option<Watched>,
+        out: &Out,
+    ) -> Outcome {
         loop {
-            let pieces = match self.next(&mut body, reading.is_finished(), out).await {
-                Next::Chunk(chunk) => reading.push(&chunk),
+            let next = self.next(&mut body, reading.is_finished(), out).await;
+            if !matches!(next, Next::Chunk(_))
+                && let Some(rest) = watched.take().and_then(Watched::finish)
+            {
+                out.give(rest).await;
+            }
+            let pieces = match next {
+                Next::Chunk(chunk) => match &mut watched {
+                    None => reading.push(&chunk),
+                    Some(watched) => {
+                        for (seen, part) in watched.cut(&chunk) {
+                            for piece in seen {
+                                out.give(piece).await;
+                            }
+                            if let Some(outcome) = given.give(reading.push(part), out).await {
+                                return outcome;
+                            }
+                        }
+                        continue;
+                    }
+                },
                 Next::End => {
                     let outcome = given.give(reading.finish(), out).await;
                     return outcome.unwrap_or(Outcome::Over);
@@ -434,7 +473,7 @@ impl Exchange {
         let opened = self.client.open(request.accept("application/json")).await;
         let response = opened.map_err(|it| broken(&it))?;
         if !response.status.is_success() {
-            return Err(refused(response).await);
+            return Err(refused(response).await.0);
         }
         response.body.read(limit_bytes).await.map_err(|it| broken(&it))
     }
@@ -502,6 +541,7 @@ impl Given {
             | Piece::CallDone { .. }
             | Piece::Usage(_)
             | Piece::Notice(_)
+            | Piece::Seen(_)
             | Piece::End(_)
             | Piece::Error(_) => {}
         }
@@ -601,6 +641,7 @@ impl Given {
                     self.release(out).await;
                     out.give(piece).await;
                 }
+                piece @ Piece::Seen(_) => out.give(piece).await,
                 piece @ (Piece::Progress(_) | Piece::Start { .. } | Piece::Usage(_) | Piece::Notice(_)) => {
                     self.held.push(piece);
                     if self.is_visible {
@@ -640,8 +681,8 @@ fn broken(error: &client::Error) -> Trouble {
     (Failure::from(error), retry::Failure::from(error))
 }
 
-/// An answer with an error's status.
-async fn refused(response: Response) -> Trouble {
+/// An answer with an error's status, and what it said.
+async fn refused(response: Response) -> (Trouble, String) {
     let status = response.status.as_u16();
     let mut advice = Advice::of(&response.headers, Utc::now());
     let request_id = request_id(&response.headers);
@@ -679,7 +720,7 @@ async fn refused(response: Response) -> Trouble {
             advice,
         },
     };
-    (failure, reason)
+    ((failure, reason), text.to_owned())
 }
 
 fn inner_error(body: Value) -> Value {

@@ -23,6 +23,7 @@ mod printed;
 mod responses;
 pub mod roles;
 pub mod script;
+mod watched;
 
 use std::{
     collections::VecDeque,
@@ -39,6 +40,7 @@ pub use roles::{Chosen, Roles, open_named};
 
 use crate::{
     config::{self, Environment},
+    journal::Raw,
     protocol::{Notice, Progress},
 };
 
@@ -175,6 +177,8 @@ pub struct ModelRequest {
     pub effort: Option<Effort>,
     /// Somebody sees a long countdown and can stop it; without, a server that wants a long pause is given up.
     pub is_attended: bool,
+    /// Somebody looks at the bytes.
+    pub is_watched: bool,
 }
 
 /// A tool as a model sees it.
@@ -312,6 +316,8 @@ pub enum Piece {
     Refusal(String),
     /// Something in the stream had to be repaired or left out.
     Notice(Notice),
+    /// What travelled, before what it makes; only where [`ModelRequest::is_watched`] asks for it.
+    Seen(Box<Raw>),
     End(EndReason),
     Error(Failure),
 }

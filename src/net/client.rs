@@ -258,6 +258,27 @@ impl Request {
         self.header("accept", media)
     }
 
+    pub fn method(&self) -> &str {
+        self.method.as_str()
+    }
+
+    /// Where it goes at a peer with this base.
+    pub fn url(&self, base: &Url) -> Url {
+        below(base, &self.path, &self.query)
+    }
+
+    /// Names in lower case and values. What a value is worth to a stranger the caller has to know.
+    pub fn headers(&self) -> impl Iterator<Item = (&str, Option<&str>)> {
+        self.headers
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.to_str().ok()))
+    }
+
+    /// Empty where there is none.
+    pub fn body(&self) -> &[u8] {
+        self.body.as_deref().unwrap_or_default()
+    }
+
     pub fn bearer(self, token: &str) -> Self {
         self.header("authorization", &format!("Bearer {token}"))
     }

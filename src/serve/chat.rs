@@ -25,7 +25,7 @@ use crate::{
     link::Asker,
     protocol::{
         ClarificationResponse, Command, ConversationId, Dialect, Mode, Position, Request, ResponseId, Status,
-        codec::{self, Identity, Mark},
+        codec::{self, Identity},
     },
 };
 
@@ -58,9 +58,14 @@ async fn chat(house: Arc<House>, body: Body, mode: Option<Mode>) -> Answer {
     } else {
         Asker::Later
     };
-    let (turning, seat) = begin(&house, request, asker, house.kept.is_some(), &permit).await?;
+    let terms = Wish {
+        asker,
+        is_kept: house.kept.is_some(),
+        comes_back: is_stream,
+    };
+    let (turning, seat) = begin(&house, request, terms, &permit).await?;
     if is_stream {
-        let pen = Box::new(Documents::new(&turning, turning.dialect));
+        let pen = Box::new(Documents::new(turning.dialect));
         return Ok(streamed(&house, turning, seat, pen, Position(0), permit));
     }
     turning.ended().await;
@@ -78,17 +83,27 @@ async fn chat(house: Arc<House>, body: Body, mode: Option<Mode>) -> Answer {
     ))
 }
 
+/// What an endpoint wants of a turn.
+#[derive(Clone, Copy, Debug)]
+pub struct Wish {
+    pub asker: Asker,
+    /// The conversation may be one that is kept.
+    pub is_kept: bool,
+    /// Readers that were cut off may come back for what they have missed.
+    pub comes_back: bool,
+}
+
 /// Sends a message off. The turn runs as long as somebody sits there, or a while longer when its conversation is kept.
 pub async fn begin(
     house: &Arc<House>,
     request: Request,
-    asker: Asker,
-    is_kept: bool,
+    wish: Wish,
     permit: &Arc<OwnedSemaphorePermit>,
 ) -> Result<(Arc<Turning>, Seat), Refusal> {
+    let asker = wish.asker;
     let mut submit = talk::submit(&request)?;
     let now_ms = now_ms();
-    let claim = match house.kept.as_ref().filter(|_| is_kept) {
+    let claim = match house.kept.as_ref().filter(|_| wish.is_kept) {
         Some(kept) => Some(kept.enter(&request, asker, &*house.open, now_ms).await?),
         None => None,
     };
@@ -124,7 +139,7 @@ pub async fn begin(
     };
     let turning = Turning::new(Arc::clone(&link), identity, request.dialect.unwrap_or_default(), terms);
     let seat = turning.sit();
-    house.hall.enter(&turning, is_stateful);
+    house.hall.enter(&turning, wish.comes_back);
     let keeper = Keeper::start(&turning, link, submit);
     if let Some(claim) = claim {
         claim.answers(&turning);
@@ -184,33 +199,38 @@ pub async fn stream(
 ) -> Answer {
     let permit = house.place()?;
     let turning = found(&house, &id)?;
-    let mark = mark(&headers, turning.last())?;
+    let since = since(&headers, turning.last())?;
     let dialect = match dialect(query.as_deref())? {
         Some(dialect) => dialect,
         None => turning.dialect,
     };
     let seat = turning.sit();
-    let pen = Box::new(Documents::behind(&turning, dialect, mark));
-    Ok(streamed(&house, turning, seat, pen, Position(mark.number), permit))
+    let pen = Box::new(Documents::behind(&turning, dialect, since));
+    Ok(streamed(&house, turning, seat, pen, since, permit))
 }
 
-/// What the reader says it has had.
-fn mark(headers: &HeaderMap, last: Position) -> Result<Mark, Refusal> {
+/// The last event that the reader says it has had.
+fn since(headers: &HeaderMap, last: Position) -> Result<Position, Refusal> {
     let mut shown = headers.get_all("last-event-id").iter();
     let refused = |message: String| Refusal::new(StatusCode::BAD_REQUEST, message);
-    let mark = match (shown.next(), shown.next()) {
-        (None, _) => return Ok(Mark::default()),
-        (Some(one), None) => one.to_str().ok().and_then(|it| Mark::parse(it.trim())),
+    let number = |it: &HeaderValue| {
+        let text = it.to_str().ok()?.trim();
+        let is_number = !text.is_empty() && text.bytes().all(|it| it.is_ascii_digit());
+        is_number.then(|| text.parse().ok()).flatten()
+    };
+    let since = match (shown.next(), shown.next()) {
+        (None, _) => return Ok(Position(0)),
+        (Some(one), None) => number(one),
         (Some(_), Some(_)) => return Err(refused("a request has one Last-Event-ID".to_owned())),
     };
-    let mark = mark.ok_or_else(|| {
+    let since = since.ok_or_else(|| {
         refused("`Last-Event-ID` is no id of an event".to_owned()).details("send back what stood behind `id:`")
     })?;
-    if mark.number > last.0 {
-        return Err(refused(format!("the response has no event {mark} yet"))
+    if since > last.0 {
+        return Err(refused(format!("the response has no event {since} yet"))
             .details("an id belongs to the response that it came with"));
     }
-    Ok(mark)
+    Ok(Position(since))
 }
 
 fn dialect(query: Option<&str>) -> Result<Option<Dialect>, Refusal> {

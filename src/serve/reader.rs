@@ -4,6 +4,7 @@
 //! readers share; a reader has two pieces of its own and its place.
 
 use std::{
+    collections::HashMap,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
@@ -12,6 +13,7 @@ use std::{
 
 use bytes::Bytes;
 use hyper::body::Frame;
+use serde_json::Value;
 use tokio::{
     sync::{OwnedSemaphorePermit, mpsc},
     time::{Instant, sleep_until},
@@ -19,8 +21,8 @@ use tokio::{
 
 use super::turn::{Seat, Turning};
 use crate::protocol::{
-    Dialect, Entry, Position,
-    codec::{Encoder, Mark, PING},
+    Dialect, DocumentId, Entry, Event, Kind, Position,
+    codec::{END, PING, frame},
 };
 
 /// A stream goes to the socket in pieces of about this size.
@@ -28,6 +30,9 @@ const PIECE_BYTES: usize = 16 << 10;
 
 /// Pieces that wait for the socket; with those that the HTTP library holds, a reader has no more than 64 KiB.
 const PIECES: usize = 1;
+
+/// So many events are in the hands of a reader that may be held up.
+const AT_ONCE: usize = 32;
 
 /// What writes a response down: the protocol's own stream, or another server's.
 pub trait Pen: Send {
@@ -38,45 +43,120 @@ pub trait Pen: Send {
     fn finish(&mut self) -> String;
 }
 
-/// The protocol's stream, for a reader that may come back.
+/// The protocol's stream, for a reader that may come back: the id of an event is its place in the response.
+///
+/// What is in the response's log is strict already, so it is put into words one by one. Only of calls that have ended the
+/// events in between are said anew where they are gone.
 pub struct Documents {
-    encoder: Encoder,
-    /// Parts of the next event that the reader has had.
-    parts: usize,
+    dialect: Dialect,
+    /// How much of each open call the reader has had.
+    calls: HashMap<DocumentId, Call>,
+    /// The end was written here.
+    is_done: bool,
+}
+
+/// The steps of a call that were told.
+#[derive(Clone, Copy, Default)]
+struct Call {
+    name: bool,
+    arguments: bool,
+    result: bool,
 }
 
 impl Documents {
-    pub fn new(turning: &Turning, dialect: Dialect) -> Self {
+    pub fn new(dialect: Dialect) -> Self {
         Self {
-            encoder: Encoder::new(dialect, turning.identity.clone()),
-            parts: 0,
+            dialect,
+            calls: HashMap::new(),
+            is_done: false,
         }
     }
 
-    /// As if everything up to `mark` had been written.
-    pub fn behind(turning: &Turning, dialect: Dialect, mark: Mark) -> Self {
-        let mut pen = Self::new(turning, dialect);
-        for entry in turning.said_until(Position(mark.number)) {
-            pen.encoder.skip(&entry.event);
+    /// As if everything up to `since` had been written.
+    pub fn behind(turning: &Turning, dialect: Dialect, since: Position) -> Self {
+        let mut pen = Self::new(dialect);
+        for entry in turning.said_until(since) {
+            pen.follow(&entry.event);
         }
-        pen.encoder.resume();
-        pen.parts = mark.part;
+        pen.is_done = false;
         pen
+    }
+
+    fn follow(&mut self, event: &Event) {
+        let mut told = |document: &DocumentId, tell: fn(&mut Call)| {
+            if let Some(call) = self.calls.get_mut(document) {
+                tell(call);
+            }
+        };
+        match event {
+            Event::DocumentStart(start) if start.kind == Kind::ToolCall => {
+                self.calls.insert(start.id.clone(), Call::default());
+            }
+            Event::ToolCallStart { document, .. } => told(document, |it| it.name = true),
+            Event::ToolCallArguments { document, .. } => told(document, |it| it.arguments = true),
+            Event::ToolResult { document, .. } => told(document, |it| it.result = true),
+            Event::DocumentEnd { document, .. } => {
+                self.calls.remove(document);
+            }
+            Event::Done(_) => self.is_done = true,
+            Event::UserMessage(_)
+            | Event::ResponseStart(_)
+            | Event::DocumentStart(_)
+            | Event::ContentDelta { .. }
+            | Event::MetadataDelta { .. }
+            | Event::ThinkingDelta { .. }
+            | Event::DocumentUpdate { .. }
+            | Event::Notice(_)
+            | Event::Progress(_)
+            | Event::Title(_)
+            | Event::Unknown { .. } => {}
+        }
+    }
+
+    /// The steps of a call that its end takes along. They have no ids of their own: whoever comes back to them gets all anew.
+    fn missing(&self, event: &Event) -> String {
+        let Event::DocumentEnd { document, metadata, .. } = event else {
+            return String::new();
+        };
+        let Some(call) = self.calls.get(document).filter(|it| !it.result) else {
+            return String::new();
+        };
+        let text = |name: &str| metadata.get(name).and_then(Value::as_str).map(str::to_owned);
+        let document = || document.clone();
+        let name = (!call.name).then(|| Event::ToolCallStart {
+            document: document(),
+            tool_name: text("toolName").unwrap_or_else(|| "tool".to_owned()),
+            tool_call_id: text("toolCallId"),
+        });
+        let arguments = metadata.get("arguments").filter(|_| !call.arguments);
+        let arguments = arguments.map(|it| Event::ToolCallArguments {
+            document: document(),
+            arguments: it.clone(),
+        });
+        let result = metadata.get("result").map(|it| Event::ToolResult {
+            document: document(),
+            result: it.clone(),
+            duration_ms: metadata.get("duration_ms").and_then(Value::as_u64),
+        });
+        let events = [name, arguments, result].into_iter().flatten();
+        events.map(|it| frame(self.dialect, &it)).collect()
     }
 }
 
 impl Pen for Documents {
     fn write(&mut self, entry: &Entry) -> String {
-        let parts = std::mem::take(&mut self.parts);
-        self.encoder.push_rest(&entry.event, entry.position.0, parts)
+        let mut out = self.missing(&entry.event);
+        out.push_str(&format!("id: {}\n", entry.position.0));
+        out.push_str(&frame(self.dialect, &entry.event));
+        self.follow(&entry.event);
+        out
     }
 
     fn finish(&mut self) -> String {
-        // Whatever ends a response says so itself.
-        if self.encoder.is_done() {
-            String::new()
-        } else {
-            self.encoder.finish()
+        // Whatever ends a response says so itself; of its two marks in dialect B the last one may have been missed.
+        match self.dialect {
+            Dialect::Data if !self.is_done => END.to_owned(),
+            Dialect::Data | Dialect::Named => String::new(),
         }
     }
 }
@@ -111,7 +191,7 @@ impl Reader {
             tokio::select! {
                 biased;
                 () = out.closed() => break,
-                more = follower.next(&mut batch) => {
+                more = follower.next_some(AT_ONCE, &mut batch) => {
                     for entry in batch.drain(..) {
                         text.push_str(&self.pen.write(&entry));
                         if text.len() >= PIECE_BYTES && !send(&out, std::mem::take(&mut text)).await {

@@ -90,13 +90,16 @@ pub fn paths() -> Vec<(&'static str, &'static str, MethodRouter<Arc<House>>)> {
         ("/api/v1/chat/responses/{id}", "get", get(chat::response)),
         ("/api/v1/chat/responses/{id}/stream", "get", get(chat::stream)),
         ("/api/v1/chat/responses/{id}/input", "post", post(chat::input)),
-        ("/api/v1/chat/responses/{id}/cancel", "post", post(chat::cancel)),
+        (CANCEL, "post", post(chat::cancel)),
         ("/v1/chat/completions", "post", post(openai::completions)),
         ("/v1/models", "get", get(openai::models)),
         ("/v1/models/{*id}", "get", get(openai::one_model)),
         ("/openapi.json", "get", get(description)),
     ]
 }
+
+/// Takes a body and needs none.
+const CANCEL: &str = "/api/v1/chat/responses/{id}/cancel";
 
 /// What the API is, for programs.
 const DESCRIPTION: &str = include_str!("../../assets/openapi.json");
@@ -233,7 +236,7 @@ async fn admitted(house: &Arc<House>, request: HttpRequest, next: Next) -> Resul
         return Err(refusal.details("send it as `Authorization: Bearer TOKEN`").closing());
     }
     if head.method == Method::POST && takes_posts(&head) {
-        if !door::is_json(&head.headers) {
+        if !door::is_json(&head.headers) && !is_bare_cancel(&head) {
             let message = "the body has to be `Content-Type: application/json`";
             return Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message).closing());
         }
@@ -256,6 +259,17 @@ fn takes_posts(head: &Parts) -> bool {
     });
     let matched = head.extensions.get::<MatchedPath>();
     matched.is_some_and(|it| POSTED.contains(it.as_str()))
+}
+
+/// Whether something is to be stopped and nothing said with it, not even of what type.
+fn is_bare_cancel(head: &Parts) -> bool {
+    let is_cancel = head
+        .extensions
+        .get::<MatchedPath>()
+        .is_some_and(|it| it.as_str() == CANCEL);
+    let says = |name| head.headers.contains_key(name);
+    let has_length = head.headers.get(header::CONTENT_LENGTH).is_some_and(|it| it != "0");
+    is_cancel && !has_length && !says(header::CONTENT_TYPE) && !says(header::TRANSFER_ENCODING)
 }
 
 /// What a browser asks for before a page that may call does so.

@@ -24,12 +24,15 @@ use crate::{
     link::Link,
     protocol::{
         Command, Dialect, DocumentId, Entry, Event, Kind, Position, Response, ResponseStart, Severity, Submit, Turn,
-        codec::Identity,
+        codec::{Identity, Strict},
     },
 };
 
 /// A link that was told to stop may say so itself; after this, the gateway does.
 const STOPPING: Duration = Duration::from_secs(5);
+
+/// So many events are taken over in one go.
+const AT_ONCE: usize = 64;
 
 /// How a response is made and by what it ends.
 #[derive(Clone, Copy, Debug)]
@@ -52,7 +55,7 @@ pub struct Turning {
     /// What the first reader asked for.
     pub dialect: Dialect,
     terms: Terms,
-    /// From position 1: what readers are told.
+    /// From position 1: what readers are told, event by event.
     log: Arc<Log>,
     /// While it runs.
     link: Mutex<Option<Arc<dyn Link>>>,
@@ -179,6 +182,8 @@ pub struct Keeper {
     since: Instant,
     /// Questions, open or not.
     questions: HashSet<DocumentId>,
+    /// The only writer of the response's log: readers need no second look.
+    strict: Strict,
 }
 
 impl Keeper {
@@ -192,6 +197,7 @@ impl Keeper {
             follower,
             since: Instant::now(),
             questions: HashSet::new(),
+            strict: Strict::new(turning.identity.clone()),
         }
     }
 
@@ -232,7 +238,7 @@ impl Keeper {
                     Wish::GiveWay if asked.is_some() => Some(await_input(&self.turning.response(), self.took_ms())),
                     Wish::Nothing | Wish::Stop | Wish::GiveWay => None,
                 },
-                more = self.follower.next(&mut batch) => {
+                more = self.follower.next_some(AT_ONCE, &mut batch) => {
                     let mut is_question = false;
                     for entry in batch.drain(..) {
                         is_question |= self.take(&entry);
@@ -295,7 +301,7 @@ impl Keeper {
         }
         let is_question =
             !self.questions.is_empty() && document_of(&event).is_some_and(|it| self.questions.contains(it));
-        self.say(entry.at_ms, event);
+        self.say(entry.at_ms, &event);
         is_question
     }
 
@@ -318,19 +324,20 @@ impl Keeper {
         }
     }
 
-    fn say_all(&self, events: Vec<Event>) {
+    fn say_all(&mut self, events: Vec<Event>) {
         for event in events {
-            self.say(super::now_ms(), event);
+            self.say(super::now_ms(), &event);
         }
     }
 
-    fn say(&self, at_ms: u64, event: Event) {
+    fn say(&mut self, at_ms: u64, event: &Event) {
         if self.turning.has_ended() {
             return;
         }
-        let is_last = matches!(event, Event::Done(_));
-        self.turning.log.append(at_ms, event);
-        if is_last {
+        for event in self.strict.push(event) {
+            self.turning.log.append(at_ms, event);
+        }
+        if self.strict.is_done() {
             self.end();
         }
     }

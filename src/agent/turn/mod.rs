@@ -500,6 +500,7 @@ impl Running {
                 tools: self.offered(),
                 effort: self.setup.effort,
                 is_attended: self.setup.asker.is_attended(),
+                is_watched: false,
             },
             stand_in: self.stand_in,
         });
@@ -512,6 +513,7 @@ impl Running {
                 | Piece::Start { .. }
                 | Piece::Usage(_)
                 | Piece::Notice(_)
+                | Piece::Seen(_)
                 | Piece::End(_)
                 | Piece::Error(_)
         );
@@ -559,7 +561,7 @@ impl Running {
             Piece::Usage(tokens) => self.tokens = tokens,
             Piece::Notice(notice) => self.say(vec![Event::Notice(notice)], effects),
             // A call counts once it is whole.
-            Piece::CallStart { .. } | Piece::CallArguments { .. } => {}
+            Piece::CallStart { .. } | Piece::CallArguments { .. } | Piece::Seen(_) => {}
             Piece::End(reason) => self.stopped(reason, memory, effects),
             Piece::Error(failure) => self.failed(&failure, memory, effects),
         }

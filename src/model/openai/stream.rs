@@ -787,6 +787,7 @@ mod tests {
                 }
                 Piece::Refusal(text) => write!(line, "refusal {text:?}"),
                 Piece::Notice(notice) => write!(line, "notice {}", notice.code),
+                Piece::Seen(_) => write!(line, "seen"),
                 Piece::End(reason) => write!(line, "end {reason:?}"),
                 Piece::Error(failure) => write!(
                     line,

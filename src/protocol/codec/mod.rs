@@ -15,13 +15,15 @@ mod open;
 mod payload;
 pub mod record;
 mod request;
+mod strict;
 mod time;
 
 pub use decode::{Breach, Decoder};
-pub use encode::{Encoder, Mark, PING, answer};
+pub use encode::{END, Encoder, PING, answer, frame};
 pub use failure::Failure;
 pub use foreign::{DecodeError, Foreign};
 pub use request::{Context, OpenFile, RequestError};
+pub use strict::Strict;
 pub use time::{is_time, iso};
 
 use super::{ConversationId, Mode, ResponseId};

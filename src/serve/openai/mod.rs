@@ -21,7 +21,7 @@ use tokio::time::{sleep, timeout};
 use self::{request::Asked, spoken::Spoken, write::Chunks};
 use super::{
     Wanted,
-    chat::{begin, streamed},
+    chat::{Wish, begin, streamed},
     refusal::{self, Refusal},
     route::{House, read},
     turn::Turning,
@@ -45,7 +45,12 @@ pub async fn completions(State(house): State<Arc<House>>, body: Body) -> Answer 
     let body = read(&house, body, house.limits.body_bytes).await?;
     let Asked { request, with_usage } = request::read(body)?;
     let is_stream = request.stream;
-    let (turning, seat) = begin(&house, request, Asker::Later, false, &permit).await?;
+    let wish = Wish {
+        asker: Asker::Later,
+        is_kept: false,
+        comes_back: false,
+    };
+    let (turning, seat) = begin(&house, request, wish, &permit).await?;
     if is_stream {
         // A failure before the first word has a status of its own, which clients know how to handle.
         tokio::select! {

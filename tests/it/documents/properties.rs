@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use sheaf::protocol::{
     Dialect, DocumentId, DocumentStart, Done, Entry, Event, FinishReason, Kind, Message, Mode, Notice, Position,
     Progress, Response, ResponseStart, Severity, Status, Turn, Usage,
-    codec::{Decoder, Encoder, Identity, Limits, answer, record},
+    codec::{Decoder, Encoder, Identity, Limits, Strict, answer, frame, record},
 };
 
 use super::{assert_strict, feed, fold, identity};
@@ -512,6 +512,19 @@ proptest! {
         let decoded = Decoder::body(identity(), &body.to_string()).expect("an answer");
         assert_strict(&decoded);
         prop_assert_eq!(seen(&fold(&decoded)), without_thinking(seen(&local)));
+    }
+
+    #[test]
+    fn what_was_made_strict_folds_to_the_same_is_one_event_each_and_stays_as_it_is(events in conversation()) {
+        let (mut strict, mut again) = (Strict::new(writer()), Strict::new(writer()));
+        let mut said: Vec<_> = events.iter().flat_map(|it| strict.push(it)).collect();
+        said.extend(strict.finish());
+        let twice: Vec<_> = said.iter().flat_map(|it| again.push(it)).collect();
+        prop_assert_eq!(&twice, &said);
+        prop_assert_eq!(seen(&fold(&said)), seen(&fold(&events)));
+        for event in &said {
+            prop_assert_eq!(frame(Dialect::Named, event).matches("\n\n").count(), 1, "{:?}", event);
+        }
     }
 
     #[test]

@@ -1,0 +1,393 @@
+//! What a log keeps: whole entries, and runs of pieces that would cost many times their text one by one.
+//!
+//! A model says a word at a time, and a word as an entry of its own is half a kilobyte. Pieces of the same thing that came
+//! one behind the other stand in one text with the places where they end; they come out as the entries that went in.
+
+use std::sync::Arc;
+
+use serde_json::Map;
+
+use crate::protocol::{DocumentId, Entry, Event, Position, Turn};
+
+/// A run is not longer, so that what has been read can be let go piece by piece and nothing large is ever moved.
+const RUN_BYTES: usize = 4 << 10;
+
+/// What an entry costs beside its text, about.
+const ENTRY_BYTES: usize = 256;
+
+/// What a run costs beside its pieces, and a piece beside its text.
+const RUN_COST: usize = 192;
+const PIECE_COST: usize = size_of::<Piece>();
+
+/// What pieces are pieces of.
+#[derive(Debug, PartialEq, Eq)]
+enum Target {
+    Content(DocumentId),
+    Thinking,
+    /// A member of the metadata that grows.
+    Member(DocumentId, String),
+}
+
+/// Entries of a log that stand side by side.
+#[derive(Debug)]
+pub enum Kept {
+    Whole(Arc<Entry>),
+    Run(Box<Run>),
+}
+
+#[derive(Debug)]
+pub struct Run {
+    target: Target,
+    turn: Turn,
+    first: Position,
+    /// When the first piece came.
+    at_ms: u64,
+    text: String,
+    pieces: Vec<Piece>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Piece {
+    /// Where its text ends.
+    end: u32,
+    /// Since the first.
+    after_ms: u32,
+}
+
+impl Target {
+    /// That of an event that is nothing but more text.
+    fn of(event: &Event) -> Option<Self> {
+        if let Event::ContentDelta { document, .. } = event {
+            return Some(Self::Content(document.clone()));
+        }
+        if matches!(event, Event::ThinkingDelta { .. }) {
+            return Some(Self::Thinking);
+        }
+        if let Event::MetadataDelta {
+            document,
+            metadata,
+            append,
+        } = event
+            && let [(name, _)] = append.as_slice()
+        {
+            return metadata
+                .is_empty()
+                .then(|| Self::Member(document.clone(), name.clone()));
+        }
+        None
+    }
+}
+
+impl Run {
+    fn event(&self, text: &str) -> Event {
+        match &self.target {
+            Target::Content(document) => Event::ContentDelta {
+                document: document.clone(),
+                delta: text.to_owned(),
+            },
+            Target::Thinking => Event::ThinkingDelta { delta: text.to_owned() },
+            Target::Member(document, name) => Event::MetadataDelta {
+                document: document.clone(),
+                metadata: Map::new(),
+                append: vec![(name.clone(), text.to_owned())],
+            },
+        }
+    }
+
+    /// The text of an event that is more of the same.
+    fn more<'a>(&self, event: &'a Event) -> Option<&'a str> {
+        if let (Target::Content(this), Event::ContentDelta { document, delta }) = (&self.target, event) {
+            return (this == document).then_some(delta);
+        }
+        if let (Target::Thinking, Event::ThinkingDelta { delta }) = (&self.target, event) {
+            return Some(delta);
+        }
+        if let (
+            Target::Member(this, name),
+            Event::MetadataDelta {
+                document,
+                metadata,
+                append,
+            },
+        ) = (&self.target, event)
+            && let [(member, text)] = append.as_slice()
+        {
+            return (this == document && metadata.is_empty() && member == name).then_some(text);
+        }
+        None
+    }
+
+    fn has_room(&self, text: &str) -> bool {
+        self.text.len() + text.len() + self.pieces.len() * PIECE_COST <= RUN_BYTES
+    }
+
+    fn last(&self) -> Position {
+        Position(self.first.0 + (self.pieces.len() as u64).saturating_sub(1))
+    }
+
+    fn piece(&self, at: usize) -> Option<Entry> {
+        let piece = self.pieces.get(at)?;
+        let start = at
+            .checked_sub(1)
+            .and_then(|it| self.pieces.get(it))
+            .map_or(0, |it| it.end);
+        let text = self.text.get(start as usize..piece.end as usize)?;
+        Some(Entry {
+            position: Position(self.first.0 + at as u64),
+            turn: self.turn,
+            at_ms: self.at_ms + u64::from(piece.after_ms),
+            event: self.event(text),
+        })
+    }
+
+    fn push(&mut self, at_ms: u64, text: &str) -> bool {
+        let end = u32::try_from(self.text.len() + text.len());
+        let after_ms = at_ms.checked_sub(self.at_ms).map(u32::try_from);
+        let (Ok(end), Some(Ok(after_ms))) = (end, after_ms) else {
+            return false;
+        };
+        self.text.push_str(text);
+        self.pieces.push(Piece { end, after_ms });
+        true
+    }
+}
+
+impl Kept {
+    pub fn new(entry: Entry) -> Self {
+        let run = Target::of(&entry.event).map(|target| Run {
+            target,
+            turn: entry.turn,
+            first: entry.position,
+            at_ms: entry.at_ms,
+            text: String::new(),
+            pieces: Vec::new(),
+        });
+        if let Some(mut run) = run
+            && run
+                .more(&entry.event)
+                .is_some_and(|text| u32::try_from(text.len()).is_ok())
+        {
+            run.text = text_of(entry.event);
+            let end = u32::try_from(run.text.len()).unwrap_or(u32::MAX);
+            run.pieces.push(Piece { end, after_ms: 0 });
+            return Self::Run(Box::new(run));
+        }
+        Self::Whole(Arc::new(entry))
+    }
+
+    /// Takes what goes on where this ends; `false` when it does not, or when it is enough.
+    pub fn join(&mut self, entry: &Entry) -> bool {
+        let Self::Run(run) = self else { return false };
+        let is_next = entry.turn == run.turn && entry.position.0 == run.last().0 + 1;
+        match run.more(&entry.event) {
+            Some(text) => is_next && run.has_room(text) && run.push(entry.at_ms, text),
+            None => false,
+        }
+    }
+
+    pub fn last(&self) -> Position {
+        match self {
+            Self::Whole(entry) => entry.position,
+            Self::Run(run) => run.last(),
+        }
+    }
+
+    /// The entries behind `since`, in order.
+    pub fn after(&self, since: Position) -> impl Iterator<Item = Arc<Entry>> {
+        let (whole, run) = match self {
+            Self::Whole(entry) => (Some(Arc::clone(entry)).filter(|it| it.position > since), None),
+            Self::Run(run) => (None, Some(run)),
+        };
+        let pieces = run.into_iter().flat_map(move |run| {
+            let from = (since.0 + 1).saturating_sub(run.first.0);
+            let from = usize::try_from(from).unwrap_or(usize::MAX);
+            (from..run.pieces.len()).filter_map(|at| run.piece(at).map(Arc::new))
+        });
+        whole.into_iter().chain(pieces)
+    }
+
+    /// The only entry, if it is one.
+    pub fn whole(&self) -> Option<&Entry> {
+        match self {
+            Self::Whole(entry) => Some(entry),
+            Self::Run(_) => None,
+        }
+    }
+
+    /// About what it costs, in bytes.
+    pub fn size(&self) -> usize {
+        match self {
+            Self::Whole(entry) => size_of_piece(entry),
+            Self::Run(run) => RUN_COST + run.text.len() + run.pieces.len() * PIECE_COST,
+        }
+    }
+
+    /// Whether an end of their document with these says all of it once more.
+    pub fn is_said_by(&self, has_content: bool, metadata: &Map<String, serde_json::Value>) -> bool {
+        let has = |name: &str| metadata.contains_key(name);
+        match self {
+            Self::Run(run) => match &run.target {
+                Target::Content(_) => has_content,
+                Target::Member(_, name) => has(name),
+                Target::Thinking => false,
+            },
+            Self::Whole(entry) => match &entry.event {
+                Event::ContentDelta { .. } => has_content,
+                Event::MetadataDelta { metadata, append, .. } => {
+                    let appended = append.iter().map(|(name, _)| name);
+                    metadata.keys().chain(appended).all(|it| has(it))
+                }
+                Event::ToolCallArguments { .. } => has("arguments"),
+                // A command's result is its output.
+                Event::ToolResult { .. } => has("result") || has("output"),
+                Event::ToolCallStart { .. } => true,
+                Event::UserMessage(_)
+                | Event::ResponseStart(_)
+                | Event::DocumentStart(_)
+                | Event::ThinkingDelta { .. }
+                | Event::DocumentEnd { .. }
+                | Event::DocumentUpdate { .. }
+                | Event::Notice(_)
+                | Event::Progress(_)
+                | Event::Title(_)
+                | Event::Done(_)
+                | Event::Unknown { .. } => false,
+            },
+        }
+    }
+}
+
+/// The text of an event that has a target.
+fn text_of(event: Event) -> String {
+    match event {
+        Event::ContentDelta { delta, .. } | Event::ThinkingDelta { delta } => delta,
+        Event::MetadataDelta { mut append, .. } => append.pop().map_or_else(String::new, |it| it.1),
+        Event::UserMessage(_)
+        | Event::ResponseStart(_)
+        | Event::DocumentStart(_)
+        | Event::ToolCallStart { .. }
+        | Event::ToolCallArguments { .. }
+        | Event::ToolResult { .. }
+        | Event::DocumentEnd { .. }
+        | Event::DocumentUpdate { .. }
+        | Event::Notice(_)
+        | Event::Progress(_)
+        | Event::Title(_)
+        | Event::Done(_)
+        | Event::Unknown { .. } => String::new(),
+    }
+}
+
+/// About what keeping a piece costs that stands alone, in bytes.
+pub fn size_of_piece(entry: &Entry) -> usize {
+    let text = match &entry.event {
+        Event::ContentDelta { delta, .. } => delta.len(),
+        // Anything but text is rare, and about what its JSON would be.
+        event => format!("{event:?}").len(),
+    };
+    ENTRY_BYTES + text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(position: u64, at_ms: u64, event: Event) -> Entry {
+        Entry {
+            position: Position(position),
+            turn: Turn(1),
+            at_ms,
+            event,
+        }
+    }
+
+    fn content(document: &str, text: &str) -> Event {
+        Event::ContentDelta {
+            document: document.into(),
+            delta: text.to_owned(),
+        }
+    }
+
+    fn output(document: &str, name: &str, text: &str) -> Event {
+        Event::MetadataDelta {
+            document: document.into(),
+            metadata: Map::new(),
+            append: vec![(name.to_owned(), text.to_owned())],
+        }
+    }
+
+    fn thought(text: &str) -> Event {
+        Event::ThinkingDelta { delta: text.to_owned() }
+    }
+
+    #[test]
+    fn pieces_come_out_as_they_went_in_wherever_one_begins_to_read() {
+        for events in [
+            [content("a", "one "), content("a", ""), content("a", "zwei")],
+            [
+                output("a", "output", "x"),
+                output("a", "output", "é"),
+                output("a", "output", "\n"),
+            ],
+            [thought("hm"), thought(" "), thought("so")],
+        ] {
+            let entries: Vec<_> = (0..)
+                .zip(events)
+                .map(|(at, event)| entry(7 + at, 100 + at * at, event))
+                .collect();
+            let mut kept = Kept::new(entries[0].clone());
+            for entry in &entries[1..] {
+                assert!(kept.join(entry), "it goes on");
+            }
+            assert_eq!(kept.last(), Position(9));
+            for since in 0..12 {
+                let out: Vec<_> = kept.after(Position(since)).map(Arc::unwrap_or_clone).collect();
+                let wanted: Vec<_> = entries.iter().filter(|it| it.position.0 > since).cloned().collect();
+                assert_eq!(out, wanted, "after {since}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_something_else_is_not_joined() {
+        let first = || entry(1, 100, content("a", "x"));
+        let no_text = Event::DocumentUpdate {
+            document: "a".into(),
+            metadata: Map::new(),
+        };
+        for (why, other) in [
+            ("another document", entry(2, 100, content("b", "x"))),
+            ("another kind", entry(2, 100, thought("x"))),
+            ("a gap", entry(3, 100, content("a", "x"))),
+            ("a clock that went back", entry(2, 99, content("a", "x"))),
+            ("too late to count", entry(2, 1 << 40, content("a", "x"))),
+            ("no text", entry(2, 100, no_text)),
+            ("enough", entry(2, 100, content("a", &"x".repeat(RUN_BYTES)))),
+            (
+                "another turn",
+                Entry {
+                    turn: Turn(2),
+                    ..entry(2, 100, content("a", "x"))
+                },
+            ),
+        ] {
+            let mut kept = Kept::new(first());
+            assert!(!kept.join(&other), "{why}");
+            let out: Vec<_> = kept.after(Position(0)).map(Arc::unwrap_or_clone).collect();
+            assert_eq!(out, [first()], "{why}");
+        }
+    }
+
+    #[test]
+    fn a_word_costs_little_more_than_its_text() {
+        let mut all = vec![Kept::new(entry(1, 0, content("a", "word ")))];
+        for at in 2..=10_000 {
+            let next = entry(at, at, content("a", "word "));
+            if !all.last_mut().expect("one").join(&next) {
+                all.push(Kept::new(next));
+            }
+        }
+        let size: usize = all.iter().map(Kept::size).sum();
+        assert!(size < 10_000 * 20, "{size}");
+    }
+}

@@ -95,10 +95,16 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
             complain(&chain(&error));
-            ExitCode::from(code::FAILED)
+            let is_usage = error.downcast_ref::<Misused>().is_some();
+            ExitCode::from(if is_usage { code::USAGE } else { code::FAILED })
         }
     }
 }
+
+/// The command line asks for what cannot be.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct Misused(String);
 
 fn obey(arguments: Arguments) -> Result<u8> {
     let Arguments {
@@ -485,10 +491,13 @@ fn settings(ask: &Setting, common: &Common) -> Result<u8> {
 /// The repository around the folder, else the folder.
 fn workspace(wanted: Option<&Path>) -> Result<PathBuf> {
     let folder = match wanted {
-        Some(folder) => std::fs::canonicalize(folder).with_context(|| format!("the workspace {}", folder.display()))?,
+        Some(folder) => std::fs::canonicalize(folder)
+            .map_err(|error| Misused(format!("--workspace: {} cannot be had: {error}", folder.display())))?,
         None => std::env::current_dir().context("this folder is gone")?,
     };
-    anyhow::ensure!(folder.is_dir(), "the workspace {} is no folder", folder.display());
+    if !folder.is_dir() {
+        return Err(Misused(format!("--workspace: {} is no folder", folder.display())).into());
+    }
     if wanted.is_some() {
         return Ok(folder);
     }

@@ -464,7 +464,7 @@ mod tests {
 
     fn with_ids(stream: &str) -> String {
         let mut ids = 0;
-        let mut line = |it: &str| {
+        let line = |it: &str| {
             ids += u32::from(it.starts_with("event: "));
             if it.starts_with("event: ") {
                 format!("id: {ids}\n{it}")

@@ -3,17 +3,19 @@
 //! Made from documents alone, so that it is the same for our own agent, a gateway and a recording. Kinds that the other
 //! program does not have become `function`, which every reader of its output knows.
 
-use std::{
-    collections::BTreeMap,
-    path::{Path, PathBuf},
-};
+mod edit;
+mod listing;
+
+use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
 
+pub use self::edit::edit;
+use self::listing::Folder;
 use crate::{
     protocol::{
-        Applied, CommandState, Document, Kind, Operation, QuestionKind, TodoStatus, View,
-        document::{FileEdit, Plan, TerminalCommand, TodoChange, TodoUpdate, ToolCall},
+        Applied, CommandState, Document, Kind, QuestionKind, TodoStatus, View,
+        document::{Plan, TerminalCommand, TodoChange, TodoUpdate, ToolCall},
     },
     tool,
     transcript::Todos,
@@ -433,23 +435,8 @@ fn tool_call(document: &Document, it: &ToolCall<'_>) -> Option<Call> {
             }
             ("taskToolCall", own)
         }
-        // Tools whose documents are of another kind, called by somebody whose documents are not.
-        "delete_file" => {
-            let mut arguments = arguments.into(&[("path", PATH)]);
-            arguments.insert("toolCallId".to_owned(), id.clone().into());
-            ("deleteToolCall", arguments)
-        }
-        name => match foreign(name) {
-            Some((server, tool)) => (
-                "mcpToolCall",
-                object(json!({
-                    "name": format!("{server}-{tool}"),
-                    "args": it.arguments,
-                    "toolCallId": id,
-                    "providerIdentifier": server,
-                    "toolName": tool,
-                })),
-            ),
+        name => match another(name, it.arguments, &id, document).or_else(|| foreigners(name, it.arguments, &id)) {
+            Some(known) => known,
             None => {
                 return Some(Call {
                     id,
@@ -467,15 +454,100 @@ fn tool_call(document: &Document, it: &ToolCall<'_>) -> Option<Call> {
     })
 }
 
+/// Tools whose documents are of another kind: called by somebody whose documents are not, or refused before there was one.
+fn another(
+    name: &str,
+    all: &Map<String, Value>,
+    id: &str,
+    document: &Document,
+) -> Option<(&'static str, Map<String, Value>)> {
+    let arguments = Arguments(all);
+    let known = |arguments: &mut Map<String, Value>| {
+        arguments.insert("toolCallId".to_owned(), id.into());
+    };
+    Some(match name {
+        "delete_file" => {
+            let mut own = arguments.into(&[("path", PATH)]);
+            known(&mut own);
+            ("deleteToolCall", own)
+        }
+        "write" => {
+            let mut own = arguments.into(&[("path", PATH), ("fileText", &["contents", "content", "file_text"])]);
+            known(&mut own);
+            ("writeToolCall", own)
+        }
+        "edit_file" | "search_replace" | "apply_patch" | "edit_notebook" => {
+            let meant = edit::meant(all);
+            let mut own = arguments.into(&[("path", &["file_path", "target_file", "target_notebook", "path"])]);
+            own.extend(meant);
+            ("editToolCall", own)
+        }
+        "run_terminal_cmd" => {
+            let mut own = arguments.into(&[
+                ("command", &["command"]),
+                ("workingDirectory", &["working_directory", "workingDirectory", "cwd"]),
+                ("timeout", &["timeout"]),
+            ]);
+            known(&mut own);
+            ("shellToolCall", own)
+        }
+        "todo_write" => {
+            let text = |it: &Value, name: &str| it.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+            let given = arguments.get(&["todos"]).and_then(Value::as_array);
+            let todos = given.into_iter().flatten().map(|it| {
+                let needs = it.get("dependencies").and_then(Value::as_array);
+                let needs: Vec<_> = needs.into_iter().flatten().map(words).collect();
+                let status = TodoStatus::parse(&text(it, "status"));
+                todo(
+                    &text(it, "id"),
+                    &text(it, "content"),
+                    &status,
+                    &needs,
+                    document.started_ms,
+                )
+            });
+            let todos: Vec<_> = todos.collect();
+            let merge = arguments.get(&["merge"]).and_then(Value::as_bool).unwrap_or(true);
+            ("updateTodosToolCall", object(json!({ "todos": todos, "merge": merge })))
+        }
+        "create_plan" => {
+            let own = arguments.into(&[
+                ("name", &["name"]),
+                ("overview", &["overview"]),
+                ("plan", &["plan"]),
+                ("todos", &["todos"]),
+            ]);
+            ("createPlanToolCall", own)
+        }
+        _ => return None,
+    })
+}
+
+fn foreigners(name: &str, arguments: &Map<String, Value>, id: &str) -> Option<(&'static str, Map<String, Value>)> {
+    let (server, tool) = foreign(name)?;
+    let own = json!({
+        "name": format!("{server}-{tool}"),
+        "args": arguments,
+        "toolCallId": id,
+        "providerIdentifier": server,
+        "toolName": tool,
+    });
+    Some(("mcpToolCall", object(own)))
+}
+
 fn called(document: &Document, it: &ToolCall<'_>, call: &Call, around: Around<'_>) -> Outcome {
     let arguments = Arguments(it.arguments);
     let path = arguments.text(PATH);
     let url = arguments.text(&["url"]);
+    let command = arguments.text(&["command"]);
     let named: &[(&str, &str)] = match &call.kind {
         Shape::Known {
-            kind: "readToolCall" | "deleteToolCall",
+            kind: "readToolCall" | "deleteToolCall" | "writeToolCall" | "editToolCall",
             ..
         } => &[("path", path)],
+        Shape::Known {
+            kind: "shellToolCall", ..
+        } => &[("command", command)],
         Shape::Known {
             kind: "webFetchToolCall",
             ..
@@ -661,230 +733,6 @@ fn lints(members: &Map<String, Value>) -> Vec<Value> {
         json!({ "path": it.get("filePath").or(it.get("path")), "diagnostics": found })
     };
     files.iter().map(file).collect()
-}
-
-/// A folder in a listing.
-#[derive(Default)]
-struct Folder {
-    folders: BTreeMap<String, Folder>,
-    files: Vec<String>,
-}
-
-/// Below this a listing is not unfolded: nobody's folders are so deep.
-const DEEPEST: usize = 64;
-
-impl Folder {
-    fn of(entries: &[Value]) -> Self {
-        let mut root = Self::default();
-        for entry in entries.iter().filter_map(Value::as_str) {
-            let mut folder = &mut root;
-            let mut parts = entry.trim_start_matches("./").split('/').peekable();
-            let mut depth = 0;
-            while let Some(part) = parts.next() {
-                depth += 1;
-                if parts.peek().is_none() {
-                    // Of a line such as `[12 files: …]` there is no name.
-                    if !part.is_empty() && !part.starts_with('[') {
-                        folder.files.push(part.to_owned());
-                    }
-                } else if depth > DEEPEST {
-                    break;
-                } else {
-                    folder = folder.folders.entry(part.to_owned()).or_default();
-                }
-            }
-        }
-        root
-    }
-
-    fn count(&self, extensions: &mut BTreeMap<String, u64>) {
-        for file in &self.files {
-            if let Some(extension) = Path::new(file).extension() {
-                let extension = format!(".{}", extension.to_string_lossy());
-                *extensions.entry(extension).or_default() += 1;
-            }
-        }
-        for folder in self.folders.values() {
-            folder.count(extensions);
-        }
-    }
-
-    fn to_json(&self, path: &Path, is_whole: bool) -> Value {
-        let folders: Vec<Value> = self
-            .folders
-            .iter()
-            .map(|(name, folder)| folder.to_json(&path.join(name), is_whole))
-            .collect();
-        let files: Vec<Value> = self.files.iter().map(|name| json!({ "name": name })).collect();
-        let mut extensions = BTreeMap::new();
-        self.count(&mut extensions);
-        json!({
-            "absPath": path,
-            "childrenDirs": folders,
-            "childrenFiles": files,
-            "childrenWereProcessed": is_whole,
-            "fullSubtreeExtensionCounts": extensions,
-            "numFiles": self.files.len(),
-        })
-    }
-}
-
-/// The call behind the documents of one file's change, and how it went. `why`: the error that came with it.
-///
-/// `nth`: the number of the file among those of the same call, from 0.
-pub fn edit(documents: &[Document], nth: usize, why: Option<&str>, around: Around<'_>) -> Option<(Call, Outcome)> {
-    let document = documents.first()?;
-    let edits: Vec<FileEdit<'_>> = documents
-        .iter()
-        .filter_map(|it| match it.view() {
-            View::FileEdit(it) => Some(it),
-            _ => None,
-        })
-        .collect();
-    let first = edits.first()?;
-    let mut id = id(document, first.tool_call_id);
-    if nth > 0 {
-        id.push_str(&format!(":{nth}"));
-    }
-    let path = first.file_path;
-    let absolute = around.absolute(path);
-    let (kind, mut arguments, success) = match &first.operation {
-        Operation::Create => {
-            let text = first.content.unwrap_or_default();
-            let success = json!({
-                "path": absolute,
-                "linesCreated": text.lines().count(),
-                "fileSize": text.len(),
-            });
-            (
-                "writeToolCall",
-                object(json!({ "path": path, "fileText": text })),
-                success,
-            )
-        }
-        Operation::Delete => {
-            let success = json!({ "path": absolute, "message": format!("Deleted {path}") });
-            ("deleteToolCall", object(json!({ "path": path })), success)
-        }
-        Operation::Edit | Operation::Rename | Operation::Other(_) => {
-            let change = Change::of(&edits);
-            let success = json!({
-                "path": absolute,
-                "linesAdded": change.added,
-                "linesRemoved": change.removed,
-                "diffString": change.text,
-                "message": match first.new_file_path {
-                    Some(to) => format!("Moved {path} to {to}"),
-                    None => format!("Changed {path}"),
-                },
-            });
-            ("editToolCall", edit_arguments(documents, &edits, path), success)
-        }
-    };
-    if kind != "editToolCall" {
-        arguments.insert("toolCallId".to_owned(), id.clone().into());
-    }
-    let outcome = match first.applied {
-        Applied::Applied | Applied::Pending | Applied::Other(_) => Outcome::success(success),
-        Applied::Rejected => rejected(document, &[("path", path)]),
-        Applied::Failed => Outcome::error(why.unwrap_or("it could not be applied"), &[("path", path)]),
-    };
-    let kind = Shape::Known { kind, arguments };
-    Some((Call { id, kind }, outcome))
-}
-
-fn edit_arguments(documents: &[Document], edits: &[FileEdit<'_>], path: &str) -> Map<String, Value> {
-    let mut arguments = object(json!({ "path": path }));
-    if let Some(to) = edits.first().and_then(|it| it.new_file_path) {
-        let mut patch = format!("*** Begin Patch\n*** Update File: {path}\n*** Move to: {to}\n");
-        for diff in edits.iter().filter_map(|it| it.diff.as_ref()) {
-            patch.push_str("@@\n");
-            signed(&mut patch, '-', diff.old);
-            signed(&mut patch, '+', diff.new);
-        }
-        patch.push_str("*** End Patch\n");
-        arguments.insert("applyPatch".to_owned(), json!({ "patchContent": patch }));
-        return arguments;
-    }
-    let mut parts: Vec<Value> = edits
-        .iter()
-        .filter_map(|it| it.diff.as_ref())
-        .map(|it| json!({ "oldText": it.old, "newText": it.new }))
-        .collect();
-    if parts.is_empty() {
-        // It came to nothing: what was meant stands beside it.
-        let meant = edits_meant(documents);
-        arguments.extend(meant);
-    } else if parts.len() > 1 {
-        arguments.insert("multiStrReplace".to_owned(), json!({ "edits": parts }));
-    } else if let Some(only) = parts.pop() {
-        arguments.insert("strReplace".to_owned(), only);
-    }
-    arguments
-}
-
-/// The arguments of an edit that was not made.
-fn edits_meant(documents: &[Document]) -> Map<String, Value> {
-    let meant = documents.first().and_then(|it| it.metadata.get("arguments"));
-    let Some(meant) = meant.and_then(Value::as_object).map(Arguments) else {
-        return Map::new();
-    };
-    let (old, new) = (meant.get(&["old_string"]), meant.get(&["new_string"]));
-    if let (Some(old), Some(new)) = (old, new) {
-        let mut part = object(json!({ "oldText": old, "newText": new }));
-        if let Some(all) = meant.get(&["replace_all"]) {
-            part.insert("replaceAll".to_owned(), all.clone());
-        }
-        return object(json!({ "strReplace": part }));
-    }
-    if let Some(patch) = meant.get(&["patch", "input"]) {
-        return object(json!({ "applyPatch": { "patchContent": patch } }));
-    }
-    meant.into(&[("streamContent", &["code_edit", "contents", "new_source"])])
-}
-
-/// The places of a change as a unified diff without context.
-#[derive(Default)]
-struct Change {
-    text: String,
-    added: usize,
-    removed: usize,
-}
-
-impl Change {
-    fn of(edits: &[FileEdit<'_>]) -> Self {
-        let mut change = Self::default();
-        // By how much the places before have moved what follows.
-        let mut shift = 0_i64;
-        for diff in edits.iter().filter_map(|it| it.diff.as_ref()) {
-            let (removed, added) = (diff.old.lines().count(), diff.new.lines().count());
-            if let Some(start) = diff.start_line {
-                // An empty side is named by the line before it.
-                let old = if removed == 0 { start.saturating_sub(1) } else { start };
-                let moved = i64::try_from(start).unwrap_or(i64::MAX).saturating_add(shift);
-                let new = if added == 0 { moved.saturating_sub(1) } else { moved };
-                change
-                    .text
-                    .push_str(&format!("@@ -{old},{removed} +{new},{added} @@\n"));
-            } else {
-                change.text.push_str("@@\n");
-            }
-            signed(&mut change.text, '-', diff.old);
-            signed(&mut change.text, '+', diff.new);
-            shift += added as i64 - removed as i64;
-            change.added += added;
-            change.removed += removed;
-        }
-        change
-    }
-}
-
-fn signed(into: &mut String, sign: char, text: &str) {
-    for line in text.lines() {
-        into.push(sign);
-        into.push_str(line);
-        into.push('\n');
-    }
 }
 
 /// Whether a call stands behind a document of this kind.

@@ -377,8 +377,11 @@ impl Running {
     /// Asks whether to go on, or ends where nobody is there to say so.
     pub(super) fn ask_to_go_on(&mut self, because: &str, memory: &mut Memory, effects: &mut Vec<Effect>) {
         if !self.setup.asker.is_attended() {
-            let details = "send a message to let it go on";
-            self.error("MAX_TURNS", "agent", because, details, effects);
+            let details = match self.setup.asker {
+                Asker::Nobody => "`sheaf -p --continue 'go on'` goes on from here",
+                Asker::Here | Asker::Live | Asker::Later => "send a message to let it go on",
+            };
+            self.error("MAX_TURNS", "agent", because.trim_end_matches('.'), details, effects);
             return self.end(Status::Completed, FinishReason::MaxTurns, memory, effects);
         }
         let metadata = object(json!({

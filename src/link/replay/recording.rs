@@ -2,7 +2,7 @@
 
 use std::{
     collections::{HashMap, HashSet},
-    sync::Arc,
+    sync::{Arc, OnceLock},
 };
 
 use serde_json::{Map, Value};
@@ -33,6 +33,14 @@ pub struct Recording {
     name: String,
     entries: Arc<Vec<Entry>>,
     is_timed: bool,
+    derived: Arc<Derived>,
+}
+
+/// What is made of a recording once, for all who play it.
+#[derive(Debug, Default)]
+struct Derived {
+    paced: OnceLock<Arc<Vec<Entry>>>,
+    turns: OnceLock<Vec<Recording>>,
 }
 
 /// Why a file cannot be played.
@@ -113,10 +121,15 @@ impl Recording {
             };
             entry.at_ms = clock;
         }
+        Self::of(name.into(), Arc::new(entries), is_timed)
+    }
+
+    fn of(name: String, entries: Arc<Vec<Entry>>, is_timed: bool) -> Self {
         Self {
-            name: name.into(),
-            entries: Arc::new(entries),
+            name,
+            entries,
             is_timed,
+            derived: Arc::default(),
         }
     }
 
@@ -151,11 +164,12 @@ impl Recording {
     /// A message that answers a question inside of a turn is answered by what follows the question there.
     pub fn reply_to(&self, messages: &[Message]) -> Self {
         let turns = self.turns();
+        let turn_at = |at: usize| turns.get(at % turns.len().max(1));
         let asked = messages.iter().filter(|it| it.role == Role::User).skip(1);
         let mut at = 0;
         let mut answers: Vec<ClarificationResponse> = Vec::new();
         for message in asked {
-            let turn = turns.get(at % turns.len().max(1)).copied().unwrap_or_default();
+            let turn = turn_at(at).map_or(&[][..], |it| &it.entries);
             match &message.clarification_response {
                 Some(answer) if turn.iter().any(|it| is_end_of_live_question(&it.event, answer)) => {
                     answers.push(answer.clone());
@@ -166,32 +180,31 @@ impl Recording {
                 }
             }
         }
-        let turn = turns.get(at % turns.len().max(1)).copied().unwrap_or_default();
-        let entries = match answers.last() {
-            Some(last) => {
-                let end = turn.iter().position(|it| is_end_of_live_question(&it.event, last));
-                let rest = end.and_then(|it| turn.get(it + 1..)).unwrap_or_default();
-                let begin = |it: &&Entry| matches!(it.event, Event::UserMessage(_) | Event::ResponseStart(_));
-                let begin = turn.iter().filter(begin).cloned();
-                begin.chain(player::without_marks(rest, &answers)).collect()
-            }
-            None => turn.to_vec(),
+        let Some(whole) = turn_at(at) else { return self.clone() };
+        let Some(last) = answers.last() else {
+            return whole.clone();
         };
-        Self {
-            is_timed: self.is_timed,
-            name: self.name.clone(),
-            entries: Arc::new(entries),
-        }
+        let turn = &whole.entries;
+        let end = turn.iter().position(|it| is_end_of_live_question(&it.event, last));
+        let rest = end.and_then(|it| turn.get(it + 1..)).unwrap_or_default();
+        let begin = |it: &&Entry| matches!(it.event, Event::UserMessage(_) | Event::ResponseStart(_));
+        let begin = turn.iter().filter(begin).cloned();
+        let entries = begin.chain(player::without_marks(rest, &answers)).collect();
+        Self::of(self.name.clone(), Arc::new(entries), self.is_timed)
     }
 
-    /// The entries of each turn; all of them where nobody asked.
-    fn turns(&self) -> Vec<&[Entry]> {
-        let is_message = |it: &Entry| matches!(it.event, Event::UserMessage(_));
-        let Some(first) = self.entries.iter().position(is_message) else {
-            return vec![&self.entries];
-        };
-        let rest = self.entries.get(first..).unwrap_or_default();
-        rest.chunk_by(|_, next| !is_message(next)).collect()
+    /// Each turn as a recording of its own; all of it where nobody asked. Whoever plays one shares it with the others.
+    fn turns(&self) -> &[Self] {
+        self.derived.turns.get_or_init(|| {
+            let is_message = |it: &Entry| matches!(it.event, Event::UserMessage(_));
+            let of = |entries| Self::of(self.name.clone(), entries, self.is_timed);
+            let Some(first) = self.entries.iter().position(is_message) else {
+                return vec![of(Arc::clone(&self.entries))];
+            };
+            let rest = self.entries.get(first..).unwrap_or_default();
+            let turns = rest.chunk_by(|_, next| !is_message(next));
+            turns.map(|it| of(Arc::new(it.to_vec()))).collect()
+        })
     }
 
     /// With the pieces that a journal dropped made up again: a text that took three seconds to come takes them again.
@@ -201,6 +214,10 @@ impl Recording {
         if !self.is_timed {
             return self.entries();
         }
+        Arc::clone(self.derived.paced.get_or_init(|| self.pace()))
+    }
+
+    fn pace(&self) -> Arc<Vec<Entry>> {
         let (streamed, ends) = (self.streamed(), self.ends());
         let mut paced = Vec::with_capacity(self.entries.len());
         for (at, entry) in self.entries.iter().enumerate() {

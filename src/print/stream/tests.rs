@@ -1,5 +1,7 @@
 //! Golden lines: every shape with its arguments, a success and a refusal, as the other program's output has them.
 
+mod golden;
+
 use std::sync::Arc;
 
 use pretty_assertions::assert_eq;

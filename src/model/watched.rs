@@ -135,7 +135,7 @@ impl Watched {
             }
             Form::Lines(rest) | Form::Whole(rest) if rest.is_empty() => None,
             Form::Lines(rest) => Some(seen_frame(None, &String::from_utf8_lossy(&rest))),
-            Form::Whole(text) => Some(body(&String::from_utf8_lossy(&text))),
+            Form::Whole(text) => Some(body(String::from_utf8_lossy(&text).trim_start())),
         }
     }
 }

@@ -199,23 +199,20 @@ async fn whoever_comes_back_after_the_pieces_are_gone_misses_nothing_that_counts
     let mut readers = Vec::new();
     for cut in 0..had.len() {
         let header = header_behind(had.get(..cut).unwrap_or_default());
-        readers.push(
-            gateway
-                .get(&format!("/api/v1/chat/responses/{id}/stream"), &header)
-                .await,
-        );
-    }
-    // All of them sit before it ends.
-    for reader in &mut readers {
+        let mut reader = gateway
+            .get(&format!("/api/v1/chat/responses/{id}/stream"), &header)
+            .await;
+        // All of them sit before it ends, and read: who does not is cut.
         let head = reader.until("\r\n\r\n").await;
         assert!(head.starts_with("HTTP/1.1 200"), "{head}");
+        readers.push(tokio::spawn(async move { reader.end().await }));
     }
     turn.say([done]);
     let mut whole = None;
-    for (cut, reader) in readers.iter_mut().enumerate() {
+    for (cut, reader) in readers.into_iter().enumerate() {
+        let rest = reader.await.expect("it read");
         let rest = frames(&body_of(&format!(
-            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{}",
-            reader.end().await
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{rest}"
         )));
         let both: Vec<_> = had.iter().take(cut).cloned().chain(rest).collect();
         let found = folded(&both);

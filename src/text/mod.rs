@@ -11,6 +11,7 @@ pub mod figure;
 pub mod highlight;
 pub mod language;
 pub mod markdown;
+pub mod mermaid;
 pub mod redact;
 pub mod row;
 pub mod target;

@@ -7,16 +7,24 @@ use super::{
 };
 use crate::{
     protocol::{Document, Purpose, document::CodeBlock},
-    text::{Clean, Role, Row, Span, figure},
+    text::{Clean, Role, Row, Span, figure, mermaid},
 };
 
+/// Columns beside a diagram.
+const MARGIN: usize = 2;
+
 pub(super) fn grow(block: &CodeBlock<'_>, document: &Document, look: &Look<'_>, sheet: &mut Sheet) -> Option<usize> {
+    // A diagram that is still being written would jump about: it is drawn when it is whole.
+    let is_diagram = block.language.eq_ignore_ascii_case("mermaid") && !document.is_open();
+    let diagram = is_diagram
+        .then(|| mermaid::draw(block.content, look.width.saturating_sub(MARGIN)))
+        .flatten();
     let code = Code {
         glyph: glyph(),
         head: head(block, document, &[], Facts::default(), look),
         numbers: None,
-        language: block.language,
-        content: block.content,
+        language: if diagram.is_some() { "" } else { block.language },
+        content: diagram.as_deref().unwrap_or(block.content),
         gutter: Gutter::Plain,
     };
     grow_code(code, document, look, sheet)

@@ -12,7 +12,7 @@ use sheaf::{
     },
     net::sse,
     protocol::{Event, Message, Mode, codec},
-    sandbox::Workspace,
+    sandbox::{Checkpoints, Workspace},
     text::{NoColours, markdown::Flow},
     tool::Stop,
     tui::desk::{Desk, delta, document, end, start},
@@ -250,6 +250,27 @@ fn context_gathered(bencher: Bencher<'_, '_>, count: usize) {
             assert!(!first.is_partial);
             first.text().len()
         })
+    });
+}
+
+/// A look at the workspace before a command, or after one that changed nothing: what each command costs twice.
+#[divan::bench(args = [5_000, 50_000], sample_count = 20)]
+fn snapshot_around_a_command(bencher: Bencher<'_, '_>, count: usize) {
+    let (folder, state) = (tree(count), tempfile::tempdir().expect("a folder"));
+    let workspace = Workspace::open(folder.path()).expect("a workspace");
+    let store = Checkpoints::open(state.path(), "bench").expect("a store");
+    store.prepare(&workspace);
+    bencher.bench_local(|| store.before_command(&workspace));
+}
+
+/// The first look, which nobody waits for.
+#[divan::bench(args = [50_000], sample_count = 3)]
+fn snapshot_for_the_first_time(bencher: Bencher<'_, '_>, count: usize) {
+    let (folder, state) = (tree(count), tempfile::tempdir().expect("a folder"));
+    let workspace = Workspace::open(folder.path()).expect("a workspace");
+    bencher.bench_local(|| {
+        let store = Checkpoints::open(state.path(), "bench").expect("a store");
+        store.prepare(&workspace);
     });
 }
 

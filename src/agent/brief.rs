@@ -186,6 +186,10 @@ impl Briefing {
             submission.tools = offer::tools(&submission.settings, &submission.model, window, &all);
             // The sender goes only with the thread that reads; then there is nothing to wait for.
             let _ = is_ready.wait_for(|it| *it).await;
+            if gathering.is_none() && is_first && workspace.is_some() {
+                // It was told on another branch.
+                submission.opening = vec![lock(&state).first.part()];
+            }
             if let Some(gathering) = gathering {
                 let first = gathering.ready(PATIENCE).await;
                 submission.opening = vec![first.part()];
@@ -367,7 +371,7 @@ impl Briefing {
                 });
                 Box::pin(std::future::ready(Some(Reply::Context(parts))))
             }
-            Query::Models | Query::Trust => Box::pin(std::future::ready(None)),
+            Query::Models | Query::Trust | Query::Changes | Query::Restoration(_) => Box::pin(std::future::ready(None)),
         }
     }
 }

@@ -26,6 +26,7 @@ use super::{
     history, marks, review,
     trust::{Page, Standing, Verdict},
     turn::{Effect, Input, JobId, Prepared, Turn},
+    undo::{self, Restored},
 };
 use crate::{
     config::{Paths, Settings},
@@ -41,12 +42,13 @@ use crate::{
     },
     os::panic,
     protocol::{
-        Applied, ClarificationResponse, Command, ConversationId, DocumentId, Event, Mode, Notice, Position, Query,
-        Reply, ResponseId, Severity, Submit, Turn as ProtocolTurn,
+        Applied, Branch, ClarificationResponse, Command, ConversationId, DocumentId, Event, Mode, Notice, Position,
+        Query, Reply, ResponseId, Restore, Severity, Submit, Turn as ProtocolTurn,
     },
     sandbox::{Checkpoints, Commands, Seen, Tier, Workspace},
     text::redact,
     tool::{Access, Context, Fault, Input as Arguments, Outcome, Proposal, Stop, Tool, Work},
+    transcript::Transcript,
 };
 
 /// Whom to ask, in which conversation, and with what.
@@ -104,6 +106,12 @@ struct Driver {
     /// Changes that the user has rejected, to be taken back one after the other, and the one that is.
     rejected: VecDeque<(crate::protocol::Turn, DocumentId)>,
     reversal: Option<Reversal>,
+    /// Files are being restored.
+    restoring: Option<Restoring>,
+    /// What the model is to be told of that.
+    told: String,
+    /// The workspace has been looked at, or is.
+    has_looked: bool,
     /// Marks of instrumentation that are looked for because debugging was left.
     left: FuturesUnordered<Pin<Box<dyn Future<Output = Vec<String>> + Send>>>,
     seen: Arc<Seen>,
@@ -180,6 +188,7 @@ impl Own {
 /// A server and its model.
 type Asked = (String, String);
 type Sizing = Pin<Box<dyn Future<Output = (Asked, Option<u64>)> + Send>>;
+type Restoring = Pin<Box<dyn Future<Output = Result<Restored, String>> + Send>>;
 type Reversal = Pin<Box<dyn Future<Output = Result<(), String>> + Send>>;
 
 /// A look at what a workspace would do; whether the user wants to hear what came of it in any case.
@@ -200,6 +209,7 @@ enum Happened {
     Left(Vec<String>),
     Sized(Asked, Option<u64>),
     Reversed(Result<(), String>),
+    Restored(Result<Restored, String>),
     Looked(bool, Option<Standing>),
 }
 
@@ -232,6 +242,9 @@ impl Driver {
             mode: None,
             rejected: VecDeque::new(),
             reversal: None,
+            restoring: None,
+            told: String::new(),
+            has_looked: false,
             left: FuturesUnordered::new(),
             setup,
             log,
@@ -272,8 +285,12 @@ impl Driver {
                     self.log.close();
                     return;
                 }
-                Happened::Ready(submission) => {
+                Happened::Ready(mut submission) => {
                     self.next = None;
+                    if self.own.is_none() && !self.told.is_empty() {
+                        let told = undo::tell(&std::mem::take(&mut self.told));
+                        submission.parts.insert(0, told);
+                    }
                     let (from, was_opened) = (self.turn.memory.messages.len(), self.turn.memory.is_opened);
                     self.step(Input::Submit(submission));
                     if let Some(own) = &mut self.own {
@@ -309,6 +326,7 @@ impl Driver {
                     self.size_up();
                 }
                 Happened::Reversed(result) => self.reversed(result),
+                Happened::Restored(result) => self.restored(result),
                 Happened::Looked(is_wanted, standing) => {
                     self.looking = None;
                     self.ask_for_trust(is_wanted, standing);
@@ -336,6 +354,7 @@ impl Driver {
             if !self.turn.is_running()
                 && self.next.is_none()
                 && self.hearing.is_empty()
+                && self.restoring.is_none()
                 && let Some((mut submit, own)) = self.queue.pop_front()
             {
                 // What a mode keeps the model from doing it does not keep the user from.
@@ -362,6 +381,7 @@ impl Driver {
             left,
             sizing,
             reversal,
+            restoring,
             looking,
             ..
         } = self;
@@ -379,6 +399,7 @@ impl Driver {
             }
             Some(input) = timers.next(), if !timers.is_empty() => Happened::Input(input),
             Some(result) = maybe(reversal.as_mut()) => Happened::Reversed(result),
+            Some(result) = maybe(restoring.as_mut()) => Happened::Restored(result),
             Some(title) = titles.next(), if !titles.is_empty() => Happened::Title(title),
             Some(marks) = left.next(), if !left.is_empty() => Happened::Left(marks),
             Some((asked, window)) = sizing.next(), if !sizing.is_empty() => Happened::Sized(asked, window),
@@ -448,7 +469,11 @@ impl Driver {
             }
             // Whoever says something else does not want to be asked now.
             Command::Submit(_) | Command::Run { .. } | Command::Steer(_) | Command::Cancel => self.take_trust(None),
-            Command::Update { .. } | Command::Answer { .. } => {}
+            Command::Update { .. }
+            | Command::Answer { .. }
+            | Command::Restore(_)
+            | Command::GoOn(_)
+            | Command::Next => {}
         }
         match command {
             Command::Submit(submit) => self.queue.push_back((submit, None)),
@@ -491,6 +516,9 @@ impl Driver {
                 self.log
                     .append_to(turn, now_ms(), Event::DocumentUpdate { document, metadata });
             }
+            Command::Restore(wish) => self.restore(wish),
+            Command::GoOn(branch) => self.go_on(branch),
+            Command::Next => {}
             Command::Answer { response, turn: _ } if self.turn.is_running() => self.step(Input::Answer(response)),
             Command::Answer { .. } => {
                 let notice = Notice {
@@ -553,6 +581,62 @@ impl Driver {
             }
         }
         self.take_back();
+    }
+
+    /// The conversation goes on somewhere else: the model is told what was said there, and nothing else.
+    fn go_on(&mut self, branch: Branch) {
+        if self.turn.is_running() || self.next.is_some() {
+            return self.notice(
+                "not-there",
+                "an answer is being made: the conversation goes on here".to_owned(),
+            );
+        }
+        self.log.append(now_ms(), Event::Branch(branch));
+        let transcript = Transcript::of(&self.log.after(Position(0)));
+        self.turn.memory.begin_again(transcript.todos);
+        self.is_seeded = false;
+        self.told.clear();
+    }
+
+    /// Begins to take back, or to do again, what calls did to files.
+    fn restore(&mut self, wish: Restore) {
+        if self.turn.is_running() || self.next.is_some() || self.restoring.is_some() {
+            return self.notice(
+                "not-restored",
+                "nothing is taken back while an answer is made".to_owned(),
+            );
+        }
+        let Some(workspace) = self.setup.workspace.clone() else {
+            return self.notice("not-restored", "there is no workspace here".to_owned());
+        };
+        let seen = Arc::clone(&self.seen);
+        let entries = self.log.after(Position(0));
+        let work = tokio::task::spawn_blocking(move || {
+            let transcript = Transcript::of(&entries);
+            undo::restore(&seen, &workspace, &transcript, &wish)
+        });
+        let broken = |it| Err(format!("taking it back broke down: {it}"));
+        self.restoring = Some(Box::pin(work.map(move |it| it.unwrap_or_else(broken))));
+    }
+
+    fn restored(&mut self, result: Result<Restored, String>) {
+        self.restoring = None;
+        match result {
+            Ok(Restored { events, said, told }) => {
+                for (turn, event) in events {
+                    self.log.append_to(turn, now_ms(), event);
+                }
+                self.told.push_str(&told);
+                let notice = Notice {
+                    severity: Severity::Info,
+                    code: "restored".to_owned(),
+                    message: said,
+                    document: None,
+                };
+                self.log.append(now_ms(), Event::Notice(notice));
+            }
+            Err(why) => self.notice("not-restored", why),
+        }
     }
 
     fn say_kept(&self, message: String) {
@@ -651,10 +735,13 @@ impl Driver {
             };
             self.turn.memory.remember(before);
         }
-        self.seen.begin();
+        self.seen.begin(u64::from(self.log.turn().0) + 1);
         let was = self.mode.replace(submit.mode);
         if was == Some(Mode::Debug) && submit.mode != Mode::Debug {
             self.look_for_marks();
+        }
+        if self.setup.asker == Asker::Here && !submit.mode.is_read_only() {
+            self.look_first();
         }
         self.choose(submit.model.as_deref());
         self.size_up();
@@ -825,7 +912,7 @@ impl Driver {
                     arguments,
                     was_asked,
                 } => self.run_tool(job, tool, call, arguments, was_asked),
-                Effect::Make { job, proposal } => self.make(job, proposal),
+                Effect::Make { job, call, proposal } => self.make(job, call, proposal),
                 Effect::StopJobs => self.stop_jobs(),
                 Effect::Store(rules) => self.store(&rules),
                 Effect::Expire(document) => self.timers.push(Box::pin(async move {
@@ -873,10 +960,32 @@ impl Driver {
         })
     }
 
+    /// Looks at the workspace on a thread of its own, which nobody waits for: the first command needs to know what was there.
+    fn look_first(&mut self) {
+        let Some(workspace) = self.setup.workspace.clone() else {
+            return;
+        };
+        if std::mem::replace(&mut self.has_looked, true) || self.seen.checkpoints().is_none() {
+            return;
+        }
+        let seen = Arc::clone(&self.seen);
+        let look = move || {
+            if let Some(checkpoints) = seen.checkpoints() {
+                checkpoints.prepare(&workspace);
+            }
+        };
+        if let Err(error) = std::thread::Builder::new().name("survey".to_owned()).spawn(look) {
+            tracing::warn!(%error, "the workspace is looked at when the first command runs");
+        }
+    }
+
     /// Works out what a call would touch or change, on a thread of its own.
     fn prepare(&mut self, job: JobId, tool: &'static Tool, call: String, arguments: Arguments) {
         let (output, _) = mpsc::unbounded_channel();
         let context = self.context(call, output);
+        if matches!(tool.work, Work::Command { .. }) {
+            self.look_first();
+        }
         let looked_at = Arc::clone(&self.looked_at);
         let work = async move {
             let Some(context) = context else {
@@ -950,7 +1059,8 @@ impl Driver {
                 }
             }
             match tool.work {
-                Work::Call { run, .. } | Work::Command { run, .. } => run(arguments, context).await,
+                Work::Command { run, .. } => undo::watched(run, arguments, context).await,
+                Work::Call { run, .. } => run(arguments, context).await,
                 Work::Change(_) | Work::Turn(_) => Ok(Outcome::default()),
             }
         };
@@ -977,13 +1087,13 @@ impl Driver {
         }
     }
 
-    fn make(&mut self, job: JobId, proposal: Proposal) {
+    fn make(&mut self, job: JobId, call: String, proposal: Proposal) {
         let began = Instant::now();
         let workspace = self.setup.workspace.clone();
         let seen = Arc::clone(&self.seen);
         let work = self.aside(async move {
             let workspace = workspace.ok_or_else(no_workspace)?;
-            workspace.commit(&seen, &proposal.changes)?;
+            workspace.commit_for(&seen, &call, &proposal.changes)?;
             Ok(Outcome::default())
         });
         self.jobs.push(Box::pin(async move {
@@ -1102,6 +1212,20 @@ impl Driver {
                 };
                 // Nobody may be waiting any more.
                 let _ = reply.send(heard);
+            }
+            Query::Changes | Query::Restoration(_) => {
+                let Some(workspace) = self.setup.workspace.clone() else {
+                    // Nobody may be waiting any more.
+                    let _ = reply.send(Err(AskError::Unsupported { peer }));
+                    return;
+                };
+                let seen = Arc::clone(&self.seen);
+                let entries = self.log.after(Position(0));
+                tokio::task::spawn_blocking(move || {
+                    let answer = undo::ask(&query, &seen, &workspace, &entries);
+                    // Nobody may be waiting any more.
+                    let _ = reply.send(answer.ok_or(AskError::Unsupported { peer }));
+                });
             }
             Query::Files { .. } | Query::Context => {
                 let answer = self.briefing.ask(query, &self.setup, &self.chosen, &self.turn.memory);

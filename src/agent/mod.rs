@@ -21,4 +21,5 @@ pub mod rules;
 pub mod segment;
 pub mod trust;
 pub mod turn;
+pub mod undo;
 pub mod write;

@@ -79,6 +79,24 @@ pub fn rejected(response: &Response, at: usize) -> Option<Result<Rejected, Kept>
     Some(Ok(Rejected { path, kind }))
 }
 
+/// What doing the document at `at` again means, which was taken back; `None`: it is no change of a file.
+pub fn again(response: &Response, at: usize) -> Option<Result<Rejected, Kept>> {
+    let document = response.documents.get(at)?;
+    let View::FileEdit(edit) = document.view() else {
+        return None;
+    };
+    let path = edit.new_file_path.unwrap_or(edit.file_path).to_owned();
+    let Some(diff) = &edit.diff else {
+        return Some(Err(Kept::Unknown(path)));
+    };
+    let kind = Reversal::Replace {
+        old: diff.new.to_owned(),
+        new: diff.old.to_owned(),
+        line: diff.start_line.unwrap_or(1).saturating_add_signed(shift(response, at)),
+    };
+    Some(Ok(Rejected { path, kind }))
+}
+
 /// By how many lines the other changes of the same file have moved the one at `at`: hunks above it of its own call, and
 /// all of later calls that stand above it.
 fn shift(response: &Response, at: usize) -> i64 {
@@ -98,7 +116,8 @@ fn shift(response: &Response, at: usize) -> i64 {
             continue;
         };
         let is_own_call = own.tool_call_id.is_some() && other.tool_call_id == own.tool_call_id;
-        let is_over = matches!(other.applied, Applied::Failed | Applied::Rejected);
+        let is_over = matches!(other.applied, Applied::Failed | Applied::Rejected)
+            || document.metadata.get(super::undo::UNDONE) == Some(&true.into());
         let other_start = diff.start_line.unwrap_or(1);
         // Hunks of one call count by the file before it; those of later calls by the file as it was then.
         let is_above = if is_own_call {

@@ -120,6 +120,10 @@ pub struct Run {
     #[arg(long, value_name = "ID", num_args = 0..=1, default_missing_value = "")]
     pub resume: Option<String>,
 
+    /// With --continue or --resume: go on with a copy, and leave the conversation as it is
+    #[arg(long)]
+    pub fork: bool,
+
     /// Do not keep this conversation
     #[arg(long)]
     pub no_session: bool,
@@ -252,6 +256,12 @@ pub enum Task {
     Get(Get),
     /// Who wrote a line: the document, the words and the model that brought it
     Why(Why),
+    /// Take back what a turn or a document did to files
+    Undo(Undo),
+    /// Do again what was taken back
+    Redo(Undo),
+    /// Go back to before a message: files, conversation or both
+    Rewind(Rewind),
     /// What the kernel holds around commands, and anything inside of it
     Sandbox(Sandbox),
     /// What a shell needs to complete sheaf's commands and options
@@ -284,6 +294,10 @@ pub struct Replay {
     /// An event stream, a response object or a session file
     pub file: PathBuf,
 
+    /// Do not show it: does it end with the same documents as this one? 1 says no, and what is different
+    #[arg(long, value_name = "FILE")]
+    pub assert: Option<PathBuf>,
+
     #[command(flatten)]
     pub pace: Pace,
 
@@ -296,7 +310,7 @@ pub struct Replay {
 
 #[derive(Clone, Copy, Debug, Args)]
 pub struct Pace {
-    /// Times the recorded pace; 0 or max is at once
+    /// Times the recorded pace; 0 or max is at once; step shows a document with each Enter
     #[arg(long, value_name = "N", default_value = "1", value_parser = speed)]
     pub speed: Speed,
 }
@@ -503,6 +517,10 @@ pub enum Session {
     Show {
         /// Its id, the beginning of it, its title, or `last`
         session: String,
+
+        /// Its branches only: a line for each message
+        #[arg(long)]
+        tree: bool,
     },
     /// The whole conversation as a file
     #[command(after_help = "Examples:\n  sheaf sessions export last -o answer.html\n  \
@@ -581,6 +599,53 @@ pub struct Why {
     pub common: Common,
 }
 
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  sheaf undo                  the last turn here that changed files\n  \
+                        sheaf undo last#7.3         what one document did\n  \
+                        sheaf undo 7 --but src/cart.rs --dry-run"
+)]
+pub struct Undo {
+    /// `7`, `7.3`, `SESSION`, `SESSION#7` or `SESSION#7.3`; else the last turn of the last conversation here
+    #[arg(value_name = "ADDRESS")]
+    pub address: Option<String>,
+
+    /// Leave this file, or folder, as it is
+    #[arg(long, value_name = "PATH")]
+    pub but: Vec<String>,
+
+    /// Take back what was changed since, too
+    #[arg(long)]
+    pub over: bool,
+
+    /// Only say what would become of files
+    #[arg(long)]
+    pub dry_run: bool,
+
+    #[command(flatten)]
+    pub common: Common,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  sheaf rewind last#7                     files and conversation as before message 7\n  \
+                        sheaf rewind last#7 --only files --dry-run"
+)]
+pub struct Rewind {
+    /// One of the two only
+    #[arg(long, value_name = "WHICH")]
+    pub only: Option<Part>,
+
+    #[command(flatten)]
+    pub undo: Undo,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Part {
+    Files,
+    Conversation,
+}
+
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum Got {
     Json,
@@ -637,7 +702,7 @@ fn switch(word: &str) -> Result<bool, String> {
 }
 
 fn speed(word: &str) -> Result<Speed, String> {
-    Speed::parse(word).ok_or_else(|| "a speed is a number such as 2 or 0.5, or max".to_owned())
+    Speed::parse(word).ok_or_else(|| "a speed is a number such as 2 or 0.5, max, or step".to_owned())
 }
 
 #[cfg(test)]

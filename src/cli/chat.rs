@@ -1,6 +1,6 @@
 //! Conversations by their ids: begun, taken up again; and who there is to talk to.
 
-use std::{io, sync::Arc};
+use std::{io, path::PathBuf, sync::Arc};
 
 use anyhow::{Context as _, Result};
 
@@ -10,8 +10,9 @@ use crate::{
     config::Upstream,
     journal::{
         Log,
-        file::{Recorder, Session, Store},
+        file::{Recorder, Session, Store, StoreError},
     },
+    link::follow::Followed,
     protocol::{Query, Reply},
     tui,
 };
@@ -29,6 +30,8 @@ pub struct Opened {
     pub session: Session,
     pub log: Arc<Log>,
     pub recorder: Option<Recorder>,
+    /// It goes on under a name of its own.
+    pub is_copy: bool,
 }
 
 /// What `--continue` and `--resume` ask for. What stands behind `--resume` and is no id was meant as a prompt.
@@ -58,22 +61,64 @@ pub fn begin(base: &Base) -> Opened {
         session: fresh(base),
         log: Log::new(),
         recorder: None,
+        is_copy: false,
     }
+}
+
+/// The id of the conversation that is to go on.
+fn named(base: &Base, wanted: &Wanted) -> Result<String> {
+    Ok(match wanted {
+        Wanted::Named(id) => id.clone(),
+        Wanted::Last => {
+            let folder = base.workspace.to_string_lossy();
+            let listed = store(base).list().context("the conversations cannot be listed")?;
+            let last = listed.into_iter().find(|it| it.session.workspace == folder);
+            let last = last.with_context(|| format!("there is no conversation in {folder} to go on with"))?;
+            last.session.id
+        }
+    })
+}
+
+/// Goes on with a copy of a conversation, which stays as it is, be it open elsewhere or not.
+pub fn fork(base: &Base, wanted: &Wanted, is_unkept: bool) -> Result<Opened> {
+    let stored = store(base).read(&named(base, wanted)?)?;
+    let log = Log::from_entries(stored.closed());
+    let session = fresh(base);
+    let recorder = (!is_unkept)
+        .then(|| record(&store(base), session.clone(), &log))
+        .flatten();
+    Ok(Opened {
+        session,
+        log,
+        recorder,
+        is_copy: true,
+    })
+}
+
+/// What is needed to follow a conversation that another sheaf has open; `None`: that is not why it could not be opened.
+pub fn followed(base: &Base, error: &anyhow::Error) -> Option<Followed> {
+    let Some(StoreError::Held { id, by }) = error.downcast_ref() else {
+        return None;
+    };
+    let store = store(base);
+    Some(Followed {
+        tail: store.tail(id),
+        id: id.clone(),
+        by: *by,
+        door: door(base, id),
+        lock: store.path_of(id).with_extension("lock"),
+    })
+}
+
+/// Where other windows on a conversation are heard.
+pub fn door(base: &Base, id: &str) -> PathBuf {
+    base.paths.state.join("doors").join(format!("{id}.sock"))
 }
 
 /// Takes a conversation up again; with `is_unkept`, without ever writing to it.
 pub fn open(base: &Base, wanted: &Wanted, is_unkept: bool) -> Result<Opened> {
     let store = store(base);
-    let id = match wanted {
-        Wanted::Named(id) => id.clone(),
-        Wanted::Last => {
-            let folder = base.workspace.to_string_lossy();
-            let listed = store.list().context("the conversations cannot be listed")?;
-            let last = listed.into_iter().find(|it| it.session.workspace == folder);
-            let last = last.with_context(|| format!("there is no conversation in {folder} to go on with"))?;
-            last.session.id
-        }
-    };
+    let id = named(base, wanted)?;
     if is_unkept {
         let stored = store.read(&id)?;
         let session = stored.session.clone();
@@ -81,6 +126,7 @@ pub fn open(base: &Base, wanted: &Wanted, is_unkept: bool) -> Result<Opened> {
             session,
             log: Log::from_entries(stored.closed()),
             recorder: None,
+            is_copy: false,
         });
     }
     let resumed = store.resume(&id, tui::now_ms())?;
@@ -88,6 +134,7 @@ pub fn open(base: &Base, wanted: &Wanted, is_unkept: bool) -> Result<Opened> {
         session: resumed.session,
         log: resumed.log,
         recorder: Some(resumed.recorder),
+        is_copy: false,
     })
 }
 
@@ -137,6 +184,7 @@ pub fn models(base: &Base) -> Result<u8> {
         workspace: base.workspace.clone(),
         added: Vec::new(),
         log: Log::new(),
+        is_copy: false,
         is_attended: false,
     };
     runtime(false)?.block_on(async move {

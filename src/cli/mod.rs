@@ -3,6 +3,7 @@
 //! Before the first frame nothing is asked of the network and no folder is walked: arguments, settings, screen.
 
 mod arguments;
+mod assert;
 mod attach;
 mod boundary;
 mod chat;
@@ -18,6 +19,7 @@ mod schema;
 mod serve;
 mod sessions;
 mod trace;
+mod undo;
 mod why;
 
 use std::{
@@ -44,7 +46,8 @@ use crate::{
     },
     link::{
         Link,
-        replay::{Audience, Recording, Replay},
+        follow::{Door, Follow, Followed},
+        replay::{Audience, Recording, Replay, Speed},
     },
     os::{self, file},
     print::{self, Ending, Options, Outputs, Stop},
@@ -121,6 +124,7 @@ fn obey(arguments: Arguments) -> Result<u8> {
     }
     match task {
         None => talk(prompt, &printing, &whom, &run, &common),
+        Some(Task::Replay(it)) if it.assert.is_some() => compare(&it),
         Some(Task::Replay(it)) => play(&recorded(&it.file)?, it.pace, &it.printing, &it.common),
         Some(Task::Tour(it)) if it.live => play_live(&it),
         Some(Task::Tour(it)) => play(&tour()?, it.pace, &it.printing, &it.common),
@@ -146,10 +150,22 @@ fn obey(arguments: Arguments) -> Result<u8> {
         Some(Task::Sessions(it)) => sessions::run(&it),
         Some(Task::Get(it)) => sessions::get(&it),
         Some(Task::Why(it)) => why::run(&it),
+        Some(Task::Undo(it)) => undo::undo(&it),
+        Some(Task::Redo(it)) => undo::redo(&it),
+        Some(Task::Rewind(it)) => undo::rewind(&it),
         Some(Task::Sandbox(it)) => boundary::run(it.ask),
         Some(Task::Completions { shell }) => Ok(paper::completions(shell)),
         Some(Task::Man) => paper::manual(),
     }
+}
+
+/// Looks on while another sheaf has a conversation open.
+fn watch(base: Base, followed: Followed) -> Result<u8> {
+    runtime(false)?.block_on(async move {
+        let link = Arc::new(Follow::start(followed));
+        let (_, switched) = mpsc::unbounded_channel();
+        Ok(Box::pin(tui::run(base.screen(link, switched, None, false, None))).await?)
+    })
 }
 
 /// The recording in a file.
@@ -262,15 +278,24 @@ impl Base {
     }
 
     /// What starts to record a conversation; does nothing when none is to be kept.
-    fn recording(&self, no_session: bool) -> impl Fn(&Arc<Log>) -> Option<Recorder> + Send + use<> {
+    ///
+    /// The first one is `session`.
+    fn recording(&self, no_session: bool, session: Session) -> impl Fn(&Arc<Log>) -> Option<Recorder> + Send + use<> {
         let store = Store::new(self.paths.sessions());
-        let workspace = self.workspace.to_string_lossy().into_owned();
+        let first = Mutex::new(Some(session.clone()));
         move |log| {
             if no_session {
                 return None;
             }
-            chat::record(&store, Session::fresh(workspace.clone(), tui::now_ms()), log)
+            let next = first.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let next = next.unwrap_or_else(|| Session::fresh(session.workspace.clone(), tui::now_ms()));
+            chat::record(&store, next, log)
         }
+    }
+
+    /// A conversation in this workspace that has not begun.
+    fn session(&self) -> Session {
+        Session::fresh(self.workspace.to_string_lossy(), tui::now_ms())
     }
 }
 
@@ -311,10 +336,20 @@ fn talk(prompt: Vec<String>, printing: &Printing, whom: &Whom, wanted: &Run, com
         return run::print(base, prompt, printing, common, wanted, resumed);
     }
     let keeps = !wanted.no_session;
-    let record = base.recording(wanted.no_session);
-    let opened = resumed
-        .map(|it| chat::open(&base, &it, wanted.no_session))
-        .transpose()?;
+    let session = base.session();
+    let record = base.recording(wanted.no_session, session.clone());
+    let opened = match resumed {
+        None => None,
+        Some(it) if wanted.fork => Some(chat::fork(&base, &it, wanted.no_session)?),
+        Some(it) => match chat::open(&base, &it, wanted.no_session) {
+            Ok(opened) => Some(opened),
+            Err(error) => match chat::followed(&base, &error) {
+                Some(followed) => return watch(base, followed),
+                None => return Err(error),
+            },
+        },
+    };
+    let door = chat::door(&base, opened.as_ref().map_or(&session.id, |it| &it.session.id));
     let runtime = runtime(false)?;
     let recorders = Arc::new(Mutex::new(Vec::new()));
     let stages = Arc::new(Mutex::new(Vec::new()));
@@ -324,20 +359,29 @@ fn talk(prompt: Vec<String>, printing: &Printing, whom: &Whom, wanted: &Run, com
     let code = runtime.block_on(async move {
         let (switch, switched) = mpsc::unbounded_channel();
         let has_begun = opened.is_some();
+        let is_copy = opened.as_ref().is_some_and(|it| it.is_copy);
         let (log, recorder) = opened.map_or_else(|| (Log::new(), None), |it| (it.log, it.recorder));
         kept.lock().unwrap_or_else(PoisonError::into_inner).extend(recorder);
         let talk = Talk {
             workspace: base.workspace.clone(),
             added,
             log,
+            is_copy,
             is_attended: true,
         };
         let library = Arc::new(library::Shelf::new(&base, talk.added.clone(), keeps, Arc::clone(&kept)));
+        let mut opened_door = None;
         let link = match open::link(&base.settings, &base.environment, &talk)? {
             Some(link) => {
                 if !has_begun {
                     let recorder = record(link.log());
                     kept.lock().unwrap_or_else(PoisonError::into_inner).extend(recorder);
+                }
+                if keeps {
+                    // Without it other windows only look on.
+                    opened_door = Door::open(door, &link)
+                        .inspect_err(|error| tracing::warn!(%error, "other windows cannot answer what is asked here"))
+                        .ok();
                 }
                 link
             }
@@ -352,7 +396,9 @@ fn talk(prompt: Vec<String>, printing: &Printing, whom: &Whom, wanted: &Run, com
                 stages: set,
             }),
         };
-        Ok::<_, anyhow::Error>(Box::pin(tui::run(base.screen(link, switched, prompt, keeps, Some(library)))).await?)
+        let code = Box::pin(tui::run(base.screen(link, switched, prompt, keeps, Some(library)))).await?;
+        drop(opened_door);
+        Ok::<_, anyhow::Error>(code)
     });
     // The last lines reach the disk before the runtime takes its tasks down.
     recorders.lock().unwrap_or_else(PoisonError::into_inner).clear();
@@ -373,10 +419,28 @@ fn play(recording: &Recording, pace: Pace, printing: &Printing, common: &Common)
         });
     }
     runtime(false)?.block_on(async move {
-        let link = Replay::start(recording, pace.speed, Audience::Absent);
+        // Nobody is there to say when.
+        let speed = match pace.speed {
+            Speed::ByStep => Speed::AtOnce,
+            speed @ (Speed::AtOnce | Speed::Times(_)) => speed,
+        };
+        let link = Replay::start(recording, speed, Audience::Absent);
         let options = run::options(&base, printing, common, String::new());
         Ok(print_answer(&link, None, options).await)
     })
+}
+
+/// Whether a recording ends as another one does.
+fn compare(asked: &arguments::Replay) -> Result<u8> {
+    let found = recorded(&asked.file)?;
+    let Some(wanted) = &asked.assert else {
+        return Ok(code::USAGE);
+    };
+    let said = assert::differences(&found, &recorded(wanted)?);
+    for line in &said {
+        say(&format!("{line}\n"));
+    }
+    Ok(if said.is_empty() { code::OK } else { code::FAILED })
 }
 
 /// The live tour, on the screen: there is nobody else who could answer what it asks.

@@ -43,6 +43,8 @@ pub struct Talk {
     pub added: Vec<PathBuf>,
     /// What was said before, if anything was.
     pub log: Arc<Log>,
+    /// What was said was said in another conversation.
+    pub is_copy: bool,
     /// Somebody is there to answer questions.
     pub is_attended: bool,
 }
@@ -58,7 +60,8 @@ pub fn link(settings: &Settings, environment: &Environment, talk: &Talk) -> Resu
         Upstream::Provider(_, provider) => {
             let folders = Some((talk.workspace.as_path(), talk.added.as_slice()));
             let agent = Agent::of(settings, provider, environment, folders, tool::TOOLS)?;
-            let conversation = conversation(&talk.log).unwrap_or_else(ConversationId::fresh);
+            let before = conversation(&talk.log).filter(|_| !talk.is_copy);
+            let conversation = before.unwrap_or_else(ConversationId::fresh);
             Ok(Some(agent.link(
                 Arc::clone(&talk.log),
                 conversation,
@@ -70,7 +73,7 @@ pub fn link(settings: &Settings, environment: &Environment, talk: &Talk) -> Resu
 }
 
 /// The conversation that a log holds, as its last answer names it.
-fn conversation(log: &Log) -> Option<ConversationId> {
+pub(super) fn conversation(log: &Log) -> Option<ConversationId> {
     let entries = log.after(Position(0));
     entries.iter().rev().find_map(|it| match &it.event {
         Event::ResponseStart(start) => start.conversation_id.clone(),

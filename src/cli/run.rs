@@ -167,6 +167,7 @@ pub fn print(
     }
     runtime(false)?.block_on(async move {
         let opened = match &resumed {
+            Some(it) if wanted.fork => chat::fork(&base, it, wanted.no_session)?,
             Some(it) => chat::open(&base, it, wanted.no_session)?,
             None => chat::begin(&base),
         };
@@ -174,6 +175,7 @@ pub fn print(
             workspace: base.workspace.clone(),
             added: folders(&wanted.add_dir),
             log: Arc::clone(&opened.log),
+            is_copy: opened.is_copy,
             is_attended: false,
         };
         let link = open::link(&base.settings, &base.environment, &talk)?.ok_or_else(open::nobody)?;

@@ -65,7 +65,8 @@ pub fn run(asked: &Sessions) -> Result<u8> {
             }
         }
         Ask::Search { query, all, json } => return search(&base, &store, &query.join(" "), *all, *json),
-        Ask::Show { session } => say(&whole(&base, &store, session)?.write(Form::Markdown)),
+        Ask::Show { session, tree: true } => say(&tree(&whole(&base, &store, session)?)),
+        Ask::Show { session, tree: false } => say(&whole(&base, &store, session)?.write(Form::Markdown)),
         Ask::Export { session, form, output } => {
             let form = form.map_or_else(|| form_of(output.as_deref()), form_named);
             let text = whole(&base, &store, session)?.write(form);
@@ -199,7 +200,7 @@ struct Hit<'a> {
 }
 
 fn hits<'a>(whole: &'a Whole, query: &'a Query) -> impl Iterator<Item = Hit<'a>> {
-    whole.transcript.exchanges.iter().rev().flat_map(move |exchange| {
+    whole.transcript.all().into_iter().rev().flat_map(move |exchange| {
         let documents = exchange.response.documents.iter().enumerate().map(Some);
         let message = exchange.message.is_some().then_some(None);
         let candidates = message.into_iter().chain(documents);
@@ -266,6 +267,27 @@ fn excerpt(text: &str, query: &Query) -> String {
     line.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
+/// A line for each message, deeper where the way forks; `*` is the branch that one is on.
+fn tree(whole: &Whole) -> String {
+    let mut text = String::new();
+    for fork in whole.transcript.tree() {
+        let Some(exchange) = whole.transcript.of_turn(fork.turn) else {
+            continue;
+        };
+        let message = exchange
+            .message
+            .as_ref()
+            .map(|it| it.content.as_str())
+            .unwrap_or_default();
+        let line = message.lines().find(|it| !it.trim().is_empty()).unwrap_or_default();
+        let line: String = line.chars().take(100).collect();
+        let mark = if fork.is_here { '*' } else { ' ' };
+        let way = "  ".repeat(fork.depth);
+        text.push_str(&format!("{mark} {way}{}  {line}\n", exchange.turn.0));
+    }
+    text
+}
+
 /// `sheaf get 7.3`.
 pub fn get(asked: &Get) -> Result<u8> {
     let base = Base::of(&asked.common, &Whom::default())?;
@@ -299,7 +321,7 @@ pub fn get(asked: &Get) -> Result<u8> {
     Ok(code::OK)
 }
 
-fn address(text: &str) -> Option<Address> {
+pub(super) fn address(text: &str) -> Option<Address> {
     let (turn, number) = text.split_once('.')?;
     Some(Address {
         turn: Turn(turn.parse().ok()?),
@@ -318,7 +340,7 @@ fn whole(base: &Base, store: &Store, name: &str) -> Result<Whole> {
 }
 
 /// By its id, the beginning of that, its title, or `last` in this workspace.
-fn find(base: &Base, store: &Store, name: &str) -> Result<Listed> {
+pub(super) fn find(base: &Base, store: &Store, name: &str) -> Result<Listed> {
     let mut listed = store.list().context("the conversations cannot be listed")?;
     if name == "last" {
         let here = base.workspace.to_string_lossy();

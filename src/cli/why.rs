@@ -12,6 +12,7 @@ use super::{
     sessions::IMPORT_BYTES,
 };
 use crate::{
+    agent::undo::UNDONE,
     export::Whole,
     journal::file::Store,
     os::file,
@@ -132,12 +133,13 @@ fn brought(base: &Base, path: &Path) -> Result<Vec<Brought>> {
 /// The file that each edit of a conversation left behind, and the edit.
 fn edits(whole: &Whole, found: &mut Vec<(PathBuf, Brought)>) {
     let folder = Path::new(&whole.session.workspace);
-    for exchange in &whole.transcript.exchanges {
+    for exchange in whole.transcript.all() {
         for (at, document) in exchange.response.documents.iter().enumerate() {
             let View::FileEdit(edit) = document.view() else {
                 continue;
             };
-            if !matches!(edit.applied, Applied::Applied | Applied::Other(_)) {
+            let is_undone = document.metadata.get(UNDONE) == Some(&true.into());
+            if is_undone || !matches!(edit.applied, Applied::Applied | Applied::Other(_)) {
                 continue;
             }
             let target = plain(&folder.join(edit.new_file_path.unwrap_or(edit.file_path)));

@@ -11,7 +11,7 @@ use crate::{
     journal::file::Session,
     protocol::{Address, Document, Entry, View, codec::record},
     text::diff::CONTEXT_LINES,
-    transcript::{Place, Transcript, object},
+    transcript::{Transcript, object},
 };
 
 /// What is written.
@@ -78,8 +78,9 @@ impl Whole {
 
     /// The document at an address.
     pub fn document(&self, address: Address) -> Option<(&Document, u64)> {
-        let place: Place = self.transcript.place_of(address)?;
-        Some((self.transcript.get(place)?, address.number))
+        let response = &self.transcript.of_turn(address.turn)?.response;
+        let at = (0..response.documents.len()).find(|at| response.number(*at) == address.number)?;
+        Some((response.documents.get(at)?, address.number))
     }
 }
 

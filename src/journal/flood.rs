@@ -106,6 +106,7 @@ impl Flood {
             | Event::Notice(_)
             | Event::Progress(_)
             | Event::Title(_)
+            | Event::Branch(_)
             | Event::Done(_)
             | Event::Unknown { .. } => {}
         }

@@ -174,6 +174,11 @@ impl Log {
         self.lock().closed
     }
 
+    /// Puts an entry of another log in, at its own position and in its own turn, as far as nothing stands there yet.
+    pub fn mirror(&self, entry: Entry) {
+        self.insert(entry);
+    }
+
     /// Puts an entry of an older log in, at its own position.
     fn insert(&self, entry: Entry) {
         let mut state = self.lock();
@@ -322,6 +327,7 @@ pub(super) fn delta_of(event: &Event) -> Option<&DocumentId> {
         | Event::Notice(_)
         | Event::Progress(_)
         | Event::Title(_)
+        | Event::Branch(_)
         | Event::Done(_)
         | Event::Unknown { .. } => None,
     }
@@ -345,6 +351,7 @@ pub(super) fn is_piece(event: &Event) -> bool {
         | Event::Notice(_)
         | Event::Progress(_)
         | Event::Title(_)
+        | Event::Branch(_)
         | Event::Done(_)
         | Event::Unknown { .. } => false,
     }

@@ -250,6 +250,7 @@ impl Kept {
                 | Event::Notice(_)
                 | Event::Progress(_)
                 | Event::Title(_)
+                | Event::Branch(_)
                 | Event::Done(_)
                 | Event::Unknown { .. } => false,
             },
@@ -273,6 +274,7 @@ fn text_of(event: Event) -> String {
         | Event::Notice(_)
         | Event::Progress(_)
         | Event::Title(_)
+        | Event::Branch(_)
         | Event::Done(_)
         | Event::Unknown { .. } => String::new(),
     }

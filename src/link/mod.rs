@@ -3,6 +3,7 @@
 //! Whatever is behind it, a link is a log to follow and a place to send commands. What a command does is seen in the
 //! log and nowhere else, so a consumer needs no second path for its own keypresses.
 
+pub mod follow;
 pub mod http;
 pub mod local;
 pub mod replay;

@@ -819,7 +819,12 @@ mod tests {
                     Command::Cancel => {
                         log.append(1, Event::Done(crate::protocol::Done::default()));
                     }
-                    Command::Run { .. } | Command::Answer { .. } | Command::Update { .. } => {}
+                    Command::Run { .. }
+                    | Command::Answer { .. }
+                    | Command::Update { .. }
+                    | Command::Restore(_)
+                    | Command::GoOn(_)
+                    | Command::Next => {}
                 }
                 commands.lock().expect("nobody panics").push(command);
             }

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{ClarificationResponse, DocumentId, Message, Mode, Turn};
+use super::{Branch, ClarificationResponse, DocumentId, Message, Mode, Operation, Turn};
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Command {
@@ -23,6 +23,8 @@ pub enum Command {
         turn: Turn,
         response: ClarificationResponse,
     },
+    /// A recording that is played a document at a time shows the next one.
+    Next,
     /// Stops the running response; does nothing when none runs.
     Cancel,
     /// Changes a document after its end (an edited todo, a rejected hunk).
@@ -31,6 +33,38 @@ pub enum Command {
         document: DocumentId,
         metadata: Map<String, Value>,
     },
+    /// The conversation goes on somewhere else. Nothing of it is lost.
+    GoOn(Branch),
+    /// Takes back what was done to files, or does it again. What became of it are updates of the documents that say what
+    /// was done (`undone`), and a notice.
+    Restore(Restore),
+}
+
+/// Which files are to be as they were.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Restore {
+    pub what: Target,
+    /// Paths that stay as they are, and all below them.
+    pub but: Vec<String>,
+    /// Files that somebody has changed since are restored, too.
+    pub over: bool,
+}
+
+/// What is taken back or done again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// What one document says.
+    Document { turn: Turn, document: DocumentId },
+    /// The same, again.
+    Again { turn: Turn, document: DocumentId },
+    /// All of a turn.
+    Turn(Turn),
+    /// The last turn that changed files and was not taken back.
+    Last,
+    /// What was taken back last, again.
+    LastAgain,
+    /// Everything from this turn on: files are as they were before it.
+    Since(Turn),
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -52,6 +86,10 @@ pub enum Query {
     Context,
     /// Ask the user again whether the workspace may act.
     Trust,
+    /// What each turn did to files.
+    Changes,
+    /// What taking back would do.
+    Restoration(Restore),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,8 +98,53 @@ pub enum Reply {
     /// Paths from the workspace's root, directories with a `/` at the end.
     Files(Vec<String>),
     Context(Vec<ContextPart>),
+    Changes(Vec<TurnChanges>),
+    Restoration(Restoration),
     /// It is done; what comes of it is seen in the log.
     Heard,
+}
+
+/// What the calls of a turn did to files.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TurnChanges {
+    pub turn: Turn,
+    /// Relative to the workspace, in their order.
+    pub paths: Vec<String>,
+    /// How many of them are taken back.
+    pub undone: usize,
+}
+
+/// What taking back would do to files.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Restoration {
+    pub files: Vec<FileChange>,
+    /// What was kept for the first turns is gone: there was no room for it.
+    pub is_partial: bool,
+}
+
+/// A file that would be something else.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileChange {
+    /// Relative to the workspace; folders end with `/`.
+    pub path: String,
+    pub operation: Operation,
+    /// Lines that come and go, of a text.
+    pub added: usize,
+    pub removed: usize,
+    /// The change as a patch; empty where it is no text, or too long.
+    pub patch: String,
+    /// Who has changed it since: that would be lost, so it stays as it is unless the user says otherwise.
+    pub clash: Option<Clash>,
+    /// It cannot be brought back.
+    pub is_lost: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Clash {
+    /// The user, or a program of theirs.
+    Foreign,
+    /// The agent, in this turn.
+    Turn(Turn),
 }
 
 /// A part of what a model is told.

@@ -69,6 +69,8 @@ pub enum Event {
     Progress(Progress),
     /// Ours: a title for the conversation.
     Title(String),
+    /// Ours: the conversation goes on behind something older. What was said since stays, on a branch of its own.
+    Branch(Branch),
     Done(Done),
     /// An event of somebody else's: kept and forwarded, shown in the inspector only.
     Unknown {
@@ -128,6 +130,21 @@ pub struct Done {
     pub extra: Map<String, Value>,
     pub extra_usage: Map<String, Value>,
     pub extra_metadata: Map<String, Value>,
+}
+
+/// Where a conversation goes on.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Branch {
+    /// Behind this turn; 0: from the beginning.
+    pub after: Turn,
+    /// Of whose answer only what stands up to this document counts, that one included; `None`: all of it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub upto: Option<DocumentId>,
+}
+
+impl Branch {
+    /// No document has this name: nothing of the answer counts.
+    pub const NOTHING: &'static str = "";
 }
 
 /// How grave a repair was.

@@ -17,9 +17,11 @@ mod request;
 mod response;
 mod word;
 
-pub use command::{Command, ContextPart, Query, Reply, Submit};
+pub use command::{
+    Clash, Command, ContextPart, FileChange, Query, Reply, Restoration, Restore, Submit, Target, TurnChanges,
+};
 pub use document::{Document, FileEdit, Todo as PlanTodo, View};
-pub use event::{DocumentStart, Done, Entry, Event, Notice, Progress, ResponseStart, Severity, Usage};
+pub use event::{Branch, DocumentStart, Done, Entry, Event, Notice, Progress, ResponseStart, Severity, Usage};
 pub use id::{Address, ConversationId, DocumentId, Position, ResponseId, Turn};
 pub use request::{Answer, ClarificationResponse, Dialect, Message, Request};
 pub use response::{Change, Ending, Response, Thinking};

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::{
     ConversationId, DocumentId, FinishReason, Mode, Notice, ResponseId, Status, Usage,
     document::{Document, View},
-    event::{DocumentStart, Done, Event, ResponseStart},
+    event::{Branch, DocumentStart, Done, Event, ResponseStart},
 };
 
 /// One answer: its documents in order and what is known about the whole.
@@ -87,6 +87,29 @@ pub enum Change {
 }
 
 impl Response {
+    /// The response as it would be, had it ended with this document; `None`: it has no such document.
+    pub fn upto(&self, document: &DocumentId) -> Option<Self> {
+        let count = if document.as_str() == Branch::NOTHING {
+            0
+        } else {
+            self.position_of(document)? + 1
+        };
+        let mut cut = self.clone();
+        cut.documents.truncate(count);
+        cut.index.retain(|_, it| *it < count);
+        cut.order.arrival.truncate(count);
+        cut.thinking.retain(|it| it.before < count);
+        cut.ending = Some(Ending {
+            status: Status::Completed,
+            finish_reason: FinishReason::Stop,
+            duration_ms: None,
+            tool_call_count: None,
+            turn_count: None,
+            extra_metadata: Map::new(),
+        });
+        Some(cut)
+    }
+
     pub fn apply(&mut self, event: &Event, at_ms: u64) -> Change {
         match event {
             Event::ResponseStart(start) => {
@@ -159,7 +182,9 @@ impl Response {
                 self.end(done);
                 Change::Finished
             }
-            Event::UserMessage(_) | Event::Progress(_) | Event::Title(_) | Event::Unknown { .. } => Change::Nothing,
+            Event::UserMessage(_) | Event::Progress(_) | Event::Title(_) | Event::Branch(_) | Event::Unknown { .. } => {
+                Change::Nothing
+            }
         }
     }
 

@@ -18,7 +18,11 @@ use rustix::{
     io::Errno,
 };
 
-use super::{LONGEST_NAME, Located, Place, Refused, Seen, Workspace, name, open, refusal};
+use super::{
+    LONGEST_NAME, Located, Place, Refused, Seen, Workspace,
+    checkpoint::{Found, Stand},
+    name, open, refusal,
+};
 use crate::protocol::Operation;
 
 /// More is not written into one file: a model that wants that is in a loop.
@@ -88,19 +92,17 @@ impl Workspace {
     /// Makes the changes, or none of them: each is checked before the first is made, and what was made is taken back when
     /// one fails. Waits for the disk.
     pub fn commit(&self, seen: &Seen, changes: &[Change]) -> Result<(), Refused> {
+        self.commit_for(seen, "", changes)
+    }
+
+    /// The same, as what `call` does: what the files were is kept under its name.
+    pub fn commit_for(&self, seen: &Seen, call: &str, changes: &[Change]) -> Result<(), Refused> {
         let mut steps = Vec::new();
         let mut planned = BTreeMap::new();
         for change in changes {
             self.plan(change, &mut planned, &mut steps)?;
         }
-        for step in &steps {
-            match &step.was {
-                Was::File { bytes, about } => seen.keep(step.file, Some((bytes, about.map_or(0o644, |it| it.mode)))),
-                Was::Nothing => seen.keep(step.file, None),
-                // An empty folder is as good as any.
-                Was::Folder => {}
-            }
-        }
+        let record = seen.checkpoints().map(|it| (it, it.began(call, kept_of(&steps))));
         let mut done: Vec<Done<'_>> = Vec::new();
         for step in &steps {
             match step.make() {
@@ -108,12 +110,18 @@ impl Workspace {
                 Err(refused) => {
                     // All are tried; the first that fails is said, because then the files are not as they were.
                     let back = done.iter().rev().map(Done::undo).fold(Ok(()), Result::and);
+                    if let (Some((checkpoints, id)), Ok(())) = (record, &back) {
+                        checkpoints.dropped(id);
+                    }
                     return Err(back.err().unwrap_or(refused));
                 }
             }
         }
         for step in &steps {
             seen.wrote(step.file, step.new.as_deref());
+        }
+        if let Some((checkpoints, id)) = record {
+            checkpoints.ended(self, id);
         }
         Ok(())
     }
@@ -232,6 +240,40 @@ impl Workspace {
             Err(other) => Err(other),
         }
     }
+}
+
+/// What stands where the steps will write, the folders that they will make included.
+fn kept_of(steps: &[Step<'_>]) -> Vec<(PathBuf, Found)> {
+    let mut found: Vec<(PathBuf, Found)> = Vec::new();
+    for step in steps {
+        if step.new.is_some() {
+            let folders = step.inner().ancestors().skip(1).filter(|it| !it.as_os_str().is_empty());
+            let absent = folders
+                .map(|it| step.base.join(it))
+                .take_while(|it| std::fs::symlink_metadata(it).is_err());
+            for folder in absent {
+                if !found.iter().any(|it| it.0 == folder) {
+                    found.push((folder, Found::NOTHING));
+                }
+            }
+        }
+        let was = match &step.was {
+            Was::File { bytes, about } => Found::file(Arc::clone(bytes), about.map_or(0o644, |it| it.mode)),
+            Was::Nothing => Found::NOTHING,
+            Was::Folder => {
+                let mode = std::fs::symlink_metadata(&step.file.path).map_or(0o755, |it| it.mode() & 0o7777);
+                Found {
+                    stand: Stand::Folder { mode },
+                    bytes: None,
+                }
+            }
+        };
+        // A name that several steps write was what the first of them finds.
+        if !found.iter().any(|it| it.0 == step.file.path) {
+            found.push((step.file.path.clone(), was));
+        }
+    }
+    found
 }
 
 impl About {
@@ -354,7 +396,7 @@ fn refused_write(file: &Located, error: io::Error) -> Refused {
 }
 
 /// A file that is removed unless it was moved to its place.
-struct Temporary<'a> {
+pub(super) struct Temporary<'a> {
     folder: &'a OwnedFd,
     name: OsString,
     is_settled: bool,
@@ -363,6 +405,16 @@ struct Temporary<'a> {
 impl<'a> Temporary<'a> {
     /// A file beside `name` with these bytes, which are on the disk when this returns.
     fn filled(folder: &'a OwnedFd, name: &OsStr, bytes: &[u8], like: Option<About>) -> io::Result<Self> {
+        Self::made(folder, name, bytes, like.map(|it| (it.mode, Some(it.owner))))
+    }
+
+    /// The same with a mode, and an owner where the file had one.
+    pub(super) fn made(
+        folder: &'a OwnedFd,
+        name: &OsStr,
+        bytes: &[u8],
+        like: Option<(u32, Option<(u32, u32)>)>,
+    ) -> io::Result<Self> {
         // What replaces a file is nobody's until it has that one's mode.
         let mode = if like.is_some() { 0o600 } else { 0o666 };
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -383,19 +435,21 @@ impl<'a> Temporary<'a> {
         };
         let mut file = File::from(file);
         file.write_all(bytes)?;
-        if let Some(like) = like {
+        if let Some((mode, owner)) = like {
             // Not ours to give, usually; then the file is ours from now on.
-            if About::of(&file.metadata()?).owner != like.owner {
-                std::os::unix::fs::fchown(&file, Some(like.owner.0), Some(like.owner.1)).ok();
+            if let Some((user, group)) = owner
+                && About::of(&file.metadata()?).owner != (user, group)
+            {
+                std::os::unix::fs::fchown(&file, Some(user), Some(group)).ok();
             }
-            file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(like.mode))?;
+            file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(mode))?;
         }
         file.sync_all()?;
         Ok(temporary)
     }
 
     /// Gives it the name; `is_new`: which must be free.
-    fn settle(mut self, name: &OsStr, is_new: bool) -> io::Result<()> {
+    pub(super) fn settle(mut self, name: &OsStr, is_new: bool) -> io::Result<()> {
         let plain = || rustix::fs::renameat(self.folder, &self.name, self.folder, name);
         if is_new {
             let flags = rustix::fs::RenameFlags::NOREPLACE;
@@ -434,7 +488,7 @@ fn sync(folder: OwnedFd) {
     File::from(folder).sync_all().ok();
 }
 
-fn name_beside(name: &OsStr) -> OsString {
+pub(super) fn name_beside(name: &OsStr) -> OsString {
     let mark = uuid::Uuid::new_v4().simple().to_string();
     let mark: String = mark.chars().take(12).collect();
     let mut beside = OsString::from(".");

@@ -40,13 +40,6 @@ impl Seen {
         self.checkpoints.as_ref()
     }
 
-    /// A file is about to change: its bytes and its mode, if it is there.
-    pub(super) fn keep(&self, file: &Located, was: Option<(&[u8], u32)>) {
-        if let Some(checkpoints) = &self.checkpoints {
-            checkpoints.take(&file.path, was);
-        }
-    }
-
     /// The model was shown `lines` of the file, whose whole content is `bytes`.
     pub fn read(&self, file: &Located, bytes: &[u8], lines: RangeInclusive<u64>) {
         let hash: [u8; 32] = Sha256::digest(bytes).into();
@@ -65,9 +58,6 @@ impl Seen {
 
     /// The agent wrote the file, which is `bytes` now: it knows all of it.
     pub fn wrote(&self, file: &Located, bytes: Option<&[u8]>) {
-        if let Some(checkpoints) = &self.checkpoints {
-            checkpoints.left(&file.path, bytes);
-        }
         let mut files = self.lock();
         match bytes {
             Some(bytes) => {
@@ -129,10 +119,10 @@ impl Seen {
         self.lock().keys().cloned().collect()
     }
 
-    /// A message of the user's begins.
-    pub fn begin(&self) {
+    /// A message of the user's begins, which opens the turn with this number.
+    pub fn begin(&self, turn: u64) {
         if let Some(checkpoints) = &self.checkpoints {
-            checkpoints.begin();
+            checkpoints.begin(turn);
         }
         for file in self.lock().values_mut() {
             file.is_changed = false;

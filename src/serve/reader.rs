@@ -109,6 +109,7 @@ impl Documents {
             | Event::Notice(_)
             | Event::Progress(_)
             | Event::Title(_)
+            | Event::Branch(_)
             | Event::Unknown { .. } => {}
         }
     }

@@ -280,7 +280,9 @@ impl Keeper {
             return false;
         }
         let mut event = match &entry.event {
-            Event::UserMessage(_) | Event::Notice(_) | Event::Progress(_) | Event::Title(_) => return false,
+            Event::UserMessage(_) | Event::Notice(_) | Event::Progress(_) | Event::Title(_) | Event::Branch(_) => {
+                return false;
+            }
             event => event.clone(),
         };
         let identity = &self.turning.identity;
@@ -381,6 +383,7 @@ fn document_of(event: &Event) -> Option<&DocumentId> {
         | Event::Notice(_)
         | Event::Progress(_)
         | Event::Title(_)
+        | Event::Branch(_)
         | Event::Done(_)
         | Event::Unknown { .. } => None,
     }

@@ -3,6 +3,7 @@
 //! Pure and total, like the fold of a response that it is made of. It does not know whether it is live or replayed; news
 //! is what the caller makes of the [`Change`] that comes back.
 
+mod branch;
 mod object;
 pub mod query;
 
@@ -11,18 +12,22 @@ pub mod why;
 
 use std::{collections::HashMap, sync::Arc};
 
+pub use branch::Fork;
 pub use object::{ObjectError, object, read};
 pub use todos::{Todo, Todos};
 
 use crate::protocol::{
-    Address, Change, Document, DocumentId, Entry, Event, FinishReason, Kind, Message, Outcome, Progress, QuestionKind,
-    Response, Turn, Usage, View,
+    Address, Branch, Change, Document, DocumentId, Entry, Event, FinishReason, Kind, Message, Outcome, Progress,
+    QuestionKind, Response, Turn, Usage, View,
 };
 
 /// A whole conversation as it is known now.
 #[derive(Debug, Default)]
 pub struct Transcript {
+    /// Of the branch that one is on.
     pub exchanges: Vec<Exchange>,
+    /// What is on none of its turns, whole.
+    shelf: Vec<Exchange>,
     pub todos: Todos,
     pub title: Option<String>,
     pub progress: Option<Progress>,
@@ -41,6 +46,10 @@ pub struct Exchange {
     /// When its last event came.
     pub last_ms: u64,
     pub response: Response,
+    /// What it goes on behind.
+    pub behind: Branch,
+    /// Only the first of its documents count on this branch.
+    pub is_cut: bool,
 }
 
 /// Where a document is: indices into [`Transcript::exchanges`] and its response's documents.
@@ -58,6 +67,13 @@ pub struct Moved {
 }
 
 impl Transcript {
+    /// What entries come to.
+    pub fn of(entries: &[Arc<Entry>]) -> Self {
+        let mut transcript = Self::default();
+        transcript.apply_all(entries);
+        transcript
+    }
+
     pub fn apply(&mut self, entry: &Entry) -> Moved {
         if let Event::Progress(progress) = &entry.event {
             self.progress = Some(progress.clone());
@@ -73,6 +89,23 @@ impl Transcript {
                 exchange: self.exchanges.len().saturating_sub(1),
                 change: Change::Response,
             };
+        }
+        if let Event::Branch(to) = &entry.event {
+            self.branch(to);
+            return Moved {
+                exchange: self.exchanges.len().saturating_sub(1),
+                change: Change::Response,
+            };
+        }
+        // What is not on this branch is kept as it becomes.
+        if let Some(exchange) = self.shelf.iter_mut().find(|it| it.turn == entry.turn) {
+            exchange.response.apply(&entry.event, entry.at_ms);
+            if !self.exchanges.iter().any(|it| it.turn == entry.turn) {
+                return Moved {
+                    exchange: self.exchanges.len().saturating_sub(1),
+                    change: Change::Nothing,
+                };
+            }
         }
         let at = self.exchange_for(entry);
         let Some(exchange) = self.exchanges.get_mut(at) else {
@@ -274,6 +307,7 @@ impl Transcript {
             return at;
         }
         self.exchanges.push(Exchange {
+            behind: self.head(),
             turn: entry.turn,
             at_ms: entry.at_ms,
             ..Exchange::default()

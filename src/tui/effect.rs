@@ -2,7 +2,7 @@
 
 use super::{app::Mouse, picture::Source};
 use crate::{
-    protocol::{Command, DocumentId, Turn},
+    protocol::{Command, DocumentId, Restore, Turn},
     theme::Rgb,
 };
 
@@ -52,6 +52,10 @@ pub enum Effect {
     Context,
     /// Have it asked whether the workspace may act.
     Trust,
+    /// What each turn did to files, for going back to before this one, else the last.
+    Changes(Option<Turn>),
+    /// What taking back would do.
+    Restoration(Restore),
     /// A plan in the user's editor, as a file.
     EditPlan {
         turn: Turn,

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     link::Link,
-    protocol::{ContextPart, Entry, Turn},
+    protocol::{ContextPart, Entry, Restoration, Restore, Turn, TurnChanges},
 };
 
 pub enum Msg {
@@ -63,6 +63,15 @@ pub enum Outcome {
     SessionPreview {
         id: String,
         said: Vec<Said>,
+    },
+    /// What each turn did to files; nothing where nobody knows.
+    Changes {
+        on: Option<Turn>,
+        changes: Vec<TurnChanges>,
+    },
+    Restoration {
+        of: Restore,
+        found: Restoration,
     },
     Edited(Result<String, String>),
     ChipEdited(Result<String, String>),

@@ -41,7 +41,7 @@ use crate::{
     journal::Follower,
     link::Link,
     os::{clipboard, file, panic, process, resident},
-    protocol::{Command, Entry, Message, Mode, Position, Query, Reply, Submit},
+    protocol::{Command, Entry, Message, Mode, Position, Query, Reply, Restoration, Submit},
     text::{Clean, highlight::Highlighter, redact::redact},
     theme,
     transcript::Transcript,
@@ -622,9 +622,13 @@ impl Session {
                 tokio::spawn(async move {
                     let outcome = match reply.await {
                         Ok(Reply::Models(names)) => Ok(names),
-                        Ok(Reply::Files(_) | Reply::Context(_) | Reply::Heard) => {
-                            Err("the answer is to another question".to_owned())
-                        }
+                        Ok(
+                            Reply::Files(_)
+                            | Reply::Context(_)
+                            | Reply::Changes(_)
+                            | Reply::Restoration(_)
+                            | Reply::Heard,
+                        ) => Err("the answer is to another question".to_owned()),
                         Err(error) => Err(error.to_string()),
                     };
                     let _ = send.send(Outcome::Models(outcome));
@@ -640,7 +644,14 @@ impl Session {
                     // A link that knows no files offers none.
                     let files = match reply.await {
                         Ok(Reply::Files(files)) => files,
-                        Ok(Reply::Models(_) | Reply::Context(_) | Reply::Heard) | Err(_) => Vec::new(),
+                        Ok(
+                            Reply::Models(_)
+                            | Reply::Context(_)
+                            | Reply::Changes(_)
+                            | Reply::Restoration(_)
+                            | Reply::Heard,
+                        )
+                        | Err(_) => Vec::new(),
                     };
                     let _ = send.send(Outcome::Files { pattern, files });
                 });
@@ -716,12 +727,47 @@ impl Session {
                 tokio::spawn(async move {
                     let outcome = match reply.await {
                         Ok(Reply::Context(parts)) => Ok(parts),
-                        Ok(Reply::Models(_) | Reply::Files(_) | Reply::Heard) => {
-                            Err("the answer is to another question".to_owned())
-                        }
+                        Ok(
+                            Reply::Models(_)
+                            | Reply::Files(_)
+                            | Reply::Changes(_)
+                            | Reply::Restoration(_)
+                            | Reply::Heard,
+                        ) => Err("the answer is to another question".to_owned()),
                         Err(error) => Err(error.to_string()),
                     };
                     let _ = send.send(Outcome::Context(outcome));
+                });
+            }
+            Effect::Changes(on) => {
+                let reply = self.app.link.ask(Query::Changes);
+                tokio::spawn(async move {
+                    // Who changes no files here can still go back in the conversation.
+                    let changes = match reply.await {
+                        Ok(Reply::Changes(changes)) => changes,
+                        Ok(
+                            Reply::Models(_)
+                            | Reply::Files(_)
+                            | Reply::Context(_)
+                            | Reply::Restoration(_)
+                            | Reply::Heard,
+                        )
+                        | Err(_) => Vec::new(),
+                    };
+                    let _ = send.send(Outcome::Changes { on, changes });
+                });
+            }
+            Effect::Restoration(of) => {
+                let reply = self.app.link.ask(Query::Restoration(of.clone()));
+                tokio::spawn(async move {
+                    let found = match reply.await {
+                        Ok(Reply::Restoration(found)) => found,
+                        Ok(
+                            Reply::Models(_) | Reply::Files(_) | Reply::Context(_) | Reply::Changes(_) | Reply::Heard,
+                        )
+                        | Err(_) => Restoration::default(),
+                    };
+                    let _ = send.send(Outcome::Restoration { of, found });
                 });
             }
             Effect::Trust => {

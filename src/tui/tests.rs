@@ -12,6 +12,7 @@ mod composing;
 mod finding;
 mod looks;
 mod reviewing;
+mod rewinding;
 
 use super::{
     desk::*,

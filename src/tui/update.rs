@@ -35,8 +35,12 @@ use crate::{
 pub const TOO_EARLY_MS: u64 = 300;
 
 /// Warnings of the agent's that are for the user, unlike repairs of a stream.
-const OWN_NOTICES: [&str; 6] = [
+const OWN_NOTICES: [&str; 10] = [
+    "read-only",
+    "not-there",
     "not-taken-back",
+    "restored",
+    "not-restored",
     "context",
     "compacted",
     "debug-marks",
@@ -96,6 +100,12 @@ fn key(app: &mut App, event: KeyEvent) -> Vec<Effect> {
     if let Some(Layer::Review(review)) = app.layers.last()
         && app.now_ms.saturating_sub(review.since_ms) < TOO_EARLY_MS
         && matches!(event.code, KeyCode::Char('a' | 'r'))
+    {
+        return Vec::new();
+    }
+    if let Some(Layer::Rewind(rewind)) = app.layers.last()
+        && app.now_ms.saturating_sub(rewind.since_ms) < TOO_EARLY_MS
+        && matches!(event.code, KeyCode::Char('b' | 'c' | 'f') | KeyCode::Enter)
     {
         return Vec::new();
     }
@@ -265,6 +275,8 @@ fn chosen(app: &mut App, choice: Choice) -> Vec<Effect> {
         }
         Choice::Chip(way) => return action::writing::chip(app, way),
         Choice::Review(verdict, place) => return action::review::judge(app, verdict, place),
+        Choice::Branch(turn) => return action::branch::go_to(app, turn),
+        Choice::Back(back) => return action::undo::go_back(app, back),
         Choice::Waiting(change) => action::writing::change_waiting(app, change),
         Choice::Custom(name) => {
             app.composer.field.set(&format!("/{name} "));
@@ -483,6 +495,9 @@ fn follow(app: &mut App, entries: &[Arc<Entry>]) -> Vec<Effect> {
         if !is_growth || had_progress {
             app.chrome = None;
         }
+        if let Event::Branch(_) = &entry.event {
+            branched(app);
+        }
         app.pane.moved(moved, &app.transcript);
         if let Some(search) = &mut app.search {
             search.is_stale = true;
@@ -536,6 +551,17 @@ fn follow(app: &mut App, entries: &[Arc<Entry>]) -> Vec<Effect> {
         return vec![Effect::Send(Command::Submit(submit))];
     }
     Vec::new()
+}
+
+/// Another branch is shown: places mean other documents now.
+fn branched(app: &mut App) {
+    let filter = std::mem::take(&mut app.pane.filter);
+    app.pane.reset();
+    app.pane.filter = filter;
+    app.pane.list(0, &app.transcript);
+    (app.search, app.selection) = (None, None);
+    app.asking.announced = None;
+    app.chrome = None;
 }
 
 fn was_stopped(app: &App) -> bool {
@@ -670,6 +696,12 @@ fn done(app: &mut App, outcome: Outcome) -> Vec<Effect> {
         Outcome::SessionPreview { id, said } => {
             if let Some(Layer::Sessions(it)) = app.layers.last_mut() {
                 it.show(id, said);
+            }
+        }
+        Outcome::Changes { on, changes } => return action::undo::offer(app, on, &changes),
+        Outcome::Restoration { of, found } => {
+            if let Some(Layer::Rewind(rewind)) = app.layers.last_mut() {
+                rewind.tell(&of, found);
             }
         }
         Outcome::Edited(Ok(text)) => app.composer.field.set(text.trim_end_matches('\n')),

@@ -153,6 +153,8 @@ impl App {
                     );
                     review.lay_out(&self.transcript, &look, columns, rows);
                 }
+                Layer::Rewind(it) => it.lay_out(columns, rows),
+                Layer::Branches(it) => it.lay_out(&self.transcript, columns, rows),
                 Layer::Picker(_) | Layer::Prompt(_) | Layer::Waiting(_) => {}
             }
         }
@@ -296,6 +298,8 @@ impl<'a> Picture<'a> {
             match layer {
                 Layer::Page(it) => page = Some((it.rows.as_slice(), it.top)),
                 Layer::Review(it) => page = Some((it.rows.as_slice(), 0)),
+                Layer::Rewind(it) => page = Some((it.rows.as_slice(), 0)),
+                Layer::Branches(it) => page = Some((it.rows.as_slice(), 0)),
                 Layer::Inspector(it) => page = Some((it.rows.as_slice(), 0)),
                 Layer::Sessions(it) => page = Some((it.rows.as_slice(), 0)),
                 Layer::Picker(it) => {

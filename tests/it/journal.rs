@@ -9,6 +9,7 @@ use std::{
 };
 
 use sheaf::{
+    export::{Form, Whole},
     journal::{
         Log,
         file::{Session, Store, StoreError},
@@ -48,7 +49,12 @@ fn a_killed_program_leaves_a_beginning_of_what_it_said() {
     let model = Model::with([Script::Says(answer(), Duration::from_millis(1))]);
     let whole = answer().concat();
     // From before the first word to after the first forced write, in steps that are no multiple of anything.
-    for kills in 0..8u32 {
+    // SHEAF_TEST_KILLS=200 goes through them more finely.
+    let times: u32 = std::env::var("SHEAF_TEST_KILLS")
+        .ok()
+        .and_then(|it| it.parse().ok())
+        .unwrap_or(8);
+    for kills in 0..times {
         let home = home();
         let mut command = with_model(home.path(), &model);
         let mut child = command
@@ -56,7 +62,7 @@ fn a_killed_program_leaves_a_beginning_of_what_it_said() {
             .stderr(Stdio::null())
             .spawn()
             .expect("it starts");
-        let mut said = vec![0; (kills as usize * 613).max(1)];
+        let mut said = vec![0; (kills as usize * 613 * 8 / times.max(8) as usize).max(1)];
         let out = child.stdout.as_mut().expect("it is piped");
         out.read_exact(&mut said).expect("it says that much");
         child.kill().expect("it runs");
@@ -238,4 +244,83 @@ fn a_disk_that_becomes_read_only_is_said_and_the_file_stays() {
     disk.remount("ro");
     assert!(matches!(store.resume(&id, 1), Err(StoreError::Failed { .. })));
     assert!(store.read(&id).is_ok(), "it can still be read");
+}
+
+/// Whatever version of the lines a session was written in, it is read for ever: each has a file here, which is never written
+/// again, and what it says beside it.
+#[test]
+fn every_version_that_was_ever_written_is_read() {
+    let fixtures = crate::source::root().join("tests/fixtures/sessions");
+    let mut versions = 0;
+    for entry in std::fs::read_dir(&fixtures).expect("a folder").flatten() {
+        let path = entry.path();
+        if path.extension().is_none_or(|it| it != "jsonl") {
+            continue;
+        }
+        versions += 1;
+        let name = path.file_stem().and_then(|it| it.to_str()).expect("a name");
+        let folder = tempfile::tempdir().expect("a folder");
+        std::fs::copy(&path, folder.path().join(format!("{name}.jsonl"))).expect("a copy");
+        let store = Store::new(folder.path());
+        let stored = store.read(name).expect("it is read");
+        assert_eq!(stored.notices, [], "{name}");
+        let session = stored.session.clone();
+        let said = Whole::new(session, stored.closed()).write(Form::Markdown);
+        let wanted = std::fs::read_to_string(path.with_extension("md")).expect("what it says");
+        pretty_assertions::assert_eq!(said, wanted, "{name}");
+        // It goes on, and what it held is still there.
+        let resumed = store.resume(name, 1).expect("it goes on");
+        resumed.log.append(1, Event::UserMessage(Message::user("more")));
+        resumed.recorder.finish();
+        let again = store.read(name).expect("it is read again");
+        let transcript = Transcript::of(&again.entries.into_iter().map(Arc::new).collect::<Vec<_>>());
+        let last = transcript.exchanges.last().and_then(|it| it.message.as_ref());
+        assert_eq!(last.map(|it| it.content.as_str()), Some("more"), "{name}");
+    }
+    assert!(versions >= 2, "of {versions} versions there is a file");
+}
+
+/// A clock that goes back changes neither the order nor what was said.
+#[test]
+fn a_clock_that_goes_back_mixes_nothing_up() {
+    let home = home();
+    let store = Store::new(home.path().join("sessions"));
+    let log = Log::new();
+    let session = Session::fresh("/w", 9_000);
+    let id = session.id.clone();
+    let recorder = store.record(session, &log).expect("a recorder");
+    log.append(9_000, Event::UserMessage(Message::user("first")));
+    for (at, id) in [(9_000, "a"), (5_000, "b"), (100, "c"), (0, "d")] {
+        log.append(at, start(id));
+        log.append(at, end(id, id));
+    }
+    log.append(0, Event::UserMessage(Message::user("second")));
+    recorder.finish();
+    let resumed = store.resume(&id, 50).expect("it goes on");
+    resumed.log.append(50, Event::UserMessage(Message::user("third")));
+    resumed.recorder.finish();
+    let stored = store.read(&id).expect("it is read");
+    assert_eq!(stored.notices, []);
+    assert!(stored.entries.is_sorted_by_key(|it| it.position));
+    let transcript = Transcript::of(&stored.entries.into_iter().map(Arc::new).collect::<Vec<_>>());
+    let said: Vec<_> = transcript
+        .exchanges
+        .iter()
+        .map(|it| {
+            (
+                it.message.as_ref().map(|it| it.content.clone()).unwrap_or_default(),
+                it.response.documents.len(),
+            )
+        })
+        .collect();
+    assert_eq!(
+        said,
+        [
+            ("first".to_owned(), 4),
+            ("second".to_owned(), 0),
+            ("third".to_owned(), 0)
+        ]
+    );
+    let listed = store.list().expect("a list");
+    assert_eq!(listed.len(), 1);
 }

@@ -437,7 +437,11 @@ impl Running {
         match (tool.work, job.proposal.take()) {
             (Work::Change(_), Some(proposal)) => {
                 job.proposal = Some(proposal.clone());
-                effects.push(Effect::Make { job: job.id, proposal });
+                effects.push(Effect::Make {
+                    job: job.id,
+                    call: job.call.id.clone(),
+                    proposal,
+                });
                 return;
             }
             (Work::Command { .. }, _) => {

@@ -39,6 +39,17 @@ impl Memory {
         self.messages.is_empty()
     }
 
+    /// Nothing was said yet, here: what holds for all of the conversation stays.
+    pub fn begin_again(&mut self, todos: Todos) {
+        let policy = std::mem::take(&mut self.policy);
+        *self = Self {
+            window: self.window,
+            policy,
+            todos,
+            ..Self::default()
+        };
+    }
+
     /// What was said before this program ran.
     pub fn remember(&mut self, before: Vec<ModelMessage>) {
         for message in before {

@@ -200,6 +200,7 @@ pub enum Effect {
     /// Makes a change that was worked out.
     Make {
         job: JobId,
+        call: String,
         proposal: Proposal,
     },
     /// Drops everything that is being prepared or run.

@@ -9,8 +9,10 @@ use serde_json::{Map, Value};
 
 use crate::text::redact;
 
-/// What `v` says.
+/// What `v` says of a line that every sheaf reads.
 pub const VERSION: u64 = 1;
+/// And of one without which the rest of the file would be misread: a branch. Who does not know it must not go on.
+pub const BRANCHED: u64 = 2;
 
 const SEAL: &[u8] = br#","crc":"#;
 
@@ -26,7 +28,11 @@ pub enum Bad {
 /// Appends the line for `members` to `out`, its newline included. Members named `v`, `n` or `crc` are left out.
 pub fn write(position: u64, members: &Map<String, Value>, out: &mut Vec<u8>) {
     let from = out.len();
-    out.extend_from_slice(format!(r#"{{"v":{VERSION},"n":{position}"#).as_bytes());
+    let version = match members.get("event").and_then(Value::as_str) {
+        Some("branch") => BRANCHED,
+        Some(_) | None => VERSION,
+    };
+    out.extend_from_slice(format!(r#"{{"v":{version},"n":{position}"#).as_bytes());
     for (name, value) in members {
         if matches!(name.as_str(), "v" | "n" | "crc") {
             continue;
@@ -72,7 +78,7 @@ pub fn read(line: &[u8], sealed: bool) -> Result<(u64, Map<String, Value>), Bad>
     let version = members.shift_remove("v").and_then(|it| it.as_u64());
     let position = members.shift_remove("n").and_then(|it| it.as_u64());
     match version {
-        Some(VERSION) => Ok((position.ok_or(Bad::Damaged)?, members)),
+        Some(VERSION | BRANCHED) => Ok((position.ok_or(Bad::Damaged)?, members)),
         None if !sealed => Ok((position.unwrap_or_default(), members)),
         Some(_) => Err(Bad::Newer),
         None => Err(Bad::Damaged),
@@ -174,7 +180,8 @@ mod tests {
             (r#"{"v":1,"n":3,"a":1}"#, true, false),
             (r#"{"v":1,"n":3,"a":1}"#, false, true),
             (r#"{"a":1}"#, false, true),
-            (r#"{"v":2,"n":3,"a":1}"#, false, false),
+            (r#"{"v":2,"n":3,"a":1}"#, false, true),
+            (r#"{"v":3,"n":3,"a":1}"#, false, false),
             (r#"{"v":1,"n":3,"a":1,"crc":1}"#, false, false),
             ("[]", false, false),
             ("", false, false),
@@ -184,9 +191,17 @@ mod tests {
     }
 
     #[test]
+    fn a_branch_has_a_version_of_its_own() {
+        let line = written(7, json!({ "event": "branch", "data": { "after": 1 } }));
+        assert!(line.starts_with(br#"{"v":2,"n":7,"#));
+        assert!(read(&line, true).is_ok());
+        assert_eq!(glance(&line), None, "it is read whole");
+    }
+
+    #[test]
     fn a_newer_version_is_told_from_damage() {
-        let body = br#"{"v":2,"n":1"#;
-        let line = format!(r#"{{"v":2,"n":1,"crc":{}}}"#, checksum(body));
+        let body = br#"{"v":3,"n":1"#;
+        let line = format!(r#"{{"v":3,"n":1,"crc":{}}}"#, checksum(body));
         assert_eq!(read(line.as_bytes(), true), Err(Bad::Newer));
     }
 

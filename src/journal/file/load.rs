@@ -167,7 +167,10 @@ impl Stored {
         let mut turns: BTreeMap<Turn, (bool, u64, Response)> = BTreeMap::new();
         for entry in &self.entries {
             let (has_begun, last_ms, response) = turns.entry(entry.turn).or_default();
-            *has_begun |= !matches!(entry.event, Event::Notice(_) | Event::Title(_) | Event::Unknown { .. });
+            *has_begun |= !matches!(
+                entry.event,
+                Event::Notice(_) | Event::Title(_) | Event::Branch(_) | Event::Unknown { .. }
+            );
             *last_ms = entry.at_ms;
             response.apply(&entry.event, entry.at_ms);
         }
@@ -250,6 +253,7 @@ fn about(event: &Event) -> Option<(&DocumentId, Kind)> {
         | Event::Notice(_)
         | Event::Progress(_)
         | Event::Title(_)
+        | Event::Branch(_)
         | Event::Done(_)
         | Event::Unknown { .. } => None,
     }

@@ -14,6 +14,7 @@ mod line;
 mod load;
 mod record;
 mod recorder;
+mod tail;
 
 use std::{
     io,
@@ -27,6 +28,7 @@ use serde_json::{Map, Value};
 pub use catalogue::Listed;
 pub use load::Stored;
 pub use recorder::Recorder;
+pub use tail::Tail;
 
 use self::recorder::{Reel, Tape, TapeError};
 use super::Log;
@@ -212,6 +214,11 @@ impl Store {
         };
         let recorder = Recorder::start(&log, log.follow_settled(from), tape).map_err(|it| failed(it.into()))?;
         Ok(Resumed { session, log, recorder })
+    }
+
+    /// Reads a session as another program writes it.
+    pub fn tail(&self, id: &str) -> Tail {
+        Tail::new(self.path_of(id))
     }
 
     /// All sessions, the latest first. Reads the two ends of each file only.

@@ -287,6 +287,7 @@ fn must_stay(event: &Event) -> bool {
         | Event::Notice(_)
         | Event::Progress(_)
         | Event::Title(_)
+        | Event::Branch(_)
         | Event::Unknown { .. } => false,
     }
 }

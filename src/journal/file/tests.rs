@@ -489,8 +489,8 @@ fn sessions_that_are_not_there_or_newer_say_so() {
         assert!(matches!(store.resume(id, 1), Err(StoreError::Missing { .. })), "{id}");
     }
     let path = write(folder.path(), &conversation(), Duration::ZERO);
-    let body = br#"{"v":2,"n":99"#;
-    let line = format!("{{\"v\":2,\"n\":99,\"crc\":{}}}\n", crc32fast::hash(body));
+    let body = br#"{"v":3,"n":99"#;
+    let line = format!("{{\"v\":3,\"n\":99,\"crc\":{}}}\n", crc32fast::hash(body));
     let mut bytes = fs::read(&path).expect("it is there");
     bytes.extend_from_slice(line.as_bytes());
     fs::write(&path, &bytes).expect("written");

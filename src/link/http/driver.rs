@@ -264,7 +264,27 @@ impl Driver {
                 };
                 self.log.append(now_ms(), Event::Notice(notice));
             }
+            Command::Next => {}
             Command::Cancel => return Some(Stop::Cancelled),
+            Command::GoOn(branch) if self.current.decoder.is_none() => {
+                self.log.append(now_ms(), Event::Branch(branch));
+                self.history = History::default();
+                self.remember();
+                // Whoever remembers what was said remembers the other branch.
+                self.known.conversation = None;
+            }
+            Command::GoOn(_) => self.note(
+                Severity::Warning,
+                "not-there",
+                "an answer is being made: the conversation goes on here",
+                None,
+            ),
+            Command::Restore(_) => self.note(
+                Severity::Warning,
+                "not-restored",
+                "the files are the gateway's: it takes nothing back",
+                None,
+            ),
             Command::Update {
                 turn,
                 document,

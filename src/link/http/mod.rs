@@ -156,7 +156,9 @@ impl Link for Http {
                     }
                 }
                 // The workspace and the prompt are the gateway's own affair.
-                Query::Files { .. } | Query::Context | Query::Trust => Err(AskError::Unsupported { peer }),
+                Query::Files { .. } | Query::Context | Query::Trust | Query::Changes | Query::Restoration(_) => {
+                    Err(AskError::Unsupported { peer })
+                }
             }
         })
     }

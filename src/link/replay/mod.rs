@@ -38,12 +38,17 @@ pub enum Speed {
     /// Times the recorded pace; 1 is as it was.
     Times(f64),
     AtOnce,
+    /// A document at a time, whenever the user says so ([`Command::Next`]).
+    ByStep,
 }
 
 impl Speed {
-    /// `2`, `0.5`, `10x`; `0` and `max` are at once. `None`: not a speed.
+    /// `2`, `0.5`, `10x`; `0` and `max` are at once; `step`. `None`: not a speed.
     pub fn parse(word: &str) -> Option<Self> {
         let word = word.trim();
+        if word.eq_ignore_ascii_case("step") {
+            return Some(Self::ByStep);
+        }
         if word.eq_ignore_ascii_case("max") {
             return Some(Self::AtOnce);
         }
@@ -61,7 +66,7 @@ impl Speed {
             // A tiny factor makes more than a duration can hold; an hour is as good as for ever.
             Self::Times(factor) => Duration::try_from_secs_f64(recorded.as_secs_f64() / factor)
                 .map_or(LONGEST_PAUSE, |it| it.min(LONGEST_PAUSE)),
-            Self::AtOnce => Duration::ZERO,
+            Self::AtOnce | Self::ByStep => Duration::ZERO,
         }
     }
 }
@@ -124,9 +129,11 @@ impl Link for Replay {
     fn ask(&self, query: Query) -> Pin<Box<dyn Future<Output = Result<Reply, AskError>> + Send>> {
         let reply = match query {
             Query::Models => Ok(Reply::Models(self.about.model.clone().into_iter().collect())),
-            Query::Files { .. } | Query::Context | Query::Trust => Err(AskError::Unsupported {
-                peer: self.about.peer.clone(),
-            }),
+            Query::Files { .. } | Query::Context | Query::Trust | Query::Changes | Query::Restoration(_) => {
+                Err(AskError::Unsupported {
+                    peer: self.about.peer.clone(),
+                })
+            }
         };
         Box::pin(std::future::ready(reply))
     }
@@ -139,6 +146,11 @@ async fn play(mut player: Player, log: Arc<Log>, mut inbox: mpsc::UnboundedRecei
     let mut armed = None;
     loop {
         match player.need() {
+            Need::Pause(_) if speed == Speed::ByStep && player.has_shown() => match inbox.recv().await {
+                Some(Command::Next) => player.go_on(),
+                Some(command) => player.obey(command, &log, now_ms()),
+                None => return,
+            },
             Need::Pause(pause) => {
                 if armed != Some(player.step_number()) {
                     armed = Some(player.step_number());
@@ -636,6 +648,28 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn step_by_step_a_document_comes_with_each_word() {
+        let link = Replay::start(&recording(TWO_TURNS), Speed::ByStep, Audience::Absent);
+        let mut follower = link.log().follow(Position(0));
+        let mut entries = Vec::new();
+        let shown = |entries: &[Arc<Entry>]| {
+            let ends = |it: &&Arc<Entry>| matches!(it.event, Event::DocumentEnd { .. } | Event::Done(_));
+            entries.iter().filter(ends).count()
+        };
+        let all = recording(TWO_TURNS);
+        let whole: Vec<_> = all.entries().iter().cloned().map(Arc::new).collect();
+        for wanted in 1..=shown(&whole) {
+            while shown(&entries) < wanted {
+                assert!(follower.next(&mut entries).await, "the log ended");
+            }
+            tokio::task::yield_now().await;
+            follower.take(&mut entries);
+            assert_eq!(shown(&entries), wanted, "not one more");
+            link.send(Command::Next);
+        }
+    }
+
+    #[tokio::test]
     async fn a_dropped_link_stops_its_player() {
         let link = Replay::start(&recording(TWO_TURNS), Speed::AtOnce, Audience::Present);
         let log = Arc::downgrade(link.log());
@@ -655,6 +689,7 @@ mod tests {
             ("4×", Some(Speed::Times(4.0))),
             ("0", Some(Speed::AtOnce)),
             ("max", Some(Speed::AtOnce)),
+            ("step", Some(Speed::ByStep)),
             ("-1", None),
             ("nan", None),
             ("inf", None),

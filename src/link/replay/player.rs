@@ -55,12 +55,14 @@ pub struct Player {
     chosen: HashMap<DocumentId, Vec<String>>,
     /// Which live turn a recorded one became.
     turns: HashMap<Turn, Turn>,
+    /// A document has ended since somebody wanted one.
+    has_shown: bool,
 }
 
 impl Player {
     pub fn new(recording: &Recording, speed: Speed, audience: Audience) -> Self {
         let script = match speed {
-            Speed::AtOnce => recording.entries(),
+            Speed::AtOnce | Speed::ByStep => recording.entries(),
             Speed::Times(_) => recording.paced(),
         };
         let mut player = Self {
@@ -77,6 +79,7 @@ impl Player {
             answer: None,
             chosen: HashMap::new(),
             turns: HashMap::new(),
+            has_shown: false,
         };
         player.pass_marks();
         player
@@ -85,6 +88,16 @@ impl Player {
     /// Differs for each step.
     pub fn step_number(&self) -> u64 {
         self.steps
+    }
+
+    /// Whether a document, or an answer, has ended since [`Self::go_on`].
+    pub fn has_shown(&self) -> bool {
+        self.has_shown
+    }
+
+    /// The next document is wanted.
+    pub fn go_on(&mut self) {
+        self.has_shown = false;
     }
 
     pub fn need(&self) -> Need {
@@ -144,7 +157,13 @@ impl Player {
                 }
             }
             // A recording runs nothing.
-            Command::Run { .. } => {}
+            Command::Run { .. } | Command::Restore(_) | Command::Next => {}
+            // To look at another branch changes nothing.
+            Command::GoOn(branch) => {
+                if !self.in_response {
+                    log.append(now_ms, Event::Branch(branch));
+                }
+            }
             Command::Answer { turn, response } => {
                 if turn == log.turn() {
                     self.take_answer(response);
@@ -312,7 +331,12 @@ impl Player {
     fn begin_turn(&mut self, message: Message, log: &Log, at_ms: u64) {
         // What stands before a recorded message (a title) is not the turn that the message opens.
         let rest = self.script.get(self.next..).unwrap_or_default();
-        let is_aside = |it: &&Entry| matches!(it.event, Event::Title(_) | Event::Notice(_) | Event::Progress(_));
+        let is_aside = |it: &&Entry| {
+            matches!(
+                it.event,
+                Event::Title(_) | Event::Branch(_) | Event::Notice(_) | Event::Progress(_)
+            )
+        };
         let aside: Vec<_> = rest.iter().take_while(is_aside).cloned().collect();
         if let Some(Event::UserMessage(_)) = rest.get(aside.len()).map(|it| &it.event) {
             self.next += aside.len();
@@ -355,7 +379,13 @@ impl Player {
         {
             self.chosen.insert(document.clone(), option_ids(answers));
         }
-        self.append(entry.event.clone(), log, at_ms);
+        let mut event = entry.event.clone();
+        if let Event::Branch(branch) = &mut event
+            && let Some(turn) = self.turns.get(&branch.after)
+        {
+            branch.after = *turn;
+        }
+        self.append(event, log, at_ms);
     }
 
     fn append(&mut self, event: Event, log: &Log, at_ms: u64) {
@@ -378,8 +408,10 @@ impl Player {
             | Event::Notice(_)
             | Event::Progress(_)
             | Event::Title(_)
+            | Event::Branch(_)
             | Event::Unknown { .. } => {}
         }
+        self.has_shown |= matches!(event, Event::DocumentEnd { .. } | Event::Done(_));
         self.response.apply(&event, at_ms);
         log.append(at_ms, settled(event, &self.response));
     }

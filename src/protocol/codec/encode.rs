@@ -159,7 +159,7 @@ pub fn frame(dialect: Dialect, event: &Event) -> String {
             data.insert("metadata".into(), metadata.clone().into());
             ("document_update", data)
         }
-        Event::UserMessage(_) | Event::Notice(_) | Event::Title(_) => {
+        Event::UserMessage(_) | Event::Notice(_) | Event::Title(_) | Event::Branch(_) => {
             let (name, data) = record::parts(event);
             return any(dialect, &name, data);
         }

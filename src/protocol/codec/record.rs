@@ -136,6 +136,7 @@ pub fn parts(event: &Event) -> (String, Value) {
         Event::Notice(notice) => ("notice", json(notice)),
         Event::Progress(_) => ("progress", Value::Null),
         Event::Title(title) => ("title", json!({ "title": title })),
+        Event::Branch(branch) => ("branch", json(branch)),
         Event::Done(done) => ("done", json(&DoneData::of(done))),
         // A stranger's event may bear a name that is ours.
         Event::Unknown { name, data } if NAMES.contains(&name.as_str()) => {
@@ -225,6 +226,7 @@ pub fn event(name: &str, data: Value) -> Result<Event, RecordError> {
         }
         "notice" => Event::Notice(read::<Notice>(name, data)?),
         "title" => Event::Title(read::<TitleData>(name, data)?.title),
+        "branch" => Event::Branch(read(name, data)?),
         "done" => Event::Done(read::<DoneData>(name, data)?.into_done()),
         "progress" => {
             return Err(RecordError::Data {
@@ -262,6 +264,7 @@ const NAMES: &[&str] = &[
     "notice",
     "progress",
     "title",
+    "branch",
     "done",
     "unknown",
 ];

@@ -167,7 +167,7 @@ impl Strict {
                 metadata,
             } => self.document_end(document, final_content.as_deref(), metadata),
             Event::DocumentUpdate { document, metadata } => self.document_update(document, metadata),
-            Event::UserMessage(_) | Event::Notice(_) | Event::Title(_) => {
+            Event::UserMessage(_) | Event::Notice(_) | Event::Title(_) | Event::Branch(_) => {
                 if self.is_private {
                     self.say(event.clone());
                 }

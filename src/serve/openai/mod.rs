@@ -131,8 +131,11 @@ async fn names(house: &House) -> Result<Vec<String>, Refusal> {
         Ok(Ok(Reply::Models(names))) => Ok(names),
         Ok(Err(AskError::Unsupported { .. })) => Ok(vec![own.unwrap_or_else(|| ANY_MODEL.to_owned())]),
         // Many servers have no list; the model that is set is there all the same.
-        Ok(Ok(Reply::Files(_) | Reply::Context(_) | Reply::Heard) | Err(AskError::Failed { .. })) | Err(_) => match own
-        {
+        Ok(
+            Ok(Reply::Files(_) | Reply::Context(_) | Reply::Changes(_) | Reply::Restoration(_) | Reply::Heard)
+            | Err(AskError::Failed { .. }),
+        )
+        | Err(_) => match own {
             Some(own) => Ok(vec![own]),
             None => Err(Refusal::new(
                 StatusCode::BAD_GATEWAY,

@@ -96,6 +96,7 @@ impl Spoken {
             | Event::Notice(_)
             | Event::Progress(_)
             | Event::Title(_)
+            | Event::Branch(_)
             | Event::Unknown { .. } => {}
         }
         pieces

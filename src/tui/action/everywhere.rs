@@ -191,7 +191,7 @@ pub const ESCAPE: Action = Action {
     name: "escape",
     slash: "",
     hint: "stop",
-    about: "close what is open, end a search, show everything again; else go back to the composer; else stop the answer",
+    about: "close what is open, end a search, show everything again; else go back to the composer; else stop the answer; again, with nothing written, rewind",
     run: |app, _| {
         if app.focus == Focus::Transcript && app.search.take().is_some() {
             return Vec::new();
@@ -202,6 +202,10 @@ pub const ESCAPE: Action = Action {
         if app.focus == Focus::Transcript && !app.is_busy() {
             focus_composer(app);
             return Vec::new();
+        }
+        let is_idle = !app.is_busy() && app.asking.submitted_ms.is_none();
+        if is_idle && app.composer.field.is_empty() && !app.transcript.exchanges.is_empty() {
+            return (super::undo::REWIND.run)(app, "");
         }
         stop(app)
     },

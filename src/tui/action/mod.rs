@@ -1,6 +1,7 @@
 //! What one can do: a table that keys, slash commands and the palette share. Help is printed from it.
 
 mod answer;
+pub mod branch;
 pub mod conversation;
 pub mod copying;
 pub mod everywhere;
@@ -8,6 +9,7 @@ pub mod finding;
 pub mod plan;
 pub mod reading;
 pub mod review;
+pub mod undo;
 pub mod writing;
 
 pub use writing::SEND;
@@ -91,6 +93,14 @@ pub static ACTIONS: &[Action] = &[
     reading::OPEN,
     review::REVIEW,
     review::ACT,
+    undo::UNDO,
+    undo::REDO,
+    undo::UNDO_THIS,
+    undo::REWIND,
+    branch::BRANCHES,
+    branch::GO_ON,
+    branch::REWORD,
+    branch::AGAIN,
     plan::BUILD,
     plan::EDIT,
     plan::SAVE,

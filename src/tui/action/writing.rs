@@ -193,7 +193,9 @@ fn send(app: &mut App, way: Way) -> Vec<Effect> {
     let text = app.composer.field.text();
     let text = text.trim();
     if text.is_empty() {
-        return Vec::new();
+        // A recording may wait for it.
+        let next = app.about.is_replay.then_some(Effect::Send(Command::Next));
+        return next.into_iter().collect();
     }
     if let Some(line) = text.strip_prefix('!') {
         let line = line.to_owned();
@@ -262,20 +264,25 @@ fn run(app: &mut App, line: &str) -> Vec<Effect> {
     let typed = app.composer.field.text().trim().to_owned();
     app.composer.history.keep(&typed);
     app.composer.field.clear();
+    let run = run_command(app, &typed, line, is_shown);
+    vec![run, Effect::NoteSent(typed)]
+}
+
+/// Has a command run, which was written like this.
+pub fn run_command(app: &mut App, typed: &str, line: &str, is_shown: bool) -> Effect {
     app.pane.go_to_end();
     focus_composer(app);
     app.asking.submitted_ms = Some(app.now_ms);
     let submit = Submit {
-        message: Message::user(typed.clone()),
+        message: Message::user(typed),
         mode: app.mode,
         model: app.model.clone(),
     };
-    let run = Command::Run {
+    Effect::Send(Command::Run {
         submit,
         line: line.to_owned(),
         is_shown,
-    };
-    vec![Effect::Send(run), Effect::NoteSent(typed)]
+    })
 }
 
 /// Gives a message to whoever answers.

@@ -212,6 +212,9 @@ fn state(edit: &FileEdit<'_>, document: &Document, facts: &mut Facts) {
     if document.is_incomplete() {
         return facts.word(Weight::Heavy, "✗ broken off", Role::Error);
     }
+    if let Some(word) = super::undone(document) {
+        return facts.word(Weight::Heavy, word, Role::Dim);
+    }
     match &edit.applied {
         Applied::Pending => facts.word(Weight::Heavy, "pending", Role::Waiting),
         // What is no news gives way to what is.

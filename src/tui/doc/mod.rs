@@ -512,6 +512,15 @@ fn form<'a>(document: &Document, look: &Look<'a>) -> Option<&'a Form> {
     look.form.filter(|it| it.document == document.id)
 }
 
+/// What is said of a document whose doing was taken back.
+fn undone(document: &Document) -> Option<&'static str> {
+    match document.metadata.get("undone") {
+        Some(serde_json::Value::Bool(true)) => Some("↶ undone"),
+        Some(serde_json::Value::String(word)) if word == "partly" => Some("↶ partly undone"),
+        Some(_) | None => None,
+    }
+}
+
 /// What changes something although the mode says that nothing is changed.
 fn badge() -> Span {
     Span::new(Clean::literal(" ✗\u{a0}read-only "), Role::Error).marked(Mark::REVERSE | Mark::BOLD)

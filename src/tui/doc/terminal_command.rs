@@ -127,6 +127,9 @@ fn head(command: &TerminalCommand<'_>, document: &Document, look: &Look<'_>) -> 
 
 fn facts(command: &TerminalCommand<'_>, document: &Document, look: &Look<'_>) -> Facts {
     let mut facts = Facts::default();
+    if let Some(word) = super::undone(document) {
+        facts.word(Weight::Heavy, word, Role::Dim);
+    }
     match &command.state {
         CommandState::Running => {
             facts.push(Weight::Heavy, [sign("◐", Role::Waiting), sign(" running", Role::Dim)]);

@@ -317,6 +317,7 @@ fn document_of(step: &Step) -> Option<DocumentId> {
         | Event::ThinkingDelta { .. }
         | Event::Progress(_)
         | Event::Title(_)
+        | Event::Branch(_)
         | Event::Done(_)
         | Event::Unknown { .. } => None,
     })

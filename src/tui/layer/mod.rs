@@ -1,22 +1,26 @@
 //! What floats above the conversation. The top layer sees input first.
 
+mod branches;
 mod inspector;
 mod outline;
 mod page;
 mod picker;
 mod prompt;
 mod review;
+mod rewind;
 mod sessions;
 mod waiting;
 
 use crossterm::event::KeyEvent;
 
+pub use branches::Branches;
 pub use inspector::Inspector;
 pub use outline::Outline;
 pub use page::Page;
 pub use picker::{ChipWay, Choice, Offer, Picker, role_of};
 pub use prompt::Prompt;
 pub use review::{Review, Verdict, look as review_look};
+pub use rewind::{Back, Rewind};
 pub use sessions::Sessions;
 pub use waiting::{Change, Waiting};
 
@@ -30,6 +34,8 @@ pub enum Layer {
     Outline(Outline),
     Waiting(Waiting),
     Review(Box<Review>),
+    Rewind(Box<Rewind>),
+    Branches(Box<Branches>),
     Inspector(Inspector),
     Sessions(Sessions),
 }
@@ -60,6 +66,8 @@ impl Layer {
             Self::Outline(it) => it.key(event),
             Self::Waiting(it) => it.key(event),
             Self::Review(it) => it.key(event),
+            Self::Rewind(it) => it.key(event),
+            Self::Branches(it) => it.key(event),
             Self::Inspector(it) => it.key(event),
             Self::Sessions(it) => it.key(event),
         }
@@ -70,6 +78,8 @@ impl Layer {
             Self::Picker(it) => it.wheel(by),
             Self::Page(it) => it.scroll(by),
             Self::Review(it) => it.scroll(by * 3),
+            Self::Rewind(it) => it.scroll(by),
+            Self::Branches(it) => it.scroll(by),
             Self::Prompt(_) | Self::Waiting(_) => {}
             Self::Outline(it) => it.wheel(by),
             Self::Inspector(it) => it.wheel(by),

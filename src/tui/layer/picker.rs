@@ -35,6 +35,10 @@ pub enum Choice {
     Chip(ChipWay),
     /// What the user says of a change of a file.
     Review(Verdict, TranscriptPlace),
+    /// To the branch that a turn is on.
+    Branch(crate::protocol::Turn),
+    /// Files or conversation as they were.
+    Back(super::Back),
     /// A change of the messages that wait.
     Waiting(Change),
     /// New words for the todo that is selected.

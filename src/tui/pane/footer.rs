@@ -63,6 +63,26 @@ fn hints(app: &App) -> Vec<(String, String)> {
                 ("esc", "back"),
             ]);
         }
+        Some(Layer::Branches(_)) => {
+            return fixed(&[
+                ("enter", "go there"),
+                ("↑↓", "move"),
+                ("←→", "where it forks"),
+                ("space", "scroll"),
+                ("esc", "back"),
+            ]);
+        }
+        Some(Layer::Rewind(_)) => {
+            return fixed(&[
+                ("enter", "files and conversation"),
+                ("f", "files"),
+                ("c", "conversation"),
+                ("→", "a file"),
+                ("space", "leave it"),
+                ("o", "changed since"),
+                ("esc", "back"),
+            ]);
+        }
         Some(Layer::Waiting(_)) => {
             return fixed(&[("enter", "edit"), ("d", "take back"), ("J K", "move"), ("esc", "back")]);
         }

@@ -1,0 +1,174 @@
+//! `sheaf replay FILE --assert OTHER`: whether two recordings end with the same documents. So a conversation that went well
+//! is a test of one that is held anew.
+//!
+//! What differs from one time to the next and says nothing (ids, times, where a log lies) is not compared.
+
+use serde_json::{Map, Value};
+
+use crate::{
+    link::replay::Recording,
+    protocol::{Document, Entry},
+    transcript::{Exchange, Transcript},
+};
+
+/// Members that are different each time.
+const PASSING: [&str; 9] = [
+    "duration_ms",
+    "durationMs",
+    "toolCallId",
+    "documentId",
+    "commandId",
+    "logPath",
+    "incomplete",
+    "sandbox",
+    "workingDirectory",
+];
+
+/// Lines of a text that is not as it should be.
+const LONGEST: usize = 120;
+
+/// What is not as in `wanted`, a line each; none: the documents are the same.
+pub fn differences(found: &Recording, wanted: &Recording) -> Vec<String> {
+    compare(&fold(&found.entries()), &fold(&wanted.entries()))
+}
+
+fn fold(entries: &[Entry]) -> Transcript {
+    let mut transcript = Transcript::default();
+    for entry in entries {
+        transcript.apply(entry);
+    }
+    transcript
+}
+
+pub fn compare(found: &Transcript, wanted: &Transcript) -> Vec<String> {
+    let mut said = Vec::new();
+    let turns = |it: &Transcript| it.exchanges.len();
+    if turns(found) != turns(wanted) {
+        said.push(format!("{} turns instead of {}", turns(found), turns(wanted)));
+    }
+    for (one, other) in found.exchanges.iter().zip(&wanted.exchanges) {
+        exchange(one, other, &mut said);
+    }
+    said
+}
+
+fn exchange(found: &Exchange, wanted: &Exchange, said: &mut Vec<String>) {
+    let turn = wanted.turn.0;
+    let message = |it: &Exchange| it.message.as_ref().map(|it| it.content.clone()).unwrap_or_default();
+    if message(found) != message(wanted) {
+        said.push(format!("{turn} message: {}", differ(&message(found), &message(wanted))));
+    }
+    let (one, other) = (&found.response.documents, &wanted.response.documents);
+    for at in 0..one.len().max(other.len()) {
+        let longer = if at < other.len() { wanted } else { found };
+        let number = longer.response.number(at);
+        match (one.get(at), other.get(at)) {
+            (Some(found), Some(wanted)) => document(&format!("{turn}.{number}"), found, wanted, said),
+            (Some(found), None) => said.push(format!("{turn}.{number} {}: is too much", found.kind)),
+            (None, Some(wanted)) => said.push(format!("{turn}.{number} {}: is missing", wanted.kind)),
+            (None, None) => {}
+        }
+    }
+    let ending = |it: &Exchange| it.response.ending.as_ref().map(|it| it.finish_reason.to_string());
+    if ending(found) != ending(wanted) {
+        let word = |it| ending(it).unwrap_or_else(|| "no end".to_owned());
+        said.push(format!("{turn} end: {} instead of {}", word(found), word(wanted)));
+    }
+}
+
+fn document(address: &str, found: &Document, wanted: &Document, said: &mut Vec<String>) {
+    if found.kind != wanted.kind {
+        said.push(format!("{address}: {} instead of {}", found.kind, wanted.kind));
+        return;
+    }
+    if found.text() != wanted.text() {
+        said.push(format!(
+            "{address} {}: {}",
+            wanted.kind,
+            differ(found.text(), wanted.text())
+        ));
+    }
+    let (one, other) = (lasting(&found.metadata), lasting(&wanted.metadata));
+    for name in one.keys().chain(other.keys().filter(|it| !one.contains_key(*it))) {
+        let (one, other) = (one.get(name), other.get(name));
+        if one != other {
+            let text = |it: Option<&Value>| it.map_or_else(|| "nothing".to_owned(), Value::to_string);
+            said.push(format!(
+                "{address} {}: {name} is {}",
+                wanted.kind,
+                differ(&text(one), &text(other))
+            ));
+        }
+    }
+}
+
+/// Without what is different each time, at any depth.
+fn lasting(metadata: &Map<String, Value>) -> Map<String, Value> {
+    let kept = metadata
+        .iter()
+        .filter(|(name, value)| !PASSING.contains(&name.as_str()) && !value.is_null());
+    kept.map(|(name, value)| {
+        let value = match value {
+            Value::Object(inner) => Value::Object(lasting(inner)),
+            other => other.clone(),
+        };
+        (name.clone(), value)
+    })
+    .collect()
+}
+
+/// Both, from shortly before where they part.
+fn differ(found: &str, wanted: &str) -> String {
+    let same = found
+        .chars()
+        .zip(wanted.chars())
+        .take_while(|(one, other)| one == other)
+        .count();
+    let part = |text: &str| {
+        let from = same.saturating_sub(20);
+        let shown: String = text.chars().skip(from).take(LONGEST).collect();
+        let before = if from > 0 { "…" } else { "" };
+        let behind = if text.chars().count() > from + LONGEST {
+            "…"
+        } else {
+            ""
+        };
+        format!("{before}{shown}{behind}").replace('\n', "⏎")
+    };
+    format!("`{}` instead of `{}`", part(found), part(wanted))
+}
+
+#[cfg(test)]
+mod tests {
+    use pretty_assertions::assert_eq;
+
+    use super::*;
+
+    fn recording(output: &str, exit: i64, text: &str) -> Recording {
+        let lines = [
+            serde_json::json!({ "n": 1, "turn": 1, "at": 5, "event": "user_message", "data": { "message": { "role": "user", "content": "go" } } }),
+            serde_json::json!({ "n": 2, "turn": 1, "at": 5, "event": "document_start", "data": { "id": "d1", "type": "terminal_command", "sequence": 1, "metadata": {} } }),
+            serde_json::json!({ "n": 3, "turn": 1, "at": 6, "event": "document_end", "data": { "documentId": "d1", "finalContent": null,
+                "metadata": { "command": "ls", "output": output, "exitCode": exit, "duration_ms": exit + 7, "toolCallId": output } } }),
+            serde_json::json!({ "n": 4, "turn": 1, "at": 6, "event": "document_start", "data": { "id": "d2", "type": "text", "sequence": 2, "metadata": {} } }),
+            serde_json::json!({ "n": 5, "turn": 1, "at": 7, "event": "document_end", "data": { "documentId": "d2", "finalContent": text, "metadata": {} } }),
+            serde_json::json!({ "n": 6, "turn": 1, "at": 7, "event": "done", "data": {} }),
+        ];
+        let text: String = lines.iter().map(|it| format!("{it}\n")).collect();
+        Recording::read("a recording", text.as_bytes()).expect("a recording")
+    }
+
+    #[test]
+    fn what_is_not_the_same_is_named_and_what_passes_is_not() {
+        let wanted = recording("a", 0, "Done.");
+        assert_eq!(differences(&recording("a", 0, "Done."), &wanted), Vec::<String>::new());
+        assert_eq!(
+            differences(&recording("b", 1, "Done!"), &wanted),
+            [
+                "1.1 terminal_command: output is `\"b\"` instead of `\"a\"`",
+                "1.1 terminal_command: exitCode is `1` instead of `0`",
+                "1.2 text: `Done!` instead of `Done.`",
+            ]
+        );
+    }
+}

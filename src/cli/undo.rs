@@ -1,0 +1,221 @@
+//! `sheaf undo`, `redo` and `rewind`: what the screen does, for conversations that are kept.
+
+use std::{path::Path, sync::Arc};
+
+use anyhow::{Context as _, Result, bail};
+
+use super::{
+    Base,
+    arguments::{Part, Rewind, Undo, Whom},
+    code, complain, open, say, sessions,
+};
+use crate::{
+    agent::undo,
+    journal::file::Store,
+    protocol::{Clash, ConversationId, Event, FileChange, Operation, Position, Restore, Target, Turn},
+    sandbox::{Checkpoints, Fence, Seen, Workspace},
+    text::figure,
+    transcript::Transcript,
+    tui::now_ms,
+};
+
+/// What is wanted of a conversation.
+struct Wish<'a> {
+    undo: &'a Undo,
+    sort: Sort,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sort {
+    Undo,
+    Redo,
+    Rewind(Option<Part>),
+}
+
+pub fn undo(asked: &Undo) -> Result<u8> {
+    Wish {
+        undo: asked,
+        sort: Sort::Undo,
+    }
+    .run()
+}
+
+pub fn redo(asked: &Undo) -> Result<u8> {
+    Wish {
+        undo: asked,
+        sort: Sort::Redo,
+    }
+    .run()
+}
+
+pub fn rewind(asked: &Rewind) -> Result<u8> {
+    Wish {
+        undo: &asked.undo,
+        sort: Sort::Rewind(asked.only),
+    }
+    .run()
+}
+
+impl Wish<'_> {
+    fn run(&self) -> Result<u8> {
+        let asked = self.undo;
+        let base = Base::of(&asked.common, &Whom::default())?;
+        let store = Store::new(base.paths.sessions());
+        let (session, number) = split(asked.address.as_deref().unwrap_or_default());
+        let id = sessions::find(&base, &store, session)?.session.id;
+        // Whoever has it open takes back there; a look is free.
+        let stored = store.read(&id)?;
+        let folder = stored.session.workspace.clone();
+        let entries: Vec<_> = stored.closed().into_iter().map(Arc::new).collect();
+        let transcript = Transcript::of(&entries);
+        let target = self.target(&transcript, number)?;
+        let fence = Fence::configured(&base.settings, Some(&base.paths), Vec::new());
+        let workspace =
+            Workspace::fenced(Path::new(&folder), fence).with_context(|| format!("{folder} cannot be opened"))?;
+        let log = crate::journal::Log::from_entries(entries.iter().map(|it| (**it).clone()).collect());
+        let name = open::conversation(&log).unwrap_or_else(|| ConversationId::from(id.as_str()));
+        let checkpoints = Checkpoints::open(&base.paths.state.join("checkpoints"), name.as_str())?;
+        checkpoints.begin(u64::from(log.turn().0));
+        let seen = Seen::keeping(checkpoints);
+        let wish = Restore {
+            what: target,
+            but: asked.but.clone(),
+            over: asked.over,
+        };
+        if asked.dry_run {
+            let found = undo::preview(&seen, &workspace, &transcript, &wish).map_err(anyhow::Error::msg)?;
+            if found.is_partial {
+                complain("of the oldest changes nothing is kept any more");
+            }
+            for file in &found.files {
+                say(&line(file, asked.over));
+            }
+            if found.files.is_empty() {
+                complain("no file would change");
+            }
+            return Ok(code::OK);
+        }
+        let resumed = store.resume(&id, now_ms())?;
+        let wants_files = !matches!(self.sort, Sort::Rewind(Some(Part::Conversation)));
+        let mut code = code::OK;
+        if wants_files {
+            match undo::restore(&seen, &workspace, &transcript, &wish) {
+                Ok(restored) => {
+                    for (turn, event) in restored.events {
+                        resumed.log.append_to(turn, now_ms(), event);
+                    }
+                    say(&format!("{}\n", restored.said));
+                }
+                Err(why) => {
+                    complain(&why);
+                    code = code::FAILED;
+                }
+            }
+        }
+        if let (Sort::Rewind(None | Some(Part::Conversation)), Target::Since(turn)) = (self.sort, &wish.what) {
+            let branch = transcript.before(*turn);
+            let turns = branch.after.0;
+            resumed.log.append(now_ms(), Event::Branch(branch));
+            say(&format!(
+                "the conversation goes on behind {}; what was said since is on a branch of its own\n",
+                figure::count(turns as usize, "turn", "turns").as_str()
+            ));
+            code = code::OK;
+        }
+        debug_assert!(resumed.log.last() >= Position(0));
+        resumed.recorder.finish();
+        Ok(code)
+    }
+
+    fn target(&self, transcript: &Transcript, number: Option<&str>) -> Result<Target> {
+        let Some(number) = number else {
+            return match self.sort {
+                Sort::Undo => Ok(Target::Last),
+                Sort::Redo => Ok(Target::LastAgain),
+                Sort::Rewind(_) => bail!("to before which message?\n  sheaf rewind last#7"),
+            };
+        };
+        if let Some(address) = sessions::address(number) {
+            let exchange = transcript.of_turn(address.turn);
+            let response = exchange.map(|it| &it.response);
+            let document = response.and_then(|it| {
+                let at = (0..it.documents.len()).find(|at| it.number(*at) == address.number)?;
+                it.documents.get(at)
+            });
+            let document = document
+                .with_context(|| format!("there is no document {number}"))?
+                .id
+                .clone();
+            let turn = address.turn;
+            return match self.sort {
+                Sort::Undo => Ok(Target::Document { turn, document }),
+                Sort::Redo => Ok(Target::Again { turn, document }),
+                Sort::Rewind(_) => bail!("one goes back to before a message, as in last#{}", turn.0),
+            };
+        }
+        let turn = Turn(
+            number
+                .parse()
+                .with_context(|| format!("`{number}` is no turn such as 7"))?,
+        );
+        if transcript.of_turn(turn).is_none() {
+            bail!("there is no turn {number}");
+        }
+        match self.sort {
+            Sort::Undo => Ok(Target::Turn(turn)),
+            Sort::Redo => bail!("a turn is done again with `sheaf redo` alone, a document with last#7.3"),
+            Sort::Rewind(_) => Ok(Target::Since(turn)),
+        }
+    }
+}
+
+/// The conversation, and the turn or document in it.
+fn split(address: &str) -> (&str, Option<&str>) {
+    match address.rsplit_once('#') {
+        Some(("", number)) => ("last", Some(number)),
+        Some((session, number)) => (session, Some(number)),
+        None if address.is_empty() => ("last", None),
+        // `7` and `7.3` are in the last conversation; ids are longer.
+        None if address.len() < 8 && address.chars().all(|it| it.is_ascii_digit() || it == '.') => {
+            ("last", Some(address))
+        }
+        None => (address, None),
+    }
+}
+
+fn line(file: &FileChange, over: bool) -> String {
+    let what = match file.operation {
+        Operation::Create => "comes back",
+        Operation::Delete => "goes",
+        _ => "changes back",
+    };
+    let note = match file.clash {
+        _ if file.is_lost => "was not kept, stays".to_owned(),
+        Some(_) if over => format!("{what}, although it was changed since"),
+        Some(Clash::Foreign) => "was changed since, stays".to_owned(),
+        Some(Clash::Turn(turn)) => format!("was changed again in turn {}, stays", turn.0),
+        None => format!("{what} (+{} −{})", file.added, file.removed),
+    };
+    format!("{}  {note}\n", file.path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_names_a_conversation_a_turn_or_a_document() {
+        for (address, session, number) in [
+            ("", "last", None),
+            ("7", "last", Some("7")),
+            ("7.3", "last", Some("7.3")),
+            ("#7", "last", Some("7")),
+            ("last#7.3", "last", Some("7.3")),
+            ("01a1f8c2", "01a1f8c2", None),
+            ("0123456789", "0123456789", None),
+            ("01a1f8c2#2", "01a1f8c2", Some("2")),
+        ] {
+            assert_eq!(split(address), (session, number), "{address}");
+        }
+    }
+}

@@ -1,0 +1,309 @@
+//! Branches: a conversation goes on behind an older message, or behind a document of an answer, and what was said since stays.
+//!
+//! `exchanges` is the branch that one is on, from its first message to its last; everything else looks at nothing else. What is
+//! not on it lies on the shelf, whole. An answer of which only a part counts stands on the branch cut, and whole on the shelf.
+
+use std::collections::BTreeMap;
+
+use super::{Exchange, Place, Transcript};
+use crate::protocol::{Branch, DocumentId, FinishReason, Turn};
+
+/// A turn in the tree of branches.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fork {
+    pub turn: Turn,
+    /// How many times the way to it forks.
+    pub depth: usize,
+    /// It is on the branch that one is on.
+    pub is_here: bool,
+    /// Which of the messages behind the same turn it is, counted from 1, and of how many.
+    pub nth: (usize, usize),
+    /// Whether other turns follow it.
+    pub is_end: bool,
+}
+
+impl Transcript {
+    /// All exchanges there are, on whatever branch, in the order in which they began; each of them whole.
+    pub fn all(&self) -> Vec<&Exchange> {
+        let here = self.exchanges.iter().filter(|it| !it.is_cut);
+        let mut all: Vec<&Exchange> = here.chain(&self.shelf).collect();
+        all.sort_by_key(|it| it.turn);
+        all
+    }
+
+    /// The exchange of a turn, be it on this branch or not.
+    pub fn of_turn(&self, turn: Turn) -> Option<&Exchange> {
+        let is_it = |it: &&Exchange| it.turn == turn;
+        self.shelf
+            .iter()
+            .find(is_it)
+            .or_else(|| self.exchanges.iter().find(is_it))
+    }
+
+    /// Whether there is more than one branch.
+    pub fn is_branched(&self) -> bool {
+        !self.shelf.is_empty()
+    }
+
+    /// Where the conversation would go on now.
+    pub fn head(&self) -> Branch {
+        match self.exchanges.last() {
+            None => Branch::default(),
+            Some(last) => Branch {
+                after: last.turn,
+                upto: last
+                    .is_cut
+                    .then(|| last.response.documents.last().map(|it| it.id.clone()))
+                    .flatten(),
+            },
+        }
+    }
+
+    /// What leads to before a turn: the end of the one before it on its branch.
+    pub fn before(&self, turn: Turn) -> Branch {
+        self.of_turn(turn).map(|it| it.behind.clone()).unwrap_or_default()
+    }
+
+    /// The newest end of the branches that a turn leads to.
+    pub fn newest_below(&self, turn: Turn) -> Turn {
+        let children = self.children();
+        let mut at = turn;
+        while let Some(last) = children.get(&Some(at)).and_then(|it| it.last()) {
+            at = *last;
+        }
+        at
+    }
+
+    /// The turns behind each turn, in the order in which they began; those behind none are the first ones.
+    fn children(&self) -> BTreeMap<Option<Turn>, Vec<Turn>> {
+        let all = self.all();
+        let mut children: BTreeMap<Option<Turn>, Vec<Turn>> = BTreeMap::new();
+        for exchange in &all {
+            let after = exchange.behind.after;
+            let has_parent = after < exchange.turn && all.iter().any(|it| it.turn == after);
+            children
+                .entry(has_parent.then_some(after))
+                .or_default()
+                .push(exchange.turn);
+        }
+        children
+    }
+
+    /// The tree, a turn a line: what follows a turn stands below it, and one level deeper where the way forks.
+    pub fn tree(&self) -> Vec<Fork> {
+        let children = self.children();
+        let mut forks = Vec::new();
+        // Turns still to be listed, the next one last.
+        let mut left: Vec<(Turn, usize, (usize, usize))> = Vec::new();
+        let push = |parent: Option<Turn>, depth: usize, left: &mut Vec<_>| {
+            let turns = children.get(&parent).map(Vec::as_slice).unwrap_or_default();
+            let deeper = usize::from(turns.len() > 1);
+            for (n, turn) in turns.iter().enumerate().rev() {
+                left.push((*turn, depth + deeper, (n + 1, turns.len())));
+            }
+        };
+        push(None, 0, &mut left);
+        while let Some((turn, depth, nth)) = left.pop() {
+            forks.push(Fork {
+                turn,
+                depth,
+                is_here: self.exchanges.iter().any(|it| it.turn == turn),
+                nth,
+                is_end: !children.contains_key(&Some(turn)),
+            });
+            push(Some(turn), depth, &mut left);
+        }
+        forks
+    }
+
+    /// Goes on somewhere else.
+    pub(super) fn branch(&mut self, to: &Branch) {
+        let mut all: BTreeMap<Turn, Exchange> = BTreeMap::new();
+        for exchange in self.shelf.drain(..).chain(self.exchanges.drain(..)) {
+            if !exchange.is_cut {
+                all.insert(exchange.turn, exchange);
+            }
+        }
+        let mut way: Vec<Exchange> = Vec::new();
+        let mut next = Some(to.clone());
+        while let Some(Branch { after, upto }) = next.take() {
+            let cut = upto.as_ref().and_then(|document| cut(all.get(&after)?, document));
+            let Some(exchange) = cut.or_else(|| all.remove(&after)) else {
+                break;
+            };
+            // Whoever wrote the file, the way ends.
+            next = Some(exchange.behind.clone()).filter(|it| it.after < exchange.turn);
+            way.push(exchange);
+        }
+        way.reverse();
+        self.exchanges = way;
+        self.shelf = all.into_values().collect();
+        self.fold_again();
+    }
+
+    /// The list of todos as this branch has it.
+    fn fold_again(&mut self) {
+        self.todos = super::Todos::default();
+        self.steps.clear();
+        let places: Vec<Place> = self
+            .exchanges
+            .iter()
+            .enumerate()
+            .flat_map(|(exchange, it)| {
+                (0..it.response.documents.len()).map(move |document| Place { exchange, document })
+            })
+            .collect();
+        for place in places {
+            self.fold_todos(place);
+        }
+    }
+}
+
+/// An exchange whose answer ends with this document. A question that stands there is open again.
+fn cut(exchange: &Exchange, document: &DocumentId) -> Option<Exchange> {
+    let mut response = exchange.response.upto(document)?;
+    if let Some(ending) = &mut response.ending {
+        ending.finish_reason = FinishReason::Stop;
+    }
+    Some(Exchange {
+        turn: exchange.turn,
+        message: exchange.message.clone(),
+        at_ms: exchange.at_ms,
+        last_ms: exchange.last_ms,
+        behind: exchange.behind.clone(),
+        is_cut: true,
+        response,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use pretty_assertions::assert_eq;
+
+    use super::*;
+    use crate::{
+        journal::Log,
+        protocol::{DocumentStart, Done, Event, Kind, Message, Position},
+    };
+
+    fn say(log: &Log, words: &str, documents: &[&str]) {
+        log.append(0, Event::UserMessage(Message::user(words)));
+        for (at, text) in documents.iter().enumerate() {
+            let id = DocumentId::numbered(at as u64 + 1);
+            log.append(
+                0,
+                Event::DocumentStart(DocumentStart {
+                    id: id.clone(),
+                    kind: Kind::Text,
+                    sequence: Some(at as u64 + 1),
+                    content: None,
+                    metadata: serde_json::Map::new(),
+                }),
+            );
+            log.append(
+                0,
+                Event::DocumentEnd {
+                    document: id,
+                    final_content: Some((*text).to_owned()),
+                    metadata: serde_json::Map::new(),
+                },
+            );
+        }
+        log.append(0, Event::Done(Done::default()));
+    }
+
+    fn go(log: &Log, after: u32, upto: Option<u64>) {
+        let upto = upto.map(DocumentId::numbered);
+        log.append(
+            0,
+            Event::Branch(Branch {
+                after: Turn(after),
+                upto,
+            }),
+        );
+    }
+
+    /// What is said on the branch: each message, and the documents of its answer.
+    fn said(log: &Log) -> String {
+        let transcript = Transcript::of(&log.after(Position(0)));
+        let lines = transcript.exchanges.iter().map(|it| {
+            let documents: Vec<_> = it.response.documents.iter().map(|it| it.text().to_owned()).collect();
+            let message = it.message.as_ref().map_or("", |it| it.content.as_str());
+            format!("{message}: {}", documents.join(" "))
+        });
+        lines.collect::<Vec<_>>().join(" | ")
+    }
+
+    #[test]
+    fn a_branch_goes_on_behind_what_it_left_and_nothing_is_lost() {
+        let log = Log::new();
+        say(&log, "one", &["a", "b"]);
+        say(&log, "two", &["c"]);
+        say(&log, "three", &[]);
+        go(&log, 1, None);
+        assert_eq!(said(&log), "one: a b");
+        say(&log, "other two", &["d"]);
+        assert_eq!(said(&log), "one: a b | other two: d");
+        go(&log, 3, None);
+        assert_eq!(said(&log), "one: a b | two: c | three: ");
+        go(&log, 1, Some(1));
+        say(&log, "after a", &["e"]);
+        assert_eq!(said(&log), "one: a | after a: e");
+        go(&log, 0, None);
+        assert_eq!(said(&log), "");
+        say(&log, "first again", &[]);
+        let transcript = Transcript::of(&log.after(Position(0)));
+        let tree: Vec<_> = transcript
+            .tree()
+            .iter()
+            .map(|it| (it.turn.0, it.depth, it.is_here, it.nth))
+            .collect();
+        assert_eq!(
+            tree,
+            [
+                (1, 1, false, (1, 2)),
+                (2, 2, false, (1, 3)),
+                (3, 2, false, (1, 1)),
+                (4, 2, false, (2, 3)),
+                (5, 2, false, (3, 3)),
+                (6, 1, true, (2, 2)),
+            ]
+        );
+        assert_eq!(transcript.all().len(), 6);
+        assert_eq!(transcript.newest_below(Turn(1)), Turn(5));
+        assert_eq!(transcript.newest_below(Turn(2)), Turn(3));
+        assert_eq!(
+            transcript.before(Turn(5)),
+            Branch {
+                after: Turn(1),
+                upto: Some(DocumentId::numbered(1))
+            }
+        );
+    }
+
+    #[test]
+    fn what_changes_later_on_another_branch_is_there_when_one_comes_back() {
+        let log = Log::new();
+        say(&log, "one", &["a"]);
+        say(&log, "two", &["b"]);
+        go(&log, 1, None);
+        let metadata = serde_json::Map::from_iter([("undone".to_owned(), true.into())]);
+        let document = DocumentId::numbered(1);
+        log.append_to(Turn(2), 0, Event::DocumentUpdate { document, metadata });
+        assert_eq!(said(&log), "one: a");
+        go(&log, 2, None);
+        let transcript = Transcript::of(&log.after(Position(0)));
+        let document = &transcript.exchanges[1].response.documents[0];
+        assert_eq!(document.metadata.get("undone"), Some(&true.into()));
+    }
+
+    #[test]
+    fn a_branch_that_leads_nowhere_is_an_empty_conversation() {
+        let log = Log::new();
+        say(&log, "one", &[]);
+        go(&log, 7, None);
+        assert_eq!(said(&log), "");
+        go(&log, 1, Some(9));
+        assert_eq!(said(&log), "one: ", "a document that is not there cuts nothing");
+    }
+}

@@ -1,0 +1,268 @@
+//! The tree of the conversation: every message on every branch. What is looked at stands beside it, and beside that, where there
+//! is room, what was said in its place on the branch that one is on.
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+
+use super::{Answer, Choice};
+use crate::{
+    protocol::{Response, Turn},
+    text::{Clean, Ground, Mark, Role, Row, Span, figure, width, wrap::wrap},
+    transcript::{Exchange, Fork, Transcript},
+    tui::doc,
+};
+
+/// The tree and one answer beside each other from here on, and two answers from here on.
+const BESIDE: usize = 80;
+const TWO: usize = 116;
+
+pub struct Branches {
+    forks: Vec<Fork>,
+    at: usize,
+    top: usize,
+    pub rows: Vec<Row>,
+}
+
+impl Branches {
+    /// `None`: nothing was said.
+    pub fn new(transcript: &Transcript) -> Option<Self> {
+        let forks: Vec<Fork> = transcript
+            .tree()
+            .into_iter()
+            .filter(|it| transcript.of_turn(it.turn).is_some_and(|it| it.message.is_some()))
+            .collect();
+        let at = forks.iter().rposition(|it| it.is_here).unwrap_or_default();
+        (!forks.is_empty()).then_some(Self {
+            forks,
+            at,
+            top: 0,
+            rows: Vec::new(),
+        })
+    }
+
+    pub fn key(&mut self, event: KeyEvent) -> Answer {
+        match event.code {
+            KeyCode::Esc | KeyCode::Char('q') => return Answer::Close,
+            KeyCode::Char('c') if event.modifiers.contains(KeyModifiers::CONTROL) => return Answer::Close,
+            KeyCode::Up | KeyCode::Char('k') => self.go(self.at.saturating_sub(1)),
+            KeyCode::Down | KeyCode::Char('j') => self.go(self.at + 1),
+            KeyCode::Home | KeyCode::Char('g') => self.go(0),
+            KeyCode::End | KeyCode::Char('G') => self.go(usize::MAX),
+            KeyCode::Left | KeyCode::Char('h') => self.sibling(false),
+            KeyCode::Right | KeyCode::Char('l') => self.sibling(true),
+            KeyCode::PageDown | KeyCode::Char(' ') => self.top += 5,
+            KeyCode::PageUp => self.top = self.top.saturating_sub(5),
+            KeyCode::Enter => {
+                if let Some(fork) = self.forks.get(self.at) {
+                    return Answer::Chosen(Choice::Branch(fork.turn));
+                }
+            }
+            _ => {}
+        }
+        Answer::Taken
+    }
+
+    pub fn scroll(&mut self, by: isize) {
+        self.top = self.top.saturating_add_signed(by);
+    }
+
+    fn go(&mut self, at: usize) {
+        self.at = at.min(self.forks.len().saturating_sub(1));
+        self.top = 0;
+    }
+
+    /// To the next message that stands in the same place, or the one before.
+    fn sibling(&mut self, forward: bool) {
+        let is_fork = |n: &usize| self.forks.get(*n).is_some_and(|it| it.nth.1 > 1);
+        let found = if forward {
+            (self.at + 1..self.forks.len()).find(is_fork)
+        } else {
+            (0..self.at).rev().find(is_fork)
+        };
+        self.go(found.unwrap_or(self.at));
+    }
+
+    /// Makes the rows in view.
+    pub fn lay_out(&mut self, transcript: &Transcript, columns: usize, height: usize) {
+        let ends = self.forks.iter().filter(|it| it.is_end).count();
+        let facts = format!("{} of {}", self.at + 1, self.forks.len());
+        let mut rows = vec![
+            Row::of([
+                Span::new(Clean::literal("Branches"), Role::Strong).bold(),
+                Span::new(
+                    Clean::new(&format!("   {}", figure::count(ends, "branch", "branches"))),
+                    Role::Dim,
+                ),
+            ])
+            .facts([Span::new(Clean::new(&facts), Role::Dim)]),
+            Row::blank(),
+        ];
+        let body = height.saturating_sub(rows.len()).max(1);
+        let turn = self.forks.get(self.at).map(|it| it.turn).unwrap_or_default();
+        let looked = transcript.of_turn(turn);
+        if columns < BESIDE {
+            let above = self.forks.len().min((body / 2).max(1));
+            rows.extend(self.tree(transcript, columns, above).into_iter().map(Row::of));
+            rows.push(Row::of([Span::new(Clean::new(&"─".repeat(columns)), Role::Rule)]));
+            let rest = body.saturating_sub(above + 1);
+            rows.extend(self.said(looked, "", columns, rest).into_iter().map(Row::of));
+            self.rows = rows;
+            return;
+        }
+        let other = if columns >= TWO {
+            in_its_place(transcript, turn)
+        } else {
+            None
+        };
+        let list = (columns / 3).clamp(30, 56);
+        let room = columns.saturating_sub(list + 3);
+        let half = if other.is_some() {
+            room.saturating_sub(3) / 2
+        } else {
+            room
+        };
+        let tree = self.tree(transcript, list, body);
+        let left = self.said(looked, if other.is_some() { "there" } else { "" }, half, body);
+        let right = other.map(|it| self.said(Some(it), "here", half, body));
+        for line in 0..body {
+            let mut spans = padded(tree.get(line), list);
+            spans.push(Span::new(Clean::literal(" │ "), Role::Rule));
+            spans.extend(padded(left.get(line), half));
+            if let Some(right) = &right {
+                spans.push(Span::new(Clean::literal(" │ "), Role::Rule));
+                spans.extend(padded(right.get(line), half));
+            }
+            rows.push(Row::of(spans));
+        }
+        self.rows = rows;
+    }
+
+    fn tree(&self, transcript: &Transcript, columns: usize, height: usize) -> Vec<Vec<Span>> {
+        let first = (self.at + 1).saturating_sub(height);
+        let shown = self.forks.iter().enumerate().skip(first).take(height);
+        let line = |(n, fork): (usize, &Fork)| {
+            let is_at = n == self.at;
+            let ground = if is_at { Ground::Selection } else { Ground::Plain };
+            let mark = if is_at { Mark::BOLD } else { Mark::NONE };
+            let message = transcript.of_turn(fork.turn).and_then(|it| it.message.as_ref());
+            let text = message.map(|it| it.content.as_str()).unwrap_or_default();
+            let text = text.lines().find(|it| !it.trim().is_empty()).unwrap_or_default();
+            let text = Clean::line(text.get(..text.floor_char_boundary(400)).unwrap_or(text));
+            let depth = fork.depth.min(columns / 6);
+            let way = format!(
+                "{}{}",
+                "  ".repeat(depth.saturating_sub(1)),
+                if depth > 0 { "└ " } else { "" }
+            );
+            let (sign, role) = if fork.is_here {
+                ("●", Role::Accent)
+            } else {
+                ("○", Role::Faint)
+            };
+            let facts = match fork.nth {
+                (_, 0 | 1) => String::new(),
+                (nth, of) => format!(" {nth}/{of}"),
+            };
+            let number = width::pad_start(&fork.turn.0.to_string(), 4);
+            let used = 2 + 4 + 1 + width::width(&way) + 2 + facts.len();
+            let room = columns.saturating_sub(used);
+            let text = width::pad(&width::cut_end(&text, room), room);
+            vec![
+                Span::new(Clean::literal(if is_at { "› " } else { "  " }), Role::Accent).on(ground),
+                Span::new(Clean::new(&number), Role::Faint).on(ground),
+                Span::new(Clean::literal(" "), Role::Text).on(ground),
+                Span::new(Clean::new(&way), Role::Rule).on(ground),
+                Span::new(Clean::literal(sign), role).on(ground),
+                Span::new(Clean::literal(" "), Role::Text).on(ground),
+                Span::new(Clean::new(&text), if fork.is_here { Role::User } else { Role::Text })
+                    .marked(mark)
+                    .on(ground),
+                Span::new(Clean::new(&facts), Role::Dim).on(ground),
+            ]
+        };
+        shown.map(line).collect()
+    }
+
+    /// A message and what was answered.
+    fn said(&self, exchange: Option<&Exchange>, which: &'static str, columns: usize, height: usize) -> Vec<Vec<Span>> {
+        let Some(exchange) = exchange else { return Vec::new() };
+        let mut rows: Vec<Vec<Span>> = Vec::new();
+        if !which.is_empty() {
+            let head = format!("{which}: turn {}", exchange.turn.0);
+            rows.push(vec![Span::new(Clean::new(&width::cut_end(&head, columns)), Role::Dim)]);
+            rows.push(Vec::new());
+        }
+        let mut body: Vec<Vec<Span>> = Vec::new();
+        let message = exchange
+            .message
+            .as_ref()
+            .map(|it| it.content.as_str())
+            .unwrap_or_default();
+        let message = message.get(..message.floor_char_boundary(2000)).unwrap_or(message);
+        let words = [Span::new(Clean::new(message), Role::User).bold()];
+        body.extend(lines(&words, columns));
+        body.push(Vec::new());
+        body.extend(answer(&exchange.response, columns));
+        let room = height.saturating_sub(rows.len());
+        let top = self.top.min(body.len().saturating_sub(room));
+        rows.extend(body.into_iter().skip(top).take(room));
+        rows
+    }
+}
+
+/// The exchange on the branch that one is on, in the place of another turn; `None`: it is that one, or there is none.
+fn in_its_place(transcript: &Transcript, turn: Turn) -> Option<&Exchange> {
+    if transcript.exchanges.iter().any(|it| it.turn == turn) {
+        return None;
+    }
+    // Where the way to it forks from the branch.
+    let mut at = transcript.of_turn(turn)?;
+    loop {
+        let behind = at.behind.after;
+        let here = transcript.exchanges.iter().position(|it| it.turn == behind);
+        if let Some(here) = here {
+            return transcript.exchanges.get(here + 1);
+        }
+        match transcript.of_turn(behind).filter(|it| it.turn < at.turn) {
+            Some(before) => at = before,
+            None => return transcript.exchanges.iter().find(|it| it.message.is_some()),
+        }
+    }
+}
+
+/// The documents of an answer: text as it reads, of everything else a line.
+fn answer(response: &Response, columns: usize) -> Vec<Vec<Span>> {
+    let mut rows = Vec::new();
+    for document in response.documents.iter().take(200) {
+        if document.kind == crate::protocol::Kind::Text {
+            let text = document.text();
+            let text = text.get(..text.floor_char_boundary(4000)).unwrap_or(text);
+            rows.extend(lines(&[Span::new(Clean::new(text), Role::Text)], columns));
+        } else {
+            let line = format!(
+                "· {} {}",
+                document.kind.as_str().replace('_', " "),
+                doc::summary(document)
+            );
+            rows.push(vec![Span::new(
+                Clean::new(&width::cut_end(&Clean::line(&line), columns)),
+                Role::Dim,
+            )]);
+        }
+        rows.push(Vec::new());
+    }
+    rows
+}
+
+fn lines(spans: &[Span], columns: usize) -> Vec<Vec<Span>> {
+    wrap(spans, columns.max(1), &[], &[])
+        .iter()
+        .map(|it| it.content().to_vec())
+        .collect()
+}
+
+fn padded(spans: Option<&Vec<Span>>, columns: usize) -> Vec<Span> {
+    let mut spans = width::clip_spans(spans.map(Vec::as_slice).unwrap_or_default(), columns);
+    let rest = columns.saturating_sub(width::spans_width(&spans));
+    spans.push(Span::new(Clean::new(&" ".repeat(rest)), Role::Text));
+    spans
+}

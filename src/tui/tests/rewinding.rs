@@ -1,0 +1,300 @@
+//! Going back to before a message, taking back what one document did, and the branches of a conversation.
+
+use serde_json::json;
+
+use super::super::{
+    desk::*,
+    effect::Effect,
+    msg::{Msg, Outcome},
+};
+use crate::protocol::{
+    Branch, Clash, Command, Event, FileChange, Operation, Restoration, Restore, Target, Turn, TurnChanges,
+};
+
+fn file(path: &str, clash: Option<Clash>) -> FileChange {
+    FileChange {
+        path: path.to_owned(),
+        operation: Operation::Edit,
+        added: 1,
+        removed: 2,
+        patch: format!("--- a/{path}\n+++ b/{path}\n@@ -1,2 +1,1 @@\n-new line\n-another\n+old line\n"),
+        clash,
+        is_lost: false,
+    }
+}
+
+fn changes() -> Vec<TurnChanges> {
+    vec![
+        TurnChanges {
+            turn: Turn(1),
+            paths: vec!["src/cart.rs".to_owned(), "src/shop.rs".to_owned()],
+            undone: 0,
+        },
+        TurnChanges {
+            turn: Turn(2),
+            paths: vec!["README.md".to_owned()],
+            undone: 1,
+        },
+    ]
+}
+
+/// What the last effect asked about files, answered.
+fn answered(desk: &mut Desk, files: Vec<FileChange>) {
+    let of = match desk.effects.last() {
+        Some(Effect::Restoration(of)) => of.clone(),
+        other => panic!("{other:?}"),
+    };
+    let found = Restoration {
+        files,
+        is_partial: false,
+    };
+    desk.take(Msg::Done(Outcome::Restoration { of, found }));
+}
+
+fn rewinding(width: u16) -> Desk {
+    let mut desk = Desk::new(width, 24);
+    desk.exchange("add a discount", &["done"]);
+    desk.exchange("say so in the readme", &["done, too"]);
+    desk.exchange("thanks", &["with pleasure"]);
+    desk.keys("<esc>");
+    assert_eq!(
+        desk.effects.last(),
+        Some(&Effect::Changes(None)),
+        "esc on an empty draft"
+    );
+    desk.take(Msg::Done(Outcome::Changes {
+        on: None,
+        changes: changes(),
+    }));
+    desk.later(400);
+    desk
+}
+
+#[test]
+fn the_messages_stand_left_and_what_becomes_of_files_right() {
+    for width in [40, 80, 120, 200] {
+        let mut desk = rewinding(width);
+        answered(&mut desk, Vec::new());
+        for text in [
+            "Rewind",
+            "add a disc",
+            "2 files",
+            "undone",
+            "thanks",
+            "no file was changed",
+        ] {
+            assert!(desk.shows(text), "{width} {text}\n{}", desk.picture());
+        }
+        desk.keys("kk");
+        answered(
+            &mut desk,
+            vec![file("src/cart.rs", None), file("src/shop.rs", Some(Clash::Foreign))],
+        );
+        for text in [
+            "1 of 2 files go back",
+            "cart.rs",
+            "changed since",
+            "old line",
+            "new line",
+        ] {
+            assert!(desk.shows(text), "{width} {text}\n{}", desk.picture());
+        }
+        desk.keys("o");
+        assert!(desk.shows("2 of 2 files go back"), "{}", desk.picture());
+        desk.keys("<esc>");
+        assert!(!desk.shows("Rewind"), "{}", desk.picture());
+    }
+}
+
+#[test]
+fn files_conversation_or_both_and_all_but_some() {
+    let restore = |but: &[&str], over| {
+        Command::Restore(Restore {
+            what: Target::Since(Turn(1)),
+            but: but.iter().map(|it| (*it).to_owned()).collect(),
+            over,
+        })
+    };
+    let go_on = Command::GoOn(Branch::default());
+    for (keys, wanted) in [
+        ("f", vec![restore(&[], false)]),
+        ("c", vec![go_on.clone()]),
+        ("<enter>", vec![restore(&[], false), go_on.clone()]),
+        ("o<tab> <tab>f", vec![restore(&["src/cart.rs"], true)]),
+        ("of", vec![restore(&[], true)]),
+        ("o<tab>j b", vec![restore(&["src/shop.rs"], true), go_on]),
+    ] {
+        let mut desk = rewinding(100);
+        desk.keys("kk");
+        assert_eq!(desk.sent(), [], "nothing before it is known what it does");
+        answered(
+            &mut desk,
+            vec![
+                file("src/cart.rs", None),
+                file("src/shop.rs", Some(Clash::Turn(Turn(2)))),
+            ],
+        );
+        desk.keys(keys);
+        assert_eq!(desk.sent(), wanted, "{keys}");
+        let has_words = wanted.iter().any(|it| matches!(it, Command::GoOn(_)));
+        let draft = desk.app.composer.field.text();
+        assert_eq!(draft, if has_words { "add a discount" } else { "" }, "{keys}");
+    }
+}
+
+#[test]
+fn keys_that_decide_wait_a_moment() {
+    let mut desk = rewinding(100);
+    answered(&mut desk, Vec::new());
+    desk.keys("<esc><esc>");
+    desk.take(Msg::Done(Outcome::Changes {
+        on: Some(Turn(1)),
+        changes: changes(),
+    }));
+    answered(&mut desk, vec![file("a", None)]);
+    desk.keys("f");
+    assert_eq!(desk.sent(), []);
+    desk.later(400);
+    desk.keys("f");
+    assert_eq!(desk.sent().len(), 1);
+}
+
+#[test]
+fn commands_of_undoing_say_what_they_mean() {
+    let mut desk = Desk::new(100, 24);
+    desk.exchange("go", &["done"]);
+    let sent = |desk: &mut Desk, words: &str| {
+        let before = desk.sent().len();
+        desk.keys(words);
+        desk.keys("<enter>");
+        desk.sent().get(before..).unwrap_or_default().to_vec()
+    };
+    let restore = |what| {
+        vec![Command::Restore(Restore {
+            what,
+            but: Vec::new(),
+            over: false,
+        })]
+    };
+    assert_eq!(sent(&mut desk, "/undo"), restore(Target::Last));
+    assert_eq!(sent(&mut desk, "/redo"), restore(Target::LastAgain));
+    assert_eq!(sent(&mut desk, "/undo 1"), restore(Target::Turn(Turn(1))));
+    let document = || "doc_001".into();
+    assert_eq!(
+        sent(&mut desk, "/undo 1.1"),
+        restore(Target::Document {
+            turn: Turn(1),
+            document: document()
+        })
+    );
+    assert_eq!(
+        sent(&mut desk, "/redo 1.1"),
+        restore(Target::Again {
+            turn: Turn(1),
+            document: document()
+        })
+    );
+    assert_eq!(sent(&mut desk, "/undo 9.9"), []);
+    assert!(desk.shows("there is no document 9.9"), "{}", desk.picture());
+}
+
+#[test]
+fn what_is_taken_back_says_so() {
+    let mut desk = Desk::new(100, 24);
+    desk.events(document(
+        "a",
+        "file_edit",
+        Some("new\n"),
+        json!({ "filePath": "a.rs", "operation": "edit", "diff": { "oldString": "old\n", "newString": "new\n" } }),
+    ));
+    desk.events(document(
+        "b",
+        "terminal_command",
+        None,
+        json!({ "command": "make", "exitCode": 0 }),
+    ));
+    assert!(desk.shows("applied"));
+    for (id, value) in [("a", json!(true)), ("b", json!("partly"))] {
+        desk.events([Event::DocumentUpdate {
+            document: id.into(),
+            metadata: json!({ "undone": value }).as_object().unwrap().clone(),
+        }]);
+    }
+    assert!(
+        !desk.shows("applied") && desk.shows("↶ undone") && desk.shows("↶ partly undone"),
+        "{}",
+        desk.picture()
+    );
+}
+
+fn branched(width: u16) -> Desk {
+    let mut desk = Desk::new(width, 24);
+    desk.exchange("begin", &["begun"]);
+    desk.exchange("in blue", &["it is blue"]);
+    desk.events([Event::Branch(Branch {
+        after: Turn(1),
+        upto: None,
+    })]);
+    assert!(!desk.shows("in blue") && desk.shows("begun"), "{}", desk.picture());
+    desk.exchange("in red", &["it is red"]);
+    desk
+}
+
+#[test]
+fn the_tree_shows_every_branch_and_leads_to_each() {
+    for width in [40, 90, 140] {
+        let mut desk = branched(width);
+        desk.keys("/branches<enter>");
+        for text in ["Branches", "2 branches", "begin", "in blue", "in red", "it is red"] {
+            assert!(desk.shows(text), "{width} {text}\n{}", desk.picture());
+        }
+        desk.keys("k");
+        assert!(desk.shows("it is blue"), "{}", desk.picture());
+        let both = desk.shows("it is red");
+        assert_eq!(
+            both,
+            width == 140,
+            "side by side where there is room\n{}",
+            desk.picture()
+        );
+        desk.keys("<enter>");
+        let go_on = Command::GoOn(Branch {
+            after: Turn(2),
+            upto: None,
+        });
+        assert_eq!(desk.sent(), [go_on]);
+    }
+}
+
+#[test]
+fn a_message_is_written_again_and_a_document_is_gone_on_from() {
+    let mut desk = Desk::new(100, 24);
+    desk.exchange("begin", &["one", "two"]);
+    desk.exchange("more", &["three"]);
+    desk.keys("/reword<enter>");
+    let go_on = |after, upto: Option<&str>| {
+        Command::GoOn(Branch {
+            after: Turn(after),
+            upto: upto.map(Into::into),
+        })
+    };
+    assert_eq!(desk.sent(), [go_on(1, None)]);
+    assert_eq!(desk.app.composer.field.text(), "more");
+    desk.keys("<ctrl+u><tab>kkk");
+    desk.take(Msg::Input(super::super::input::Input::Focus(true)));
+    let effects = (super::super::action::branch::GO_ON.run)(&mut desk.app, "");
+    assert_eq!(effects, [Effect::Send(go_on(1, Some("doc_001")))]);
+}
+
+#[test]
+fn no_width_breaks_them() {
+    for width in 1..=300 {
+        let mut desk = rewinding(width).blind();
+        answered(&mut desk, vec![file("src/語/👨‍👩‍👧.rs", Some(Clash::Foreign))]);
+        desk.keys("o<tab> j<esc><esc>");
+        let mut desk = branched(width.max(30)).blind();
+        desk.resize(width, 12);
+        desk.keys("/branches<enter>");
+        desk.keys("kj<esc>");
+    }
+}

@@ -181,51 +181,65 @@ mod tests {
     use pretty_assertions::assert_eq;
 
     use super::*;
-    use crate::{
-        journal::Log,
-        protocol::{DocumentStart, Done, Event, Kind, Message, Position},
-    };
+    use crate::protocol::{DocumentStart, Done, Entry, Event, Kind, Message, Position};
 
-    fn say(log: &Log, words: &str, documents: &[&str]) {
-        log.append(0, Event::UserMessage(Message::user(words)));
-        for (at, text) in documents.iter().enumerate() {
-            let id = DocumentId::numbered(at as u64 + 1);
-            log.append(
-                0,
-                Event::DocumentStart(DocumentStart {
-                    id: id.clone(),
-                    kind: Kind::Text,
-                    sequence: Some(at as u64 + 1),
-                    content: None,
-                    metadata: serde_json::Map::new(),
-                }),
-            );
-            log.append(
-                0,
-                Event::DocumentEnd {
-                    document: id,
-                    final_content: Some((*text).to_owned()),
-                    metadata: serde_json::Map::new(),
-                },
-            );
+    /// Entries as a log numbers them.
+    #[derive(Default)]
+    struct Log(Vec<std::sync::Arc<Entry>>);
+
+    impl Log {
+        fn append(&mut self, event: Event) {
+            let last = self.0.iter().map(|it| it.turn.0).max().unwrap_or_default();
+            let turn = last + u32::from(matches!(event, Event::UserMessage(_)));
+            self.append_to(Turn(turn), event);
         }
-        log.append(0, Event::Done(Done::default()));
+
+        fn append_to(&mut self, turn: Turn, event: Event) {
+            let position = Position(self.0.len() as u64 + 1);
+            self.0.push(std::sync::Arc::new(Entry {
+                position,
+                turn,
+                at_ms: 0,
+                event,
+            }));
+        }
+
+        fn transcript(&self) -> Transcript {
+            Transcript::of(&self.0)
+        }
     }
 
-    fn go(log: &Log, after: u32, upto: Option<u64>) {
+    fn say(log: &mut Log, words: &str, documents: &[&str]) {
+        log.append(Event::UserMessage(Message::user(words)));
+        for (at, text) in documents.iter().enumerate() {
+            let id = DocumentId::numbered(at as u64 + 1);
+            log.append(Event::DocumentStart(DocumentStart {
+                id: id.clone(),
+                kind: Kind::Text,
+                sequence: Some(at as u64 + 1),
+                content: None,
+                metadata: serde_json::Map::new(),
+            }));
+            log.append(Event::DocumentEnd {
+                document: id,
+                final_content: Some((*text).to_owned()),
+                metadata: serde_json::Map::new(),
+            });
+        }
+        log.append(Event::Done(Done::default()));
+    }
+
+    fn go(log: &mut Log, after: u32, upto: Option<u64>) {
         let upto = upto.map(DocumentId::numbered);
-        log.append(
-            0,
-            Event::Branch(Branch {
-                after: Turn(after),
-                upto,
-            }),
-        );
+        log.append(Event::Branch(Branch {
+            after: Turn(after),
+            upto,
+        }));
     }
 
     /// What is said on the branch: each message, and the documents of its answer.
     fn said(log: &Log) -> String {
-        let transcript = Transcript::of(&log.after(Position(0)));
+        let transcript = log.transcript();
         let lines = transcript.exchanges.iter().map(|it| {
             let documents: Vec<_> = it.response.documents.iter().map(|it| it.text().to_owned()).collect();
             let message = it.message.as_ref().map_or("", |it| it.content.as_str());
@@ -236,23 +250,23 @@ mod tests {
 
     #[test]
     fn a_branch_goes_on_behind_what_it_left_and_nothing_is_lost() {
-        let log = Log::new();
-        say(&log, "one", &["a", "b"]);
-        say(&log, "two", &["c"]);
-        say(&log, "three", &[]);
-        go(&log, 1, None);
+        let mut log = Log::default();
+        say(&mut log, "one", &["a", "b"]);
+        say(&mut log, "two", &["c"]);
+        say(&mut log, "three", &[]);
+        go(&mut log, 1, None);
         assert_eq!(said(&log), "one: a b");
-        say(&log, "other two", &["d"]);
+        say(&mut log, "other two", &["d"]);
         assert_eq!(said(&log), "one: a b | other two: d");
-        go(&log, 3, None);
+        go(&mut log, 3, None);
         assert_eq!(said(&log), "one: a b | two: c | three: ");
-        go(&log, 1, Some(1));
-        say(&log, "after a", &["e"]);
+        go(&mut log, 1, Some(1));
+        say(&mut log, "after a", &["e"]);
         assert_eq!(said(&log), "one: a | after a: e");
-        go(&log, 0, None);
+        go(&mut log, 0, None);
         assert_eq!(said(&log), "");
-        say(&log, "first again", &[]);
-        let transcript = Transcript::of(&log.after(Position(0)));
+        say(&mut log, "first again", &[]);
+        let transcript = log.transcript();
         let tree: Vec<_> = transcript
             .tree()
             .iter()
@@ -283,27 +297,27 @@ mod tests {
 
     #[test]
     fn what_changes_later_on_another_branch_is_there_when_one_comes_back() {
-        let log = Log::new();
-        say(&log, "one", &["a"]);
-        say(&log, "two", &["b"]);
-        go(&log, 1, None);
+        let mut log = Log::default();
+        say(&mut log, "one", &["a"]);
+        say(&mut log, "two", &["b"]);
+        go(&mut log, 1, None);
         let metadata = serde_json::Map::from_iter([("undone".to_owned(), true.into())]);
         let document = DocumentId::numbered(1);
-        log.append_to(Turn(2), 0, Event::DocumentUpdate { document, metadata });
+        log.append_to(Turn(2), Event::DocumentUpdate { document, metadata });
         assert_eq!(said(&log), "one: a");
-        go(&log, 2, None);
-        let transcript = Transcript::of(&log.after(Position(0)));
+        go(&mut log, 2, None);
+        let transcript = log.transcript();
         let document = &transcript.exchanges[1].response.documents[0];
         assert_eq!(document.metadata.get("undone"), Some(&true.into()));
     }
 
     #[test]
     fn a_branch_that_leads_nowhere_is_an_empty_conversation() {
-        let log = Log::new();
-        say(&log, "one", &[]);
-        go(&log, 7, None);
+        let mut log = Log::default();
+        say(&mut log, "one", &[]);
+        go(&mut log, 7, None);
         assert_eq!(said(&log), "");
-        go(&log, 1, Some(9));
+        go(&mut log, 1, Some(9));
         assert_eq!(said(&log), "one: ", "a document that is not there cuts nothing");
     }
 }

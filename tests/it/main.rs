@@ -31,6 +31,7 @@ mod settings;
 mod source;
 mod tour;
 mod trust;
+mod undo;
 
 /// Says that a test could not be made here, and why: past the capture of a test's output, which would swallow it.
 fn skipped(why: &str) {

@@ -93,6 +93,10 @@ fn help() -> String {
         "sessions export",
         "get",
         "why",
+        "sessions show",
+        "undo",
+        "redo",
+        "rewind",
     ];
     let texts = tasks.map(|task| {
         let output = Command::new(env!("CARGO_BIN_EXE_sheaf"))

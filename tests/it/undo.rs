@@ -1,0 +1,169 @@
+//! Taking back what the agent did to files, and going back in the conversation: the real binary, with a scripted model.
+
+use std::{fs, path::Path};
+
+use serde_json::json;
+
+use crate::{
+    model::{Model, Script},
+    print::{home, sheaf, with_model},
+};
+
+/// What a folder holds: each file and its text.
+fn files(folder: &Path) -> Vec<(String, String)> {
+    let mut files: Vec<_> = fs::read_dir(folder)
+        .expect("a folder")
+        .flatten()
+        .filter(|it| it.path().is_file())
+        .map(|it| {
+            let text = fs::read_to_string(it.path()).expect("text");
+            (it.file_name().to_string_lossy().into_owned(), text)
+        })
+        .collect();
+    files.sort();
+    files
+}
+
+struct Shop {
+    home: tempfile::TempDir,
+}
+
+impl Shop {
+    fn new() -> Self {
+        let shop = Self { home: home() };
+        fs::create_dir(shop.path()).expect("a folder");
+        fs::write(shop.path().join("a.txt"), "a\n").expect("a file");
+        fs::write(shop.path().join("b.txt"), "b\n").expect("a file");
+        shop
+    }
+
+    fn path(&self) -> std::path::PathBuf {
+        self.home.path().join("shop")
+    }
+
+    fn files(&self) -> Vec<(String, String)> {
+        files(&self.path())
+    }
+
+    fn ask(&self, model: &Model, arguments: &[&str]) {
+        let output = with_model(self.home.path(), model)
+            .args(["-p", "--force"])
+            .args(arguments)
+            .current_dir(self.path())
+            .output()
+            .expect("it runs");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+
+    /// What it printed, and whether it went well.
+    fn run(&self, arguments: &[&str]) -> (String, bool) {
+        let output = sheaf(self.home.path())
+            .args(arguments)
+            .current_dir(self.path())
+            .output()
+            .expect("it runs");
+        let text = [output.stdout, output.stderr].concat();
+        (String::from_utf8(text).expect("text"), output.status.success())
+    }
+}
+
+/// Two turns: the first writes a file and changes another by a command, the second changes the first again.
+fn two_turns(shop: &Shop) {
+    let command = "echo more >> b.txt; rm a.txt; mkdir d; mv c.txt d/; chmod +x b.txt";
+    let model = Model::with([
+        Script::Calls("", vec![("write", json!({ "file_path": "c.txt", "contents": "c\n" }))]),
+        Script::Calls(
+            "",
+            vec![(
+                "run_terminal_cmd",
+                json!({ "command": command, "is_background": false }),
+            )],
+        ),
+        Script::says("One."),
+        Script::Calls("", vec![("write", json!({ "file_path": "e.txt", "contents": "e\n" }))]),
+        Script::says("Two."),
+    ]);
+    shop.ask(&model, &["first"]);
+    shop.ask(&model, &["--continue", "second"]);
+}
+
+#[test]
+fn what_was_done_without_a_screen_is_taken_back_without_one() {
+    let shop = Shop::new();
+    let before = shop.files();
+    two_turns(&shop);
+    let after = shop.files();
+    let text = |it: &str| it.to_owned();
+    assert_eq!(
+        after,
+        [(text("b.txt"), text("b\nmore\n")), (text("e.txt"), text("e\n"))]
+    );
+
+    let (said, is_fine) = shop.run(&["undo", "--dry-run"]);
+    assert!(is_fine && said.contains("e.txt  goes"), "{said}");
+    assert_eq!(shop.files(), after, "only said");
+    let (said, is_fine) = shop.run(&["undo"]);
+    assert!(is_fine && said.contains("taken back: 1 file"), "{said}");
+    assert_eq!(shop.files(), [(text("b.txt"), text("b\nmore\n"))]);
+    let (said, is_fine) = shop.run(&["redo"]);
+    assert!(is_fine, "{said}");
+    assert_eq!(shop.files(), after);
+
+    // Somebody has changed a file since: it stays, unless one says so.
+    fs::write(shop.path().join("b.txt"), "mine\n").expect("a file");
+    let (said, is_fine) = shop.run(&["undo", "1"]);
+    assert!(is_fine && said.contains("b.txt was changed since"), "{said}");
+    assert_eq!(fs::read_to_string(shop.path().join("b.txt")).expect("text"), "mine\n");
+    assert_eq!(fs::read_to_string(shop.path().join("a.txt")).expect("text"), "a\n");
+    assert!(!shop.path().join("d").exists());
+    let (said, is_fine) = shop.run(&["undo", "1", "--over"]);
+    assert!(is_fine, "{said}");
+    let mut wanted = before;
+    wanted.push((text("e.txt"), text("e\n")));
+    assert_eq!(shop.files(), wanted);
+
+    // The conversation says what became of its documents.
+    let (said, _) = shop.run(&["get", "1.1", "--as", "json"]);
+    assert!(said.contains("\"undone\": true"), "{said}");
+}
+
+#[test]
+fn the_conversation_goes_back_too_and_the_model_hears_the_branch_only() {
+    let shop = Shop::new();
+    two_turns(&shop);
+    let (said, is_fine) = shop.run(&["rewind", "last#2", "--only", "conversation"]);
+    assert!(is_fine, "{said}");
+    assert!(shop.path().join("e.txt").exists(), "the files stay");
+    let model = Model::with([Script::says("Three.")]);
+    shop.ask(&model, &["--continue", "another second"]);
+    let said = serde_json::to_string(&model.requests()[0]["messages"]).expect("JSON");
+    assert!(said.contains("first") && said.contains("another second"), "{said}");
+    assert!(!said.contains("e.txt"), "what is on another branch is not told: {said}");
+    let (tree, _) = shop.run(&["sessions", "show", "last", "--tree"]);
+    assert_eq!(tree, "* 1  first\n    2  second\n*   3  another second\n");
+    let (found, _) = shop.run(&["sessions", "search", "Two."]);
+    assert!(found.contains("#2.2"), "nothing is lost: {found}");
+    let (said, is_fine) = shop.run(&["rewind", "last#1"]);
+    assert!(is_fine, "{said}");
+    assert_eq!(shop.files().len(), 2, "{:?}", shop.files());
+}
+
+#[test]
+fn a_recording_is_held_against_another() {
+    let shop = Shop::new();
+    two_turns(&shop);
+    let export = |name: &str| {
+        let (said, is_fine) = shop.run(&["sessions", "export", "last", "-o", name]);
+        assert!(is_fine, "{said}");
+    };
+    export("../one.jsonl");
+    let (said, is_same) = shop.run(&["replay", "../one.jsonl", "--assert", "../one.jsonl"]);
+    assert!(is_same && said.is_empty(), "{said}");
+    let text = fs::read_to_string(shop.home.path().join("one.jsonl")).expect("text");
+    fs::write(shop.home.path().join("other.jsonl"), text.replace("Two.", "Zwei.")).expect("a file");
+    let (said, is_same) = shop.run(&["replay", "../one.jsonl", "--assert", "../other.jsonl"]);
+    assert!(
+        !is_same && said.contains("2.2 text: `Two.` instead of `Zwei.`"),
+        "{said}"
+    );
+}

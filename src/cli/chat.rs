@@ -1,6 +1,10 @@
 //! Conversations by their ids: begun, taken up again; and who there is to talk to.
 
-use std::{io, path::PathBuf, sync::Arc};
+use std::{
+    io,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use anyhow::{Context as _, Result};
 
@@ -47,7 +51,7 @@ pub fn wanted(run: &Run, words: &mut String) -> Option<Wanted> {
     }
 }
 
-fn store(base: &Base) -> Store {
+pub fn store(base: &Base) -> Store {
     Store::new(base.paths.sessions())
 }
 
@@ -96,23 +100,22 @@ pub fn fork(base: &Base, wanted: &Wanted, is_unkept: bool) -> Result<Opened> {
 }
 
 /// What is needed to follow a conversation that another sheaf has open; `None`: that is not why it could not be opened.
-pub fn followed(base: &Base, error: &anyhow::Error) -> Option<Followed> {
-    let Some(StoreError::Held { id, by }) = error.downcast_ref() else {
+pub fn followed(store: &Store, state: &Path, error: &StoreError) -> Option<Followed> {
+    let StoreError::Held { id, by } = error else {
         return None;
     };
-    let store = store(base);
     Some(Followed {
         tail: store.tail(id),
         id: id.clone(),
         by: *by,
-        door: door(base, id),
+        door: door(state, id),
         lock: store.path_of(id).with_extension("lock"),
     })
 }
 
-/// Where other windows on a conversation are heard.
-pub fn door(base: &Base, id: &str) -> PathBuf {
-    base.paths.state.join("doors").join(format!("{id}.sock"))
+/// Where other windows on a conversation are heard, below the state folder.
+pub fn door(state: &Path, id: &str) -> PathBuf {
+    state.join("doors").join(format!("{id}.sock"))
 }
 
 /// Takes a conversation up again; with `is_unkept`, without ever writing to it.

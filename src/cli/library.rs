@@ -17,7 +17,10 @@ use crate::{
         Log,
         file::{Recorder, Session, Store},
     },
-    link::Link,
+    link::{
+        Link,
+        follow::{Door, Follow},
+    },
     os::file::{self, Access},
     protocol::{Document, Position},
     transcript::query::Query,
@@ -45,6 +48,9 @@ pub struct Shelf {
     /// What is said is written down.
     keeps: bool,
     recorders: Arc<Mutex<Vec<Recorder>>>,
+    /// Where the state lies, and where other windows are heard.
+    state: PathBuf,
+    door: Mutex<Option<Door>>,
 }
 
 impl Shelf {
@@ -57,7 +63,17 @@ impl Shelf {
             store: Store::new(base.paths.sessions()),
             keeps,
             recorders,
+            state: base.paths.state.clone(),
+            door: Mutex::default(),
         }
+    }
+
+    /// Other windows on this conversation are heard, and those on the one before are not any more.
+    fn hear(&self, id: &str, link: &Arc<dyn Link>) {
+        let opened = Door::open(chat::door(&self.state, id), link);
+        let opened =
+            opened.inspect_err(|error| tracing::warn!(%error, "other windows cannot answer what is asked here"));
+        *self.door.lock().unwrap_or_else(PoisonError::into_inner) = opened.ok();
     }
 
     fn link(&self, log: Arc<Log>) -> Result<Arc<dyn Link>, String> {
@@ -65,6 +81,7 @@ impl Shelf {
             workspace: self.workspace.clone(),
             added: self.added.clone(),
             log,
+            is_copy: false,
             is_attended: true,
         };
         let link = open::link(&self.settings, &self.environment, &talk).map_err(|it| format!("{it:#}"))?;
@@ -87,6 +104,7 @@ impl Library for Shelf {
         let link = self.link(Log::new())?;
         if self.keeps {
             let session = Session::fresh(self.workspace.to_string_lossy(), tui::now_ms());
+            self.hear(&session.id, &link);
             self.keep(chat::record(&self.store, session, link.log()));
         }
         Ok(link)
@@ -97,8 +115,17 @@ impl Library for Shelf {
             let stored = self.store.read(id).map_err(|it| it.to_string())?;
             return self.link(Log::from_entries(stored.closed()));
         }
-        let resumed = self.store.resume(id, tui::now_ms()).map_err(|it| it.to_string())?;
+        let resumed = match self.store.resume(id, tui::now_ms()) {
+            Ok(resumed) => resumed,
+            // Another window has it: this one looks on.
+            Err(error) => {
+                let followed = chat::followed(&self.store, &self.state, &error);
+                let followed = followed.ok_or_else(|| error.to_string())?;
+                return Ok(Arc::new(Follow::start(followed)));
+            }
+        };
         let link = self.link(resumed.log)?;
+        self.hear(id, &link);
         self.keep(Some(resumed.recorder));
         Ok(link)
     }

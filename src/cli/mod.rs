@@ -42,7 +42,7 @@ use crate::{
     config::{self, Environment, Ledger, Paths, Print, Problem, Settings},
     journal::{
         Log,
-        file::{Recorder, Session, Store},
+        file::{Recorder, Session, Store, StoreError},
     },
     link::{
         Link,
@@ -343,13 +343,19 @@ fn talk(prompt: Vec<String>, printing: &Printing, whom: &Whom, wanted: &Run, com
         Some(it) if wanted.fork => Some(chat::fork(&base, &it, wanted.no_session)?),
         Some(it) => match chat::open(&base, &it, wanted.no_session) {
             Ok(opened) => Some(opened),
-            Err(error) => match chat::followed(&base, &error) {
-                Some(followed) => return watch(base, followed),
-                None => return Err(error),
-            },
+            Err(error) => {
+                let held = error.downcast_ref::<StoreError>();
+                match held.and_then(|it| chat::followed(&chat::store(&base), &base.paths.state, it)) {
+                    Some(followed) => return watch(base, followed),
+                    None => return Err(error),
+                }
+            }
         },
     };
-    let door = chat::door(&base, opened.as_ref().map_or(&session.id, |it| &it.session.id));
+    let door = chat::door(
+        &base.paths.state,
+        opened.as_ref().map_or(&session.id, |it| &it.session.id),
+    );
     let runtime = runtime(false)?;
     let recorders = Arc::new(Mutex::new(Vec::new()));
     let stages = Arc::new(Mutex::new(Vec::new()));

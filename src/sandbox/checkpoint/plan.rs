@@ -183,6 +183,15 @@ impl State {
             reverts,
             files: Vec::new(),
         };
+        let target = |way: &Way<'_>| {
+            if is_again {
+                way.after.cloned()
+            } else {
+                Some(way.before.clone())
+            }
+        };
+        let is_folder = |way: &Way<'_>| matches!(target(way), Some(Stand::Folder { .. }));
+        let folders: BTreeSet<&Path> = ways.iter().filter(|it| is_folder(it.1)).map(|it| *it.0).collect();
         for (path, way) in ways {
             let (to, expected) = if is_again {
                 (way.after, Some(way.before))
@@ -194,7 +203,7 @@ impl State {
                 continue;
             }
             plan.files
-                .push(self.turning(workspace, path, shown, to, expected, &way, &ids));
+                .push(self.turning(workspace, path, shown, to, expected, &way, &ids, &folders));
         }
         plan
     }
@@ -209,8 +218,9 @@ impl State {
         expected: Option<&Stand>,
         way: &Way<'_>,
         ids: &[u64],
+        folders: &BTreeSet<&Path>,
     ) -> Turning {
-        let found = may_touch(workspace, path)
+        let found = may_touch(workspace, path, folders)
             .then(|| workspace.stand(path, self.kept.most_bytes).ok())
             .flatten();
         let is_ours = found.is_some();
@@ -411,19 +421,19 @@ fn put(workspace: &Workspace, path: &Path, to: &Stand, bytes: Option<&[u8]>) -> 
     stand::put(&base, inner, to, bytes)
 }
 
-/// What has left the workspace, is hidden now, or is git's, is not ours to touch.
-fn may_touch(workspace: &Workspace, path: &Path) -> bool {
+/// What has left the workspace, is hidden now, or is git's, is not ours to touch. `folders` are there by the time it is.
+fn may_touch(workspace: &Workspace, path: &Path, folders: &BTreeSet<&Path>) -> bool {
     let Some(parent) = path.parent() else { return false };
-    let Ok(folder) = workspace.located(parent) else {
-        return false;
-    };
     let Some(base) = workspace.base(path) else { return false };
     let inner = path.strip_prefix(&base).unwrap_or(path);
-    folder.path == parent
-        && matches!(folder.place, Place::Inside | Place::Added)
-        && !inner.as_os_str().is_empty()
+    let is_below = |parent: &Path| {
+        let folder = workspace.located(parent);
+        folder.is_ok_and(|it| it.path == parent && matches!(it.place, Place::Inside | Place::Added))
+    };
+    !inner.as_os_str().is_empty()
         && !name::leads_to_git(inner)
         && !workspace.is_hidden(path)
+        && (is_below(parent) || (folders.contains(parent) && may_touch(workspace, parent, folders)))
 }
 
 fn shown(workspace: &Workspace, path: &Path) -> String {

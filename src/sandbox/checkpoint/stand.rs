@@ -99,7 +99,7 @@ impl Stand {
 pub(super) fn look(base: &Path, inner: &Path, most: u64) -> io::Result<Found> {
     let folder = match open::folder_of(base, inner) {
         Ok(folder) => folder,
-        Err(error) if is_absent(&error) => return Ok(Found::NOTHING),
+        Err(error) if is_absent(&error) || is_link(&error) => return Ok(Found::NOTHING),
         Err(error) => return Err(error),
     };
     look_in(&folder, name_of(inner)?, most)
@@ -154,7 +154,7 @@ pub(super) fn put(base: &Path, inner: &Path, to: &Stand, bytes: Option<&[u8]>) -
     if *to == Stand::Nothing {
         return match open::folder_of(base, inner) {
             Ok(folder) => remove(&folder, name),
-            Err(error) if is_absent(&error) => Ok(()),
+            Err(error) if is_absent(&error) || is_link(&error) => Ok(()),
             Err(error) => Err(error),
         };
     }
@@ -215,6 +215,11 @@ fn remove(folder: &OwnedFd, name: &OsStr) -> io::Result<()> {
 
 fn name_of(inner: &Path) -> io::Result<&OsStr> {
     inner.file_name().ok_or_else(|| io::ErrorKind::InvalidInput.into())
+}
+
+/// A link stands on the way: behind it is another place.
+fn is_link(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::CrossesDevices || error.raw_os_error() == Some(libc::ELOOP)
 }
 
 fn is_absent(error: &io::Error) -> bool {

@@ -314,6 +314,24 @@ fn a_file_that_becomes_a_folder_and_the_other_way_round() {
 }
 
 #[test]
+fn a_folder_that_became_a_link_is_a_folder_again_with_what_was_in_it() {
+    let bench = Bench::new();
+    bench.ground.put("shop/d/e", "text");
+    bench.ground.put("shop/other/e", "other");
+    let before = bench.all();
+    bench.seen.begin(1);
+    bench.command("c1", |root| {
+        fs::remove_dir_all(root.join("d")).unwrap();
+        symlink("other", root.join("d")).unwrap();
+    });
+    let after = bench.all();
+    assert_eq!(bench.turn(Which::Turn(1)).left, Vec::<String>::new());
+    assert_eq!(bench.all(), before);
+    bench.turn(Which::LastAgain);
+    assert_eq!(bench.all(), after);
+}
+
+#[test]
 fn an_ignore_file_that_changes_makes_and_removes_nothing() {
     let bench = Bench::new();
     bench.ground.put("shop/.gitignore", "b\n");

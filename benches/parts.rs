@@ -359,6 +359,7 @@ mod search {
             workspace: Arc::new(Workspace::open(&folder).expect("a folder")),
             seen: Arc::default(),
             index: Arc::default(),
+            findings: Arc::default(),
             settings: Arc::default(),
             apply: None,
             call: String::new(),

@@ -14,6 +14,7 @@ use tokio::sync::watch;
 
 use super::{
     approval::{Rules, RunMode},
+    checks::{Checks, Look},
     context::{self, Files, FirstContext, Gathering, Sent, Surroundings, Watch},
     driver::Setup,
     offer, prompt,
@@ -27,8 +28,8 @@ use crate::{
     link::Asker,
     model::{Chosen, Effort, ModelMessage, ModelRequest, Part, ToolSpec, catalogue},
     protocol::{Mode, Position, Query, Reply, ResponseId, Submit},
-    sandbox::{Seen, Workspace},
-    tool::Tool,
+    sandbox::{Place, Seen, Workspace},
+    tool::{Tool, read_lints::Findings},
     transcript::Transcript,
 };
 
@@ -39,6 +40,7 @@ pub struct Briefing {
     /// Until the first message takes it.
     gathering: Option<Gathering>,
     files: Option<Files>,
+    checks: Checks,
 }
 
 #[derive(Default)]
@@ -80,6 +82,8 @@ const CONTEXT: &str = "context";
 
 /// So long a message waits for what is gathered.
 const PATIENCE: Duration = Duration::from_millis(250);
+/// So long the files that were changed lately are waited for, for what nobody waits for.
+const TREE_PATIENCE: Duration = Duration::from_mins(1);
 
 impl Briefing {
     pub fn start(setup: &Setup) -> Self {
@@ -93,12 +97,31 @@ impl Briefing {
             ready.send_replace(true);
         });
         let gathering = setup.workspace.clone().map(Gathering::start);
+        let files = gathering.as_ref().map(Gathering::files);
+        let checks = Checks::start(setup);
+        if let (true, Asker::Here, Some(files)) = (checks.are_on(), setup.asker, files.clone()) {
+            let (look, mut is_ready) = (checks.looker(), is_ready.clone());
+            tokio::spawn(async move {
+                let _ = is_ready.wait_for(|it| *it).await;
+                let list = files.dated(TREE_PATIENCE).await.unwrap_or_default();
+                look(Look {
+                    named: list.worked_on().into_iter().map(str::to_owned).collect(),
+                    ..Look::default()
+                });
+            });
+        }
         Self {
             state,
             is_ready,
-            files: gathering.as_ref().map(Gathering::files),
             gathering,
+            files,
+            checks,
         }
+    }
+
+    /// What checkers have found in this conversation.
+    pub fn findings(&self) -> Arc<Findings> {
+        self.checks.findings()
     }
 
     /// How the workspace stands with the user, once that is known.
@@ -159,6 +182,8 @@ impl Briefing {
             limits: Limits {
                 requests: u32::try_from(settings.agent.max_requests).unwrap_or(u32::MAX),
                 calls: u32::try_from(settings.agent.max_calls).unwrap_or(u32::MAX),
+                dollars: settings.agent.max_dollars,
+                dollars_in_all: settings.agent.max_dollars_in_all,
                 ..Limits::default()
             },
             settings,
@@ -173,6 +198,7 @@ impl Briefing {
         let workspace = setup.workspace.clone();
         let gathering = self.gathering.take_if(|_| is_first);
         let files = self.files.clone();
+        let findings = self.checks.findings();
         let all = setup.tools.clone();
         Box::pin(async move {
             // A server that is asked about its models before the first request says what they hold; others do not wait.
@@ -211,7 +237,7 @@ impl Briefing {
                     transcript: &transcript,
                     seen: &seen,
                     files: list.as_deref(),
-                    lints: &[],
+                    findings: &findings,
                 };
                 let told = context::tell(&text, &around, &mut state.rules, &state.watch, &mut state.open);
                 state.mode = Some(mode);
@@ -254,6 +280,7 @@ impl Briefing {
         let state = Arc::clone(&self.state);
         let workspace = setup.workspace.clone();
         let files = self.files.clone();
+        let findings = self.checks.findings();
         Box::pin(async move {
             let held = Arc::clone(&state);
             let message = submit.message.clone();
@@ -274,7 +301,7 @@ impl Briefing {
                     transcript: &transcript,
                     seen: &said.seen,
                     files: list.as_deref(),
-                    lints: &[],
+                    findings: &findings,
                 };
                 let mut told = context::tell_more(text, &around, &mut state.rules, &mut state.open);
                 state.mode = Some(mode);
@@ -308,11 +335,38 @@ impl Briefing {
     pub fn ended(&self, seen: &Arc<Seen>, workspace: Option<&Arc<Workspace>>) {
         let Some(workspace) = workspace.cloned() else { return };
         let state = Arc::clone(&self.state);
-        let known: Vec<PathBuf> = seen.known();
+        let (known, changed): (Vec<PathBuf>, Vec<PathBuf>) = (seen.known(), seen.changed());
+        let (files, look) = (self.files.clone(), self.checks.looker());
         tokio::task::spawn_blocking(move || {
             let mut watch = Watch::default();
             watch.remember(&workspace, &known);
-            lock(&state).watch = watch;
+            let mut state = lock(&state);
+            state.watch = watch;
+            let mut named = state.open.clone();
+            drop(state);
+            let list = files.map(|it| it.list()).unwrap_or_default();
+            named.extend(list.worked_on().into_iter().map(str::to_owned));
+            look(Look {
+                named,
+                has_changed: !changed.is_empty(),
+                known: changed.into_iter().chain(known).collect(),
+            });
+        });
+    }
+
+    /// The user has looked at a file, and may have changed it: checkers look at it, too.
+    pub fn opened(&self, path: String, workspace: &Workspace) {
+        let Ok(file) = workspace.locate(&path) else { return };
+        if !matches!(file.place, Place::Inside | Place::Added) {
+            return;
+        }
+        let mut state = lock(&self.state);
+        context::open(&mut state.open, file.shown);
+        let named = state.open.clone();
+        drop(state);
+        self.checks.looker()(Look {
+            named,
+            ..Look::default()
         });
     }
 
@@ -371,7 +425,9 @@ impl Briefing {
                 });
                 Box::pin(std::future::ready(Some(Reply::Context(parts))))
             }
-            Query::Models | Query::Trust | Query::Changes | Query::Restoration(_) => Box::pin(std::future::ready(None)),
+            Query::Models | Query::Trust | Query::Changes | Query::Restoration(_) | Query::Opened(_) => {
+                Box::pin(std::future::ready(None))
+            }
         }
     }
 }

@@ -21,6 +21,7 @@ use tokio::sync::{mpsc, watch};
 
 use super::{
     approval::{Rule, remember},
+    background::{self, Background},
     behind::Behind,
     brief::{Briefing, Heard},
     history, marks, review,
@@ -42,8 +43,8 @@ use crate::{
     },
     os::panic,
     protocol::{
-        Applied, Branch, ClarificationResponse, Command, ConversationId, DocumentId, Event, Mode, Notice, Position,
-        Query, Reply, ResponseId, Restore, Severity, Submit, Turn as ProtocolTurn,
+        Applied, Branch, ClarificationResponse, Command, ConversationId, DocumentId, Entry, Event, Mode, Notice,
+        Position, Query, Reply, ResponseId, Restore, Severity, Submit, Turn as ProtocolTurn,
     },
     sandbox::{Checkpoints, Commands, Seen, Tier, Workspace},
     text::redact,
@@ -125,6 +126,8 @@ struct Driver {
     /// What is still wanted when an answer has ended: questions that expire.
     timers: Jobs,
     outputs: SelectAll<Outputs>,
+    /// Commands that go on after their calls.
+    background: Background,
     /// Nobody waits for the jobs any more, once it is `true`.
     stop: (Stop, watch::Sender<bool>),
     /// A message that is being made ready for the model.
@@ -210,6 +213,7 @@ enum Happened {
     Sized(Asked, Option<u64>),
     Reversed(Result<(), String>),
     Restored(Result<Restored, String>),
+    Went(background::Update),
     Looked(bool, Option<Standing>),
 }
 
@@ -260,6 +264,7 @@ impl Driver {
             jobs: Jobs::new(),
             timers: Jobs::new(),
             outputs: SelectAll::new(),
+            background: Background::default(),
             stop: (Stop::default(), watch::Sender::new(false)),
             next: None,
             hearing: FuturesOrdered::new(),
@@ -282,11 +287,18 @@ impl Driver {
                 Happened::Letter(None) => {
                     self.next = None;
                     self.step(Input::Cancel);
+                    for update in self.background.close() {
+                        self.log.append_to(update.turn, now_ms(), update.event());
+                    }
                     self.log.close();
                     return;
                 }
                 Happened::Ready(mut submission) => {
                     self.next = None;
+                    if self.own.is_some() {
+                        // The model is not asked.
+                        submission.limits.dollars_in_all = None;
+                    }
                     if self.own.is_none() && !self.told.is_empty() {
                         let told = undo::tell(&std::mem::take(&mut self.told));
                         submission.parts.insert(0, told);
@@ -326,6 +338,9 @@ impl Driver {
                     self.size_up();
                 }
                 Happened::Reversed(result) => self.reversed(result),
+                Happened::Went(update) => {
+                    self.log.append_to(update.turn, now_ms(), update.event());
+                }
                 Happened::Restored(result) => self.restored(result),
                 Happened::Looked(is_wanted, standing) => {
                     self.looking = None;
@@ -383,6 +398,7 @@ impl Driver {
             reversal,
             restoring,
             looking,
+            background,
             ..
         } = self;
         tokio::select! {
@@ -398,6 +414,7 @@ impl Driver {
                 Happened::Input(Input::Piece(piece.unwrap_or_else(endless)))
             }
             Some(input) = timers.next(), if !timers.is_empty() => Happened::Input(input),
+            Some(update) = background.next(), if !background.is_empty() => Happened::Went(update),
             Some(result) = maybe(reversal.as_mut()) => Happened::Reversed(result),
             Some(result) = maybe(restoring.as_mut()) => Happened::Restored(result),
             Some(title) = titles.next(), if !titles.is_empty() => Happened::Title(title),
@@ -734,6 +751,7 @@ impl Driver {
                 history::messages(&entries)
             };
             self.turn.memory.remember(before);
+            self.turn.memory.dollars = spent(&entries);
         }
         self.seen.begin(u64::from(self.log.turn().0) + 1);
         let was = self.mode.replace(submit.mode);
@@ -880,6 +898,8 @@ impl Driver {
                         self.flood = Flood::default();
                     }
                     is_too_much |= self.flood.count(&event) == Err(TooMany);
+                    self.background
+                        .note(&event, self.log.turn(), self.setup.workspace.as_deref());
                     self.log.append(now, event);
                 }
                 Effect::CallModel { .. } if self.own.is_some() => {
@@ -952,6 +972,7 @@ impl Driver {
             workspace,
             seen: Arc::clone(&self.seen),
             index: Arc::clone(&self.index),
+            findings: self.briefing.findings(),
             settings: Arc::clone(&self.setup.settings),
             apply: self.setup.roles.apply().ok().flatten(),
             call,
@@ -1227,6 +1248,16 @@ impl Driver {
                     let _ = reply.send(answer.ok_or(AskError::Unsupported { peer }));
                 });
             }
+            Query::Opened(path) => {
+                let heard = match &self.setup.workspace {
+                    Some(workspace) => {
+                        self.briefing.opened(path, workspace);
+                        Ok(Reply::Heard)
+                    }
+                    None => Err(AskError::Unsupported { peer }),
+                };
+                let _ = reply.send(heard);
+            }
             Query::Files { .. } | Query::Context => {
                 let answer = self.briefing.ask(query, &self.setup, &self.chosen, &self.turn.memory);
                 tokio::spawn(async move {
@@ -1235,6 +1266,15 @@ impl Driver {
             }
         }
     }
+}
+
+/// What the answers of a conversation have cost, as far as it was known.
+fn spent(entries: &[Arc<Entry>]) -> f64 {
+    let cost = |it: &Arc<Entry>| match &it.event {
+        Event::Done(done) => done.extra_usage.get("costUsd")?.as_f64(),
+        _ => None,
+    };
+    entries.iter().filter_map(cost).sum()
 }
 
 async fn looked(looking: Option<&mut Looking>) -> (bool, Option<Standing>) {

@@ -7,8 +7,10 @@
 //! All of it is pure but [`driver`], which runs the turns.
 
 pub mod approval;
+mod background;
 mod behind;
 pub mod brief;
+mod checks;
 pub mod context;
 pub mod driver;
 pub mod history;

@@ -8,7 +8,12 @@ use std::sync::Arc;
 use crate::{
     protocol::{Applied, Document, Operation, Response, View},
     sandbox::{Change, Refused, Seen, Workspace},
-    tool::edit::{hunks::hunks, text::Text},
+    tool::edit::{
+        hunks::hunks,
+        notebook::{self, What},
+        replace::Edit,
+        text::Text,
+    },
 };
 
 /// Larger files are not edited at all.
@@ -25,6 +30,8 @@ pub enum Kept {
     Moved(String),
     #[error("{0} is not taken back: what was there before is not known; /undo takes back a whole turn")]
     Unknown(String),
+    #[error("{0} is not taken back: a cell that was put in can only be taken out where notebooks are edited")]
+    Cell(String),
     #[error("it was rejected already")]
     Twice,
     #[error("{0} cannot be edited: {1}")]
@@ -44,6 +51,13 @@ pub struct Rejected {
 pub enum Reversal {
     /// `new` stood from `line` on when the answer had ended and is to be `old` again.
     Replace { old: String, new: String, line: u64 },
+    /// The same within the cell `cell` of a notebook.
+    InCell {
+        cell: u64,
+        old: String,
+        new: String,
+        line: u64,
+    },
     /// A file that was made, with this text.
     Delete { text: String },
     /// A file that was renamed to `path`.
@@ -63,6 +77,17 @@ pub fn rejected(response: &Response, at: usize) -> Option<Result<Rejected, Kept>
         Applied::Applied | Applied::Pending | Applied::Other(_) => {}
     }
     let kind = match (edit.operation, &edit.diff) {
+        (_, Some(diff)) if let Some(cell) = edit.cell => {
+            if cell.is_new {
+                return Some(Err(Kept::Cell(path)));
+            }
+            Reversal::InCell {
+                cell: cell.index,
+                old: diff.old.to_owned(),
+                new: diff.new.to_owned(),
+                line: diff.start_line.unwrap_or(1).saturating_add_signed(shift(response, at)),
+            }
+        }
         (_, Some(diff)) => Reversal::Replace {
             old: diff.old.to_owned(),
             new: diff.new.to_owned(),
@@ -111,7 +136,7 @@ fn shift(response: &Response, at: usize) -> i64 {
         let Some(diff) = other
             .diff
             .as_ref()
-            .filter(|_| n != at && other.file_path == own.file_path)
+            .filter(|_| n != at && other.file_path == own.file_path && other.cell == own.cell)
         else {
             continue;
         };
@@ -186,6 +211,33 @@ pub fn take_back(workspace: &Workspace, seen: &Seen, rejected: &Rejected) -> Res
                 to: None,
                 new: Some(text.write(&whole).into()),
                 hunks: hunks(&text.text, &whole),
+                cell: None,
+                old: Some(bytes),
+                file,
+            }
+        }
+        Reversal::InCell { cell, old, new, line } => {
+            let text = Text::read(&bytes).map_err(|why| Kept::Unreadable(path.clone(), why.to_string()))?;
+            let is_untouched = seen.check(&file, &bytes).is_ok();
+            let index = usize::try_from(*cell).map_err(|_| Kept::Gone(path.clone()))?;
+            let (kind, source) = notebook::source_of(&text.text, index).ok_or_else(|| Kept::Gone(path.clone()))?;
+            let change = notebook::Change {
+                cell: index,
+                kind,
+                what: What::Edit(Edit {
+                    new: undone(path, &source, old, new, *line, is_untouched)?,
+                    old: source,
+                    is_all: false,
+                }),
+            };
+            let changed = notebook::change(&text.text, &change, "");
+            let changed = changed.map_err(|why| Kept::Unreadable(path.clone(), why.to_string()))?;
+            Change {
+                operation: Operation::Edit,
+                to: None,
+                new: Some(text.write(&changed.text).into()),
+                hunks: hunks(&text.text, &changed.text),
+                cell: None,
                 old: Some(bytes),
                 file,
             }
@@ -200,6 +252,7 @@ pub fn take_back(workspace: &Workspace, seen: &Seen, rejected: &Rejected) -> Res
                 to: None,
                 new: None,
                 hunks: hunks(&text.text, ""),
+                cell: None,
                 old: Some(bytes),
                 file,
             }
@@ -212,6 +265,7 @@ pub fn take_back(workspace: &Workspace, seen: &Seen, rejected: &Rejected) -> Res
                 to: Some(to),
                 new: Some(Arc::clone(&bytes)),
                 hunks: Vec::new(),
+                cell: None,
                 old: Some(bytes),
                 file,
             }
@@ -342,6 +396,48 @@ mod tests {
             other => panic!("{other:?}"),
         };
         assert_eq!([line(0), line(1), line(2)], [1, 11, 1]);
+    }
+
+    #[test]
+    fn in_a_notebook_a_change_is_taken_back_in_its_cell() {
+        let folder = tempfile::tempdir().unwrap();
+        let whole = |source: &str| {
+            format!(
+                "{{\n \"cells\": [\n  {{\"cell_type\": \"code\", \"outputs\": [], \"source\": {source}}}\n ],\n \"nbformat\": 4,\n \"nbformat_minor\": 4\n}}\n"
+            )
+        };
+        let path = folder.path().join("a.ipynb");
+        let workspace = Workspace::open(folder.path()).unwrap();
+        let seen = Seen::default();
+        let reject = |now: &str, old: &str, new: &str, line: u64, is_own: bool| {
+            let bytes = whole(now);
+            std::fs::write(&path, &bytes).unwrap();
+            if is_own {
+                seen.wrote(&workspace.locate("a.ipynb").unwrap(), Some(bytes.as_bytes()));
+            }
+            let rejected = Rejected {
+                path: "a.ipynb".to_owned(),
+                kind: Reversal::InCell {
+                    cell: 0,
+                    old: old.to_owned(),
+                    new: new.to_owned(),
+                    line,
+                },
+            };
+            take_back(&workspace, &seen, &rejected).map_err(|it| it.to_string())?;
+            let now: serde_json::Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+            let lines = now["cells"][0]["source"].as_array().unwrap();
+            Ok::<String, String>(lines.iter().filter_map(|it| it.as_str()).collect())
+        };
+        let quoted = r#"["x = 1\n", "print(\"b\")\n", "y"]"#;
+        let back = reject(quoted, "print(\"a\")\n", "print(\"b\")\n", 2, true);
+        assert_eq!(back.as_deref(), Ok("x = 1\nprint(\"a\")\ny"));
+        // Lines that were only taken away come back where they stood in the cell, and not in the file.
+        let back = reject(r#"["x\n", "y"]"#, "gone\n", "", 2, true);
+        assert_eq!(back.as_deref(), Ok("x\ngone\ny"));
+        for (now, is_own) in [(r#"["x\n", "z"]"#, false), ("7", true)] {
+            assert!(reject(now, "a\n", "b\n", 1, is_own).is_err(), "{now}");
+        }
     }
 
     #[test]

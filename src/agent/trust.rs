@@ -113,13 +113,14 @@ pub fn look(workspace: &Arc<Workspace>, trust: Trust, settings: &Settings) -> St
         let HeldBack { path, kind, print } = rule;
         found.push((path, format!("a rule for the model, {}", kind.as_str()), print));
     }
-    let checkers = read_lints::checkers(workspace.root(), settings);
+    let checkers = read_lints::checkers(workspace, settings);
     if !checkers.is_empty() {
-        let print: Vec<&[u8]> = checkers.iter().map(|it| it.as_bytes()).collect();
+        let print: Vec<&[u8]> = checkers.iter().map(String::as_bytes).collect();
         found.push((
             CHECKERS.to_owned(),
             format!(
-                "{}: run in the sandbox, and code of this folder with them, when the model wants to know of mistakes",
+                "{}: run in the sandbox, and code of this folder with them, when the model wants to know of mistakes and \
+                 beside the conversation",
                 checkers.join(", ")
             ),
             Print::of(&print),

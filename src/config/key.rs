@@ -516,6 +516,20 @@ pub const KEYS: &[Key] = &[
     )
     .variable("SHEAF_AGENT_MAX_CALLS"),
     Key::new(
+        "agent.max_dollars",
+        Kind::Number,
+        |it, _| Slot::MaybeNumber(&mut it.agent.max_dollars),
+        "After an answer has cost so much you are asked whether to go on; it is looked at before each request, and only where the price of the model is known.",
+    )
+    .variable("SHEAF_AGENT_MAX_DOLLARS"),
+    Key::new(
+        "agent.max_dollars_in_all",
+        Kind::Number,
+        |it, _| Slot::MaybeNumber(&mut it.agent.max_dollars_in_all),
+        "The same for a whole conversation.",
+    )
+    .variable("SHEAF_AGENT_MAX_DOLLARS_IN_ALL"),
+    Key::new(
         "trusted",
         Kind::List,
         |it, _| Slot::List(&mut it.trusted),

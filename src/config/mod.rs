@@ -102,7 +102,7 @@ pub struct Ui {
 }
 
 /// How the embedded agent works.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Agent {
     /// `auto`, `full` or `short`.
     pub profile: String,
@@ -112,6 +112,9 @@ pub struct Agent {
     pub effort: String,
     pub max_requests: u64,
     pub max_calls: u64,
+    /// What one answer may cost, and a whole conversation; `None`: anything.
+    pub max_dollars: Option<f64>,
+    pub max_dollars_in_all: Option<f64>,
 }
 
 impl Default for Agent {
@@ -122,6 +125,8 @@ impl Default for Agent {
             effort: "auto".to_owned(),
             max_requests: 50,
             max_calls: 200,
+            max_dollars: None,
+            max_dollars_in_all: None,
         }
     }
 }

@@ -194,15 +194,33 @@ async fn check(url: &Url, way: &Way<'_>) -> Result<Vec<SocketAddr>, Refused> {
         }
         None => return Err(Refused::Address(shown(url))),
     };
+    near(host, &addresses, way.near)?;
+    Ok(addresses.into_iter().map(|it| SocketAddr::new(it, 0)).collect())
+}
+
+/// Refuses an address that names a private place itself, before anybody is asked about it or a name is looked up.
+pub fn check_literal(url: &Url, allowed: &[String]) -> Result<(), Refused> {
+    let address = match url.host() {
+        Some(url::Host::Ipv4(ip)) => IpAddr::V4(ip),
+        Some(url::Host::Ipv6(ip)) => IpAddr::V6(ip),
+        Some(url::Host::Domain(_)) | None => return Ok(()),
+    };
+    near(url.host_str().unwrap_or_default(), &[address], allowed)
+}
+
+/// Refuses what is not public and not among what the user has `allowed`.
+fn near(host: &str, addresses: &[IpAddr], allowed: &[String]) -> Result<(), Refused> {
     let bare = |it: &str| it.trim_matches(['[', ']']).trim_end_matches('.').to_ascii_lowercase();
-    let may_be_near = way.near.iter().any(|it| bare(it) == bare(host));
-    if let Some(address) = addresses.iter().find(|it| !is_public(**it) && !may_be_near) {
-        return Err(Refused::Near {
+    if allowed.iter().any(|it| bare(it) == bare(host)) {
+        return Ok(());
+    }
+    match addresses.iter().find(|it| !is_public(**it)) {
+        Some(address) => Err(Refused::Near {
             host: host.to_owned(),
             address: *address,
-        });
+        }),
+        None => Ok(()),
     }
-    Ok(addresses.into_iter().map(|it| SocketAddr::new(it, 0)).collect())
 }
 
 /// An address without what may be a password.

@@ -90,6 +90,8 @@ pub enum Query {
     Changes,
     /// What taking back would do.
     Restoration(Restore),
+    /// The user has had this file of the workspace open, and may have changed it.
+    Opened(String),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -41,6 +41,19 @@ pub struct Change {
     pub new: Option<Arc<[u8]>>,
     /// The places that differ, first to last, as text with `\n`.
     pub hunks: Vec<Hunk>,
+    /// Where it is a cell of a notebook whose lines the hunks count, and not those of the file.
+    pub cell: Option<Cell>,
+}
+
+/// A cell of a notebook.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cell {
+    /// From 0.
+    pub index: usize,
+    /// Its source before; `None`: it is a new one.
+    pub source: Option<String>,
+    /// What it is written in.
+    pub language: String,
 }
 
 /// A place that differs.
@@ -529,6 +542,7 @@ mod tests {
             old: old.map(bytes),
             new: new.map(bytes),
             hunks: Vec::new(),
+            cell: None,
         }
     }
 

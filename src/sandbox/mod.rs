@@ -42,7 +42,7 @@ use crate::{
 };
 
 pub use boundary::{Layer, Layers, NOT_BUILT, force_off, helper, layers};
-pub use change::{Change, Hunk};
+pub use change::{Cell, Change, Hunk};
 pub use checkpoint::{Changed, Checkpoints, Clash, Done, Marked, Plan, Stand, Turning, Which};
 pub use command::{Commands, Ended, Foreground, How, NotStarted, Running, Spec};
 pub use printed::Excerpt;

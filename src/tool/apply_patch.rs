@@ -93,6 +93,7 @@ fn updated(target: &Located, chunks: &[Chunk], moves: bool, context: &Context) -
             old: Some(bytes.clone()),
             new: Some(bytes),
             hunks: Vec::new(),
+            cell: None,
         });
     }
     let opened = file::open(target, context)?;

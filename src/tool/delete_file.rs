@@ -65,6 +65,7 @@ pub fn deleted(file: Located, context: &Context) -> Result<Change, Fault> {
         operation: Operation::Delete,
         to: None,
         hunks: text.map(|it| hunks(&it.text, "")).unwrap_or_default(),
+        cell: None,
         old: bytes.map(Into::into),
         new: None,
     })

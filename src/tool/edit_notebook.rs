@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::{
-    Class, Context, Fault, Input, Proposal, Tool, Work,
+    Cell, Class, Context, Fault, Input, Proposal, Tool, Work,
     edit::{
         file,
         hunks::{hunks, unified},
@@ -83,9 +83,10 @@ fn propose(input: &Input, context: &Context) -> Result<Proposal, Fault> {
             is_all: false,
         })
     };
+    let language = input.text("cell_language").unwrap_or_default();
     let change = notebook::Change {
         cell,
-        kind: Kind::of(input.text("cell_language").unwrap_or_default()),
+        kind: Kind::of(language),
         what,
     };
     let changed =
@@ -100,6 +101,11 @@ fn propose(input: &Input, context: &Context) -> Result<Proposal, Fault> {
         old: Some(opened.bytes),
         new: Some(bytes.into()),
         hunks,
+        cell: Some(Cell {
+            index: cell,
+            source: matches!(change.what, What::Edit(_)).then(|| changed.old.clone()),
+            language: language.to_owned(),
+        }),
     };
     let verb = match change.what {
         What::Insert { .. } => "Put in",

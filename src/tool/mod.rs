@@ -50,7 +50,7 @@ use crate::{
     sandbox::{Located, Refused, Seen, Workspace},
 };
 
-pub use crate::sandbox::{Change, Hunk};
+pub use crate::sandbox::{Cell, Change, Hunk};
 
 /// A tool.
 pub struct Tool {
@@ -154,6 +154,8 @@ pub struct Context {
     pub seen: Arc<Seen>,
     /// What is known of the code; one for all calls of a session.
     pub index: Arc<Index>,
+    /// What checkers have found in this conversation.
+    pub findings: Arc<read_lints::Findings>,
     pub settings: Arc<Settings>,
     /// Who merges what a sketch of a change leaves open; `None`: nobody.
     pub apply: Option<Chosen>,

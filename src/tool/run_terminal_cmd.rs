@@ -62,6 +62,9 @@ const HEAD_BYTES: usize = 8 << 10;
 const TAIL_BYTES: usize = 24 << 10;
 /// Nobody waits longer than this for one call.
 const LONGEST_WAIT: Duration = Duration::from_mins(10);
+/// As much of a command in the background is told while it runs.
+const STOOD_HEAD_BYTES: usize = 2 << 10;
+const STOOD_TAIL_BYTES: usize = 6 << 10;
 /// A command in the background is watched for a moment: most that fail do so at once.
 const FIRST_MOMENT: Duration = Duration::from_millis(300);
 
@@ -194,6 +197,36 @@ pub(super) fn fault(error: NotStarted) -> Fault {
         NotStarted::Bash => Fault::new("TOOL_FAILED", message),
         NotStarted::Failed(source) => Fault::new("TOOL_FAILED", format!("{message}: {source}")),
     }
+}
+
+/// How a command stands, as members of its document: all that is kept of its output, and its end, if it has ended.
+pub fn standing(running: &Running) -> Map<String, Value> {
+    let report = Report::of(running, &running.since(0), None);
+    let outcome = report.outcome(running.directory());
+    let mut members = Map::new();
+    for (name, value) in outcome.data.as_object().cloned().unwrap_or_default() {
+        match name.as_str() {
+            "durationMs" => members.insert("duration_ms".into(), value),
+            "exitCode" | "output" | "state" => members.insert(name, value),
+            "logPath" if !value.is_null() => members.insert(name, value),
+            _ => None,
+        };
+    }
+    members
+}
+
+/// The same while it runs: the beginning of what it printed and the end, and not much of either, for it is told often.
+pub fn stood(running: &Running) -> Map<String, Value> {
+    let all = raw(&running.since(0));
+    let head = all.floor_char_boundary(STOOD_HEAD_BYTES);
+    let tail = all.ceil_char_boundary(all.len().saturating_sub(STOOD_TAIL_BYTES));
+    let output = match (all.get(..head), all.get(tail..)) {
+        (Some(first), Some(last)) if head < tail => {
+            format!("{first}\n[{} bytes are left out here]\n{last}", tail - head)
+        }
+        _ => all,
+    };
+    Map::from_iter([("output".to_owned(), output.into())])
 }
 
 /// What is said of a command, to the model and to people.
@@ -595,6 +628,7 @@ mod tests {
                 workspace: Arc::new(Workspace::fenced(&root, fence).unwrap()),
                 seen: Arc::new(Seen::default()),
                 index: Arc::default(),
+                findings: Arc::default(),
                 settings: Arc::new(Settings::default()),
                 apply: None,
                 call: "call".to_owned(),

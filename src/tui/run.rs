@@ -554,6 +554,10 @@ impl Session {
             Effect::OpenFile { path, line } => {
                 if let Err(why) = self.open_file(&path, line).await {
                     Box::pin(self.handle(Msg::Done(Outcome::Failed(why)))).await;
+                } else {
+                    let reply = self.app.link.ask(Query::Opened(path));
+                    // Whoever does not care says so, and nobody minds.
+                    tokio::spawn(reply);
                 }
             }
             other => self.spawn(other),

@@ -149,6 +149,10 @@ fn on_the_first_page_a_number_answers_until_something_is_written() {
         panic!("{:?}\n{}", desk.sent(), desk.picture())
     };
     assert_eq!(response.answers[0].selected_option_ids, ["b"]);
+    // What is written then is a message again, and no command of the transcript's.
+    desk.events([end("1", None, json!({"kind": "question", "outcome": "answered"}))]);
+    desk.keys("rules of the house");
+    assert_eq!(desk.app.composer.field.text(), "rules of the house");
 }
 
 #[test]

@@ -130,6 +130,8 @@ fn key(app: &mut App, event: KeyEvent) -> Vec<Effect> {
     }
     if answers_first_page(app, event) {
         focus_transcript(app);
+        // Once it is answered, the composer has the keys again.
+        app.asking.took_focus = true;
     }
     if let Some(effects) = form_key(app, event) {
         return effects;

@@ -1,6 +1,8 @@
 //! The embedded agent over its own driver, with the real tools in a real folder and a model that is a script: what a mode
 //! permits is all that happens, and whatever breaks, every call has one result and every document an end.
 
+mod checks;
+
 use std::{
     collections::BTreeMap,
     fs,

@@ -184,7 +184,7 @@ fn events_are_the_stream_and_nothing_is_lost() {
 #[test]
 fn what_nobody_may_allow_is_not_done_and_said() {
     let remove = || ("delete_file", json!({ "target_file": "README.md" }));
-    let fetch = || ("web_fetch", json!({ "url": "http://127.0.0.1:9/" }));
+    let fetch = || ("web_fetch", json!({ "url": "http://localhost:9/" }));
     for (sentence, call, arguments, code, missing) in [
         ("a deletion needs a yes", remove(), vec![], 4, Some(json!([]))),
         ("which --force gives", remove(), vec!["--force"], 0, None),
@@ -201,12 +201,12 @@ fn what_nobody_may_allow_is_not_done_and_said() {
             fetch(),
             vec![],
             4,
-            Some(json!(["WebFetch(127.0.0.1)"])),
+            Some(json!(["WebFetch(localhost)"])),
         ),
         (
             "that rule allows it",
             fetch(),
-            vec!["--allow", "WebFetch(127.0.0.1)"],
+            vec!["--allow", "WebFetch(localhost)"],
             0,
             None,
         ),

@@ -1,8 +1,10 @@
 //! What would be sent, part by part, and what each costs. Estimates, until the server has counted.
 
+use std::collections::BTreeMap;
+
 use crate::{
     agent::{
-        prompt::{Facts, blocks, servers, tokens},
+        prompt::{Facts, TAGS, blocks, servers, tokens, tokens_in},
         rules::Kind,
     },
     model::{ModelMessage, Part, Said, ToolSpec},
@@ -85,9 +87,15 @@ pub fn measure(sent: &Sent<'_>) -> Vec<ContextPart> {
     for (tag, text) in &sent.first {
         add((*tag).to_owned(), tokens(text), String::new());
     }
-    let mut costs = Costs::default();
+    let mut costs = Costs {
+        has_rules: sent.facts.rules.is_some(),
+        ..Costs::default()
+    };
     for message in sent.messages {
         costs.count(message);
+    }
+    for (tag, cost) in &costs.tags {
+        add((*tag).to_owned(), *cost, String::new());
     }
     for (name, cost, note) in [
         ("your messages", costs.user, ""),
@@ -124,19 +132,50 @@ fn name_of(model: &str) -> &str {
 
 #[derive(Default)]
 struct Costs {
+    /// Rules are counted by themselves.
+    has_rules: bool,
     user: u64,
+    /// What the program says in front of the user's words, by its tags.
+    tags: BTreeMap<&'static str, u64>,
     answers: u64,
     results: u64,
     images: u64,
 }
 
 impl Costs {
+    /// A message of the user's: what stands in tags of ours beside their words.
+    fn count_user(&mut self, text: &str) {
+        let mut own = 0;
+        let mut tag: Option<(&'static str, usize)> = None;
+        for line in text.split_inclusive('\n') {
+            let name = |start: &str| {
+                let rest = line.strip_prefix(start)?;
+                let end = rest.find(['>', ' '])?;
+                TAGS.iter().copied().find(|it| rest.get(..end) == Some(*it))
+            };
+            match &mut tag {
+                None => match name("<") {
+                    Some(found) if found != "user_query" => tag = Some((found, line.len())),
+                    Some(_) | None => own += line.len(),
+                },
+                Some((_, size)) => *size += line.len(),
+            }
+            if let Some((open, size)) = tag.take_if(|(open, _)| name("</") == Some(*open)) {
+                let is_rule = self.has_rules && matches!(open, "rules_update" | "manual_workspace_rule");
+                if !is_rule {
+                    *self.tags.entry(open).or_default() += tokens_in(size);
+                }
+            }
+        }
+        self.user += tokens_in(own + tag.map_or(0, |it| it.1));
+    }
+
     fn count(&mut self, message: &ModelMessage) {
         match message {
             ModelMessage::User(parts) => {
                 for part in parts {
                     match part {
-                        Part::Text(text) => self.user += tokens(text),
+                        Part::Text(text) => self.count_user(text),
                         Part::Image(_) => self.images += 1,
                     }
                 }
@@ -195,7 +234,14 @@ mod tests {
             bytes: Arc::from([0_u8; 4]),
         };
         let messages = [
-            ModelMessage::User(vec![Part::Text("y".repeat(33)), Part::Image(image)]),
+            ModelMessage::User(vec![
+                Part::Text(format!(
+                    "<linter_errors>\n{}\n</linter_errors>\n<rules_update>\nNo unwrap.\n</rules_update>\n<user_query>\n{}\n</user_query>",
+                    "l".repeat(66),
+                    "y".repeat(33)
+                )),
+                Part::Image(image),
+            ]),
             ModelMessage::Assistant(vec![
                 Said::Text("z".repeat(66)),
                 Said::Call(Call {
@@ -246,7 +292,8 @@ mod tests {
                 "tools 6 1 tool",
                 "tool web_search 0 not offered: no service is configured",
                 "user_info 10 ",
-                "your messages 10 ",
+                "linter_errors 31 ",
+                "your messages 19 ",
                 "answers 27 ",
                 "results of tools 30 ",
                 "images 1000 a guess: servers differ",

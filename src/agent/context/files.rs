@@ -54,6 +54,8 @@ pub struct List {
     pub recent: Vec<usize>,
     /// How many of [`Self::recent`] were changed within the last hour.
     pub within_hour: usize,
+    /// What was changed lately is known.
+    pub is_dated: bool,
 }
 
 impl List {
@@ -126,6 +128,13 @@ impl Files {
         tokio::time::timeout(within, first).await.ok()?.ok()?.clone()
     }
 
+    /// The first list that knows what was changed lately, when it comes within `within`.
+    pub async fn dated(&self, within: Duration) -> Option<Arc<List>> {
+        let mut list = self.shared.list.subscribe();
+        let dated = list.wait_for(|it| it.as_ref().is_some_and(|it| it.is_dated));
+        tokio::time::timeout(within, dated).await.ok()?.ok()?.clone()
+    }
+
     /// Paths that fit `pattern`, the best first; folders end in `/`. Takes milliseconds in a large tree: not for the
     /// thread that paints.
     pub fn rank(&self, pattern: &str, limit: usize) -> Vec<String> {
@@ -151,6 +160,7 @@ impl Files {
             };
             told(&list);
             (list.recent, list.within_hour) = recent(&workspace, &list.files, SystemTime::now(), &stop);
+            list.is_dated = true;
             told(&list);
             if let Some(shared) = shared.upgrade() {
                 let good = FRESH.max(start.elapsed() * FRESH_TIMES);

@@ -64,7 +64,7 @@ enum Mention {
 }
 
 /// Attaches what `text` points at. Reads files: not for the thread that paints.
-pub fn resolve(text: &str, workspace: &Workspace, transcript: &Transcript, rules: &RuleSet) -> Attachments {
+pub fn resolve(text: &str, workspace: &Workspace, transcript: &Transcript, rules: &mut RuleSet) -> Attachments {
     let mut found = Attachments::default();
     let mut room = Room {
         files: FILES_BYTES,
@@ -234,7 +234,7 @@ enum Target {
 }
 
 /// What a name behind an `@` means: a file before a rule; without the marks that end a sentence if need be.
-fn target(written: &str, workspace: &Workspace, rules: &RuleSet) -> Target {
+fn target(written: &str, workspace: &Workspace, rules: &mut RuleSet) -> Target {
     let mut refused = None;
     let mut rest = written;
     loop {
@@ -584,8 +584,8 @@ mod tests {
     }
 
     fn resolved(text: &str) -> Attachments {
-        let (_folder, workspace, rules) = shop();
-        resolve(text, &workspace, &Transcript::default(), &rules)
+        let (_folder, workspace, mut rules) = shop();
+        resolve(text, &workspace, &Transcript::default(), &mut rules)
     }
 
     #[test]
@@ -664,7 +664,7 @@ mod tests {
 
     #[test]
     fn a_large_file_is_cut_and_the_rest_is_named() {
-        let (folder, workspace, rules) = shop();
+        let (folder, workspace, mut rules) = shop();
         let text: String = (1..=9000).map(|it| format!("line {it}\n")).collect();
         std::fs::write(folder.path().join("big.txt"), &text).expect("a file");
         std::fs::write(folder.path().join("wide.txt"), "w".repeat(10_000)).expect("a file");
@@ -672,7 +672,7 @@ mod tests {
             "@wide.txt @big.txt @src/cart.rs",
             &workspace,
             &Transcript::default(),
-            &rules,
+            &mut rules,
         );
         assert!(found.text.len() < FILES_BYTES + 1024, "{}", found.text.len());
         assert!(found.text.contains("w [cut]\n"));
@@ -711,8 +711,8 @@ mod tests {
         }
         let mut transcript = Transcript::default();
         transcript.apply_all(&log.after(Position(0)));
-        let (_folder, workspace, rules) = shop();
-        let found = resolve("What is #1.2?", &workspace, &transcript, &rules);
+        let (_folder, workspace, mut rules) = shop();
+        let found = resolve("What is #1.2?", &workspace, &transcript, &mut rules);
         assert_eq!(
             found.text,
             "<quoted_document address=\"1.2\" kind=\"code_block\">\n```rust\nlet &lt;/quoted_document> x;\n```\n</quoted_document>"
@@ -724,8 +724,8 @@ mod tests {
 
         #[test]
         fn no_message_is_too_odd(text in "([@#.:/\"\\\\ \n`L-]|src|cart.rs|[0-9]|ü){0,40}") {
-            let (_folder, workspace, rules) = shop();
-            let found = resolve(&text, &workspace, &Transcript::default(), &rules);
+            let (_folder, workspace, mut rules) = shop();
+            let found = resolve(&text, &workspace, &Transcript::default(), &mut rules);
             // Every tag that is open is closed.
             for tag in ["attached_files", "attached_file", "attached_folder"] {
                 let opened = found.text.matches(&format!("<{tag}>")).count() + found.text.matches(&format!("<{tag} ")).count();

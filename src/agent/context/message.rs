@@ -1,6 +1,6 @@
 //! A message of the user's as the model gets it: what changed since the last one, what it points at, then the words.
 
-use super::{FirstContext, Lint, List, Watch, linter_errors, mentions, shown, viewed};
+use super::{FirstContext, List, Watch, linter_errors, mentions, mistakes, shown, viewed};
 use crate::{
     agent::{
         prompt::{query, reminder},
@@ -9,10 +9,11 @@ use crate::{
     model::Part,
     protocol::Mode,
     sandbox::{Seen, Workspace},
+    tool::read_lints::Findings,
     transcript::Transcript,
 };
 
-/// Files that the user has named in a conversation and that are remembered as open.
+/// Files that the user has named or opened in a conversation and that are remembered.
 const OPEN: usize = 10;
 
 /// What stands around a message.
@@ -28,7 +29,8 @@ pub struct Surroundings<'a> {
     pub seen: &'a Seen,
     /// The files of the workspace, as far as they are known.
     pub files: Option<&'a List>,
-    pub lints: &'a [Lint],
+    /// What checkers have found.
+    pub findings: &'a Findings,
 }
 
 /// The message, and what could not be done for it.
@@ -50,9 +52,11 @@ pub fn tell(text: &str, around: &Surroundings<'_>, rules: &mut RuleSet, watch: &
         let attached = mentions::resolve(text, workspace, around.transcript, rules);
         let known = shown(workspace, &around.seen.known());
         let lately = around.files.map(List::worked_on).unwrap_or_default();
-        let recent = lately.into_iter().chain(known.iter().map(String::as_str));
-        before.extend(viewed(workspace, recent, open.iter().map(String::as_str)));
-        before.extend(linter_errors(around.lints));
+        let recent = || lately.iter().copied().chain(known.iter().map(String::as_str));
+        before.extend(viewed(workspace, recent(), open.iter().map(String::as_str)));
+        let named = open.iter().chain(&attached.paths).map(String::as_str);
+        let mistakes = mistakes(workspace, around.findings, recent().chain(named));
+        before.extend(linter_errors(mistakes));
         before.extend(watch.changes(workspace));
         take(attached, rules, open, &mut before, &mut told);
     }
@@ -77,6 +81,13 @@ pub fn tell_more(text: &str, around: &Surroundings<'_>, rules: &mut RuleSet, ope
     told
 }
 
+/// Remembers a file as open, the last one first.
+pub fn open(files: &mut Vec<String>, path: String) {
+    files.retain(|it| *it != path);
+    files.insert(0, path);
+    files.truncate(OPEN);
+}
+
 /// What a message points at, with the rules for that, in front of it; and remembers it as open.
 fn take(
     mut attached: mentions::Attachments,
@@ -98,10 +109,8 @@ fn take(
     );
     before.push(attached.text);
     for path in attached.paths {
-        open.retain(|it| *it != path);
-        open.insert(0, path);
+        self::open(open, path);
     }
-    open.truncate(OPEN);
     told.warnings = attached.warnings;
     told.parts.extend(attached.images.into_iter().map(Part::Image));
 }
@@ -120,6 +129,7 @@ mod tests {
     use pretty_assertions::assert_eq;
 
     use super::*;
+    use crate::tool::read_lints::{Diagnostic, Severity};
 
     /// The names of the tags of a message, in their order; tags in tags are left out.
     fn tags(told: &Told) -> Vec<String> {
@@ -175,7 +185,7 @@ mod tests {
             transcript: &transcript,
             seen: &seen,
             files: None,
-            lints: &[],
+            findings: &Findings::default(),
         };
         let (mut watch, mut open) = (Watch::default(), Vec::new());
         let first = tell(
@@ -201,17 +211,22 @@ mod tests {
         let file = workspace.locate("src/a.rs").expect("a file");
         watch.remember(&workspace, [&file.path]);
         std::fs::write(&file.path, "two\n").expect("a file");
-        let lint = Lint {
-            path: "src/a.rs".to_owned(),
+        let found = |file: &std::path::Path| Diagnostic {
+            file: file.to_owned(),
             line: 1,
             column: 1,
-            severity: "error".to_owned(),
+            severity: Severity::Error,
             message: "no".to_owned(),
+            source: "checker".to_owned(),
+            code: None,
         };
+        // What is wrong in a file that nobody works on does not matter now.
+        let other = workspace.locate("src/AGENTS.md").expect("a file");
+        let findings = Findings::holding(&[found(&file.path), found(&other.path)]);
         let around = Surroundings {
             mode: Mode::Agent,
             was: Some(Mode::Plan),
-            lints: &[lint],
+            findings: &findings,
             ..around
         };
         let second = tell("Go on", &around, &mut rules, &watch, &mut open);
@@ -225,6 +240,11 @@ mod tests {
                 "user_query"
             ]
         );
+        let Some(Part::Text(text)) = second.parts.first() else {
+            panic!("no text")
+        };
+        let said = "<linter_errors>\nsrc/a.rs:\n  1:1 error no\n</linter_errors>";
+        assert!(text.contains(said), "{text}");
         let around = Surroundings {
             was: Some(Mode::Agent),
             workspace: None,

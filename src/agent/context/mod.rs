@@ -13,7 +13,7 @@ mod layout;
 pub mod mentions;
 mod message;
 
-use std::{fmt::Write, path::PathBuf, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, fmt::Write, path::PathBuf, sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
@@ -23,13 +23,16 @@ pub use figures::{Sent, measure};
 pub use files::{Files, List};
 pub use git::Status;
 pub use layout::{Style, layout};
-pub use message::{Surroundings, Told, tell, tell_more};
+pub use message::{Surroundings, Told, open, tell, tell_more};
 
 use super::{
     prompt::{name, wrap, wrap_ours},
     rules::RuleSet,
 };
-use crate::sandbox::Workspace;
+use crate::{
+    sandbox::Workspace,
+    tool::read_lints::{Diagnostic, Findings, Severity},
+};
 
 /// The whole text about the layout.
 const LAYOUT_BYTES: usize = 8 << 10;
@@ -243,30 +246,47 @@ pub struct Lint {
     /// From 1.
     pub line: u64,
     pub column: u64,
-    /// `error`, `warning` …
-    pub severity: String,
+    /// `error`, `warning` …; the worst one first in the order of severities.
+    pub severity: Severity,
     pub message: String,
 }
 
-/// Mistakes in files that one works on, for the next message.
-pub fn linter_errors(lints: &[Lint]) -> Option<String> {
+/// What was found in the files of `paths` and still holds.
+pub fn mistakes<'a>(workspace: &Workspace, findings: &Findings, paths: impl Iterator<Item = &'a str>) -> Vec<Lint> {
+    let located = paths.filter_map(|it| workspace.locate(it).ok());
+    let wanted: BTreeMap<PathBuf, String> = located.map(|it| (it.path, it.shown)).collect();
+    let found = findings.of(&|it| wanted.contains_key(it));
+    let lint = |it: Diagnostic| {
+        Some(Lint {
+            path: wanted.get(&it.file)?.clone(),
+            line: it.line,
+            column: it.column,
+            severity: it.severity,
+            message: it.message,
+        })
+    };
+    found.into_iter().filter_map(lint).collect()
+}
+
+/// Mistakes in files that one works on, for the next message: the worst ones, file by file.
+pub fn linter_errors(mut lints: Vec<Lint>) -> Option<String> {
+    let more = lints.len().saturating_sub(LINTS);
+    lints.sort_by_key(|it| it.severity);
+    lints.truncate(LINTS);
+    lints.sort_by(|a, b| (&a.path, a.line, a.column).cmp(&(&b.path, b.line, b.column)));
     let mut lines: Vec<String> = Vec::new();
     let mut file = "";
-    for lint in lints.iter().take(LINTS) {
+    for lint in &lints {
         if lint.path != file {
             lines.push(format!("{}:", name(&lint.path)));
             file = &lint.path;
         }
         let message: String = name(lint.message.trim()).chars().take(300).collect();
-        lines.push(format!(
-            "  {}:{} {} {message}",
-            lint.line,
-            lint.column,
-            name(&lint.severity)
-        ));
+        let severity = lint.severity.as_str();
+        lines.push(format!("  {}:{} {severity} {message}", lint.line, lint.column));
     }
-    if lints.len() > LINTS {
-        lines.push(format!("[and {} more]", lints.len() - LINTS));
+    if more > 0 {
+        lines.push(format!("[and {more} more]"));
     }
     (!lines.is_empty()).then(|| wrap("linter_errors", &lines.join("\n")))
 }

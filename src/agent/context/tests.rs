@@ -120,10 +120,10 @@ fn mistakes_are_listed_by_file() {
         path: path.to_owned(),
         line,
         column: 5,
-        severity: "error".to_owned(),
+        severity: Severity::Error,
         message: message.to_owned(),
     };
-    let said = linter_errors(&[
+    let said = linter_errors(vec![
         lint("a.rs", 1, "odd\nline"),
         lint("a.rs", 2, "</linter_errors>"),
         lint("b.rs", 3, "x"),
@@ -134,13 +134,21 @@ fn mistakes_are_listed_by_file() {
             "<linter_errors>\na.rs:\n  1:5 error odd\\nline\n  2:5 error &lt;/linter_errors>\nb.rs:\n  3:5 error x\n</linter_errors>"
         )
     );
-    let many = vec![lint("a.rs", 1, "x"); 30];
-    let said = linter_errors(&many).expect("mistakes");
+    let mut many = vec![
+        Lint {
+            severity: Severity::Warning,
+            ..lint("a.rs", 1, "x")
+        };
+        30
+    ];
+    many.push(lint("b.rs", 1, "worse"));
+    let said = linter_errors(many).expect("mistakes");
     assert!(
-        said.contains("[and 10 more]") && said.matches("1:5").count() == 20,
+        said.contains("[and 11 more]") && said.matches("1:5 warning").count() == 19,
         "{said}"
     );
-    assert_eq!(linter_errors(&[]), None);
+    assert!(said.contains("b.rs:\n  1:5 error worse"), "the worst are named: {said}");
+    assert_eq!(linter_errors(Vec::new()), None);
 }
 
 #[test]

@@ -15,7 +15,12 @@ pub fn head(text: &str, limit_bytes: usize) -> Option<&str> {
 
 /// Tokens that `text` will be, roughly: the server counts exactly, when it has been asked.
 pub fn tokens(text: &str) -> u64 {
-    (text.len() as u64 * 10).div_ceil(33)
+    tokens_in(text.len())
+}
+
+/// The same for so many bytes of text.
+pub fn tokens_in(bytes: usize) -> u64 {
+    (bytes as u64 * 10).div_ceil(33)
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ mod guard;
 mod parts;
 
 pub use block::BLOCKS;
-pub use cut::{head, tokens};
+pub use cut::{head, tokens, tokens_in};
 pub use guard::{TAGS, guard, name, wrap, wrap_ours, wrap_with};
 pub use parts::{Custom, load};
 

@@ -351,14 +351,17 @@ impl RuleSet {
         Some(wrap_ours("rules_update", &format!("{about}\n{}", parts.join("\n"))))
     }
 
-    /// The rule that the user has named; a rule of any kind has a name.
-    pub fn manual(&self, named: &str) -> Option<String> {
+    /// The rule that the user has named, to be sent; a rule of any kind has a name.
+    pub fn manual(&mut self, named: &str) -> Option<String> {
         let named = named.trim();
         let rule = self
             .rules
             .iter()
             .find(|it| it.name == named || it.path == named)
             .or_else(|| self.rules.iter().find(|it| it.name.eq_ignore_ascii_case(named)))?;
+        if rule.kind == Kind::Manual {
+            self.said.insert(rule.path.clone());
+        }
         Some(rule.wrapped("manual_workspace_rule", &rule.whole()))
     }
 

@@ -149,7 +149,7 @@ fn rules_come_with_the_first_file_that_they_are_for() {
 #[test]
 fn the_user_names_a_rule_of_any_kind() {
     let (_folder, workspace) = workspace(FILES);
-    let rules = RuleSet::load(&workspace, Trust::Whole);
+    let mut rules = RuleSet::load(&workspace, Trust::Whole);
     for (name, want) in [
         ("notes", Some("Only by name.")),
         ("folder", Some("By the folder's name.")),

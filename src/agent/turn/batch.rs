@@ -800,6 +800,8 @@ impl Running {
                 memory,
                 effects,
             );
+        } else if let Some(because) = self.is_spent(memory) {
+            self.ask_to_go_on(&because, memory, effects);
         } else if self.guard.calls >= self.setup.limits.calls {
             let count = self.guard.calls;
             self.ask_to_go_on(&format!("The model has made {count} calls."), memory, effects);
@@ -1002,6 +1004,13 @@ pub(super) fn edits(change: &Change, name: &str, call: &str, applied: &Applied) 
     let mut start = edit_start(&change.file.shown, &change.operation, name, call);
     if let Some(to) = &change.to {
         start.insert("newFilePath".into(), to.shown.clone().into());
+    }
+    if let Some(cell) = &change.cell {
+        let is_new = cell.source.is_none();
+        start.insert("cell".into(), json!({ "index": cell.index, "isNew": is_new }));
+        if !matches!(cell.language.as_str(), "" | "other" | "raw") {
+            start.insert("language".into(), cell.language.clone().into());
+        }
     }
     let whole = |content: Option<String>| {
         let mut end = start.clone();

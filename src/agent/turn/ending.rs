@@ -18,6 +18,7 @@ impl Running {
         let events = if is_cut { self.writer.cut() } else { self.writer.flush() };
         self.say(events, effects);
         self.count_tokens(memory);
+        self.say_unpriced(memory, effects);
         let said = std::mem::take(&mut self.said);
         let is_over = matches!(reason, EndReason::ContentFilter | EndReason::Refusal);
         let mut calls = Vec::new();

@@ -10,6 +10,8 @@ pub struct Guard {
     pub requests: u32,
     /// Calls since then.
     pub calls: u32,
+    /// What the requests since then have cost, as far as prices are known.
+    pub dollars: f64,
     /// Messages in a row in which no call could be read.
     pub garbled: u32,
     /// Times in a row that the server wanted to pause.

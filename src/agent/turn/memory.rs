@@ -22,6 +22,12 @@ pub struct Memory {
     pub window: Option<u64>,
     pub policy: Policy,
     pub todos: Todos,
+    /// What all of the conversation has cost, as far as prices are known, and how much of that the user has said yes to.
+    pub dollars: f64,
+    pub dollars_allowed: f64,
+    /// Something was answered whose price is not known; and that was said.
+    pub is_unpriced: bool,
+    pub has_said_unpriced: bool,
     /// The surroundings have been told.
     pub is_opened: bool,
     /// Which format and model made the opaque parts.

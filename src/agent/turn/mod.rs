@@ -151,11 +151,14 @@ impl Default for Policy {
 }
 
 /// How far an answer may go before the user is asked, or it ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limits {
     /// Requests to the model.
     pub requests: u32,
     pub calls: u32,
+    /// What it may cost, and what all of the conversation may; `None`: anything.
+    pub dollars: Option<f64>,
+    pub dollars_in_all: Option<f64>,
     /// Reading calls at a time.
     pub at_once: usize,
 }
@@ -165,6 +168,8 @@ impl Default for Limits {
         Self {
             requests: 50,
             calls: 200,
+            dollars: None,
+            dollars_in_all: None,
             at_once: 8,
         }
     }
@@ -323,8 +328,11 @@ impl Turn {
         match (input, self.running.take()) {
             (Input::Submit(submission), None) => {
                 let mut running = Running::begin(*submission, &mut self.memory, now_ms, &mut effects);
-                running.ask_model(&mut self.memory, &mut effects);
-                self.running = Some(running);
+                match running.is_spent(&self.memory) {
+                    Some(because) => running.ask_to_go_on(&because, &mut self.memory, &mut effects),
+                    None => running.ask_model(&mut self.memory, &mut effects),
+                }
+                self.running = Some(running).filter(|it| !matches!(it.phase, Phase::Over));
             }
             (_, None) => {}
             (input, Some(mut running)) => {
@@ -611,6 +619,46 @@ impl Running {
         self.say(events, effects);
     }
 
+    /// Why no more is to be spent without a yes.
+    fn is_spent(&self, memory: &Memory) -> Option<String> {
+        let Limits {
+            dollars: own,
+            dollars_in_all: all,
+            ..
+        } = self.setup.limits;
+        let over = |spent: f64, limit: Option<f64>| limit.filter(|it| spent >= *it && spent > 0.0);
+        if let Some(limit) = over(self.guard.dollars, own) {
+            let (spent, limit) = (dollars(self.guard.dollars), dollars(limit));
+            return Some(format!("The answer has cost {spent}; agent.max_dollars is {limit}."));
+        }
+        let limit = over(memory.dollars - memory.dollars_allowed, all)?;
+        let (spent, limit) = (dollars(memory.dollars), dollars(limit));
+        Some(format!(
+            "The conversation has cost {spent}; agent.max_dollars_in_all is {limit}."
+        ))
+    }
+
+    /// A limit that cannot be held is no limit: that is said, once.
+    fn say_unpriced(&mut self, memory: &mut Memory, effects: &mut Vec<Effect>) {
+        let Limits {
+            dollars,
+            dollars_in_all,
+            ..
+        } = self.setup.limits;
+        if !memory.is_unpriced || memory.has_said_unpriced || dollars.or(dollars_in_all).is_none() {
+            return;
+        }
+        memory.has_said_unpriced = true;
+        let model = match self.setup.model.as_str() {
+            "" => "the server's own model",
+            model => model,
+        };
+        let message = format!(
+            "what {model} costs is not known, so that the limit of spending does not count it; models.\"…\".price_in and price_out say it"
+        );
+        self.notice(Severity::Warning, "price-unknown", message, effects);
+    }
+
     /// Moves the counts of the request that has ended to those of the answer.
     fn count_tokens(&mut self, memory: &mut Memory) {
         let tokens = std::mem::take(&mut self.tokens);
@@ -628,7 +676,11 @@ impl Running {
             // What stands in has prices of its own, which are not known here.
             let known = catalogue::known(&self.setup.model, &self.setup.settings.models);
             let prices = known.prices.filter(|_| self.stand_in == 0);
-            self.cost = self.cost.zip(prices).map(|(sum, it)| sum + it.of(&tokens).dollars);
+            let dollars = prices.map(|it| it.of(&tokens).dollars);
+            self.cost = self.cost.zip(dollars).map(|(sum, it)| sum + it);
+            self.guard.dollars += dollars.unwrap_or_default();
+            memory.dollars += dollars.unwrap_or_default();
+            memory.is_unpriced |= dollars.is_none();
         }
         let add = |total: &mut u64, more: u64| *total = total.saturating_add(more);
         add(&mut self.total.prompt, prompt);
@@ -637,6 +689,11 @@ impl Running {
         add(&mut self.total.completion, completion);
         add(&mut self.total.reasoning, reasoning);
     }
+}
+
+/// Dollars and cents.
+fn dollars(amount: f64) -> String {
+    format!("${amount:.2}")
 }
 
 /// ISO 8601, UTC.

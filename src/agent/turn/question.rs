@@ -174,7 +174,12 @@ impl Running {
 
     /// What is asked about: a lead, the question and the planned action.
     fn subjects(job: &Job, tool: &Tool, question: &approval::Question) -> Vec<(String, String, Value)> {
-        let why = question.why.clone();
+        // What it would reach is listed below.
+        let is_listed = question
+            .reaches
+            .iter()
+            .any(|it| question.why == format!("it reaches {it}"));
+        let why = if is_listed { String::new() } else { question.why.clone() };
         let mut extra = Map::new();
         if !question.reaches.is_empty() {
             extra.insert("wouldReach".into(), question.reaches.clone().into());
@@ -186,16 +191,22 @@ impl Running {
             extra.insert("protected".into(), true.into());
         }
         if let Some(proposal) = job.proposal.as_ref().filter(|it| !it.changes.is_empty()) {
+            let count = proposal.changes.len();
             return proposal
                 .changes
                 .iter()
-                .map(|change| {
+                .enumerate()
+                .map(|(at, change)| {
                     let mut subject = preview(change, tool.name, &job.call.id);
                     if let Some(metadata) = subject.get_mut("metadata").and_then(Value::as_object_mut) {
                         metadata.extend(extra.clone());
                     }
                     let text = format!("Allow to {} `{}`?", change.operation, change.file.shown);
-                    (why.clone(), text, subject)
+                    let lead = match count {
+                        0 | 1 => why.clone(),
+                        _ => format!("{} of {count} that are made together or not at all; {why}", at + 1),
+                    };
+                    (lead, text, subject)
                 })
                 .collect();
         }
@@ -522,12 +533,14 @@ impl Running {
             Purpose::GoOn if dealt.outcome == Dealt::Skipped && !self.steering.is_empty() => {
                 self.close(question, dealt, effects);
                 self.guard.reset();
+                memory.dollars_allowed = memory.dollars;
                 self.ask_model(memory, effects);
             }
             Purpose::GoOn => {
                 self.close(question, dealt, effects);
                 if is_yes {
                     self.guard.reset();
+                    memory.dollars_allowed = memory.dollars;
                     if let Some(words) = words {
                         memory.user(vec![Told::Text(words)]);
                     }
@@ -605,10 +618,18 @@ fn unanswered(document: &DocumentId, outcome: Dealt) -> ClarificationResponse {
 
 /// A change as a document without id and sequence. Several places become one, from the first to the last, so that the
 /// whole change is in view.
+/// The text whose lines the hunks of a change count.
+fn before(change: &Change) -> Option<&str> {
+    match &change.cell {
+        Some(cell) => Some(cell.source.as_deref().unwrap_or_default()),
+        None => change.old.as_deref().and_then(|it| std::str::from_utf8(it).ok()),
+    }
+}
+
 fn preview(change: &Change, name: &str, call: &str) -> Value {
     let mut whole = change.clone();
     if let [first, .., last] = change.hunks.as_slice()
-        && let Some(old) = change.old.as_deref().and_then(|it| std::str::from_utf8(it).ok())
+        && let Some(old) = before(change)
     {
         let lines: Vec<&str> = old.lines().collect();
         let line = |at: u64| {

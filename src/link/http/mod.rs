@@ -156,9 +156,12 @@ impl Link for Http {
                     }
                 }
                 // The workspace and the prompt are the gateway's own affair.
-                Query::Files { .. } | Query::Context | Query::Trust | Query::Changes | Query::Restoration(_) => {
-                    Err(AskError::Unsupported { peer })
-                }
+                Query::Files { .. }
+                | Query::Context
+                | Query::Trust
+                | Query::Changes
+                | Query::Restoration(_)
+                | Query::Opened(_) => Err(AskError::Unsupported { peer }),
             }
         })
     }

@@ -129,11 +129,14 @@ impl Link for Replay {
     fn ask(&self, query: Query) -> Pin<Box<dyn Future<Output = Result<Reply, AskError>> + Send>> {
         let reply = match query {
             Query::Models => Ok(Reply::Models(self.about.model.clone().into_iter().collect())),
-            Query::Files { .. } | Query::Context | Query::Trust | Query::Changes | Query::Restoration(_) => {
-                Err(AskError::Unsupported {
-                    peer: self.about.peer.clone(),
-                })
-            }
+            Query::Files { .. }
+            | Query::Context
+            | Query::Trust
+            | Query::Changes
+            | Query::Restoration(_)
+            | Query::Opened(_) => Err(AskError::Unsupported {
+                peer: self.about.peer.clone(),
+            }),
         };
         Box::pin(std::future::ready(reply))
     }

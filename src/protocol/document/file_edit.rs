@@ -20,6 +20,8 @@ pub struct FileEdit<'a> {
     pub diff: Option<Diff<'a>>,
     pub applied: Applied,
     pub hunk: Option<Hunk>,
+    /// In a notebook: the cell, whose lines the diff counts, and not those of the file.
+    pub cell: Option<Cell>,
     pub tool_call_id: Option<&'a str>,
     pub tool_name: Option<&'a str>,
 }
@@ -39,6 +41,14 @@ pub struct Diff<'a> {
 pub struct Hunk {
     pub index: u64,
     pub count: u64,
+}
+
+/// A cell of a notebook.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cell {
+    /// From 0.
+    pub index: u64,
+    pub is_new: bool,
 }
 
 impl<'a> FileEdit<'a> {
@@ -63,6 +73,12 @@ impl<'a> FileEdit<'a> {
                 Some(Hunk {
                     index: member::count(hunk, "index")?,
                     count: member::count(hunk, "count")?,
+                })
+            }),
+            cell: member::object(members, "cell").and_then(|cell| {
+                Some(Cell {
+                    index: member::count(cell, "index")?,
+                    is_new: cell.get("isNew").and_then(Value::as_bool).unwrap_or_default(),
                 })
             }),
             tool_call_id: member::text(members, "toolCallId"),

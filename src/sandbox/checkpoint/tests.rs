@@ -50,6 +50,7 @@ impl Bench {
             old,
             new: new.map(|it| Arc::from(it.as_bytes())),
             hunks: Vec::new(),
+            cell: None,
         };
         self.workspace.commit_for(&self.seen, call, &[change]).unwrap();
     }

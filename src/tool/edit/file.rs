@@ -125,6 +125,7 @@ pub fn edited(opened: &Opened, new: &str, context: &Context) -> Result<Change, F
         old: Some(Arc::clone(&opened.bytes)),
         new: Some(bytes.into()),
         hunks: hunks(old, new),
+        cell: None,
     })
 }
 
@@ -162,6 +163,7 @@ pub fn created(file: Located, contents: &str) -> Change {
         old: None,
         new: Some(contents.as_bytes().into()),
         hunks: hunks("", &plain(contents)),
+        cell: None,
     }
 }
 

@@ -175,6 +175,19 @@ fn edited(text: &str, change: &Change, edit: &Edit, cell: &Value, place: &Range<
     Ok(Changed { text: done, old, new })
 }
 
+/// What a cell of a notebook is and holds; `None` where there is no such cell.
+pub fn source_of(text: &str, cell: usize) -> Option<(Kind, String)> {
+    let value: Value = serde_json::from_str(text).ok()?;
+    let cell = value.get("cells")?.get(cell)?;
+    let kind = match cell.get("cell_type")?.as_str()? {
+        "code" => Kind::Code,
+        "markdown" => Kind::Markdown,
+        "raw" => Kind::Raw,
+        _ => return None,
+    };
+    Some((kind, source(cell)?))
+}
+
 /// The source of a cell: one text, or its lines.
 fn source(cell: &Value) -> Option<String> {
     match cell.get("source")? {

@@ -32,6 +32,7 @@ impl Bench {
             workspace: workspace.into(),
             seen: Seen::default().into(),
             index: std::sync::Arc::default(),
+            findings: std::sync::Arc::default(),
             settings: Settings::default().into(),
             apply: None,
             call: "call_1".to_owned(),

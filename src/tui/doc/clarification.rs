@@ -438,7 +438,13 @@ fn planned(view: &Clarification<'_>, subject: Option<&Document>) -> Planned {
         }
         Some(View::ToolCall(it)) => match wanted_mode(&it) {
             Some((mode, _)) => only(Clean::from(format!("change to {} mode", visible_line(mode)))),
-            None => only(visible_line(tool_call::word(it.tool_name))),
+            None => match single(&it) {
+                Some(text) => Planned {
+                    verb: Clean::line(&format!("{} ", tool_call::word(it.tool_name))),
+                    title: text,
+                },
+                None => only(visible_line(tool_call::word(it.tool_name))),
+            },
         },
         Some(
             View::Text(_)
@@ -455,6 +461,17 @@ fn planned(view: &Clarification<'_>, subject: Option<&Document>) -> Planned {
             Some(question) if !question.text.trim().is_empty() => visible(question.text.trim()),
             Some(_) | None => visible(view.content.trim()),
         }),
+    }
+}
+
+/// All that is said to a tool of ours, where it is one text: it needs no name.
+fn single(call: &ToolCall<'_>) -> Option<Clean> {
+    let mut arguments = call.arguments.values();
+    match (arguments.next(), arguments.next()) {
+        (Some(Value::String(text)), None) if tool_call::is_ours(call.tool_name) && !text.trim().is_empty() => {
+            Some(visible(text))
+        }
+        _ => None,
     }
 }
 
@@ -480,6 +497,9 @@ fn details(subject: &Document, look: &Look<'_>) -> Vec<Row> {
         View::ToolCall(it) => {
             if let Some((_, why)) = wanted_mode(&it) {
                 return wrap(&[Span::new(visible(why), Role::Text)], look.width, &[], &[]);
+            }
+            if single(&it).is_some() {
+                return Vec::new();
             }
             let rows = it.arguments.iter().flat_map(|(name, value)| {
                 let text = match value {
@@ -1007,6 +1027,21 @@ mod tests {
             "command": "git push origin main", "permissions": ["network", "git_write"], "workingDirectory": "crates/shop",
             "wouldReach": ["github.com:443"], "wouldWrite": [".git/refs/remotes/origin/main", ".git/logs"],
         }})
+    }
+
+    #[test]
+    fn a_tool_that_is_told_one_thing_has_it_in_the_title() {
+        let call = |name: &str| {
+            let subject =
+                json!({ "type": "tool_call", "toolName": name, "arguments": { "url": "https://example.org/a" } });
+            super::super::testing::picture(&approval(subject, json!({})), &super::super::testing::look(60))
+        };
+        let known = call("web_fetch");
+        assert!(known.starts_with("? allow  fetch https://example.org/a "), "{known}");
+        assert!(!known.contains("url:"), "{known}");
+        // What the tool of a stranger's makes of it, nobody knows.
+        let strange = call("x__get");
+        assert!(strange.contains("url: https://example.org/a"), "{strange}");
     }
 
     #[test]

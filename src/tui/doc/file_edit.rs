@@ -95,9 +95,9 @@ pub(super) fn summary(edit: &FileEdit<'_>) -> Clean {
     Clean::line(&format!("{} {}{target}", edit.operation, edit.file_path))
 }
 
-/// The change as a patch, for copying.
+/// The change as a patch, for copying. The lines of a cell are none of the file's.
 pub(super) fn patch(edit: &FileEdit<'_>) -> Option<Clean> {
-    let found = find(edit)?;
+    let found = find(edit).filter(|_| edit.cell.is_none())?;
     let target = edit.new_file_path.unwrap_or(edit.file_path);
     Some(Clean::from(found.patch(Some(edit.file_path), Some(target))))
 }
@@ -150,6 +150,11 @@ fn head(edit: &FileEdit<'_>, document: &Document, counts: Option<(usize, usize)>
             ));
         }
         facts.push(Weight::Heavy, list);
+    }
+    if let Some(cell) = edit.cell {
+        let new = if cell.is_new { "new " } else { "" };
+        let number = cell.index.saturating_add(1);
+        facts.word(Weight::Medium, format!("{new}cell {number}"), Role::Dim);
     }
     if let Some(hunk) = edit.hunk.filter(|it| it.count > 1) {
         facts.word(Weight::Light, format!("{} of {}", hunk.index, hunk.count), Role::Dim);

@@ -137,6 +137,11 @@ pub(super) fn word(name: &str) -> &str {
     known(name).map_or(name, |(word, _)| word)
 }
 
+/// Whether it is a tool that we know, by any of its names.
+pub(super) fn is_ours(name: &str) -> bool {
+    known(name).is_some()
+}
+
 pub(super) fn is_running(call: &ToolCall<'_>, document: &Document) -> bool {
     document.is_open() && call.result.is_none()
 }
@@ -305,7 +310,10 @@ fn title(call: &ToolCall<'_>) -> Title {
             behind: lines(arguments),
             ..Title::path(&path)
         }),
-        Sort::File => first(PATHS).map(|it| Title::path(&it)),
+        Sort::File => first(PATHS)
+            .map(|it| Title::path(&it))
+            .or_else(|| first(&["target_notebook"]).map(|it| Title::path(&it)))
+            .or_else(|| first(&["input"]).map(|it| Title::plain(&patched(&it)))),
         Sort::Grep => first(&["pattern", "query", "regex"]).map(|pattern| {
             let place = first(FOLDERS).filter(|it| it != ".");
             let place = place.map_or_else(String::new, |it| format!(" in {it}"));
@@ -330,6 +338,21 @@ fn title(call: &ToolCall<'_>) -> Title {
         Sort::Other => None,
     };
     found.unwrap_or_else(|| other(arguments))
+}
+
+/// The files that a patch names.
+fn patched(patch: &str) -> String {
+    let name = |line: &str| {
+        let rest = line.strip_prefix("*** ")?;
+        let (word, path) = rest.split_once(" File: ")?;
+        matches!(word, "Add" | "Update" | "Delete").then(|| path.trim().to_owned())
+    };
+    let names: Vec<String> = patch.lines().filter_map(name).take(20).collect();
+    if names.is_empty() {
+        patch.to_owned()
+    } else {
+        names.join(" ")
+    }
 }
 
 fn task(arguments: &Map<String, Value>) -> Option<Title> {
@@ -433,9 +456,18 @@ fn outcome(call: &ToolCall<'_>, data: &Value) -> Clean {
                 other => count(other, "problem", "problems"),
             }
         }
-        Sort::Web => count(length("results"), "result", "results"),
+        Sort::Web => match number("status").filter(|it| *it >= 300) {
+            Some(status) => Clean::from(status.to_string()),
+            None => count(length("results"), "result", "results"),
+        },
         Sort::Task => count(number("toolCallCount"), "call", "calls"),
-        Sort::Read | Sort::File | Sort::Command => Clean::default(),
+        Sort::Command => match (data.get("exitCode").and_then(Value::as_i64), data.get("state")) {
+            (Some(code), _) => Clean::from(format!("exit {code}")),
+            (None, Some(Value::String(state))) if state == "background" => Clean::literal("still running"),
+            (None, Some(Value::String(state))) => Clean::line(&state.replace('_', " ")),
+            (None, _) => Clean::default(),
+        },
+        Sort::Read | Sort::File => Clean::default(),
         Sort::Other => match data {
             Value::Array(items) => figure::count(items.len(), "item", "items"),
             Value::Bool(_) | Value::Number(_) => super::value::short(data).unwrap_or_default(),

@@ -57,6 +57,94 @@ fn after_so_many_requests_the_user_is_asked_or_the_answer_ends() {
     }
 }
 
+/// A submission whose model costs a dollar for a thousand tokens, if it costs anything.
+fn priced(is_known: bool, limits: Limits) -> Submission {
+    let mut settings = crate::config::Settings::default();
+    if is_known {
+        let model = crate::config::Model {
+            price_in: Some(1000.0),
+            price_out: Some(1000.0),
+            ..crate::config::Model::default()
+        };
+        settings.models.insert("m".to_owned(), model);
+    }
+    Submission {
+        settings: settings.into(),
+        limits,
+        ..submission("hi")
+    }
+}
+
+/// A request that costs so many tokens and calls a reader, whose result comes.
+fn spends(talk: &mut Talk, nth: u64, tokens: u64) -> String {
+    talk.all([
+        call(&format!("a{nth}"), "look", json!({})),
+        counts(tokens, 0),
+        ends(EndReason::ToolUse),
+        harmless(nth),
+    ]);
+    talk.says(ran(nth, &nth.to_string()))
+}
+
+#[test]
+fn after_so_much_was_spent_the_user_is_asked_and_a_yes_is_for_as_much_again() {
+    let limits = Limits {
+        dollars: Some(1.0),
+        ..Limits::default()
+    };
+    let mut talk = Talk::of(priced(true, limits));
+    assert!(spends(&mut talk, 1, 600).contains("call m"));
+    let asked = spends(&mut talk, 2, 700);
+    assert!(asked.contains("$1.30") && asked.ends_with("~Go on? yes/no"), "{asked}");
+    assert!(talk.says(answer("doc_003", "yes")).contains("call m"));
+    assert!(spends(&mut talk, 3, 900).contains("call m"), "it counts anew");
+    assert!(spends(&mut talk, 4, 100).ends_with("~Go on? yes/no"));
+    assert!(talk.says(answer("doc_006", "no")).ends_with("done completed max_turns"));
+
+    let mut alone = priced(true, limits);
+    alone.asker = Asker::Nobody;
+    let mut talk = Talk::of(alone);
+    assert!(spends(&mut talk, 1, 1000).ends_with("done completed max_turns"));
+}
+
+#[test]
+fn a_conversation_has_a_limit_of_its_own() {
+    let limits = Limits {
+        dollars_in_all: Some(1.0),
+        ..Limits::default()
+    };
+    let mut talk = Talk::of(priced(true, limits));
+    talk.all([says("ok"), counts(1500, 0), ends(EndReason::Stop)]);
+    // The next message is not sent before somebody says so.
+    let asked = talk.says(Input::Submit(Box::new(priced(true, limits))));
+    assert!(asked.contains("$1.50") && asked.ends_with("~Go on? yes/no"), "{asked}");
+    assert!(talk.says(answer("doc_001", "yes")).contains("call m"));
+    talk.all([says("ok"), counts(500, 0), ends(EndReason::Stop)]);
+    assert!(
+        talk.says(Input::Submit(Box::new(priced(true, limits))))
+            .contains("call m")
+    );
+}
+
+#[test]
+fn a_limit_that_cannot_be_held_is_said_once() {
+    let limits = Limits {
+        dollars: Some(0.01),
+        ..Limits::default()
+    };
+    let mut talk = Talk::of(priced(false, limits));
+    talk.all([call("a1", "look", json!({})), counts(5000, 0)]);
+    let said = talk.says(ends(EndReason::ToolUse));
+    assert!(said.contains("price-unknown"), "{said}");
+    talk.says(harmless(1));
+    assert!(talk.says(ran(1, "x")).contains("call m"));
+    assert!(!spends(&mut talk, 2, 5000).contains("price-unknown"));
+    // Without a limit nobody needs to know.
+    let mut talk = Talk::of(priced(false, Limits::default()));
+    talk.all([says("ok"), counts(5000, 0)]);
+    assert!(!talk.says(ends(EndReason::Stop)).contains("price-unknown"));
+}
+
 #[test]
 fn a_conversation_that_no_longer_fits_loses_its_oldest_results_once() {
     let mut talk = Talk::begin();

@@ -320,6 +320,7 @@ fn proposing(job: u64) -> Input {
         old: Some("old 1\nsame\nold 3\n".as_bytes().into()),
         new: Some("new 1\nsame\nnew 3\n".as_bytes().into()),
         hunks: vec![hunk(1), hunk(3)],
+        cell: None,
     };
     let proposal = Proposal {
         changes: vec![change],

@@ -95,16 +95,28 @@ struct Gateway {
     visits: Arc<Mutex<Vec<String>>>,
 }
 
+/// Nothing is waited for that a test waits for, and nobody is cut because the machine is busy.
 fn quick() -> Limits {
+    Limits {
+        head_time: PATIENCE,
+        body_time: PATIENCE,
+        idle_time: Duration::from_secs(1),
+        write_time: PATIENCE,
+        ping: Duration::from_millis(100),
+        failure_delay: Duration::from_millis(300),
+        farewell: Duration::from_secs(2),
+        ..Limits::default()
+    }
+}
+
+/// Whoever does not go on has no time.
+fn impatient() -> Limits {
     Limits {
         head_time: Duration::from_millis(150),
         body_time: Duration::from_millis(150),
         idle_time: Duration::from_millis(300),
         write_time: Duration::from_millis(150),
-        ping: Duration::from_millis(100),
-        failure_delay: Duration::from_millis(300),
-        farewell: Duration::from_millis(500),
-        ..Limits::default()
+        ..quick()
     }
 }
 
@@ -320,7 +332,7 @@ async fn a_client_that_goes_away_takes_the_turn_along() {
 
 #[tokio::test]
 async fn a_reader_that_does_not_read_is_cut_and_costs_no_memory() {
-    let mut gateway = Gateway::new();
+    let mut gateway = Gateway::with(impatient(), 64);
     let client = gateway.chat(true).await;
     let mut turn = gateway.turn().await;
     turn.say([start("a", "text", json!({}))]);
@@ -330,13 +342,17 @@ async fn a_reader_that_does_not_read_is_cut_and_costs_no_memory() {
         turn.say([delta("a", "x".repeat(64 << 10))]);
     }
     assert_eq!(turn.told().await, Command::Cancel);
-    assert!(since.elapsed() >= quick().write_time);
+    assert!(since.elapsed() >= impatient().write_time);
     drop(client);
 }
 
 #[tokio::test]
 async fn a_reader_that_is_slow_gets_everything() {
-    let mut gateway = Gateway::new();
+    let limits = Limits {
+        write_time: Duration::from_secs(3),
+        ..quick()
+    };
+    let mut gateway = Gateway::with(limits, 64);
     let mut client = gateway.chat(true).await;
     let turn = gateway.turn().await;
     turn.say([
@@ -348,7 +364,8 @@ async fn a_reader_that_is_slow_gets_everything() {
     let mut bytes = vec![0; 256 << 10];
     let mut count = 0;
     loop {
-        tokio::time::sleep(quick().write_time / 5).await;
+        // All of it takes longer than a socket may stand still, no part of it does.
+        tokio::time::sleep(limits.write_time / 6).await;
         let read = client.0.read(&mut bytes).await.expect("it is not cut");
         count += bytes.iter().take(read).filter(|it| **it == b'x').count();
         if read == 0 || String::from_utf8_lossy(bytes.get(..read).unwrap_or_default()).contains("event: done") {
@@ -360,7 +377,7 @@ async fn a_reader_that_is_slow_gets_everything() {
 
 #[tokio::test]
 async fn whoever_does_not_go_on_is_not_waited_for() {
-    let gateway = Gateway::new();
+    let gateway = Gateway::with(impatient(), 64);
     let host = gateway.address;
     let cases = [
         ("says nothing", String::new(), ""),

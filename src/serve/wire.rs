@@ -319,17 +319,23 @@ mod tests {
 
     #[tokio::test]
     async fn a_reader_that_does_not_read_is_cut_and_a_slow_one_is_not() {
+        // All of it takes longer than a socket may stand still, no part of it does, also where the machine is busy.
+        let patience = Patience {
+            write: Duration::from_secs(2),
+            ..PATIENCE
+        };
         let (mut client, server) = tokio::io::duplex(64);
-        let mut wire = Wire::new(server, PATIENCE, Conflict::default());
+        let mut wire = Wire::new(server, patience, Conflict::default());
         let reader = tokio::spawn(async move {
-            for _ in 0..8 {
-                tokio::time::sleep(PATIENCE.write / 4).await;
+            for _ in 0..6 {
+                tokio::time::sleep(patience.write / 3).await;
                 client.read_exact(&mut [0; 16]).await.unwrap();
             }
-            client
         });
         wire.write_all(&[1; 128]).await.expect("it takes a little at a time");
-        let _client = reader.await.unwrap();
+        reader.await.unwrap();
+        let (_client, server) = tokio::io::duplex(64);
+        let mut wire = Wire::new(server, PATIENCE, Conflict::default());
         let error = wire.write_all(&[1; 128]).await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
     }

@@ -138,7 +138,7 @@ pub async fn begin(
         patience: house.limits.patience,
     };
     let turning = Turning::new(Arc::clone(&link), identity, request.dialect.unwrap_or_default(), terms);
-    let seat = turning.sit();
+    let seat = turning.sit(request.stream.then_some(Position(0)));
     house.hall.enter(&turning, wish.comes_back);
     let keeper = Keeper::start(&turning, link, submit);
     if let Some(claim) = claim {
@@ -204,7 +204,7 @@ pub async fn stream(
         Some(dialect) => dialect,
         None => turning.dialect,
     };
-    let seat = turning.sit();
+    let seat = turning.sit(Some(since));
     let pen = Box::new(Documents::behind(&turning, dialect, since));
     Ok(streamed(&house, turning, seat, pen, since, permit))
 }

@@ -184,6 +184,7 @@ impl Reader {
 
     async fn write(mut self, out: mpsc::Sender<Bytes>) {
         let mut follower = self.turning.follow(self.since);
+        self.seat.reads();
         let mut batch = Vec::new();
         let mut next_ping = Instant::now() + self.ping;
         loop {

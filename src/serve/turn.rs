@@ -77,11 +77,22 @@ enum Wish {
 }
 
 /// A reader's place. The turn may end when the last one is left.
-pub struct Seat(Arc<Turning>);
+pub struct Seat {
+    turning: Arc<Turning>,
+    /// Keeps the pieces of what ends before the reader begins to read.
+    anchor: Option<Follower>,
+}
+
+impl Seat {
+    /// The reader follows by itself now.
+    pub fn reads(&mut self) {
+        self.anchor = None;
+    }
+}
 
 impl Drop for Seat {
     fn drop(&mut self) {
-        self.0.readers.send_modify(|it| *it = it.saturating_sub(1));
+        self.turning.readers.send_modify(|it| *it = it.saturating_sub(1));
     }
 }
 
@@ -100,9 +111,13 @@ impl Turning {
         })
     }
 
-    pub fn sit(self: &Arc<Self>) -> Seat {
+    /// `since`: what a reader of the stream has had; `None` for one who waits for the whole.
+    pub fn sit(self: &Arc<Self>, since: Option<Position>) -> Seat {
         self.readers.send_modify(|it| *it += 1);
-        Seat(Arc::clone(self))
+        Seat {
+            turning: Arc::clone(self),
+            anchor: since.map(|it| self.follow(it)),
+        }
     }
 
     /// A reader of everything behind `since`.

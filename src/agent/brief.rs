@@ -425,9 +425,12 @@ impl Briefing {
                 });
                 Box::pin(std::future::ready(Some(Reply::Context(parts))))
             }
-            Query::Models | Query::Trust | Query::Changes | Query::Restoration(_) | Query::Opened(_) => {
-                Box::pin(std::future::ready(None))
-            }
+            Query::Models
+            | Query::Trust
+            | Query::Changes
+            | Query::Restoration(_)
+            | Query::Opened(_)
+            | Query::Sandbox { .. } => Box::pin(std::future::ready(None)),
         }
     }
 }

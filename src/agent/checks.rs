@@ -143,6 +143,8 @@ fn files(look: &Look, workspace: &Workspace, settings: &Settings) -> BTreeSet<Pa
         tier: Tier::None,
         rules: &rules,
         is_attended: true,
+        // Files are read here, and no command is judged.
+        is_halted: false,
     };
     let named = look
         .named

@@ -24,7 +24,7 @@ use super::{
     background::{self, Background},
     behind::Behind,
     brief::{Briefing, Heard},
-    history, marks, review,
+    history, hold, marks, review,
     trust::{Page, Standing, Verdict},
     turn::{Effect, Input, JobId, Prepared, Turn},
     undo::{self, Restored},
@@ -34,7 +34,7 @@ use crate::{
     index::Index,
     journal::{Flood, Log, Raw, Stint, TooMany},
     link::{
-        AskError, Asker,
+        AskError, Asker, Hold,
         local::{Inbox, Letter},
     },
     model::{
@@ -46,7 +46,7 @@ use crate::{
         Applied, Branch, ClarificationResponse, Command, ConversationId, DocumentId, Entry, Event, Mode, Notice,
         Position, Query, Reply, ResponseId, Restore, Severity, Submit, Turn as ProtocolTurn,
     },
-    sandbox::{Checkpoints, Commands, Seen, Tier, Workspace},
+    sandbox::{Checkpoints, Commands, Seen, Settled, Tier, Workspace},
     text::redact,
     tool::{Access, Context, Fault, Input as Arguments, Outcome, Proposal, Stop, Tool, Work},
     transcript::Transcript,
@@ -69,6 +69,8 @@ pub struct Setup {
     pub roles: Arc<Roles>,
     /// Where rules are kept that hold always.
     pub paths: Option<Paths>,
+    /// Where the screen reads what holds commands.
+    pub hold: Hold,
 }
 
 /// A start is not the time to read certificates; a moment later nobody waits for them.
@@ -149,6 +151,8 @@ struct Driver {
     looking: Option<Looking>,
     /// The question about it, in its turn, while it is open.
     page: Option<(Page, ProtocolTurn)>,
+    /// What was done about protected files that commands made or changed.
+    settled: Option<mpsc::UnboundedReceiver<Settled>>,
 }
 
 /// A command that the user runs. It stands where a model's call would, so that it is judged, held, shown and remembered
@@ -215,6 +219,7 @@ enum Happened {
     Restored(Result<Restored, String>),
     Went(background::Update),
     Looked(bool, Option<Standing>),
+    Settled(Settled),
 }
 
 /// What the agent will have read and written. What files were before is kept, where there is a place for it.
@@ -236,6 +241,7 @@ impl Driver {
         let briefing = Briefing::start(&setup);
         let looking: Option<Looking> = (setup.asker == Asker::Here).then(|| (false, briefing.standing()));
         let seen = Arc::new(memory(&setup));
+        let settled = setup.workspace.as_ref().and_then(|it| it.commands().settled());
         Self {
             chosen: Chosen {
                 provider: Arc::clone(&setup.provider),
@@ -276,6 +282,7 @@ impl Driver {
             looked_at: Arc::default(),
             looking,
             page: None,
+            settled,
         }
     }
 
@@ -346,6 +353,7 @@ impl Driver {
                     self.looking = None;
                     self.ask_for_trust(is_wanted, standing);
                 }
+                Happened::Settled(settled) => self.tell_settled(&settled),
                 Happened::Left(marks) if marks.is_empty() => {}
                 Happened::Left(marks) => {
                     let notice = Notice {
@@ -399,6 +407,7 @@ impl Driver {
             restoring,
             looking,
             background,
+            settled,
             ..
         } = self;
         tokio::select! {
@@ -407,6 +416,10 @@ impl Driver {
             letter = inbox.recv(), if hearing.is_empty() => Happened::Letter(letter),
             Some(submission) = maybe(next.as_mut()) => Happened::Ready(submission),
             Some(heard) = hearing.next(), if !hearing.is_empty() => Happened::Heard(heard),
+            // Before the model hears of the command that did it.
+            Some(Some(settled)) = maybe(settled.as_mut().map(|it| std::future::poll_fn(|cx| it.poll_recv(cx)))) => {
+                Happened::Settled(settled)
+            }
             // What a command printed comes before the news that it has ended.
             Some((job, text)) = outputs.next(), if !outputs.is_empty() => Happened::Input(Input::Output { job, text }),
             Some(input) = jobs.next(), if !jobs.is_empty() => Happened::Input(input),
@@ -727,6 +740,33 @@ impl Driver {
         };
         for event in page.close(response, &word) {
             self.log.append_to(turn, now_ms(), event);
+        }
+    }
+
+    /// What was done about protected files is said to the user, whoever waited for the command.
+    fn tell_settled(&mut self, settled: &Settled) {
+        let mut told = settled.told();
+        let more = told.len().saturating_sub(1);
+        if let Some(first) = told.first_mut().filter(|_| more > 0) {
+            first.push_str(&format!(" (and {more} more)"));
+        }
+        if settled.is_breach() && !std::mem::replace(&mut self.turn.memory.is_halted, true) {
+            told.push(
+                "from here on every command of this conversation asks, and the top of the workspace is held again"
+                    .to_owned(),
+            );
+            self.tell_hold();
+        }
+        // One notice: what comes later would take the place of what came before.
+        if !told.is_empty() {
+            self.notice("protected", told.join("\n"));
+        }
+    }
+
+    /// The header says what holds from now on.
+    fn tell_hold(&self) {
+        if let Some(workspace) = &self.setup.workspace {
+            hold::tell(workspace, &self.setup.hold);
         }
     }
 
@@ -1258,6 +1298,24 @@ impl Driver {
                 };
                 let _ = reply.send(heard);
             }
+            Query::Sandbox { guard } => {
+                let Some(workspace) = self.setup.workspace.clone().filter(|_| self.setup.asker == Asker::Here) else {
+                    // Nobody may be waiting any more.
+                    let _ = reply.send(Err(AskError::Unsupported { peer }));
+                    return;
+                };
+                let (paths, hold) = (self.setup.paths.clone(), self.setup.hold.clone());
+                // The first who asks waits for a trial.
+                tokio::task::spawn_blocking(move || {
+                    // Nobody may be waiting any more.
+                    let _ = reply.send(Ok(Reply::Sandbox(hold::sandbox(
+                        &workspace,
+                        paths.as_ref(),
+                        guard,
+                        &hold,
+                    ))));
+                });
+            }
             Query::Files { .. } | Query::Context => {
                 let answer = self.briefing.ask(query, &self.setup, &self.chosen, &self.turn.memory);
                 tokio::spawn(async move {
@@ -1385,6 +1443,7 @@ mod tests {
                 tools: Vec::new(),
                 roles: Arc::new(Roles::new(&Settings::default(), &Environment::default())),
                 paths: None,
+                hold: Hold::default(),
             };
             let agent = tokio::spawn(run(setup, Arc::clone(&log), inbox));
             let follower = log.follow(Position(0));

@@ -14,6 +14,7 @@ mod checks;
 pub mod context;
 pub mod driver;
 pub mod history;
+mod hold;
 pub mod marks;
 pub mod narrow;
 pub mod offer;

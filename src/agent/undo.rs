@@ -232,7 +232,12 @@ pub fn ask(query: &Query, seen: &Seen, workspace: &Workspace, entries: &[Arc<Ent
             let found = preview(seen, workspace, &Transcript::of(entries), wish);
             Some(Reply::Restoration(found.unwrap_or_default()))
         }
-        Query::Models | Query::Files { .. } | Query::Context | Query::Trust | Query::Opened(_) => None,
+        Query::Models
+        | Query::Files { .. }
+        | Query::Context
+        | Query::Trust
+        | Query::Opened(_)
+        | Query::Sandbox { .. } => None,
     }
 }
 

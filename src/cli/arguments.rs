@@ -458,6 +458,10 @@ pub enum Boundary {
         #[arg(long)]
         git_write: bool,
 
+        /// Where the sandbox is partial: let it write the whole workspace, and put back what is protected
+        #[arg(long)]
+        guard: bool,
+
         #[command(flatten)]
         common: Common,
 

@@ -10,16 +10,23 @@ use super::{
     chain, code, complain, say,
 };
 use crate::{
+    config::Ledger,
     protocol::Permission,
     sandbox::{Fence, Layers, NOT_BUILT, NotRun, Tier, Workspace, layers},
 };
 
+/// What a partial sandbox means in a workspace where the user has not said otherwise, and where the user has.
+const STRICT: &str =
+    "  strict: a command makes nothing new at the top of the workspace; /sandbox guard lets it, in this folder";
+const GUARDED: &str = "  guard: a command with a screen before it may write the whole workspace; what is protected is compared and put back";
+
 pub fn run(ask: Boundary) -> Result<u8> {
     match ask {
         Boundary::Explain { common } => {
-            Base::of(&common, &Whom::default())?;
+            let base = Base::of(&common, &Whom::default())?;
             let layers = layers();
-            say(&explained(layers));
+            let is_guarded = Ledger::under(&base.paths.state).is_guarded(&base.workspace);
+            say(&explained(layers, is_guarded));
             Ok(if layers.tier == Tier::None {
                 code::NO_SANDBOX
             } else {
@@ -29,28 +36,26 @@ pub fn run(ask: Boundary) -> Result<u8> {
         Boundary::Run {
             network,
             git_write,
+            guard,
             common,
             command,
         } => {
             let base = Base::of(&common, &Whom::default())?;
             let permissions = [(network, Permission::Network), (git_write, Permission::GitWrite)];
             let permissions: Vec<_> = permissions.into_iter().filter(|it| it.0).map(|it| it.1).collect();
-            hold(&base, &command, &permissions)
+            hold(&base, &command, &permissions, guard)
         }
     }
 }
 
-fn hold(base: &Base, command: &[OsString], permissions: &[Permission]) -> Result<u8> {
+fn hold(base: &Base, command: &[OsString], permissions: &[Permission], is_guarded: bool) -> Result<u8> {
     let fence = Fence::configured(&base.settings, Some(&base.paths), Vec::new());
     let workspace = Workspace::fenced(&base.workspace, fence)
         .with_context(|| format!("{} cannot be opened", base.workspace.display()))?;
-    match workspace.try_out(command, permissions) {
+    match workspace.try_out(command, permissions, is_guarded) {
         Ok(tried) => {
-            for (name, path) in &tried.aside {
-                complain(&format!(
-                    "the command made {name}, which runs or decides what runs\n  it was put aside as {}",
-                    path.display()
-                ));
+            for said in tried.settled.told() {
+                complain(&said);
             }
             Ok(passed_on(tried.status))
         }
@@ -69,20 +74,20 @@ fn passed_on(status: ExitStatus) -> u8 {
 }
 
 /// What the header of the screen says, too.
-fn explained(layers: &Layers) -> String {
+fn explained(layers: &Layers, is_guarded: bool) -> String {
     use std::fmt::Write as _;
 
-    let mut text = match layers.tier {
-        Tier::Full => "sandbox full\n".to_owned(),
-        Tier::Partial => format!("sandbox partial ({})\n", layers.why),
-        Tier::None => format!("NO SANDBOX: {}\n", layers.why),
-    };
+    let mut text = format!("{}\n", layers.head(is_guarded));
     for layer in &layers.list {
         let sign = if layer.holds { '✓' } else { '✗' };
         let _ = writeln!(text, "  {sign} {:<14} {}", layer.name, layer.about);
         if !layer.remedy.is_empty() {
             let _ = writeln!(text, "  {:<16} → {}", "", layer.remedy);
         }
+    }
+    if layers.tier == Tier::Partial {
+        let note = if is_guarded { GUARDED } else { STRICT };
+        let _ = writeln!(text, "{note}");
     }
     text
 }

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::{
     agent::{driver, narrow, offer},
-    config::{Environment, Gateway, Paths, Provider, Settings, Upstream},
+    config::{Environment, Gateway, Ledger, Paths, Provider, Settings, Upstream},
     journal::Log,
     link::{
         About, Asker, Held, Hold, Link,
@@ -232,8 +232,16 @@ impl Agent {
 
     fn link(&self, log: Arc<Log>, conversation: ConversationId, asker: Asker) -> Arc<dyn Link> {
         // Without a screen there is nobody to tell, and the first command finds it out for itself.
+        let workspace = self.workspace.as_ref().map(|it| Arc::new(it.fresh()));
         if asker == Asker::Here {
-            find(&self.about.hold);
+            let ledger = self.paths.as_ref().map(|it| Ledger::under(&it.state));
+            if let (Some(workspace), Some(ledger)) = (&workspace, ledger) {
+                workspace.commands().set_guarded(ledger.is_guarded(workspace.root()));
+            }
+            find(
+                &self.about.hold,
+                workspace.as_ref().is_some_and(|it| it.commands().is_guarded()),
+            );
         }
         let (link, inbox) = Local::new(Arc::clone(&log), self.about.clone());
         let setup = driver::Setup {
@@ -242,11 +250,12 @@ impl Agent {
             conversation,
             asker,
             // Commands and the folder they are in are the conversation's own.
-            workspace: self.workspace.as_ref().map(|it| Arc::new(it.fresh())),
+            workspace,
             settings: Arc::clone(&self.settings),
             tools: self.tools.clone(),
             roles: Arc::clone(&self.roles),
             paths: self.paths.clone(),
+            hold: self.about.hold.clone(),
         };
         tokio::spawn(driver::run(setup, log, inbox));
         Arc::new(link)
@@ -254,13 +263,13 @@ impl Agent {
 }
 
 /// What holds commands, found out on a thread of its own: the first frame does not wait.
-fn find(hold: &Hold) {
+fn find(hold: &Hold, is_guarded: bool) {
     let found = hold.clone();
     let find = move || {
         let layers = sandbox::layers();
         found.found(match layers.tier {
             Tier::Full => Held::Whole,
-            Tier::Partial => Held::Partly(layers.why.clone()),
+            Tier::Partial => Held::Partly(layers.but(is_guarded).to_owned()),
             Tier::None => Held::Nothing,
         });
     };

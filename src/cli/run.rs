@@ -113,7 +113,10 @@ fn key(base: &Base) -> &'static str {
     match (source, layer) {
         (KeySource::Variables(_), _) | (KeySource::Given(_), Layer::Environment) => "env",
         (KeySource::Given(_), Layer::Flag) => "flag",
-        (KeySource::None | KeySource::Given(_) | KeySource::Command(_) | KeySource::File(_), _) => "login",
+        (
+            KeySource::None | KeySource::Given(_) | KeySource::Command(_) | KeySource::File(_) | KeySource::Keyring(_),
+            _,
+        ) => "login",
     }
 }
 

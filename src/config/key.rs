@@ -199,6 +199,12 @@ pub const KEYS: &[Key] = &[
         "A file that only you can read and that holds its token.",
     ),
     Key::new(
+        "gateway.token_keyring",
+        Kind::Text,
+        |it, _| Slot::Key(&mut it.gateway.token, Way::Keyring),
+        "The name under which the system's keyring holds its token, with the service `sheaf`; for builds with the feature `keyring`.",
+    ),
+    Key::new(
         "gateway.dialect",
         Kind::Word(&["auto", "a", "b"]),
         |it, _| Slot::Text(&mut it.gateway.dialect),
@@ -294,6 +300,12 @@ pub const KEYS: &[Key] = &[
         Kind::Path,
         |it, name| Slot::Key(&mut provider(it, name).key, Way::File),
         "A file that only you can read and that holds its key.",
+    ),
+    Key::new(
+        "providers.*.keyring",
+        Kind::Text,
+        |it, name| Slot::Key(&mut provider(it, name).key, Way::Keyring),
+        "The name under which the system's keyring holds its key, with the service `sheaf`; for builds with the feature `keyring`.",
     ),
     Key::new(
         "providers.*.headers",
@@ -631,6 +643,12 @@ pub const KEYS: &[Key] = &[
         Kind::Path,
         |it, _| Slot::Key(&mut it.web.search.key, Way::File),
         "A file that only you can read and that holds its key.",
+    ),
+    Key::new(
+        "web.search.keyring",
+        Kind::Text,
+        |it, _| Slot::Key(&mut it.web.search.key, Way::Keyring),
+        "The name under which the system's keyring holds its key, with the service `sheaf`; for builds with the feature `keyring`.",
     ),
     Key::new(
         "web.search.allow_http",

@@ -516,6 +516,7 @@ impl Merging {
                 "api_key_env",
                 "key_command",
                 "key_file",
+                "keyring",
                 "headers",
             ];
             let Some(anywhere) = place("base_url").or_else(|| any.iter().find_map(|it| place(it))) else {
@@ -1122,6 +1123,7 @@ mod tests {
                     KeySource::None => "none",
                     KeySource::Given(it) => it.expose(),
                     KeySource::Variables(names) => &names.join(" "),
+                    KeySource::Keyring(_) => "keyring",
                     KeySource::Command(_) => "command",
                     KeySource::File(_) => "file",
                 };

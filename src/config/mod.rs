@@ -7,6 +7,7 @@
 
 mod edit;
 mod key;
+mod keyring;
 mod layer;
 mod paths;
 mod problem;

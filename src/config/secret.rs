@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use super::Environment;
+use super::{Environment, keyring};
 use crate::{
     os::{file, process},
     text::redact,
@@ -66,6 +66,8 @@ pub enum KeySource {
     Command(Vec<String>),
     /// A file that only its owner can read.
     File(PathBuf),
+    /// The system's keyring, by the name of the entry.
+    Keyring(String),
 }
 
 /// Why there is no key. No text of it contains one.
@@ -79,6 +81,8 @@ pub enum KeyError {
     Odd(String),
     #[error("the key command gave none")]
     Command(#[from] process::Error),
+    #[error(transparent)]
+    Keyring(#[from] keyring::Error),
 }
 
 /// A key is a line; what is longer is a wrong file.
@@ -104,6 +108,10 @@ impl KeySource {
             },
             Self::File(path) => read(path).map(Some),
             Self::Command(words) => run(words).await.map(Some),
+            Self::Keyring(name) => {
+                let found = keyring::read(name, COMMAND_LIMIT).await?;
+                one_line(found, || format!("what the keyring has for `{name}`")).map(Some)
+            }
         }
     }
 }

@@ -73,6 +73,9 @@ struct Listed {
     /// A list of a later program is not understood, and not overwritten.
     version: u32,
     workspaces: BTreeMap<String, Said>,
+    /// Folders in which the user lets commands write the whole workspace where the sandbox is partial.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    guarded: BTreeMap<String, (u64, u64)>,
 }
 
 /// Of the form above.
@@ -112,8 +115,39 @@ impl Ledger {
         }
     }
 
+    /// Whether the user lets commands write the whole of this workspace where the sandbox is partial.
+    pub fn is_guarded(&self, root: &Path) -> bool {
+        let listed = self.read().unwrap_or_default();
+        let folder = listed.guarded.get(&name(root));
+        folder.is_some_and(|folder| identity(root).is_ok_and(|it| it == *folder))
+    }
+
+    /// Keeps whether the user lets them.
+    pub fn set_guarded(&self, root: &Path, is_guarded: bool) -> Result<(), LedgerError> {
+        let folder = identity(root).map_err(LedgerError::Folder)?;
+        self.change(|listed| {
+            if is_guarded {
+                listed.guarded.insert(name(root), folder);
+            } else {
+                listed.guarded.remove(&name(root));
+            }
+        })
+    }
+
     /// Keeps what was said of these files; of other files nothing is known any more.
     pub fn say(&self, root: &Path, is_trusted: bool, files: BTreeMap<String, Print>) -> Result<Said, LedgerError> {
+        let said = Said {
+            folder: identity(root).map_err(LedgerError::Folder)?,
+            is_trusted,
+            files,
+        };
+        self.change(|listed| {
+            listed.workspaces.insert(name(root), said.clone());
+        })?;
+        Ok(said)
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Listed)) -> Result<(), LedgerError> {
         if let Some(folder) = self.path.parent() {
             file::private_folder(folder)?;
         }
@@ -130,16 +164,11 @@ impl Ledger {
             }
         };
         let mut listed = self.read()?;
-        let said = Said {
-            folder: identity(root).map_err(LedgerError::Folder)?,
-            is_trusted,
-            files,
-        };
         listed.version = VERSION;
-        listed.workspaces.insert(name(root), said.clone());
+        change(&mut listed);
         let text = serde_json::to_vec_pretty(&listed).unwrap_or_default();
         file::write(&self.path, &text, Access::Private)?;
-        Ok(said)
+        Ok(())
     }
 
     fn read(&self) -> Result<Listed, LedgerError> {
@@ -219,6 +248,24 @@ mod tests {
             assert!(matches!(refused, Err(LedgerError::Foreign(_))), "{text}");
             assert_eq!(std::fs::read_to_string(folder.path().join("trust.json")).unwrap(), text);
         }
+    }
+
+    #[test]
+    fn a_folder_is_guarded_while_it_is_the_same() {
+        let folder = tempfile::tempdir().unwrap();
+        let ledger = Ledger::under(&folder.path().join("state"));
+        let root = folder.path().join("work");
+        std::fs::create_dir(&root).unwrap();
+        assert!(!ledger.is_guarded(&root));
+        ledger.set_guarded(&root, true).unwrap();
+        ledger.say(&root, true, BTreeMap::new()).unwrap();
+        assert!(ledger.is_guarded(&root) && !ledger.is_guarded(folder.path()));
+        std::fs::rename(&root, folder.path().join("old")).unwrap();
+        std::fs::create_dir(&root).unwrap();
+        assert!(!ledger.is_guarded(&root));
+        ledger.set_guarded(&root, true).unwrap();
+        ledger.set_guarded(&root, false).unwrap();
+        assert!(!ledger.is_guarded(&root));
     }
 
     #[test]

@@ -404,6 +404,7 @@ pub(super) enum Way {
     Variable,
     Command,
     File,
+    Keyring,
 }
 
 impl Slot<'_> {
@@ -434,6 +435,7 @@ impl Slot<'_> {
             (Self::Key(slot, Way::Variable), Value::Text(it)) => *slot = KeySource::Variables(vec![it]),
             (Self::Key(slot, Way::Command), Value::List(it)) => *slot = KeySource::Command(it),
             (Self::Key(slot, Way::File), Value::Text(it)) => *slot = KeySource::File(path(it)),
+            (Self::Key(slot, Way::Keyring), Value::Text(it)) => *slot = KeySource::Keyring(it),
             _ => return false,
         }
         true
@@ -479,7 +481,8 @@ impl Slot<'_> {
                 words => Some(list(words)),
             },
             Self::Key(KeySource::File(path), Way::File) => Some(quoted(&path.to_string_lossy())),
-            Self::Key(_, Way::Given | Way::Variable | Way::Command | Way::File) => None,
+            Self::Key(KeySource::Keyring(name), Way::Keyring) => Some(quoted(name)),
+            Self::Key(_, Way::Given | Way::Variable | Way::Command | Way::File | Way::Keyring) => None,
         }
     }
 }

@@ -12,7 +12,7 @@ use std::{
     future::Future,
     path::PathBuf,
     pin::Pin,
-    sync::{Arc, OnceLock},
+    sync::{Arc, Mutex, PoisonError},
 };
 
 use tokio::sync::Notify;
@@ -89,7 +89,7 @@ pub struct Hold(Arc<Finding>);
 
 #[derive(Debug, Default)]
 struct Finding {
-    held: OnceLock<Held>,
+    held: Mutex<Option<Held>>,
     told: Notify,
 }
 
@@ -103,20 +103,23 @@ pub enum Held {
 }
 
 impl Hold {
-    /// The first answer counts.
+    /// The last answer counts: the user may change it.
     pub fn found(&self, held: Held) {
-        self.0.held.set(held).ok();
+        *self.0.held.lock().unwrap_or_else(PoisonError::into_inner) = Some(held);
         self.0.told.notify_waiters();
     }
 
-    pub fn known(&self) -> Option<&Held> {
-        self.0.held.get()
+    pub fn known(&self) -> Option<Held> {
+        self.0.held.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Until it is known; for ever, if nobody finds it out.
-    pub async fn wait(self) {
-        let told = self.0.told.notified();
-        if self.known().is_none() {
+    /// Until something else is known than `before`; for ever, if nobody finds that out.
+    pub async fn wait(self, before: Option<Held>) {
+        loop {
+            let told = self.0.told.notified();
+            if self.known() != before {
+                return;
+            }
             told.await;
         }
     }

@@ -92,6 +92,9 @@ pub enum Query {
     Restoration(Restore),
     /// The user has had this file of the workspace open, and may have changed it.
     Opened(String),
+    /// What holds commands. With a word of the user's: whether they may from now on write the whole workspace where the
+    /// sandbox is partial, what is protected being compared and put back.
+    Sandbox { guard: Option<bool> },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -102,6 +105,7 @@ pub enum Reply {
     Context(Vec<ContextPart>),
     Changes(Vec<TurnChanges>),
     Restoration(Restoration),
+    Sandbox(Sandbox),
     /// It is done; what comes of it is seen in the log.
     Heard,
 }
@@ -147,6 +151,26 @@ pub enum Clash {
     Foreign,
     /// The agent, in this turn.
     Turn(Turn),
+}
+
+/// What holds commands, wall by wall.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sandbox {
+    /// As the header of the screen says it.
+    pub head: String,
+    pub walls: Vec<Wall>,
+    /// Sentences on what the user can change, or has just changed.
+    pub notes: Vec<String>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Wall {
+    pub name: String,
+    pub holds: bool,
+    /// What it does, or why it is missing.
+    pub about: String,
+    /// What helps; may be empty.
+    pub remedy: String,
 }
 
 /// A part of what a model is told.

@@ -18,7 +18,8 @@ mod response;
 mod word;
 
 pub use command::{
-    Clash, Command, ContextPart, FileChange, Query, Reply, Restoration, Restore, Submit, Target, TurnChanges,
+    Clash, Command, ContextPart, FileChange, Query, Reply, Restoration, Restore, Sandbox, Submit, Target, TurnChanges,
+    Wall,
 };
 pub use document::{Document, FileEdit, Todo as PlanTodo, View};
 pub use event::{Branch, DocumentStart, Done, Entry, Event, Notice, Progress, ResponseStart, Severity, Usage};

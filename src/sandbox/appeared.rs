@@ -11,7 +11,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::name;
+use super::{aside::Aside, name, tracked};
 
 /// What `git_write` lets git make.
 const OF_GIT: [&str; 2] = [".gitmodules", ".gitattributes"];
@@ -33,12 +33,13 @@ impl Before {
         }
     }
 
-    /// Puts aside into `folder` what should not be there: the names, and where each is now.
-    pub(super) fn put_aside(&self, folder: &Path) -> Vec<(String, PathBuf)> {
-        let new = names(&self.root).filter(|it| !self.names.contains(it) && self.is_unwanted(it));
-        new.filter_map(|name| {
+    /// Puts aside what should not be there: the names, and where each is now. What our own tools wrote stays, because the
+    /// user said so; where nobody else could write git's folder, what git wrote stays too.
+    pub(super) fn put_aside(&self, aside: &Aside, is_git_held: bool) -> Vec<(String, PathBuf)> {
+        let unwanted = self.unwanted_names(aside, is_git_held);
+        unwanted.filter_map(|name| {
             let shown = name.to_string_lossy().into_owned();
-            match put_aside(&self.root, &name, folder) {
+            match aside.put(&self.root, name.as_ref()) {
                 Ok(path) => Some((shown, path)),
                 // It was there for a moment only.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => None,
@@ -49,6 +50,32 @@ impl Before {
             }
         })
         .collect()
+    }
+
+    /// The names of what should not be there.
+    pub(super) fn unwanted(&self, aside: &Aside, is_git_held: bool) -> impl Iterator<Item = String> {
+        self.unwanted_names(aside, is_git_held)
+            .map(|it| it.to_string_lossy().into_owned())
+    }
+
+    fn unwanted_names(&self, aside: &Aside, is_git_held: bool) -> impl Iterator<Item = OsString> {
+        let is_users = move |name: &OsStr| {
+            let is_gits = || is_git_held && !self.git_write && tracked::is_gits(&self.root, name.as_ref());
+            aside.is_known(&self.root.join(name)) || is_gits()
+        };
+        self.arrived().filter(move |it| self.is_unwanted(it) && !is_users(it))
+    }
+
+    /// The user let the command make what it made: another one that ends later leaves it where it is.
+    pub(super) fn vouch(&self, aside: &Aside) {
+        let is_protected = |it: &OsString| name::is_protected(Path::new(it));
+        for name in self.arrived().filter(is_protected) {
+            aside.vouch(&self.root.join(name));
+        }
+    }
+
+    fn arrived(&self) -> impl Iterator<Item = OsString> {
+        names(&self.root).filter(|it| !self.names.contains(it))
     }
 
     fn is_unwanted(&self, name: &OsStr) -> bool {
@@ -68,37 +95,6 @@ fn names(root: &Path) -> impl Iterator<Item = OsString> {
         .map(|it| it.file_name())
 }
 
-fn put_aside(root: &Path, name: &OsStr, folder: &Path) -> io::Result<PathBuf> {
-    let from = root.join(name);
-    let chance = uuid::Uuid::new_v4().simple().to_string();
-    let unused = |folder: &Path| {
-        let mut name = OsString::from("aside-");
-        name.push(chance.get(..8).unwrap_or_default());
-        name.push("-");
-        name.push(
-            from.file_name()
-                .unwrap_or_default()
-                .to_string_lossy()
-                .trim_start_matches('.'),
-        );
-        folder.join(name)
-    };
-    let to = unused(folder);
-    match rename(&from, &to) {
-        Ok(()) => Ok(to),
-        // On another disk: under another name it acts no more than elsewhere.
-        Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {
-            let to = unused(root);
-            rename(&from, &to).map(|()| to)
-        }
-        Err(error) => Err(error),
-    }
-}
-
-fn rename(from: &Path, to: &Path) -> io::Result<()> {
-    rustix::fs::rename(from, to).map_err(io::Error::from)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -107,17 +103,16 @@ mod tests {
     #[test]
     fn what_acts_and_was_not_there_is_put_aside() {
         let folder = tempfile::tempdir().unwrap();
-        let (root, aside) = (folder.path().join("work"), folder.path().join("aside"));
-        for path in [&root, &aside] {
-            fs::create_dir(path).unwrap();
-        }
+        let root = folder.path().join("work");
+        fs::create_dir(&root).unwrap();
+        let aside = Aside::at(Some(folder.path().join("aside")));
         fs::write(root.join(".envrc"), "mine").unwrap();
         let taken = |git_write: bool, new: &[&str]| {
             let before = Before::look(&root, git_write);
             for name in new {
                 fs::write(root.join(name), "evil").unwrap();
             }
-            let taken = before.put_aside(&aside);
+            let taken = before.put_aside(&aside, true);
             for (name, path) in &taken {
                 assert_eq!(fs::read(path).unwrap(), b"evil", "{name}");
                 assert!(!root.join(name).exists(), "{name}");
@@ -137,5 +132,43 @@ mod tests {
         assert_eq!(taken(false, &[".gitattributes", ".bashrc"]), ".bashrc .gitattributes");
         assert_eq!(taken(true, &[".gitattributes", ".bashrc"]), ".bashrc");
         assert_eq!(fs::read_to_string(root.join(".envrc")).unwrap(), "mine");
+    }
+
+    #[test]
+    fn what_the_user_wanted_meanwhile_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().join("work");
+        fs::create_dir(&root).unwrap();
+        let git = |words: &[&str]| {
+            let done = std::process::Command::new("git")
+                .args(["-c", "user.name=x", "-c", "user.email=x"])
+                .args(words)
+                .current_dir(&root)
+                .output();
+            assert!(done.unwrap().status.success(), "{words:?}");
+        };
+        git(&["init", "-q"]);
+        fs::write(root.join(".gitattributes"), "* text\n").unwrap();
+        git(&["add", "."]);
+        git(&["commit", "-qm", "one"]);
+        fs::remove_file(root.join(".gitattributes")).unwrap();
+        let aside = Aside::at(Some(folder.path().join("aside")));
+        let before = Before::look(&root, false);
+        // The user's own git, a tool that asked, another command that was allowed to, and the command itself.
+        git(&["checkout", "--", "."]);
+        fs::write(root.join(".mcp.json"), "asked for").unwrap();
+        aside.vouch(&root.join(".mcp.json"));
+        let allowed = Before::look(&root, false);
+        fs::write(root.join("x.code-workspace"), "allowed").unwrap();
+        allowed.vouch(&aside);
+        fs::write(root.join(".envrc"), "evil").unwrap();
+        let taken: Vec<_> = before.put_aside(&aside, true).into_iter().map(|it| it.0).collect();
+        assert_eq!(taken, [".envrc"]);
+        for name in [".gitattributes", ".mcp.json", "x.code-workspace"] {
+            assert!(root.join(name).exists(), "{name}");
+        }
+        // Where somebody else could have told git what to remember, it is not believed.
+        let taken: Vec<_> = before.put_aside(&aside, false).into_iter().map(|it| it.0).collect();
+        assert_eq!(taken, [".gitattributes"]);
     }
 }

@@ -132,6 +132,9 @@ impl Workspace {
         }
         for step in &steps {
             seen.wrote(step.file, step.new.as_deref());
+            if step.file.is_protected {
+                self.commands.vouch(&step.base, &step.file.path);
+            }
         }
         if let Some((checkpoints, id)) = record {
             checkpoints.ended(self, id);

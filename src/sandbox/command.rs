@@ -18,22 +18,29 @@ use std::{
     process::{ExitStatus, Stdio},
     sync::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::{Duration, Instant},
 };
 
 use rustix::process::{Pid, Resource, Rlimit, Signal};
-use tokio::{io::AsyncReadExt, net::unix::pipe::Receiver, process::Child, sync::watch};
+use tokio::{
+    io::AsyncReadExt,
+    net::unix::pipe::Receiver,
+    process::Child,
+    sync::{
+        mpsc::{self, UnboundedReceiver, UnboundedSender},
+        watch,
+    },
+};
 
 use super::{
     Tier,
-    appeared::Before,
+    around::{Around, Settled, Shared, Wish},
     boundary::{self, FOLDER_DESCRIPTOR, ORDER_DESCRIPTOR, Order},
     environment,
     ground::Ground,
     name::top_folders,
-    place::Places,
     printed::{Excerpt, Printed},
     process::{Family, MARK, duplicate},
 };
@@ -143,6 +150,13 @@ pub struct Commands {
     /// Names of our variables that are passed on.
     passed: Vec<String>,
     logs: Option<PathBuf>,
+    shared: Shared,
+    /// In a partial sandbox commands may write the whole workspace, which is compared afterwards.
+    is_guarded: AtomicBool,
+    /// A command did what only the kernel could have kept it from.
+    is_halted: Arc<AtomicBool>,
+    /// What was done about protected files, for whoever tells the user.
+    settled: (UnboundedSender<Settled>, Mutex<Option<UnboundedReceiver<Settled>>>),
     session: OnceLock<Session>,
 }
 
@@ -171,6 +185,7 @@ struct Command {
     directory: PathBuf,
     /// What held it.
     tier: Tier,
+    is_guarded: bool,
     family: Family,
     printed: Mutex<Printed>,
     /// How much of the output the model has been shown.
@@ -180,25 +195,69 @@ struct Command {
     ended: watch::Sender<Option<Ended>>,
     /// Counts what was printed, for those who wait for more.
     news: watch::Sender<u64>,
-    /// Protected files that it made, and where they are now.
-    aside: Mutex<Vec<(String, PathBuf)>>,
+    /// What became of the protected files that it made or changed.
+    settled: OnceLock<Settled>,
 }
 
 impl Commands {
     /// `logs` is the folder for logs of all conversations; without one they lie with the temporary files.
-    pub(super) fn new(ground: Ground, passed: Vec<String>, logs: Option<PathBuf>) -> Self {
+    pub(super) fn new(ground: Ground, passed: Vec<String>, logs: Option<PathBuf>, shared: Shared) -> Self {
+        let (tell, told) = mpsc::unbounded_channel();
         Self {
+            settled: (tell, Mutex::new(Some(told))),
             directory: Mutex::new(ground.root.clone()),
             ground,
             passed,
             logs,
+            shared,
+            is_guarded: AtomicBool::new(false),
+            is_halted: Arc::default(),
             session: OnceLock::new(),
         }
     }
 
     /// For another conversation in the same folder.
     pub(super) fn fresh(&self) -> Self {
-        Self::new(self.ground.clone(), self.passed.clone(), self.logs.clone())
+        let fresh = Self::new(
+            self.ground.clone(),
+            self.passed.clone(),
+            self.logs.clone(),
+            self.shared.clone(),
+        );
+        fresh.set_guarded(self.is_guarded());
+        fresh
+    }
+
+    /// Whether commands in a partial sandbox may write the whole workspace, what is protected being compared afterwards.
+    pub fn is_guarded(&self) -> bool {
+        self.is_guarded.load(Ordering::Acquire)
+    }
+
+    /// The user wants it so, or not any more; it holds for commands that begin from here on.
+    pub fn set_guarded(&self, is_guarded: bool) {
+        self.is_guarded.store(is_guarded, Ordering::Release);
+    }
+
+    /// Whether a command has changed what is protected: from there on each asks, and none may write the whole workspace.
+    pub fn is_halted(&self) -> bool {
+        self.is_halted.load(Ordering::Acquire)
+    }
+
+    /// What is done about protected files that commands made or changed, as it is done; for the first who asks.
+    pub fn settled(&self) -> Option<UnboundedReceiver<Settled>> {
+        lock(&self.settled.1).take()
+    }
+
+    /// The user wanted what lies at `path` now, and the folders that lead there from `root`.
+    pub(super) fn vouch(&self, root: &Path, path: &Path) {
+        let parts = path.ancestors().take_while(|it| it.starts_with(root) && *it != root);
+        for part in parts {
+            self.shared.aside.vouch(part);
+        }
+    }
+
+    pub(super) fn shared(&self) -> &Shared {
+        &self.shared
     }
 
     /// What keeps a command within its bounds here. The first to ask waits for a trial of some milliseconds.
@@ -271,15 +330,34 @@ impl Commands {
         let told = told(&session.temporary)?;
         let (reader, writer) = io::pipe()?;
         let shell = shell(&spec.line, &variables)?;
-        let (places, before, start) = match tier {
-            Tier::None => (Places::default(), None, Start::Plain(shell)),
+        let (around, start) = match tier {
+            Tier::None => {
+                let around = Around::unheld(&self.ground, &self.shared, &spec.permissions);
+                (around, Start::Plain(shell))
+            }
             Tier::Full | Tier::Partial => {
-                let (places, order) = self.order(tier, &spec, &session.temporary, shell);
-                let git_write = order.policy.git_write;
-                let before = (!spec.only_reads).then(|| Before::look(&self.ground.root, git_write));
-                (places, before, Start::Held(boundary::handed_over(&order)?))
+                let wish = Wish {
+                    tier,
+                    permissions: &spec.permissions,
+                    only_reads: spec.only_reads,
+                    temporary: &session.temporary,
+                    // What lives on is compared too late, and the user works beside it.
+                    is_guarded: self.is_guarded() && !self.is_halted() && spec.limit.is_some(),
+                };
+                let (around, policy) = Around::held(&self.ground, &self.shared, &wish);
+                let order = Order {
+                    policy,
+                    directory: spec.directory.clone(),
+                    command: shell,
+                    keeps_terminal: false,
+                };
+                (around, Start::Held(boundary::handed_over(&order)?))
             }
         };
+        if around.is_guarded() {
+            // Looking at the state of git would write it.
+            variables.push(("GIT_OPTIONAL_LOCKS".into(), "0".into()));
+        }
         let child = spawn(start, &spec.directory, variables, writer, &told)?;
         let started = Instant::now();
         let group = child.id().and_then(|it| i32::try_from(it).ok()).and_then(Pid::from_raw);
@@ -291,13 +369,14 @@ impl Commands {
             line: spec.line,
             directory: spec.directory,
             tier,
+            is_guarded: around.is_guarded(),
             family: Family { group, mark },
             printed: Mutex::new(Printed::new(session.logs.join(format!("{number}.log")))),
             shown: Mutex::new(0),
             stop: watch::Sender::new(None),
             ended: watch::Sender::new(None),
             news: watch::Sender::new(0),
-            aside: Mutex::default(),
+            settled: OnceLock::new(),
         });
         session.remember(number, Running(Arc::clone(&command)));
         let reader = Receiver::from_owned_fd(OwnedFd::from(reader))?;
@@ -307,35 +386,14 @@ impl Commands {
             told,
             started,
             limit: spec.limit,
-            places,
-            before: before.map(|it| (it, session.logs.clone())),
+            around,
+            is_halted: Arc::clone(&self.is_halted),
+            tell: self.settled.0.clone(),
             buried: session.sentinel_end(group),
             is_done: false,
         };
         tokio::spawn(attendant.attend(child, output));
         Ok(Running(command))
-    }
-
-    /// What is held around a command, and the places that were made for it.
-    fn order(&self, tier: Tier, spec: &Spec, temporary: &Path, command: Vec<OsString>) -> (Places, Order) {
-        let git_write = spec.permissions.contains(&Permission::GitWrite);
-        let places = if spec.only_reads {
-            Places::default()
-        } else {
-            Places::make(self.ground.meaningful(git_write))
-        };
-        let mut policy = self
-            .ground
-            .policy(tier, &spec.permissions, spec.only_reads, Some(temporary));
-        // They are empty, and a walk may have seen them or not.
-        policy.read_only.extend(places.paths().map(Path::to_owned));
-        let order = Order {
-            policy,
-            directory: spec.directory.clone(),
-            command,
-            keeps_terminal: false,
-        };
-        (places, order)
     }
 
     /// Begins a command and waits for its end. Dropping the future ends the command.
@@ -459,6 +517,11 @@ impl Running {
         self.0.tier
     }
 
+    /// Whether it could write the whole workspace although the sandbox is partial.
+    pub fn is_guarded(&self) -> bool {
+        self.0.is_guarded
+    }
+
     /// How it ended, if it has.
     pub fn outcome(&self) -> Option<Ended> {
         self.0.ended.borrow().clone()
@@ -505,9 +568,9 @@ impl Running {
         lock(&self.0.printed).log_failure()
     }
 
-    /// Protected files that it made: their names, and where they were put.
-    pub fn aside(&self) -> Vec<(String, PathBuf)> {
-        lock(&self.0.aside).clone()
+    /// What became of protected files that it made or changed; known once it has ended.
+    pub fn settled(&self) -> Settled {
+        self.0.settled.get().cloned().unwrap_or_default()
     }
 
     /// Asks it to end, and ends it when it does not.
@@ -567,10 +630,9 @@ struct Attendant {
     told: File,
     started: Instant,
     limit: Option<Duration>,
-    /// Held open while it runs.
-    places: Places,
-    /// What was there before, and where what has come goes.
-    before: Option<(Before, PathBuf)>,
+    around: Around,
+    is_halted: Arc<AtomicBool>,
+    tell: UnboundedSender<Settled>,
     buried: Option<(io::PipeWriter, Pid)>,
     is_done: bool,
 }
@@ -643,10 +705,7 @@ impl Attendant {
         };
         tokio::time::timeout(LAST_WORDS, last_words).await.ok();
         self.is_done = true;
-        if let Some((before, folder)) = &self.before {
-            *lock(&self.command.aside) = before.put_aside(folder);
-        }
-        self.places.leave();
+        self.settle();
         if let Some((sentinel, group)) = &mut self.buried {
             sentinel
                 .write_all(format!("- {}\n", group.as_raw_nonzero()).as_bytes())
@@ -659,6 +718,19 @@ impl Attendant {
     async fn kill(&self) {
         let family = self.command.family.clone();
         tokio::task::spawn_blocking(move || family.kill()).await.ok();
+    }
+
+    /// Nothing of the command runs any more.
+    fn settle(&mut self) {
+        let settled = self.around.settle();
+        if settled.is_breach() {
+            self.is_halted.store(true, Ordering::Release);
+        }
+        if settled != Settled::default() {
+            // Nobody may be listening.
+            self.tell.send(settled.clone()).ok();
+        }
+        self.command.settled.set(settled).ok();
     }
 
     fn print(&self, bytes: &[u8], output: &mut impl FnMut(&[u8])) {
@@ -689,6 +761,7 @@ impl Drop for Attendant {
     fn drop(&mut self) {
         if !self.is_done {
             self.command.family.kill();
+            self.settle();
             self.end(How::Cancelled);
         }
     }
@@ -776,7 +849,7 @@ fn spawn(
 ) -> Result<Child, NotStarted> {
     let (arguments, order) = match start {
         Start::Plain(arguments) => (arguments, None),
-        Start::Held(order) => ([boundary::PROGRAM.into(), boundary::WORD.into()].into(), Some(order)),
+        Start::Held(order) => ([boundary::program()?.into(), boundary::WORD.into()].into(), Some(order)),
     };
     let (program, arguments) = arguments.split_first().ok_or(NotStarted::Bash)?;
     #[expect(
@@ -897,7 +970,7 @@ mod tests {
             let folder = tempfile::tempdir().unwrap();
             let logs = folder.path().join("logs");
             Self {
-                commands: Commands::new(Ground::bare(folder.path()), Vec::new(), Some(logs)),
+                commands: Commands::new(Ground::bare(folder.path()), Vec::new(), Some(logs), Shared::default()),
                 folder,
             }
         }
@@ -1273,7 +1346,7 @@ mod tests {
         let folder = PathBuf::from(std::env::var_os("SHEAF_TEST_FOLDER").unwrap());
         let runtime = tokio::runtime::Runtime::new().unwrap();
         runtime.block_on(async {
-            let commands = Commands::new(Ground::bare(&folder), Vec::new(), None);
+            let commands = Commands::new(Ground::bare(&folder), Vec::new(), None, Shared::default());
             let line = "trap '' TERM; (setsid sh -c 'echo $$ > stray; exec sleep 600' >/dev/null 2>&1 &); \
                         echo $TMPDIR > temporary; echo $$ > pid; while :; do sleep 0.05; done";
             let spec = Spec {

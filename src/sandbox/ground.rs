@@ -35,7 +35,7 @@ const DEPTH_IGNORED: usize = 2;
 /// Of a file that says where git's folder is.
 const LONGEST_POINTER: u64 = 8 << 10;
 /// Parts of git's folder that run or decide what runs.
-const GIT_FIXED: [&str; 4] = ["hooks", "config", "config.worktree", "info"];
+pub(super) const GIT_FIXED: [&str; 4] = ["hooks", "config", "config.worktree", "info"];
 /// Accounts of the machine's, which its administrator can read without any capability.
 const OF_THE_MACHINE: [&str; 5] = [
     "/etc/shadow",
@@ -328,6 +328,16 @@ fn first_missing(path: &Path) -> Option<PathBuf> {
         missing = Some(part.to_owned());
     }
     missing
+}
+
+/// Where git keeps what it knows of the workspace at `root`.
+pub(super) fn git_folder(root: &Path) -> Option<PathBuf> {
+    let git = root.join(".git");
+    if git.is_dir() {
+        Some(git)
+    } else {
+        pointer(&git, "gitdir: ")
+    }
 }
 
 /// The folders that a `.git` which is a file stands for: its own, and the one that it shares with others.

@@ -8,12 +8,15 @@
 //! in between leads nowhere.
 
 mod appeared;
+mod around;
+mod aside;
 mod boundary;
 mod change;
 mod checkpoint;
 mod command;
 mod environment;
 mod ground;
+mod guard;
 mod hidden;
 mod name;
 mod open;
@@ -21,6 +24,7 @@ mod place;
 mod printed;
 mod process;
 mod seen;
+mod tracked;
 mod trial;
 
 use std::{
@@ -41,10 +45,12 @@ use crate::{
     protocol::Permission,
 };
 
+pub use around::Settled;
 pub use boundary::{Layer, Layers, NOT_BUILT, force_off, helper, layers};
 pub use change::{Cell, Change, Hunk};
 pub use checkpoint::{Changed, Checkpoints, Clash, Done, Marked, Plan, Stand, Turning, Which};
 pub use command::{Commands, Ended, Foreground, How, NotStarted, Running, Spec};
+pub use guard::Mended;
 pub use printed::Excerpt;
 pub use seen::Seen;
 pub use trial::{NotRun, Tried};
@@ -85,6 +91,8 @@ pub struct Fence {
     pub passed: Vec<String>,
     /// Where the logs of commands lie; none: with their temporary files, and gone with them.
     pub logs: Option<PathBuf>,
+    /// Where protected files go that a command made or changed; none: a folder for temporary files.
+    pub aside: Option<PathBuf>,
     /// Files of this program that are nobody else's.
     pub own: Vec<PathBuf>,
 }
@@ -98,6 +106,7 @@ impl Fence {
             home: None,
             passed: settings.sandbox.environment.clone(),
             logs: paths.map(|it| it.state.join("commands")),
+            aside: paths.map(|it| it.state.join("aside")),
             own: paths.map(|it| it.state.join("serve-token")).into_iter().collect(),
         }
     }
@@ -215,7 +224,7 @@ impl Workspace {
         Ok(Self {
             secrets,
             linked: ground::linked(&root),
-            commands: Commands::new(ground, fence.passed, fence.logs),
+            commands: Commands::new(ground, fence.passed, fence.logs, around::Shared::new(fence.aside)),
             root,
             more,
             home,
@@ -273,8 +282,10 @@ impl Workspace {
     }
 
     /// Runs anything as a command of a model's would run, in the terminal of whoever tries it out.
-    pub fn try_out(&self, command: &[OsString], permissions: &[Permission]) -> Result<Tried, NotRun> {
-        trial::run(self.commands.ground(), self.commands.passed(), command, permissions)
+    pub fn try_out(&self, command: &[OsString], permissions: &[Permission], is_guarded: bool) -> Result<Tried, NotRun> {
+        let commands = &self.commands;
+        let (ground, shared) = (commands.ground(), commands.shared());
+        trial::run(ground, shared, commands.passed(), command, permissions, is_guarded)
     }
 
     /// Where a path leads that a model or a user wrote: absolute, relative to the root, with `~`, with `file://` or `@` in

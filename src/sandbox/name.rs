@@ -148,6 +148,42 @@ fn count(parts: &[String]) -> usize {
         .sum()
 }
 
+/// The same as regular expressions for a sandbox that holds names by their text, whether they exist or not: what is
+/// protected at any depth, and the parts of that which are free again. Without git's own folder where `git_write` opens it,
+/// but with what runs or decides what runs in it.
+#[cfg(any(test, target_os = "macos"))]
+pub(super) fn patterns(git_write: bool, fixed: &[&str]) -> (Vec<String>, Vec<String>) {
+    // Names that mean themselves, in any case.
+    let literal = |name: &str| {
+        name.chars()
+            .map(|it| match it {
+                '*' => "[^/]*".to_owned(),
+                it if it.is_ascii_alphabetic() => {
+                    format!("[{}{}]", it.to_ascii_lowercase(), it.to_ascii_uppercase())
+                }
+                it if it.is_ascii_digit() || it == '_' || it == '-' => it.to_string(),
+                it => format!("[{it}]"),
+            })
+            .collect::<String>()
+    };
+    let path = |names: &[&str]| names.iter().map(|it| literal(it)).collect::<Vec<_>>().join("/");
+    let folders = FOLDERS.iter().filter(|it| !git_write || **it != [".git"]);
+    let mut held: Vec<String> = folders.map(|it| format!("/{}(/|$)", path(it))).collect();
+    if git_write {
+        let inside = fixed
+            .iter()
+            .map(|it| format!("/{}/(.*/)?{}(/|$)", literal(".git"), literal(it)));
+        held.extend(inside);
+    }
+    // Variables of a project are set up by commands every day.
+    let files = FILES.iter().filter(|it| **it != ".env*");
+    held.extend(files.map(|it| format!("/{}$", literal(it))));
+    (
+        held,
+        FREE.iter().map(|it| format!("/{}/[^.][^/]*$", path(it))).collect(),
+    )
+}
+
 fn is_like(pattern: &str, name: &str) -> bool {
     if let Some(end) = pattern.strip_prefix('*') {
         name.ends_with(end)

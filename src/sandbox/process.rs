@@ -28,7 +28,7 @@ pub(super) struct Family {
 impl Family {
     /// Asks those to end that left the group.
     pub(super) fn ask_strays(&self) {
-        for pid in marked(&self.mark) {
+        for pid in self.members() {
             if rustix::process::getpgid(Some(pid)).ok() != self.group {
                 rustix::process::kill_process(pid, Signal::TERM).ok();
             }
@@ -41,7 +41,7 @@ impl Family {
             rustix::process::kill_process_group(group, Signal::KILL).ok();
         }
         for _ in 0..MOST_PASSES {
-            let left = marked(&self.mark);
+            let left = self.members();
             let killed = left
                 .into_iter()
                 .filter(|it| rustix::process::kill_process(*it, Signal::KILL).is_ok());
@@ -51,6 +51,15 @@ impl Family {
             // The dying are still there for a moment.
             std::thread::sleep(Duration::from_millis(2));
         }
+    }
+
+    /// All that can be found of it.
+    fn members(&self) -> Vec<Pid> {
+        #[cfg(target_os = "macos")]
+        let found = self.group.map_or_else(Vec::new, in_session);
+        #[cfg(not(target_os = "macos"))]
+        let found = marked(&self.mark);
+        found
     }
 
     /// Whether one of the group is there; the dead whom nobody has buried count.
@@ -107,8 +116,23 @@ fn marked(mark: &str) -> Vec<Pid> {
         .collect()
 }
 
-/// Elsewhere nobody may look at the environment of others: the group is all that is known.
-#[cfg(not(target_os = "linux"))]
+/// All processes of the session that a command leads. Nobody may look at the environment of others there.
+#[cfg(target_os = "macos")]
+fn in_session(leader: Pid) -> Vec<Pid> {
+    // More than a machine runs; those that come while it is asked are found the next time.
+    let mut found = vec![0_i32; 1 << 16];
+    let size = i32::try_from(std::mem::size_of_val(found.as_slice())).unwrap_or(i32::MAX);
+    #[expect(unsafe_code, reason = "the kernel writes no further than the size that it is told")]
+    let count = unsafe { libc::proc_listallpids(found.as_mut_ptr().cast(), size) };
+    found.truncate(usize::try_from(count).unwrap_or_default());
+    let own = rustix::process::getpid();
+    let pids = found.into_iter().filter_map(Pid::from_raw).filter(|it| *it != own);
+    pids.filter(|it| rustix::process::getsid(Some(*it)).is_ok_and(|it| it == leader))
+        .collect()
+}
+
+/// Elsewhere the group is all that is known.
+#[cfg(not(any(target_os = "linux", target_os = "macos")))]
 fn marked(_: &str) -> Vec<Pid> {
     Vec::new()
 }

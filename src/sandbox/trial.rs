@@ -10,11 +10,10 @@ use std::{
 
 use super::{
     Tier,
-    appeared::Before,
+    around::{Around, Settled, Shared, Wish},
     boundary::{self, Order},
     environment,
     ground::Ground,
-    place::Places,
 };
 use crate::{os::process::find, protocol::Permission};
 
@@ -35,8 +34,8 @@ pub enum NotRun {
 #[derive(Debug)]
 pub struct Tried {
     pub status: ExitStatus,
-    /// Protected files that it made where there were none, and where they are now.
-    pub aside: Vec<(String, PathBuf)>,
+    /// What became of protected files that it made or changed.
+    pub settled: Settled,
 }
 
 /// A folder that goes with its owner.
@@ -59,9 +58,11 @@ impl Drop for Temporary {
 
 pub(super) fn run(
     ground: &Ground,
+    shared: &Shared,
     passed: &[String],
     command: &[OsString],
     permissions: &[Permission],
+    is_guarded: bool,
 ) -> Result<Tried, NotRun> {
     let layers = boundary::layers();
     if layers.tier == Tier::None {
@@ -83,10 +84,17 @@ pub(super) fn run(
         let name = name.to_string_lossy();
         find(&name, &path.unwrap_or_default()).ok_or_else(|| NotRun::Absent(name.into_owned()))?
     };
-    let git_write = permissions.contains(&Permission::GitWrite);
-    let places = Places::make(ground.meaningful(git_write));
-    let mut policy = ground.policy(layers.tier, permissions, false, Some(&temporary.0));
-    policy.read_only.extend(places.paths().map(Path::to_owned));
+    let wish = Wish {
+        tier: layers.tier,
+        permissions,
+        only_reads: false,
+        temporary: &temporary.0,
+        is_guarded,
+    };
+    let (mut around, policy) = Around::held(ground, shared, &wish);
+    if around.is_guarded() {
+        variables.push(("GIT_OPTIONAL_LOCKS".into(), "0".into()));
+    }
     let order = Order {
         policy,
         directory,
@@ -95,12 +103,10 @@ pub(super) fn run(
             .collect(),
         keeps_terminal: true,
     };
-    let before = Before::look(&ground.root, git_write);
     let mut child = boundary::command(&order, false)?.env_clear().envs(variables).spawn()?;
     // Its keys are the command's, which is in the same group; we go when it has gone.
     boundary::leave_keys();
     let status = child.wait()?;
-    let aside = before.put_aside(&std::env::temp_dir());
-    drop((places, temporary));
-    Ok(Tried { status, aside })
+    let settled = around.settle();
+    Ok(Tried { status, settled })
 }

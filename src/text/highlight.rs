@@ -6,7 +6,8 @@
 //!
 //! Some grammars can be made to go round for ever by hostile text (JavaScript's among them), and a thread cannot be
 //! stopped from outside. So a line that takes too long costs its block the colours and the program that thread: another
-//! takes its place, and after a few of those code stays plain.
+//! takes its place, and after a few of those code stays plain. Where it takes memory as well, as it mostly does, it sleeps
+//! once that is too much ([`budget`]).
 
 use std::{
     collections::{HashMap, HashSet, VecDeque},
@@ -21,7 +22,7 @@ use std::{
 use syntect::parsing::{ParseState, Scope, ScopeStack, SyntaxSet};
 
 use super::{
-    Clean, CodeLine, Colours, Role, Span,
+    Clean, CodeLine, Colours, Role, Span, budget,
     language::{self, Language},
 };
 
@@ -33,10 +34,15 @@ const MOST_LINES: usize = 2000;
 const MOST_BYTES: usize = 512 << 10;
 /// Lines that are parsed before other blocks get their turn and the result is shown.
 const SLICE_LINES: usize = 32;
+/// What one line may take of memory while it is parsed, the grammar included if it is the first. What goes round for ever
+/// takes more with each round, gigabytes a minute: it gets no more than this.
+const MOST_LINE_BYTES: usize = 64 << 20;
 /// Scopes looked at for one token, from the innermost outwards.
 const DEEPEST_LOOK: usize = 48;
 /// A line that takes longer is not going to end: the slowest honest ones of this length take a tenth of it.
 const LONGEST_LINE_MS: u64 = 4000;
+/// Whoever writes a file can wait longer for a line than whoever looks at it.
+const PATIENCE: Duration = Duration::from_secs(8);
 /// What is at work is looked after at such moments, so that they seldom change while code comes in.
 const LOOK_MS: u64 = 1000;
 /// After so many threads that went round for ever nobody is sent after them any more.
@@ -526,14 +532,41 @@ impl Worker {
     }
 }
 
-/// The coloured lines of a whole source, at once: for export and tests.
+/// The coloured lines of a whole source, at once: for export and tests. Behind a line that does not come to an end all
+/// are plain.
 pub fn code_lines(language: &str, source: &str) -> Vec<CodeLine> {
     let Some(found) = language_for(language, source) else {
         return Vec::new();
     };
     let source = bounded(source);
-    let mut parser = Parser::new(found, source);
-    source.lines().map(|it| parser.line(it)).collect()
+    LazyLock::force(&SYNTAXES);
+    let (send, lines) = mpsc::channel();
+    let text = source.to_owned();
+    // On a thread of its own, because it cannot be stopped; without one, code stays plain.
+    let started = std::thread::Builder::new().name("highlight".to_owned()).spawn(move || {
+        let mut parser = Parser::new(found, &text);
+        for line in text.lines() {
+            if send.send(parser.line(line)).is_err() {
+                return;
+            }
+        }
+    });
+    if let Err(error) = started {
+        tracing::warn!(%error, "code stays plain");
+    }
+    let mut is_there = true;
+    source
+        .lines()
+        .map(|line| {
+            let coloured = if is_there {
+                lines.recv_timeout(PATIENCE).ok()
+            } else {
+                None
+            };
+            is_there = coloured.is_some();
+            coloured.unwrap_or_else(|| Parser::Plain.line(line))
+        })
+        .collect()
 }
 
 /// Loaded once, by the first block that needs it; regular expressions are compiled as they are met.
@@ -624,7 +657,8 @@ impl Grammar {
         self.line.clear();
         self.line.push_str(line.get(skip..)?);
         self.line.push('\n');
-        let steps = self.state.parse_line(&self.line, &SYNTAXES).ok()?;
+        let (state, line_end) = (&mut self.state, &self.line);
+        let steps = budget::within(MOST_LINE_BYTES, || state.parse_line(line_end, &SYNTAXES)).ok()?;
         let mut pieces = Pieces {
             line,
             start: 0,
@@ -1125,6 +1159,11 @@ mod tests {
             }
         }
         assert!(is_given_up);
+        // Whoever cannot go on without the colours does without.
+        let lines = code_lines("svelte", &format!("let a = 1;\n{hostile}let b = 2;\n"));
+        assert_eq!(*lines[lines.len() - 1], [Span::new("let b = 2;", Role::Text)]);
+        let counted = hostile.lines().count() + 2;
+        assert_eq!(texts(&lines).len(), counted);
         highlighter.code(1, "svelte", hostile, true);
         let began = Instant::now();
         while highlighter.code(2, "rust", "fn main() {}\n", true).is_empty() {

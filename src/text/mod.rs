@@ -5,6 +5,7 @@
 //! [`Clean`] text, so nothing a stranger wrote can reach the terminal unsanitised.
 
 pub mod ansi;
+mod budget;
 pub mod clean;
 pub mod diff;
 pub mod figure;

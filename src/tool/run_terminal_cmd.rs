@@ -68,6 +68,11 @@ const STOOD_TAIL_BYTES: usize = 6 << 10;
 /// A command in the background is watched for a moment: most that fail do so at once.
 const FIRST_MOMENT: Duration = Duration::from_millis(300);
 
+/// Why a command cannot do what every command does, where there are no namespaces, and what to do about it.
+const TOP_IS_HELD: &str = "the sandbox of this system is partial: nothing new can be made at the top of the workspace, and \
+                           no file there replaced; make it with a tool that changes files and run the command again, ask \
+                           for git_write if it is git that writes, or tell the user that /sandbox guard lets commands do it";
+
 /// What a call asks for, checked.
 struct Wanted {
     line: String,
@@ -184,7 +189,7 @@ async fn run(input: Input, context: Context) -> Result<Outcome, Fault> {
     if let Some(said) = ended.and_then(|it| it.directory) {
         report.moved(&context, &directory, &said);
     }
-    report.hint(running.tier(), &permissions);
+    report.hint(&running, &permissions);
     Ok(report.outcome(&directory.path))
 }
 
@@ -287,12 +292,13 @@ impl Report {
                 (CommandState::Cancelled, None)
             }
         };
-        for (name, path) in running.aside() {
-            notes.push(format!(
-                "the command made `{name}`, which runs or decides what runs: it was put aside as {}; to have it, write it \
-                 with a tool that changes files, which asks the user",
-                path.display()
-            ));
+        let settled = running.settled();
+        notes.extend(settled.told());
+        if !settled.aside.is_empty() {
+            notes.push("to have such a file, write it with a tool that changes files, which asks the user".to_owned());
+        }
+        if settled.is_breach() {
+            notes.push("the user is told, and is asked about every command from here on".to_owned());
         }
         if let Some(why) = running.log_failure() {
             notes.push(format!(
@@ -333,12 +339,15 @@ impl Report {
     }
 
     /// A failure that may be the boundary's doing.
-    fn hint(&mut self, tier: Tier, granted: &[Permission]) {
+    fn hint(&mut self, running: &Running, granted: &[Permission]) {
         if self.exit_code.is_some_and(|it| it != 0)
-            && tier != Tier::None
+            && running.tier() != Tier::None
             && let Some(missing) = missing(&self.plain, granted)
         {
             self.notes.push(format!("this may need the permission `{missing}`"));
+            if running.tier() == Tier::Partial && !running.is_guarded() && missing != Permission::Network {
+                self.notes.push(TOP_IS_HELD.to_owned());
+            }
         }
     }
 

@@ -70,6 +70,13 @@ pub fn arguments(app: &App, command: &str) -> Vec<(String, &'static str)> {
             facets.chain([("everything".to_owned(), "")]).collect()
         }
         "mouse" => Mouse::ALL.map(|it| (it.as_str().to_owned(), "")).into(),
+        "sandbox" => literal(&[
+            (
+                "guard",
+                "commands may write the whole workspace; what is protected is put back",
+            ),
+            ("strict", "nothing new at the top of the workspace"),
+        ]),
         "copy" => literal(&[
             ("markdown", "the last answer as Markdown"),
             ("plain", "without marks"),

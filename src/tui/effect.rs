@@ -56,6 +56,10 @@ pub enum Effect {
     Changes(Option<Turn>),
     /// What taking back would do.
     Restoration(Restore),
+    /// Shows what holds commands, once `guard` is as the user wants it.
+    Sandbox {
+        guard: Option<bool>,
+    },
     /// A plan in the user's editor, as a file.
     EditPlan {
         turn: Turn,

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     link::Link,
-    protocol::{ContextPart, Entry, Restoration, Restore, Turn, TurnChanges},
+    protocol::{ContextPart, Entry, Restoration, Restore, Sandbox, Turn, TurnChanges},
 };
 
 pub enum Msg {
@@ -73,6 +73,7 @@ pub enum Outcome {
         of: Restore,
         found: Restoration,
     },
+    Sandbox(Result<Sandbox, String>),
     Edited(Result<String, String>),
     ChipEdited(Result<String, String>),
     /// A picture, or why there is none and what was pasted instead.

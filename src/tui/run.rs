@@ -365,7 +365,10 @@ impl Session {
                                 dirty = true;
                             }
                         }
-                        Wake::Held => dirty = true,
+                        Wake::Held => {
+                            self.app.chrome = None;
+                            dirty = true;
+                        }
                     }
                 }
                 ready = self.tty.writable(), if self.tty.is_full() => {
@@ -450,13 +453,17 @@ impl Session {
     /// Has us woken when it is known what holds the commands of the link.
     fn tell_hold(&self, wakes: &mpsc::UnboundedSender<Wake>) {
         let hold = self.app.about.hold.clone();
-        if hold.known().is_some() {
-            return;
-        }
         let wakes = wakes.clone();
+        let mut known = hold.known();
         tokio::spawn(async move {
-            hold.wait().await;
-            let _ = wakes.send(Wake::Held);
+            // The user may change it.
+            loop {
+                hold.clone().wait(known).await;
+                known = hold.known();
+                if wakes.send(Wake::Held).is_err() {
+                    return;
+                }
+            }
         });
     }
 
@@ -629,6 +636,7 @@ impl Session {
                         Ok(
                             Reply::Files(_)
                             | Reply::Context(_)
+                            | Reply::Sandbox(_)
                             | Reply::Changes(_)
                             | Reply::Restoration(_)
                             | Reply::Heard,
@@ -651,6 +659,7 @@ impl Session {
                         Ok(
                             Reply::Models(_)
                             | Reply::Context(_)
+                            | Reply::Sandbox(_)
                             | Reply::Changes(_)
                             | Reply::Restoration(_)
                             | Reply::Heard,
@@ -734,6 +743,7 @@ impl Session {
                         Ok(
                             Reply::Models(_)
                             | Reply::Files(_)
+                            | Reply::Sandbox(_)
                             | Reply::Changes(_)
                             | Reply::Restoration(_)
                             | Reply::Heard,
@@ -753,6 +763,7 @@ impl Session {
                             Reply::Models(_)
                             | Reply::Files(_)
                             | Reply::Context(_)
+                            | Reply::Sandbox(_)
                             | Reply::Restoration(_)
                             | Reply::Heard,
                         )
@@ -767,11 +778,34 @@ impl Session {
                     let found = match reply.await {
                         Ok(Reply::Restoration(found)) => found,
                         Ok(
-                            Reply::Models(_) | Reply::Files(_) | Reply::Context(_) | Reply::Changes(_) | Reply::Heard,
+                            Reply::Models(_)
+                            | Reply::Files(_)
+                            | Reply::Context(_)
+                            | Reply::Sandbox(_)
+                            | Reply::Changes(_)
+                            | Reply::Heard,
                         )
                         | Err(_) => Restoration::default(),
                     };
                     let _ = send.send(Outcome::Restoration { of, found });
+                });
+            }
+            Effect::Sandbox { guard } => {
+                let reply = self.app.link.ask(Query::Sandbox { guard });
+                tokio::spawn(async move {
+                    let outcome = match reply.await {
+                        Ok(Reply::Sandbox(sandbox)) => Ok(sandbox),
+                        Ok(
+                            Reply::Models(_)
+                            | Reply::Files(_)
+                            | Reply::Context(_)
+                            | Reply::Changes(_)
+                            | Reply::Restoration(_)
+                            | Reply::Heard,
+                        ) => Err("the answer is to another question".to_owned()),
+                        Err(error) => Err(error.to_string()),
+                    };
+                    let _ = send.send(Outcome::Sandbox(outcome));
                 });
             }
             Effect::Trust => {
@@ -974,7 +1008,7 @@ enum Wake {
     Link(Arc<dyn Link>),
     /// Code has got its colours.
     Colours,
-    /// It is known what holds the commands of the link.
+    /// It is known what holds the commands of the link, or that is another thing now.
     Held,
 }
 

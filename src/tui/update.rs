@@ -35,9 +35,10 @@ use crate::{
 pub const TOO_EARLY_MS: u64 = 300;
 
 /// Warnings of the agent's that are for the user, unlike repairs of a stream.
-const OWN_NOTICES: [&str; 10] = [
+const OWN_NOTICES: [&str; 11] = [
     "read-only",
     "not-there",
+    "protected",
     "not-taken-back",
     "restored",
     "not-restored",
@@ -681,14 +682,12 @@ fn done(app: &mut App, outcome: Outcome) -> Vec<Effect> {
             app.toast = None;
             app.layers.push(Layer::Page(Page::context(&parts, app.window())));
         }
-        Outcome::Context(Err(why)) => app.say(why),
         Outcome::Sessions(Ok(kept)) => {
             let sessions = Sessions::new(kept, app.now_ms);
             let wanting = sessions.wanting();
             app.layers.push(Layer::Sessions(sessions));
             return wanting.map(Effect::PreviewSession).into_iter().collect();
         }
-        Outcome::Sessions(Err(why)) => app.say(why),
         Outcome::SessionsFound { words, found } => {
             if let Some(Layer::Sessions(it)) = app.layers.last_mut() {
                 it.take(&words, found);
@@ -706,6 +705,11 @@ fn done(app: &mut App, outcome: Outcome) -> Vec<Effect> {
                 rewind.tell(&of, found);
             }
         }
+        Outcome::Sandbox(Ok(sandbox)) => {
+            app.toast = None;
+            app.layers.push(Layer::Page(Page::sandbox(&sandbox)));
+        }
+        Outcome::Context(Err(why)) | Outcome::Sandbox(Err(why)) | Outcome::Sessions(Err(why)) => app.say(why),
         Outcome::Edited(Ok(text)) => app.composer.field.set(text.trim_end_matches('\n')),
         Outcome::ChipEdited(Ok(text)) => app.composer.field.change_chip(&text),
         Outcome::ChipEdited(Err(why)) => app.say(why),

@@ -147,6 +147,7 @@ impl Stage {
             settings: Arc::new(settings),
             tools,
             paths: None,
+            hold: sheaf::link::Hold::default(),
         };
         let rounds = Arc::new(AtomicUsize::new(0));
         let counted = Arc::clone(&rounds);

@@ -187,6 +187,7 @@ fn is_allowed(line: &str, rules: &[&str]) -> bool {
         tier: Tier::Full,
         rules: &rules,
         is_attended: true,
+        is_halted: false,
     };
     judge(&[access], Class::Runs, &facts) == Verdict::Allow
 }

@@ -231,9 +231,55 @@ const ATTACKS: &[Attack] = &[
     ),
 ];
 
-/// So many must have been tried where the kernel can hold everything; less means that the harness is broken.
-const LEAST: usize = 54;
-const LEAST_AS_USER: usize = 46;
+/// What a guarded command can do while it runs, and what is put back behind it.
+const PUT_BACK: &[&str] = &[
+    "a hook",
+    "git's configuration",
+    "a commit",
+    "a link in git's place",
+    "another link in the place of one",
+    "uncover git",
+    "servers for editors",
+    "through a link with a protected name",
+    "move what holds a protected folder",
+    "an ignored file",
+];
+
+/// How the sandbox is asked for: its name here, what the variable says, what the command line says, and how many attacks
+/// that work without it must have been tried and held, by root and by a user. Less means that the harness is broken.
+struct Way {
+    name: &'static str,
+    at_most: &'static str,
+    options: &'static [&'static str],
+    least: (usize, usize),
+}
+
+const WAYS: [Way; 4] = [
+    Way {
+        name: "full",
+        at_most: "full",
+        options: &[],
+        least: (54, 46),
+    },
+    Way {
+        name: "bubblewrap",
+        at_most: "bubblewrap",
+        options: &[],
+        least: (50, 42),
+    },
+    Way {
+        name: "partial",
+        at_most: "partial",
+        options: &[],
+        least: (49, 41),
+    },
+    Way {
+        name: "partial, guarded",
+        at_most: "partial",
+        options: &["--guard"],
+        least: (42, 34),
+    },
+];
 
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
@@ -448,13 +494,49 @@ fn script() -> String {
 }
 
 /// All attacks in one sandbox: what became of each.
-fn results(bench: &Bench, who: Who, at_most: &str) -> BTreeMap<String, bool> {
+fn results(bench: &Bench, who: Who, way: &Way) -> BTreeMap<String, bool> {
     let script = script();
-    let output = bench.held(who, at_most, &[], &script);
+    let output = bench.held(who, way.at_most, way.options, &script);
     let said = String::from_utf8_lossy(&output.stdout);
     let found = read_results(&said);
     let errors = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(found.len(), ATTACKS.len(), "{who:?} {at_most}: {said}\n{errors}");
+    assert_eq!(found.len(), ATTACKS.len(), "{who:?} {}: {said}\n{errors}", way.name);
+    found
+}
+
+/// All that is protected in a workspace, as it stands there: but for the objects of git, which are only added to.
+fn protected(work: &Path) -> BTreeMap<PathBuf, String> {
+    fn add(path: &Path, found: &mut BTreeMap<PathBuf, String>) {
+        let Ok(about) = fs::symlink_metadata(path) else { return };
+        let content = match fs::read_link(path) {
+            Ok(target) => target.display().to_string(),
+            Err(_) => fs::read_to_string(path).unwrap_or_default(),
+        };
+        found.insert(path.to_owned(), format!("{:o} {content}", about.permissions().mode()));
+        if about.is_dir() && !path.ends_with(".git/objects") {
+            for entry in fs::read_dir(path).expect("the test can do this").flatten() {
+                add(&entry.path(), found);
+            }
+        }
+    }
+    let mut found = BTreeMap::new();
+    for name in [
+        ".git",
+        ".cursor",
+        ".vscode",
+        ".sheaf",
+        ".claude",
+        ".husky",
+        "linked",
+        "nowhere",
+        "deep",
+        "local.toml",
+        ".env",
+        "config",
+        "private",
+    ] {
+        add(&work.join(name), &mut found);
+    }
     found
 }
 
@@ -494,8 +576,10 @@ fn what_is_promised_holds_against_attacks_that_work_without_it() {
                 useless.join("; ")
             ));
         }
-        for tier in ["full", "bubblewrap", "partial"] {
-            if tier != "partial" && !can_unshare(who) {
+        for way in &WAYS {
+            let tier = way.name;
+            let is_partial = way.at_most == "partial";
+            if !is_partial && !can_unshare(who) {
                 continue;
             }
             let is_wrapped = tier == "bubblewrap";
@@ -505,7 +589,7 @@ fn what_is_promised_holds_against_attacks_that_work_without_it() {
             }
             let bench = Bench::new(who);
             if is_wrapped {
-                let refused = bench.held(who, tier, &[], "true");
+                let refused = bench.held(who, way.at_most, way.options, "true");
                 let why = String::from_utf8_lossy(&refused.stderr).into_owned();
                 assert_eq!(refused.status.code(), Some(125), "{why}");
                 assert!(why.contains("cannot hold a link"), "{why}");
@@ -513,29 +597,50 @@ fn what_is_promised_holds_against_attacks_that_work_without_it() {
                     fs::remove_file(bench.base.join("work").join(link)).expect("the test can do this");
                 }
             }
-            let found = results(&bench, who, tier);
+            let before = protected(&bench.base.join("work"));
+            assert!(before.len() > 20, "what is compared is there: {before:?}");
+            let found = results(&bench, who, way);
+            let is_put_back = |it: &Attack| !way.options.is_empty() && PUT_BACK.contains(&it.name);
             let broken: Vec<_> = ATTACKS
                 .iter()
-                .filter(|it| found[it.name] && !(tier == "partial" && it.is_open_in_part))
+                .filter(|it| found[it.name] && !(is_partial && it.is_open_in_part) && !is_put_back(it))
                 .filter(|it| !(is_wrapped && it.is_by_link))
                 .map(|it| it.name)
                 .collect();
             assert_eq!(broken, Vec::<&str>::new(), "{who:?} {tier}");
+            if is_partial {
+                // Rights of protected files are known to be open without namespaces, and are put back where it is guarded.
+                let plain = |it: &BTreeMap<PathBuf, String>| {
+                    let is_open = |it: &Path| way.options.is_empty() && it.ends_with(".git/config");
+                    it.clone()
+                        .into_iter()
+                        .filter(|(path, _)| !is_open(path))
+                        .collect::<BTreeMap<_, _>>()
+                };
+                assert_eq!(
+                    plain(&protected(&bench.base.join("work"))),
+                    plain(&before),
+                    "{who:?} {tier}"
+                );
+            }
             // Seen from outside nothing has happened either.
             assert!(bench.base.join("out/victim").exists() && !bench.base.join("out/new").exists());
-            let least = if who == Who::Root && is_root() {
-                LEAST
-            } else {
-                LEAST_AS_USER
-            };
-            if tier == "full" {
-                assert!(controls >= least, "only {controls} attacks were tried: {works:?}");
-            }
+            let held = ATTACKS.iter().filter(|it| works[it.name] && !found[it.name]).count();
             let open = ATTACKS.iter().filter(|it| found[it.name]).count();
             let all = ATTACKS.len();
             say(&format!(
-                "\n{who:?}, {tier}: {controls} attacks with a control, {all} in all; {open} went through, all of them known\n"
+                "\n{who:?}, {tier}: {controls} attacks with a control, {all} in all; {held} of them were held, {open} went \
+                 through, all of them known\n"
             ));
+            let least = if who == Who::Root && is_root() {
+                way.least.0
+            } else {
+                way.least.1
+            };
+            assert!(
+                held >= least,
+                "{who:?} {tier}: only {held} attacks were tried and held: {works:?}"
+            );
         }
     }
 }
@@ -560,10 +665,63 @@ fn what_a_command_plants_does_not_stay() {
             let output = bench.held(who, tier, &[], &script);
             assert_eq!(left(&bench), Vec::<&str>::new(), "{who:?} {tier}");
             let said = String::from_utf8_lossy(&output.stderr);
-            let is_said = planted.iter().all(|it| said.contains(&format!("made {it}")));
+            let is_said = planted.iter().all(|it| said.contains(&format!("made `{it}`")));
             // Where the top of the workspace is read-only, nothing was made.
             assert!(is_said || tier == "partial", "{who:?} {tier}: {said}");
         }
+    }
+}
+
+#[test]
+fn a_guarded_command_works_at_the_top_and_what_it_did_to_what_is_protected_is_put_back() {
+    let work = "echo x > new && mv new newer && mkdir target && echo x > target/x && sed -i s/x/z/ a.txt && git status --short";
+    for who in attackers() {
+        let bench = || {
+            let bench = Bench::new(who);
+            // Where there are secrets, the folders that lead to them are held as ever.
+            let work = bench.base.join("work");
+            for path in [".env", ".sheafignore", "private/plan.txt", "config/.env"] {
+                fs::remove_file(work.join(path)).expect("the test can do this");
+            }
+            bench
+        };
+        let (strict, guarded) = (bench(), bench());
+        assert!(!strict.held(who, "partial", &[], work).status.success(), "the control");
+        let output = guarded.held(who, "partial", &["--guard"], work);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(
+            output.status.success() && !said.contains("the command"),
+            "{who:?}: {said}"
+        );
+        for name in ["newer", "target/x"] {
+            assert!(guarded.base.join("work").join(name).exists(), "{who:?} {name}");
+        }
+        let before = protected(&guarded.base.join("work"));
+        let attack = "mv .git .git2; mkdir -p .git/hooks .vscode; echo evil > .git/hooks/x; echo evil > .vscode/tasks.json; \
+                      rm -r .cursor; echo evil > .mcp.json; chmod 777 deep/.idea/run.xml; echo evil > local.toml";
+        let output = guarded.held(who, "partial", &["--guard"], attack);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(protected(&guarded.base.join("work")), before, "{who:?}: {said}");
+        assert!(!guarded.base.join("work/.mcp.json").exists() && !guarded.base.join("work/.git2").exists());
+        for told in [
+            "changed `.git`",
+            "changed `.cursor`",
+            "changed `local.toml`",
+            "made `.mcp.json`",
+            "made `.vscode`",
+        ] {
+            assert!(said.contains(told), "{who:?} {told}: {said}");
+        }
+        // Git may be written where it was asked for, and code is planted there no more than elsewhere.
+        let commit = "git add a.txt && git -c user.name=x -c user.email=x commit -qm one && echo evil > .git/hooks/x";
+        let output = guarded.held(who, "partial", &["--guard", "--git-write"], commit);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(
+            said.contains("changed `.git/hooks/x`") && !said.contains("HEAD"),
+            "{who:?}: {said}"
+        );
+        let has_commit = guarded.plain(who, "[ $(git rev-list --count HEAD) = 1 ] && ! [ -e .git/hooks/x ]");
+        assert!(has_commit, "{who:?}: {said}");
     }
 }
 

@@ -8,7 +8,7 @@ use crate::source::{Source, Token, group_end, library, root, shipped, starts};
 const STRANGERS: [(&str, &[&str]); 1] = [("tui", &["agent", "model", "serve", "print"])];
 
 /// Crates that stay behind the modules which wrap them, so that they can be replaced there.
-const KEPT: [(&str, &[&str]); 33] = [
+const KEPT: [(&str, &[&str]); 34] = [
     ("ratatui", &["theme", "tui"]),
     ("ratatui_textarea", &["tui"]),
     ("crossterm", &["tui", "cli"]),
@@ -24,6 +24,7 @@ const KEPT: [(&str, &[&str]); 33] = [
     ("two_face", &["text"]),
     ("vt100", &["text", "tui"]),
     ("directories", &["config"]),
+    ("keyring", &["config"]),
     ("grep_matcher", &["tool"]),
     ("grep_regex", &["tool"]),
     ("grep_searcher", &["tool"]),

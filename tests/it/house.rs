@@ -27,7 +27,7 @@ const EFFECTS: [(&str, &[&str]); 16] = [
         "OpenOptions::new",
         &["os", "journal", "tui/tty.rs", "cli/doctor/terminal.rs"],
     ),
-    ("fs::rename", &["os", "journal", "sandbox/appeared.rs"]),
+    ("fs::rename", &["os", "journal"]),
 ];
 
 fn effects(source: &Source) -> Vec<String> {

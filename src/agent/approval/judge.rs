@@ -41,6 +41,8 @@ pub struct Facts<'a> {
     pub rules: &'a Rules,
     /// Whether somebody is there to answer.
     pub is_attended: bool,
+    /// A command has changed what is protected: no rule lets another one run unasked.
+    pub is_halted: bool,
 }
 
 /// What is to be done with a call.
@@ -96,7 +98,12 @@ pub fn judge(accesses: &[Access], class: Class, facts: &Facts<'_>) -> Verdict {
     match asked {
         None => Verdict::Allow,
         // Other programs act on what is protected, long after this run; and what a broken rule forbids is not known.
-        Some(question) if facts.run == RunMode::Force && !question.is_protected && !facts.rules.is_doubtful => {
+        Some(question)
+            if facts.run == RunMode::Force
+                && !question.is_protected
+                && !facts.rules.is_doubtful
+                && !facts.is_halted =>
+        {
             Verdict::Allow
         }
         Some(question) if facts.is_attended => Verdict::Ask(question),
@@ -474,6 +481,10 @@ fn command(text: &str, directory: &Located, permissions: &[Permission], facts: &
     // Nothing holds such a command, so no rule does either.
     if facts.tier == Tier::None {
         "there is no sandbox on this system, so every command asks".clone_into(&mut question.why);
+        return ask(question);
+    }
+    if facts.is_halted {
+        "a command has changed what is protected, so each one asks from there on".clone_into(&mut question.why);
         return ask(question);
     }
     if permissions.contains(&Permission::All) {

@@ -31,6 +31,7 @@ fn facts(rules: &Rules) -> Facts<'_> {
         tier: Tier::Full,
         rules,
         is_attended: true,
+        is_halted: false,
     }
 }
 

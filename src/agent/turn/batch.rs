@@ -429,6 +429,7 @@ impl Running {
             tier,
             rules: &memory.policy.rules,
             is_attended: self.setup.asker.is_attended(),
+            is_halted: memory.is_halted,
         }
     }
 

@@ -30,6 +30,8 @@ pub struct Memory {
     pub has_said_unpriced: bool,
     /// The surroundings have been told.
     pub is_opened: bool,
+    /// A command has changed what is protected.
+    pub is_halted: bool,
     /// Which format and model made the opaque parts.
     maker: String,
     calls: HashSet<String>,

@@ -244,6 +244,7 @@ fn shown_source(source: &KeySource) -> String {
         KeySource::Variables(names) => format!("from {}", names.join(" or ")),
         KeySource::Command(_) => "from its command".to_owned(),
         KeySource::File(path) => format!("from {}", path.display()),
+        KeySource::Keyring(name) => format!("from the keyring, `{name}`"),
     }
 }
 

@@ -161,7 +161,8 @@ impl Link for Http {
                 | Query::Trust
                 | Query::Changes
                 | Query::Restoration(_)
-                | Query::Opened(_) => Err(AskError::Unsupported { peer }),
+                | Query::Opened(_)
+                | Query::Sandbox { .. } => Err(AskError::Unsupported { peer }),
             }
         })
     }

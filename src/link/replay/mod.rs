@@ -134,7 +134,8 @@ impl Link for Replay {
             | Query::Trust
             | Query::Changes
             | Query::Restoration(_)
-            | Query::Opened(_) => Err(AskError::Unsupported {
+            | Query::Opened(_)
+            | Query::Sandbox { .. } => Err(AskError::Unsupported {
                 peer: self.about.peer.clone(),
             }),
         };

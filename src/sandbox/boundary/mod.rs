@@ -7,19 +7,14 @@
 mod order;
 mod probe;
 #[cfg(any(test, target_os = "macos"))]
-#[cfg_attr(
-    not(test),
-    expect(
-        dead_code,
-        reason = "it has not been tried on that system, and holds nothing before it has"
-    )
-)]
 mod seatbelt;
 
 #[cfg(target_os = "linux")]
 mod enter;
 #[cfg(target_os = "linux")]
 mod filter;
+#[cfg(target_os = "macos")]
+mod mac;
 #[cfg(target_os = "linux")]
 mod mounts;
 #[cfg(target_os = "linux")]
@@ -33,7 +28,7 @@ use std::{ffi::OsString, process::ExitCode};
 
 pub use order::{Limits, Order, Policy};
 pub use probe::{Layer, Layers, force_off, layers};
-pub(super) use probe::{PROGRAM, command, handed_over, wraps};
+pub(super) use probe::{command, handed_over, program, wraps};
 
 /// The hidden word on the command line.
 pub(super) const WORD: &str = "__sandbox";
@@ -60,7 +55,9 @@ pub fn helper(arguments: &[OsString]) -> Option<ExitCode> {
         let says = |word: &str| arguments.iter().skip(2).any(|it| it == word);
         enter::enter(says(REPORT), says(INNER))
     };
-    #[cfg(not(target_os = "linux"))]
+    #[cfg(target_os = "macos")]
+    let code = mac::enter(arguments.iter().skip(2).any(|it| it == REPORT));
+    #[cfg(not(any(target_os = "linux", target_os = "macos")))]
     let code = ExitCode::from(NOT_BUILT);
     Some(code)
 }

@@ -24,7 +24,17 @@ const AT_MOST: &str = "SHEAF_SANDBOX_AT_MOST";
 const BUBBLEWRAP: &str = "bubblewrap";
 
 /// The program that is its own helper: this very one, also when its file has been replaced.
-pub(in super::super) const PROGRAM: &str = "/proc/self/exe";
+#[cfg(target_os = "linux")]
+#[expect(clippy::unnecessary_wraps, reason = "on other systems it may not be known")]
+pub(in super::super) fn program() -> io::Result<PathBuf> {
+    Ok("/proc/self/exe".into())
+}
+
+/// The same as far as the system knows it.
+#[cfg(not(target_os = "linux"))]
+pub(in super::super) fn program() -> io::Result<PathBuf> {
+    std::env::current_exe()
+}
 
 /// What the walls are called.
 const NAMES: [&str; 6] = [
@@ -71,6 +81,31 @@ pub struct Layer {
     pub about: String,
     /// What to do about it, if anything can be done.
     pub remedy: String,
+}
+
+/// What does not hold of a partial sandbox.
+const STRICT: &str = ".git top level, metadata";
+/// The same where the user lets commands write the whole workspace.
+const GUARDED: &str = "guard: .git put back, metadata";
+
+impl Layers {
+    /// As the screen says it, in a workspace where the whole may be written or not.
+    pub fn head(&self, is_guarded: bool) -> String {
+        match self.tier {
+            Tier::Full => "sandbox full".to_owned(),
+            Tier::Partial => format!("sandbox partial ({})", self.but(is_guarded)),
+            Tier::None => format!("NO SANDBOX: {}", self.why),
+        }
+    }
+
+    /// What does not hold.
+    pub fn but(&self, is_guarded: bool) -> &str {
+        if self.tier == Tier::Partial && is_guarded {
+            GUARDED
+        } else {
+            &self.why
+        }
+    }
 }
 
 /// What the trial has found; the first to ask makes it.
@@ -122,13 +157,19 @@ fn examine() -> Layers {
     if IS_OFF.load(Ordering::Acquire) {
         return none("switched off by --sandbox off");
     }
-    if !cfg!(target_os = "linux") {
+    if !cfg!(any(target_os = "linux", target_os = "macos")) {
         return none("there is none for this system");
     }
     if !CAN_HELP.load(Ordering::Acquire) {
         return none("this program cannot be started as its own helper");
     }
     let at_most = std::env::var(AT_MOST).ok();
+    if cfg!(target_os = "macos") {
+        return match choose(Tier::Partial, at_most.as_deref()) {
+            Tier::None => none(&format!("{AT_MOST} asks for less")),
+            Tier::Full | Tier::Partial => by_seatbelt(attempt(Tier::Partial, false)),
+        };
+    }
     let most = choose(Tier::Full, at_most.as_deref());
     let lowered = || format!("{AT_MOST} asks for less");
     let own = if most != Tier::Full || at_most.as_deref() == Some(BUBBLEWRAP) {
@@ -165,6 +206,38 @@ fn examine() -> Layers {
         },
     });
     layers
+}
+
+/// What the trial means on macOS, where one system holds files and sockets. It is called partial, so that commands ask:
+/// nobody has tried yet to break out of it.
+fn by_seatbelt(held: Result<String, String>) -> Layers {
+    if let Err(why) = &held {
+        return none(why);
+    }
+    let layer = |name, holds, about: &str| Layer {
+        name,
+        holds,
+        about: about.to_owned(),
+        remedy: String::new(),
+    };
+    Layers {
+        tier: Tier::Partial,
+        wraps: false,
+        why: "seatbelt, not tried against attacks".to_owned(),
+        list: vec![
+            layer(
+                "files",
+                true,
+                "seatbelt: only the workspace is written; secrets are not read",
+            ),
+            layer(
+                "processes",
+                false,
+                "what leaves the session of a command is not found behind it; there is no bound on their number",
+            ),
+            layer("network", true, "seatbelt: nothing but the loopback of this machine"),
+        ],
+    }
 }
 
 #[cfg(target_os = "linux")]
@@ -242,7 +315,7 @@ fn judge(full: Result<String, String>, partial: Result<String, String>) -> Layer
     ];
     let why = match tier {
         Tier::Full => String::new(),
-        Tier::Partial => ".git top level, metadata".to_owned(),
+        Tier::Partial => STRICT.to_owned(),
         Tier::None => partial.err().unwrap_or_default(),
     };
     Layers {
@@ -320,7 +393,7 @@ fn attempt(tier: Tier, wraps: bool) -> Result<String, String> {
 pub(in super::super) fn command(order: &Order, is_report: bool) -> io::Result<std::process::Command> {
     let reader = handed_over(order)?;
     #[expect(clippy::disallowed_methods, reason = "this is the place where the helper is started")]
-    let mut command = std::process::Command::new(PROGRAM);
+    let mut command = std::process::Command::new(program()?);
     command.arg(WORD).args(is_report.then_some(REPORT));
     process::inherit(&mut command, reader.into(), ORDER_DESCRIPTOR);
     Ok(command)
@@ -376,6 +449,24 @@ mod tests {
         assert!(found.list.iter().any(|it| it.about.contains("os error 1")), "{found:?}");
         let old = judge(Ok("held landlock=3".to_owned()), Ok("held landlock=3".to_owned()));
         assert!(old.list.iter().any(|it| it.about.contains("not signals")), "{old:?}");
+    }
+
+    #[test]
+    fn on_macos_what_was_not_tried_is_not_called_whole() {
+        let held = by_seatbelt(Ok("held seatbelt=1".to_owned()));
+        assert_eq!(held.tier, Tier::Partial);
+        assert_eq!(
+            held.head(false),
+            "sandbox partial (seatbelt, not tried against attacks)"
+        );
+        let absent = by_seatbelt(Err("the helper cannot be started: no such file".to_owned()));
+        assert_eq!(absent.tier, Tier::None);
+        assert!(
+            absent
+                .list
+                .iter()
+                .all(|it| !it.holds && it.about.contains("no such file"))
+        );
     }
 
     #[test]

@@ -1,12 +1,15 @@
-//! The profile for macOS's `sandbox-exec`, as text. It is written for that system and has not been run on one; until it
-//! has, commands there ask as where there is no sandbox.
+//! The profile for macOS's `sandbox-exec`, as text, made of the same policy as everything else. It is written for that
+//! system and has not been run on one; until it has, commands there ask although they are held.
 //!
 //! The last rule that fits wins, so that what is forbidden again stands behind what is allowed. Paths are given as
 //! parameters and never stand in the text: a name with a quote in it is only a name.
 
 use std::{ffi::OsString, path::Path};
 
-use super::order::Policy;
+use super::{
+    super::{ground::GIT_FIXED, name},
+    order::Policy,
+};
 
 /// A profile and what its parameters are.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,6 +60,18 @@ pub fn profile(policy: &Policy) -> Profile {
     for root in policy.writable.iter().chain(&policy.temporary) {
         let name = made.parameter("WRITABLE", root);
         made.rule(&format!("(allow file-write* (subpath (param \"{name}\")))"));
+    }
+    for root in &policy.writable {
+        let root = made.parameter("WRITABLE", root);
+        let (held, free) = name::patterns(policy.git_write, &GIT_FIXED);
+        // What does not exist yet is held by its name; the system compares it in any case.
+        for (verdict, patterns) in [("deny", held), ("allow", free)] {
+            for pattern in patterns {
+                made.rule(&format!(
+                    "({verdict} file-write* (require-all (subpath (param \"{root}\")) (regex #\"{pattern}\")))"
+                ));
+            }
+        }
     }
     for path in &policy.read_only {
         let name = made.parameter("KEPT", path);
@@ -149,8 +164,24 @@ mod tests {
     fn what_is_forbidden_stands_behind_what_is_allowed() {
         let made = profile(&policy(false));
         let own = made.text.strip_prefix(BASE).expect("the base comes first");
+        let is_by_name = |it: &&str| it.contains("(regex ");
+        let by_name: Vec<_> = own.lines().filter(is_by_name).collect();
+        let others: String = own
+            .lines()
+            .filter(|it| !is_by_name(it))
+            .flat_map(|it| [it, "\n"])
+            .collect();
         assert_eq!(
-            own,
+            by_name.first().copied(),
+            Some(
+                "(deny file-write* (require-all (subpath (param \"WRITABLE_0\")) (regex #\"/[.][gG][iI][tT](/|$)\")))"
+            )
+        );
+        // Behind what may be written, and before what is named one by one.
+        let at = |part: &str| own.find(part).unwrap_or_else(|| panic!("{part}: {own}"));
+        assert!(at("(allow file-write* (subpath") < at("(regex ") && at("(regex ") < at("KEPT_2"));
+        assert_eq!(
+            others,
             "(allow file-write* (subpath (param \"WRITABLE_0\")))\n\
              (allow file-write* (subpath (param \"WRITABLE_1\")))\n\
              (deny file-write* (subpath (param \"KEPT_2\")))\n\
@@ -170,6 +201,60 @@ mod tests {
         // A name is a parameter, whatever it looks like.
         assert!(!made.text.contains("allow default"), "{}", made.text);
         assert_eq!(value("HIDDEN_7"), Some("/w/a/.env\") (allow default".into()));
+    }
+
+    #[test]
+    fn a_protected_name_is_held_whether_it_exists_or_not_and_plans_are_free() {
+        let held = |path: &str, git_write: bool| {
+            let (held, free) = name::patterns(git_write, &GIT_FIXED);
+            let fits = |list: &[String]| list.iter().any(|it| regex::Regex::new(it).unwrap().is_match(path));
+            fits(&held) && !fits(&free)
+        };
+        for path in [
+            "/w/.git/HEAD",
+            "/w/.GIT",
+            "/w/sub/.git/config",
+            "/w/.vscode/tasks.json",
+            "/w/.Cursor/MCP.json",
+            "/w/a/b/.mcp.json",
+            "/w/shop.code-workspace",
+            "/w/.envrc",
+            "/w/.github/workflows/x.yml",
+            "/w/.sheaf/plans/.cursor/mcp.json",
+        ] {
+            assert!(held(path, false), "{path}");
+        }
+        for path in [
+            "/w/src/main.rs",
+            "/w/git/x",
+            "/w/.gitignore",
+            "/w/.env.local",
+            "/w/x.mcp.json",
+            "/w/.cursor/plans/a.plan.md",
+            "/w/.sheaf/plans/a.md",
+        ] {
+            assert!(!held(path, false), "{path}");
+        }
+        for (path, expected) in [
+            ("/w/.git/HEAD", false),
+            ("/w/.git/hooks/x", true),
+            ("/w/.git/config", true),
+            ("/w/.git/modules/a/hooks/x", true),
+            ("/w/.git/info/exclude", true),
+            ("/w/.vscode/x", true),
+        ] {
+            assert_eq!(held(path, true), expected, "{path}");
+        }
+        // The table that files are judged by says the same.
+        for path in [
+            "/w/.git/HEAD",
+            "/w/.GIT",
+            "/w/.envrc",
+            "/w/src/main.rs",
+            "/w/.cursor/plans/a.plan.md",
+        ] {
+            assert_eq!(name::is_protected(Path::new(path)), held(path, false), "{path}");
+        }
     }
 
     #[test]

@@ -40,7 +40,7 @@ pub(super) fn program() -> Option<&'static Path> {
 pub(super) fn enter(order: &Order, is_report: bool) -> io::Error {
     let prepared = || -> io::Result<(std::ffi::CString, Vec<std::ffi::CString>)> {
         let bubblewrap = program().ok_or_else(|| io::Error::other("bubblewrap is not there"))?;
-        let own = fs::File::open(super::PROGRAM)?;
+        let own = fs::File::open(super::program()?)?;
         process::duplicate(own.as_raw_fd(), PROGRAM_DESCRIPTOR)?;
         // The order has been read; the inner helper reads it again.
         let again = rustix::fs::memfd_create("order", rustix::fs::MemfdFlags::CLOEXEC)?;

@@ -132,7 +132,14 @@ async fn names(house: &House) -> Result<Vec<String>, Refusal> {
         Ok(Err(AskError::Unsupported { .. })) => Ok(vec![own.unwrap_or_else(|| ANY_MODEL.to_owned())]),
         // Many servers have no list; the model that is set is there all the same.
         Ok(
-            Ok(Reply::Files(_) | Reply::Context(_) | Reply::Changes(_) | Reply::Restoration(_) | Reply::Heard)
+            Ok(
+                Reply::Files(_)
+                | Reply::Context(_)
+                | Reply::Sandbox(_)
+                | Reply::Changes(_)
+                | Reply::Restoration(_)
+                | Reply::Heard,
+            )
             | Err(AskError::Failed { .. }),
         )
         | Err(_) => match own {

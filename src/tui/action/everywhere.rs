@@ -162,6 +162,26 @@ pub const TRUST: Action = Action {
     run: |_, _| vec![Effect::Trust],
 };
 
+pub const SANDBOX: Action = Action {
+    name: "sandbox",
+    slash: "sandbox",
+    hint: "sandbox",
+    about: "show what holds commands; where that is partial, `guard` lets them write the whole workspace and puts back what is protected, `strict` does not",
+    run: |app, word| {
+        let guard = match word.trim() {
+            "" => None,
+            "guard" => Some(true),
+            "strict" => Some(false),
+            _ => {
+                app.say("/sandbox shows what holds commands; guard and strict may stand behind it");
+                return Vec::new();
+            }
+        };
+        app.say("looking …");
+        vec![Effect::Sandbox { guard }]
+    },
+};
+
 pub const KEYS: Action = Action {
     name: "keys",
     slash: "help",

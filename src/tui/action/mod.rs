@@ -52,6 +52,7 @@ pub static ACTIONS: &[Action] = &[
     conversation::RESUME,
     conversation::EXPORT,
     conversation::COST,
+    everywhere::SANDBOX,
     everywhere::PALETTE,
     everywhere::INSPECT,
     everywhere::KEYS,

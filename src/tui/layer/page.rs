@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::Answer;
 use crate::{
-    protocol::ContextPart,
+    protocol::{ContextPart, Sandbox},
     text::{Clean, Role, Row, Span, figure, width, wrap::wrap},
     transcript::Transcript,
     tui::{
@@ -223,6 +223,43 @@ impl Page {
                 Span::new(Clean::line(&line), Role::Text),
                 Span::new(Clean::line(&format!("  {model}")), Role::Faint),
             ])));
+        }
+        Self {
+            parts: rows,
+            rows: Vec::new(),
+            columns: 0,
+            top: 0,
+            height: 1,
+        }
+    }
+
+    /// What holds commands, wall by wall.
+    pub fn sandbox(sandbox: &Sandbox) -> Self {
+        let mut rows = vec![Part::Row(Row::of(vec![
+            Span::new(Clean::literal("Sandbox"), Role::Strong).bold(),
+            Span::new(Clean::line(&format!("   {}", sandbox.head)), Role::Text),
+            Span::new(Clean::literal("   esc goes back"), Role::Dim),
+        ]))];
+        rows.push(Part::Row(Row::blank()));
+        for wall in &sandbox.walls {
+            let (sign, role) = if wall.holds {
+                ("✓ ", Role::Done)
+            } else {
+                ("✗ ", Role::Waiting)
+            };
+            let mut spans = vec![
+                Span::new(Clean::literal(sign), role),
+                Span::new(Clean::line(&wall.name), Role::Strong),
+                Span::new(Clean::line(&format!("  {}", wall.about)), Role::Text),
+            ];
+            if !wall.remedy.is_empty() {
+                spans.push(Span::new(Clean::line(&format!("  → {}", wall.remedy)), Role::Dim));
+            }
+            rows.push(Part::Row(Row::of(spans)));
+        }
+        for note in &sandbox.notes {
+            rows.push(Part::Row(Row::blank()));
+            rows.push(Part::Row(Row::of(vec![Span::new(Clean::line(note), Role::Text)])));
         }
         Self {
             parts: rows,

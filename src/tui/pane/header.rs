@@ -84,7 +84,7 @@ fn right(app: &App, columns: usize) -> Vec<Span> {
     if let Some(held) = app.about.hold.known() {
         let gap = if spans.is_empty() { "" } else { "  " };
         spans.push(Span::new(Clean::literal(gap), Role::Dim));
-        spans.push(holding(held, wide));
+        spans.push(holding(&held, wide));
     }
     spans
 }

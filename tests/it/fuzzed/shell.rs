@@ -31,6 +31,7 @@ pub fn check(data: &[u8]) {
         tier: Tier::Full,
         rules: &rules,
         is_attended: true,
+        is_halted: false,
     };
     let access = Access::Command {
         line: text.into_owned(),

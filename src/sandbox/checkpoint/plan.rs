@@ -192,6 +192,16 @@ impl State {
         };
         let is_folder = |way: &Way<'_>| matches!(target(way), Some(Stand::Folder { .. }));
         let folders: BTreeSet<&Path> = ways.iter().filter(|it| is_folder(it.1)).map(|it| *it.0).collect();
+        // Links of ours where a folder was: what was behind them is gone, whatever they lead to.
+        let left_as = |way: &Way<'_>| {
+            if is_again {
+                Some(way.before.clone())
+            } else {
+                way.after.cloned()
+            }
+        };
+        let is_link = |way: &Way<'_>| matches!(left_as(way), Some(Stand::Link { .. }));
+        let links: BTreeSet<&Path> = ways.iter().filter(|it| is_link(it.1)).map(|it| *it.0).collect();
         for (path, way) in ways {
             let (to, expected) = if is_again {
                 (way.after, Some(way.before))
@@ -203,7 +213,7 @@ impl State {
                 continue;
             }
             plan.files
-                .push(self.turning(workspace, path, shown, to, expected, &way, &ids, &folders));
+                .push(self.turning(workspace, path, shown, to, expected, &way, &ids, &folders, &links));
         }
         plan
     }
@@ -219,10 +229,17 @@ impl State {
         way: &Way<'_>,
         ids: &[u64],
         folders: &BTreeSet<&Path>,
+        links: &BTreeSet<&Path>,
     ) -> Turning {
-        let found = may_touch(workspace, path, folders)
-            .then(|| workspace.stand(path, self.kept.most_bytes).ok())
-            .flatten();
+        let found = || workspace.stand(path, self.kept.most_bytes).ok();
+        // What is to be gone and is gone is not touched.
+        let is_behind = path.ancestors().skip(1).any(|it| links.contains(it));
+        let is_gone = |it: &Found| is_behind && it.stand == Stand::Nothing && to == Some(&Stand::Nothing);
+        let found = if may_touch(workspace, path, folders) {
+            found()
+        } else {
+            found().filter(is_gone)
+        };
         let is_ours = found.is_some();
         let now = found.unwrap_or(Found {
             stand: Stand::Other,

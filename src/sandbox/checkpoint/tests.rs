@@ -333,6 +333,24 @@ fn a_folder_that_became_a_link_is_a_folder_again_with_what_was_in_it() {
 }
 
 #[test]
+fn an_empty_folder_comes_back_behind_a_link_that_leads_nowhere() {
+    let bench = Bench::new();
+    bench.seen.begin(1);
+    bench.command("c1", |root| fs::create_dir_all(root.join("d/e")).unwrap());
+    let before = bench.all();
+    bench.seen.begin(2);
+    bench.command("c2", |root| {
+        fs::remove_dir_all(root.join("d")).unwrap();
+        symlink("a", root.join("d")).unwrap();
+    });
+    assert_eq!(bench.turn(Which::Turn(2)).left, Vec::<String>::new());
+    assert_eq!(bench.all(), before);
+    bench.turn(Which::LastAgain);
+    assert_eq!(bench.turn(Which::Since(1)).left, Vec::<String>::new());
+    assert!(bench.all().is_empty(), "{:?}", bench.all());
+}
+
+#[test]
 fn an_ignore_file_that_changes_makes_and_removes_nothing() {
     let bench = Bench::new();
     bench.ground.put("shop/.gitignore", "b\n");

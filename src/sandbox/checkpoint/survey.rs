@@ -464,7 +464,7 @@ impl Limit {
 fn compare(folders: &[(&PathBuf, &Folder)]) -> Vec<News> {
     let mut news = Vec::new();
     for (path, folder) in folders {
-        let Ok(opened) = open_folder(path) else {
+        let Ok(opened) = name_folder(path) else {
             news.push(News::FolderGone((*path).clone()));
             continue;
         };
@@ -494,6 +494,15 @@ fn compare(folders: &[(&PathBuf, &Folder)]) -> Vec<News> {
         }
     }
     news
+}
+
+/// Enough for asking about what is in it.
+fn name_folder(path: &Path) -> io::Result<OwnedFd> {
+    #[cfg(target_os = "linux")]
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    #[cfg(not(target_os = "linux"))]
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    Ok(rustix::fs::open(path, flags, Mode::empty())?)
 }
 
 fn open_folder(path: &Path) -> io::Result<OwnedFd> {

@@ -43,16 +43,19 @@ fn read(pieces: &[&[u8]]) -> Vec<Event> {
     let mut frames = Frames::new();
     let mut decoder = Decoder::with_limits(identity, limits);
     let mut events = Vec::new();
+    // Behind a frame that ends the reading nothing is read any more, wherever the bytes were cut.
+    let mut goes_on = true;
     'pieces: for piece in pieces {
         for frame in frames.push(piece) {
-            let Ok(frame) = frame else { break 'pieces };
-            match decoder.frame(frame.event.as_deref(), &frame.data) {
-                Ok(found) => events.extend(found),
-                Err(_) => break 'pieces,
-            }
+            let found = frame.ok().and_then(|it| decoder.frame(it.event.as_deref(), &it.data).ok());
+            let Some(found) = found else {
+                goes_on = false;
+                break 'pieces;
+            };
+            events.extend(found);
         }
     }
-    if let Some(Ok(frame)) = frames.finish() {
+    if goes_on && let Some(Ok(frame)) = frames.finish() {
         events.extend(decoder.frame(frame.event.as_deref(), &frame.data).unwrap_or_default());
     }
     events.extend(decoder.finish());

@@ -7,7 +7,7 @@
 //! Some grammars can be made to go round for ever by hostile text (JavaScript's among them), and a thread cannot be
 //! stopped from outside. So a line that takes too long costs its block the colours and the program that thread: another
 //! takes its place, and after a few of those code stays plain. Where it takes memory as well, as it mostly does, it sleeps
-//! once that is too much ([`budget`]).
+//! once that is too much (`budget`).
 
 use std::{
     collections::{HashMap, HashSet, VecDeque},

@@ -47,7 +47,9 @@ fn read(pieces: &[&[u8]]) -> Vec<Event> {
     let mut goes_on = true;
     'pieces: for piece in pieces {
         for frame in frames.push(piece) {
-            let found = frame.ok().and_then(|it| decoder.frame(it.event.as_deref(), &it.data).ok());
+            let found = frame
+                .ok()
+                .and_then(|it| decoder.frame(it.event.as_deref(), &it.data).ok());
             let Some(found) = found else {
                 goes_on = false;
                 break 'pieces;

@@ -11,6 +11,9 @@ to be stricter or laxer than sheaf, the difference is named in KNOWN and has to 
 """
 import json, pathlib, sys, threading, http.server
 
+# Beside this file lies one that is called as a package is.
+sys.path[:] = [it for it in sys.path if pathlib.Path(it or ".").resolve() != pathlib.Path(__file__).resolve().parent]
+
 try:
     import anthropic, openai
 except ImportError as missing:

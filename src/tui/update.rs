@@ -35,7 +35,7 @@ use crate::{
 pub const TOO_EARLY_MS: u64 = 300;
 
 /// Warnings of the agent's that are for the user, unlike repairs of a stream.
-const OWN_NOTICES: [&str; 11] = [
+const OWN_NOTICES: [&str; 12] = [
     "read-only",
     "not-there",
     "protected",
@@ -47,6 +47,7 @@ const OWN_NOTICES: [&str; 11] = [
     "debug-marks",
     "rule-not-kept",
     "stand-in",
+    "price-unknown",
 ];
 
 /// Lines that one notch of the wheel moves.

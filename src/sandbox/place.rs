@@ -11,6 +11,7 @@ use std::{
         unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _},
     },
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use rustix::fs::{FlockOperation, Mode, OFlags};
@@ -22,6 +23,9 @@ const SIGN: u32 = 0o1000;
 const WRITTEN_BY_OTHERS: u32 = 0o022;
 /// So often it is tried again where another one takes the folder away at this very moment.
 const TRIES: usize = 100;
+/// The first of them without a pause.
+const AT_ONCE: usize = 10;
+const PAUSE: Duration = Duration::from_millis(1);
 
 /// The places that one command holds.
 #[derive(Debug, Default)]
@@ -71,7 +75,7 @@ pub(super) fn sweep(names: impl Iterator<Item = PathBuf>) {
 
 /// Holds the folder at `path`, which is made if need be; none where something else stands there.
 fn hold(path: &Path) -> io::Result<Option<OwnedFd>> {
-    for _ in 0..TRIES {
+    for attempt in 0..TRIES {
         match fs::DirBuilder::new().mode(MODE).create(path) {
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
@@ -87,7 +91,9 @@ fn hold(path: &Path) -> io::Result<Option<OwnedFd>> {
         match rustix::fs::flock(&folder, FlockOperation::NonBlockingLockShared) {
             Ok(()) if is_at(&folder, path) => return Ok(Some(folder)),
             // Somebody is about to take it away, or has.
-            Ok(()) | Err(rustix::io::Errno::WOULDBLOCK) => std::thread::yield_now(),
+            Ok(()) | Err(rustix::io::Errno::WOULDBLOCK) if attempt < AT_ONCE => std::thread::yield_now(),
+            // Whoever does may have been put aside by the scheduler: those who wait must not use up their tries meanwhile.
+            Ok(()) | Err(rustix::io::Errno::WOULDBLOCK) => std::thread::sleep(PAUSE),
             Err(error) => return Err(error.into()),
         }
     }

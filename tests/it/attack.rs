@@ -605,8 +605,12 @@ fn what_is_promised_holds_against_attacks_that_work_without_it() {
             assert!(before.len() > 20, "what is compared is there: {before:?}");
             let found = results(&bench, who, way);
             let is_put_back = |it: &Attack| !way.options.is_empty() && PUT_BACK.contains(&it.name);
+            // Where the bench lies in /tmp, the home is one of the sandbox's own: what counts is what is there outside.
+            let is_elsewhere =
+                |it: &Attack| it.name == "write to the home" && !bench.base.join("home/.bashrc").exists();
             let broken: Vec<_> = ATTACKS
                 .iter()
+                .filter(|it| !is_elsewhere(it))
                 .filter(|it| found[it.name] && !(is_partial && it.is_open_in_part) && !is_put_back(it))
                 .filter(|it| !(is_wrapped && it.is_by_link))
                 .map(|it| it.name)

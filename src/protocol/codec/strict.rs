@@ -336,7 +336,8 @@ impl Strict {
             duration_ms,
         });
         sent.has_result = true;
-        sent.named.extend(sent.document.metadata.keys().cloned());
+        let valued = sent.document.metadata.iter().filter(|(_, value)| !value.is_null());
+        sent.named.extend(valued.map(|(name, _)| name.clone()));
     }
 
     fn metadata_delta(&mut self, sent: &mut Sent, metadata: &Map<String, Value>, append: &[(String, String)]) {

@@ -198,6 +198,9 @@ impl Vim {
                 }
                 self.reset();
             }
+            // Keys of a change mean other things in a selection (`o` changes ends there, and a typed full stop would then be
+            // this command again, for ever), and none is ever repeated while one is.
+            '.' if is_visual || self.is_repeating || self.operator.is_some() => self.reset(),
             '.' => self.repeat(draft),
             'p' | 'P' => {
                 let count = self.take_count();
@@ -1309,6 +1312,9 @@ mod tests {
             ("|", "x", "|"),
             ("|", "dd", "|"),
             ("|one", "dz", "|one"),
+            ("|one", "o.<esc>V.", "one\n|."),
+            ("|one", "o.<esc>vo.d", "one\n|"),
+            ("|one", "i.<esc>d.x", "|one"),
         ] {
             let edited = edit(text, keys);
             if edited != result {

@@ -568,8 +568,12 @@ impl Printer<'_> {
         let Some(document) = self.transcript.get(place).filter(|_| place.exchange >= self.first) else {
             return;
         };
-        let Some(missing) = document.metadata.get("missing").filter(|_| call::is_rejected(document)) else {
-            return;
+        let says = |member: &str| document.metadata.get(member).filter(|_| call::is_rejected(document));
+        let is_forbidden = says("forbidden").is_some_and(|it| it == &Value::Bool(true));
+        let missing = match says("missing") {
+            Some(missing) => missing.as_array(),
+            None if is_forbidden => None,
+            None => return,
         };
         let what = match document.view() {
             View::TerminalCommand(it) => it.command.to_owned(),
@@ -582,11 +586,12 @@ impl Printer<'_> {
             .get("reason")
             .and_then(Value::as_str)
             .unwrap_or_default();
-        let rules = missing.as_array().into_iter().flatten().filter_map(Value::as_str);
+        let rules = missing.into_iter().flatten().filter_map(Value::as_str);
         let rules: Vec<String> = rules.map(|it| format!("--allow '{it}'")).collect();
         let is_command = document.kind == Kind::TerminalCommand;
         let is_unheld = is_command && self.is_asked && self.wants_sandbox && Commands::tier() == Tier::None;
         let hint = match rules.as_slice() {
+            [] if is_forbidden => "no other rule and no --force is stronger than one that denies".to_owned(),
             [] if is_unheld => {
                 self.no_sandbox = true;
                 "`sheaf sandbox explain` says what is missing here; --sandbox off --force runs it all the same"
@@ -597,7 +602,8 @@ impl Printer<'_> {
             rules => format!("{} allows it", rules.join(" ")),
         };
         let why = reason.lines().next().unwrap_or_default();
-        self.refused = true;
+        // What the user's own rule forbids is no permission that was missing: it is said, and the run is as good as any.
+        self.refused |= !is_forbidden;
         self.outputs.say("refused", &format!("{what}\n{why}\n{hint}"));
     }
 

@@ -187,7 +187,8 @@ impl Stage {
             self.deal();
             let mut batch = Vec::new();
             let more = tokio::time::timeout(PATIENCE, self.follower.next(&mut batch)).await;
-            let more = more.unwrap_or_else(|_| panic!("still no {what}: {:#?}", self.tail()));
+            let more =
+                more.unwrap_or_else(|_| panic!("still no {what}, {} answers ended: {:#?}", self.ended(), self.tail()));
             assert!(more || !batch.is_empty(), "the log ended before {what}");
             self.transcript.apply_all(&batch);
             self.events.extend(batch.iter().map(|it| it.event.clone()));
@@ -232,11 +233,15 @@ impl Stage {
     }
 
     async fn done(&mut self, turns: usize) {
-        self.until("done", |it| it.ended() == turns).await;
+        self.until(&format!("end of answer {turns}"), |it| it.ended() == turns)
+            .await;
     }
 
+    /// How many answers have ended. The question whether the workspace is trusted comes when it comes, as a turn of its own,
+    /// and is no answer: it bears no number.
     fn ended(&self) -> usize {
-        self.events.iter().filter(|it| matches!(it, Event::Done(_))).count()
+        let is_answer = |it: &&Event| matches!(it, Event::Done(done) if done.id.is_some());
+        self.events.iter().filter(is_answer).count()
     }
 
     fn documents(&self) -> Vec<&Document> {

@@ -232,6 +232,13 @@ fn what_nobody_may_allow_is_not_done_and_said() {
             || arguments.contains(&"--deny")
             || !arguments.iter().any(|it| matches!(*it, "--force" | "--yolo"));
         assert_eq!(is_there, is_kept, "{sentence}");
+        let is_denied = arguments.contains(&"--deny");
+        assert_eq!(
+            ran.err.contains("the rule Write(README.md) forbids it"),
+            is_denied,
+            "{sentence}: {}",
+            ran.err
+        );
         if let Some(rule) = missing.as_ref().and_then(|it| it[0].as_str()) {
             assert!(
                 ran.err.contains(&format!("--allow '{rule}'")),

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use super::{Effect, Fault, JobId, Memory, Phase, Prepared, Running, guard::Advice};
 use crate::{
     agent::{
-        approval::{self, Facts, RunMode, Verdict},
+        approval::{self, Facts, Rules, RunMode, Verdict},
         offer,
     },
     model::{Call, CallResult, Image},
@@ -46,6 +46,8 @@ pub struct Job {
     pub missing: Option<Vec<String>>,
     /// Nothing but a person's yes allows it.
     pub is_protected: bool,
+    /// A rule of the user's forbids it, and nothing else does.
+    pub is_forbidden: bool,
     pub was_asked: bool,
 }
 
@@ -208,6 +210,7 @@ impl Running {
             is_garbled: false,
             missing: None,
             is_protected: false,
+            is_forbidden: false,
             tier: Tier::None,
             was_asked: false,
             call,
@@ -381,6 +384,13 @@ impl Running {
             if let Verdict::Ask(question) = approval::judge(&job.accesses, tool.class, &attended) {
                 job.missing = Some(question.always.iter().map(ToString::to_string).collect());
                 job.is_protected = question.is_protected;
+            } else {
+                let rules = Rules {
+                    deny: Vec::new(),
+                    ..facts.rules.clone()
+                };
+                let undenied = Facts { rules: &rules, ..facts };
+                job.is_forbidden = !matches!(approval::judge(&job.accesses, tool.class, &undenied), Verdict::Deny(_));
             }
         }
         let verdict = if self.setup.asker.is_afar() {
@@ -920,6 +930,9 @@ fn why_not(job: &Job, fault: &Fault) -> Map<String, Value> {
         if job.is_protected {
             why.insert("protected".to_owned(), true.into());
         }
+    }
+    if job.is_forbidden {
+        why.insert("forbidden".to_owned(), true.into());
     }
     why
 }

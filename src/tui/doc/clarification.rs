@@ -374,7 +374,12 @@ fn approval(view: &Clarification<'_>, document: &Document, look: &Look<'_>, form
         Some(View::ToolCall(it)) if wanted_mode(&it).is_some_and(|(_, why)| why == lead)
     );
     if view.subject.is_some() && !lead.is_empty() && !is_said && (lead.contains('\n') || !lead.ends_with('?')) {
-        rows.extend(wrap(&[Span::new(visible(lead), Role::Dim)], columns, &[], &[]));
+        let role = if is_grave(view, subject.as_ref()) {
+            Role::Error
+        } else {
+            Role::Dim
+        };
+        rows.extend(wrap(&[Span::new(visible(lead), role)], columns, &[], &[]));
     }
     if let Some(needs) = needs(subject.as_ref()).filter(|_| columns < FACTS_FROM && view.outcome.is_none()) {
         rows.extend(labelled("needs", &[Span::new(needs, Role::Waiting)], columns));
@@ -630,11 +635,39 @@ fn verdict(
         Some(Outcome::Skipped) => (Clean::literal("✗ rejected"), Role::Error),
         Some(Outcome::Cancelled) => (Clean::literal("cancelled"), Role::Dim),
         None if is_over => (Clean::literal("not answered"), Role::Dim),
-        None => match needs(subject) {
-            Some(names) => (Clean::from(format!("needs {names}")), Role::Waiting),
-            None => (Clean::literal("waiting"), Role::Waiting),
-        },
+        None => {
+            let role = if is_grave(view, subject) {
+                Role::Error
+            } else {
+                Role::Waiting
+            };
+            match needs(subject) {
+                Some(names) => (Clean::from(format!("needs {names}")), role),
+                None if is_protected(view) => (Clean::literal("protected"), role),
+                None => (Clean::literal("waiting"), role),
+            }
+        }
     }
+}
+
+/// It would change a file that other programs act on.
+fn is_protected(view: &Clarification<'_>) -> bool {
+    let found = |it: &Value| {
+        it.get("protected")
+            .or_else(|| it.get("metadata")?.get("protected"))
+            .cloned()
+    };
+    view.subject.and_then(found) == Some(Value::Bool(true))
+}
+
+/// What a yes gives away here is more than this one action: nothing would hold the command, or others will act on what it
+/// leaves. Such a question is marked in red.
+fn is_grave(view: &Clarification<'_>, subject: Option<&Document>) -> bool {
+    let is_unheld = match subject.map(Document::view) {
+        Some(View::TerminalCommand(it)) => it.permissions.contains(&Permission::All),
+        Some(_) | None => false,
+    };
+    is_unheld || is_protected(view)
 }
 
 /// The permissions that a planned command asks for.
@@ -1278,6 +1311,48 @@ mod tests {
             keys,
             "y:Waiting+bold once:Dim a:Waiting+bold this session:Dim A:Waiting+bold always:Dim n:Waiting+bold no, because…:Dim"
         );
+    }
+
+    #[test]
+    fn what_gives_more_away_than_one_action_is_marked_in_red() {
+        let marked = |subject: Value, why: &str| {
+            let fresh = Form::new("doc_001".into());
+            let mut document = approval(subject, json!({}));
+            document.content = Some(why.to_owned());
+            let mut sheet = Sheet::default();
+            sheet.update(
+                &document,
+                &Look {
+                    form: Some(&fresh),
+                    ..look(90)
+                },
+            );
+            let rows: Vec<String> = sheet.rows.iter().map(roles).collect();
+            let why = rows.iter().find(|it| it.contains(why)).cloned();
+            (rows[0].clone(), why.expect("the reason is shown"))
+        };
+        let command = |permission: &str| json!({ "type": "terminal_command", "metadata": { "command": "make", "permissions": [permission] } });
+        let file = |more: Value| {
+            let mut metadata = json!({ "filePath": "a", "operation": "create", "diffString": "+x" });
+            if let (Value::Object(members), Value::Object(more)) = (&mut metadata, more) {
+                members.extend(more);
+            }
+            json!({ "type": "file_edit", "metadata": metadata })
+        };
+        for (subject, fact, why) in [
+            (command("all"), "needs all:Error", "it leaves the sandbox:Error"),
+            (command("network"), "needs network:Waiting", "it leaves the sandbox:Dim"),
+            (
+                file(json!({ "protected": true })),
+                "protected:Error",
+                "others act on it:Error",
+            ),
+            (file(json!({})), "waiting:Waiting", "others act on it:Dim"),
+        ] {
+            let (first, shown) = marked(subject, why.split(':').next().unwrap_or_default());
+            assert!(first.ends_with(fact), "{first}");
+            assert_eq!(shown, why);
+        }
     }
 
     #[test]

@@ -197,6 +197,8 @@ fn examine() -> Layers {
         name: "bubblewrap",
         holds: own.is_ok() || wrapped.is_ok(),
         remedy: match (&own, &wrapped) {
+            // The same stands in its way where it is there.
+            (Err(why), Err(_)) if most == Tier::Full && has_wrapper() => remedy(why).to_owned(),
             (Err(_), Err(_)) if most == Tier::Full => "install bubblewrap".to_owned(),
             _ => String::new(),
         },
@@ -246,6 +248,16 @@ fn wrapped() -> Result<String, String> {
         Some(_) => attempt(Tier::Full, true),
         None => Err("it is not there, or not only the machine's to change".to_owned()),
     }
+}
+
+#[cfg(target_os = "linux")]
+fn has_wrapper() -> bool {
+    super::wrap::program().is_some()
+}
+
+#[cfg(not(target_os = "linux"))]
+const fn has_wrapper() -> bool {
+    false
 }
 
 #[cfg(not(target_os = "linux"))]

@@ -12,9 +12,8 @@ use std::{
 };
 
 use serde::{Deserialize, Serialize};
-use tokio::sync::mpsc;
 
-use super::{About, AskError, Link};
+use super::{About, AskError, Link, post};
 use crate::{
     journal::{Log, file::Tail},
     os::file::{self, Locked},
@@ -45,7 +44,7 @@ enum Word {
 pub struct Follow {
     log: Arc<Log>,
     about: About,
-    commands: mpsc::UnboundedSender<Command>,
+    commands: post::Outbox<Command>,
 }
 
 /// What is followed, and how whoever writes it is reached.
@@ -65,7 +64,7 @@ impl Follow {
     /// Must be called in a runtime.
     pub fn start(followed: Followed) -> Self {
         let log = Log::new();
-        let (commands, inbox) = mpsc::unbounded_channel();
+        let (commands, inbox) = post::channel();
         let other = followed.by.map_or_else(String::new, |it| format!(" (process {it})"));
         let about = About {
             peer: format!("another sheaf{other}"),
@@ -97,7 +96,7 @@ impl Link for Follow {
     }
 }
 
-async fn follow(mut followed: Followed, log: Arc<Log>, mut inbox: mpsc::UnboundedReceiver<Command>) {
+async fn follow(mut followed: Followed, log: Arc<Log>, mut inbox: post::Inbox<Command>) {
     let say = |message: String| {
         let notice = Notice {
             severity: Severity::Warning,

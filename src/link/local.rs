@@ -4,9 +4,9 @@
 
 use std::{future::Future, pin::Pin, sync::Arc};
 
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 
-use super::{About, AskError, Link};
+use super::{About, AskError, Link, post};
 use crate::{
     journal::Log,
     protocol::{Command, Event, Notice, Query, Reply, Severity},
@@ -15,7 +15,7 @@ use crate::{
 /// The consumer's end.
 pub struct Local {
     log: Arc<Log>,
-    outbox: mpsc::UnboundedSender<Letter>,
+    outbox: post::Outbox<Letter>,
     about: About,
 }
 
@@ -29,12 +29,11 @@ pub enum Letter {
 }
 
 /// The producer's end. It is empty for good once the consumer has gone.
-pub type Inbox = mpsc::UnboundedReceiver<Letter>;
+pub type Inbox = post::Inbox<Letter>;
 
 impl Local {
     pub fn new(log: Arc<Log>, about: About) -> (Self, Inbox) {
-        // Nobody types or clicks faster than a producer reads; a bound would make `send` wait.
-        let (outbox, inbox) = mpsc::unbounded_channel();
+        let (outbox, inbox) = post::channel();
         (Self { log, outbox, about }, inbox)
     }
 }

@@ -6,6 +6,7 @@
 pub mod follow;
 pub mod http;
 pub mod local;
+pub mod post;
 pub mod replay;
 
 use std::{

@@ -9,10 +9,14 @@
 
 use std::{
     collections::HashSet,
-    sync::{Arc, Mutex, OnceLock, PoisonError},
+    sync::{
+        Arc, Mutex, OnceLock, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 
+use serde_json::Value;
 use tokio::{
     sync::watch,
     time::{Instant, sleep_until},
@@ -64,6 +68,8 @@ pub struct Turning {
     readers: watch::Sender<usize>,
     wish: watch::Sender<Wish>,
     has_ended: watch::Sender<bool>,
+    /// About what its texts take in memory, in bytes.
+    weight: AtomicUsize,
 }
 
 /// What somebody wants of the keeper.
@@ -108,7 +114,13 @@ impl Turning {
             readers: watch::Sender::new(0),
             wish: watch::Sender::new(Wish::Nothing),
             has_ended: watch::Sender::new(false),
+            weight: AtomicUsize::new(0),
         })
+    }
+
+    /// About what its texts take in memory, in bytes.
+    pub fn weight(&self) -> usize {
+        self.weight.load(Ordering::Relaxed)
     }
 
     /// `since`: what a reader of the stream has had; `None` for one who waits for the whole.
@@ -118,6 +130,11 @@ impl Turning {
             turning: Arc::clone(self),
             anchor: since.map(|it| self.follow(it)),
         }
+    }
+
+    #[cfg(test)]
+    pub fn weigh(&self, bytes: usize) {
+        self.weight.store(bytes, Ordering::Relaxed);
     }
 
     /// A reader of everything behind `since`.
@@ -352,6 +369,7 @@ impl Keeper {
             return;
         }
         for event in self.strict.push(event) {
+            self.turning.weight.fetch_add(weight(&event), Ordering::Relaxed);
             self.turning.log.append(at_ms, event);
         }
         if self.strict.is_done() {
@@ -378,6 +396,31 @@ impl Drop for Keeper {
             self.link.send(Command::Cancel);
             self.say_all(closing(&self.turning.response(), Cut::Interrupted));
         }
+    }
+}
+
+/// The texts of an event, and something for all else. Answers are large by their texts.
+fn weight(event: &Event) -> usize {
+    const REST: usize = 64;
+    let text = match event {
+        Event::ContentDelta { delta, .. } | Event::ThinkingDelta { delta } => delta.len(),
+        Event::ToolCallArguments { arguments, .. } => texts(arguments),
+        Event::DocumentEnd { final_content, .. } => final_content.as_ref().map_or(0, String::len),
+        Event::ToolResult { result, .. } => texts(result),
+        Event::MetadataDelta { metadata, append, .. } => {
+            metadata.values().map(texts).sum::<usize>() + append.len() * REST
+        }
+        _ => 0,
+    };
+    REST + text
+}
+
+fn texts(value: &Value) -> usize {
+    match value {
+        Value::String(text) => text.len(),
+        Value::Array(list) => list.iter().map(texts).sum(),
+        Value::Object(members) => members.values().map(texts).sum(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => 8,
     }
 }
 

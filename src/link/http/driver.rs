@@ -25,6 +25,7 @@ use super::{
 use crate::{
     config::Secret,
     journal::{Cut, Flood, Log, Raw, Sent, Stint, TooMany, closing},
+    link::post,
     net::{
         client::{self, Body, Client, Request},
         retry::{self, Advice, Decision},
@@ -96,7 +97,7 @@ pub struct Driver {
     client: Client,
     settings: Arc<Settings>,
     log: Arc<Log>,
-    inbox: mpsc::UnboundedReceiver<Command>,
+    inbox: post::Inbox<Command>,
     handed: (mpsc::UnboundedSender<Handed>, mpsc::UnboundedReceiver<Handed>),
     /// Messages that wait for their turn.
     queue: VecDeque<Submit>,
@@ -159,12 +160,7 @@ impl Current {
 }
 
 impl Driver {
-    pub fn new(
-        client: Client,
-        settings: Arc<Settings>,
-        log: Arc<Log>,
-        inbox: mpsc::UnboundedReceiver<Command>,
-    ) -> Self {
+    pub fn new(client: Client, settings: Arc<Settings>, log: Arc<Log>, inbox: post::Inbox<Command>) -> Self {
         let mut driver = Self {
             client,
             settings,

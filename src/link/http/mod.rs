@@ -16,11 +16,10 @@ mod tests;
 use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 
 use serde_json::Value;
-use tokio::sync::mpsc;
 
 use self::driver::Driver;
 pub use self::history::{COMPLETIONS, PLAN, below_response, root};
-use super::{About, AskError, Link};
+use super::{About, AskError, Link, post};
 use crate::{
     config::{Environment, KeySource},
     journal::Log,
@@ -83,7 +82,7 @@ pub struct Http {
     about: About,
     client: Client,
     settings: Arc<Settings>,
-    commands: mpsc::UnboundedSender<Command>,
+    commands: post::Outbox<Command>,
 }
 
 impl Http {
@@ -106,7 +105,7 @@ impl Http {
             hold: super::Hold::default(),
         };
         let settings = Arc::new(settings);
-        let (commands, inbox) = mpsc::unbounded_channel();
+        let (commands, inbox) = post::channel();
         let driver = Driver::new(client.clone(), Arc::clone(&settings), Arc::clone(&log), inbox);
         tokio::spawn(driver.run());
         Ok(Self {

@@ -12,15 +12,12 @@ mod recording;
 
 use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 
-use tokio::{
-    sync::mpsc,
-    time::{Instant, sleep_until},
-};
+use tokio::time::{Instant, sleep_until};
 
 pub use recording::Recording;
 
 use self::player::{Need, Player};
-use super::{About, AskError, Link};
+use super::{About, AskError, Link, post};
 use crate::{
     journal::Log,
     protocol::{Command, Query, Reply},
@@ -87,14 +84,14 @@ pub enum Audience {
 pub struct Replay {
     log: Arc<Log>,
     about: About,
-    commands: mpsc::UnboundedSender<Command>,
+    commands: post::Outbox<Command>,
 }
 
 impl Replay {
     /// Starts to play on the current Tokio runtime; stops when the link is dropped.
     pub fn start(recording: &Recording, speed: Speed, audience: Audience) -> Self {
         let log = Log::new();
-        let (commands, inbox) = mpsc::unbounded_channel();
+        let (commands, inbox) = post::channel();
         let player = Player::new(recording, speed, audience);
         let about = About {
             peer: format!("replay of {}", recording.name()),
@@ -144,7 +141,7 @@ impl Link for Replay {
 }
 
 /// Gives the player its clock and its commands, until the link is dropped or everything was played to nobody.
-async fn play(mut player: Player, log: Arc<Log>, mut inbox: mpsc::UnboundedReceiver<Command>, speed: Speed) {
+async fn play(mut player: Player, log: Arc<Log>, mut inbox: post::Inbox<Command>, speed: Speed) {
     let mut due = Instant::now();
     // The step that `due` was computed for: a command in between must not make it wait anew.
     let mut armed = None;

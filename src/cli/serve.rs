@@ -1,6 +1,9 @@
 //! `sheaf serve`: a gateway for whoever this sheaf talks to, or for a recording.
 
-use std::io::{self, IsTerminal as _, Write as _};
+use std::{
+    io::{self, Write as _},
+    sync::mpsc::{SyncSender, sync_channel},
+};
 
 use anyhow::{Context as _, Result};
 
@@ -52,7 +55,7 @@ pub fn run(arguments: &Serve) -> Result<u8> {
         let max_streams = usize::try_from(settings.max_streams).unwrap_or(usize::MAX);
         // Apart from the user's own: whoever has the token can read what is kept here.
         let store = settings.stateful.then(|| Store::new(base.paths.state.join(KEPT)));
-        let is_watched = io::stderr().is_terminal();
+        let lines = settings.access_log.then(access_log);
         let server = Server::bind(Setup {
             listen: settings.listen.clone(),
             token,
@@ -64,7 +67,7 @@ pub fn run(arguments: &Serve) -> Result<u8> {
             linger: settings.linger,
             tools: source.tool_names(),
             open: Box::new(move |wanted, log| Ok(source.link(wanted, log)?)),
-            visited: Box::new(move |visit| note(visit, is_watched)),
+            visited: Box::new(move |visit| note(visit, lines.as_ref())),
             limits: Limits::for_streams(max_streams),
         })?;
         let address = server.address();
@@ -116,7 +119,7 @@ fn override_with(arguments: &Serve, settings: &mut Settings) {
 }
 
 /// One line for a request. Nothing of what was said, asked for or shown as a token is in it.
-fn note(visit: &Visit, is_watched: bool) {
+fn note(visit: &Visit, lines: Option<&SyncSender<Clean>>) {
     let Visit {
         method,
         path,
@@ -125,10 +128,26 @@ fn note(visit: &Visit, is_watched: bool) {
     } = visit;
     let ms = took.as_millis();
     tracing::info!(target: "sheaf::serve", method, path, status, ms, "request");
-    if is_watched {
+    if let Some(lines) = lines {
         let path = path.replace(['\n', '\t'], " ");
-        let line = Clean::new(&format!("{method} {path} {status} {ms} ms\n"));
-        // A terminal that is gone does not stop the server.
-        let _ = io::stderr().write_all(line.as_bytes());
+        // Whoever does not read loses lines and holds nobody up.
+        let _ = lines.try_send(Clean::new(&format!("{method} {path} {status} {ms} ms\n")));
     }
+}
+
+/// Lines for standard error, written by a thread of their own: a pipe that nobody empties must not stop the server.
+fn access_log() -> SyncSender<Clean> {
+    const WAITING: usize = 1024;
+    let (sender, lines) = sync_channel::<Clean>(WAITING);
+    let write = move || {
+        for line in lines {
+            if io::stderr().write_all(line.as_bytes()).is_err() {
+                return;
+            }
+        }
+    };
+    if let Err(error) = std::thread::Builder::new().name("access log".to_owned()).spawn(write) {
+        tracing::warn!(%error, "there is no access log");
+    }
+    sender
 }

@@ -776,6 +776,12 @@ pub const KEYS: &[Key] = &[
         "Whether conversations are kept, so that clients send new messages only and can come back to an answer.",
     )
     .variable("SHEAF_SERVE_STATEFUL"),
+    Key::new(
+        "serve.access_log",
+        Kind::Flag,
+        |it, _| Slot::Flag(&mut it.serve.access_log),
+        "Whether each answered request is a line on standard error: method, path, status and duration, and nothing of what was said.",
+    ),
 ];
 
 fn provider<'a>(settings: &'a mut Settings, name: &str) -> &'a mut super::Provider {

@@ -89,6 +89,8 @@ pub struct Serve {
     pub tools: String,
     /// Conversations are kept.
     pub stateful: bool,
+    /// Each answered request is a line on standard error.
+    pub access_log: bool,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -297,6 +299,7 @@ impl Default for Settings {
                 linger: Duration::from_mins(1),
                 tools: "reading".to_owned(),
                 stateful: false,
+                access_log: true,
             },
             ui: Ui {
                 output_rows: 20,

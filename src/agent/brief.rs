@@ -27,7 +27,7 @@ use crate::{
     journal::Log,
     link::Asker,
     model::{Chosen, Effort, ModelMessage, ModelRequest, Part, ToolSpec, catalogue},
-    protocol::{Mode, Position, Query, Reply, ResponseId, Submit},
+    protocol::{Message, Mode, Position, Query, Reply, ResponseId, Submit},
     sandbox::{Place, Seen, Workspace},
     tool::{Tool, read_lints::Findings},
     transcript::Transcript,
@@ -173,7 +173,7 @@ impl Briefing {
             mode: submit.mode,
             maker: format!("{} {model}", provider.peer()),
             fallbacks: setup.roles.fallback().len(),
-            effort: effort(&settings),
+            effort: wish(&submit.message).unwrap_or_else(|| effort(&settings.agent.effort)),
             tools: Vec::new(),
             policy: Policy {
                 rules,
@@ -481,8 +481,14 @@ impl Reading {
     }
 }
 
-fn effort(settings: &Settings) -> Option<Effort> {
-    match settings.agent.effort.as_str() {
+/// How hard the model is to think about this very message, where that is said.
+fn wish(message: &Message) -> Option<Option<Effort>> {
+    let word = message.extra.get("effort")?.as_str()?;
+    Some(effort(word)).filter(|it| it.is_some() || word == "auto")
+}
+
+fn effort(word: &str) -> Option<Effort> {
+    match word {
         "off" => Some(Effort::Off),
         "low" => Some(Effort::Low),
         "medium" => Some(Effort::Medium),

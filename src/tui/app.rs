@@ -70,6 +70,8 @@ pub struct App {
     pub mode: Mode,
     /// The model that was chosen here; `None`: the link's own.
     pub model: Option<String>,
+    /// How hard the model is to think; `None`: as the settings say.
+    pub effort: Option<&'static str>,
     pub place: Where,
     pub asking: Asking,
     /// One short sentence, until the next key.

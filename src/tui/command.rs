@@ -65,6 +65,13 @@ pub fn arguments(app: &App, command: &str) -> Vec<(String, &'static str)> {
                 .chain(names)
                 .collect()
         }
+        "effort" => literal(&[
+            ("auto", "as the settings say"),
+            ("off", "where the model can be told to"),
+            ("low", ""),
+            ("medium", ""),
+            ("high", ""),
+        ]),
         "filter" => {
             let facets = FACETS.iter().map(|it| (it.name.to_owned(), it.about));
             facets.chain([("everything".to_owned(), "")]).collect()

@@ -100,6 +100,7 @@ impl Desk {
             layers: Vec::new(),
             mode: crate::protocol::Mode::Agent,
             model: None,
+            effort: None,
             place: Where {
                 workspace: "/work".into(),
                 home: None,

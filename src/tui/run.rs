@@ -211,6 +211,7 @@ fn app(setup: &Setup, size: (u16, u16), colours: Arc<Highlighter>) -> App {
         layers: Vec::new(),
         mode: setup.mode,
         model: None,
+        effort: None,
         place: place(&setup.workspace),
         asking: Asking::default(),
         toast,

@@ -23,8 +23,8 @@ use sheaf::{
     journal::{Follower, Log},
     link::{About, Asker, Link as _, local::Local},
     model::{
-        EndReason, Failure, FailureKind, Model, ModelMessage, ModelRequest, Piece, PieceStream, Promise, Provider,
-        Roles, Said,
+        Effort, EndReason, Failure, FailureKind, Model, ModelMessage, ModelRequest, Piece, PieceStream, Promise,
+        Provider, Roles, Said,
     },
     protocol::{
         Answer, ClarificationResponse, Command, Document, Event, FinishReason, Kind, Message, Mode, Outcome as Dealt,
@@ -535,6 +535,37 @@ async fn in_plan_and_ask_mode_nothing_changes_and_nothing_runs() {
             }
         }
     }
+}
+
+/// A message may say how hard it is to be thought about, and the next one is as the settings say again.
+#[tokio::test]
+async fn a_message_says_how_hard_it_is_thought_about() {
+    let outside = tempfile::tempdir().expect("a folder");
+    let root = workspace(outside.path());
+    let script = Script::new(|_, _| ok());
+    let mut settings = Settings::default();
+    settings.agent.effort = "low".to_owned();
+    let mut stage = Stage::new(root.path(), &script, settings, Vec::new());
+    for (turn, effort) in [Some("high"), None, Some("auto"), Some("nonsense")]
+        .into_iter()
+        .enumerate()
+    {
+        let mut message = Message::user("go");
+        if let Some(effort) = effort {
+            message.extra.insert("effort".to_owned(), effort.into());
+        }
+        stage.send(Command::Submit(Submit {
+            message,
+            mode: Mode::Ask,
+            model: None,
+        }));
+        stage.done(turn + 1).await;
+    }
+    let efforts: Vec<_> = stage.script.asked().iter().map(|it| it.effort).collect();
+    assert_eq!(
+        efforts,
+        [Some(Effort::High), Some(Effort::Low), None, Some(Effort::Low)]
+    );
 }
 
 /// Whoever asks for another mode gets it by a yes and by nothing else.

@@ -58,6 +58,42 @@ pub const MODEL: Action = Action {
     },
 };
 
+/// How hard a model can be told to think.
+pub const EFFORTS: [&str; 4] = ["off", "low", "medium", "high"];
+
+pub const EFFORT: Action = Action {
+    name: "effort",
+    slash: "effort",
+    hint: "effort",
+    about: "how hard the model thinks: `/effort high`, medium, low or off, `auto` as the settings say",
+    run: |app, word| {
+        if !app.about.hears {
+            let text = format!("{} decides itself how hard it thinks", app.about.peer);
+            app.say(text);
+            return Vec::new();
+        }
+        let chosen = EFFORTS.into_iter().find(|it| *it == word);
+        match chosen {
+            Some(effort) => {
+                app.effort = Some(effort);
+                app.say(format!(
+                    "from the next message on the model thinks with effort {effort}"
+                ));
+            }
+            None if word == "auto" => {
+                app.effort = None;
+                app.say("from the next message on the model thinks as hard as the settings say");
+            }
+            None if word.is_empty() => app.layers.push(Layer::Picker(Picker::efforts(app.effort))),
+            None => app.say(format!(
+                "the effort cannot be {word}; it is auto, {}",
+                EFFORTS.join(", ")
+            )),
+        }
+        Vec::new()
+    },
+};
+
 pub const THEME: Action = Action {
     name: "theme",
     slash: "theme",

@@ -44,6 +44,7 @@ pub static ACTIONS: &[Action] = &[
     everywhere::MODE_NEXT,
     everywhere::MODE,
     everywhere::MODEL,
+    everywhere::EFFORT,
     everywhere::THEME,
     everywhere::CONTEXT,
     everywhere::TRUST,

@@ -285,8 +285,14 @@ pub fn run_command(app: &mut App, typed: &str, line: &str, is_shown: bool) -> Ef
     })
 }
 
+/// The member of a message that says how hard the model is to think about it.
+const EFFORT: &str = "effort";
+
 /// Gives a message to whoever answers.
-fn say(app: &mut App, message: Message, way: Way) -> Vec<Effect> {
+fn say(app: &mut App, mut message: Message, way: Way) -> Vec<Effect> {
+    if let Some(effort) = app.effort {
+        message.extra.insert(EFFORT.to_owned(), effort.into());
+    }
     if way == Way::Now && app.is_busy() && app.about.hears {
         app.composer.said.push(message.content.clone());
         return vec![Effect::Send(Command::Steer(Submit {

@@ -136,6 +136,20 @@ impl Picker {
         Self::of(Clean::literal("mode"), entries.into(), at)
     }
 
+    pub fn efforts(current: Option<&str>) -> Self {
+        let row = |word: &'static str, about: &'static str| Entry {
+            label: Clean::literal(word),
+            about: Clean::literal(about),
+            choice: Choice::Action(&action::everywhere::EFFORT, word.to_owned()),
+            ..Entry::default()
+        };
+        let words = action::everywhere::EFFORTS;
+        let mut entries = vec![row("auto", "as the settings say")];
+        entries.extend(words.map(|it| row(it, "")));
+        let at = words.iter().position(|it| Some(*it) == current).map_or(0, |it| it + 1);
+        Self::of(Clean::literal("effort"), entries, at)
+    }
+
     pub fn models(names: &[String], current: Option<&str>) -> Self {
         let entries: Vec<_> = names
             .iter()

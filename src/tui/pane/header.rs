@@ -46,6 +46,9 @@ fn right(app: &App, columns: usize) -> Vec<Span> {
     {
         let model = width::cut_middle(model, if wide { 40 } else { columns / 4 });
         spans.push(Span::new(Clean::line(&model), Role::Dim));
+        if let Some(effort) = app.effort.filter(|_| wide) {
+            spans.push(Span::new(Clean::line(&format!(" {effort}")), Role::Dim));
+        }
     }
     let (_, total) = app.transcript.usage();
     let held = app.transcript.context_tokens();

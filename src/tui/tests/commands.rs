@@ -70,6 +70,33 @@ fn enter_takes_what_was_begun_and_never_what_only_resembles_it() {
 }
 
 #[test]
+fn how_hard_the_model_thinks_goes_with_each_message_until_it_is_taken_back() {
+    let mut desk = Desk::new(120, 40);
+    desk.app.about.hears = true;
+    desk.keys("/effort high<enter>first<enter>");
+    assert!(desk.shows("model high"), "{}", desk.picture());
+    desk.keys("/effort<enter>");
+    assert!(desk.shows("╭─ effort "), "{}", desk.picture());
+    desk.keys("<up><up><up><enter>");
+    assert!(
+        desk.shows("effort low") || desk.app.effort == Some("off"),
+        "{}",
+        desk.picture()
+    );
+    desk.keys("/effort auto<enter>second<enter>/effort much<enter>");
+    assert!(desk.shows("the effort cannot be much"), "{}", desk.picture());
+    let efforts: Vec<_> = desk
+        .sent()
+        .iter()
+        .filter_map(|it| match it {
+            Command::Submit(submit) | Command::Steer(submit) => Some(submit.message.extra.get("effort").cloned()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(efforts, [Some("high".into()), None]);
+}
+
+#[test]
 fn commands_of_files_are_offered_and_their_words_are_sent() {
     let mut desk = Desk::new(100, 40);
     desk.keys("/");

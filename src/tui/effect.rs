@@ -86,6 +86,8 @@ pub enum Effect {
     AskColours,
     /// From now on the mouse does this.
     Mouse(Mouse),
+    /// Write this into the terminal's own lines.
+    Print(String),
     Suspend,
     Redraw,
     Quit(u8),

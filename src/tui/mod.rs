@@ -27,6 +27,7 @@ pub mod paint;
 mod pane;
 mod picture;
 mod places;
+mod printed;
 mod run;
 mod search;
 mod selection;

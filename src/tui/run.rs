@@ -544,6 +544,13 @@ impl Session {
         match effect {
             Effect::Suspend => self.suspend(),
             Effect::Redraw => self.screen.forget(),
+            Effect::Print(text) => {
+                // The other screen is the one that scrolls; what is shown here is drawn anew afterwards.
+                self.out.extend_from_slice(b"\x1b[?1049l\x1b[m");
+                self.out.extend_from_slice(text.as_bytes());
+                self.out.extend_from_slice(b"\x1b[?1049h");
+                self.screen.forget();
+            }
             Effect::AskColours => Tty::ask_colours(&mut self.out),
             Effect::Mouse(mouse) => self.tty.use_mouse(mouse, &mut self.out),
             Effect::EditDraft(text) => {
@@ -824,6 +831,7 @@ impl Session {
             }
             Effect::Suspend
             | Effect::Redraw
+            | Effect::Print(_)
             | Effect::Mouse(_)
             | Effect::AskColours
             | Effect::EditDraft(_)

@@ -27,7 +27,7 @@ const LEAST: (usize, usize) = (20, 5);
 const PAGE_LEFT: usize = 3;
 
 /// Columns left free at the right.
-const MARGIN: usize = 1;
+pub(super) const MARGIN: usize = 1;
 
 /// Which lines belong to what, from the top.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -22,6 +22,22 @@ pub const COPY: Action = Action {
     run: |app, words| copy(app, words),
 };
 
+pub const PRINT: Action = Action {
+    name: "print",
+    slash: "print",
+    hint: "print",
+    about: "write what is shown into the terminal's own lines, where it stays when sheaf has ended",
+    run: |app, _| {
+        if app.pane.items.is_empty() {
+            app.say("there is nothing to print");
+            return Vec::new();
+        }
+        let text = app.printed();
+        app.say("it stands in the terminal's own lines, above where sheaf was started");
+        vec![Effect::Print(text)]
+    },
+};
+
 pub const COPY_CODE: Action = Action {
     name: "copy.code",
     slash: "",

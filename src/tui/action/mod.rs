@@ -90,6 +90,7 @@ pub static ACTIONS: &[Action] = &[
     finding::OUTLINE,
     finding::TIMES,
     copying::COPY,
+    copying::PRINT,
     copying::COPY_CODE,
     copying::COPY_AS,
     reading::OPEN,

@@ -13,6 +13,7 @@ use ratatui::{
 };
 use unicode_width::UnicodeWidthStr;
 
+use super::screen::Screen;
 use crate::{
     text::{Ground, Mark, Role, Span, width::Graphemes},
     theme::Theme,
@@ -117,6 +118,30 @@ fn is_ambiguous(character: char) -> bool {
 pub struct Line {
     pub cells: Vec<Cell>,
     pub links: Vec<(Range<usize>, Arc<str>)>,
+}
+
+/// Adds a line as text in colours; no cursor is moved, and what is blank at its end is left out. Links are left out, too:
+/// a terminal keeps their targets as long as its lines, where nobody sees them any more.
+pub fn print(line: &Line, text: &mut String) {
+    let used = line.cells.iter().rposition(|it| !it.is_blank()).map_or(0, |it| it + 1);
+    let mut pen = Style::new();
+    for cell in line.cells.iter().take(used) {
+        if cell.symbol().is_empty() {
+            continue;
+        }
+        if cell.style != pen {
+            let mut codes = String::from("0");
+            Screen::push_difference(&mut codes, Style::new(), cell.style);
+            text.push_str("\x1b[");
+            text.push_str(&codes);
+            text.push('m');
+            pen = cell.style;
+        }
+        text.push_str(cell.symbol());
+    }
+    if pen != Style::new() {
+        text.push_str("\x1b[m");
+    }
 }
 
 impl Line {

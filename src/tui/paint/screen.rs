@@ -391,7 +391,7 @@ impl Screen {
         let _ = write!(self.body, "\x1b[{codes}m");
     }
 
-    fn push_difference(text: &mut String, from: Style, to: Style) {
+    pub(super) fn push_difference(text: &mut String, from: Style, to: Style) {
         let gained = to.add_modifier - from.add_modifier;
         for (modifier, code) in [
             (Modifier::BOLD, ";1"),

@@ -576,7 +576,8 @@ impl Pane {
     }
 
     /// Single lines stand together; everything else has a blank line above.
-    fn gap(&mut self, at: usize, context: &Context<'_>) -> usize {
+    /// Blank lines above the item at `at`.
+    pub fn gap(&mut self, at: usize, context: &Context<'_>) -> usize {
         let Some(before) = at.checked_sub(1).and_then(|it| self.items.get(it)).copied() else {
             return 1;
         };

@@ -1,5 +1,7 @@
 //! Finding one's way in a conversation: search, filter, outline, marks of the mouse, copies, times.
 
+use std::num::NonZeroU16;
+
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -435,4 +437,52 @@ proptest! {
         desk.resize(width, height);
         desk.draw();
     }
+}
+
+#[test]
+fn what_is_shown_is_printed_as_lines_and_moves_no_cursor() {
+    let printed = |desk: &Desk| {
+        let text = desk.effects.iter().rev().find_map(|it| match it {
+            Effect::Print(text) => Some(text.clone()),
+            _ => None,
+        });
+        text.expect("something is printed")
+    };
+    let lines = |text: &str| -> Vec<String> {
+        let [rows, columns] = [200, 100].map(|it| NonZeroU16::new(it).expect("it is not zero"));
+        let mut terminal = vt100::Parser::new(rows, columns, 0);
+        terminal.process(text.as_bytes());
+        let lines = terminal.screen().contents();
+        lines.lines().map(|it| it.trim_end().to_owned()).collect()
+    };
+    let mut desk = conversation(100, 60);
+    let picture = desk.picture();
+    desk.keys("/print<enter>");
+    let text = printed(&desk);
+    for sequence in text.split('\x1b').skip(1) {
+        let codes = sequence.trim_start_matches(|it: char| it == '[' || it == ';' || it.is_ascii_digit());
+        assert!(codes.starts_with('m'), "{sequence:?} is no colour");
+    }
+    let found = lines(&text);
+    for line in [
+        "add a code to the cart",
+        "fn total",
+        "let b;",
+        "the cart is broken",
+        "cart.",
+    ] {
+        assert!(found.iter().any(|it| it.contains(line)), "{line}: {found:#?}");
+    }
+    // Line by line what the screen shows, which has room for all of it.
+    let shown: Vec<&str> = picture.lines().map(str::trim_end).collect();
+    for line in found.iter().filter(|it| !it.is_empty()) {
+        assert!(shown.contains(&line.as_str()), "{line:?} is not in\n{picture}");
+    }
+    desk.keys("/filter commands<enter>/print<enter>");
+    let found = lines(&printed(&desk));
+    assert!(found.iter().any(|it| it.contains("cargo test")), "{found:#?}");
+    assert!(!found.iter().any(|it| it.contains("let b;")), "{found:#?}");
+    let mut empty = Desk::new(80, 24);
+    empty.keys("/print<enter>");
+    assert!(empty.shows("there is nothing to print"), "{}", empty.picture());
 }

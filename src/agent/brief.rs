@@ -20,14 +20,14 @@ use super::{
     offer, prompt,
     rules::{self, RuleSet},
     trust::{self, Standing},
-    turn::{Limits, Memory, Policy, Submission},
+    turn::{Limits, Memory, Policy, Purpose, Submission},
 };
 use crate::{
     config::{Paths, Settings},
     journal::Log,
     link::Asker,
     model::{Chosen, Effort, ModelMessage, ModelRequest, Part, ToolSpec, catalogue},
-    protocol::{Message, Mode, Position, Query, Reply, ResponseId, Submit},
+    protocol::{Message, Mode, Position, Query, Reply, ResponseId, Submit, Turn},
     sandbox::{Place, Seen, Workspace},
     tool::{Tool, read_lints::Findings},
     transcript::Transcript,
@@ -63,6 +63,8 @@ struct State {
 pub struct Said {
     pub response: ResponseId,
     pub is_first: bool,
+    /// The model is told nothing.
+    pub is_aside: bool,
     /// Who answers, and with which model.
     pub chosen: Chosen,
     pub seen: Arc<Seen>,
@@ -158,15 +160,21 @@ impl Briefing {
         let Said {
             response,
             is_first,
+            is_aside,
             chosen,
             seen,
             log,
         } = said;
+        let is_first = is_first && !is_aside;
         let Chosen { provider, model } = chosen;
         let settings = Arc::clone(&setup.settings);
         let known = catalogue::known(&model, &settings.models);
         let (rules, _) = Rules::read(&settings, std::env::home_dir().as_deref());
+        let fast = setup.roles.fast().ok().flatten();
         let mut submission = Box::new(Submission {
+            purpose: Purpose::Answer,
+            turn: Turn(0),
+            summarist: fast.map_or_else(|| model.clone(), |it| it.model),
             parts: Vec::new(),
             opening: Vec::new(),
             system: String::new(),
@@ -223,6 +231,10 @@ impl Briefing {
             }
             let text = submission.message.content.clone();
             let mode = submission.mode;
+            if is_aside {
+                submission.system = system(&submission, mode, window, known.parallel, &lock(&state));
+                return submission;
+            }
             let tell = move |state: &mut State| {
                 let mut transcript = Transcript::default();
                 // Only what is quoted has to be looked up.
@@ -258,19 +270,7 @@ impl Briefing {
                 submission.parts.extend(pictures.into_iter().map(Part::Image));
                 lock(&state).warnings.extend(warnings);
             }
-            let state = lock(&state);
-            let offered = offered(&submission.tools, mode);
-            submission.system = prompt::system(&prompt::Facts {
-                mode,
-                model: &submission.model,
-                window,
-                tools: &offered,
-                parallel: known.parallel.unwrap_or(true),
-                rules: Some(&state.rules),
-                servers: &[],
-                custom: Some(&state.custom),
-            });
-            drop(state);
+            submission.system = system(&submission, mode, window, known.parallel, &lock(&state));
             submission
         })
     }
@@ -326,9 +326,14 @@ impl Briefing {
         let update = lock(&self.state).rules.attach(seen.known());
         if let Some(update) = update {
             let message = ModelMessage::user(update);
-            memory.messages.push(message.clone());
+            memory.told.messages.push(message.clone());
             request.messages.push(message);
         }
+    }
+
+    /// A part of what was told is told no more: rules for files in the conversation are said again.
+    pub fn forgot(&self) {
+        lock(&self.state).rules.forget();
     }
 
     /// An answer has ended: what the user changes from here on is said with the next message.
@@ -404,7 +409,10 @@ impl Briefing {
                         parameters: (it.schema)(),
                     })
                     .collect();
-                let behind = usize::from(!memory.is_empty() && setup.workspace.is_some());
+                // The surroundings are counted by themselves.
+                let told = memory.told.messages.iter().enumerate();
+                let told = told.filter(|(at, _)| memory.told.opened_at != Some(*at));
+                let messages: Vec<&ModelMessage> = told.map(|it| it.1).collect();
                 let parts = context::measure(&Sent {
                     facts: prompt::Facts {
                         mode,
@@ -417,10 +425,10 @@ impl Briefing {
                         custom: Some(&state.custom),
                     },
                     first: state.first.parts(),
-                    messages: memory.messages.get(behind..).unwrap_or_default(),
+                    messages: &messages,
                     tools: &specs,
                     missing: offer::missing(&setup.settings, &chosen.model, known.window, &setup.tools),
-                    counted: Some(memory.context_tokens).filter(|it| *it > 0),
+                    counted: Some(memory.told.counted()).filter(|it| *it > 0),
                     is_priced: known.prices.is_some(),
                 });
                 Box::pin(std::future::ready(Some(Reply::Context(parts))))
@@ -433,6 +441,26 @@ impl Briefing {
             | Query::Sandbox { .. } => Box::pin(std::future::ready(None)),
         }
     }
+}
+
+/// The system prompt of a submission.
+fn system(
+    submission: &Submission,
+    mode: Mode,
+    window: Option<u64>,
+    parallel: Option<bool>,
+    state: &State,
+) -> String {
+    prompt::system(&prompt::Facts {
+        mode,
+        model: &submission.model,
+        window,
+        tools: &offered(&submission.tools, mode),
+        parallel: parallel.unwrap_or(true),
+        rules: Some(&state.rules),
+        servers: &[],
+        custom: Some(&state.custom),
+    })
 }
 
 fn offered(tools: &[&'static Tool], mode: Mode) -> Vec<&'static str> {

@@ -24,9 +24,9 @@ use super::{
     background::{self, Background},
     behind::Behind,
     brief::{Briefing, Heard},
-    history, hold, marks, review,
+    compact, history, hold, marks, review,
     trust::{Page, Standing, Verdict},
-    turn::{Effect, Input, JobId, Prepared, Turn},
+    turn::{Effect, Input, JobId, Prepared, Purpose, Turn},
     undo::{self, Restored},
 };
 use crate::{
@@ -44,7 +44,7 @@ use crate::{
     os::panic,
     protocol::{
         Applied, Branch, ClarificationResponse, Command, ConversationId, DocumentId, Entry, Event, Mode, Notice,
-        Position, Query, Reply, ResponseId, Restore, Severity, Submit, Turn as ProtocolTurn,
+        Position, Query, Reply, ResponseId, Restore, Severity, Shorten, Submit, Turn as ProtocolTurn,
     },
     sandbox::{Checkpoints, Commands, Seen, Settled, Tier, Workspace},
     text::redact,
@@ -142,9 +142,11 @@ struct Driver {
     flood: Flood,
     stint: Stint,
     /// Messages that came while an answer was being made: each opens a turn of its own after it.
-    queue: VecDeque<(Submit, Option<Own>)>,
+    queue: VecDeque<(Submit, Wish)>,
     /// The running turn is the user's own command.
     own: Option<Own>,
+    /// The turn that is made ready makes what is told shorter.
+    shorten: Option<Shorten>,
     /// What stood behind the commands that are prepared.
     looked_at: Arc<Mutex<HashMap<JobId, Behind>>>,
     /// Looks whether the workspace has something that the user is to be asked about.
@@ -164,6 +166,13 @@ struct Own {
     is_asked: bool,
     /// How much the model had been told before.
     from: usize,
+}
+
+/// What a message that waits is for.
+enum Wish {
+    Answer,
+    Command(Own),
+    Room(Shorten),
 }
 
 impl Own {
@@ -279,6 +288,7 @@ impl Driver {
             stint: Stint::default(),
             queue: VecDeque::new(),
             own: None,
+            shorten: None,
             looked_at: Arc::default(),
             looking,
             page: None,
@@ -306,11 +316,17 @@ impl Driver {
                         // The model is not asked.
                         submission.limits.dollars_in_all = None;
                     }
-                    if self.own.is_none() && !self.told.is_empty() {
+                    submission.purpose = match (self.shorten.take(), &self.own) {
+                        (Some(how), _) => Purpose::Room(how),
+                        (None, Some(_)) => Purpose::Command,
+                        (None, None) => Purpose::Answer,
+                    };
+                    if submission.purpose == Purpose::Answer && !self.told.is_empty() {
                         let told = undo::tell(&std::mem::take(&mut self.told));
                         submission.parts.insert(0, told);
                     }
-                    let (from, was_opened) = (self.turn.memory.messages.len(), self.turn.memory.is_opened);
+                    submission.turn = ProtocolTurn(self.log.turn().0 + 1);
+                    let (from, was_opened) = (self.turn.memory.told.messages.len(), self.turn.memory.is_opened);
                     self.step(Input::Submit(submission));
                     if let Some(own) = &mut self.own {
                         // The surroundings stay told.
@@ -322,7 +338,7 @@ impl Driver {
                     }
                 }
                 // The answer may have ended in the meantime: then it is a message of its own.
-                Happened::Heard(heard) if !self.turn.is_running() => self.queue.push_back((heard.submit, None)),
+                Happened::Heard(heard) if !self.turn.is_running() => self.queue.push_back((heard.submit, Wish::Answer)),
                 Happened::Heard(Heard { submit, parts }) => {
                     let was = self.mode.replace(submit.mode);
                     if was == Some(Mode::Debug) && submit.mode != Mode::Debug {
@@ -378,13 +394,17 @@ impl Driver {
                 && self.next.is_none()
                 && self.hearing.is_empty()
                 && self.restoring.is_none()
-                && let Some((mut submit, own)) = self.queue.pop_front()
+                && let Some((mut submit, wish)) = self.queue.pop_front()
             {
+                (self.own, self.shorten) = match wish {
+                    Wish::Answer => (None, None),
+                    Wish::Command(own) => (Some(own), None),
+                    Wish::Room(how) => (None, Some(how)),
+                };
                 // What a mode keeps the model from doing it does not keep the user from.
-                if own.is_some() && submit.mode.is_read_only() {
+                if self.own.is_some() && submit.mode.is_read_only() {
                     submit.mode = Mode::Agent;
                 }
-                self.own = own;
                 self.submit(submit);
             }
         }
@@ -498,7 +518,11 @@ impl Driver {
                 return;
             }
             // Whoever says something else does not want to be asked now.
-            Command::Submit(_) | Command::Run { .. } | Command::Steer(_) | Command::Cancel => self.take_trust(None),
+            Command::Submit(_)
+            | Command::Run { .. }
+            | Command::Compact { .. }
+            | Command::Steer(_)
+            | Command::Cancel => self.take_trust(None),
             Command::Update { .. }
             | Command::Answer { .. }
             | Command::Restore(_)
@@ -506,7 +530,8 @@ impl Driver {
             | Command::Next => {}
         }
         match command {
-            Command::Submit(submit) => self.queue.push_back((submit, None)),
+            Command::Submit(submit) => self.queue.push_back((submit, Wish::Answer)),
+            Command::Compact { submit, how } => self.queue.push_back((submit, Wish::Room(how))),
             Command::Run { submit, line, is_shown } => {
                 let own = Own {
                     line,
@@ -514,14 +539,14 @@ impl Driver {
                     is_asked: false,
                     from: 0,
                 };
-                self.queue.push_back((submit, Some(own)));
+                self.queue.push_back((submit, Wish::Command(own)));
             }
             Command::Steer(submit) if self.turn.is_running() => {
                 let facts = self.facts(false);
                 let heard = self.briefing.steering(submit, self.turn.mode(), facts, &self.setup);
                 self.hearing.push_back(heard);
             }
-            Command::Steer(submit) => self.queue.push_back((submit, None)),
+            Command::Steer(submit) => self.queue.push_back((submit, Wish::Answer)),
             Command::Cancel => {
                 // Who stops an answer wants to think again: the words go back to where they were written.
                 self.hearing.clear();
@@ -781,14 +806,13 @@ impl Driver {
     }
 
     fn submit(&mut self, submit: Submit) {
-        let is_first = !std::mem::replace(&mut self.is_seeded, true);
-        if is_first {
+        if !std::mem::replace(&mut self.is_seeded, true) {
             let entries = self.log.after(Position(0));
             // A server that is offered no tools may refuse calls of them.
             let before = if self.setup.tools.is_empty() {
                 history::spoken(&entries)
             } else {
-                history::messages(&entries)
+                history::told(&entries)
             };
             self.turn.memory.remember(before);
             self.turn.memory.dollars = spent(&entries);
@@ -803,7 +827,11 @@ impl Driver {
         }
         self.choose(submit.model.as_deref());
         self.size_up();
-        let facts = self.facts(is_first || self.turn.memory.is_empty());
+        // What only makes room tells the model nothing.
+        let facts = super::brief::Said {
+            is_aside: self.shorten.is_some(),
+            ..self.facts(!self.turn.memory.is_opened)
+        };
         self.next = Some(self.briefing.brief(submit, facts, &self.setup));
     }
 
@@ -834,6 +862,7 @@ impl Driver {
         super::brief::Said {
             response: ResponseId::fresh(),
             is_first,
+            is_aside: false,
             chosen: self.chosen.clone(),
             seen: Arc::clone(&self.seen),
             log: Arc::clone(&self.log),
@@ -881,7 +910,7 @@ impl Driver {
         let Ok(Some(fast)) = self.setup.roles.fast() else {
             return;
         };
-        let mut said = history::spoken(&self.log.after(Position(0)));
+        let mut said = history::spoken(&self.log.after(Position(0))).messages;
         said.truncate(2);
         said.push(ModelMessage::user(
             "Give this conversation a title of at most six words, in its language. Answer with the title alone.",
@@ -958,6 +987,8 @@ impl Driver {
                     request.is_watched = self.log.trace().is_some();
                     self.stream = Some(provider.stream(request));
                 }
+                Effect::Summarise { brief, attempt } => self.summarise(&brief, attempt),
+                Effect::Forgot => self.briefing.forgot(),
                 Effect::StopModel => self.stream = None,
                 Effect::Prepare {
                     job,
@@ -997,13 +1028,28 @@ impl Driver {
                 self.briefing.ended(&self.seen, self.setup.workspace.as_ref());
                 if let Some(own) = self.own.take() {
                     if !own.is_shown {
-                        self.turn.memory.messages.truncate(own.from);
+                        self.turn.memory.told.truncate(own.from);
                     }
                 } else {
                     self.think_of_title();
                 }
             }
         }
+    }
+
+    /// Asks for a summary: the model for side jobs, if there is one, then the one that answers.
+    fn summarise(&mut self, brief: &compact::Brief, attempt: u32) {
+        let fast = self.setup.roles.fast().ok().flatten().filter(|_| attempt == 0);
+        let chosen = fast.as_ref().unwrap_or(&self.chosen);
+        let known = catalogue::known(&chosen.model, &self.setup.settings.models).window;
+        let window = known.or(if fast.is_some() { None } else { brief.window });
+        let request = ModelRequest {
+            model: chosen.model.clone(),
+            is_attended: self.setup.asker.is_attended(),
+            is_watched: self.log.trace().is_some(),
+            ..compact::request(brief, window, attempt)
+        };
+        self.stream = Some(chosen.provider.stream(request));
     }
 
     fn context(&self, call: String, output: mpsc::UnboundedSender<String>) -> Option<Context> {

@@ -7,55 +7,104 @@ use std::{collections::HashSet, sync::Arc};
 use serde_json::Value;
 
 use self::calls::Called;
+use super::{compact, told::Told};
 use crate::{
     model::{Call, CallResult, ModelMessage, Part, Said},
-    protocol::{ASIDE, Document, Entry, Kind, Response},
+    protocol::{ASIDE, Address, Document, DocumentId, Entry, Kind, Response, document::COMPACT},
     transcript::{Exchange, Transcript},
 };
 
-/// The conversation in `entries`, oldest message first, with calls as calls and results as results.
+/// The conversation in `entries`, with calls as calls and results as results.
 ///
 /// What was said becomes Markdown again, with fences and citations as the model wrote them; what failed outside of a call
 /// is left out, because the model did not say it. A message that got no answer joins the next one: many servers refuse two
-/// messages of the same side in a row.
-pub fn messages(entries: &[Arc<Entry>]) -> Vec<ModelMessage> {
-    let mut messages = Vec::new();
+/// messages of the same side in a row. Where room was made, it is made again.
+pub fn told(entries: &[Arc<Entry>]) -> Told {
+    let mut told = Told::default();
     let mut ids = HashSet::new();
-    for exchange in folded(entries).exchanges.iter().filter(|it| is_of_model(it)) {
-        if let Some(message) = &exchange.message {
-            push(&mut messages, ModelMessage::user(&message.content));
-        }
+    for exchange in &folded(entries).exchanges {
         let documents = &exchange.response.documents;
+        if !is_of_model(exchange) {
+            make_room(documents, &mut told);
+            continue;
+        }
+        open(exchange, &mut told);
+        // Where an answer was cut, its message ends: one may cut there again.
+        let cuts: Vec<DocumentId> = documents
+            .iter()
+            .filter_map(|it| it.compaction()?.0.behind)
+            .collect();
         let mut step = Step::default();
         for (at, document) in documents.iter().enumerate() {
+            if let Some((mark, summary)) = document.compaction() {
+                step.end(&mut told.messages);
+                compact::apply(&mut told, &mark, summary);
+                continue;
+            }
             if text_of_user(document) {
-                step.end(&mut messages);
-                push(&mut messages, ModelMessage::user(document.text()));
+                step.end(&mut told.messages);
+                push(&mut told.messages, ModelMessage::user(document.text()));
                 continue;
             }
             // An edit that failed says why in the document behind it.
             let error = documents.get(at + 1).filter(|it| it.kind == Kind::Error);
             match calls::called(document, error) {
-                Some(called) => step.call(called, &mut ids),
-                None if document.kind != Kind::Error => step.say(&document.plain_text(), &mut messages),
+                Some(called) if called.name == COMPACT => {}
+                Some(called) => {
+                    let id = step.call(called, &mut ids);
+                    let place = Address {
+                        turn: exchange.turn,
+                        number: exchange.response.number(at),
+                    };
+                    told.places.insert(id, place);
+                }
+                None if document.kind != Kind::Error => step.say(&document.plain_text(), &mut told.messages),
                 None => {}
             }
+            if cuts.contains(&document.id) {
+                step.end(&mut told.messages);
+                told.border(exchange.turn, Some(document.id.clone()));
+            }
         }
-        step.end(&mut messages);
+        step.end(&mut told.messages);
     }
-    messages
+    told
 }
 
 /// The conversation as what was said in it alone, for those who have no tools.
-pub fn spoken(entries: &[Arc<Entry>]) -> Vec<ModelMessage> {
-    let mut messages = Vec::new();
-    for exchange in folded(entries).exchanges.iter().filter(|it| is_of_model(it)) {
-        if let Some(message) = &exchange.message {
-            push(&mut messages, ModelMessage::user(&message.content));
+pub fn spoken(entries: &[Arc<Entry>]) -> Told {
+    let mut told = Told::default();
+    for exchange in &folded(entries).exchanges {
+        let documents = &exchange.response.documents;
+        if is_of_model(exchange) {
+            open(exchange, &mut told);
         }
-        push(&mut messages, ModelMessage::assistant(markdown(&exchange.response)));
+        make_room(documents, &mut told);
+        if is_of_model(exchange) {
+            push(&mut told.messages, ModelMessage::assistant(markdown(&exchange.response)));
+        }
     }
-    messages
+    told
+}
+
+/// The message that opens a turn.
+fn open(exchange: &Exchange, told: &mut Told) {
+    let Some(message) = exchange.message.as_ref().filter(|it| !it.content.trim().is_empty()) else {
+        return;
+    };
+    let message = ModelMessage::user(&message.content);
+    if told.ends_with_summary() || !matches!(told.messages.last(), Some(ModelMessage::User(_))) {
+        told.border(exchange.turn, None);
+        told.messages.push(message);
+    } else {
+        push(&mut told.messages, message);
+    }
+}
+
+fn make_room(documents: &[Document], told: &mut Told) {
+    for (mark, summary) in documents.iter().filter_map(Document::compaction) {
+        compact::apply(told, &mark, summary);
+    }
 }
 
 /// What is between the user and the program is none of the model's.
@@ -100,7 +149,8 @@ impl Step {
         self.text.push_str(text);
     }
 
-    fn call(&mut self, called: Called, ids: &mut HashSet<String>) {
+    /// The id that the call has now.
+    fn call(&mut self, called: Called, ids: &mut HashSet<String>) -> String {
         let Called {
             id,
             name,
@@ -116,12 +166,13 @@ impl Step {
             opaque: None,
         }));
         self.results.push(CallResult {
-            call: id,
+            call: id.clone(),
             name,
             text: result,
             is_error,
             images: Vec::new(),
         });
+        id
     }
 
     fn end(&mut self, messages: &mut Vec<ModelMessage>) {
@@ -197,7 +248,8 @@ pub fn push(messages: &mut Vec<ModelMessage>, message: ModelMessage) {
 }
 
 fn markdown(response: &Response) -> String {
-    let said = response.documents.iter().filter(|it| it.kind != Kind::Error);
+    let is_said = |it: &&Document| it.kind != Kind::Error && it.compaction().is_none();
+    let said = response.documents.iter().filter(is_said);
     let parts: Vec<String> = said.map(Document::plain_text).filter(|it| !it.is_empty()).collect();
     parts.join("\n\n")
 }
@@ -239,7 +291,7 @@ mod tests {
                 log.append(0, event);
             }
         }
-        assert_eq!(messages(&log.after(Position(0))), want);
+        assert_eq!(told(&log.after(Position(0))).messages, want);
     }
 
     #[test]
@@ -307,7 +359,7 @@ mod tests {
             );
         }
         log.append(0, Event::Done(Done::default()));
-        messages(&log.after(Position(0)))
+        told(&log.after(Position(0))).messages
     }
 
     #[test]

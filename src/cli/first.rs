@@ -105,7 +105,9 @@ async fn ask(chooser: Chooser, log: Arc<Log>, mut inbox: Inbox) {
                 page.text("Kept. It is sent as soon as there is somebody to send it to.");
                 page.question(&found);
             }
-            Letter::Command(Command::Run { .. } | Command::Restore(_) | Command::GoOn(_) | Command::Next) => {}
+            Letter::Command(
+                Command::Run { .. } | Command::Compact { .. } | Command::Restore(_) | Command::GoOn(_) | Command::Next,
+            ) => {}
             Letter::Command(Command::Cancel) => page.close(),
             Letter::Command(Command::Update {
                 turn,

@@ -141,6 +141,7 @@ async fn follow(mut followed: Followed, log: Arc<Log>, mut inbox: post::Inbox<Co
                     Command::Submit(_)
                     | Command::Steer(_)
                     | Command::Run { .. }
+                    | Command::Compact { .. }
                     | Command::Update { .. }
                     | Command::GoOn(_)
                     | Command::Restore(_)

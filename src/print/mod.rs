@@ -826,6 +826,7 @@ mod tests {
                         log.append(1, Event::Done(crate::protocol::Done::default()));
                     }
                     Command::Run { .. }
+                    | Command::Compact { .. }
                     | Command::Answer { .. }
                     | Command::Update { .. }
                     | Command::Restore(_)

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{Branch, ClarificationResponse, DocumentId, Message, Mode, Operation, Turn};
+use super::{Address, Branch, ClarificationResponse, DocumentId, Message, Mode, Operation, Turn};
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Command {
@@ -18,6 +18,9 @@ pub enum Command {
         /// The model is told of it.
         is_shown: bool,
     },
+    /// What the model is told of the conversation so far becomes shorter: a turn of its own, in which `submit` says what was
+    /// typed. Nothing that is shown changes.
+    Compact { submit: Submit, how: Shorten },
     /// An answer to an open clarification or approval of `turn`.
     Answer {
         turn: Turn,
@@ -38,6 +41,15 @@ pub enum Command {
     /// Takes back what was done to files, or does it again. What became of it are updates of the documents that say what
     /// was done (`undone`), and a notice.
     Restore(Restore),
+}
+
+/// How what the model is told becomes shorter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Shorten {
+    /// A summary stands for what was said; what the user does not want to get lost may be empty.
+    Summary { keep: String },
+    /// The model is told no more what this call came to.
+    Drop(Address),
 }
 
 /// Which files are to be as they were.

@@ -18,7 +18,7 @@ mod response;
 mod word;
 
 pub use command::{
-    Clash, Command, ContextPart, FileChange, Query, Reply, Restoration, Restore, Sandbox, Submit, Target, TurnChanges,
+    Clash, Command, ContextPart, FileChange, Query, Reply, Restoration, Restore, Sandbox, Shorten, Submit, Target, TurnChanges,
     Wall,
 };
 pub use document::{Document, FileEdit, Todo as PlanTodo, View};

@@ -52,6 +52,13 @@ pub struct Exchange {
     pub is_cut: bool,
 }
 
+impl Exchange {
+    /// Whether its end says how much the model is told.
+    fn says_context(&self) -> bool {
+        self.response.usage.total_tokens > 0 || self.response.extra_usage.contains_key("contextTokens")
+    }
+}
+
 /// Where a document is: indices into [`Transcript::exchanges`] and its response's documents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Place {
@@ -230,11 +237,7 @@ impl Transcript {
 
     /// Tokens that the conversation holds, as of the last request; 0: nobody said.
     pub fn context_tokens(&self) -> u64 {
-        let last = self
-            .exchanges
-            .iter()
-            .rev()
-            .find(|it| it.response.usage.total_tokens > 0);
+        let last = self.exchanges.iter().rev().find(|it| it.says_context());
         last.map_or(0, |it| {
             let said = it
                 .response
@@ -251,7 +254,7 @@ impl Transcript {
             .exchanges
             .iter()
             .rev()
-            .find(|it| it.response.usage.total_tokens > 0)?;
+            .find(|it| it.says_context())?;
         let said = last.response.extra_usage.get("contextWindow")?;
         said.as_u64().filter(|it| *it > 0)
     }

@@ -35,7 +35,7 @@ use crate::{
 pub const TOO_EARLY_MS: u64 = 300;
 
 /// Warnings of the agent's that are for the user, unlike repairs of a stream.
-const OWN_NOTICES: [&str; 12] = [
+const OWN_NOTICES: [&str; 13] = [
     "read-only",
     "not-there",
     "protected",
@@ -44,6 +44,7 @@ const OWN_NOTICES: [&str; 12] = [
     "not-restored",
     "context",
     "compacted",
+    "not-compacted",
     "debug-marks",
     "rule-not-kept",
     "stand-in",

@@ -6,13 +6,11 @@ use crate::{
     agent::{
         prompt::{Facts, TAGS, blocks, servers, tokens, tokens_in},
         rules::Kind,
+        told::{IMAGE_TOKENS, said_size, tool_size},
     },
-    model::{ModelMessage, Part, Said, ToolSpec},
+    model::{ModelMessage, Part, ToolSpec},
     protocol::ContextPart,
 };
-
-/// What an image costs, roughly: servers scale it down first.
-const IMAGE_TOKENS: u64 = 1_000;
 
 /// A request, as far as it costs something.
 #[derive(Clone, Debug, Default)]
@@ -21,7 +19,7 @@ pub struct Sent<'a> {
     /// The parts of the first message: [`super::FirstContext::parts`].
     pub first: Vec<(&'static str, String)>,
     /// Everything behind the first context.
-    pub messages: &'a [ModelMessage],
+    pub messages: &'a [&'a ModelMessage],
     pub tools: &'a [ToolSpec],
     /// Tools that could be offered and are not, and why.
     pub missing: Vec<(String, String)>,
@@ -72,12 +70,11 @@ pub fn measure(sent: &Sent<'_>) -> Vec<ContextPart> {
         add("instructions of servers".to_owned(), tokens(&text), String::new());
     }
     if !sent.tools.is_empty() {
-        let cost = |it: &ToolSpec| tokens(&it.name) + tokens(&it.about) + tokens(&it.parameters.to_string());
         let count = sent.tools.len();
         let word = if count == 1 { "tool" } else { "tools" };
         add(
             "tools".to_owned(),
-            sent.tools.iter().map(cost).sum(),
+            sent.tools.iter().map(tool_size).sum(),
             format!("{count} {word}"),
         );
     }
@@ -180,18 +177,7 @@ impl Costs {
                     }
                 }
             }
-            ModelMessage::Assistant(said) => {
-                for part in said {
-                    self.answers += match part {
-                        Said::Text(text) => tokens(text),
-                        Said::Opaque(value) => tokens(&value.to_string()),
-                        Said::Call(call) => {
-                            let arguments = serde_json::to_string(&call.arguments).unwrap_or_default();
-                            tokens(&call.name) + tokens(&arguments)
-                        }
-                    };
-                }
-            }
+            ModelMessage::Assistant(said) => self.answers += said.iter().map(said_size).sum::<u64>(),
             ModelMessage::Results(results) => {
                 for result in results {
                     self.results += tokens(&result.text);
@@ -212,7 +198,7 @@ mod tests {
     use super::*;
     use crate::{
         agent::{prompt, rules::RuleSet},
-        model::{Call, CallResult, Image},
+        model::{Call, CallResult, Image, Said},
         sandbox::Workspace,
     };
 
@@ -272,7 +258,7 @@ mod tests {
                 ..Facts::default()
             },
             first: vec![("user_info", "u".repeat(33))],
-            messages: &messages,
+            messages: &messages.iter().collect::<Vec<_>>(),
             tools: &tools,
             missing: vec![("web_search".to_owned(), "no service is configured".to_owned())],
             counted: Some(1234),

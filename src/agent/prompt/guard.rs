@@ -21,6 +21,7 @@ pub const TAGS: &[&str] = &[
     "communication",
     "conversation_summary",
     "debug_mode",
+    "earlier_conversation",
     "edit_history",
     "git_status",
     "included_file",

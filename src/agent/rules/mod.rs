@@ -351,6 +351,12 @@ impl RuleSet {
         Some(wrap_ours("rules_update", &format!("{about}\n{}", parts.join("\n"))))
     }
 
+    /// What was said with messages is told no more: it is said again when its time comes.
+    pub fn forget(&mut self) {
+        self.said.clear();
+        self.later_bytes = 0;
+    }
+
     /// The rule that the user has named, to be sent; a rule of any kind has a name.
     pub fn manual(&mut self, named: &str) -> Option<String> {
         let named = named.trim();

@@ -16,7 +16,7 @@ use crate::{
     },
     model::{Call, CallResult, Image},
     protocol::{
-        Applied, CommandState, DocumentId, Event, FinishReason, Kind, Operation, Outcome as Dealt, Permission, Status,
+        Address, Applied, CommandState, DocumentId, Event, FinishReason, Kind, Operation, Outcome as Dealt, Permission, Status,
     },
     sandbox::{Place, Tier},
     tool::{self, Access, Change, Class, Input as Arguments, Outcome, Proposal, Tool, Work, arguments},
@@ -254,7 +254,7 @@ impl Running {
         }
         match std::mem::replace(&mut self.phase, Phase::Leave) {
             Phase::Jobs(batch) => Some(batch),
-            Phase::Model | Phase::Leave | Phase::Marks | Phase::Over => None,
+            Phase::Model | Phase::Room(_) | Phase::Leave | Phase::Marks | Phase::Over => None,
         }
     }
 
@@ -458,6 +458,7 @@ impl Running {
             (Work::Command { .. }, _) => {
                 let metadata = command_metadata(job);
                 self.show(job.id, Kind::TerminalCommand, metadata, effects);
+                self.places.push((job.call.id.clone(), self.place()));
             }
             (Work::Call { .. } | Work::Change(_) | Work::Turn(_), _) => self.show_call(job, effects),
         }
@@ -487,6 +488,7 @@ impl Running {
         self.call_count += 1;
         let metadata = object(json!({ "toolName": job.name(), "toolCallId": job.call.id }));
         self.show(job.id, Kind::ToolCall, metadata, effects);
+        self.places.push((job.call.id.clone(), self.place()));
         let Some(shown) = self.shown.get_mut(&job.id) else {
             return;
         };
@@ -509,6 +511,14 @@ impl Running {
             },
         ];
         self.say(events, effects);
+    }
+
+    /// Where the newest document is.
+    fn place(&self) -> Address {
+        Address {
+            turn: self.setup.turn,
+            number: self.writer.count(),
+        }
     }
 
     pub(super) fn printed(&mut self, id: JobId, text: &str, effects: &mut Vec<Effect>) {
@@ -779,6 +789,7 @@ impl Running {
             }
             results.push(result);
         }
+        self.placed(memory);
         memory.results(joined(results));
         self.guard.garbled = if is_all_garbled { self.guard.garbled + 1 } else { 0 };
         // What the user said while the plan was written is an answer to it, and the model's to take up.
@@ -824,6 +835,11 @@ impl Running {
         }
     }
 
+    /// Where the results are that the model is told now.
+    fn placed(&mut self, memory: &mut Memory) {
+        memory.told.places.extend(self.places.drain(..));
+    }
+
     /// Nothing of the batch is waited for any more: every document is closed, every call answered.
     pub(super) fn drop_batch(&mut self, memory: &mut Memory, effects: &mut Vec<Effect>) {
         let Some(batch) = self.take_batch() else { return };
@@ -860,6 +876,7 @@ impl Running {
             }
             results.extend(job.result);
         }
+        self.placed(memory);
         memory.results(joined(results));
     }
 

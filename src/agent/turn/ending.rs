@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::{Effect, Memory, NO_ANSWER, Phase, Running, Steered};
 use crate::{
     model::{EndReason, Failure, FailureKind, Part, Said, Tokens},
-    protocol::{Done, Event, FinishReason, Mode, Outcome as Dealt, Severity, Status, Usage},
+    protocol::{DocumentId, Done, Event, FinishReason, Mode, Outcome as Dealt, Severity, Status, Usage},
 };
 
 /// So often in a row a server may want to be asked again.
@@ -37,6 +37,11 @@ impl Running {
         let has_text = kept
             .iter()
             .any(|it| matches!(it, Said::Text(it) if !it.trim().is_empty()));
+        if self.asked_behind > 0 {
+            let behind = DocumentId::numbered(self.asked_behind);
+            memory.told.border(self.setup.turn, Some(behind));
+        }
+        self.has_made_room = false;
         memory.assistant(kept);
         // Whether tools were called is seen in the calls: servers write all kinds of reasons beside them.
         if !calls.is_empty() {
@@ -137,16 +142,10 @@ impl Running {
                     self.notice(Severity::Warning, "stand-in", text, effects);
                     return self.ask_model(memory, effects);
                 }
-                FailureKind::TooLong if !self.has_compacted && memory.compact() => {
-                    self.has_compacted = true;
-                    let text = "the conversation no longer fits: old results were dropped".to_owned();
-                    self.notice(Severity::Warning, "compacted", text, effects);
-                    return self.ask_model(memory, effects);
-                }
+                FailureKind::TooLong => return self.overflowed(failure, memory, effects),
                 FailureKind::Key
                 | FailureKind::Credit
                 | FailureKind::NotFound
-                | FailureKind::TooLong
                 | FailureKind::Request
                 | FailureKind::Busy
                 | FailureKind::Overloaded
@@ -192,6 +191,7 @@ impl Running {
         }
         let events = self.writer.flush();
         self.say(events, effects);
+        self.leave_room(memory, effects);
         self.count_tokens(memory);
         self.drop_batch(memory, effects);
         self.close_questions(Dealt::Cancelled, effects);
@@ -258,7 +258,7 @@ impl Running {
     ) {
         // What was sent and not answered: the next message must not run into it, which would change what was sent, and
         // the model should not take up what the user stopped.
-        if memory.messages.len() == self.sent {
+        if memory.told.messages.len() == self.sent {
             memory.unanswered(match finish_reason {
                 FinishReason::Cancelled => "(The user stopped this before an answer came.)",
                 FinishReason::Stop => "(There is nothing to add.)",
@@ -288,7 +288,7 @@ impl Running {
             ("cachedTokens", cached),
             ("cacheWrittenTokens", cache_written),
             ("reasoningTokens", reasoning),
-            ("contextTokens", memory.context_tokens),
+            ("contextTokens", memory.told.counted()),
             ("contextWindow", memory.window.unwrap_or_default()),
         ];
         let done = Done {

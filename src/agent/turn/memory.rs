@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 
 use super::Policy;
 use crate::{
+    agent::told::Told,
     model::{CallResult, ModelMessage, Part, Said},
     protocol::document::TodoUpdate,
     transcript::Todos,
@@ -14,12 +15,14 @@ use crate::{
 /// What was said, word for word as the model heard it, and what holds for all of the conversation.
 #[derive(Debug, Default)]
 pub struct Memory {
-    /// Only ever added to, but for what [`Self::compact`] and [`Self::made_by`] take out.
-    pub messages: Vec<ModelMessage>,
-    /// Tokens of the last request and its answer, as the server counted them; 0: it did not.
-    pub context_tokens: u64,
+    /// Only ever added to, but for where room is made and for what [`Self::made_by`] takes out.
+    pub told: Told,
     /// What the model that answers takes in, as far as that is known.
     pub window: Option<u64>,
+    /// A request that a model's server refused because it was too long, and how many tokens that were, as estimated.
+    pub refused: Option<(String, u64)>,
+    /// No room could be made: it is tried again when a request has so many tokens.
+    pub no_room_below: u64,
     pub policy: Policy,
     pub todos: Todos,
     /// What all of the conversation has cost, as far as prices are known, and how much of that the user has said yes to.
@@ -37,48 +40,45 @@ pub struct Memory {
     calls: HashSet<String>,
 }
 
-/// So many results at the end stay whole when room has to be made.
-const RESULTS_KEPT: usize = 4;
-/// A result shorter than this is not worth dropping.
-const WORTH_BYTES: usize = 400;
-
 impl Memory {
     pub fn is_empty(&self) -> bool {
-        self.messages.is_empty()
+        self.told.messages.is_empty()
     }
 
     /// Nothing was said yet, here: what holds for all of the conversation stays.
     pub fn begin_again(&mut self, todos: Todos) {
-        let policy = std::mem::take(&mut self.policy);
+        let before = std::mem::take(self);
         *self = Self {
-            window: self.window,
-            policy,
+            window: before.window,
+            refused: before.refused,
+            policy: before.policy,
+            is_halted: before.is_halted,
+            dollars_allowed: before.dollars_allowed,
+            is_unpriced: before.is_unpriced,
+            has_said_unpriced: before.has_said_unpriced,
             todos,
             ..Self::default()
         };
     }
 
     /// What was said before this program ran.
-    pub fn remember(&mut self, before: Vec<ModelMessage>) {
-        for message in before {
-            match message {
-                ModelMessage::Assistant(said) => self.assistant(said),
-                other => self.messages.push(other),
-            }
-        }
+    pub fn remember(&mut self, before: Told) {
+        self.calls.extend(before.messages.iter().flat_map(calls));
+        self.told = before;
     }
 
     /// What stands before the first message, or before the first one since the program began.
     pub fn open(&mut self, parts: Vec<Part>) {
         self.is_opened = true;
         if !parts.is_empty() {
-            self.messages.push(ModelMessage::User(parts));
+            self.told.opened_at = Some(self.told.messages.len());
+            self.told.messages.push(ModelMessage::User(parts));
         }
     }
 
     pub fn user(&mut self, parts: Vec<Part>) {
         if !parts.is_empty() {
-            self.messages.push(ModelMessage::User(parts));
+            self.told.messages.push(ModelMessage::User(parts));
         }
     }
 
@@ -93,25 +93,23 @@ impl Memory {
         if !said.iter().any(is_worth) {
             return;
         }
-        self.calls.extend(said.iter().filter_map(|it| match it {
-            Said::Call(call) => Some(call.id.clone()),
-            Said::Text(_) | Said::Opaque(_) => None,
-        }));
-        self.messages.push(ModelMessage::Assistant(said));
+        let message = ModelMessage::Assistant(said);
+        self.calls.extend(calls(&message));
+        self.told.messages.push(message);
     }
 
     /// A word in the model's place where it said nothing, if it had the word.
     pub fn unanswered(&mut self, note: &str) {
-        match self.messages.last() {
+        match self.told.messages.last() {
             Some(ModelMessage::User(_) | ModelMessage::Results(_)) => {
-                self.messages.push(ModelMessage::assistant(note));
+                self.told.messages.push(ModelMessage::assistant(note));
             }
             Some(ModelMessage::Assistant(_)) | None => {}
         }
     }
 
     pub fn results(&mut self, results: Vec<CallResult>) {
-        self.messages.push(ModelMessage::Results(results));
+        self.told.messages.push(ModelMessage::Results(results));
     }
 
     pub fn has_call(&self, id: &str) -> bool {
@@ -121,7 +119,7 @@ impl Memory {
     /// From here on `maker` answers: what only another one can read goes.
     pub fn made_by(&mut self, maker: String) {
         if self.maker != maker && !self.maker.is_empty() {
-            for message in &mut self.messages {
+            for message in &mut self.told.messages {
                 if let ModelMessage::Assistant(said) = message {
                     said.retain(|it| !matches!(it, Said::Opaque(_)));
                     for part in said {
@@ -149,35 +147,16 @@ impl Memory {
             self.todos.change(&TodoUpdate::of(&update));
         }
     }
+}
 
-    /// Drops the text of old results. `false`: there is nothing to drop.
-    pub fn compact(&mut self) -> bool {
-        let count = self
-            .messages
-            .iter()
-            .filter(|it| matches!(it, ModelMessage::Results(_)))
-            .count();
-        let mut left = count.saturating_sub(RESULTS_KEPT);
-        let mut has_dropped = false;
-        for message in &mut self.messages {
-            let ModelMessage::Results(results) = message else {
-                continue;
-            };
-            if left == 0 {
-                break;
-            }
-            left -= 1;
-            for result in results
-                .iter_mut()
-                .filter(|it| it.text.len() > WORTH_BYTES || !it.images.is_empty())
-            {
-                let first = result.text.lines().next().unwrap_or_default();
-                let first: String = first.chars().take(80).collect();
-                result.text = format!("[result dropped to make room: {} {first}]", result.name);
-                result.images.clear();
-                has_dropped = true;
-            }
-        }
-        has_dropped
-    }
+/// The ids of the calls of a message.
+fn calls(message: &ModelMessage) -> Vec<String> {
+    let ModelMessage::Assistant(said) = message else {
+        return Vec::new();
+    };
+    let calls = said.iter().filter_map(|it| match it {
+        Said::Call(call) => Some(call.id.clone()),
+        Said::Text(_) | Said::Opaque(_) => None,
+    });
+    calls.collect()
 }

@@ -17,6 +17,7 @@ mod ending;
 mod guard;
 mod memory;
 mod question;
+mod room;
 #[cfg(test)]
 mod tests;
 
@@ -33,19 +34,23 @@ use self::{
     batch::{Batch, Shown},
     guard::Guard,
     question::Question,
+    room::Room,
 };
 use super::{
     approval::{Rule, Rules, RunMode, Tier},
+    compact::Brief,
     offer,
     write::Writer,
 };
 use crate::{
     config::Settings,
     link::Asker,
-    model::{Call, Effort, ModelRequest, Part, Piece, Said, Tokens, ToolSpec, catalogue},
+    model::{Call, Effort, ModelRequest, Part, Piece, Said, Tokens, ToolSpec,
+        catalogue::{self, Prices},
+    },
     protocol::{
-        ClarificationResponse, ConversationId, DocumentId, Event, Message, Mode, Notice, ResponseId, ResponseStart,
-        Severity,
+        ASIDE, Address, ClarificationResponse, ConversationId, DocumentId, Event, Message, Mode, Notice, ResponseId,
+        ResponseStart, Severity, Shorten, Turn as ProtocolTurn,
     },
     tool::{Access, Fault, Input as Arguments, Outcome, Proposal, Tool},
 };
@@ -107,6 +112,9 @@ pub struct Prepared {
 /// A user's message and what is needed to answer it.
 #[derive(Clone, Debug)]
 pub struct Submission {
+    pub purpose: Purpose,
+    /// Its number, once it is in the log.
+    pub turn: ProtocolTurn,
     /// As the user wrote it.
     pub message: Message,
     /// As the model is told it.
@@ -117,6 +125,8 @@ pub struct Submission {
     pub mode: Mode,
     /// Empty: the server's own.
     pub model: String,
+    /// The model that writes summaries.
+    pub summarist: String,
     /// Which format and model make what only they can read.
     pub maker: String,
     /// How many other models may be tried when this one is overloaded.
@@ -132,6 +142,18 @@ pub struct Submission {
     pub response: ResponseId,
     /// Who answers questions.
     pub asker: Asker,
+}
+
+/// What a turn is for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Purpose {
+    /// The model answers.
+    #[default]
+    Answer,
+    /// A command of the user's runs; the model is not asked.
+    Command,
+    /// What the model is told becomes shorter, and nothing else.
+    Room(Shorten),
 }
 
 /// What is allowed without a question.
@@ -185,6 +207,11 @@ pub enum Effect {
         /// 0: the chosen model; else the nth that may stand in for it.
         stand_in: usize,
     },
+    /// Asks a model for a summary; what comes of it are pieces like any other. The second attempt goes to the conversation's
+    /// own model.
+    Summarise { brief: Brief, attempt: u32 },
+    /// A part of what was told stands there no more: what the model has to know of it is told again.
+    Forgot,
     /// Drops the request that is out.
     StopModel,
     /// Works out what the call would touch or change.
@@ -260,7 +287,12 @@ struct Running {
     /// Documents of the kind `tool_call`.
     call_count: u64,
     stand_in: usize,
-    has_compacted: bool,
+    /// Room was made, or could not be, since the model last said something.
+    has_made_room: bool,
+    /// Where the documents of calls are that have no result yet.
+    places: Vec<(String, Address)>,
+    /// The last document that there was when the model was asked.
+    asked_behind: u64,
     /// The model was told once which marks are left.
     has_reminded: bool,
     /// The user has the word.
@@ -280,8 +312,11 @@ struct Steered {
 struct Setup {
     conversation: ConversationId,
     response: ResponseId,
+    turn: ProtocolTurn,
+    purpose: Purpose,
     system: String,
     model: String,
+    summarist: String,
     tools: Vec<&'static Tool>,
     settings: Arc<Settings>,
     limits: Limits,
@@ -301,6 +336,8 @@ impl Setup {
 enum Phase {
     Model,
     Jobs(Batch),
+    /// A summary, so that what is told becomes shorter.
+    Room(Box<Room>),
     /// The answer to "go on?".
     Leave,
     /// The search for marks.
@@ -328,9 +365,12 @@ impl Turn {
         match (input, self.running.take()) {
             (Input::Submit(submission), None) => {
                 let mut running = Running::begin(*submission, &mut self.memory, now_ms, &mut effects);
-                match running.is_spent(&self.memory) {
-                    Some(because) => running.ask_to_go_on(&because, &mut self.memory, &mut effects),
-                    None => running.ask_model(&mut self.memory, &mut effects),
+                if let Purpose::Room(how) = running.setup.purpose.clone() {
+                    running.shorten(how, &mut self.memory, &mut effects);
+                } else if let Some(because) = running.is_spent(&self.memory) {
+                    running.ask_to_go_on(&because, &mut self.memory, &mut effects);
+                } else {
+                    running.ask_model(&mut self.memory, &mut effects);
                 }
                 self.running = Some(running).filter(|it| !matches!(it.phase, Phase::Over));
             }
@@ -350,12 +390,15 @@ impl Turn {
 impl Running {
     fn begin(submission: Submission, memory: &mut Memory, now_ms: u64, effects: &mut Vec<Effect>) -> Self {
         let Submission {
-            message,
+            purpose,
+            turn,
+            mut message,
             parts,
             opening,
             system,
             mode,
             model,
+            summarist,
             maker,
             fallbacks,
             effort,
@@ -367,15 +410,21 @@ impl Running {
             response,
             asker,
         } = submission;
-        let title = title(&message.content).filter(|_| memory.is_empty());
+        let is_aside = matches!(purpose, Purpose::Room(_));
+        let title = title(&message.content).filter(|_| memory.is_empty() && !is_aside);
+        if is_aside {
+            message.extra.insert(ASIDE.to_owned(), true.into());
+        }
         effects.push(Effect::Append(Event::UserMessage(message)));
         effects.extend(title.map(|it| Effect::Append(Event::Title(it))));
-        if !memory.is_opened {
-            memory.open(opening);
-        }
-        memory.made_by(maker);
         memory.take_policy(policy);
-        memory.user(parts);
+        if !is_aside {
+            if !memory.is_opened {
+                memory.open(opening);
+            }
+            memory.made_by(maker);
+            memory.told.turn(turn, parts);
+        }
         let start = ResponseStart {
             id: Some(response.clone()),
             conversation_id: Some(conversation.clone()),
@@ -397,8 +446,11 @@ impl Running {
             setup: Setup {
                 conversation,
                 response,
+                turn,
+                purpose,
                 system,
                 model,
+                summarist,
                 tools,
                 settings,
                 limits,
@@ -424,7 +476,9 @@ impl Running {
             request_count: 0,
             call_count: 0,
             stand_in: 0,
-            has_compacted: false,
+            has_made_room: false,
+            places: Vec::new(),
+            asked_behind: 0,
             has_reminded: false,
             has_user_the_word: false,
         }
@@ -439,6 +493,7 @@ impl Running {
             }
             Input::Cancel => self.cancel(memory, effects),
             Input::Piece(piece) if matches!(self.phase, Phase::Model) => self.piece(piece, memory, effects),
+            Input::Piece(piece) if matches!(self.phase, Phase::Room(_)) => self.room_piece(piece, memory, effects),
             Input::Prepared { job, result } => self.prepared(job, result, memory, effects),
             Input::Output { job, text } => self.printed(job, &text, effects),
             Input::Ran { job, result, took_ms } => self.ran(job, result, took_ms, memory, effects),
@@ -484,7 +539,7 @@ impl Running {
     /// The next request, with everything that was said in the meantime.
     fn ask_model(&mut self, memory: &mut Memory, effects: &mut Vec<Effect>) {
         // What was sent and not answered must not run into what comes now.
-        if !self.steering.is_empty() && memory.messages.len() == self.sent {
+        if !self.steering.is_empty() && memory.told.messages.len() == self.sent {
             memory.unanswered(NO_ANSWER);
         }
         while let Some(Steered { message, parts, mode }) = self.steering.pop_front() {
@@ -493,6 +548,14 @@ impl Running {
             memory.user(parts);
             self.enter(mode, effects);
         }
+        if self.setup.purpose == Purpose::Answer && self.makes_room(memory, effects) {
+            return;
+        }
+        self.request(memory, effects);
+    }
+
+    /// Asks the model with all that it is told now.
+    fn request(&mut self, memory: &mut Memory, effects: &mut Vec<Effect>) {
         self.said.clear();
         self.garbled.clear();
         self.has_output = false;
@@ -500,12 +563,13 @@ impl Running {
         self.guard.requests += 1;
         self.request_count += 1;
         self.phase = Phase::Model;
-        self.sent = memory.messages.len();
+        self.sent = memory.told.messages.len();
+        self.asked_behind = self.writer.count();
         effects.push(Effect::CallModel {
             request: ModelRequest {
                 model: self.setup.model.clone(),
                 system: self.setup.system.clone(),
-                messages: memory.messages.clone(),
+                messages: memory.told.messages.clone(),
                 tools: self.offered(),
                 effort: self.setup.effort,
                 is_attended: self.setup.asker.is_attended(),
@@ -662,21 +726,25 @@ impl Running {
     /// Moves the counts of the request that has ended to those of the answer.
     fn count_tokens(&mut self, memory: &mut Memory) {
         let tokens = std::mem::take(&mut self.tokens);
+        if tokens.prompt > 0 {
+            memory.told.count(tokens.prompt.saturating_add(tokens.completion));
+        }
+        // What stands in has prices of its own, which are not known here.
+        let known = catalogue::known(&self.setup.model, &self.setup.settings.models);
+        self.pay(&tokens, known.prices.filter(|_| self.stand_in == 0), memory);
+    }
+
+    /// Adds the counts of a request to those of the answer.
+    fn pay(&mut self, tokens: &Tokens, prices: Option<Prices>, memory: &mut Memory) {
         let Tokens {
             prompt,
             cached,
             cache_written,
             completion,
             reasoning,
-        } = tokens;
-        if prompt > 0 {
-            memory.context_tokens = prompt.saturating_add(completion);
-        }
-        if tokens != Tokens::default() {
-            // What stands in has prices of its own, which are not known here.
-            let known = catalogue::known(&self.setup.model, &self.setup.settings.models);
-            let prices = known.prices.filter(|_| self.stand_in == 0);
-            let dollars = prices.map(|it| it.of(&tokens).dollars);
+        } = *tokens;
+        if *tokens != Tokens::default() {
+            let dollars = prices.map(|it| it.of(tokens).dollars);
             self.cost = self.cost.zip(dollars).map(|(sum, it)| sum + it);
             self.guard.dollars += dollars.unwrap_or_default();
             memory.dollars += dollars.unwrap_or_default();

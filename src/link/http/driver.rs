@@ -260,6 +260,12 @@ impl Driver {
                 };
                 self.log.append(now_ms(), Event::Notice(notice));
             }
+            Command::Compact { .. } => self.note(
+                Severity::Warning,
+                "not-compacted",
+                "what the model is told is the gateway's business: it makes room itself",
+                None,
+            ),
             Command::Next => {}
             Command::Cancel => return Some(Stop::Cancelled),
             Command::GoOn(branch) if self.current.decoder.is_none() => {

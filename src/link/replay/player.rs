@@ -157,7 +157,7 @@ impl Player {
                 }
             }
             // A recording runs nothing.
-            Command::Run { .. } | Command::Restore(_) | Command::Next => {}
+            Command::Run { .. } | Command::Compact { .. } | Command::Restore(_) | Command::Next => {}
             // To look at another branch changes nothing.
             Command::GoOn(branch) => {
                 if !self.in_response {

@@ -7,6 +7,7 @@
 mod clarification;
 mod code_block;
 mod code_reference;
+mod compaction;
 mod error;
 mod file_edit;
 mod fragments;
@@ -24,6 +25,7 @@ use serde_json::{Map, Value};
 pub use clarification::{Choice, Clarification, Question};
 pub use code_block::CodeBlock;
 pub use code_reference::CodeReference;
+pub use compaction::{COMPACT, Cause, Compaction, Way};
 pub use error::Error;
 pub use file_edit::{Cell, Diff, FileEdit, Hunk};
 pub use normal::{language_of, merge_patch, normalise, normalise_arguments, normalise_result};

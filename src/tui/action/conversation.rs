@@ -1,10 +1,13 @@
 //! The conversation as a whole: a new one, one that is kept, what it cost, the whole of it as a file.
 
 use super::Action;
-use crate::tui::{
-    app::App,
-    effect::Effect,
-    layer::{Layer, Page},
+use crate::{
+    protocol::{Address, Command, Message, Shorten, Submit, Turn},
+    tui::{
+        app::App,
+        effect::Effect,
+        layer::{Layer, Page},
+    },
 };
 
 pub const NEW: Action = Action {
@@ -57,6 +60,63 @@ pub const COST: Action = Action {
         Vec::new()
     },
 };
+
+pub const COMPACT: Action = Action {
+    name: "conversation.compact",
+    slash: "compact",
+    hint: "compact",
+    about: "have a summary stand for what was said, so that the model has room again: `/compact what must not get lost`",
+    run: |app, keep| {
+        let keep = keep.trim().to_owned();
+        shorten(app, "/compact", &keep, Shorten::Summary { keep: keep.clone() })
+    },
+};
+
+pub const DROP: Action = Action {
+    name: "conversation.drop",
+    slash: "drop",
+    hint: "drop",
+    about: "take the result of a call away from the model: `/drop 7.3`; it stays readable here",
+    run: |app, word| {
+        let word = word.trim().trim_start_matches('#').to_owned();
+        let address = word.split_once('.').and_then(|(turn, number)| {
+            Some(Address {
+                turn: Turn(turn.parse().ok()?),
+                number: number.parse().ok()?,
+            })
+        });
+        let selected = || app.transcript.address(app.selected()?);
+        match if word.is_empty() { selected() } else { address } {
+            Some(address) => shorten(app, "/drop", &address.to_string(), Shorten::Drop(address)),
+            None if word.is_empty() => {
+                app.say("say which: `/drop 7.3`");
+                Vec::new()
+            }
+            None => {
+                app.say(format!("{word} is no address such as 7.3"));
+                Vec::new()
+            }
+        }
+    },
+};
+
+/// Has the model told less, in a turn of its own.
+fn shorten(app: &mut App, word: &str, rest: &str, how: Shorten) -> Vec<Effect> {
+    if is_at_work(app) {
+        return Vec::new();
+    }
+    if app.transcript.exchanges.is_empty() {
+        app.say("nothing was said yet");
+        return Vec::new();
+    }
+    app.pane.go_to_end();
+    let submit = Submit {
+        message: Message::user(format!("{word} {rest}").trim()),
+        mode: app.mode,
+        model: app.model.clone(),
+    };
+    vec![Effect::Send(Command::Compact { submit, how })]
+}
 
 fn begin(app: &mut App) -> Vec<Effect> {
     if is_at_work(app) {

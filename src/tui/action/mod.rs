@@ -51,6 +51,8 @@ pub static ACTIONS: &[Action] = &[
     conversation::NEW,
     conversation::CLEAR,
     conversation::RESUME,
+    conversation::COMPACT,
+    conversation::DROP,
     conversation::EXPORT,
     conversation::COST,
     everywhere::SANDBOX,

@@ -8,7 +8,10 @@ use super::{
     value::{Frame, member_rows, rows},
 };
 use crate::{
-    protocol::{Document, document::ToolCall},
+    protocol::{
+        Document,
+        document::{COMPACT, ToolCall},
+    },
     text::{Clean, Role, Span, figure, width::width},
 };
 
@@ -27,6 +30,8 @@ enum Sort {
     Command,
     Web,
     Task,
+    /// Room is made in the conversation.
+    Compact,
     Other,
 }
 
@@ -77,6 +82,7 @@ const WORDS: &[(&str, Sort, &[&str])] = &[
     ),
     ("task", Sort::Task, &["task", "Task"]),
     ("mode", Sort::Other, &["switch_mode", "SwitchMode"]),
+    ("compact", Sort::Compact, &[COMPACT]),
 ];
 
 const PATHS: &[&str] = &[
@@ -335,6 +341,9 @@ fn title(call: &ToolCall<'_>) -> Title {
         Sort::Command => first(&["command", "cmd", "command_id"]).map(|it| Title::plain(&it)),
         Sort::Web => first(&["search_term", "searchTerm", "query", "url"]).map(|it| Title::plain(&it)),
         Sort::Task => task(arguments),
+        Sort::Compact => first(&["keep"])
+            .map(|it| Title::plain(&format!("keeping {it}")))
+            .or_else(|| first(&["result"]).map(|it| Title::plain(&format!("without the result of {it}")))),
         Sort::Other => None,
     };
     found.unwrap_or_else(|| other(arguments))
@@ -461,6 +470,14 @@ fn outcome(call: &ToolCall<'_>, data: &Value) -> Clean {
             None => count(length("results"), "result", "results"),
         },
         Sort::Task => count(number("toolCallCount"), "call", "calls"),
+        Sort::Compact => match (number("beforeTokens"), number("afterTokens")) {
+            (Some(before), Some(after)) => Clean::from(format!(
+                "{} → {} tokens",
+                figure::tokens(before as u64),
+                figure::tokens(after as u64)
+            )),
+            (..) => Clean::default(),
+        },
         Sort::Command => match (data.get("exitCode").and_then(Value::as_i64), data.get("state")) {
             (Some(code), _) => Clean::from(format!("exit {code}")),
             (None, Some(Value::String(state))) if state == "background" => Clean::literal("still running"),

@@ -212,7 +212,7 @@ fn an_error_says_what_to_do() {
 #[test]
 fn the_next_message_follows_the_conversation() {
     let mut turn = Turn::default();
-    turn.memory.messages = vec![ModelMessage::user("hi"), ModelMessage::assistant("hello")];
+    turn.memory.told.messages = vec![ModelMessage::user("hi"), ModelMessage::assistant("hello")];
     let mut next = submission("and now?");
     next.mode = Mode::Plan;
     let effects = turn.step(Input::Submit(Box::new(next)), 0);
@@ -441,7 +441,7 @@ fn a_message_without_an_answer_is_closed_before_the_next_one() {
     for (name, inputs, want) in cases {
         let mut talk = Talk::begin();
         talk.all(inputs);
-        let before = talk.turn.memory.messages.clone();
+        let before = talk.turn.memory.told.messages.clone();
         talk.effects = talk.turn.step(submit("more"), 0);
         let messages = &asked(&talk.effects).messages;
         assert_eq!(messages[..before.len()], before[..], "{name}");
@@ -461,7 +461,7 @@ fn a_message_without_an_answer_is_closed_before_the_next_one() {
         Input::Cancel,
     ]);
     assert_eq!(
-        talk.turn.memory.messages.last(),
+        talk.turn.memory.told.messages.last(),
         Some(&ModelMessage::assistant(stopped))
     );
 }

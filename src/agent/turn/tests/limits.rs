@@ -146,40 +146,6 @@ fn a_limit_that_cannot_be_held_is_said_once() {
 }
 
 #[test]
-fn a_conversation_that_no_longer_fits_loses_its_oldest_results_once() {
-    let mut talk = Talk::begin();
-    for nth in 1..=6 {
-        talk.all([
-            call(
-                &format!("a{nth}"),
-                "look",
-                json!({ "n": nth, "file_path": nth.to_string() }),
-            ),
-            ends(EndReason::ToolUse),
-            harmless(nth),
-        ]);
-        talk.says(ran(nth, &"x".repeat(1000)));
-    }
-    assert!(
-        talk.says(fails(FailureKind::TooLong))
-            .ends_with("notice compacted | call m with 13")
-    );
-    let lengths: Vec<usize> = asked(&talk.effects)
-        .messages
-        .iter()
-        .filter_map(|it| match it {
-            ModelMessage::Results(results) => results.first().map(|it| it.text.len()),
-            ModelMessage::User(_) | ModelMessage::Assistant(_) => None,
-        })
-        .collect();
-    assert!(
-        lengths[..2].iter().all(|it| *it < 200) && lengths[2..].iter().all(|it| *it == 1000),
-        "{lengths:?}"
-    );
-    assert!(talk.says(fails(FailureKind::TooLong)).ends_with("done error error"));
-}
-
-#[test]
 fn what_was_sent_is_only_added_to() {
     let mut talk = Talk::begin();
     let first = asked(&talk.effects).clone();

@@ -18,6 +18,7 @@ mod calls;
 mod limits;
 mod properties;
 mod questions;
+mod room;
 
 #[expect(clippy::unnecessary_wraps, reason = "what a tool's table wants")]
 fn nothing(_: &tool::Input, _: &tool::Context) -> Result<Vec<Access>, Fault> {
@@ -105,12 +106,15 @@ fn asked(effects: &[Effect]) -> &ModelRequest {
 
 fn submission(message: &str) -> Submission {
     Submission {
+        purpose: Purpose::Answer,
+        turn: ProtocolTurn(1),
         message: Message::user(message),
         parts: vec![Part::Text(message.to_owned())],
         opening: Vec::new(),
         system: "be good".to_owned(),
         mode: Mode::Agent,
         model: "m".to_owned(),
+        summarist: "fast".to_owned(),
         maker: "maker m".to_owned(),
         fallbacks: 0,
         effort: None,
@@ -182,6 +186,10 @@ fn show(effects: &[Effect]) -> String {
             Effect::Expire(document) => write!(line, "expire {document}"),
             Effect::FindMarks => write!(line, "find marks"),
             Effect::StopModel => write!(line, "stop"),
+            Effect::Summarise { brief, attempt } => {
+                write!(line, "summarise {} attempt {attempt}", brief.messages.len())
+            }
+            Effect::Forgot => write!(line, "forgot"),
             Effect::Append(event) => match event {
                 Event::UserMessage(message) => write!(line, "user {:?}", message.content),
                 Event::Title(title) => write!(line, "title {title:?}"),
@@ -402,7 +410,7 @@ impl Talk {
 
     /// Results as the model reads them, with a sign before errors.
     fn results(&self) -> Vec<String> {
-        let results = self.turn.memory.messages.iter().rev().find_map(|it| match it {
+        let results = self.turn.memory.told.messages.iter().rev().find_map(|it| match it {
             ModelMessage::Results(results) => Some(results),
             ModelMessage::User(_) | ModelMessage::Assistant(_) => None,
         });

@@ -1,0 +1,81 @@
+//! What a `tool_call` says that made room in the conversation: the member `compaction`, ours.
+//!
+//! It holds what is needed to do the same again when the conversation is read from its journal. Turns are counted back
+//! from the document, because a conversation that travels is numbered anew.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::Document;
+use crate::protocol::DocumentId;
+
+/// The name of the call behind such a document.
+pub const COMPACT: &str = "compact_conversation";
+
+/// The member of the document.
+pub(super) const MEMBER: &str = "compaction";
+
+/// How room was made, and how much.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Compaction {
+    pub cause: Cause,
+    pub way: Way,
+    /// Tokens of the whole request before and after; estimates where the server did not count.
+    pub before_tokens: u64,
+    pub after_tokens: u64,
+    /// What the model takes in, as far as that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub window_tokens: Option<u64>,
+    /// So many of the turns up to this document stay as they were, its own included if it is one of the model's.
+    pub kept_turns: usize,
+    /// Of the oldest of them only what stands behind this document, beside the user's message.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub behind: Option<DocumentId>,
+    /// The calls whose results are told no more, where single ones were meant.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<String>,
+}
+
+/// Why room was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Cause {
+    /// The window was almost full.
+    #[default]
+    Full,
+    /// The server refused what was sent.
+    Overflow,
+    /// The user wanted it.
+    Asked,
+}
+
+/// What became shorter.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Way {
+    /// A line stands for each older result of a tool.
+    Results,
+    /// A summary stands for what was said before. It is the text of the result.
+    #[default]
+    Summary,
+    /// A line stands for the results of single calls.
+    Single,
+}
+
+impl Compaction {
+    /// As the member of a document.
+    pub fn to_json(&self) -> Value {
+        serde_json::to_value(self).unwrap_or_default()
+    }
+}
+
+impl Document {
+    /// How this document made room, if it did, and the summary, where there is one.
+    pub fn compaction(&self) -> Option<(Compaction, &str)> {
+        let said = self.metadata.get(MEMBER)?;
+        let compaction = serde_json::from_value(said.clone()).ok()?;
+        let text = self.metadata.get("result").and_then(|it| it.pointer("/data/content"));
+        Some((compaction, text.and_then(Value::as_str).unwrap_or_default()))
+    }
+}

@@ -444,13 +444,7 @@ impl Briefing {
 }
 
 /// The system prompt of a submission.
-fn system(
-    submission: &Submission,
-    mode: Mode,
-    window: Option<u64>,
-    parallel: Option<bool>,
-    state: &State,
-) -> String {
+fn system(submission: &Submission, mode: Mode, window: Option<u64>, parallel: Option<bool>, state: &State) -> String {
     prompt::system(&prompt::Facts {
         mode,
         model: &submission.model,

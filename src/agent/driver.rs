@@ -44,7 +44,7 @@ use crate::{
     os::panic,
     protocol::{
         Applied, Branch, ClarificationResponse, Command, ConversationId, DocumentId, Entry, Event, Mode, Notice,
-        Position, Query, Reply, ResponseId, Restore, Severity, Shorten, Submit, Turn as ProtocolTurn,
+        Position, Query, Reply, ResponseId, Restore, Severity, Shorten, Submit, Title, Turn as ProtocolTurn,
     },
     sandbox::{Checkpoints, Commands, Seen, Settled, Tier, Workspace},
     text::redact,
@@ -353,7 +353,7 @@ impl Driver {
                 }
                 Happened::Title(title) => {
                     if let Some(title) = title {
-                        self.log.append(now_ms(), Event::Title(title));
+                        self.log.append(now_ms(), Event::Title(title.into()));
                     }
                 }
                 Happened::Sized(asked, window) => {
@@ -525,6 +525,7 @@ impl Driver {
             | Command::Cancel => self.take_trust(None),
             Command::Update { .. }
             | Command::Answer { .. }
+            | Command::Rename(_)
             | Command::Restore(_)
             | Command::GoOn(_)
             | Command::Next => {}
@@ -570,6 +571,10 @@ impl Driver {
                 self.turn.memory.edited(&metadata);
                 self.log
                     .append_to(turn, now_ms(), Event::DocumentUpdate { document, metadata });
+            }
+            Command::Rename(text) => {
+                let title = Title { text, by_user: true };
+                self.log.append(now_ms(), Event::Title(title));
             }
             Command::Restore(wish) => self.restore(wish),
             Command::GoOn(branch) => self.go_on(branch),
@@ -815,6 +820,8 @@ impl Driver {
                 history::told(&entries)
             };
             self.turn.memory.remember(before);
+            let is_title = |it: &Arc<Entry>| matches!(it.event, Event::Title(_));
+            self.turn.memory.is_titled = entries.iter().any(is_title);
             self.turn.memory.dollars = spent(&entries);
         }
         self.seen.begin(u64::from(self.log.turn().0) + 1);
@@ -910,6 +917,15 @@ impl Driver {
         let Ok(Some(fast)) = self.setup.roles.fast() else {
             return;
         };
+        // A conversation that was taken up again has its title: the user's, or one that was thought of then.
+        let entries = self.log.after(Position(0));
+        let titles = entries.iter().filter_map(|it| match &it.event {
+            Event::Title(title) => Some(title),
+            _ => None,
+        });
+        if titles.clone().count() > 1 || titles.clone().any(|it| it.by_user) {
+            return;
+        }
         let mut said = history::spoken(&self.log.after(Position(0))).messages;
         said.truncate(2);
         said.push(ModelMessage::user(
@@ -1626,7 +1642,7 @@ mod tests {
             conversation.shown(1),
             r#"text "Look:" | code_reference "x" | text "Done." | completed stop"#
         );
-        assert_eq!(conversation.transcript.title.as_deref(), Some("Show me"));
+        assert_eq!(conversation.transcript.title(), Some("Show me"));
         conversation.submit("and now?", Mode::Plan, Some("other"));
         conversation.until_done(2).await;
         assert_eq!(

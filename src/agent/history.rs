@@ -30,10 +30,7 @@ pub fn told(entries: &[Arc<Entry>]) -> Told {
         }
         open(exchange, &mut told);
         // Where an answer was cut, its message ends: one may cut there again.
-        let cuts: Vec<DocumentId> = documents
-            .iter()
-            .filter_map(|it| it.compaction()?.0.behind)
-            .collect();
+        let cuts: Vec<DocumentId> = documents.iter().filter_map(|it| it.compaction()?.0.behind).collect();
         let mut step = Step::default();
         for (at, document) in documents.iter().enumerate() {
             if let Some((mark, summary)) = document.compaction() {
@@ -81,7 +78,10 @@ pub fn spoken(entries: &[Arc<Entry>]) -> Told {
         }
         make_room(documents, &mut told);
         if is_of_model(exchange) {
-            push(&mut told.messages, ModelMessage::assistant(markdown(&exchange.response)));
+            push(
+                &mut told.messages,
+                ModelMessage::assistant(markdown(&exchange.response)),
+            );
         }
     }
     told

@@ -131,7 +131,8 @@ impl Told {
             return self.messages.len();
         };
         let next = openings.get(oldest + 1).copied().unwrap_or(usize::MAX);
-        let is_it = |it: &&Border| (opening..next).contains(&it.at) && it.behind.is_some() && it.behind.as_ref() == behind;
+        let is_it =
+            |it: &&Border| (opening..next).contains(&it.at) && it.behind.is_some() && it.behind.as_ref() == behind;
         self.borders.iter().find(is_it).map_or(opening, |it| it.at)
     }
 
@@ -277,15 +278,30 @@ fn dropped(messages: &[ModelMessage], is_meant: impl Fn(&CallResult) -> bool) ->
 fn line(result: &CallResult, arguments: Option<&Map<String, Value>>) -> String {
     let about = arguments.and_then(about).unwrap_or_default();
     let lines = result.text.lines().count();
-    let lines = if lines == 1 { "1 line".to_owned() } else { format!("{lines} lines") };
+    let lines = if lines == 1 {
+        "1 line".to_owned()
+    } else {
+        format!("{lines} lines")
+    };
     let failed = if result.is_error { ", it failed" } else { "" };
-    format!("{DROPPED}{}{about}, {lines}{failed}; call again if it is needed]", result.name)
+    format!(
+        "{DROPPED}{}{about}, {lines}{failed}; call again if it is needed]",
+        result.name
+    )
 }
 
 /// The argument that tells most, in quotes.
 pub fn about(arguments: &Map<String, Value>) -> Option<String> {
     let telling = [
-        "command", "target_file", "file_path", "path", "pattern", "query", "glob_pattern", "search_term", "url",
+        "command",
+        "target_file",
+        "file_path",
+        "path",
+        "pattern",
+        "query",
+        "glob_pattern",
+        "search_term",
+        "url",
     ];
     let text = telling.iter().find_map(|it| arguments.get(*it)?.as_str());
     let text = text.or_else(|| arguments.values().find_map(Value::as_str))?;

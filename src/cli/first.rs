@@ -106,7 +106,12 @@ async fn ask(chooser: Chooser, log: Arc<Log>, mut inbox: Inbox) {
                 page.question(&found);
             }
             Letter::Command(
-                Command::Run { .. } | Command::Compact { .. } | Command::Restore(_) | Command::GoOn(_) | Command::Next,
+                Command::Run { .. }
+                | Command::Compact { .. }
+                | Command::Rename(_)
+                | Command::Restore(_)
+                | Command::GoOn(_)
+                | Command::Next,
             ) => {}
             Letter::Command(Command::Cancel) => page.close(),
             Letter::Command(Command::Update {

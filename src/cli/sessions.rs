@@ -23,7 +23,7 @@ use crate::{
     link::replay::Recording,
     os::file::{self, Access},
     print::harmless,
-    protocol::{Address, Document, Event, Turn},
+    protocol::{Address, Document, Event, Title, Turn},
     text::{Clean, figure},
     transcript::{
         Exchange,
@@ -88,7 +88,13 @@ pub fn run(asked: &Sessions) -> Result<u8> {
             }
             let id = find(&base, &store, session)?.session.id;
             let resumed = store.resume(&id, now_ms())?;
-            resumed.log.append(now_ms(), Event::Title(title));
+            resumed.log.append(
+                now_ms(),
+                Event::Title(Title {
+                    text: title,
+                    by_user: true,
+                }),
+            );
             resumed.recorder.finish();
         }
         Ask::Rm { sessions } => {

@@ -57,7 +57,11 @@ impl Whole {
                 .find(|it| !it.is_empty())
                 .map(str::to_owned)
         };
-        let title = self.transcript.title.clone().filter(|it| !it.trim().is_empty());
+        let title = self
+            .transcript
+            .title()
+            .map(str::to_owned)
+            .filter(|it| !it.trim().is_empty());
         title.or_else(first).unwrap_or_else(|| "A conversation".to_owned())
     }
 

@@ -142,6 +142,7 @@ async fn follow(mut followed: Followed, log: Arc<Log>, mut inbox: post::Inbox<Co
                     | Command::Steer(_)
                     | Command::Run { .. }
                     | Command::Compact { .. }
+                    | Command::Rename(_)
                     | Command::Update { .. }
                     | Command::GoOn(_)
                     | Command::Restore(_)

@@ -827,6 +827,7 @@ mod tests {
                     }
                     Command::Run { .. }
                     | Command::Compact { .. }
+                    | Command::Rename(_)
                     | Command::Answer { .. }
                     | Command::Update { .. }
                     | Command::Restore(_)

@@ -21,6 +21,8 @@ pub enum Command {
     /// What the model is told of the conversation so far becomes shorter: a turn of its own, in which `submit` says what was
     /// typed. Nothing that is shown changes.
     Compact { submit: Submit, how: Shorten },
+    /// What the user calls the conversation from now on.
+    Rename(String),
     /// An answer to an open clarification or approval of `turn`.
     Answer {
         turn: Turn,

@@ -68,7 +68,7 @@ pub enum Event {
     /// Ours: something that is true only now (connecting, a retry countdown); never stored.
     Progress(Progress),
     /// Ours: a title for the conversation.
-    Title(String),
+    Title(Title),
     /// Ours: the conversation goes on behind something older. What was said since stays, on a branch of its own.
     Branch(Branch),
     Done(Done),
@@ -145,6 +145,33 @@ pub struct Branch {
 impl Branch {
     /// No document has this name: nothing of the answer counts.
     pub const NOTHING: &'static str = "";
+}
+
+/// What a conversation is called. The user's word stands, whatever a program thinks of later.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Title {
+    pub text: String,
+    pub by_user: bool,
+}
+
+impl Title {
+    /// Takes the place of `old`, unless that is the user's and this one is not; whether it did.
+    pub fn replace(self, old: &mut Option<Self>) -> bool {
+        let may = self.by_user || !old.as_ref().is_some_and(|it| it.by_user);
+        if may {
+            *old = Some(self);
+        }
+        may
+    }
+}
+
+impl<T: Into<String>> From<T> for Title {
+    fn from(text: T) -> Self {
+        Self {
+            text: text.into(),
+            by_user: false,
+        }
+    }
 }
 
 /// How grave a repair was.

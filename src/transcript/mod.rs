@@ -18,7 +18,7 @@ pub use todos::{Todo, Todos};
 
 use crate::protocol::{
     Address, Branch, Change, Document, DocumentId, Entry, Event, FinishReason, Kind, Message, Outcome, Progress,
-    QuestionKind, Response, Turn, Usage, View,
+    QuestionKind, Response, Title, Turn, Usage, View,
 };
 
 /// A whole conversation as it is known now.
@@ -29,7 +29,7 @@ pub struct Transcript {
     /// What is on none of its turns, whole.
     shelf: Vec<Exchange>,
     pub todos: Todos,
-    pub title: Option<String>,
+    title: Option<Title>,
     pub progress: Option<Progress>,
     /// What the todos came to after each update of them: completed and all.
     steps: HashMap<Place, (usize, usize)>,
@@ -81,6 +81,16 @@ impl Transcript {
         transcript
     }
 
+    /// What it is called.
+    pub fn title(&self) -> Option<&str> {
+        self.title.as_ref().map(|it| it.text.as_str())
+    }
+
+    /// The user has said what it is called.
+    pub fn is_named(&self) -> bool {
+        self.title.as_ref().is_some_and(|it| it.by_user)
+    }
+
     pub fn apply(&mut self, entry: &Entry) -> Moved {
         if let Event::Progress(progress) = &entry.event {
             self.progress = Some(progress.clone());
@@ -91,7 +101,7 @@ impl Transcript {
         }
         self.progress = None;
         if let Event::Title(title) = &entry.event {
-            self.title = Some(title.clone());
+            title.clone().replace(&mut self.title);
             return Moved {
                 exchange: self.exchanges.len().saturating_sub(1),
                 change: Change::Response,
@@ -250,11 +260,7 @@ impl Transcript {
 
     /// What the model that answered last takes in, where whoever answered says so.
     pub fn context_window(&self) -> Option<u64> {
-        let last = self
-            .exchanges
-            .iter()
-            .rev()
-            .find(|it| it.says_context())?;
+        let last = self.exchanges.iter().rev().find(|it| it.says_context())?;
         let said = last.response.extra_usage.get("contextWindow")?;
         said.as_u64().filter(|it| *it > 0)
     }

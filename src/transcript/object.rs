@@ -84,7 +84,7 @@ fn entries(value: &Value) -> Result<Vec<Entry>, ObjectError> {
         if at == 0
             && let Some(title) = title
         {
-            push(number, at_ms, Event::Title(title.to_owned()));
+            push(number, at_ms, Event::Title(title.into()));
         }
         let Some(response) = response else {
             if has_message {

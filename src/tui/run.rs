@@ -866,7 +866,7 @@ impl Session {
         } else {
             State::Idle
         };
-        let about = app.transcript.title.as_deref().unwrap_or_default();
+        let about = app.transcript.title().unwrap_or_default();
         self.attention.look(state, &app.place.shown, about, &mut self.out);
     }
 

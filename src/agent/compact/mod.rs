@@ -74,8 +74,13 @@ pub enum Biggest {
     Tools,
     /// What the program says of the machine and the workspace.
     Surroundings,
-    Message { turn: Turn },
-    Result { about: String, place: Option<Address> },
+    Message {
+        turn: Turn,
+    },
+    Result {
+        about: String,
+        place: Option<Address>,
+    },
 }
 
 /// Why no room can be made.
@@ -103,7 +108,11 @@ pub fn plan(told: &Told, sizes: &Sizes, cause: Cause) -> Result<Plan, Hopeless> 
     let make = |at: usize, way: Way| Plan {
         at,
         turns: told.turns_from(at),
-        behind: told.borders.iter().find(|it| it.at == at).and_then(|it| it.behind.clone()),
+        behind: told
+            .borders
+            .iter()
+            .find(|it| it.at == at)
+            .and_then(|it| it.behind.clone()),
         way,
         before,
         summary,
@@ -183,7 +192,12 @@ pub fn biggest(told: &Told, sizes: &Sizes) -> Hopeless {
     let mut abouts = std::collections::HashMap::new();
     let mut turn = Turn(0);
     for (at, message) in told.messages.iter().enumerate() {
-        turn = told.borders.iter().rev().find(|it| it.at <= at).map_or(turn, |it| it.turn);
+        turn = told
+            .borders
+            .iter()
+            .rev()
+            .find(|it| it.at <= at)
+            .map_or(turn, |it| it.turn);
         match message {
             ModelMessage::User(_) if told.opened_at == Some(at) => {
                 parts.push((Biggest::Surroundings, told::size(message)));
@@ -259,7 +273,10 @@ impl Biggest {
                 let (place, drop) = match place {
                     Some(place) => (
                         format!(" ({place})"),
-                        format!("/drop {place} takes the result away from the model; /rewind {} goes back to before it", place.turn),
+                        format!(
+                            "/drop {place} takes the result away from the model; /rewind {} goes back to before it",
+                            place.turn
+                        ),
                     ),
                     None => (String::new(), "/rewind goes back to before it".to_owned()),
                 };

@@ -118,6 +118,8 @@ fn cut(text: &str, most: usize) -> String {
         return text.to_owned();
     }
     let head = text.get(..text.floor_char_boundary(most * 2 / 3)).unwrap_or_default();
-    let tail = text.get(text.ceil_char_boundary(text.len() - most / 3)..).unwrap_or_default();
+    let tail = text
+        .get(text.ceil_char_boundary(text.len() - most / 3)..)
+        .unwrap_or_default();
     format!("{head}\n[… {} bytes …]\n{tail}", text.len() - head.len() - tail.len())
 }

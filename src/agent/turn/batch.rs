@@ -16,7 +16,8 @@ use crate::{
     },
     model::{Call, CallResult, Image},
     protocol::{
-        Address, Applied, CommandState, DocumentId, Event, FinishReason, Kind, Operation, Outcome as Dealt, Permission, Status,
+        Address, Applied, CommandState, DocumentId, Event, FinishReason, Kind, Operation, Outcome as Dealt, Permission,
+        Status,
     },
     sandbox::{Place, Tier},
     tool::{self, Access, Change, Class, Input as Arguments, Outcome, Proposal, Tool, Work, arguments},

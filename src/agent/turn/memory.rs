@@ -33,6 +33,8 @@ pub struct Memory {
     pub has_said_unpriced: bool,
     /// The surroundings have been told.
     pub is_opened: bool,
+    /// It is called something.
+    pub is_titled: bool,
     /// A command has changed what is protected.
     pub is_halted: bool,
     /// Which format and model made the opaque parts.
@@ -52,6 +54,7 @@ impl Memory {
             window: before.window,
             refused: before.refused,
             policy: before.policy,
+            is_titled: before.is_titled,
             is_halted: before.is_halted,
             dollars_allowed: before.dollars_allowed,
             is_unpriced: before.is_unpriced,

@@ -45,7 +45,8 @@ use super::{
 use crate::{
     config::Settings,
     link::Asker,
-    model::{Call, Effort, ModelRequest, Part, Piece, Said, Tokens, ToolSpec,
+    model::{
+        Call, Effort, ModelRequest, Part, Piece, Said, Tokens, ToolSpec,
         catalogue::{self, Prices},
     },
     protocol::{
@@ -209,7 +210,10 @@ pub enum Effect {
     },
     /// Asks a model for a summary; what comes of it are pieces like any other. The second attempt goes to the conversation's
     /// own model.
-    Summarise { brief: Brief, attempt: u32 },
+    Summarise {
+        brief: Brief,
+        attempt: u32,
+    },
     /// A part of what was told stands there no more: what the model has to know of it is told again.
     Forgot,
     /// Drops the request that is out.
@@ -411,12 +415,13 @@ impl Running {
             asker,
         } = submission;
         let is_aside = matches!(purpose, Purpose::Room(_));
-        let title = title(&message.content).filter(|_| memory.is_empty() && !is_aside);
+        let title = title(&message.content).filter(|_| memory.is_empty() && !memory.is_titled && !is_aside);
+        memory.is_titled |= title.is_some();
         if is_aside {
             message.extra.insert(ASIDE.to_owned(), true.into());
         }
         effects.push(Effect::Append(Event::UserMessage(message)));
-        effects.extend(title.map(|it| Effect::Append(Event::Title(it))));
+        effects.extend(title.map(|it| Effect::Append(Event::Title(it.into()))));
         memory.take_policy(policy);
         if !is_aside {
             if !memory.is_opened {

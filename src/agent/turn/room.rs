@@ -7,7 +7,8 @@ use super::{Effect, Memory, Phase, Running, batch::object};
 use crate::{
     agent::{
         compact::{self, Brief, Hopeless, Plan, Sizes},
-        prompt, told,
+        prompt,
+        told::{self, Told},
     },
     model::{EndReason, Failure, Piece, Tokens, catalogue},
     protocol::{
@@ -91,7 +92,7 @@ impl Running {
             return true;
         }
         // It is said again when a good deal has come since.
-        memory.no_room_below = tokens + tokens / 10;
+        memory.no_room_below = tokens.saturating_add(tokens / 10);
         let (message, _) = hopeless.words(sizes.window);
         self.notice(Severity::Warning, "compacted", message, effects);
         false
@@ -150,17 +151,16 @@ impl Running {
     fn drop_result(&mut self, address: Address, memory: &mut Memory, effects: &mut Vec<Effect>) {
         let sizes = self.sizes(memory);
         let before = memory.told.tokens(sizes.fixed());
-        let scale = memory.told.scale(sizes.fixed());
         let is_it = |it: &(&String, &Address)| *it.1 == address;
         let calls: Vec<String> = memory.told.places.iter().filter(is_it).map(|it| it.0.clone()).collect();
-        let (count, saved) = memory.told.drop_calls(&calls);
-        if count == 0 {
+        let scale = memory.told.scale(sizes.fixed());
+        if memory.told.drop_calls(&calls).0 == 0 {
             let message = format!("{address} is no result of a tool that the model is told and that is worth dropping");
             let details = "/context shows what takes room";
             self.error("NOTHING_TO_COMPACT", "client", &message, details, effects);
             return self.end(Status::Completed, FinishReason::Stop, memory, effects);
         }
-        let after = before.saturating_sub((saved as f64 * scale) as u64);
+        let after = scaled(&memory.told, &sizes, scale).min(before);
         memory.told.estimated(after);
         let shown = self.open_room(json!({ "result": address.to_string() }), effects);
         let mark = Compaction {
@@ -268,7 +268,13 @@ impl Running {
     }
 
     fn summarised(&mut self, room: Room, memory: &mut Memory, effects: &mut Vec<Effect>) {
-        let Room { plan, cause, shown, summary, .. } = room;
+        let Room {
+            plan,
+            cause,
+            shown,
+            summary,
+            ..
+        } = room;
         let sizes = self.sizes(memory);
         let scale = memory.told.scale(sizes.fixed());
         let limit = usize::try_from(plan.summary.max(200) * 6).unwrap_or(usize::MAX);
@@ -277,7 +283,7 @@ impl Running {
         summary.push_str(&open_todos(memory));
         let mut shorter = memory.told.clone();
         shorter.summarise(plan.at, &summary);
-        let after = ((sizes.fixed() + shorter.size_of(0..)) as f64 * scale) as u64;
+        let after = scaled(&shorter, &sizes, scale);
         if !compact::is_worth(plan.before, after) {
             let why = format!(
                 "a summary takes no less room than what it stands for: {} tokens would be {}",
@@ -314,7 +320,10 @@ impl Running {
         let Room { plan, cause, shown, .. } = room;
         let (count, saved) = memory.told.droppable(plan.at);
         if count > 0 && cause != Cause::Asked && compact::is_worth(plan.before, plan.before.saturating_sub(saved)) {
-            let plan = Plan { way: Way::Results, ..plan };
+            let plan = Plan {
+                way: Way::Results,
+                ..plan
+            };
             self.drop_old(shown, plan, cause, memory, effects);
             return self.go_on(cause, memory, effects);
         }
@@ -323,7 +332,7 @@ impl Running {
             Cause::Asked => self.end(Status::Completed, FinishReason::Stop, memory, effects),
             // There is still a little room: the answer goes on, and it is tried again when more has come.
             Cause::Full => {
-                memory.no_room_below = plan.before + plan.before / 10;
+                memory.no_room_below = plan.before.saturating_add(plan.before / 10);
                 self.request(memory, effects);
             }
             Cause::Overflow => {
@@ -338,11 +347,14 @@ impl Running {
     fn drop_old(&mut self, shown: Shown, plan: Plan, cause: Cause, memory: &mut Memory, effects: &mut Vec<Effect>) {
         let sizes = self.sizes(memory);
         let scale = memory.told.scale(sizes.fixed());
-        let (count, saved) = memory.told.drop_results(plan.at);
-        let after = plan.before.saturating_sub((saved as f64 * scale) as u64);
+        let (count, _) = memory.told.drop_results(plan.at);
+        let after = scaled(&memory.told, &sizes, scale).min(plan.before);
         memory.told.estimated(after);
         let count = figure::count(count, "old result", "old results");
-        let said = format!("The model is told no more what is in {} of tools. They stay readable here.", count.as_str());
+        let said = format!(
+            "The model is told no more what is in {} of tools. They stay readable here.",
+            count.as_str()
+        );
         let mark = plan.mark(cause, sizes.window, after);
         self.close_room(shown, &said, &mark, effects);
     }
@@ -421,6 +433,11 @@ impl Running {
         self.pay_for_summary(room.attempt, memory);
         self.fail_room(room.shown, "cancelled", effects);
     }
+}
+
+/// Tokens of a request, estimated, where the server's count was so many times as much.
+fn scaled(told: &Told, sizes: &Sizes, scale: f64) -> u64 {
+    ((sizes.fixed() + told.size_of(0..)) as f64 * scale) as u64
 }
 
 /// What is still to be done, which is known better than a summary could say it.

@@ -12,7 +12,7 @@ use regex::bytes::Regex;
 use super::{Session, is_id, line, record};
 use crate::{
     os::file,
-    protocol::{Event, Position, Turn},
+    protocol::{Event, Position, Title, Turn},
 };
 
 /// How much of each end is looked at; more only where that holds no whole line.
@@ -89,7 +89,7 @@ fn read(path: &Path, marks: &Regex) -> Option<Listed> {
             workspace: String::new(),
             version: String::new(),
         }),
-        title: found.title.or(found.message),
+        title: found.title.map(|it| it.text).or(found.message),
         turns: found.turns.0,
         changed,
         bytes: facts.len(),
@@ -108,7 +108,7 @@ struct Found {
     is_session: bool,
     session: Option<Session>,
     first_ms: Option<u64>,
-    title: Option<String>,
+    title: Option<Title>,
     message: Option<String>,
     turns: Turn,
 }
@@ -155,7 +155,7 @@ impl Found {
             self.first_ms.get_or_insert(entry.at_ms);
             self.turns = self.turns.max(entry.turn);
             if let Event::Title(title) = entry.event {
-                self.title = Some(title);
+                title.replace(&mut self.title);
             } else if let Event::UserMessage(message) = entry.event
                 && self.message.is_none()
             {

@@ -62,7 +62,7 @@ fn end(id: &str, content: Option<&str>, metadata: Value) -> Event {
 fn conversation() -> Vec<Event> {
     let mut events = vec![
         Event::UserMessage(Message::user("grüße\n\u{1b}[2J")),
-        Event::Title("A title".to_owned()),
+        Event::Title("A title".into()),
         Event::ResponseStart(ResponseStart {
             model: Some("m".to_owned()),
             ..ResponseStart::default()
@@ -522,7 +522,7 @@ fn nothing_said_leaves_no_file() {
     let store = Store::new(folder.path().join("sessions"));
     let log = Log::new();
     let recorder = store.record(session(), &log).expect("a thread");
-    log.append(1, Event::Title("nothing yet".to_owned()));
+    log.append(1, Event::Title("nothing yet".into()));
     // A question of the program's own, which nobody has answered yet.
     log.append(1, Event::ResponseStart(ResponseStart::default()));
     let mut own = start("doc_001", "clarification");
@@ -589,7 +589,7 @@ fn the_list_tells_sessions_apart_by_their_ends() {
             .expect("a thread");
         log.append(5, Event::UserMessage(Message::user("\n  first line \nsecond")));
         if let Some(title) = title {
-            log.append(6, Event::Title(title.to_owned()));
+            log.append(6, Event::Title(title.into()));
         }
         log.append(7, start("a", "text"));
         log.append(8, end("a", Some(&"x".repeat(filler)), json!({})));

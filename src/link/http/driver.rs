@@ -33,7 +33,7 @@ use crate::{
     },
     protocol::{
         ClarificationResponse, Command, ConversationId, DocumentId, Event, Message, Mode, Notice, Outcome, Position,
-        Progress, Response, ResponseId, Severity, Submit, Turn,
+        Progress, Response, ResponseId, Severity, Submit, Title, Turn,
         codec::{Breach, Decoder, Failure, Identity, Limits},
     },
     text::figure,
@@ -266,6 +266,10 @@ impl Driver {
                 "what the model is told is the gateway's business: it makes room itself",
                 None,
             ),
+            Command::Rename(text) => {
+                let title = Title { text, by_user: true };
+                self.log.append(now_ms(), Event::Title(title));
+            }
             Command::Next => {}
             Command::Cancel => return Some(Stop::Cancelled),
             Command::GoOn(branch) if self.current.decoder.is_none() => {

@@ -234,7 +234,7 @@ mod tests {
                 other => panic!("{line}: {other:?}"),
             };
             let event = match word {
-                "title" => Event::Title(rest.to_owned()),
+                "title" => Event::Title(rest.into()),
                 "user" => {
                     turn.0 += 1;
                     Event::UserMessage(Message::user(rest))

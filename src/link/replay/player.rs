@@ -156,6 +156,9 @@ impl Player {
                     self.step(log, now_ms);
                 }
             }
+            Command::Rename(text) => {
+                log.append(now_ms, Event::Title(crate::protocol::Title { text, by_user: true }));
+            }
             // A recording runs nothing.
             Command::Run { .. } | Command::Compact { .. } | Command::Restore(_) | Command::Next => {}
             // To look at another branch changes nothing.

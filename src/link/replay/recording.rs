@@ -554,7 +554,7 @@ mod tests {
     fn clocks_that_were_set_back_do_not_play_backwards() {
         let at = |at_ms| Entry {
             at_ms,
-            ..of_no_time(Turn(1), Event::Title("x".to_owned()))
+            ..of_no_time(Turn(1), Event::Title("x".into()))
         };
         let recording = Recording::new("x", vec![at(10), at(30), at(20), at(40)]);
         let times: Vec<_> = recording.entries().iter().map(|it| it.at_ms).collect();

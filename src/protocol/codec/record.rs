@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value, json};
 
 use crate::protocol::{
-    DocumentId, DocumentStart, Done, Entry, Event, Kind, Message, Mode, Notice, Position, ResponseStart, Status, Turn,
-    Usage,
+    DocumentId, DocumentStart, Done, Entry, Event, Kind, Message, Mode, Notice, Position, ResponseStart, Status, Title,
+    Turn, Usage,
 };
 
 /// Why a line is no record.
@@ -135,7 +135,8 @@ pub fn parts(event: &Event) -> (String, Value) {
         ),
         Event::Notice(notice) => ("notice", json(notice)),
         Event::Progress(_) => ("progress", Value::Null),
-        Event::Title(title) => ("title", json!({ "title": title })),
+        Event::Title(title) if title.by_user => ("title", json!({ "title": title.text, "byUser": true })),
+        Event::Title(title) => ("title", json!({ "title": title.text })),
         Event::Branch(branch) => ("branch", json(branch)),
         Event::Done(done) => ("done", json(&DoneData::of(done))),
         // A stranger's event may bear a name that is ours.
@@ -225,7 +226,13 @@ pub fn event(name: &str, data: Value) -> Result<Event, RecordError> {
             }
         }
         "notice" => Event::Notice(read::<Notice>(name, data)?),
-        "title" => Event::Title(read::<TitleData>(name, data)?.title),
+        "title" => {
+            let it: TitleData = read(name, data)?;
+            Event::Title(Title {
+                text: it.title,
+                by_user: it.by_user,
+            })
+        }
         "branch" => Event::Branch(read(name, data)?),
         "done" => Event::Done(read::<DoneData>(name, data)?.into_done()),
         "progress" => {
@@ -432,8 +439,11 @@ struct EndData {
 }
 
 #[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct TitleData {
     title: String,
+    #[serde(default)]
+    by_user: bool,
 }
 
 #[derive(Deserialize)]

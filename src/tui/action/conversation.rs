@@ -72,6 +72,21 @@ pub const COMPACT: Action = Action {
     },
 };
 
+pub const RENAME: Action = Action {
+    name: "conversation.rename",
+    slash: "rename",
+    hint: "rename",
+    about: "give the conversation another title: `/rename discount codes`; no program changes it from then on",
+    run: |app, title| {
+        let title = title.split_whitespace().collect::<Vec<_>>().join(" ");
+        if title.is_empty() {
+            app.say("say what it is called: `/rename discount codes`");
+            return Vec::new();
+        }
+        vec![Effect::Send(Command::Rename(title))]
+    },
+};
+
 pub const DROP: Action = Action {
     name: "conversation.drop",
     slash: "drop",

@@ -53,6 +53,7 @@ pub static ACTIONS: &[Action] = &[
     conversation::RESUME,
     conversation::COMPACT,
     conversation::DROP,
+    conversation::RENAME,
     conversation::EXPORT,
     conversation::COST,
     everywhere::SANDBOX,

@@ -24,7 +24,7 @@ pub fn spans(app: &App, columns: usize) -> (Vec<Span>, Vec<Span>) {
     if let Some(branch) = &app.place.branch {
         push(Clean::line(branch), Role::Dim, "  ");
     }
-    if let Some(title) = &app.transcript.title {
+    if let Some(title) = app.transcript.title() {
         let used =
             width::width(&app.place.shown) + app.place.branch.as_deref().map_or(0, |it| width::width(it) + 2) + 3;
         let title = width::cut_end(title, room.saturating_sub(used).min(60));

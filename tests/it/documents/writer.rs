@@ -133,7 +133,7 @@ fn sequences_are_contiguous_and_sound_ids_are_kept() {
 fn our_own_events_stay_at_home() {
     let events = [
         Event::UserMessage(Message::user("secret")),
-        Event::Title("secret".to_owned()),
+        Event::Title("secret".into()),
         Event::ResponseStart(ResponseStart::default()),
         done(),
     ];
@@ -151,7 +151,7 @@ fn the_end_comes_once_and_dialect_b_has_a_mark_behind_it() {
     let mut encoder = Encoder::new(Dialect::Data, identity());
     let text = encoder.push(&start("a", Kind::Text, None, json!({})));
     assert!(text.contains("data: {\"type\":\"document_start\""), "{text}");
-    assert_eq!(encoder.push(&Event::Title(String::new())), "");
+    assert_eq!(encoder.push(&Event::Title("".into())), "");
     assert!(encoder.push(&done()).ends_with("\n\ndata: [DONE]\n\n"));
     assert_eq!(encoder.push(&done()), "");
 }

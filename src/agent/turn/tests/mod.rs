@@ -192,7 +192,7 @@ fn show(effects: &[Effect]) -> String {
             Effect::Forgot => write!(line, "forgot"),
             Effect::Append(event) => match event {
                 Event::UserMessage(message) => write!(line, "user {:?}", message.content),
-                Event::Title(title) => write!(line, "title {title:?}"),
+                Event::Title(title) => write!(line, "title {:?}", title.text),
                 Event::ResponseStart(start) => {
                     write!(line, "response of {}", start.model.as_deref().unwrap_or("-"))
                 }

@@ -181,7 +181,7 @@ impl Briefing {
             mode: submit.mode,
             maker: format!("{} {model}", provider.peer()),
             fallbacks: setup.roles.fallback().len(),
-            effort: wish(&submit.message).unwrap_or_else(|| effort(&settings.agent.effort)),
+            effort: wish(&submit.message, &settings.agent.effort),
             tools: Vec::new(),
             policy: Policy {
                 rules,
@@ -503,10 +503,11 @@ impl Reading {
     }
 }
 
-/// How hard the model is to think about this very message, where that is said.
-fn wish(message: &Message) -> Option<Option<Effort>> {
-    let word = message.extra.get("effort")?.as_str()?;
-    Some(effort(word)).filter(|it| it.is_some() || word == "auto")
+/// How hard the model is to think: as this very message says, else as the settings do.
+fn wish(message: &Message, otherwise: &str) -> Option<Effort> {
+    let said = message.extra.get("effort").and_then(serde_json::Value::as_str);
+    let word = said.filter(|it| *it == "auto" || effort(it).is_some());
+    effort(word.unwrap_or(otherwise))
 }
 
 fn effort(word: &str) -> Option<Effort> {

@@ -408,7 +408,7 @@ fn conversation() -> impl Strategy<Value = Vec<Event>> {
             name,
             data: Value::Object(data.into_iter().collect()),
         }),
-        text().prop_map(Event::Title),
+        text().prop_map(|it| Event::Title(it.into())),
         text().prop_map(|it| Event::UserMessage(Message::user(it))),
         Just(Event::Progress(Progress::Idle)),
         text().prop_map(|message| {

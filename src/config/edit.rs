@@ -122,6 +122,7 @@ pub fn set(source: &Source<'_>, path: &str, value: Option<&str>) -> Result<Strin
         | Kind::Url
         | Kind::Path
         | Kind::List
+        | Kind::Words(_)
         | Kind::Rules
         | Kind::Headers
         | Kind::Command => false,

@@ -680,6 +680,18 @@ pub const KEYS: &[Key] = &[
     .variable("SHEAF_UI_THINKING")
     .in_project(),
     Key::new(
+        "ui.status",
+        Kind::Words(&["model", "effort", "context", "cost", "sandbox"]),
+        |it, _| Slot::List(&mut it.ui.status),
+        "What stands at the right of the header, in this order. That commands are not wholly held is said in any case.",
+    ),
+    Key::new(
+        "ui.status_command",
+        Kind::Command,
+        |it, _| Slot::List(&mut it.ui.status_command),
+        "A command whose first line of output stands there instead; it is told the state as JSON on its standard input.",
+    ),
+    Key::new(
         "ui.vim",
         Kind::Flag,
         |it, _| Slot::Flag(&mut it.ui.vim),

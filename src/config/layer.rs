@@ -575,6 +575,7 @@ fn holds_secret(key: &Key, value: &DeValue<'_>) -> bool {
         | Kind::Url
         | Kind::Path
         | Kind::List
+        | Kind::Words(_)
         | Kind::Rules
         | Kind::Command => false,
     }

@@ -102,6 +102,10 @@ pub struct Ui {
     pub notify: String,
     /// Whether drafts are edited as in Vim.
     pub vim: bool,
+    /// Parts of the header's right side, in their order.
+    pub status: Vec<String>,
+    /// A program that says what stands there instead, with its arguments.
+    pub status_command: Vec<String>,
 }
 
 /// How the embedded agent works.
@@ -306,6 +310,10 @@ impl Default for Settings {
                 thinking: "folded".to_owned(),
                 notify: "auto".to_owned(),
                 vim: false,
+                status: ["model", "effort", "context", "cost", "sandbox"]
+                    .map(str::to_owned)
+                    .to_vec(),
+                status_command: Vec::new(),
             },
             agent: Agent::default(),
             tools: BTreeMap::new(),

@@ -34,6 +34,8 @@ pub enum Kind {
     Secret,
     /// A program with arguments, or a line for the shell.
     Command,
+    /// Some of these words, in any order.
+    Words(&'static [&'static str]),
 }
 
 /// A value, read and checked.
@@ -79,6 +81,7 @@ impl Kind {
             Self::Proxy => "address of a proxy | none".into(),
             Self::Path => "path".into(),
             Self::List => "list of texts".into(),
+            Self::Words(words) => format!("list of {}", words.join(" | ")).into(),
             Self::Rules => "list of rules".into(),
             Self::Headers => "table of texts".into(),
             Self::Secret => "secret text".into(),
@@ -107,7 +110,7 @@ impl Kind {
             },
             (Self::Number, DeValue::Integer(it)) => number(it.as_str(), it.radix()),
             (Self::Number, DeValue::Float(it)) => number(it.as_str(), 10),
-            (Self::List | Self::Command, DeValue::Array(items)) => {
+            (Self::List | Self::Command | Self::Words(_), DeValue::Array(items)) => {
                 let texts = items.iter().map(|it| it.get_ref().as_str().map(str::to_owned));
                 match texts.collect::<Option<Vec<_>>>() {
                     Some(texts) => self.listed(texts),
@@ -158,7 +161,7 @@ impl Kind {
         // As it would stand in the file.
         if let Some(texts) = array(text) {
             match self {
-                Self::List | Self::Command => return self.listed(texts),
+                Self::List | Self::Command | Self::Words(_) => return self.listed(texts),
                 Self::Rules => return Ok(Value::Rules(texts.iter().map(|it| Guard::new(it)).collect())),
                 _ => {}
             }
@@ -194,9 +197,9 @@ impl Kind {
             },
             Self::Url => address(text),
             Self::Proxy => proxy(text),
-            Self::List => {
+            Self::List | Self::Words(_) => {
                 let items = text.split(',').map(str::trim).filter(|it| !it.is_empty());
-                Ok(Value::List(items.map(str::to_owned).collect()))
+                self.listed(items.map(str::to_owned).collect())
             }
             // A rule may hold a comma: here there is one.
             Self::Rules => {
@@ -224,7 +227,17 @@ impl Kind {
         if self == Self::Command && texts.first().is_none_or(std::string::String::is_empty) {
             return Err(unfit("the command is empty", None));
         }
-        Ok(Value::List(texts))
+        let Self::Words(words) = self else {
+            return Ok(Value::List(texts));
+        };
+        let mut list = Vec::new();
+        for text in texts {
+            match Self::Word(words).parse(&text)? {
+                Value::Text(word) if !list.contains(&word) => list.push(word),
+                _ => {}
+            }
+        }
+        Ok(Value::List(list))
     }
 
     fn in_range(self, it: u64) -> Result<Value, Unfit> {

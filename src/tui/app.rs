@@ -13,6 +13,7 @@ use super::{
     keymap::Keymap,
     layer::Layer,
     pane::{Item, Pane, transcript::Shown},
+    status::Status,
     view::{Chrome, Layout},
 };
 use crate::{
@@ -72,6 +73,7 @@ pub struct App {
     pub model: Option<String>,
     /// How hard the model is to think; `None`: as the settings say.
     pub effort: Option<&'static str>,
+    pub status: Status,
     pub place: Where,
     pub asking: Asking,
     /// One short sentence, until the next key.

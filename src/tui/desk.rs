@@ -101,6 +101,7 @@ impl Desk {
             mode: crate::protocol::Mode::Agent,
             model: None,
             effort: None,
+            status: super::status::Status::default(),
             place: Where {
                 workspace: "/work".into(),
                 home: None,

@@ -86,6 +86,12 @@ pub enum Effect {
     AskColours,
     /// From now on the mouse does this.
     Mouse(Mouse),
+    /// Have the user's command say what stands in the header.
+    Status {
+        command: Vec<String>,
+        /// JSON.
+        state: String,
+    },
     /// Write this into the terminal's own lines.
     Print(String),
     Suspend,

@@ -31,6 +31,7 @@ mod printed;
 mod run;
 mod search;
 mod selection;
+mod status;
 #[cfg(test)]
 mod tests;
 mod tty;

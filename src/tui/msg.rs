@@ -88,5 +88,7 @@ pub enum Outcome {
         document: crate::protocol::DocumentId,
         text: Result<String, String>,
     },
+    /// What the user's command for the header said.
+    Status(Result<String, String>),
     Failed(String),
 }

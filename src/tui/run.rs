@@ -47,6 +47,8 @@ use crate::{
     transcript::Transcript,
 };
 
+/// So long the user's command for the header may take.
+const STATUS_PATIENCE: Duration = Duration::from_secs(5);
 /// So long after the first frame the start is over.
 const SETTLED: Duration = Duration::from_secs(2);
 
@@ -212,6 +214,7 @@ fn app(setup: &Setup, size: (u16, u16), colours: Arc<Highlighter>) -> App {
         mode: setup.mode,
         model: None,
         effort: None,
+        status: super::status::Status::new(settings.ui.status_command.clone()),
         place: place(&setup.workspace),
         asking: Asking::default(),
         toast,
@@ -824,6 +827,20 @@ impl Session {
                     }
                 });
             }
+            Effect::Status { command, state } => {
+                let folder = self.app.place.workspace.clone();
+                tokio::spawn(async move {
+                    let (program, arguments) = command.split_first().map_or(("", &[][..]), |it| (it.0.as_str(), it.1));
+                    let run = process::Command::new(program)
+                        .args(arguments)
+                        .input(state)
+                        .folder(folder)
+                        .timeout(STATUS_PATIENCE)
+                        .output();
+                    let said = run.await.map(|it| String::from_utf8_lossy(&it).into_owned());
+                    let _ = send.send(Outcome::Status(said.map_err(|it| it.to_string())));
+                });
+            }
             Effect::Remember(colour) => {
                 let state = self.paths.state.clone();
                 // Only the next start is the worse for it when this fails.
@@ -847,6 +864,9 @@ impl Session {
         self.app.measure();
         self.app.draw(&mut self.screen, &mut self.out);
         self.tell();
+        if let Some((command, state)) = self.app.status_due() {
+            self.spawn(Effect::Status { command, state });
+        }
         if self.tty.write(&mut self.out).is_err() {
             tty::abandon();
             self.exit = Some(129);

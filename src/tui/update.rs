@@ -715,6 +715,7 @@ fn done(app: &mut App, outcome: Outcome) -> Vec<Effect> {
         Outcome::Edited(Ok(text)) => app.composer.field.set(text.trim_end_matches('\n')),
         Outcome::ChipEdited(Ok(text)) => app.composer.field.change_chip(&text),
         Outcome::ChipEdited(Err(why)) => app.say(why),
+        Outcome::Status(said) => app.status.said(said),
         Outcome::Picture(Ok(it)) => {
             let picture::Picture { name, bytes, data } = it;
             app.composer.field.add(Chip::Picture { name, bytes, data });

@@ -36,60 +36,97 @@ pub fn spans(app: &App, columns: usize) -> (Vec<Span>, Vec<Span>) {
 }
 
 fn right(app: &App, columns: usize) -> Vec<Span> {
-    let mut spans: Vec<Span> = Vec::new();
     let wide = columns >= 100;
-    if let Some(model) = app
+    let held = app.about.hold.known();
+    let mut parts: Vec<Vec<Span>> = Vec::new();
+    let mut says_hold = false;
+    if let Some(line) = app.status.line() {
+        let (text, role) = match line {
+            Ok(text) => (text, Role::Dim),
+            Err(why) => (why, Role::Error),
+        };
+        let text = width::cut_end(text, columns / 2);
+        parts.push(vec![Span::new(Clean::line(&text), role)]);
+    } else {
+        for name in &app.settings.ui.status {
+            says_hold |= name == "sandbox";
+            parts.push(match name.as_str() {
+                "model" => model(app, columns, wide),
+                "effort" => effort(app, wide),
+                "context" => context(app, columns, wide),
+                "cost" => cost(app, wide),
+                "sandbox" => held.iter().map(|it| holding(it, wide)).collect(),
+                _ => Vec::new(),
+            });
+        }
+    }
+    // That nothing holds commands, or not all of them, cannot be taken away.
+    if let Some(held) = held.filter(|it| !says_hold && *it != Held::Whole) {
+        parts.push(vec![holding(&held, wide)]);
+    }
+    let mut spans: Vec<Span> = Vec::new();
+    for part in parts.into_iter().filter(|it| !it.is_empty()) {
+        // The effort belongs to the model, and the figure of the context stands close, too.
+        let is_close = part.first().is_some_and(|it| it.text.starts_with(' '));
+        if !spans.is_empty() && !is_close {
+            spans.push(Span::new(Clean::literal("  "), Role::Dim));
+        }
+        spans.extend(part);
+    }
+    spans
+}
+
+fn model(app: &App, columns: usize, wide: bool) -> Vec<Span> {
+    let name = app
         .model_name()
         .or(Some(app.about.peer.as_str()))
         // Where there is hardly room, what holds commands matters more than who answers.
-        .filter(|it| !it.is_empty() && columns >= NARROW)
-    {
-        let model = width::cut_middle(model, if wide { 40 } else { columns / 4 });
-        spans.push(Span::new(Clean::line(&model), Role::Dim));
-        if let Some(effort) = app.effort.filter(|_| wide) {
-            spans.push(Span::new(Clean::line(&format!(" {effort}")), Role::Dim));
-        }
-    }
-    let (_, total) = app.transcript.usage();
+        .filter(|it| !it.is_empty() && columns >= NARROW);
+    let name = name.map(|it| width::cut_middle(it, if wide { 40 } else { columns / 4 }));
+    name.map(|it| Span::new(Clean::line(&it), Role::Dim))
+        .into_iter()
+        .collect()
+}
+
+fn effort(app: &App, wide: bool) -> Vec<Span> {
+    let effort = app.effort.filter(|_| wide);
+    let span = effort.map(|it| Span::new(Clean::line(&format!(" {it}")), Role::Dim));
+    span.into_iter().collect()
+}
+
+/// How much of what the model takes in is used.
+fn context(app: &App, columns: usize, wide: bool) -> Vec<Span> {
     let held = app.transcript.context_tokens();
-    if held > 0 && columns >= 40 {
-        match app.window() {
-            Some(window) => {
-                let share = (held as f64 / window as f64 * 100.0).min(999.0);
-                if wide {
-                    spans.push(Span::new(Clean::literal("  "), Role::Dim));
-                    spans.extend(meter(
-                        share / 100.0,
-                        8,
-                        if share > 85.0 { Role::Waiting } else { Role::Accent },
-                    ));
-                }
-                spans.push(Span::new(Clean::line(&format!(" {share:.0}%")), Role::Dim));
-            }
-            None => {
-                spans.push(Span::new(
-                    Clean::line(&format!("  {} tokens", figure::tokens(held))),
-                    Role::Dim,
-                ));
-            }
-        }
+    if held == 0 || columns < 40 {
+        return Vec::new();
     }
+    let Some(window) = app.window() else {
+        let text = format!("{} tokens", figure::tokens(held));
+        return vec![Span::new(Clean::line(&text), Role::Dim)];
+    };
+    let share = (held as f64 / window as f64 * 100.0).min(999.0);
+    let mut spans = Vec::new();
+    if wide {
+        let role = if share > 85.0 { Role::Waiting } else { Role::Accent };
+        spans.extend(meter(share / 100.0, 8, role));
+    }
+    spans.push(Span::new(Clean::line(&format!(" {share:.0}%")), Role::Dim));
+    spans
+}
+
+fn cost(app: &App, wide: bool) -> Vec<Span> {
+    let (_, total) = app.transcript.usage();
     let price = app.model_name().and_then(|it| app.settings.models.get(it));
     let configured = price.and_then(|it| Some((it.price_in?, it.price_out?)));
     let dollars = app.transcript.cost().or_else(|| {
         let (input, output) = configured.filter(|_| total.total_tokens > 0)?;
         Some((total.prompt_tokens as f64 * input + total.completion_tokens as f64 * output) / 1e6)
     });
-    if let Some(dollars) = dollars.filter(|_| wide) {
-        spans.push(Span::new(Clean::literal("  "), Role::Dim));
-        spans.push(Span::new(figure::money(dollars), Role::Dim));
-    }
-    if let Some(held) = app.about.hold.known() {
-        let gap = if spans.is_empty() { "" } else { "  " };
-        spans.push(Span::new(Clean::literal(gap), Role::Dim));
-        spans.push(holding(&held, wide));
-    }
-    spans
+    let dollars = dollars.filter(|_| wide);
+    dollars
+        .map(|it| Span::new(figure::money(it), Role::Dim))
+        .into_iter()
+        .collect()
 }
 
 /// What holds commands here. That nothing does is said at any width.

@@ -1,6 +1,14 @@
 //! Pictures of what opens over a conversation, at four widths.
 
-use super::{super::desk::*, finding::conversation, reviewing::changed};
+use super::{
+    super::{
+        desk::*,
+        msg::{Msg, Outcome},
+    },
+    finding::conversation,
+    reviewing::changed,
+};
+use crate::protocol::Mode;
 
 const WIDTHS: [u16; 4] = [40, 80, 120, 200];
 
@@ -52,4 +60,61 @@ fn a_review() {
         desk.resize(width, 16);
         after(desk, "<ctrl+e>")
     }));
+}
+
+#[test]
+fn the_header_has_the_parts_that_are_wanted_and_always_says_that_commands_are_not_held() {
+    use crate::link::{Held, Hold};
+    let header = |desk: &mut Desk| {
+        desk.app.chrome = None;
+        desk.draw();
+        desk.picture().lines().next().unwrap_or_default().to_owned()
+    };
+    let mut desk = Desk::new(120, 24);
+    desk.app.about.hold = Hold::default();
+    desk.app.about.hold.found(Held::Whole);
+    assert!(
+        header(&mut desk).ends_with("model  sandbox full"),
+        "{}",
+        header(&mut desk)
+    );
+    desk.app.settings.ui.status = vec!["sandbox".to_owned(), "model".to_owned()];
+    assert!(
+        header(&mut desk).ends_with("sandbox full  model"),
+        "{}",
+        header(&mut desk)
+    );
+    desk.app.settings.ui.status.clear();
+    assert!(header(&mut desk).ends_with("main"), "{}", header(&mut desk));
+    desk.app.about.hold.found(Held::Nothing);
+    assert!(header(&mut desk).ends_with("NO SANDBOX"), "{}", header(&mut desk));
+}
+
+#[test]
+fn a_command_of_the_user_s_says_what_stands_in_the_header() {
+    use super::super::status::Status;
+    let mut desk = Desk::new(100, 24);
+    assert_eq!(desk.app.status_due(), None, "there is no command");
+    desk.app.status = Status::new(vec!["me".to_owned(), "now".to_owned()]);
+    let (command, state) = desk.app.status_due().expect("it has heard nothing yet");
+    assert_eq!(command, ["me", "now"]);
+    let state: serde_json::Value = serde_json::from_str(&state).expect("it is JSON");
+    assert_eq!((&state["mode"], &state["model"]), (&"agent".into(), &"model".into()));
+    desk.app.mode = Mode::Plan;
+    assert_eq!(desk.app.status_due(), None, "it runs");
+    desk.take(Msg::Done(Outcome::Status(Ok(
+        "\u{1b}[31mmine\u{1b}[0m and\nmore".into()
+    ))));
+    assert!(
+        desk.picture().lines().next().is_some_and(|it| it.ends_with("mine and")),
+        "{}",
+        desk.picture()
+    );
+    assert!(
+        desk.app.status_due().is_some_and(|it| it.1.contains("\"plan\"")),
+        "the mode is news"
+    );
+    desk.take(Msg::Done(Outcome::Status(Err("me: exit status 1".into()))));
+    assert!(desk.shows("me: exit status 1"), "{}", desk.picture());
+    assert_eq!(desk.app.status_due(), None, "nothing has changed");
 }

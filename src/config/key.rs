@@ -688,7 +688,7 @@ pub const KEYS: &[Key] = &[
     Key::new(
         "ui.status_command",
         Kind::Command,
-        |it, _| Slot::List(&mut it.ui.status_command),
+        |it, _| Slot::MaybeList(&mut it.ui.status_command),
         "A command whose first line of output stands there instead; it is told the state as JSON on its standard input.",
     ),
     Key::new(

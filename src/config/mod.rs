@@ -105,7 +105,7 @@ pub struct Ui {
     /// Parts of the header's right side, in their order.
     pub status: Vec<String>,
     /// A program that says what stands there instead, with its arguments.
-    pub status_command: Vec<String>,
+    pub status_command: Option<Vec<String>>,
 }
 
 /// How the embedded agent works.
@@ -313,7 +313,7 @@ impl Default for Settings {
                 status: ["model", "effort", "context", "cost", "sandbox"]
                     .map(str::to_owned)
                     .to_vec(),
-                status_command: Vec::new(),
+                status_command: None,
             },
             agent: Agent::default(),
             tools: BTreeMap::new(),

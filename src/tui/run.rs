@@ -214,7 +214,7 @@ fn app(setup: &Setup, size: (u16, u16), colours: Arc<Highlighter>) -> App {
         mode: setup.mode,
         model: None,
         effort: None,
-        status: super::status::Status::new(settings.ui.status_command.clone()),
+        status: super::status::Status::new(settings.ui.status_command.clone().unwrap_or_default()),
         place: place(&setup.workspace),
         asking: Asking::default(),
         toast,

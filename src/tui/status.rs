@@ -71,7 +71,7 @@ impl App {
             "version": env!("CARGO_PKG_VERSION"),
             "workspace": self.place.workspace,
             "branch": self.place.branch,
-            "title": self.transcript.title,
+            "title": self.transcript.title(),
             "mode": self.mode.as_str(),
             "model": self.model_name(),
             "effort": self.effort,

@@ -488,6 +488,10 @@ pub enum Session {
         #[arg(long)]
         all: bool,
 
+        /// Those that are archived, too
+        #[arg(long)]
+        archived: bool,
+
         /// As lines of JSON
         #[arg(long)]
         json: bool,
@@ -553,11 +557,33 @@ pub enum Session {
         session: String,
         title: String,
     },
-    /// Removes conversations for good
+    /// Puts conversations out of the way: they are found, and not listed
+    Archive {
+        /// An id each, the beginning of it, or its title
+        #[arg(required = true)]
+        sessions: Vec<String>,
+    },
+    /// Lists them again
+    Unarchive {
+        /// An id each, the beginning of it, or its title
+        #[arg(required = true)]
+        sessions: Vec<String>,
+    },
+    /// Removes conversations for good, with what is kept to take back what they did; asks first where it can
     Rm {
         /// An id each, or the beginning of it
         #[arg(required = true)]
         sessions: Vec<String>,
+
+        /// Without asking
+        #[arg(short, long)]
+        yes: bool,
+    },
+    /// Looks at every file of the conversations and says what is wrong; 1 when something is
+    Doctor {
+        /// Does what can be done about it
+        #[arg(long)]
+        repair: bool,
     },
 }
 

@@ -8,7 +8,7 @@ use std::{
 
 use anyhow::{Context as _, Result};
 
-use super::{Base, arguments::Run, code, complain, open, runtime, say};
+use super::{Base, arguments::Run, code, complain, open, runtime, say, sessions};
 use crate::{
     cli::open::Talk,
     config::Upstream,
@@ -38,17 +38,24 @@ pub struct Opened {
     pub is_copy: bool,
 }
 
-/// What `--continue` and `--resume` ask for. What stands behind `--resume` and is no id was meant as a prompt.
-pub fn wanted(run: &Run, words: &mut String) -> Option<Wanted> {
+/// What `--continue` and `--resume` ask for. What stands behind `--resume` and is neither an id nor a title was meant as a prompt.
+pub fn wanted(run: &Run, words: &mut String, is_title: impl Fn(&str) -> bool) -> Option<Wanted> {
     match run.resume.as_deref() {
         None => run.goes_on.then_some(Wanted::Last),
         Some("") => Some(Wanted::Last),
-        Some(id) if id.contains(char::is_whitespace) => {
+        Some(id) if id.contains(char::is_whitespace) && !is_title(id) => {
             words.insert_str(0, &format!("{id} "));
             Some(Wanted::Last)
         }
         Some(id) => Some(Wanted::Named(id.to_owned())),
     }
+}
+
+/// Whether a conversation is called that.
+pub fn is_title(base: &Base, name: &str) -> bool {
+    let is_it = |title: &String| title.eq_ignore_ascii_case(name);
+    let listed = store(base).list().unwrap_or_default();
+    listed.iter().any(|it| it.title.as_ref().is_some_and(is_it))
 }
 
 pub fn store(base: &Base) -> Store {
@@ -72,11 +79,15 @@ pub fn begin(base: &Base) -> Opened {
 /// The id of the conversation that is to go on.
 fn named(base: &Base, wanted: &Wanted) -> Result<String> {
     Ok(match wanted {
-        Wanted::Named(id) => id.clone(),
+        // An id, or else a title: what is wrong with a name that is neither is said by whoever opens it.
+        Wanted::Named(name) if store(base).path_of(name).exists() => name.clone(),
+        Wanted::Named(name) => sessions::find(base, &store(base), name)?.session.id,
         Wanted::Last => {
             let folder = base.workspace.to_string_lossy();
             let listed = store(base).list().context("the conversations cannot be listed")?;
-            let last = listed.into_iter().find(|it| it.session.workspace == folder);
+            let last = listed
+                .into_iter()
+                .find(|it| it.session.workspace == folder && !it.is_archived);
             let last = last.with_context(|| format!("there is no conversation in {folder} to go on with"))?;
             last.session.id
         }
@@ -220,7 +231,7 @@ mod tests {
                 ..Run::default()
             };
             let mut words = words.to_owned();
-            assert_eq!((wanted(&run, &mut words), words.as_str()), (id, prompt));
+            assert_eq!((wanted(&run, &mut words, |_| false), words.as_str()), (id, prompt));
         }
     }
 }

@@ -148,6 +148,7 @@ impl Library for Shelf {
             folder: it.session.workspace,
             turns: it.turns,
             changed: it.changed,
+            is_archived: it.is_archived,
         });
         Ok(kept.collect())
     }
@@ -173,6 +174,14 @@ impl Library for Shelf {
         }
         file::write(path, whole.write(form).as_bytes(), Access::Shared)
             .map_err(|it| format!("{}: {it}", path.display()))
+    }
+
+    fn archive(&self, id: &str, is_archived: bool) -> Result<(), String> {
+        self.store.archive(id, is_archived).map_err(|it| it.to_string())
+    }
+
+    fn remove(&self, id: &str) -> Result<(), String> {
+        sessions::remove(&self.store, &self.state, id).map_err(|it| it.to_string())
     }
 
     fn preview(&self, id: &str) -> Vec<Said> {

@@ -312,7 +312,7 @@ fn talk(prompt: Vec<String>, printing: &Printing, whom: &Whom, wanted: &Run, com
     };
     let mut base = Base::by(common, whom, word)?;
     let mut words = prompt.join(" ");
-    let resumed = chat::wanted(wanted, &mut words);
+    let resumed = chat::wanted(wanted, &mut words, |it| chat::is_title(&base, it));
     if let Err(problem) = run::settle(wanted, &mut base) {
         complain(&problem);
         return Ok(code::USAGE);

@@ -1,8 +1,10 @@
 //! The conversations that are kept: listed, read, taken out and in, renamed, removed; and single documents of them.
 
 use std::{
-    io::{self, Write as _},
+    collections::BTreeSet,
+    io::{self, IsTerminal as _, Write as _},
     path::Path,
+    time::{Duration, SystemTime},
 };
 
 use anyhow::{Context as _, Result, bail};
@@ -23,7 +25,8 @@ use crate::{
     link::replay::Recording,
     os::file::{self, Access},
     print::harmless,
-    protocol::{Address, Document, Event, Title, Turn},
+    protocol::{Address, ConversationId, Document, Entry, Event, Title, Turn},
+    sandbox::Checkpoints,
     text::{Clean, figure},
     transcript::{
         Exchange,
@@ -39,9 +42,10 @@ pub fn run(asked: &Sessions) -> Result<u8> {
     let base = Base::of(&asked.common, &Whom::default())?;
     let store = Store::new(base.paths.sessions());
     match &asked.ask {
-        Ask::List { all, json } => {
+        Ask::List { all, archived, json } => {
             let here = base.workspace.to_string_lossy();
-            let listed = store.list().context("the conversations cannot be listed")?;
+            let mut listed = store.list().context("the conversations cannot be listed")?;
+            listed.retain(|it| *archived || !it.is_archived);
             let wanted: Vec<_> = listed
                 .iter()
                 .filter(|it| *all || it.session.workspace == here)
@@ -97,18 +101,135 @@ pub fn run(asked: &Sessions) -> Result<u8> {
             );
             resumed.recorder.finish();
         }
-        Ask::Rm { sessions } => {
-            // All of them are found before the first is removed.
-            let found: Vec<_> = sessions
-                .iter()
-                .map(|it| find(&base, &store, it))
-                .collect::<Result<_>>()?;
+        Ask::Archive { sessions } => mark(&base, &store, sessions, true)?,
+        Ask::Unarchive { sessions } => mark(&base, &store, sessions, false)?,
+        Ask::Rm { sessions, yes } => {
+            let found = all_of(&base, &store, sessions)?;
+            if !*yes && !is_wanted(&found) {
+                return Ok(code::FAILED);
+            }
             for it in found {
-                store.remove(&it.session.id)?;
+                remove(&store, &base.paths.state, &it.session.id)?;
             }
         }
+        Ask::Doctor { repair } => return doctor(&base, &store, *repair),
     }
     Ok(code::OK)
+}
+
+/// All of them are found before anything is done with the first.
+fn all_of(base: &Base, store: &Store, names: &[String]) -> Result<Vec<Listed>> {
+    names.iter().map(|it| find(base, store, it)).collect()
+}
+
+fn mark(base: &Base, store: &Store, names: &[String], is_archived: bool) -> Result<()> {
+    for it in all_of(base, store, names)? {
+        store.archive(&it.session.id, is_archived)?;
+    }
+    Ok(())
+}
+
+/// Asks, where somebody is there to answer.
+fn is_wanted(found: &[Listed]) -> bool {
+    if !io::stdin().is_terminal() {
+        return true;
+    }
+    for it in found {
+        complain(row(it, true).trim_end());
+    }
+    let count = figure::count(found.len(), "conversation", "conversations");
+    complain(&format!("remove {} for good? [y/N]", count.as_str()));
+    let mut answer = String::new();
+    io::stdin().read_line(&mut answer).is_ok() && matches!(answer.trim(), "y" | "Y" | "yes")
+}
+
+/// Removes a session for good, and what is kept to take back what it did, unless another one is of the same conversation.
+pub(super) fn remove(store: &Store, state: &Path, id: &str) -> Result<()> {
+    let conversations = store.read(id).map(|it| conversations(&it.entries)).unwrap_or_default();
+    store.remove(id)?;
+    let others = store.list().unwrap_or_default();
+    for conversation in conversations {
+        let is_shared = others.iter().any(|it| {
+            let bytes = file::read(&store.path_of(&it.session.id), IMPORT_BYTES).unwrap_or_default();
+            Regex::new(&regex::escape(conversation.as_str())).is_ok_and(|it| it.is_match(&bytes))
+        });
+        if !is_shared {
+            Checkpoints::remove(&state.join(CHECKPOINTS), conversation.as_str());
+        }
+    }
+    Ok(())
+}
+
+/// The conversations that answers say they are of.
+fn conversations(entries: &[Entry]) -> BTreeSet<ConversationId> {
+    let named = entries.iter().filter_map(|it| match &it.event {
+        Event::ResponseStart(start) => start.conversation_id.clone(),
+        Event::Done(done) => done.conversation_id.clone(),
+        _ => None,
+    });
+    named.collect()
+}
+
+/// What is kept of files lies below the state folder.
+const CHECKPOINTS: &str = "checkpoints";
+/// What belongs to no session may belong to one that is not kept and runs still.
+const FORGOTTEN: Duration = Duration::from_hours(7 * 24);
+
+fn doctor(base: &Base, store: &Store, repair: bool) -> Result<u8> {
+    let examined = store
+        .examine()
+        .context("the folder of the conversations cannot be read")?;
+    let mut left = 0;
+    for finding in &examined.findings {
+        let does = match (finding.wrong.remedy(), repair) {
+            (Some(remedy), false) => format!("--repair: {remedy}"),
+            (Some(remedy), true) => match store.repair(finding, now_ms()) {
+                Ok(()) => format!("repaired: {remedy}"),
+                Err(error) => {
+                    left += 1;
+                    format!("not repaired: {error}")
+                }
+            },
+            (None, _) => finding.wrong.comfort().to_owned(),
+        };
+        left += usize::from(!repair && finding.wrong.remedy().is_some());
+        say(&format!("{}\n  {}\n  {does}\n", finding.file, finding.wrong.words()));
+    }
+    let folder = base.paths.state.join(CHECKPOINTS);
+    let is_known = |name: &str| {
+        examined
+            .conversations
+            .iter()
+            .any(|it| Checkpoints::is_of(name, it.as_str()))
+    };
+    let forgotten = |used: SystemTime| used.elapsed().is_ok_and(|it| it > FORGOTTEN);
+    let orphans = Checkpoints::stores(&folder)
+        .into_iter()
+        .filter(|(name, _, used)| !is_known(name) && forgotten(*used));
+    for (name, bytes, _) in orphans {
+        if repair {
+            Checkpoints::remove(&folder, &name);
+        }
+        left += usize::from(!repair);
+        let does = if repair {
+            "repaired: it is removed"
+        } else {
+            "--repair: it is removed"
+        };
+        let bytes = figure::bytes(bytes);
+        say(&format!(
+            "{CHECKPOINTS}/{name}\n  {} to take back what no conversation did that is still there\n  {does}\n",
+            bytes.as_str()
+        ));
+    }
+    let count = figure::count(examined.sessions, "conversation", "conversations");
+    let verdict = match (examined.findings.is_empty(), left) {
+        (true, 0) => "nothing is wrong".to_owned(),
+        (_, 0) => "nothing is left to be done".to_owned(),
+        (_, left) => format!("{} to be repaired", figure::count(left, "thing", "things").as_str()),
+    };
+    say(&format!("{} looked at: {verdict}\n", count.as_str()));
+    Ok(if left == 0 { code::OK } else { code::FAILED })
 }
 
 /// Prints what fits, newest conversation first; 1 when nothing does, as grep says it.
@@ -350,7 +471,9 @@ pub(super) fn find(base: &Base, store: &Store, name: &str) -> Result<Listed> {
     let mut listed = store.list().context("the conversations cannot be listed")?;
     if name == "last" {
         let here = base.workspace.to_string_lossy();
-        let last = listed.into_iter().find(|it| it.session.workspace == here);
+        let last = listed
+            .into_iter()
+            .find(|it| it.session.workspace == here && !it.is_archived);
         return last.with_context(|| format!("there is no conversation in {here}"));
     }
     if let Some(at) = listed.iter().position(|it| it.session.id == name) {
@@ -385,11 +508,14 @@ fn row(it: &Listed, with_folder: bool) -> String {
         .collect();
     let ago = figure::ago(now_ms().saturating_sub(it.changed));
     let turns = figure::count(it.turns as usize, "turn", "turns");
-    let folder = if with_folder && !it.session.workspace.is_empty() {
+    let mut folder = if with_folder && !it.session.workspace.is_empty() {
         format!("  {}", it.session.workspace)
     } else {
         String::new()
     };
+    if it.is_archived {
+        folder.push_str("  (archived)");
+    }
     format!(
         "{}  {:>14}  {:>9}  {title}{folder}\n",
         it.session.id,
@@ -407,6 +533,7 @@ fn object(it: &Listed) -> String {
         "created": it.session.created,
         "changed": it.changed,
         "bytes": it.bytes,
+        "archived": it.is_archived,
     });
     harmless(format!("{object}\n")).into_string()
 }

@@ -44,6 +44,13 @@ pub enum Effect {
     FindSessions(String),
     /// How one ended.
     PreviewSession(String),
+    /// Put one out of the way, or back.
+    ArchiveSession {
+        id: String,
+        is_archived: bool,
+    },
+    /// Remove one for good.
+    RemoveSession(String),
     /// Take one up in the place of this one.
     Resume(String),
     /// The conversation into a file of the workspace, in the form that its name says.

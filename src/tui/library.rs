@@ -23,6 +23,12 @@ pub trait Library: Send + Sync {
     /// Writes a conversation into a new file, in the form that its name says.
     fn export(&self, log: &Arc<Log>, path: &Path) -> Result<(), String>;
 
+    /// Puts one out of the way, or back.
+    fn archive(&self, id: &str, is_archived: bool) -> Result<(), String>;
+
+    /// Removes one for good.
+    fn remove(&self, id: &str) -> Result<(), String>;
+
     /// What was said last in one.
     fn preview(&self, id: &str) -> Vec<Said>;
 }
@@ -40,6 +46,8 @@ pub struct Kept {
     pub turns: u32,
     /// Milliseconds since the Unix epoch.
     pub changed: u64,
+    /// It is out of the way.
+    pub is_archived: bool,
 }
 
 /// A paragraph of a preview.

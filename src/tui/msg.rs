@@ -60,6 +60,11 @@ pub enum Outcome {
         words: String,
         found: Vec<(String, String)>,
     },
+    /// What could not be done with a conversation of the list: that is read again.
+    SessionChanged {
+        failed: Option<String>,
+        kept: Vec<Kept>,
+    },
     SessionPreview {
         id: String,
         said: Vec<Said>,

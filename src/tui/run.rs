@@ -735,6 +735,14 @@ impl Session {
                 let found = library.find(&words);
                 Outcome::SessionsFound { words, found }
             }),
+            Effect::ArchiveSession { id, is_archived } => self.read(move |library| Outcome::SessionChanged {
+                failed: library.archive(&id, is_archived).err(),
+                kept: library.list().unwrap_or_default(),
+            }),
+            Effect::RemoveSession(id) => self.read(move |library| Outcome::SessionChanged {
+                failed: library.remove(&id).err(),
+                kept: library.list().unwrap_or_default(),
+            }),
             Effect::PreviewSession(id) => self.read(move |library| {
                 let said = library.preview(&id);
                 Outcome::SessionPreview { id, said }

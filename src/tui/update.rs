@@ -696,6 +696,14 @@ fn done(app: &mut App, outcome: Outcome) -> Vec<Effect> {
                 return it.wanting().map(Effect::PreviewSession).into_iter().collect();
             }
         }
+        Outcome::SessionChanged { failed, kept } => {
+            if let Some(Layer::Sessions(it)) = app.layers.last_mut() {
+                it.renew(kept);
+            }
+            if let Some(why) = failed {
+                app.say(why);
+            }
+        }
         Outcome::SessionPreview { id, said } => {
             if let Some(Layer::Sessions(it)) = app.layers.last_mut() {
                 it.show(id, said);

@@ -262,3 +262,63 @@ fn a_line_tells_who_wrote_it() {
         assert!(ran.code == Some(1) && ran.err.contains(says), "{place}: {}", ran.err);
     }
 }
+
+#[test]
+fn what_is_out_of_the_way_is_not_listed_and_still_found() {
+    let home = Home::new();
+    let id = home.tour();
+    assert_eq!(home.run(&["sessions", "archive", "discount codes"]).code, Some(0));
+    assert!(home.run(&["sessions", "list"]).out.is_empty());
+    let ran = home.run(&["sessions", "list", "--archived"]);
+    assert!(ran.out.contains(&id) && ran.out.contains("(archived)"), "{}", ran.out);
+    assert!(home.run(&["sessions", "search", "discount"]).out.contains(&id));
+    assert_eq!(home.run(&["sessions", "show", "last"]).code, Some(1));
+    assert_eq!(home.run(&["sessions", "unarchive", &id]).code, Some(0));
+    assert!(home.run(&["sessions", "list"]).out.contains(&id));
+}
+
+#[test]
+fn a_doctor_says_what_is_wrong_and_mends_what_can_be() {
+    let home = Home::new();
+    let id = home.tour();
+    let ran = home.run(&["sessions", "doctor"]);
+    assert_eq!(
+        (ran.code, ran.out.as_str()),
+        (Some(0), "1 conversation looked at: nothing is wrong\n")
+    );
+    let folder = home.0.path().join(".local/share/sheaf/sessions");
+    let path = folder.join(format!("{id}.jsonl"));
+    let whole = std::fs::read(&path).expect("it is there");
+    // A torn end, a line in the middle that is damaged, a lock and a mark of nothing.
+    let mut lines: Vec<Vec<u8>> = whole.split_inclusive(|it| *it == b'\n').map(<[u8]>::to_vec).collect();
+    lines[5] = b"{\"v\":1,\"n\":5,\n".to_vec();
+    lines.push(b"{\"v\":1,\"n\":99999,\"ev".to_vec());
+    std::fs::write(&path, lines.concat()).expect("written");
+    std::fs::write(folder.join("gone.lock"), "").expect("written");
+    std::fs::write(folder.join("gone.archived"), "").expect("written");
+    let kept = home.0.path().join(".local/state/sheaf/checkpoints/conv_gone/kept");
+    std::fs::create_dir_all(&kept).expect("a folder");
+    std::fs::write(kept.join("00"), "bytes").expect("written");
+    let ran = home.run(&["sessions", "doctor"]);
+    assert_eq!(ran.code, Some(1), "{}", ran.out);
+    for part in [
+        "its last 23 B cannot be read\n  --repair: the end is moved out of the way",
+        "1 line in the middle cannot be read\n  they are left out, the rest is read",
+        "gone.lock\n  belongs to no session\n  --repair: it is removed",
+        "gone.archived\n  belongs to no session",
+        "checkpoints/conv_gone\n  5 B to take back what no conversation did",
+    ] {
+        assert!(ran.out.contains(part), "{part}:\n{}", ran.out);
+    }
+    let before = std::fs::read(&path).expect("it is there");
+    let ran = home.run(&["sessions", "doctor", "--repair"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.out);
+    let after = std::fs::read(&path).expect("it is there");
+    assert!(after.starts_with(&before[..before.len() - 23]) && !kept.exists());
+    let ran = home.run(&["sessions", "doctor"]);
+    assert!(
+        ran.code == Some(0) && ran.out.contains("23 B that could not be read, moved out of the way"),
+        "{}",
+        ran.out
+    );
+}

@@ -1,15 +1,16 @@
 //! The list of sessions, read from the two ends of each file.
 
 use std::{
+    collections::HashSet,
     fs::{self, File},
     io::{self, Read as _, Seek as _, SeekFrom},
-    path::Path,
+    path::{Path, PathBuf},
     time::UNIX_EPOCH,
 };
 
 use regex::bytes::Regex;
 
-use super::{Session, is_id, line, record};
+use super::{ARCHIVED, Session, is_id, line, record};
 use crate::{
     os::file,
     protocol::{Event, Position, Title, Turn},
@@ -37,6 +38,8 @@ pub struct Listed {
     /// When something was last added, in milliseconds since the Unix epoch.
     pub changed: u64,
     pub bytes: u64,
+    /// It is out of the way.
+    pub is_archived: bool,
 }
 
 pub fn list(folder: &Path) -> io::Result<Vec<Listed>> {
@@ -46,7 +49,13 @@ pub fn list(folder: &Path) -> io::Result<Vec<Listed>> {
         Err(error) => return Err(error),
     };
     let marks = Regex::new(MARKS).map_err(io::Error::other)?;
-    let mut listed: Vec<_> = files.flatten().filter_map(|it| read(&it.path(), &marks)).collect();
+    let paths: Vec<PathBuf> = files.flatten().map(|it| it.path()).collect();
+    let is_mark = |it: &&PathBuf| it.extension().is_some_and(|it| it == ARCHIVED);
+    let archived: HashSet<PathBuf> = paths.iter().filter(is_mark).map(|it| it.with_extension("")).collect();
+    let mut listed: Vec<Listed> = paths.iter().filter_map(|it| read(it, &marks)).collect();
+    for it in &mut listed {
+        it.is_archived = archived.contains(&folder.join(&it.session.id));
+    }
     listed.sort_by(|a, b| (b.changed, &b.session.id).cmp(&(a.changed, &a.session.id)));
     Ok(listed)
 }
@@ -93,6 +102,7 @@ fn read(path: &Path, marks: &Regex) -> Option<Listed> {
         turns: found.turns.0,
         changed,
         bytes: facts.len(),
+        is_archived: false,
     })
 }
 

@@ -13,7 +13,7 @@ use super::{
 use crate::{
     journal::{Cut, closing},
     os::file,
-    protocol::{DocumentId, DocumentStart, Entry, Event, Kind, Notice, Position, Response, Severity, Turn},
+    protocol::{DocumentId, DocumentStart, Entry, Event, Kind, Notice, Position, Response, Severity, Title, Turn},
 };
 
 /// A session as it was found.
@@ -183,6 +183,17 @@ impl Stored {
                     .map(move |event| (turn, last_ms, event))
             })
             .collect()
+    }
+
+    /// What it is called.
+    pub(super) fn title(&self) -> Option<Title> {
+        let mut title = None;
+        for entry in &self.entries {
+            if let Event::Title(it) = &entry.event {
+                it.clone().replace(&mut title);
+            }
+        }
+        title
     }
 
     /// The entries, with an end for every response.

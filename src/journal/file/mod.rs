@@ -3,6 +3,7 @@
 //! ```text
 //! sessions/<id>.jsonl            {"v":1,"n":0,"session":{…},"crc":…}   then one line per settled event
 //! sessions/<id>.lock             held by the program that writes it; gone with it
+//! sessions/<id>.archived         it is out of the way: not listed unless one asks
 //! sessions/<id>.damaged-<time>   an end that could not be read, moved out of the way
 //! ```
 //!
@@ -10,6 +11,7 @@
 //! a response without an end is closed as interrupted. Nothing that was asked is asked again, nothing is run again.
 
 mod catalogue;
+mod doctor;
 mod line;
 mod load;
 mod record;
@@ -26,6 +28,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 pub use catalogue::Listed;
+pub use doctor::{Examined, Finding, Wrong};
 pub use load::Stored;
 pub use recorder::Recorder;
 pub use tail::Tail;
@@ -65,6 +68,9 @@ impl Session {
         Map::from_iter([("session".to_owned(), serde_json::json!(self))])
     }
 }
+
+/// What the mark of a session that is out of the way ends with.
+const ARCHIVED: &str = "archived";
 
 /// Why a session cannot be had.
 #[derive(Debug, thiserror::Error)]
@@ -121,7 +127,7 @@ impl Store {
             session,
             reel: None,
         };
-        Recorder::start(log, log.follow_settled(Position(0)), tape)
+        Recorder::start(log, log.follow_settled(Position(0)), tape, None)
     }
 
     /// Removes a session for good, unless it is open somewhere.
@@ -141,7 +147,28 @@ impl Store {
         std::fs::remove_file(&path).map_err(|it| failed(it.into()))?;
         // Whoever waits for the lock still has the file; the next one makes another.
         std::fs::remove_file(path.with_extension("lock")).ok();
+        std::fs::remove_file(path.with_extension(ARCHIVED)).ok();
         Ok(())
+    }
+
+    /// Puts a session out of the way, or back. Nothing in it changes.
+    pub fn archive(&self, id: &str, is_archived: bool) -> Result<(), StoreError> {
+        let path = self.path_of(id);
+        if !is_id(id) || !path.exists() {
+            return Err(StoreError::Missing { id: id.to_owned() });
+        }
+        let mark = path.with_extension(ARCHIVED);
+        let failed = |source: TapeError| StoreError::Failed {
+            id: id.to_owned(),
+            source,
+        };
+        if is_archived {
+            return file::write(&mark, b"", file::Access::Private).map_err(|it| failed(it.into()));
+        }
+        match std::fs::remove_file(&mark) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed(error.into())),
+            Ok(()) | Err(_) => Ok(()),
+        }
     }
 
     /// Makes the file of a session in which nothing has been said yet, so that it can be resumed.
@@ -187,6 +214,7 @@ impl Store {
             file::write(&kept, tail, file::Access::Private).map_err(|it| failed(it.into()))?;
             file.set_len(stored.good_bytes as u64).map_err(|it| failed(it.into()))?;
         }
+        let title = stored.title();
         let ends_open = stored.good_bytes > 0 && bytes.get(stored.good_bytes - 1) != Some(&b'\n');
         let last = stored.entries.last().map_or(Position(0), |it| it.position);
         let session = stored.session.clone();
@@ -212,7 +240,7 @@ impl Store {
                 is_torn: false,
             }),
         };
-        let recorder = Recorder::start(&log, log.follow_settled(from), tape).map_err(|it| failed(it.into()))?;
+        let recorder = Recorder::start(&log, log.follow_settled(from), tape, title).map_err(|it| failed(it.into()))?;
         Ok(Resumed { session, log, recorder })
     }
 

@@ -23,7 +23,7 @@ use crate::{
         log::{delta_of, is_piece},
     },
     os::file::{self, Lock, Locked},
-    protocol::{ASIDE, DocumentId, Entry, Event, Kind, Notice, Severity, Turn},
+    protocol::{ASIDE, DocumentId, Entry, Event, Kind, Notice, Severity, Title, Turn},
 };
 
 /// How long pieces that were seen may be in memory only. They are looked for as often, so that half a second of an open
@@ -33,6 +33,9 @@ const HOLD: Duration = Duration::from_millis(250);
 /// Entries in one write. When the disk fails, a try costs no more than this, however much waits.
 const MOST_AT_ONCE: usize = 256;
 
+/// The list of sessions looks at so much of the end of a file: the title is said again before it is out of its reach.
+const REACH_BYTES: u64 = 16 << 10;
+
 /// Writes a session while it lives; [`Recorder::finish`] or a drop writes the rest and waits for the disk.
 #[derive(Debug)]
 pub struct Recorder {
@@ -41,18 +44,23 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    pub(super) fn start(log: &Arc<Log>, follower: Follower, tape: Tape) -> io::Result<Self> {
+    /// `title`: what the session is called already.
+    pub(super) fn start(log: &Arc<Log>, follower: Follower, tape: Tape, title: Option<Title>) -> io::Result<Self> {
         let (stop, stopped) = oneshot::channel();
         let log = Arc::downgrade(log);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
-        let say = move |notice: Notice| {
+        let say = move |event: Event| {
             if let Some(log) = log.upgrade() {
-                log.append(now_ms(), Event::Notice(notice));
+                log.append(now_ms(), event);
             }
         };
+        let mut writer = Writer::new(tape);
+        // Where it stands in the file is not known: it is said again behind the next answer.
+        writer.since_title = if title.is_some() { REACH_BYTES } else { 0 };
+        writer.title = title;
         let thread = std::thread::Builder::new()
             .name("journal".to_owned())
-            .spawn(move || runtime.block_on(follow(follower, stopped, Writer::new(tape), say)))?;
+            .spawn(move || runtime.block_on(follow(follower, stopped, writer, say)))?;
         Ok(Self {
             stop: Some(stop),
             thread: Some(thread),
@@ -79,7 +87,7 @@ impl Drop for Recorder {
     }
 }
 
-async fn follow(mut follower: Follower, mut stopped: oneshot::Receiver<()>, mut writer: Writer, say: impl Fn(Notice)) {
+async fn follow(mut follower: Follower, mut stopped: oneshot::Receiver<()>, mut writer: Writer, say: impl Fn(Event)) {
     let mut batch = Vec::new();
     let mut goes_on = true;
     while goes_on {
@@ -101,7 +109,10 @@ async fn follow(mut follower: Follower, mut stopped: oneshot::Receiver<()>, mut 
             writer.write_all()
         };
         if let Some(notice) = notice {
-            say(notice);
+            say(Event::Notice(notice));
+        }
+        if let Some(title) = writer.title_again().filter(|_| goes_on) {
+            say(Event::Title(title));
         }
     }
 }
@@ -126,6 +137,9 @@ pub(super) struct Writer {
     has_failed: bool,
     /// A response is on its way.
     is_answering: bool,
+    /// What the session is called, and how many bytes were written since that was.
+    title: Option<Title>,
+    since_title: u64,
 }
 
 impl Writer {
@@ -138,7 +152,18 @@ impl Writer {
             is_news: false,
             has_failed: false,
             is_answering: false,
+            title: None,
+            since_title: 0,
         }
+    }
+
+    /// The title, where it has to be said again for the list to see it.
+    fn title_again(&mut self) -> Option<Title> {
+        if self.is_answering || self.since_title < REACH_BYTES {
+            return None;
+        }
+        self.since_title = 0;
+        self.title.clone()
     }
 
     pub(super) fn take(&mut self, batch: &mut Vec<Arc<Entry>>, now: Instant) {
@@ -211,14 +236,25 @@ impl Writer {
             let entries = self.held.get(..batch).unwrap_or_default();
             let must_stay = entries.iter().any(|it| must_stay(&it.event));
             let mut bytes = Vec::new();
+            let mut titled_at = None;
             for entry in joined(entries) {
                 line::write(entry.position.0, &record::to_members(&entry), &mut bytes);
+                if let Event::Title(title) = entry.event {
+                    title.replace(&mut self.title);
+                    titled_at = Some(bytes.len());
+                }
             }
             if let Err(error) = self.tape.append(&bytes, must_stay) {
                 return self.fail(&error).or(notice);
             }
             self.held.drain(..batch);
             count -= batch;
+            let since = (bytes.len() - titled_at.unwrap_or_default()) as u64;
+            self.since_title = if titled_at.is_some() {
+                since
+            } else {
+                self.since_title + since
+            };
             if std::mem::take(&mut self.has_failed) {
                 notice = Some(Notice {
                     severity: Severity::Info,

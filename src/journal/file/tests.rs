@@ -621,6 +621,48 @@ fn the_list_tells_sessions_apart_by_their_ends() {
     );
 }
 
+#[test]
+fn what_the_user_calls_a_session_is_in_the_list_however_long_it_becomes() {
+    let folder = folder();
+    let store = Store::new(folder.path());
+    let log = Log::new();
+    let recorder = store.record(session(), &log).expect("a thread");
+    log.append(5, Event::UserMessage(Message::user("first line")));
+    let named = Title {
+        text: "Mine".to_owned(),
+        by_user: true,
+    };
+    log.append(6, Event::Title(named));
+    recorder.finish();
+    // What a model thinks of later does not count, and neither does where in the file the word stands.
+    for turn in 0..4 {
+        let resumed = store.resume("s-1", 9).expect("it is there");
+        let log = resumed.log;
+        log.append(7, Event::UserMessage(Message::user("more")));
+        log.append(7, Event::ResponseStart(ResponseStart::default()));
+        log.append(7, start("a", "text"));
+        log.append(8, end("a", Some(&"x".repeat(50_000)), json!({})));
+        log.append(9, Event::Done(Done::default()));
+        if turn == 2 {
+            log.append(9, Event::Title("A model's".into()));
+        }
+        // What is said again comes by itself.
+        let has_said = || {
+            log.after(Position(0))
+                .iter()
+                .filter(|it| matches!(it.event, Event::Title(_)))
+                .count()
+                > turn + 1
+        };
+        while !has_said() {
+            std::thread::yield_now();
+        }
+        resumed.recorder.finish();
+    }
+    let listed = store.list().expect("the folder can be read");
+    assert_eq!(listed[0].title.as_deref(), Some("Mine"));
+}
+
 /// Any conversation with documents that grow side by side.
 fn any_events() -> impl Strategy<Value = Vec<Event>> {
     let step = (0..7u8, 0..3usize, "[a-zäö \n]{0,6}");

@@ -130,6 +130,23 @@ impl Kept {
     }
 }
 
+/// The conversations of which something is kept: the name of the folder, its bytes, when it was last used.
+pub(super) fn stores(folder: &Path) -> Vec<(String, u64, SystemTime)> {
+    let folders = fs::read_dir(folder).into_iter().flatten().flatten().map(|it| it.path());
+    let stores = folders.filter(|it| it.join("kept").is_dir()).map(|it| {
+        let files = fs::read_dir(it.join("kept")).into_iter().flatten().flatten();
+        let bytes = files.filter_map(|it| it.metadata().ok()).map(|it| it.len()).sum();
+        let name = it.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        (name, bytes, used(&it))
+    });
+    stores.collect()
+}
+
+fn used(folder: &Path) -> SystemTime {
+    let used = fs::metadata(folder.join(super::LIST)).and_then(|it| it.modified());
+    used.unwrap_or(SystemTime::UNIX_EPOCH)
+}
+
 /// Removes the conversations that were used longest ago, but not `own`.
 fn prune(folder: &Path, own: &Path) {
     let Ok(entries) = fs::read_dir(folder) else { return };
@@ -137,10 +154,7 @@ fn prune(folder: &Path, own: &Path) {
         .flatten()
         .map(|it| it.path())
         .filter(|it| it != own && it.join("kept").is_dir())
-        .map(|it| {
-            let used = fs::metadata(it.join(super::LIST)).and_then(|it| it.modified());
-            (used.unwrap_or(SystemTime::UNIX_EPOCH), it)
-        })
+        .map(|it| (used(&it), it))
         .collect();
     others.sort();
     let spare = (others.len() + 1).saturating_sub(MOST_CONVERSATIONS);

@@ -17,6 +17,7 @@ use std::{
     io::{self, Write as _},
     path::{Path, PathBuf},
     sync::{Mutex, MutexGuard, PoisonError},
+    time::SystemTime,
 };
 
 use serde::{Deserialize, Serialize};
@@ -136,6 +137,21 @@ impl Checkpoints {
             state: Mutex::new(state),
             survey: Mutex::default(),
         })
+    }
+
+    /// What is kept below `folder`, conversation by conversation: the folder's name, its bytes, and when it was last used.
+    pub fn stores(folder: &Path) -> Vec<(String, u64, SystemTime)> {
+        kept::stores(folder)
+    }
+
+    /// Whether what is kept under this name is that of the conversation.
+    pub fn is_of(name: &str, conversation: &str) -> bool {
+        folder_name(conversation) == name
+    }
+
+    /// Removes what is kept of a conversation: its files cannot be taken back any more.
+    pub fn remove(folder: &Path, conversation: &str) {
+        std::fs::remove_dir_all(folder.join(folder_name(conversation))).ok();
     }
 
     /// A message of the user's begins, which opens `turn`.

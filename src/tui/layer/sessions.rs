@@ -31,6 +31,10 @@ pub struct Sessions {
     previews: HashMap<String, Vec<Said>>,
     /// Conversations about other folders are listed, too.
     is_everywhere: bool,
+    /// So are those that are archived.
+    with_archived: bool,
+    /// The one that is removed when the key comes once more.
+    doomed: Option<String>,
     /// Indices of those that pass.
     passing: Vec<usize>,
     at: usize,
@@ -50,6 +54,8 @@ impl Sessions {
             found_for: String::new(),
             previews: HashMap::new(),
             is_everywhere,
+            with_archived: false,
+            doomed: None,
             passing: Vec::new(),
             at: 0,
             top: 0,
@@ -59,6 +65,15 @@ impl Sessions {
         };
         sessions.sift();
         sessions
+    }
+
+    /// The list has changed.
+    pub fn renew(&mut self, kept: Vec<Kept>) {
+        let at = self.at;
+        self.kept = kept;
+        self.sift();
+        // What was removed leaves its place to the next one.
+        self.at = at.min(self.passing.len().saturating_sub(1));
     }
 
     /// The conversation that a preview is missing of.
@@ -91,7 +106,10 @@ impl Sessions {
         let passes = |it: &Kept| {
             let label = format!("{} {}", it.title, it.elsewhere).to_lowercase();
             let is_named = words.iter().all(|word| label.contains(word));
-            (self.is_everywhere || it.elsewhere.is_empty()) && (is_named || self.found.contains_key(&it.id))
+            let is_wanted = self.with_archived || !it.is_archived;
+            is_wanted
+                && (self.is_everywhere || it.elsewhere.is_empty())
+                && (is_named || self.found.contains_key(&it.id))
         };
         self.passing = (0..self.kept.len())
             .filter(|at| self.kept.get(*at).is_some_and(passes))
@@ -103,7 +121,29 @@ impl Sessions {
     pub fn key(&mut self, event: KeyEvent) -> Answer {
         let ctrl = event.modifiers.contains(KeyModifiers::CONTROL);
         let last = self.passing.len().saturating_sub(1);
+        let doomed = self.doomed.take();
         match event.code {
+            KeyCode::Char('a') if ctrl => {
+                return match self.here() {
+                    Some(it) => Answer::Does(Effect::ArchiveSession {
+                        id: it.id.clone(),
+                        is_archived: !it.is_archived,
+                    }),
+                    None => Answer::Taken,
+                };
+            }
+            KeyCode::Char('t') if ctrl => {
+                self.with_archived = !self.with_archived;
+                self.sift();
+            }
+            KeyCode::Char('d') if ctrl => {
+                let here = self.here().map(|it| it.id.clone());
+                if doomed.is_some() && doomed == here {
+                    return here.map_or(Answer::Taken, |id| Answer::Does(Effect::RemoveSession(id)));
+                }
+                self.doomed = here;
+                return Answer::Taken;
+            }
             KeyCode::Esc => return Answer::Close,
             KeyCode::Char('c') if ctrl => return Answer::Close,
             KeyCode::Enter => {
@@ -211,12 +251,15 @@ impl Sessions {
         } else {
             "this folder"
         };
+        let archived = if self.with_archived { ", archived too" } else { "" };
         let facts = format!(
-            "{place}  {} of {}",
+            "{place}{archived}  {} of {}",
             (self.at + 1).min(self.passing.len()),
             self.passing.len()
         );
-        let typed = if self.typed.is_empty() {
+        let typed = if self.doomed.is_some() {
+            "ctrl+d once more removes it for good".to_owned()
+        } else if self.typed.is_empty() {
             "conversations".to_owned()
         } else {
             format!("conversations › {}▏", self.typed)
@@ -247,6 +290,13 @@ impl Sessions {
         };
         let title = width::cut_end(&Clean::line(title), room);
         let rest = room.saturating_sub(width::width(&title) + 2);
+        let marked;
+        let about = if it.is_archived {
+            marked = format!("archived  {about}");
+            marked.as_str()
+        } else {
+            about
+        };
         let about = if about.is_empty() || rest < 8 {
             String::new()
         } else {

@@ -112,6 +112,9 @@ fn hints(app: &App) -> Vec<(String, String)> {
                 ("letters", "find"),
                 ("enter", "take up"),
                 ("tab", "folder or everywhere"),
+                ("ctrl+a", "archive"),
+                ("ctrl+t", "archived too"),
+                ("ctrl+d", "remove"),
                 ("esc", "back"),
             ]);
         }

@@ -342,6 +342,7 @@ fn kept(id: &str, title: &str, elsewhere: &str) -> crate::tui::library::Kept {
         folder: format!("/home/kim/{elsewhere} it"),
         turns: 2,
         changed: 0,
+        is_archived: false,
     }
 }
 
@@ -485,4 +486,47 @@ fn what_is_shown_is_printed_as_lines_and_moves_no_cursor() {
     let mut empty = Desk::new(80, 24);
     empty.keys("/print<enter>");
     assert!(empty.shows("there is nothing to print"), "{}", empty.picture());
+}
+
+#[test]
+fn a_conversation_is_put_out_of_the_way_and_removed_only_on_the_second_press() {
+    let mut desk = shelf(80);
+    desk.keys("<ctrl+a>");
+    let archived = Effect::ArchiveSession {
+        id: "a".to_owned(),
+        is_archived: true,
+    };
+    assert_eq!(desk.effects.last(), Some(&archived));
+    let mut first = kept("a", "Discount codes", "");
+    first.is_archived = true;
+    desk.take(Msg::Done(Outcome::SessionChanged {
+        failed: None,
+        kept: vec![first, kept("c", "Receipts", "")],
+    }));
+    let shown = desk.picture();
+    assert!(
+        !shown.contains("Discount codes") && shown.contains("Receipts"),
+        "{shown}"
+    );
+    desk.keys("<ctrl+t>");
+    let shown = desk.picture();
+    assert!(shown.contains("Discount codes  archived"), "{shown}");
+    let count = desk.effects.len();
+    desk.keys("<ctrl+d>");
+    assert!(desk.picture().contains("ctrl+d once more removes it for good"));
+    // Any other key is a no.
+    desk.keys("<down><ctrl+d>");
+    assert!(
+        !desk
+            .effects
+            .iter()
+            .skip(count)
+            .any(|it| matches!(it, Effect::RemoveSession(_)))
+    );
+    desk.keys("<ctrl+d>");
+    assert!(
+        matches!(desk.effects.last(), Some(Effect::RemoveSession(_))),
+        "{:?}",
+        desk.effects.last()
+    );
 }

@@ -15,7 +15,7 @@ use super::{
     *,
 };
 use crate::protocol::{
-    DocumentId, DocumentStart, Done, Entry, FinishReason, Kind, Message, Response, ResponseStart, Turn,
+    DocumentId, DocumentStart, Done, Entry, FinishReason, Kind, Message, Response, ResponseStart, Title, Turn,
 };
 
 fn members(value: Value) -> Map<String, Value> {

@@ -2,11 +2,17 @@
 
 use std::{
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
 };
 
 use super::{
-    Base, chat,
+    Base,
+    cache::Cache,
+    chat,
     open::{self, Talk},
     sessions,
 };
@@ -15,7 +21,7 @@ use crate::{
     export::Whole,
     journal::{
         Log,
-        file::{Recorder, Session, Store},
+        file::{Listed, Recorder, Session, Store},
     },
     link::{
         Link,
@@ -36,6 +42,10 @@ const PREVIEWED: usize = 3;
 /// Characters of each of its paragraphs.
 const PREVIEWED_CHARACTERS: usize = 600;
 
+/// So long the cache takes in what is new when the list is opened, and behind each search, which waits for it.
+const LEARNING_FIRST: Duration = Duration::from_secs(20);
+const LEARNING: Duration = Duration::from_millis(50);
+
 /// Conversations that are found at most: nobody reads more.
 const MOST_FOUND: usize = 200;
 
@@ -50,6 +60,9 @@ pub struct Shelf {
     recorders: Arc<Mutex<Vec<Recorder>>>,
     /// Where the state lies, and where other windows are heard.
     state: PathBuf,
+    /// Where the cache lies, and whether it is being brought up to date.
+    cache: PathBuf,
+    learning: Arc<AtomicBool>,
     door: Mutex<Option<Door>>,
 }
 
@@ -64,6 +77,8 @@ impl Shelf {
             keeps,
             recorders,
             state: base.paths.state.clone(),
+            cache: base.paths.cache.clone(),
+            learning: Arc::default(),
             door: Mutex::default(),
         }
     }
@@ -91,6 +106,23 @@ impl Shelf {
     fn keep(&self, recorder: Option<Recorder>) {
         let mut recorders = self.recorders.lock().unwrap_or_else(PoisonError::into_inner);
         recorders.extend(recorder);
+    }
+
+    /// Brings the cache up to date, on a thread of its own that nobody waits for: what is typed next is found the faster.
+    fn learn(&self, listed: Vec<Listed>) {
+        if self.learning.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let (folder, store, learning) = (self.cache.clone(), self.store.clone(), Arc::clone(&self.learning));
+        let work = move || {
+            if let Some(mut cache) = Cache::open(&folder) {
+                cache.update(&store, &listed, LEARNING_FIRST);
+            }
+            learning.store(false, Ordering::Release);
+        };
+        if std::thread::Builder::new().name("cache".to_owned()).spawn(work).is_err() {
+            self.learning.store(false, Ordering::Release);
+        }
     }
 
     fn read(&self, id: &str) -> Option<Whole> {
@@ -135,6 +167,7 @@ impl Library for Shelf {
             .store
             .list()
             .map_err(|it| format!("the conversations cannot be listed: {it}"))?;
+        self.learn(listed.clone());
         let here = self.workspace.to_string_lossy();
         let home = self.environment.get("HOME").map(str::to_owned);
         let kept = listed.into_iter().filter(|it| it.turns > 0).map(|it| Kept {
@@ -161,7 +194,13 @@ impl Library for Shelf {
         let Ok(listed) = self.store.list() else {
             return Vec::new();
         };
-        sessions::found(&self.store, listed, &query).take(MOST_FOUND).collect()
+        let mut cache = Cache::open(&self.cache);
+        let found = sessions::found(&self.store, listed.clone(), &query, cache.as_ref());
+        let found: Vec<_> = found.take(MOST_FOUND).collect();
+        if let Some(cache) = &mut cache {
+            cache.update(&self.store, &listed, LEARNING);
+        }
+        found
     }
 
     fn export(&self, log: &Arc<Log>, path: &Path) -> Result<(), String> {

@@ -6,6 +6,7 @@ mod arguments;
 mod assert;
 mod attach;
 mod boundary;
+mod cache;
 mod chat;
 mod conform;
 pub mod doctor;

@@ -13,6 +13,7 @@ use serde_json::json;
 
 use super::{
     Base,
+    cache::{Cache, Passing},
     arguments::{Exported, Get, Got, Session as Ask, Sessions, Whom},
     code, complain, say,
 };
@@ -243,14 +244,11 @@ fn search(base: &Base, store: &Store, query: &str, all: bool, as_json: bool) -> 
     };
     let here = base.workspace.to_string_lossy();
     let listed = store.list().context("the conversations cannot be listed")?;
-    let sieve = Sieve::new(&query);
+    let mut cache = Cache::open(&base.paths.cache);
+    let sieve = Sieve::new(&query, cache.as_ref(), &listed);
     let mut has_found = false;
-    for it in listed.into_iter().filter(|it| all || it.session.workspace == here) {
-        // Most files do not hold the words at all, which their bytes tell much faster than their documents.
-        let Ok(bytes) = file::read(&store.path_of(&it.session.id), IMPORT_BYTES) else {
-            continue;
-        };
-        if !sieve.lets_through(&bytes) {
+    for it in listed.iter().filter(|it| all || it.session.workspace == here) {
+        if !sieve.lets_through(store, it) {
             continue;
         }
         let Ok(stored) = store.read(&it.session.id) else {
@@ -269,8 +267,16 @@ fn search(base: &Base, store: &Store, query: &str, all: bool, as_json: bool) -> 
             }
         }
     }
+    // Whoever looks on has what was found; the next search is faster.
+    io::stdout().flush().ok();
+    if let Some(cache) = &mut cache {
+        cache.update(store, &listed, LEARNING);
+    }
     Ok(if has_found { code::OK } else { code::FAILED })
 }
+
+/// So long the cache takes in what is new, behind a search.
+const LEARNING: Duration = Duration::from_secs(2);
 
 /// The conversations in which something fits, with a line of the first that does; read one after the other, as they are asked
 /// for.
@@ -278,11 +284,11 @@ pub(super) fn found<'a>(
     store: &'a Store,
     listed: Vec<Listed>,
     query: &'a Query,
+    cache: Option<&Cache>,
 ) -> impl Iterator<Item = (String, String)> + 'a {
-    let sieve = Sieve::new(query);
+    let sieve = Sieve::new(query, cache, &listed);
     listed.into_iter().filter_map(move |it| {
-        let bytes = file::read(&store.path_of(&it.session.id), IMPORT_BYTES).ok()?;
-        if !sieve.lets_through(&bytes) {
+        if !sieve.lets_through(store, &it) {
             return None;
         }
         let stored = store.read(&it.session.id).ok()?;
@@ -292,15 +298,17 @@ pub(super) fn found<'a>(
     })
 }
 
-/// Whether a file can hold all words of a query, as JSON writes them. An answer that was cut off is there in pieces, between
-/// which a word may be torn: such a file always passes.
+/// Whether a conversation can hold all words of a query: as the cache knows, else as the bytes of its file tell, which is
+/// much faster than its documents. An answer that was cut off is there in pieces, between which a word may be torn: such a
+/// file always passes.
 struct Sieve {
     words: Vec<Regex>,
     pieces: Option<Regex>,
+    passing: Passing,
 }
 
 impl Sieve {
-    fn new(query: &Query) -> Self {
+    fn new(query: &Query, cache: Option<&Cache>, listed: &[Listed]) -> Self {
         let finder = |word: &str| {
             let written = serde_json::to_string(word).ok()?;
             let bare = written.strip_prefix('"')?.strip_suffix('"')?;
@@ -312,11 +320,18 @@ impl Sieve {
         Self {
             words: query.words().filter_map(finder).collect(),
             pieces: Regex::new("\"event\":\"content_delta\"").ok(),
+            passing: cache.map(|it| it.passing(query.words(), listed)).unwrap_or_default(),
         }
     }
 
-    fn lets_through(&self, bytes: &[u8]) -> bool {
-        self.words.iter().all(|it| it.is_match(bytes)) || self.pieces.as_ref().is_some_and(|it| it.is_match(bytes))
+    fn lets_through(&self, store: &Store, it: &Listed) -> bool {
+        if let Some(lets) = self.passing.lets_through(&it.session.id) {
+            return lets;
+        }
+        let Ok(bytes) = file::read(&store.path_of(&it.session.id), IMPORT_BYTES) else {
+            return false;
+        };
+        self.words.iter().all(|it| it.is_match(&bytes)) || self.pieces.as_ref().is_some_and(|it| it.is_match(&bytes))
     }
 }
 

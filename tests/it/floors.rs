@@ -8,7 +8,7 @@ use crate::source::{Source, Token, group_end, library, root, shipped, starts};
 const STRANGERS: [(&str, &[&str]); 1] = [("tui", &["agent", "model", "serve", "print"])];
 
 /// Crates that stay behind the modules which wrap them, so that they can be replaced there.
-const KEPT: [(&str, &[&str]); 34] = [
+const KEPT: [(&str, &[&str]); 35] = [
     ("ratatui", &["theme", "tui"]),
     ("ratatui_textarea", &["tui"]),
     ("crossterm", &["tui", "cli"]),
@@ -43,6 +43,7 @@ const KEPT: [(&str, &[&str]); 34] = [
     ("dom_smoothie", &["tool"]),
     ("landlock", &["sandbox"]),
     ("seccompiler", &["sandbox"]),
+    ("rusqlite", &["cli"]),
 ];
 
 /// Module to floor.

@@ -103,7 +103,10 @@ impl Cache {
         let passing: Option<HashSet<i64>> = if wanted.is_empty() {
             None
         } else {
-            let terms: Vec<String> = wanted.iter().map(|it| format!("\"{}\"", it.replace('"', "\"\""))).collect();
+            let terms: Vec<String> = wanted
+                .iter()
+                .map(|it| format!("\"{}\"", it.replace('"', "\"\"")))
+                .collect();
             let mut rows = self.connection.prepare(
                 "SELECT DISTINCT place.session FROM said JOIN place ON place.row = said.rowid WHERE said MATCH ?1",
             )?;
@@ -287,11 +290,18 @@ mod tests {
     #[test]
     fn only_what_may_hold_the_words_passes() {
         let folder = tempfile::tempdir().expect("a folder");
-        let store = store(folder.path(), &["Cart::total in ÄRGER", "a discount code", "total \"quoted\" 漢字漢字"]);
+        let store = store(
+            folder.path(),
+            &["Cart::total in ÄRGER", "a discount code", "total \"quoted\" 漢字漢字"],
+        );
         let listed = store.list().expect("listed");
         let cache_folder = folder.path().join("cache");
         let mut cache = Cache::open(&cache_folder).expect("a cache");
-        assert_eq!(cache.passing(["total"].into_iter(), &listed).known.len(), 0, "nothing is known yet");
+        assert_eq!(
+            cache.passing(["total"].into_iter(), &listed).known.len(),
+            0,
+            "nothing is known yet"
+        );
         cache.update(&store, &listed, LONG);
         for (words, want) in [
             (vec!["TOTAL"], vec!["s-0", "s-2"]),
@@ -304,7 +314,11 @@ mod tests {
             // Too short to be looked up.
             (vec!["to"], vec!["s-0", "s-1", "s-2"]),
         ] {
-            assert_eq!(ids(&cache.passing(words.iter().copied(), &listed), &listed), want, "{words:?}");
+            assert_eq!(
+                ids(&cache.passing(words.iter().copied(), &listed), &listed),
+                want,
+                "{words:?}"
+            );
         }
         // What has changed since is not known, and what is gone is forgotten.
         fs::remove_file(store.path_of("s-1")).expect("removed");

@@ -120,7 +120,11 @@ impl Shelf {
             }
             learning.store(false, Ordering::Release);
         };
-        if std::thread::Builder::new().name("cache".to_owned()).spawn(work).is_err() {
+        if std::thread::Builder::new()
+            .name("cache".to_owned())
+            .spawn(work)
+            .is_err()
+        {
             self.learning.store(false, Ordering::Release);
         }
     }

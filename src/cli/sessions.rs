@@ -13,8 +13,8 @@ use serde_json::json;
 
 use super::{
     Base,
-    cache::{Cache, Passing},
     arguments::{Exported, Get, Got, Session as Ask, Sessions, Whom},
+    cache::{Cache, Passing},
     code, complain, say,
 };
 use crate::{

@@ -234,7 +234,7 @@ fn what_nobody_may_allow_is_not_done_and_said() {
         assert_eq!(is_there, is_kept, "{sentence}");
         let is_denied = arguments.contains(&"--deny");
         assert_eq!(
-            ran.err.contains("the rule Write(README.md) forbids it"),
+            ran.err.contains("the rule Write(README.md) forbids"),
             is_denied,
             "{sentence}: {}",
             ran.err
@@ -416,7 +416,7 @@ fn a_conversation_goes_on_with_its_calls_and_results() {
     assert_eq!(session_files(&home.path().join(".local/share/sheaf/sessions")).len(), 1);
     let ran = ask(home.path(), &model, &["-p", "x", "--resume=none"]);
     assert_eq!(ran.code, Some(1));
-    assert!(ran.err.contains("there is no session `none`"), "{}", ran.err);
+    assert!(ran.err.contains("there is no conversation `none`"), "{}", ran.err);
 }
 
 #[test]

@@ -94,6 +94,7 @@ fn help() -> String {
         "get",
         "why",
         "sessions show",
+        "sessions doctor",
         "undo",
         "redo",
         "rewind",

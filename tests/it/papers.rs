@@ -91,6 +91,7 @@ fn help() -> String {
         "sessions",
         "sessions list",
         "sessions export",
+        "sessions doctor",
         "get",
         "why",
         "sessions show",

@@ -43,7 +43,7 @@ use crate::{
     },
     os::panic,
     protocol::{
-        Applied, Branch, ClarificationResponse, Command, ConversationId, DocumentId, Entry, Event, Mode, Notice,
+        ASIDE, Applied, Branch, ClarificationResponse, Command, ConversationId, DocumentId, Entry, Event, Mode, Notice,
         Position, Query, Reply, ResponseId, Restore, Severity, Shorten, Submit, Title, Turn as ProtocolTurn,
     },
     sandbox::{Checkpoints, Commands, Seen, Settled, Tier, Workspace},
@@ -533,7 +533,15 @@ impl Driver {
         match command {
             Command::Submit(submit) => self.queue.push_back((submit, Wish::Answer)),
             Command::Compact { submit, how } => self.queue.push_back((submit, Wish::Room(how))),
-            Command::Run { submit, line, is_shown } => {
+            Command::Run {
+                mut submit,
+                line,
+                is_shown,
+            } => {
+                // Neither is it told when the conversation is read again.
+                if !is_shown {
+                    submit.message.extra.insert(ASIDE.to_owned(), true.into());
+                }
                 let own = Own {
                     line,
                     is_shown,

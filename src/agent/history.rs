@@ -447,6 +447,29 @@ mod tests {
     }
 
     #[test]
+    fn what_is_between_the_user_and_the_program_is_not_told() {
+        let log = Log::new();
+        for (words, is_aside) in [("one", false), ("!! cat secret", true), ("two", false)] {
+            let mut message = Message::user(words);
+            if is_aside {
+                message.extra.insert(ASIDE.to_owned(), true.into());
+            }
+            log.append(0, Event::UserMessage(message));
+            let mut writer = Writer::new(Mode::Agent);
+            let mut events = writer.text("answer");
+            events.extend(writer.flush());
+            events.push(Event::Done(Done::default()));
+            for event in events {
+                log.append(0, event);
+            }
+        }
+        assert_eq!(
+            told(&log.after(Position(0))).messages,
+            [user("one"), assistant("answer"), user("two"), assistant("answer")]
+        );
+    }
+
+    #[test]
     fn an_empty_conversation_has_no_messages() {
         check(&[], &[]);
         check(&[("", "")], &[]);

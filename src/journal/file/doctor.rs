@@ -170,7 +170,8 @@ impl Store {
             Wrong::Exposed(_) => fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).map_err(failed),
             Wrong::Orphan => {
                 // A program that begins a session has its lock before there is a file.
-                let _lock = if finding.file.ends_with(".lock") {
+                let is_lock = Path::new(&finding.file).extension().is_some_and(|it| it == "lock");
+                let _lock = if is_lock {
                     let own = recorder::lock(&path).map_err(|source| StoreError::Failed {
                         id: id.to_owned(),
                         source,

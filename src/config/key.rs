@@ -683,7 +683,7 @@ pub const KEYS: &[Key] = &[
         "ui.status",
         Kind::Words(&["model", "effort", "context", "cost", "sandbox"]),
         |it, _| Slot::List(&mut it.ui.status),
-        "What stands at the right of the header, in this order. That commands are not wholly held is said in any case.",
+        "What stands at the right of the header, in this order. What holds commands is said in any case.",
     ),
     Key::new(
         "ui.status_command",

@@ -60,8 +60,8 @@ fn right(app: &App, columns: usize) -> Vec<Span> {
             });
         }
     }
-    // That nothing holds commands, or not all of them, cannot be taken away.
-    if let Some(held) = held.filter(|it| !says_hold && *it != Held::Whole) {
+    // What holds commands is said in any case.
+    if let Some(held) = held.filter(|_| !says_hold) {
         parts.push(vec![holding(&held, wide)]);
     }
     let mut spans: Vec<Span> = Vec::new();

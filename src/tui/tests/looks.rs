@@ -63,7 +63,7 @@ fn a_review() {
 }
 
 #[test]
-fn the_header_has_the_parts_that_are_wanted_and_always_says_that_commands_are_not_held() {
+fn the_header_has_the_parts_that_are_wanted_and_always_says_what_holds_commands() {
     use crate::link::{Held, Hold};
     let header = |desk: &mut Desk| {
         desk.app.chrome = None;
@@ -85,7 +85,8 @@ fn the_header_has_the_parts_that_are_wanted_and_always_says_that_commands_are_no
         header(&mut desk)
     );
     desk.app.settings.ui.status.clear();
-    assert!(header(&mut desk).ends_with("main"), "{}", header(&mut desk));
+    assert!(header(&mut desk).ends_with("  sandbox full"), "{}", header(&mut desk));
+    assert!(!header(&mut desk).contains("model"), "{}", header(&mut desk));
     desk.app.about.hold.found(Held::Nothing);
     assert!(header(&mut desk).ends_with("NO SANDBOX"), "{}", header(&mut desk));
 }

@@ -6,7 +6,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{Fault, Input, Tool, glob_file_search, grep, read_file, search_replace};
+use super::{Fault, Input, Tool, create_plan, glob_file_search, grep, read_file, search_replace};
 
 /// Names for the path of a file, beside the one a tool shows.
 pub const FILE: &[&str] = &[
@@ -47,6 +47,11 @@ const OLD_FORMS: &[OldForm] = &[
         tool: "glob_file_search",
         fold: glob_file_search::fold,
         kept: &[glob_file_search::LIKE],
+    },
+    OldForm {
+        tool: "create_plan",
+        fold: create_plan::fold,
+        kept: &[],
     },
     OldForm {
         tool: "search_replace",

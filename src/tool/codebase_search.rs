@@ -111,10 +111,18 @@ fn search(workspace: &Workspace, index: &Index, input: &Input, until: &Until) ->
     if shown.is_empty() {
         text.push_str("\nNothing was found. Ask with other words, or search for a name with `grep`.");
     }
+    let is_cut = shown.len() < chunks.len();
+    if is_cut {
+        text.push_str(&format!(
+            "\n[cut: {} of {} chunks shown; ask about less, or name a directory]",
+            shown.len(),
+            chunks.len()
+        ));
+    }
     text.truncate(text.trim_end().len());
     Ok(Outcome {
         text,
-        is_truncated: shown.len() < chunks.len(),
+        is_truncated: is_cut,
         data: json!({ "chunks": shown, "indexState": if is_ready { "lexical_only" } else { "building" } }),
         images: Vec::new(),
     })
@@ -279,6 +287,30 @@ mod tests {
         let outcome = search(&tree.workspace, &Index::default(), &input(&TOOL, given), &until).expect("an answer");
         assert_eq!(outcome.data, json!({ "chunks": [], "indexState": "building" }));
         assert!(outcome.text.contains("Only 0 of "), "{}", outcome.text);
+    }
+
+    #[test]
+    fn chunks_that_do_not_fit_are_left_out_and_counted() {
+        let word = "letters and postage ";
+        let files: Vec<_> = (0..12)
+            .map(|at| {
+                // Few lines, and long ones.
+                let lines: String = (0..30)
+                    .map(|it| format!("note {at} {it}: {}\n", word.repeat(18)))
+                    .collect();
+                (format!("{at}.txt"), lines)
+            })
+            .collect();
+        let files: Vec<_> = files
+            .iter()
+            .map(|(name, text)| (name.as_str(), text.as_bytes()))
+            .collect();
+        let given = json!({ "query": "letters", "target_directories": [] });
+        let outcome = ask(&Tree::new(&files), &Index::default(), given).expect("chunks");
+        let shown = outcome.data["chunks"].as_array().map_or(0, Vec::len);
+        assert!(outcome.is_truncated && outcome.text.len() <= MOST_BYTES + 200 && shown < MOST_CHUNKS);
+        let end = format!("\n[cut: {shown} of 10 chunks shown; ask about less, or name a directory]");
+        assert!(outcome.text.ends_with(&end), "{}", outcome.text);
     }
 
     #[test]

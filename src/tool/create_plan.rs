@@ -50,14 +50,26 @@ pub struct Plan {
     pub todos: Vec<Value>,
 }
 
+/// `phases: [{ name, todos }]`: a plan in phases is a plan whose todos stand in their order.
+pub fn fold(given: &mut Map<String, Value>) {
+    let list = |value: Option<Value>| match value {
+        Some(Value::Array(items)) => items,
+        Some(Value::String(text)) => serde_json::from_str(&text).unwrap_or_default(),
+        Some(Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_)) | None => Vec::new(),
+    };
+    let phases = list(given.shift_remove("phases"));
+    let late: Vec<Value> = phases.iter().flat_map(|it| list(it.get("todos").cloned())).collect();
+    if !late.is_empty() {
+        let mut todos = list(given.shift_remove("todos"));
+        todos.extend(late);
+        given.insert("todos".to_owned(), todos.into());
+    }
+}
+
 pub fn read(input: &Input) -> Result<Plan, Fault> {
     let text = |name: &str| input.text(name).unwrap_or_default().trim().to_owned();
     let mut todos = Vec::new();
     add_todos(input.0.get("todos"), &mut todos);
-    // A plan in phases is a plan whose todos stand in their order.
-    for phase in input.0.get("phases").and_then(Value::as_array).into_iter().flatten() {
-        add_todos(phase.get("todos"), &mut todos);
-    }
     let plan = Plan {
         title: text("name"),
         overview: text("overview"),
@@ -103,16 +115,17 @@ fn add_todos(list: Option<&Value>, todos: &mut Vec<Value>) {
 mod tests {
     use pretty_assertions::assert_eq;
 
-    use super::*;
+    use super::{super::arguments, *};
 
     fn plan(value: Value) -> Result<Plan, Fault> {
-        read(&Input(value.as_object().cloned().unwrap_or_default()))
+        let given = value.as_object().cloned().unwrap_or_default();
+        read(&arguments::read(&TOOL, Ok(&given))?)
     }
 
     #[test]
     fn todos_get_ids_and_a_status() {
         let got = plan(json!({
-            "name": " Codes ", "overview": "o", "plan": "# p",
+            "title": " Codes ", "overview": "o", "plan": "# p", "isProject": false,
             "todos": [{ "id": "a", "content": "A" }, { "id": "a", "content": "B" }, "C", { "id": "d" }, 7],
             "phases": [{ "name": "late", "todos": [{ "id": "e", "content": "E", "dependencies": ["a"] }] }],
         }));
@@ -135,7 +148,9 @@ mod tests {
     #[test]
     fn an_empty_plan_is_none() {
         assert_eq!(
-            plan(json!({ "name": "x", "plan": " " })).expect_err("empty").message,
+            plan(json!({ "name": "x", "overview": "", "plan": " " }))
+                .expect_err("empty")
+                .message,
             "the plan is empty"
         );
     }

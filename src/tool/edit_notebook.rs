@@ -6,7 +6,7 @@ use super::{
     Cell, Class, Context, Fault, Input, Proposal, Tool, Work,
     edit::{
         file,
-        hunks::{hunks, unified},
+        hunks::{counts, hunks, unified},
         notebook::{self, Kind, Refusal, What},
         replace::Edit,
     },
@@ -49,6 +49,7 @@ pub const TOOL: Tool = Tool {
                 "file_path",
                 "path",
                 "filePath",
+                "relative_workspace_path",
                 "absolute_path",
                 "filename",
             ],
@@ -56,8 +57,8 @@ pub const TOOL: Tool = Tool {
         ("cell_idx", &["cell_index", "cellIdx", "cell_number"]),
         ("is_new_cell", &["isNewCell"]),
         ("cell_language", &["cellLanguage", "cell_type"]),
-        ("old_string", &["oldString", "old_str"]),
-        ("new_string", &["newString", "new_str", "new_source"]),
+        ("old_string", &["oldString", "old_str", "search"]),
+        ("new_string", &["newString", "new_str", "replace", "new_source"]),
     ],
     work: Work::Change(|input, context| file::away(input, context, propose)),
 };
@@ -116,10 +117,13 @@ fn propose(input: &Input, context: &Context) -> Result<Proposal, Fault> {
         target.shown,
         file::regions(&changed.new, &edit.hunks, &mut file::room())
     );
+    let (added, removed) = counts(&changed.old, &changed.new);
     let data = json!({
         "filePath": target.shown,
         "operation": "edit",
         "cell": cell,
+        "linesAdded": added,
+        "linesRemoved": removed,
         "diffString": unified(&changed.old, &edit.hunks),
     });
     Ok(Proposal {

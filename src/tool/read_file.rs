@@ -72,7 +72,7 @@ const MOST_BYTES: usize = 256 * 1024;
 /// Characters of a line.
 const MOST_CHARACTERS: usize = 2000;
 /// Files beyond this are not opened: their lines would have to be counted each time.
-const HUGE_BYTES: u64 = 64 << 20;
+const HUGE_BYTES: u64 = 10 << 20;
 /// What model servers take as one image.
 const IMAGE_BYTES: u64 = 5 << 20;
 
@@ -551,6 +551,67 @@ mod tests {
         ] {
             assert_eq!(run(&tree, json!({ "target_file": file })), Err(expected.to_owned()));
         }
+    }
+
+    /// What a file can be that is not a text as one expects it. Bytes that are not UTF-8, marks and line ends are in
+    /// [`lines_have_numbers`].
+    #[test]
+    fn a_file_that_is_huge_gone_a_link_or_none_is_said_to_be() {
+        let tree = Tree::new(&[
+            ("real.rs", b"fn a() {}\n"),
+            ("almost", b""),
+            ("huge", b""),
+            ("gone", b"x"),
+        ]);
+        let path = |name: &str| tree.folder.path().join(name);
+        for (name, bytes) in [("almost", HUGE_BYTES), ("huge", HUGE_BYTES + 1)] {
+            let file = std::fs::File::options().write(true).open(path(name)).expect("a file");
+            file.set_len(bytes).expect("a length");
+        }
+        let outside = Tree::new(&[("secret", b"x"), (".env", b"x")]);
+        for (link, target) in [
+            ("link", path("real.rs")),
+            ("nowhere", path("absent")),
+            ("loop", path("loop")),
+            ("folder", outside.folder.path().to_owned()),
+            ("env", outside.folder.path().join(".env")),
+        ] {
+            std::os::unix::fs::symlink(target, path(link)).expect("a link");
+        }
+        std::fs::remove_file(path("gone")).expect("a file");
+        let said = |name: &str| match run(&tree, json!({ "target_file": name })) {
+            Ok(outcome) => outcome.text,
+            Err(fault) => fault,
+        };
+        assert_eq!(said("link"), "1|fn a() {}");
+        assert_eq!(said("almost"), "`almost` is no text: binary data, 10.0 MiB.");
+        for (name, expected) in [
+            (
+                "huge",
+                "Error [TOOL_FAILED]: `huge` is 10485761 bytes, more than can be handled at once",
+            ),
+            ("gone", "Error [FILE_NOT_FOUND]: `gone` does not exist"),
+            ("nowhere", "Error [FILE_NOT_FOUND]: `absent` does not exist"),
+            (
+                "real.rs/below",
+                "Error [FILE_NOT_FOUND]: `real.rs/below` does not exist",
+            ),
+            ("loop", "Error [TOOL_ARGUMENTS_INVALID]: "),
+            ("env", "Error [IGNORED_FILE]: "),
+        ] {
+            let said = said(name);
+            assert!(said.starts_with(expected), "{name}: {said}");
+        }
+        assert!(
+            said("huge").ends_with("\nSearch in it with `grep`."),
+            "{}",
+            said("huge")
+        );
+        assert!(
+            said("folder").ends_with("List it with `list_dir`."),
+            "{}",
+            said("folder")
+        );
     }
 
     #[test]

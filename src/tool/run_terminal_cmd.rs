@@ -677,6 +677,11 @@ mod tests {
             ("printf '1%%\\r50%%\\r100%%\\ndone\\n'", "100%\ndone"),
             ("printf '\\e]0;title\\a\\e[2Jx\\n'", "x"),
             ("kill -KILL $$", "(no output)\nexit code: 137 (ended by signal 9)"),
+            // Nothing can be typed in: whoever waits for it is told so at once.
+            (
+                "cat; read -r line || echo nobody; { read -r line </dev/tty; } 2>/dev/null || echo no terminal",
+                "nobody\nno terminal",
+            ),
             ("printf 'a\\xffb'", "a\u{fffd}b"),
         ] {
             assert_eq!(bench.text(line).await, expected, "{line}");

@@ -410,14 +410,14 @@ mod tests {
             ..ModelRequest::default()
         };
         let png = json!({ "inlineData": { "mimeType": "image/png", "data": "cG5n" } });
-        let arguments = json!({ "arg_A": 2 });
+        let arguments = json!({ "context_after": 2 });
         assert_eq!(
             body(&request, &config::Provider::default()),
             json!({
                 "systemInstruction": { "parts": [{ "text": "Be brief." }] },
                 "tools": [{ "functionDeclarations": [{
                     "name": "grep", "description": "Looks for it.",
-                    "parameters": { "type": "object", "properties": { "arg_A": { "type": "integer" } } },
+                    "parameters": { "type": "object", "properties": { "context_after": { "type": "integer" } } },
                 }] }],
                 "generationConfig": { "thinkingConfig": { "includeThoughts": true } },
                 "contents": [

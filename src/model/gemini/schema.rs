@@ -122,6 +122,14 @@ fn members(schema: &Value) -> Vec<(&str, String)> {
     names.into_iter().zip(sent).collect()
 }
 
+/// What options that are letters are called where a letter behind a dash is no name.
+const SPOKEN: [(&str, &str); 4] = [
+    ("-A", "context_after"),
+    ("-B", "context_before"),
+    ("-C", "context"),
+    ("-i", "ignore_case"),
+];
+
 /// A legal name for each: it begins with a letter or `_`, and no two are the same.
 fn renamed(names: &[&str], prefix: &str, is_legal: impl Fn(char) -> bool) -> Vec<String> {
     let is_sound = |it: &str| {
@@ -137,7 +145,11 @@ fn renamed(names: &[&str], prefix: &str, is_legal: impl Fn(char) -> bool) -> Vec
         }
         let kept: String = name.chars().map(|it| if is_legal(it) { it } else { '_' }).collect();
         let kept = kept.trim_matches('_');
-        let short: String = format!("{prefix}{kept}").chars().take(NAME_LIMIT - 4).collect();
+        let spoken = SPOKEN.iter().find(|it| it.0 == *name && is_sound(it.1));
+        let short: String = match spoken {
+            Some((_, spoken)) => (*spoken).to_owned(),
+            None => format!("{prefix}{kept}").chars().take(NAME_LIMIT - 4).collect(),
+        };
         let mut other = short.clone();
         let mut count = 1;
         while found.contains(&other) || names.contains(&other.as_str()) {
@@ -450,8 +462,9 @@ mod tests {
                     "properties": {
                         "pattern": { "type": "string" },
                         "-A": { "type": "integer" },
+                        "-C": { "type": "integer" },
+                        "context": { "type": "integer" },
                         "-a": { "type": "integer" },
-                        "arg_A": { "type": "integer" },
                         "über-all": { "type": "array", "items": { "type": "object", "properties": { "$x": { "type": "string" } } } },
                     },
                     "required": ["pattern", "-A"],
@@ -462,8 +475,18 @@ mod tests {
         let sent = tools.declarations();
         let properties = sent[0]["parameters"]["properties"].as_object().expect("properties");
         let names: Vec<&str> = properties.keys().map(String::as_str).collect();
-        assert_eq!(names, ["pattern", "arg_A_2", "arg_a", "arg_A", "arg_ber_all"]);
-        assert_eq!(sent[0]["parameters"]["required"], json!(["pattern", "arg_A_2"]));
+        assert_eq!(
+            names,
+            [
+                "pattern",
+                "context_after",
+                "context_2",
+                "context",
+                "arg_a",
+                "arg_ber_all"
+            ]
+        );
+        assert_eq!(sent[0]["parameters"]["required"], json!(["pattern", "context_after"]));
         assert_eq!(
             (sent[1]["name"].as_str(), tools.own("tool_2fast")),
             (Some("tool_2fast"), "2fast")
@@ -471,14 +494,14 @@ mod tests {
         assert_eq!(tools.sent("2fast"), "tool_2fast");
 
         let Value::Object(ours) =
-            json!({ "pattern": "x", "-A": 3, "arg_A": 4, "über-all": [{ "$x": "y", "more": 1 }], "odd": null })
+            json!({ "pattern": "x", "-A": 3, "-C": 4, "über-all": [{ "$x": "y", "more": 1 }], "odd": null })
         else {
             panic!("an object")
         };
         let theirs = tools.arguments_out("grep", &ours);
         assert_eq!(
             Value::from(theirs.clone()),
-            json!({ "pattern": "x", "arg_A_2": 3, "arg_A": 4, "arg_ber_all": [{ "arg_x": "y", "more": 1 }], "odd": null })
+            json!({ "pattern": "x", "context_after": 3, "context_2": 4, "arg_ber_all": [{ "arg_x": "y", "more": 1 }], "odd": null })
         );
         assert_eq!(tools.arguments_in("grep", &theirs), ours);
         assert_eq!(tools.arguments_in("unknown", &theirs), theirs);
@@ -557,7 +580,7 @@ mod tests {
             }
             if let Value::Object(arguments) = arguments {
                 let out = tools.arguments_out("t", &arguments);
-                if !arguments.keys().any(|it| it.starts_with("arg_")) {
+                if !arguments.keys().any(|it| it.starts_with("arg_") || SPOKEN.iter().any(|(_, name)| it == name)) {
                     prop_assert_eq!(tools.arguments_in("t", &out), arguments);
                 }
             }

@@ -557,8 +557,8 @@ mod tests {
             parts(json!([{ "text": "Hm.", "thought": true }])),
             parts(json!([{ "text": "Hi", "thoughtSignature": "s1" }, { "thoughtSignature": "s2" }])),
             parts(json!([
-                { "functionCall": { "name": "grep", "args": { "arg_A": 2 }, "id": "g1" }, "thoughtSignature": "s3" },
-                { "functionCall": { "name": "grep", "args": { "arg_A": 3 } } },
+                { "functionCall": { "name": "grep", "args": { "context_after": 2 }, "id": "g1" }, "thoughtSignature": "s3" },
+                { "functionCall": { "name": "grep", "args": { "context_after": 3 } } },
             ])),
             finish("STOP"),
         ]);

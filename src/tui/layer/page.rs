@@ -28,6 +28,10 @@ enum Part {
     Row(Row),
     /// What is said of keys or of a command.
     Entry(String, &'static str),
+    /// A sign, and a text whose further rows stand below its first.
+    Hung(Span, Vec<Span>),
+    /// Tokens, their share of the most there are, and what they are for.
+    Share(u64, u64, Vec<Span>),
 }
 
 /// Columns of the keys, where there is room beside them.
@@ -149,20 +153,11 @@ impl Page {
         rows.push(Part::Row(Row::blank()));
         let most = parts.iter().map(|it| it.tokens).max().unwrap_or(1).max(1);
         for part in parts {
-            let cells = (part.tokens * 12).div_ceil(most) as usize;
-            let bar = format!("{}{}", "▰".repeat(cells), "▱".repeat(12 - cells.min(12)));
-            let tokens = width::pad_start(figure::tokens(part.tokens).as_ref(), 7);
-            let mut spans = vec![
-                Span::new(Clean::line(&tokens), Role::Text),
-                Span::new(Clean::literal("  "), Role::Text),
-                Span::new(Clean::new(&bar), Role::Accent),
-                Span::new(Clean::literal("  "), Role::Text),
-                Span::new(Clean::line(&part.name), Role::Text),
-            ];
+            let mut spans = vec![Span::new(Clean::line(&part.name), Role::Text)];
             if !part.note.is_empty() {
                 spans.push(Span::new(Clean::line(&format!("   {}", part.note)), Role::Dim));
             }
-            rows.push(Part::Row(Row::of(spans)));
+            rows.push(Part::Share(part.tokens, most, spans));
         }
         Self {
             parts: rows,
@@ -248,14 +243,13 @@ impl Page {
                 ("✗ ", Role::Waiting)
             };
             let mut spans = vec![
-                Span::new(Clean::literal(sign), role),
                 Span::new(Clean::line(&wall.name), Role::Strong),
                 Span::new(Clean::line(&format!("  {}", wall.about)), Role::Text),
             ];
             if !wall.remedy.is_empty() {
                 spans.push(Span::new(Clean::line(&format!("  → {}", wall.remedy)), Role::Dim));
             }
-            rows.push(Part::Row(Row::of(spans)));
+            rows.push(Part::Hung(Span::new(Clean::literal(sign), role), spans));
         }
         for note in &sandbox.notes {
             rows.push(Part::Row(Row::blank()));
@@ -280,6 +274,12 @@ impl Page {
                 match part {
                     Part::Row(row) => self.rows.extend(wrap(&row.spans, columns, &[], &[])),
                     Part::Entry(keys, about) => self.rows.extend(entry(keys, about, columns)),
+                    Part::Hung(sign, text) => {
+                        let below = space(width::width(sign.text.as_str()));
+                        self.rows
+                            .extend(wrap(text, columns, std::slice::from_ref(sign), &[below]));
+                    }
+                    Part::Share(tokens, most, text) => self.rows.extend(share(*tokens, *most, text, columns)),
                 }
             }
         }
@@ -311,10 +311,31 @@ impl Page {
     }
 }
 
+fn space(columns: usize) -> Span {
+    Span::new(Clean::new(&" ".repeat(columns)), Role::Text)
+}
+
+/// A figure and a bar on the left, and beside them what they are of.
+fn share(tokens: u64, most: u64, text: &[Span], columns: usize) -> Vec<Row> {
+    let long = if columns >= 60 { 12 } else { 4 };
+    let cells = usize::try_from((tokens * long).div_ceil(most)).unwrap_or_default();
+    let long = usize::try_from(long).unwrap_or_default();
+    let bar = format!("{}{}", "▰".repeat(cells), "▱".repeat(long - cells.min(long)));
+    let head = [
+        Span::new(
+            Clean::line(&width::pad_start(figure::tokens(tokens).as_ref(), 7)),
+            Role::Text,
+        ),
+        space(2),
+        Span::new(Clean::new(&bar), Role::Accent),
+        space(2),
+    ];
+    wrap(text, columns, &head, &[space(11 + long)])
+}
+
 /// Keys on the left and what they do beside them; below them where the screen is narrow or the keys are many.
 fn entry(keys: &str, about: &'static str, columns: usize) -> Vec<Row> {
     let beside = if columns >= 2 * KEYS { KEYS } else { 4 };
-    let space = |n: usize| Span::new(Clean::new(&" ".repeat(n)), Role::Text);
     let about = [Span::new(Clean::new(about), Role::Text)];
     let name = Span::new(Clean::new(keys), Role::Accent);
     let used = width::width(keys);
@@ -352,5 +373,44 @@ mod tests {
             assert_eq!(all(columns), wide, "{columns}");
         }
         assert_eq!(all(30), wide);
+    }
+
+    #[test]
+    fn what_a_part_costs_stands_beside_its_figure_at_any_width() {
+        let part = |name: &str, tokens, note: &str| ContextPart {
+            name: name.to_owned(),
+            tokens,
+            note: note.to_owned(),
+        };
+        let parts = [
+            part("tool web_search", 0, "not offered: no service is configured"),
+            part("results of tools", 1500, ""),
+            part("all", 3000, ""),
+        ];
+        let rows = |columns| -> Vec<String> {
+            let mut page = Page::context(&parts, None);
+            page.lay_out(columns, 10);
+            let rows = page.rows.iter().skip(2);
+            rows.map(|it| it.spans.iter().map(|it| it.text.as_str()).collect())
+                .collect()
+        };
+        assert_eq!(
+            rows(80),
+            [
+                "      0  ▱▱▱▱▱▱▱▱▱▱▱▱  tool web_search   not offered: no service is configured",
+                "   1.5k  ▰▰▰▰▰▰▱▱▱▱▱▱  results of tools",
+                "     3k  ▰▰▰▰▰▰▰▰▰▰▰▰  all",
+            ]
+        );
+        assert_eq!(
+            rows(37),
+            [
+                "      0  ▱▱▱▱  tool web_search   not",
+                "               offered: no service is",
+                "               configured",
+                "   1.5k  ▰▰▱▱  results of tools",
+                "     3k  ▰▰▰▰  all",
+            ]
+        );
     }
 }

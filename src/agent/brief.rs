@@ -14,7 +14,7 @@ use tokio::sync::watch;
 
 use super::{
     approval::{Rules, RunMode},
-    checks::{Checks, Look},
+    checks::{Checks, Lints, Look},
     context::{self, Files, FirstContext, Gathering, Sent, Surroundings, Watch},
     driver::Setup,
     offer, prompt,
@@ -126,6 +126,18 @@ impl Briefing {
         self.checks.findings()
     }
 
+    /// Who is asked about what calls have changed; `None`: nobody.
+    pub fn lints(&self) -> Option<Lints> {
+        self.checks.lints()
+    }
+
+    /// A message of the user's begins: what was told of files while the last one was answered counts no more.
+    pub fn begin(&self) {
+        if let Some(lints) = self.checks.lints() {
+            lints.begin();
+        }
+    }
+
     /// How the workspace stands with the user, once that is known.
     pub fn standing(&self) -> Ready<Option<Standing>> {
         let state = Arc::clone(&self.state);
@@ -198,6 +210,8 @@ impl Briefing {
             conversation: setup.conversation.clone(),
             response,
             asker: setup.asker,
+            is_checked: self.checks.lints().is_some(),
+            is_blind: known.images == Some(false),
             model,
             message: submit.message,
         });
@@ -269,6 +283,12 @@ impl Briefing {
                 let (pictures, warnings) = sent.unwrap_or_default();
                 submission.parts.extend(pictures.into_iter().map(Part::Image));
                 lock(&state).warnings.extend(warnings);
+            }
+            if submission.is_blind && submission.parts.iter().any(|it| matches!(it, Part::Image(_))) {
+                lock(&state).warnings.push(format!(
+                    "{model} is known not to see images, and is told only that there is one; models.\"{model}\".images = true sends it",
+                    model = submission.model
+                ));
             }
             submission.system = system(&submission, mode, window, known.parallel, &lock(&state));
             submission

@@ -24,6 +24,7 @@ use super::{
     background::{self, Background},
     behind::Behind,
     brief::{Briefing, Heard},
+    checks::Known,
     compact, history, hold, marks, review,
     trust::{Page, Standing, Verdict},
     turn::{Effect, Input, JobId, Prepared, Purpose, Turn},
@@ -149,6 +150,8 @@ struct Driver {
     shorten: Option<Shorten>,
     /// What stood behind the commands that are prepared.
     looked_at: Arc<Mutex<HashMap<JobId, Behind>>>,
+    /// What checkers knew of the files that calls are changing.
+    known: Arc<Mutex<HashMap<JobId, Known>>>,
     /// Looks whether the workspace has something that the user is to be asked about.
     looking: Option<Looking>,
     /// The question about it, in its turn, while it is open.
@@ -290,6 +293,7 @@ impl Driver {
             own: None,
             shorten: None,
             looked_at: Arc::default(),
+            known: Arc::default(),
             looking,
             page: None,
             settled,
@@ -833,6 +837,7 @@ impl Driver {
             self.turn.memory.dollars = spent(&entries);
         }
         self.seen.begin(u64::from(self.log.turn().0) + 1);
+        self.briefing.begin();
         let was = self.mode.replace(submit.mode);
         if was == Some(Mode::Debug) && submit.mode != Mode::Debug {
             self.look_for_marks();
@@ -1028,6 +1033,7 @@ impl Driver {
                     was_asked,
                 } => self.run_tool(job, tool, call, arguments, was_asked),
                 Effect::Make { job, call, proposal } => self.make(job, call, proposal),
+                Effect::Check(job) => self.check(job),
                 Effect::StopJobs => self.stop_jobs(),
                 Effect::Store(rules) => self.store(&rules),
                 Effect::Expire(document) => self.timers.push(Box::pin(async move {
@@ -1048,6 +1054,7 @@ impl Driver {
             self.stream = None;
             self.timers.clear();
             self.looked_at.lock().unwrap_or_else(PoisonError::into_inner).clear();
+            self.known.lock().unwrap_or_else(PoisonError::into_inner).clear();
             if was_running {
                 self.briefing.ended(&self.seen, self.setup.workspace.as_ref());
                 if let Some(own) = self.own.take() {
@@ -1222,8 +1229,12 @@ impl Driver {
         let began = Instant::now();
         let workspace = self.setup.workspace.clone();
         let seen = Arc::clone(&self.seen);
+        let (lints, known) = (self.briefing.lints(), Arc::clone(&self.known));
         let work = self.aside(async move {
             let workspace = workspace.ok_or_else(no_workspace)?;
+            if let Some(before) = lints.and_then(|it| it.before(&proposal.changes)) {
+                known.lock().unwrap_or_else(PoisonError::into_inner).insert(job, before);
+            }
             workspace.commit_for(&seen, &call, &proposal.changes)?;
             Ok(Outcome::default())
         });
@@ -1232,6 +1243,27 @@ impl Driver {
                 job,
                 result: work.await,
                 took_ms: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
+            }
+        }));
+    }
+
+    /// Asks checkers about what a call has changed. Whatever becomes of it, there is an answer, and soon.
+    fn check(&mut self, job: JobId) {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner).remove(&job);
+        let asked = self
+            .briefing
+            .lints()
+            .zip(known)
+            .map(|(lints, known)| lints.after(known));
+        self.jobs.push(Box::pin(async move {
+            let said = match asked {
+                Some(asked) => asked.await,
+                None => None,
+            };
+            let text = said.unwrap_or_default();
+            Input::Checked {
+                job,
+                text: redact::held(&text).into_owned(),
             }
         }));
     }
@@ -1767,6 +1799,66 @@ mod tests {
             conversation.say("hi");
             conversation.until_done(1).await;
             assert_eq!(conversation.shown(1), want.replace("URL", &url), "{name}");
+        }
+    }
+
+    #[tokio::test]
+    async fn nothing_malformed_reaches_the_next_request() {
+        let half = json!({ "choices": [{ "delta": { "tool_calls": [
+            { "index": 0, "id": "BROKEN", "function": { "name": "write", "arguments": "{\"file_path\": \"BROKEN" } },
+        ] } }] });
+        let whole = json!({ "choices": [{ "delta": { "tool_calls": [
+            { "index": 0, "id": "BROKEN", "function": { "name": "write", "arguments": "{\"file_path\": \"BROKEN\"}" } },
+        ] } }] });
+        for (name, rest) in [
+            ("no JSON", b"data: {BROKEN\n\n".to_vec()),
+            ("another shape", b"data: {\"choices\": \"BROKEN\"}\n\n".to_vec()),
+            ("another line", b"BROKEN\n\n".to_vec()),
+            (
+                "no UTF-8",
+                b"data: {\"choices\":[{\"delta\":{\"content\":\"\xff\xfeBROKEN\n\n".to_vec(),
+            ),
+            (
+                "half an event",
+                b"data: {\"choices\":[{\"delta\":{\"content\":\"BROKEN".to_vec(),
+            ),
+            ("half a call", format!("data: {half}\n\n").into_bytes()),
+            (
+                "a whole call before the break",
+                format!("data: {whole}\n\n").into_bytes(),
+            ),
+            ("an error", b"data: {\"error\":{\"message\":\"BROKEN\"}}\n\n".to_vec()),
+        ] {
+            let (told, mut diary) = peer::diary();
+            let url = peer::listen(move |mut socket: Socket| {
+                let (told, rest) = (told.clone(), rest.clone());
+                async move {
+                    let body = body(&socket.request().await);
+                    let is_first = body["messages"].as_array().is_some_and(|it| it.len() == 2);
+                    told.send(body).ok();
+                    if is_first {
+                        socket.send(format!("{STREAM}{}", chunk("so far"))).await;
+                        socket.send(rest).await;
+                    } else {
+                        socket.send(answer("ok")).await;
+                    }
+                }
+            })
+            .await;
+            let mut conversation = Conversation::with(&url);
+            conversation.say("hi");
+            conversation.until_done(1).await;
+            conversation.say("again");
+            conversation.until_done(2).await;
+            diary.next().await;
+            let messages = diary.next().await["messages"].clone();
+            assert!(!messages.to_string().contains("BROKEN"), "{name}: {messages}");
+            assert_eq!(
+                messages[2],
+                json!({ "role": "assistant", "content": "so far" }),
+                "{name}: {messages}"
+            );
+            assert_eq!(conversation.shown(2), r#"text "ok" | completed stop"#, "{name}");
         }
     }
 

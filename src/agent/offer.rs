@@ -31,16 +31,21 @@ pub fn tools(settings: &Settings, model: &str, window: Option<u64>, from: &[&'st
         "short" => true,
         _ => window.is_some_and(|it| it < SMALL_TOKENS),
     };
+    let style = settings.agent.edit_style.as_str();
+    // Some tool for changes there has to be.
+    let is_short_one = |it: &Tool| SHORT.contains(&it.name) || (it.name == "edit_file" && style == "sketch");
+    // The user says so; what is known of families of models is not sure enough for that.
+    let takes_none = settings.models.get(model).is_some_and(|it| it.tools == Some(false));
     let fits = |it: &Tool| {
         let style = match it.name {
-            "edit_file" => settings.agent.edit_style != "replace" || settings.roles.apply.is_some(),
-            "search_replace" => settings.agent.edit_style != "sketch",
+            "edit_file" => style != "replace" || settings.roles.apply.is_some(),
+            "search_replace" => style != "sketch",
             "apply_patch" => knows_patches(model),
             _ => true,
         };
         let is_on = settings.tools.get(it.name).is_none_or(|it| it.enabled);
         let is_there = it.name != web_search::TOOL.name || web_search::is_available(settings);
-        style && is_on && is_there && (!is_short || SHORT.contains(&it.name))
+        style && is_on && is_there && !takes_none && (!is_short || is_short_one(it))
     };
     from.iter().copied().filter(|it| fits(it)).collect()
 }
@@ -51,6 +56,9 @@ pub fn missing(settings: &Settings, model: &str, window: Option<u64>, from: &[&'
     let gone = from.iter().filter(|it| !there.contains(it));
     let why = |it: &Tool| match it.name {
         _ if settings.tools.get(it.name).is_some_and(|it| !it.enabled) => "switched off in the settings",
+        _ if settings.models.get(model).is_some_and(|it| it.tools == Some(false)) => {
+            "the settings say that the model calls none"
+        }
         "web_search" if settings.web.search.kind.is_none() => "no service is configured: set web.search.kind",
         "edit_file" | "search_replace" => "agent.edit_style says otherwise",
         "apply_patch" => "for models that were trained on it",
@@ -109,4 +117,89 @@ pub fn unknown(settings: &Settings) -> Vec<&str> {
         .map(String::as_str)
         .filter(|it| !is_tool(it))
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Model;
+
+    fn names(settings: &Settings, model: &str, window: Option<u64>) -> Vec<&'static str> {
+        tools(settings, model, window, TOOLS).iter().map(|it| it.name).collect()
+    }
+
+    #[test]
+    fn a_small_window_is_offered_the_few_that_matter_most() {
+        let short = [
+            "grep",
+            "read_file",
+            "glob_file_search",
+            "list_dir",
+            "search_replace",
+            "write",
+            "run_terminal_cmd",
+            "todo_write",
+            "create_plan",
+            "ask",
+        ];
+        let mut settings = Settings::default();
+        assert_eq!(names(&settings, "m", Some(8192)), short);
+        assert_eq!(names(&settings, "m", Some(31_999)), short);
+        for window in [Some(32_000), Some(200_000), None] {
+            let all = names(&settings, "m", window);
+            assert!(
+                all.contains(&"codebase_search") && all.contains(&"switch_mode"),
+                "{window:?}"
+            );
+        }
+        settings.agent.profile = "full".to_owned();
+        assert!(names(&settings, "m", Some(8192)).contains(&"codebase_search"));
+        settings.agent.profile = "short".to_owned();
+        assert_eq!(names(&settings, "m", None), short);
+        // Whatever way of changing files is wanted, there is one.
+        settings.agent.edit_style = "sketch".to_owned();
+        let sketching = names(&settings, "m", None);
+        assert!(sketching.contains(&"edit_file") && !sketching.contains(&"search_replace"));
+    }
+
+    #[test]
+    fn the_tools_that_edit_follow_the_style_and_the_model() {
+        let mut settings = Settings::default();
+        let edits = |settings: &Settings, model: &str| {
+            let mut names = names(settings, model, None);
+            names.retain(|it| ["edit_file", "search_replace", "apply_patch"].contains(it));
+            names
+        };
+        assert_eq!(edits(&settings, "m"), ["search_replace"]);
+        assert_eq!(
+            edits(&settings, "openai/gpt-5.1-codex"),
+            ["search_replace", "apply_patch"]
+        );
+        settings.roles.apply = Some("fast/merger".to_owned());
+        assert_eq!(edits(&settings, "m"), ["edit_file", "search_replace"]);
+        settings.roles.apply = None;
+        settings.agent.edit_style = "both".to_owned();
+        assert_eq!(edits(&settings, "m"), ["edit_file", "search_replace"]);
+        settings.agent.edit_style = "sketch".to_owned();
+        assert_eq!(edits(&settings, "m"), ["edit_file"]);
+    }
+
+    #[test]
+    fn a_model_that_calls_no_tools_is_offered_none_and_that_is_said() {
+        let mut settings = Settings::default();
+        let own = Model {
+            tools: Some(false),
+            ..Model::default()
+        };
+        settings.models.insert("m".to_owned(), own);
+        assert!(names(&settings, "m", None).is_empty());
+        assert!(!names(&settings, "n", None).is_empty());
+        let missing = missing(&settings, "m", None, TOOLS);
+        assert!(
+            missing
+                .iter()
+                .all(|(_, why)| why == "the settings say that the model calls none")
+        );
+        assert_eq!(missing.len(), TOOLS.len());
+    }
 }

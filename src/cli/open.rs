@@ -9,7 +9,12 @@ use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 
 use crate::{
-    agent::{driver, narrow, offer},
+    agent::{
+        context::{self, List},
+        driver, narrow, offer,
+        rules::{self, RuleSet},
+        trust,
+    },
     config::{Environment, Gateway, Ledger, Paths, Provider, Settings, Upstream},
     journal::Log,
     link::{
@@ -22,7 +27,7 @@ use crate::{
     protocol::{ConversationId, Dialect, Event, Position},
     sandbox::{self, Fence, Tier, Workspace},
     serve::Wanted,
-    tool::{self, Tool},
+    tool::{self, Stop, Tool},
 };
 
 /// What to do when nothing is configured, for those who have no screen to be asked on.
@@ -53,7 +58,7 @@ pub struct Talk {
 pub fn link(settings: &Settings, environment: &Environment, talk: &Talk) -> Result<Option<Arc<dyn Link>>> {
     match settings.upstream() {
         Upstream::Gateway(it) => {
-            let context = json!({ "workspacePath": talk.workspace });
+            let context = surroundings(settings, it, talk);
             let settings = at_gateway(settings, it, environment, Some(context), talk.is_attended)?;
             Ok(Some(Arc::new(Http::start(settings, Arc::clone(&talk.log))?)))
         }
@@ -70,6 +75,26 @@ pub fn link(settings: &Settings, environment: &Environment, talk: &Talk) -> Resu
         }
         Upstream::Nobody => Ok(None),
     }
+}
+
+/// What a gateway is told of the workspace: as much of it as the settings want.
+fn surroundings(settings: &Settings, gateway: &Gateway, talk: &Talk) -> Value {
+    let path = json!({ "workspacePath": talk.workspace });
+    if gateway.context == "path" {
+        return path;
+    }
+    let paths = Paths::of_user();
+    let fence = Fence::configured(settings, paths.as_ref(), talk.added.clone());
+    let Ok(workspace) = Workspace::fenced(&talk.workspace, fence).map(Arc::new) else {
+        return path;
+    };
+    let trust = trust::trust(settings, paths.as_ref(), &workspace, talk.is_attended);
+    let rules = RuleSet::load(&workspace, trust).with_user(rules::of_user(settings, paths.as_ref()));
+    let list = match gateway.context.as_str() {
+        "layout" => context::walk(&workspace, &Stop::default()),
+        _ => List::default(),
+    };
+    context::for_gateway(&workspace, &list, &rules)
 }
 
 /// The conversation that a log holds, as its last answer names it.

@@ -211,6 +211,14 @@ pub const KEYS: &[Key] = &[
         "The dialect of the stream to ask for.",
     ),
     Key::new(
+        "gateway.context",
+        Kind::Word(&["path", "rules", "layout"]),
+        |it, _| Slot::Text(&mut it.gateway.context),
+        "What the gateway is told of the workspace: its path alone, your rules and those of a trusted workspace too, or the \
+         names of its files as well.",
+    )
+    .variable("SHEAF_GATEWAY_CONTEXT"),
+    Key::new(
         "gateway.headers",
         Kind::Headers,
         |it, _| Slot::Headers(&mut it.gateway.connection.headers),
@@ -423,7 +431,7 @@ pub const KEYS: &[Key] = &[
         "roles.embed",
         Kind::Text,
         |it, _| Slot::MaybeText(&mut it.roles.embed),
-        "The model that makes vectors of texts, for searching by meaning.",
+        "The model that makes vectors of texts. Nothing asks for them yet: code is searched by its words.",
     )
     .variable("SHEAF_ROLES_EMBED"),
     Key::new(
@@ -514,6 +522,13 @@ pub const KEYS: &[Key] = &[
     .variable("SHEAF_AGENT_EFFORT")
     .in_project(),
     Key::new(
+        "agent.lint_wait",
+        Kind::Duration,
+        |it, _| Slot::Duration(&mut it.agent.lint_wait),
+        "How long the result of a change waits for what checkers say of it, in a workspace that may act; those that took longer are not asked again. `0s`: not at all.",
+    )
+    .variable("SHEAF_AGENT_LINT_WAIT"),
+    Key::new(
         "agent.max_requests",
         COUNT,
         |it, _| Slot::Whole(&mut it.agent.max_requests),
@@ -570,6 +585,12 @@ pub const KEYS: &[Key] = &[
         Kind::Flag,
         |it, name| Slot::Flag(&mut tool(it, name).require_approval),
         "Whether every use of it asks.",
+    ),
+    Key::new(
+        "tools.*.max_bytes",
+        COUNT,
+        |it, name| Slot::MaybeWhole(&mut tool(it, name).max_bytes),
+        "The most that a model is given of a result; what all results of a message take is half of its window at most.",
     ),
     Key::new(
         "approvals.run",

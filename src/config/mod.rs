@@ -117,6 +117,8 @@ pub struct Agent {
     pub edit_style: String,
     /// `auto`, `off`, `low`, `medium` or `high`.
     pub effort: String,
+    /// Zero: checkers are not asked about a change.
+    pub lint_wait: Duration,
     pub max_requests: u64,
     pub max_calls: u64,
     /// What one answer may cost, and a whole conversation; `None`: anything.
@@ -130,6 +132,7 @@ impl Default for Agent {
             profile: "auto".to_owned(),
             edit_style: "replace".to_owned(),
             effort: "auto".to_owned(),
+            lint_wait: Duration::from_secs(1),
             max_requests: 50,
             max_calls: 200,
             max_dollars: None,
@@ -147,6 +150,8 @@ pub struct ToolSettings {
     /// `None`: everything that the rules permit.
     pub allowed_paths: Option<Vec<String>>,
     pub require_approval: bool,
+    /// Of a result, for the model; `None`: what the tool itself gives at most.
+    pub max_bytes: Option<u64>,
 }
 
 impl Default for ToolSettings {
@@ -156,6 +161,7 @@ impl Default for ToolSettings {
             modes: None,
             allowed_paths: None,
             require_approval: false,
+            max_bytes: None,
         }
     }
 }

@@ -132,6 +132,8 @@ pub struct Gateway {
     pub token: KeySource,
     /// `auto`, `a` or `b`.
     pub dialect: String,
+    /// What it is told of the workspace: `path`, `rules` or `layout`, each with those before it.
+    pub context: String,
 }
 
 impl Default for Gateway {
@@ -140,6 +142,7 @@ impl Default for Gateway {
             connection: Connection::default(),
             token: KeySource::None,
             dialect: "auto".to_owned(),
+            context: "rules".to_owned(),
         }
     }
 }

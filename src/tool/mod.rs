@@ -222,7 +222,7 @@ pub struct Proposal {
     pub changes: Vec<Change>,
     /// For the model, once the change is made.
     pub text: String,
-    /// What the result's data says beside the counts of lines.
+    /// The data of the result: what was done to which files, in figures and as a diff.
     pub data: Map<String, Value>,
 }
 

@@ -20,7 +20,7 @@ use tokio::task::JoinHandle;
 
 pub use change::Watch;
 pub use figures::{Sent, measure};
-pub use files::{Files, List};
+pub use files::{Files, List, walk};
 pub use git::Status;
 pub use layout::{Style, layout};
 pub use message::{Surroundings, Told, open, tell, tell_more};
@@ -291,11 +291,10 @@ pub fn linter_errors(mut lints: Vec<Lint>) -> Option<String> {
     (!lines.is_empty()).then(|| wrap("linter_errors", &lines.join("\n")))
 }
 
-/// The `context` of a request to a gateway.
-pub fn for_gateway(workspace: &Workspace, list: &List, open: &[String], rules: &RuleSet) -> Value {
+/// The `context` of a request to a gateway. An empty list of files is not told.
+pub fn for_gateway(workspace: &Workspace, list: &List, rules: &RuleSet) -> Value {
     let mut context = json!({
         "workspacePath": workspace.root(),
-        "openFiles": open,
         "projectLayout": layout(&list.files, Style::Plain, LAYOUT_BYTES).trim_end(),
         "rules": rules.texts(),
     });

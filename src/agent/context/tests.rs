@@ -159,17 +159,16 @@ fn a_gateway_is_told_the_bare_tree() {
         ..List::default()
     };
     let rules = RuleSet::load(&workspace, crate::agent::rules::Trust::Whole).with_user(["Errors are enums".to_owned()]);
-    let context = for_gateway(&workspace, &list, &["src/cart.rs".to_owned()], &rules);
+    let context = for_gateway(&workspace, &list, &rules);
     assert_eq!(
         context,
         serde_json::json!({
             "workspacePath": workspace.root(),
-            "openFiles": ["src/cart.rs"],
             "projectLayout": "Cargo.toml\nsrc/\n  cart.rs\n  main.rs",
             "rules": ["Errors are enums"],
         })
     );
-    let bare = for_gateway(&workspace, &List::default(), &[], &RuleSet::default());
+    let bare = for_gateway(&workspace, &List::default(), &RuleSet::default());
     assert_eq!(bare, serde_json::json!({ "workspacePath": workspace.root() }));
 }
 

@@ -4,11 +4,15 @@
 //! questions to the user come last. What needs no look at the disk first is judged at once, so that the user sees all
 //! questions of a message together.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc};
 
 use serde_json::{Map, Value, json};
 
-use super::{Effect, Fault, JobId, Memory, Phase, Prepared, Running, guard::Advice};
+use super::{
+    Effect, Fault, JobId, Memory, Phase, Prepared, Running,
+    fit::{Bound, fit},
+    guard::Advice,
+};
 use crate::{
     agent::{
         approval::{self, Facts, Rules, RunMode, Verdict},
@@ -63,6 +67,8 @@ pub enum Stage {
     /// Judged, and waiting for its turn.
     Ready,
     Running,
+    /// It has its result, and checkers look at what it has changed: what they say is added.
+    Checking,
     Done,
 }
 
@@ -300,6 +306,7 @@ impl Running {
                         | Stage::Asking
                         | Stage::Ready
                         | Stage::Running
+                        | Stage::Checking
                         | Stage::Done,
                         _,
                     ) => {}
@@ -639,8 +646,34 @@ impl Running {
             settle(job, "Nothing changed.".to_owned(), false, Vec::new());
             return;
         };
-        self.show_changes(job, &proposal.changes, Applied::Applied, effects);
+        let all = proposal.changes.iter();
+        let mut documents: Vec<Edit> = all
+            .flat_map(|it| edits(it, &job.name(), &job.call.id, &Applied::Applied))
+            .collect();
+        // The result is the call's: it stands once, where the call is over.
+        if let Some((_, _, end)) = documents.last_mut() {
+            end.insert("result".into(), json!({ "status": "success", "data": proposal.data }));
+        }
+        for (start, content, end) in documents {
+            let events = self.writer.whole(Kind::FileEdit, start, content.as_deref(), end);
+            self.say(events, effects);
+        }
         settle(job, proposal.text, false, Vec::new());
+        if self.setup.is_checked {
+            job.stage = Stage::Checking;
+            effects.push(Effect::Check(job.id));
+        }
+    }
+
+    /// Adds what checkers say to the result of a change, which stands whatever they say.
+    pub(super) fn checked(&mut self, id: JobId, text: &str, memory: &mut Memory, effects: &mut Vec<Effect>) {
+        self.with_job(id, Stage::Checking, memory, effects, |_, job, _, _| {
+            if let Some(result) = job.result.as_mut().filter(|_| !text.is_empty()) {
+                result.text.push_str("\n\n");
+                result.text.push_str(text);
+            }
+            job.stage = Stage::Done;
+        });
     }
 
     pub(super) fn show_changes(&mut self, job: &Job, changes: &[Change], applied: Applied, effects: &mut Vec<Effect>) {
@@ -764,7 +797,9 @@ impl Running {
         let Some(batch) = self.take_batch() else { return };
         let is_all_garbled = batch.jobs.iter().all(|it| it.is_garbled);
         let mut results = Vec::new();
+        let mut bounds = Vec::new();
         let mut advice = BTreeSet::new();
+        let settings = Arc::clone(&self.setup.settings);
         for job in batch.jobs {
             let mut result = job.result.unwrap_or_else(|| CallResult {
                 call: job.call.id.clone(),
@@ -789,7 +824,13 @@ impl Running {
                 }
             }
             results.push(result);
+            let tool = job.tool.map_or("", |it| it.name);
+            bounds.push(Bound {
+                tool,
+                most: settings.tools.get(tool).and_then(|it| it.max_bytes),
+            });
         }
+        fit(&mut results, &bounds, memory.window);
         self.placed(memory);
         memory.results(joined(results));
         self.guard.garbled = if is_all_garbled { self.guard.garbled + 1 } else { 0 };
@@ -848,7 +889,8 @@ impl Running {
         self.close_questions(Dealt::Cancelled, effects);
         let mut results = Vec::new();
         for mut job in batch.jobs {
-            if job.stage != Stage::Done {
+            // What was changed stays changed, whoever did not wait for the checkers.
+            if !matches!(job.stage, Stage::Done | Stage::Checking) {
                 let text = "Cancelled by the user.".to_owned();
                 if let Some(shown) = self.shown.get_mut(&job.id)
                     && matches!(job.tool.map(|it| it.work), Some(Work::Command { .. }))

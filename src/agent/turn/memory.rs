@@ -150,6 +150,32 @@ impl Memory {
             self.todos.change(&TodoUpdate::of(&update));
         }
     }
+
+    /// The messages for a model that sees no images: a sentence stands where one is. They stay here, for the next model.
+    pub fn without_images(&self) -> Vec<ModelMessage> {
+        let mut messages = self.told.messages.clone();
+        for message in &mut messages {
+            match message {
+                ModelMessage::User(parts) => {
+                    for part in parts {
+                        if matches!(part, Part::Image(_)) {
+                            *part = Part::Text("[Here is an image, which you cannot see.]".to_owned());
+                        }
+                    }
+                }
+                ModelMessage::Results(results) => {
+                    for result in results.iter_mut().filter(|it| !it.images.is_empty()) {
+                        result.images.clear();
+                        result
+                            .text
+                            .push_str("\nYou cannot see images: ask the user what is on it, if that matters.");
+                    }
+                }
+                ModelMessage::Assistant(_) => {}
+            }
+        }
+        messages
+    }
 }
 
 /// The ids of the calls of a message.

@@ -14,6 +14,7 @@
 
 mod batch;
 mod ending;
+mod fit;
 mod guard;
 mod memory;
 mod question;
@@ -91,6 +92,11 @@ pub enum Input {
         result: Result<Outcome, Fault>,
         took_ms: u64,
     },
+    /// What checkers have said of what a call has changed; empty: nothing.
+    Checked {
+        job: JobId,
+        text: String,
+    },
     /// The user's answer to an open question.
     Answer(ClarificationResponse),
     /// A question waited for so long that no answer is an answer.
@@ -143,6 +149,10 @@ pub struct Submission {
     pub response: ResponseId,
     /// Who answers questions.
     pub asker: Asker,
+    /// Checkers look at once at what a call has changed.
+    pub is_checked: bool,
+    /// The model is known not to see images: it is told where one stands.
+    pub is_blind: bool,
 }
 
 /// What a turn is for.
@@ -239,6 +249,8 @@ pub enum Effect {
         call: String,
         proposal: Proposal,
     },
+    /// Asks checkers about what a call has changed; answered by [`Input::Checked`], in a moment.
+    Check(JobId),
     /// Drops everything that is being prepared or run.
     StopJobs,
     /// Keeps rules that the user gave, for all conversations to come.
@@ -327,6 +339,8 @@ struct Setup {
     fallbacks: usize,
     effort: Option<Effort>,
     asker: Asker,
+    is_checked: bool,
+    is_blind: bool,
 }
 
 impl Setup {
@@ -413,6 +427,8 @@ impl Running {
             conversation,
             response,
             asker,
+            is_checked,
+            is_blind,
         } = submission;
         let is_aside = matches!(purpose, Purpose::Room(_));
         let title = title(&message.content).filter(|_| memory.is_empty() && !memory.is_titled && !is_aside);
@@ -462,6 +478,8 @@ impl Running {
                 fallbacks,
                 effort,
                 asker,
+                is_checked,
+                is_blind,
             },
             mode,
             phase: Phase::Model,
@@ -502,6 +520,7 @@ impl Running {
             Input::Prepared { job, result } => self.prepared(job, result, memory, effects),
             Input::Output { job, text } => self.printed(job, &text, effects),
             Input::Ran { job, result, took_ms } => self.ran(job, result, took_ms, memory, effects),
+            Input::Checked { job, text } => self.checked(job, &text, memory, effects),
             Input::Answer(response) => self.answer(&response, memory, effects),
             Input::Expired(document) => self.expire(&document, memory, effects),
             Input::Marks(marks) if matches!(self.phase, Phase::Marks) => self.marks(&marks, memory, effects),
@@ -570,11 +589,16 @@ impl Running {
         self.phase = Phase::Model;
         self.sent = memory.told.messages.len();
         self.asked_behind = self.writer.count();
+        let messages = if self.setup.is_blind {
+            memory.without_images()
+        } else {
+            memory.told.messages.clone()
+        };
         effects.push(Effect::CallModel {
             request: ModelRequest {
                 model: self.setup.model.clone(),
                 system: self.setup.system.clone(),
-                messages: memory.told.messages.clone(),
+                messages,
                 tools: self.offered(),
                 effort: self.setup.effort,
                 is_attended: self.setup.asker.is_attended(),

@@ -178,10 +178,13 @@ pub fn proposals(changes: Vec<Change>, note: &str) -> Proposal {
     let mut diff = String::new();
     let mut data = Map::new();
     let mut budget = MOST_LINES;
+    let (mut all_added, mut all_removed) = (0, 0);
     for (index, change) in changes.iter().enumerate() {
         let shown = &change.file.shown;
         let (old, new) = (side(change.old.as_deref()), side(change.new.as_deref()));
         let (added, removed) = counts(&old, &new);
+        all_added += added;
+        all_removed += removed;
         let lines = |count: usize| format!("{count} {}", if count == 1 { "line" } else { "lines" });
         let (word, done) = match (&change.operation, &change.to) {
             (Operation::Create, _) => ("create", format!("Created `{shown}` ({}).", lines(added))),
@@ -220,6 +223,8 @@ pub fn proposals(changes: Vec<Change>, note: &str) -> Proposal {
             diff.push_str(&format!("--- {from}\n+++ {to}\n{}", unified(&old, &change.hunks)));
         }
     }
+    data.insert("linesAdded".to_owned(), all_added.into());
+    data.insert("linesRemoved".to_owned(), all_removed.into());
     if changes.len() > 1 {
         let paths = changes.iter().map(|it| Value::from(it.file.shown.as_str()));
         data.insert("files".to_owned(), paths.collect());

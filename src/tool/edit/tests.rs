@@ -366,6 +366,8 @@ fn the_model_is_shown_what_it_changed() {
         json!({
             "filePath": "f",
             "operation": "edit",
+            "linesAdded": 0,
+            "linesRemoved": 1,
             "diffString": "--- a/f\n+++ b/f\n@@ -28,4 +28,3 @@\n line 27\n line 28\n line 29\n-line 30\n"
         })
     );

@@ -7,7 +7,7 @@ use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
     sync::{Mutex, MutexGuard, PoisonError},
-    time::SystemTime,
+    time::{Duration, SystemTime},
 };
 
 use super::{
@@ -23,13 +23,28 @@ const MOST_KEPT: usize = 1000;
 pub struct Findings(Mutex<BTreeMap<Checker, Said>>);
 
 /// A checker in a folder.
-type Checker = (String, PathBuf);
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Checker {
+    name: String,
+    folder: PathBuf,
+}
+
+impl Checker {
+    pub fn of(job: &Job) -> Self {
+        Self {
+            name: job.name.clone(),
+            folder: job.directory.clone(),
+        }
+    }
+}
 
 #[derive(Debug, Default)]
 struct Said {
     /// What it has looked at, as that was then; `None`: it was not there.
     files: BTreeMap<PathBuf, Option<Print>>,
     found: Vec<(Print, Diagnostic)>,
+    /// How long the last run took.
+    took: Option<Duration>,
 }
 
 /// How a file is told from the same one changed, without reading it.
@@ -39,7 +54,8 @@ impl Findings {
     /// What a run that began at `began` has said: it replaces what the checker said of these files before.
     pub fn take(&self, job: &Job, began: SystemTime, found: &[Diagnostic]) {
         let mut all = self.lock();
-        let said = all.entry(checker(job)).or_default();
+        let said = all.entry(Checker::of(job)).or_default();
+        said.took = began.elapsed().ok();
         match job.reach {
             // It has looked at everything: what it does not say any more does not hold.
             Reach::Whole | Reach::Own => said.found.clear(),
@@ -59,13 +75,37 @@ impl Findings {
 
     /// Whether the checker has run here before.
     pub fn knows(&self, job: &Job) -> bool {
-        self.lock().contains_key(&checker(job))
+        self.lock().contains_key(&Checker::of(job))
+    }
+
+    /// Whether the checker is likely to answer `within` a moment: it did the last time, or it has not run yet and does not
+    /// have to build a project first.
+    pub fn is_quick(&self, job: &Job, within: Duration) -> bool {
+        let all = self.lock();
+        match all.get(&Checker::of(job)).and_then(|it| it.took) {
+            Some(took) => took <= within,
+            None => job.reach != Reach::Whole,
+        }
+    }
+
+    /// What each checker that has looked at the file as it is now has found in it.
+    pub fn standing(&self, file: &Path) -> BTreeMap<Checker, Vec<Diagnostic>> {
+        let all = self.lock();
+        let now = print(file);
+        let current = all
+            .iter()
+            .filter(|(_, it)| now.is_some() && it.files.get(file).is_some_and(|it| *it == now));
+        let found = |said: &Said| {
+            let own = said.found.iter().filter(|(_, it)| it.file == file);
+            own.map(|(_, it)| it.clone()).collect()
+        };
+        current.map(|(checker, said)| (checker.clone(), found(said))).collect()
     }
 
     /// Whether there is nothing new for the checker to look at.
     pub fn is_current(&self, job: &Job) -> bool {
         let all = self.lock();
-        let Some(said) = all.get(&checker(job)) else {
+        let Some(said) = all.get(&Checker::of(job)) else {
             return false;
         };
         job.files.iter().all(|it| {
@@ -87,7 +127,7 @@ impl Findings {
         held
     }
 
-    /// What one run of a checker over a file has said.
+    /// What one run of a checker over its files has said.
     #[cfg(test)]
     pub fn holding(found: &[Diagnostic]) -> Self {
         let findings = Self::default();
@@ -107,10 +147,6 @@ impl Findings {
     }
 }
 
-fn checker(job: &Job) -> Checker {
-    (job.name.clone(), job.directory.clone())
-}
-
 fn print(file: &Path) -> Option<Print> {
     let about = std::fs::metadata(file).ok()?;
     Some((about.modified().ok()?, about.len()))
@@ -118,7 +154,7 @@ fn print(file: &Path) -> Option<Print> {
 
 #[cfg(test)]
 mod tests {
-    use std::{fs, time::Duration};
+    use std::fs;
 
     use pretty_assertions::assert_eq;
 
@@ -195,5 +231,44 @@ mod tests {
         findings.take(&whole, later(), &[at(root, "c.py", 2)]);
         fs::remove_file(root.join("c.py")).expect("it was there");
         assert_eq!(shown(&findings), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_checker_that_was_slow_is_not_quick_and_one_that_builds_is_not_tried() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = folder.path();
+        fs::write(root.join("a.py"), "1\n").expect("a file");
+        let findings = Findings::default();
+        let moment = Duration::from_secs(1);
+        let named = job("ruff", root, &["a.py"], Reach::Named);
+        let whole = job("mypy", root, &["a.py"], Reach::Whole);
+        assert!(findings.is_quick(&named, moment) && !findings.is_quick(&whole, moment));
+        let ago = |seconds: u64| SystemTime::now() - Duration::from_secs(seconds);
+        findings.take(&named, ago(5), &[]);
+        findings.take(&whole, ago(0), &[]);
+        assert!(!findings.is_quick(&named, moment) && findings.is_quick(&whole, moment));
+    }
+
+    #[test]
+    fn what_stands_is_what_was_said_of_the_file_as_it_is() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = folder.path();
+        for name in ["a.py", "b.py"] {
+            fs::write(root.join(name), "1\n").expect("a file");
+        }
+        let findings = Findings::default();
+        let later = || SystemTime::now() + Duration::from_secs(1);
+        let ruff = job("ruff", root, &["a.py", "b.py"], Reach::Named);
+        findings.take(&ruff, later(), &[at(root, "b.py", 2)]);
+        findings.take(&job("mypy", root, &["b.py"], Reach::Whole), later(), &[]);
+        let shown = |name: &str| -> Vec<(String, usize)> {
+            let standing = findings.standing(&root.join(name));
+            standing.into_iter().map(|(it, found)| (it.name, found.len())).collect()
+        };
+        assert_eq!(shown("a.py"), [("ruff".to_owned(), 0)]);
+        assert_eq!(shown("b.py"), [("mypy".to_owned(), 0), ("ruff".to_owned(), 1)]);
+        fs::write(root.join("b.py"), "changed\n").expect("a file");
+        assert_eq!(shown("b.py"), []);
+        assert_eq!(shown("gone.py"), []);
     }
 }

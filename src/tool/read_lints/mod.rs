@@ -4,6 +4,7 @@
 //! that it is. What it prints is read by its shape, not by the name of the program: a configured command may be any. What
 //! was found is kept in [`Findings`], for the messages that follow.
 
+mod changed;
 mod checkers;
 mod findings;
 mod printed;
@@ -20,6 +21,7 @@ use serde_json::{Value, json};
 
 use checkers::{CHECKERS, Job, Plan, Reach, jobs};
 
+pub use changed::{Known, Said, look_at_changed};
 pub use checkers::checkers;
 pub use findings::Findings;
 pub use printed::{Diagnostic, Severity};
@@ -284,17 +286,7 @@ fn report(
     };
     let mut text = String::new();
     for it in wanted.iter().take(MOST_SHOWN) {
-        let code = it.code.as_ref().map_or_else(String::new, |it| format!("[{it}]"));
-        let _ = writeln!(
-            text,
-            "{}:{}:{} {}{code}: {} ({})",
-            shown(&it.file),
-            it.line,
-            it.column,
-            it.severity.as_str(),
-            it.message,
-            it.source
-        );
+        let _ = writeln!(text, "{}:{}", shown(&it.file), it.told());
     }
     if wanted.len() > MOST_SHOWN {
         let _ = writeln!(text, "[cut: {MOST_SHOWN} of {} shown]", wanted.len());

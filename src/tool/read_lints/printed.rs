@@ -19,6 +19,22 @@ pub struct Diagnostic {
     pub code: Option<String>,
 }
 
+impl Diagnostic {
+    /// For the model, behind the name of the file and a colon.
+    pub fn told(&self) -> String {
+        let code = self.code.as_ref().map_or_else(String::new, |it| format!("[{it}]"));
+        let Self {
+            line,
+            column,
+            severity,
+            message,
+            source,
+            ..
+        } = self;
+        format!("{line}:{column} {}{code}: {message} ({source})", severity.as_str())
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
     Error,

@@ -96,3 +96,102 @@ async fn nothing_is_checked_where_the_workspace_may_not_act_or_the_tool_is_off()
         fs::remove_file(root.join("notes.md")).expect("it was written");
     }
 }
+
+/// A checker of the user's, which complains about what is to be done.
+fn particular(root: &Path, wait: Duration, words: &str) -> Settings {
+    let mut settings = settings(&[root]);
+    settings
+        .lint
+        .insert("markdown".to_owned(), ["sh", "-c", words].map(str::to_owned).to_vec());
+    settings.agent.lint_wait = wait;
+    settings
+}
+
+const COMPLAINS: &str = "awk '/do/ {print \"notes.md:\" NR \":1: warning: \" $0}' notes.md";
+
+/// Each answer writes one more thing to do into `notes.md`, four times; after a while the same once more.
+fn planner() -> Arc<Script> {
+    Script::new(|at, _| match at {
+        0..=3 | 5 => {
+            let lines: String = (0..=at).map(|it| format!("do {it}\n")).collect();
+            let arguments = json!({ "file_path": "notes.md", "contents": lines });
+            ending(vec![call("w", "write", &arguments)], EndReason::ToolUse)
+        }
+        _ => ok(),
+    })
+}
+
+/// All results that the model was told.
+fn told(script: &Script) -> Vec<String> {
+    let last = script.asked().pop().map(|it| it.messages).unwrap_or_default();
+    let results = last.into_iter().filter_map(|it| match it {
+        ModelMessage::Results(results) => Some(results),
+        ModelMessage::User(_) | ModelMessage::Assistant(_) => None,
+    });
+    results.flatten().map(|it| it.text).collect()
+}
+
+#[tokio::test]
+async fn the_result_of_a_change_says_what_is_new_and_no_more_than_three_times_a_file() {
+    if Commands::tier() == Tier::None {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let root = folder.path().canonicalize().expect("it is there");
+    let script = planner();
+    let settings = particular(&root, PATIENCE, COMPLAINS);
+    let mut stage = Stage::new(&root, &script, settings, TOOLS.to_vec());
+    stage.answer = Some("allow_once");
+    stage.say("write it", Mode::Agent);
+    stage.done(1).await;
+    let lints = |text: &String| text.split_once("\n\n").map(|it| it.1.to_owned()).unwrap_or_default();
+    let head = "New lint errors in `notes.md`:";
+    let third = "This was told for the third time: if it is not mended by the next change, leave it and say so.";
+    assert_eq!(
+        told(&script).iter().map(lints).collect::<Vec<_>>(),
+        [
+            format!("{head}\n1:1 warning: do 0 (markdown)"),
+            format!("{head}\n2:1 warning: do 1 (markdown)"),
+            format!("{head}\n3:1 warning: do 2 (markdown)\n{third}"),
+            String::new(),
+        ]
+    );
+    // The user's next word begins anew.
+    stage.say("and more", Mode::Agent);
+    stage.done(2).await;
+    let last = told(&script).pop().expect("a result");
+    // Whether the checkers have looked in between is their own affair.
+    assert!(lints(&last).contains("\n6:1 warning: do 5 (markdown)"), "{last}");
+    stage.check("checkers").await;
+}
+
+#[tokio::test]
+async fn a_change_does_not_wait_for_a_checker_that_takes_long_or_may_not_run() {
+    if Commands::tier() == Tier::None {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let root = folder.path().canonicalize().expect("it is there");
+    let for_ever = "until [ -e never ]; do sleep 1; done; echo notes.md:1: warning: late";
+    let mut untrusted = particular(&root, PATIENCE, COMPLAINS);
+    untrusted.trusted.clear();
+    let cases = [
+        ("slow", particular(&root, Duration::from_millis(20), for_ever)),
+        ("not wanted", particular(&root, Duration::ZERO, COMPLAINS)),
+        ("not trusted", untrusted),
+    ];
+    for (name, settings) in cases {
+        let script = planner();
+        let mut stage = Stage::new(&root, &script, settings, TOOLS.to_vec());
+        stage.answer = Some("allow_once");
+        stage.say("write it", Mode::Agent);
+        stage.done(1).await;
+        let told = told(&script);
+        assert!(
+            told.len() == 4 && told.iter().all(|it| !it.contains("lint")),
+            "{name}: {told:#?}"
+        );
+        stage.check(name).await;
+        fs::remove_file(root.join("notes.md")).expect("it was written");
+    }
+}

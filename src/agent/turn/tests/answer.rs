@@ -492,3 +492,40 @@ fn what_is_said_in_another_mode_takes_the_answer_there() {
     let shown = talk.says(ends(EndReason::ToolUse));
     assert!(shown.contains("TOOL_FORBIDDEN_IN_MODE"), "{shown}");
 }
+
+#[test]
+fn a_model_that_sees_no_images_is_told_where_one_stands() {
+    let pixel = || crate::model::Image {
+        media_type: "image/png".to_owned(),
+        bytes: b"png".as_slice().into(),
+    };
+    for is_blind in [true, false] {
+        let mut talk = Talk::of(Submission {
+            is_blind,
+            parts: vec![Part::Text("what is this?".to_owned()), Part::Image(pixel())],
+            ..submission("hi")
+        });
+        let has_image = |talk: &Talk| format!("{:?}", asked(&talk.effects).messages).contains("image/png");
+        assert_eq!(has_image(&talk), !is_blind);
+        talk.all([call("a", "look", json!({})), ends(EndReason::ToolUse), harmless(1)]);
+        talk.says(Input::Ran {
+            job: JobId(1),
+            result: Ok(Outcome {
+                text: "`a.png` is an image.".to_owned(),
+                images: vec![pixel()],
+                ..Outcome::default()
+            }),
+            took_ms: 1,
+        });
+        assert_eq!(has_image(&talk), !is_blind);
+        let told = format!("{:?}", asked(&talk.effects).messages);
+        assert_eq!(told.contains("You cannot see images"), is_blind, "{told}");
+        // They are kept for a model that does.
+        assert_eq!(
+            format!("{:?}", talk.turn.memory.told.messages)
+                .matches("image/png")
+                .count(),
+            2
+        );
+    }
+}

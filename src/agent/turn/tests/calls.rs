@@ -79,6 +79,49 @@ fn readers_run_together_and_writers_alone() {
 }
 
 #[test]
+fn what_checkers_say_of_a_change_is_added_to_its_result() {
+    let begin = || {
+        let mut talk = Talk::of(Submission {
+            is_checked: true,
+            ..submission("hi")
+        });
+        talk.all([
+            call("a", "change", json!({})),
+            call("b", "look", json!({})),
+            ends(EndReason::ToolUse),
+            proposing(1),
+        ]);
+        assert_eq!(
+            talk.says(ran(1, "")),
+            r#"response of m | +1 file_edit | "new 1" | -doc_001 applied | +2 file_edit | "new 3" | -doc_002 applied | check 1"#,
+            "the change is shown, and nothing waits for it to be"
+        );
+        talk
+    };
+    let checked = |text: &str| Input::Checked {
+        job: JobId(1),
+        text: text.to_owned(),
+    };
+    let mut talk = begin();
+    talk.says(harmless(2));
+    let next = talk.says(checked("New lint errors"));
+    assert_eq!(
+        next, "+3 tool_call | look | {} | run 2 look",
+        "it is a change until it has been looked at"
+    );
+    talk.says(ran(2, "x"));
+    assert_eq!(talk.results(), ["a: changed a.rs\n\nNew lint errors", "b: x"]);
+    let mut talk = begin();
+    talk.says(checked(""));
+    talk.all([harmless(2), ran(2, "x")]);
+    assert_eq!(talk.results(), ["a: changed a.rs", "b: x"]);
+    // What was changed stays changed, and the model will know.
+    let mut talk = begin();
+    talk.says(Input::Cancel);
+    assert_eq!(talk.results(), ["a: changed a.rs", "!b: Cancelled by the user."]);
+}
+
+#[test]
 fn no_more_than_eight_readers_run_at_a_time() {
     let mut talk = Talk::begin();
     talk.all((1..=10).map(|it| call(&format!("c{it}"), "look", json!({}))));

@@ -133,6 +133,8 @@ fn submission(message: &str) -> Submission {
         conversation: "conv_1".into(),
         response: "chat_1".into(),
         asker: Asker::Here,
+        is_checked: false,
+        is_blind: false,
     }
 }
 
@@ -181,6 +183,7 @@ fn show(effects: &[Effect]) -> String {
             Effect::Prepare { job, tool, .. } => write!(line, "prepare {} {}", job.0, tool.name),
             Effect::Run { job, tool, .. } => write!(line, "run {} {}", job.0, tool.name),
             Effect::Make { job, .. } => write!(line, "make {}", job.0),
+            Effect::Check(job) => write!(line, "check {}", job.0),
             Effect::StopJobs => write!(line, "stop jobs"),
             Effect::Store(rules) => write!(line, "store {rules:?}"),
             Effect::Expire(document) => write!(line, "expire {document}"),

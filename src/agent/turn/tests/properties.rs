@@ -117,6 +117,7 @@ fn play_on(turn: &mut Turn, world: &World) -> Vec<Effect> {
     said.mode = world.mode;
     said.asker = if world.is_attended { Asker::Here } else { Asker::Nobody };
     said.fallbacks = 1;
+    said.is_checked = world.is_attended;
     let mut all = turn.step(Input::Submit(Box::new(said)), 0);
     let mut open: Vec<Input> = Vec::new();
     let mut messages = world.messages.iter();
@@ -147,6 +148,10 @@ fn play_on(turn: &mut Turn, world: &World) -> Vec<Effect> {
                     }
                     _ => open.push(fails(FailureKind::Unreachable)),
                 },
+                Effect::Check(job) => open.push(Input::Checked {
+                    job: *job,
+                    text: "New lint errors".to_owned(),
+                }),
                 Effect::FindMarks => open.push(Input::Marks(Vec::new())),
                 Effect::Append(Event::DocumentStart(start)) if start.kind == crate::protocol::Kind::Clarification => {
                     let options = [

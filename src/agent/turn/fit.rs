@@ -1,0 +1,202 @@
+//! Results cut to what there is room for: the user may say it of a tool, and a small window says it of all.
+
+use crate::model::CallResult;
+
+/// All results of a message together take up at most one part in so many of the model's window.
+const SHARE: u64 = 2;
+/// Of a command's output that is cut the beginning gets one part in so many, the rest is the end.
+const HEAD_SHARE: usize = 4;
+
+/// Bytes of text that so many tokens are, by the estimate that holds until a server counts.
+fn bytes(tokens: u64) -> usize {
+    usize::try_from(tokens.saturating_mul(33) / 10).unwrap_or(usize::MAX)
+}
+
+/// What a result is cut by.
+#[derive(Clone, Copy, Debug)]
+pub struct Bound<'a> {
+    /// The tool's own name; empty where there is no such tool.
+    pub tool: &'a str,
+    /// What the user wants of it.
+    pub most: Option<u64>,
+}
+
+/// Cuts the results of one message. `bounds` are those of the results, in their order.
+pub fn fit(results: &mut [CallResult], bounds: &[Bound<'_>], window: Option<u64>) {
+    for (result, bound) in results.iter_mut().zip(bounds) {
+        let most = bound.most.and_then(|it| usize::try_from(it).ok());
+        if let Some(most) = most.filter(|it| result.text.len() > *it) {
+            cut(
+                result,
+                bound.tool,
+                most,
+                &format!("as tools.{}.max_bytes wants", bound.tool),
+            );
+        }
+    }
+    let Some(window) = window.filter(|it| *it > 0) else {
+        return;
+    };
+    let room = bytes(window / SHARE);
+    let sizes: Vec<usize> = results.iter().map(|it| it.text.len()).collect();
+    let Some(most) = level(&sizes, room) else { return };
+    for (result, bound) in results.iter_mut().zip(bounds) {
+        if result.text.len() > most {
+            cut(
+                result,
+                bound.tool,
+                most,
+                "which is what the model's window has room for",
+            );
+        }
+    }
+}
+
+/// The size to which the longest are cut so that all of them have room; `None` where they have.
+fn level(sizes: &[usize], room: usize) -> Option<usize> {
+    let mut sizes = sizes.to_vec();
+    sizes.sort_unstable();
+    let mut left = room;
+    for (at, size) in sizes.iter().enumerate() {
+        let share = left / (sizes.len() - at);
+        if *size > share {
+            return Some(share);
+        }
+        left -= size;
+    }
+    None
+}
+
+fn cut(result: &mut CallResult, tool: &str, most: usize, why: &str) {
+    let text = std::mem::take(&mut result.text);
+    // How a command ended stands at the end.
+    let from = if matches!(tool, "run_terminal_cmd" | "await_command") {
+        most - most / HEAD_SHARE
+    } else {
+        0
+    };
+    let head = lines(text.get(..text.floor_char_boundary(most - from)).unwrap_or_default());
+    let tail = text
+        .get(text.ceil_char_boundary(text.len() - from)..)
+        .unwrap_or_default();
+    let tail = match tail.split_once('\n') {
+        Some((part, rest)) if part.len() < tail.len() / 2 => rest,
+        Some(_) | None => tail,
+    };
+    let gap = if tail.is_empty() { "" } else { "\n[…]\n" };
+    result.text = format!(
+        "{head}{gap}{tail}\n[cut: {} of {} bytes shown, {why}; ask for less at a time]",
+        head.len() + tail.len(),
+        text.len(),
+    );
+}
+
+/// Whole lines, where they are not very long.
+fn lines(text: &str) -> &str {
+    match text.rsplit_once('\n') {
+        Some((whole, part)) if part.len() < text.len() / 2 => whole,
+        Some(_) | None => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pretty_assertions::assert_eq;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn result(text: &str) -> CallResult {
+        CallResult {
+            call: "a".to_owned(),
+            name: "x".to_owned(),
+            text: text.to_owned(),
+            is_error: false,
+            images: Vec::new(),
+        }
+    }
+
+    fn bound(tool: &str, most: Option<u64>) -> Bound<'_> {
+        Bound { tool, most }
+    }
+
+    fn fitted(texts: &[(&str, &str)], most: Option<u64>, window: Option<u64>) -> Vec<String> {
+        let mut results: Vec<_> = texts.iter().map(|it| result(it.1)).collect();
+        let bounds: Vec<_> = texts.iter().map(|it| bound(it.0, most)).collect();
+        fit(&mut results, &bounds, window);
+        results.into_iter().map(|it| it.text).collect()
+    }
+
+    #[test]
+    fn a_result_is_cut_at_a_line_and_says_what_is_missing() {
+        let text = "1|one\n2|two\n3|three\n4|four";
+        for (tool, most, want) in [
+            ("read_file", 26, text.to_owned()),
+            (
+                "read_file",
+                15,
+                "1|one\n2|two\n[cut: 11 of 26 bytes shown, as tools.read_file.max_bytes wants; ask for less at a time]".to_owned(),
+            ),
+            (
+                "run_terminal_cmd",
+                20,
+                "1|one\n[…]\n3|three\n4|four\n[cut: 19 of 26 bytes shown, as tools.run_terminal_cmd.max_bytes wants; ask for less at a time]"
+                    .to_owned(),
+            ),
+        ] {
+            assert_eq!(fitted(&[(tool, text)], Some(most), None), [want]);
+        }
+        // One long line is cut where it is long enough.
+        let long = fitted(&[("grep", &"é".repeat(100))], Some(21), None);
+        assert!(
+            long[0].starts_with("éééééééééé\n[cut: 20 of 200 bytes shown, "),
+            "{}",
+            long[0]
+        );
+    }
+
+    #[test]
+    fn a_small_window_has_room_for_a_part_of_what_is_long() {
+        let long = "a line of some words\n".repeat(1000);
+        let texts = [
+            ("read_file", "short"),
+            ("read_file", long.as_str()),
+            ("grep", long.as_str()),
+        ];
+        assert_eq!(fitted(&texts, None, None)[1], long, "an unknown window cuts nothing");
+        assert_eq!(fitted(&texts, None, Some(200_000))[1], long);
+        let small = fitted(&texts, None, Some(8192));
+        assert_eq!(small[0], "short");
+        for it in &small[1..] {
+            assert!(
+                it.len() < 7000 && it.ends_with("ask for less at a time]"),
+                "{}",
+                it.len()
+            );
+        }
+        assert!(
+            small.iter().map(String::len).sum::<usize>() > 13_000,
+            "what room there is is used"
+        );
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(128))]
+
+        #[test]
+        fn whatever_comes_there_is_room_for_it(
+            texts in prop::collection::vec("[a-zé\n]{0,300}", 1..6),
+            window in 1_u64..400,
+            is_command: bool,
+        ) {
+            let tool = if is_command { "run_terminal_cmd" } else { "grep" };
+            let mut results: Vec<_> = texts.iter().map(|it| result(it)).collect();
+            fit(&mut results, &vec![bound(tool, None); texts.len()], Some(window));
+            for (before, after) in texts.iter().zip(&results) {
+                let said = after.text.rsplit_once("\n[cut: ").map_or(after.text.len(), |(it, _)| it.len());
+                prop_assert!(said <= bytes(window / SHARE) + "\n[…]\n".len());
+                prop_assert!(after.text == *before || after.text.contains("[cut: "));
+            }
+        }
+    }
+}

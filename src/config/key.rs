@@ -590,7 +590,7 @@ pub const KEYS: &[Key] = &[
         "tools.*.max_bytes",
         COUNT,
         |it, name| Slot::MaybeWhole(&mut tool(it, name).max_bytes),
-        "The most that a model is given of a result; what all results of a message take is half of its window at most.",
+        "The most that a model is given of a result.",
     ),
     Key::new(
         "approvals.run",

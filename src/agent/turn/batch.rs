@@ -830,7 +830,7 @@ impl Running {
                 most: settings.tools.get(tool).and_then(|it| it.max_bytes),
             });
         }
-        fit(&mut results, &bounds, memory.window);
+        fit(&mut results, &bounds);
         self.placed(memory);
         memory.results(joined(results));
         self.guard.garbled = if is_all_garbled { self.guard.garbled + 1 } else { 0 };

@@ -1,16 +1,9 @@
-//! Results cut to what there is room for: the user may say it of a tool, and a small window says it of all.
+//! Results cut to what the user wants of a tool: a model with a small window has no room for all that one can give.
 
 use crate::model::CallResult;
 
-/// All results of a message together take up at most one part in so many of the model's window.
-const SHARE: u64 = 2;
 /// Of a command's output that is cut the beginning gets one part in so many, the rest is the end.
 const HEAD_SHARE: usize = 4;
-
-/// Bytes of text that so many tokens are, by the estimate that holds until a server counts.
-fn bytes(tokens: u64) -> usize {
-    usize::try_from(tokens.saturating_mul(33) / 10).unwrap_or(usize::MAX)
-}
 
 /// What a result is cut by.
 #[derive(Clone, Copy, Debug)]
@@ -22,7 +15,7 @@ pub struct Bound<'a> {
 }
 
 /// Cuts the results of one message. `bounds` are those of the results, in their order.
-pub fn fit(results: &mut [CallResult], bounds: &[Bound<'_>], window: Option<u64>) {
+pub fn fit(results: &mut [CallResult], bounds: &[Bound<'_>]) {
     for (result, bound) in results.iter_mut().zip(bounds) {
         let most = bound.most.and_then(|it| usize::try_from(it).ok());
         if let Some(most) = most.filter(|it| result.text.len() > *it) {
@@ -34,37 +27,6 @@ pub fn fit(results: &mut [CallResult], bounds: &[Bound<'_>], window: Option<u64>
             );
         }
     }
-    let Some(window) = window.filter(|it| *it > 0) else {
-        return;
-    };
-    let room = bytes(window / SHARE);
-    let sizes: Vec<usize> = results.iter().map(|it| it.text.len()).collect();
-    let Some(most) = level(&sizes, room) else { return };
-    for (result, bound) in results.iter_mut().zip(bounds) {
-        if result.text.len() > most {
-            cut(
-                result,
-                bound.tool,
-                most,
-                "which is what the model's window has room for",
-            );
-        }
-    }
-}
-
-/// The size to which the longest are cut so that all of them have room; `None` where they have.
-fn level(sizes: &[usize], room: usize) -> Option<usize> {
-    let mut sizes = sizes.to_vec();
-    sizes.sort_unstable();
-    let mut left = room;
-    for (at, size) in sizes.iter().enumerate() {
-        let share = left / (sizes.len() - at);
-        if *size > share {
-            return Some(share);
-        }
-        left -= size;
-    }
-    None
 }
 
 fn cut(result: &mut CallResult, tool: &str, most: usize, why: &str) {
@@ -120,10 +82,10 @@ mod tests {
         Bound { tool, most }
     }
 
-    fn fitted(texts: &[(&str, &str)], most: Option<u64>, window: Option<u64>) -> Vec<String> {
+    fn fitted(texts: &[(&str, &str)], most: Option<u64>) -> Vec<String> {
         let mut results: Vec<_> = texts.iter().map(|it| result(it.1)).collect();
         let bounds: Vec<_> = texts.iter().map(|it| bound(it.0, most)).collect();
-        fit(&mut results, &bounds, window);
+        fit(&mut results, &bounds);
         results.into_iter().map(|it| it.text).collect()
     }
 
@@ -144,10 +106,10 @@ mod tests {
                     .to_owned(),
             ),
         ] {
-            assert_eq!(fitted(&[(tool, text)], Some(most), None), [want]);
+            assert_eq!(fitted(&[(tool, text)], Some(most)), [want]);
         }
         // One long line is cut where it is long enough.
-        let long = fitted(&[("grep", &"é".repeat(100))], Some(21), None);
+        let long = fitted(&[("grep", &"é".repeat(100))], Some(21));
         assert!(
             long[0].starts_with("éééééééééé\n[cut: 20 of 200 bytes shown, "),
             "{}",
@@ -155,46 +117,21 @@ mod tests {
         );
     }
 
-    #[test]
-    fn a_small_window_has_room_for_a_part_of_what_is_long() {
-        let long = "a line of some words\n".repeat(1000);
-        let texts = [
-            ("read_file", "short"),
-            ("read_file", long.as_str()),
-            ("grep", long.as_str()),
-        ];
-        assert_eq!(fitted(&texts, None, None)[1], long, "an unknown window cuts nothing");
-        assert_eq!(fitted(&texts, None, Some(200_000))[1], long);
-        let small = fitted(&texts, None, Some(8192));
-        assert_eq!(small[0], "short");
-        for it in &small[1..] {
-            assert!(
-                it.len() < 7000 && it.ends_with("ask for less at a time]"),
-                "{}",
-                it.len()
-            );
-        }
-        assert!(
-            small.iter().map(String::len).sum::<usize>() > 13_000,
-            "what room there is is used"
-        );
-    }
-
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(128))]
 
         #[test]
-        fn whatever_comes_there_is_room_for_it(
+        fn whatever_comes_is_not_longer_than_it_may_be(
             texts in prop::collection::vec("[a-zé\n]{0,300}", 1..6),
-            window in 1_u64..400,
+            most in 1_u64..400,
             is_command: bool,
         ) {
             let tool = if is_command { "run_terminal_cmd" } else { "grep" };
             let mut results: Vec<_> = texts.iter().map(|it| result(it)).collect();
-            fit(&mut results, &vec![bound(tool, None); texts.len()], Some(window));
+            fit(&mut results, &vec![bound(tool, Some(most)); texts.len()]);
             for (before, after) in texts.iter().zip(&results) {
                 let said = after.text.rsplit_once("\n[cut: ").map_or(after.text.len(), |(it, _)| it.len());
-                prop_assert!(said <= bytes(window / SHARE) + "\n[…]\n".len());
+                prop_assert!(said as u64 <= most + "\n[…]\n".len() as u64);
                 prop_assert!(after.text == *before || after.text.contains("[cut: "));
             }
         }

@@ -390,9 +390,10 @@ mod tests {
         let rows = |columns| -> Vec<String> {
             let mut page = Page::context(&parts, None);
             page.lay_out(columns, 10);
-            let rows = page.rows.iter().skip(2);
-            rows.map(|it| it.spans.iter().map(|it| it.text.as_str()).collect())
-                .collect()
+            let text = |it: &Row| -> String { it.spans.iter().map(|it| it.text.as_str()).collect() };
+            let rows = page.rows.iter().map(text);
+            // Behind the title.
+            rows.skip_while(|it| !it.is_empty()).skip(1).collect()
         };
         assert_eq!(
             rows(80),

@@ -446,7 +446,9 @@ fn what_had_no_end_is_interrupted_once_and_nothing_is_asked_again() {
 
     let again = store.read("s-1").expect("it is there");
     assert!(again.endings().len() == 1, "only the new turn has no end");
-    let texts: Vec<_> = again.entries.iter().filter(|it| it.turn == Turn(3)).collect();
+    // The title is said again behind it, where the list finds it: not before the message is written, and perhaps not yet.
+    let is_said = |it: &&Entry| it.turn == Turn(3) && !matches!(it.event, Event::Title(_));
+    let texts: Vec<_> = again.entries.iter().filter(is_said).collect();
     assert_eq!(texts.len(), 1, "the new turn stands behind the old ones");
 }
 

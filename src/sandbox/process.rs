@@ -28,7 +28,7 @@ pub(super) struct Family {
 impl Family {
     /// Asks those to end that left the group.
     pub(super) fn ask_strays(&self) {
-        for pid in self.members() {
+        for pid in self.members().0 {
             if rustix::process::getpgid(Some(pid)).ok() != self.group {
                 rustix::process::kill_process(pid, Signal::TERM).ok();
             }
@@ -41,11 +41,11 @@ impl Family {
             rustix::process::kill_process_group(group, Signal::KILL).ok();
         }
         for _ in 0..MOST_PASSES {
-            let left = self.members();
+            let (left, may_be_more) = self.members();
             let killed = left
                 .into_iter()
                 .filter(|it| rustix::process::kill_process(*it, Signal::KILL).is_ok());
-            if killed.count() == 0 {
+            if killed.count() == 0 && !may_be_more {
                 return;
             }
             // The dying are still there for a moment.
@@ -53,10 +53,10 @@ impl Family {
         }
     }
 
-    /// All that can be found of it.
-    fn members(&self) -> Vec<Pid> {
+    /// All that can be found of it, and whether there may be more that cannot be known at this moment.
+    fn members(&self) -> (Vec<Pid>, bool) {
         #[cfg(target_os = "macos")]
-        let found = self.group.map_or_else(Vec::new, in_session);
+        let found = (self.group.map_or_else(Vec::new, in_session), false);
         #[cfg(not(target_os = "macos"))]
         let found = marked(&self.mark);
         found
@@ -87,9 +87,10 @@ pub(super) fn duplicate(from: RawFd, to: RawFd) -> io::Result<()> {
     Ok(())
 }
 
-/// All processes whose environment has the mark.
+/// All processes whose environment has the mark, and whether one shows none at all: so does one for a moment that turns into
+/// another program.
 #[cfg(target_os = "linux")]
-fn marked(mark: &str) -> Vec<Pid> {
+fn marked(mark: &str) -> (Vec<Pid>, bool) {
     use std::{fs, io::Read};
 
     let own = rustix::process::getpid();
@@ -100,20 +101,38 @@ fn marked(mark: &str) -> Vec<Pid> {
             .is_some_and(|rest| rest.is_empty() || wanted.ends_with('.'))
     };
     let Ok(entries) = fs::read_dir("/proc") else {
-        return Vec::new();
+        return (Vec::new(), false);
     };
+    let mut may_be_more = false;
     let numbers = entries.flatten().filter_map(|it| it.file_name().to_str()?.parse().ok());
-    numbers
+    let found = numbers
         .filter_map(Pid::from_raw)
         .filter(|it| *it != own)
         .filter(|it| {
             let mut environment = Vec::new();
             // No longer than the kernel lets an environment be.
-            fs::File::open(format!("/proc/{}/environ", it.as_raw_nonzero()))
-                .and_then(|it| it.take(4 << 20).read_to_end(&mut environment))
-                .is_ok_and(|_| environment.split(|it| *it == 0).any(is_wanted))
+            let read = fs::File::open(format!("/proc/{}/environ", it.as_raw_nonzero()))
+                .and_then(|it| it.take(4 << 20).read_to_end(&mut environment));
+            may_be_more |= matches!(read, Ok(0)) && is_program(*it);
+            read.is_ok_and(|_| environment.split(|it| *it == 0).any(is_wanted))
         })
-        .collect()
+        .collect();
+    (found, may_be_more)
+}
+
+/// Neither dead nor a thread of the kernel, which never have an environment.
+#[cfg(target_os = "linux")]
+fn is_program(pid: Pid) -> bool {
+    const OF_KERNEL: u64 = 0x0020_0000;
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).unwrap_or_default();
+    // Behind the name, which may have any characters: the state, five numbers, the flags.
+    let Some((_, rest)) = stat.rsplit_once(") ") else {
+        return false;
+    };
+    let mut parts = rest.split(' ');
+    let is_dead = parts.next().is_none_or(|it| matches!(it, "Z" | "X" | "x"));
+    let flags: u64 = parts.nth(5).and_then(|it| it.parse().ok()).unwrap_or_default();
+    !is_dead && flags & OF_KERNEL == 0
 }
 
 /// All processes of the session that a command leads. Nobody may look at the environment of others there.
@@ -133,6 +152,6 @@ fn in_session(leader: Pid) -> Vec<Pid> {
 
 /// Elsewhere the group is all that is known.
 #[cfg(not(any(target_os = "linux", target_os = "macos")))]
-fn marked(_: &str) -> Vec<Pid> {
-    Vec::new()
+fn marked(_: &str) -> (Vec<Pid>, bool) {
+    (Vec::new(), false)
 }

@@ -42,6 +42,8 @@ struct State {
     /// How far each close follower has read.
     close: HashMap<u64, Position>,
     followers: u64,
+    /// Nothing is kept that every close follower has read.
+    lets_go: bool,
 }
 
 impl Default for Log {
@@ -142,6 +144,12 @@ impl Log {
         follower
     }
 
+    /// From now on nothing is kept that every close follower has read: for a log that is only passed on, where another keeps
+    /// it. Until there is such a follower, all of it stays.
+    pub fn let_go(&self) {
+        self.lock().lets_go = true;
+    }
+
     /// Like [`Self::follow`], but is only woken by what is settled: pieces come along with it, or when one looks.
     pub fn follow_settled(self: &Arc<Self>, since: Position) -> Follower {
         Follower {
@@ -237,6 +245,9 @@ impl State {
         while self.spent.first_key_value().is_some_and(|(_, it)| it.last() <= read) {
             self.forget_first();
         }
+        while self.lets_go && self.entries.first_key_value().is_some_and(|(_, it)| it.last() <= read) {
+            self.entries.pop_first();
+        }
     }
 
     fn forget_first(&mut self) {
@@ -256,7 +267,8 @@ impl State {
             return;
         }
         let position = entry.position;
-        if let Some(pieces) = open.and_then(|it| self.open.get_mut(&it)) {
+        // What is let go when it has been read need not be found again when its document ends.
+        if let Some(pieces) = open.filter(|_| !self.lets_go).and_then(|it| self.open.get_mut(&it)) {
             pieces.push(position);
         }
         self.entries.insert(position, Kept::new(entry));
@@ -542,6 +554,37 @@ mod tests {
         close.take(&mut batch);
         assert!(batch.len() > 1000 && batch.is_sorted_by_key(|it| it.position));
         assert_eq!(log.lock().spent_bytes, 0);
+    }
+
+    #[test]
+    fn what_is_only_passed_on_is_let_go_when_all_have_read_it() {
+        let log = Log::new();
+        let mut close = log.follow_closely(Position(0));
+        let mut late = log.follow_closely(Position(0));
+        log.let_go();
+        let mut batches = [Vec::new(), Vec::new()];
+        for round in 0..3 {
+            for event in [
+                start("a"),
+                delta("a"),
+                start("b"),
+                delta("b"),
+                delta("a"),
+                end("a"),
+                end("b"),
+            ] {
+                log.append(round, event);
+                close.take(&mut batches[0]);
+            }
+            assert_eq!(log.after(Position(0)).len(), 7, "the late one has not read it");
+            late.take(&mut batches[1]);
+            let state = log.lock();
+            assert_eq!((state.entries.len(), state.spent.len()), (0, 0));
+            assert!(state.open.is_empty());
+        }
+        let positions = |it: &[Arc<Entry>]| it.iter().map(|it| it.position.0).collect::<Vec<_>>();
+        assert_eq!(positions(&batches[0]), (1..=21).collect::<Vec<_>>());
+        assert_eq!(positions(&batches[1]), (1..=21).collect::<Vec<_>>());
     }
 
     #[tokio::test]

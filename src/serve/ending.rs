@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     journal::{Cut, closing},
-    protocol::{Document, DocumentId, DocumentStart, Done, Event, FinishReason, Kind, Response, Status, View},
+    protocol::{Document, DocumentId, DocumentStart, Done, Event, FinishReason, Kind, Response, Status, Usage, View},
 };
 
 /// Whether the document is a question that stands open.
@@ -48,9 +48,13 @@ pub fn await_input(response: &Response, took_ms: u64) -> Vec<Event> {
         .collect()
 }
 
-/// How a response ends that goes down with the server.
-pub fn shut_down(response: &Response, took_ms: u64) -> Vec<Event> {
-    failed(response, "STREAM_INTERRUPTED", "the gateway is shutting down", took_ms)
+/// How a response ends that goes down with the server. `usage`: what it had taken, as far as the link said so.
+pub fn shut_down(response: &Response, usage: Option<Usage>, took_ms: u64) -> Vec<Event> {
+    let mut events = failed(response, "STREAM_INTERRUPTED", "the gateway is shutting down", took_ms);
+    if let Some(Event::Done(done)) = events.last_mut() {
+        done.usage = usage;
+    }
+    events
 }
 
 /// Closes what is open, says why, and ends.

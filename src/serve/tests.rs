@@ -24,7 +24,7 @@ use tokio::{
 use super::*;
 use crate::{
     link::{About, AskError},
-    protocol::{Command, DocumentStart, Done, Event, Kind, Mode, Notice, Query, Reply, Severity},
+    protocol::{Command, DocumentStart, Done, Event, Kind, Mode, Notice, Query, Reply, Severity, Status, Usage},
 };
 
 /// Nothing here takes so long unless something is wrong.
@@ -490,6 +490,36 @@ async fn guesses_wait_and_the_right_token_never_does() {
         took
     })
     .await;
+}
+
+#[tokio::test]
+async fn a_server_that_stops_says_what_its_turns_have_taken() {
+    let mut gateway = Gateway::new();
+    let mut stream = gateway.chat(true).await;
+    let mut turn = gateway.turn().await;
+    turn.say([start("a", "text", json!({})), delta("a", "so")]);
+    stream.until("\"so\"").await;
+    gateway.stop.send(()).expect("it runs");
+    assert_eq!(turn.told().await, Command::Cancel);
+    turn.say([
+        end("a", Some("so"), json!({ "incomplete": true })),
+        Event::Done(Done {
+            usage: Some(Usage {
+                prompt_tokens: 11,
+                completion_tokens: 1,
+                total_tokens: 12,
+            }),
+            status: Some(Status::Error),
+            ..Done::default()
+        }),
+    ]);
+    let said = stream.end().await;
+    assert!(
+        said.contains("\"totalTokens\":12") && said.contains("\"status\":\"error\""),
+        "{said}"
+    );
+    assert_eq!(said.matches("event: done").count(), 1);
+    gateway.served.await.expect("it ends");
 }
 
 #[tokio::test]

@@ -19,7 +19,7 @@ use std::{
 use serde_json::Value;
 use tokio::{
     sync::watch,
-    time::{Instant, sleep_until},
+    time::{Instant, sleep_until, timeout_at},
 };
 
 use super::ending::{await_input, failed, shut_down, waits};
@@ -28,12 +28,16 @@ use crate::{
     link::Link,
     protocol::{
         Command, Dialect, DocumentId, Entry, Event, Kind, Position, Response, ResponseStart, Severity, Submit, Turn,
+        Usage,
         codec::{Identity, Strict},
     },
 };
 
 /// A link that was told to stop may say so itself; after this, the gateway does.
 const STOPPING: Duration = Duration::from_secs(5);
+
+/// So long a link is heard when the server stops.
+const LAST_WORDS: Duration = Duration::from_millis(500);
 
 /// So many events are taken over in one go.
 const AT_ONCE: usize = 64;
@@ -222,6 +226,10 @@ impl Keeper {
     /// Sends the message off.
     pub fn start(turning: &Arc<Turning>, link: Arc<dyn Link>, submit: Submit) -> Self {
         let follower = link.log().follow_closely(link.log().last());
+        if !turning.terms.is_stateful {
+            // The response's own log has all of it, and nobody comes back to the link.
+            link.log().let_go();
+        }
         link.send(Command::Submit(submit));
         Self {
             turning: Arc::clone(turning),
@@ -247,7 +255,10 @@ impl Keeper {
         loop {
             let cut = tokio::select! {
                 biased;
-                () = stopped(&mut stop) => Some(shut_down(&self.turning.response(), self.took_ms())),
+                () = stopped(&mut stop) => {
+                    let usage = self.last_words().await;
+                    Some(shut_down(&self.turning.response(), usage, self.took_ms()))
+                }
                 () = until(late) => Some(closing(&self.turning.response(), Cut::Cancelled)),
                 () = until(asked) => Some(await_input(&self.turning.response(), self.took_ms())),
                 () = until(left) => {
@@ -293,6 +304,22 @@ impl Keeper {
                 return self.say_all(events);
             }
         }
+    }
+
+    /// Stops the link and hears how its turn ends, if it says so soon: what that took is in its last event.
+    async fn last_words(&mut self) -> Option<Usage> {
+        self.link.send(Command::Cancel);
+        let until = Instant::now() + LAST_WORDS;
+        let mut batch = Vec::new();
+        while let Ok(true) = timeout_at(until, self.follower.next_some(AT_ONCE, &mut batch)).await {
+            for entry in batch.drain(..) {
+                match &entry.event {
+                    Event::Done(done) if Some(&entry.turn) == self.turning.turn.get() => return done.usage,
+                    _ => self.take(&entry),
+                };
+            }
+        }
+        None
     }
 
     /// Takes an event over; `true` when it is about a question.

@@ -15,6 +15,7 @@ pub mod effect;
 mod field;
 mod filter;
 mod fuzzy;
+mod hands;
 pub mod input;
 mod keep;
 pub mod keymap;
@@ -31,6 +32,7 @@ mod printed;
 mod run;
 mod search;
 mod selection;
+mod setup;
 mod status;
 #[cfg(test)]
 mod tests;
@@ -40,4 +42,5 @@ mod view;
 mod vim;
 
 pub use library::Library;
-pub use run::{Error, Setup, now_ms, run};
+pub use run::{Error, run};
+pub use setup::{Setup, now_ms};

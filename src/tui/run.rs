@@ -6,10 +6,10 @@
 use std::{
     collections::VecDeque,
     io,
-    path::{Path, PathBuf},
+    path::PathBuf,
     pin::pin,
     sync::Arc,
-    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+    time::{Duration, Instant},
 };
 
 use tokio::{
@@ -18,37 +18,28 @@ use tokio::{
 };
 
 use super::{
-    app::{App, Asking, Citation, Composer, Focus, Mouse, Themes, Where},
+    app::{App, Mouse},
     attention::{Attention, State, Way},
-    custom,
     effect::Effect,
+    hands::{Carried, Hands},
     input::{Burst, Input, Parser, gather},
     keep,
-    keymap::Keymap,
-    library::Library,
     msg::{Msg, Outcome},
     pace::Pace,
     paint::Screen,
-    pane::Pane,
-    picture::{self, Source},
     places,
+    setup::{Setup, app, now_ms, place},
     tty::{self, Tty, Wishes},
     update::update,
-    view::Layout,
 };
 use crate::{
-    config::{self, Ledger, Paths, Place, Print, Problem, Settings},
     journal::Follower,
     link::Link,
-    os::{clipboard, file, panic, process, resident},
-    protocol::{Command, Entry, Message, Mode, Position, Query, Reply, Restoration, Submit},
+    os::{file, panic, process, resident},
+    protocol::{Command, Entry, Message, Position, Query, Submit},
     text::{Clean, highlight::Highlighter, redact::redact},
-    theme,
-    transcript::Transcript,
 };
 
-/// So long the user's command for the header may take.
-const STATUS_PATIENCE: Duration = Duration::from_secs(5);
 /// So long after the first frame the start is over.
 const SETTLED: Duration = Duration::from_secs(2);
 
@@ -58,33 +49,8 @@ const ESCAPE: Duration = Duration::from_millis(25);
 /// Entries are applied for so long before keys are looked at again.
 const SLICE: Duration = Duration::from_millis(4);
 
-/// A file that is cited is read up to this size.
-const CITED_BYTES: u64 = 2 << 20;
-
 /// A draft that has not been changed for so long is written down.
 const DRAFT_REST: Duration = Duration::from_secs(1);
-
-/// So many messages can be had again.
-const MOST_RECALLED: usize = 1000;
-
-/// What the screen is started with.
-pub struct Setup {
-    pub link: Arc<dyn Link>,
-    /// Links that take the place of the first one.
-    pub switch: mpsc::UnboundedReceiver<Arc<dyn Link>>,
-    pub settings: Settings,
-    pub paths: Paths,
-    pub workspace: PathBuf,
-    pub problems: Vec<Problem>,
-    pub mode: Mode,
-    /// Sent as the first message.
-    pub prompt: Option<String>,
-    pub is_developer: bool,
-    /// What is written and sent is remembered for the next time.
-    pub keeps: bool,
-    /// The conversations that there are; none where there is only the one.
-    pub library: Option<Arc<dyn Library>>,
-}
 
 /// Why the screen could not start or go on.
 #[derive(Debug, thiserror::Error)]
@@ -118,24 +84,29 @@ pub async fn run(setup: Setup) -> Result<u8, Error> {
     let colours = Arc::new(Highlighter::new(Some(Arc::new(move || {
         let _ = waker.send(Wake::Colours);
     }))));
+    let (outcomes, outcomes_here) = mpsc::unbounded_channel();
+    let opened = wakes.clone();
     let mut session = Session {
-        app: app(&setup, size, Arc::clone(&colours)),
+        app: app(&setup, size, Arc::<Highlighter>::clone(&colours)),
         screen: Screen::new(size.0, size.1),
         follower: watched(&setup.link),
         tty,
         out,
-        paths: setup.paths,
-        outcomes: mpsc::unbounded_channel(),
+        outcomes: outcomes_here,
         backlog: VecDeque::new(),
         exit: None,
         is_back: false,
         has_sent: false,
         draft_seen: 0,
         has_kept_draft: false,
-        keeps: setup.keeps,
         attention: Attention::new(Way::of(&setup.settings.ui.notify, |name| std::env::var(name).ok())),
-        library: setup.library,
-        wakes: wakes.clone(),
+        hands: Hands {
+            outcomes,
+            paths: setup.paths,
+            keeps: setup.keeps,
+            library: setup.library,
+            opened: Arc::new(move |link| drop(opened.send(Wake::Link(link)))),
+        },
     };
     session.take_up();
     session.draft_seen = session.app.composer.field.version();
@@ -172,78 +143,6 @@ fn watched(link: &Arc<dyn Link>) -> Follower {
     link.log().follow(Position(0))
 }
 
-fn app(setup: &Setup, size: (u16, u16), colours: Arc<Highlighter>) -> App {
-    let settings = setup.settings.clone();
-    let surroundings = theme::Surroundings::of(|name| std::env::var(name).ok());
-    let seen = theme::Seen {
-        reported: None,
-        remembered: theme::recall(&setup.paths.state),
-    };
-    let themes = Themes {
-        names: theme::names(&setup.paths.themes()),
-        chosen: settings.theme.clone(),
-        folder: setup.paths.themes(),
-        seen,
-        surroundings,
-    };
-    let mut keymap = Keymap::built_in();
-    let mut problems: Vec<_> = setup.problems.iter().map(ToString::to_string).collect();
-    problems.extend(keymap.load(&setup.paths.keymap()).iter().map(ToString::to_string));
-    if themes.chosen != "auto" {
-        let asked = settings.origin("theme").place.clone();
-        let asked = asked.unwrap_or_else(|| Place::Variable("SHEAF_THEME".to_owned()));
-        let (_, wrong) = theme::load(&themes.chosen, &themes.folder, &asked);
-        problems.extend(wrong.iter().map(ToString::to_string));
-    }
-    // The page that stands where no conversation is shows them whole; there may be a conversation at once.
-    let toast = match problems.len() {
-        0 => None,
-        1 => Some("the settings have a problem: /problems".to_owned()),
-        n => Some(format!("the settings have {n} problems: /problems")),
-    };
-    let mut composer = Composer::default();
-    composer.field.vim = settings.ui.vim.then(super::vim::Vim::default);
-    App {
-        about: setup.link.about(),
-        link: Arc::clone(&setup.link),
-        transcript: Transcript::default(),
-        pane: Pane::default(),
-        composer,
-        focus: Focus::Composer,
-        layers: Vec::new(),
-        mode: setup.mode,
-        model: None,
-        effort: None,
-        status: super::status::Status::new(settings.ui.status_command.clone().unwrap_or_default()),
-        place: place(&setup.workspace),
-        asking: Asking::default(),
-        toast,
-        theme: themes.resolve(settings.color),
-        themes,
-        keymap,
-        show_thinking: settings.ui.thinking == "shown",
-        show_times: false,
-        search: None,
-        selection: None,
-        lights: Vec::new(),
-        mouse: if settings.mouse { Mouse::Full } else { Mouse::Off },
-        settings,
-        now_ms: now_ms(),
-        size,
-        last_interrupt_ms: 0,
-        is_developer: setup.is_developer,
-        look_version: 1,
-        colours,
-        colours_version: 1,
-        has_keyboard_protocol: false,
-        problems,
-        layout: Layout::default(),
-        chrome: None,
-        is_unstored: false,
-        aside: Vec::new(),
-    }
-}
-
 struct Session {
     app: App,
     screen: Screen,
@@ -251,22 +150,18 @@ struct Session {
     tty: Tty,
     /// Bytes that the terminal has not taken yet.
     out: Vec<u8>,
-    paths: Paths,
-    outcomes: (mpsc::UnboundedSender<Outcome>, mpsc::UnboundedReceiver<Outcome>),
+    hands: Hands,
+    outcomes: mpsc::UnboundedReceiver<Outcome>,
     /// Entries that are read and not applied yet.
     backlog: VecDeque<Arc<Entry>>,
     exit: Option<u8>,
     /// The draft's version that was looked at last, and whether a file holds one.
     draft_seen: u64,
     has_kept_draft: bool,
-    /// What is written and sent is remembered.
-    keeps: bool,
     /// Continued after a stop of our own, of which the signal is still to come.
     is_back: bool,
     /// A command has gone out since the last look at others.
     has_sent: bool,
-    library: Option<Arc<dyn Library>>,
-    wakes: mpsc::UnboundedSender<Wake>,
     attention: Attention,
 }
 
@@ -381,7 +276,7 @@ impl Session {
                         self.exit = Some(129);
                     }
                 }
-                Some(outcome) = self.outcomes.1.recv() => {
+                Some(outcome) = self.outcomes.recv() => {
                     self.handle(Msg::Done(outcome)).await;
                     (dirty, urgent) = (true, true);
                 }
@@ -424,36 +319,6 @@ impl Session {
         self.keep_draft();
     }
 
-    /// Looks something up among the conversations, beside us.
-    fn read(&self, look: impl FnOnce(&dyn Library) -> Outcome + Send + 'static) {
-        let send = self.outcomes.0.clone();
-        let library = self.library.clone();
-        tokio::task::spawn_blocking(move || {
-            let outcome = match library {
-                Some(library) => look(library.as_ref()),
-                None => Outcome::Failed("there is only this conversation here".to_owned()),
-            };
-            let _ = send.send(outcome);
-        });
-    }
-
-    /// Puts another conversation in the place of this one.
-    fn open(&self, open: impl FnOnce(&dyn Library) -> Result<Arc<dyn Link>, String> + Send + 'static) {
-        let wakes = self.wakes.clone();
-        let failed = self.outcomes.0.clone();
-        let library = self.library.clone();
-        tokio::task::spawn_blocking(move || {
-            let opened = match library {
-                Some(library) => open(library.as_ref()),
-                None => Err("there is only this conversation here".to_owned()),
-            };
-            match opened {
-                Ok(link) => drop(wakes.send(Wake::Link(link))),
-                Err(why) => drop(failed.send(Outcome::Failed(why))),
-            }
-        });
-    }
-
     /// Has us woken when it is known what holds the commands of the link.
     fn tell_hold(&self, wakes: &mpsc::UnboundedSender<Wake>) {
         let hold = self.app.about.hold.clone();
@@ -473,7 +338,7 @@ impl Session {
 
     /// Writes down what is not sent yet, so that it is there again whatever becomes of us.
     fn keep_draft(&mut self) {
-        if !self.keeps {
+        if !self.hands.keeps {
             return;
         }
         let field = &self.app.composer.field;
@@ -482,7 +347,7 @@ impl Session {
             return;
         }
         self.has_kept_draft = draft.is_some();
-        let kept = keep::keep_draft(&self.paths.state, &self.app.place.workspace, draft.as_ref());
+        let kept = keep::keep_draft(&self.hands.paths.state, &self.app.place.workspace, draft.as_ref());
         if let Err(why) = kept {
             tracing::warn!("the draft is not kept: {why}");
         }
@@ -490,22 +355,15 @@ impl Session {
 
     /// Takes up what was left behind: the draft, and what was sent before.
     fn take_up(&mut self) {
-        let (state, workspace) = (self.paths.state.clone(), self.app.place.workspace.clone());
-        if !self.keeps {
+        let (state, workspace) = (self.hands.paths.state.clone(), self.app.place.workspace.clone());
+        if !self.hands.keeps {
             return;
         }
         if let Some(draft) = keep::take_draft(&state, &workspace) {
             self.app.composer.field.restore(&draft);
             self.has_kept_draft = true;
         }
-        let send = self.outcomes.0.clone();
-        tokio::task::spawn_blocking(move || {
-            let texts = keep::history(&state, Some(&workspace), MOST_RECALLED);
-            let _ = send.send(Outcome::History {
-                texts,
-                is_everywhere: false,
-            });
-        });
+        self.hands.recall(Some(workspace));
     }
 
     /// Applies entries for a short while; whether there were any.
@@ -583,286 +441,11 @@ impl Session {
     }
 
     fn spawn(&mut self, effect: Effect) {
-        let send = self.outcomes.0.clone();
-        match effect {
-            Effect::Send(command) => {
-                self.app.link.send(command);
-                self.has_sent = true;
-            }
-            Effect::Quit(code) => self.exit = Some(code),
-            Effect::Copy { text, what } => {
-                // What is pasted from it may go to a shell.
-                let text = Clean::new(&text).to_string();
-                let folder = self.paths.state.clone();
-                // OSC 52 has to go through our own door to the terminal, in one piece.
-                let around = clipboard::Surroundings::read();
-                tokio::spawn(async move {
-                    let outcome = match clipboard::copy(&text, &around, &folder).await {
-                        Ok(clipboard::Way::Terminal(bytes)) => Outcome::Osc52 { bytes, what },
-                        Ok(way) => Outcome::Copied(Ok(format!("copied {what} ({way})"))),
-                        Err(error) => Outcome::Copied(Err(format!("{what} could not be copied: {error}"))),
-                    };
-                    let _ = send.send(outcome);
-                });
-            }
-            Effect::Save { path, text } => {
-                let target = self.app.place.workspace.join(&path);
-                tokio::task::spawn_blocking(move || {
-                    let saved = target
-                        .parent()
-                        .map_or(Ok(()), std::fs::create_dir_all)
-                        .map_err(|it| it.to_string())
-                        .and_then(|()| {
-                            file::write(&target, text.as_bytes(), file::Access::Shared).map_err(|it| it.to_string())
-                        });
-                    let _ = send.send(Outcome::Saved(match saved {
-                        Ok(()) => Ok(format!("saved as {path}")),
-                        Err(why) => Err(format!("{path} could not be written: {why}")),
-                    }));
-                });
-            }
-            Effect::Cite {
-                turn,
-                document,
-                path,
-                first,
-                last,
-            } => {
-                let root = self.app.place.workspace.clone();
-                tokio::task::spawn_blocking(move || {
-                    let found = match file::read_beneath(&root, Path::new(&path), CITED_BYTES) {
-                        Ok(bytes) => String::from_utf8(bytes)
-                            .map_or(Citation::Unread, |text| Citation::Lines(lines(&text, first, last))),
-                        Err(error) if error.kind() == io::ErrorKind::NotFound => Citation::Missing,
-                        Err(_) => Citation::Unread,
-                    };
-                    let _ = send.send(Outcome::Cited { turn, document, found });
-                });
-            }
-            Effect::Models => {
-                let reply = self.app.link.ask(Query::Models);
-                tokio::spawn(async move {
-                    let outcome = match reply.await {
-                        Ok(Reply::Models(names)) => Ok(names),
-                        Ok(
-                            Reply::Files(_)
-                            | Reply::Context(_)
-                            | Reply::Sandbox(_)
-                            | Reply::Changes(_)
-                            | Reply::Restoration(_)
-                            | Reply::Heard,
-                        ) => Err("the answer is to another question".to_owned()),
-                        Err(error) => Err(error.to_string()),
-                    };
-                    let _ = send.send(Outcome::Models(outcome));
-                });
-            }
-            Effect::Files(pattern) => {
-                let query = Query::Files {
-                    pattern: pattern.clone(),
-                    limit: super::mention::MOST,
-                };
-                let reply = self.app.link.ask(query);
-                tokio::spawn(async move {
-                    // A link that knows no files offers none.
-                    let files = match reply.await {
-                        Ok(Reply::Files(files)) => files,
-                        Ok(
-                            Reply::Models(_)
-                            | Reply::Context(_)
-                            | Reply::Sandbox(_)
-                            | Reply::Changes(_)
-                            | Reply::Restoration(_)
-                            | Reply::Heard,
-                        )
-                        | Err(_) => Vec::new(),
-                    };
-                    let _ = send.send(Outcome::Files { pattern, files });
-                });
-            }
-            Effect::Picture(source) => {
-                let workspace = self.app.place.workspace.clone();
-                tokio::spawn(async move {
-                    let outcome = match source {
-                        Source::Clipboard => match clipboard::picture(&clipboard::Surroundings::read()).await {
-                            Some(bytes) => picture::of("clipboard.png", &bytes).map_err(|it| (it, None)),
-                            None => Err(("the clipboard holds no picture".to_owned(), None)),
-                        },
-                        Source::Path(path, text) => {
-                            let read = tokio::task::spawn_blocking(move || picture::read(&workspace.join(path)));
-                            let read = read.await.unwrap_or_else(|it| Err(it.to_string()));
-                            read.map_err(|it| (it, Some(text)))
-                        }
-                    };
-                    let _ = send.send(Outcome::Picture(outcome));
-                });
-            }
-            Effect::NoteSent(_) if !self.keeps => {}
-            Effect::NoteSent(text) => {
-                let (state, workspace) = (self.paths.state.clone(), self.app.place.workspace.clone());
-                let at_ms = self.app.now_ms;
-                tokio::task::spawn_blocking(move || {
-                    if let Err(why) = keep::note(&state, &workspace, at_ms, &text) {
-                        let _ = send.send(Outcome::Failed(format!("what was sent is not remembered: {why}")));
-                    }
-                });
-            }
-            Effect::History => {
-                let state = self.paths.state.clone();
-                tokio::task::spawn_blocking(move || {
-                    let texts = keep::history(&state, None, MOST_RECALLED);
-                    let _ = send.send(Outcome::History {
-                        texts,
-                        is_everywhere: true,
-                    });
-                });
-            }
-            Effect::Commands => {
-                let (workspace, paths) = (self.app.place.workspace.clone(), self.paths.clone());
-                let is_whole = self.app.settings.trusted.clone();
-                tokio::task::spawn_blocking(move || {
-                    let is_whole = config::trusts(&is_whole, &workspace);
-                    let said = Ledger::under(&paths.state).said(&workspace);
-                    let may_act = |path: &str, text: &str| is_whole || said.lets(path, &Print::of(&[text.as_bytes()]));
-                    let found = custom::find(&workspace, &paths.config, &may_act);
-                    let _ = send.send(Outcome::Commands(found));
-                });
-            }
-            Effect::Begin => self.open(|library| library.begin()),
-            Effect::Resume(id) => self.open(move |library| library.resume(&id)),
-            Effect::Sessions => self.read(|library| Outcome::Sessions(library.list())),
-            Effect::FindSessions(words) => self.read(move |library| {
-                let found = library.find(&words);
-                Outcome::SessionsFound { words, found }
-            }),
-            Effect::ArchiveSession { id, is_archived } => self.read(move |library| Outcome::SessionChanged {
-                failed: library.archive(&id, is_archived).err(),
-                kept: library.list().unwrap_or_default(),
-            }),
-            Effect::RemoveSession(id) => self.read(move |library| Outcome::SessionChanged {
-                failed: library.remove(&id).err(),
-                kept: library.list().unwrap_or_default(),
-            }),
-            Effect::PreviewSession(id) => self.read(move |library| {
-                let said = library.preview(&id);
-                Outcome::SessionPreview { id, said }
-            }),
-            Effect::Export(path) => {
-                let log = Arc::clone(self.app.link.log());
-                let target = self.app.place.workspace.join(&path);
-                self.read(move |library| {
-                    Outcome::Saved(library.export(&log, &target).map(|()| format!("written to {path}")))
-                });
-            }
-            Effect::Context => {
-                let reply = self.app.link.ask(Query::Context);
-                tokio::spawn(async move {
-                    let outcome = match reply.await {
-                        Ok(Reply::Context(parts)) => Ok(parts),
-                        Ok(
-                            Reply::Models(_)
-                            | Reply::Files(_)
-                            | Reply::Sandbox(_)
-                            | Reply::Changes(_)
-                            | Reply::Restoration(_)
-                            | Reply::Heard,
-                        ) => Err("the answer is to another question".to_owned()),
-                        Err(error) => Err(error.to_string()),
-                    };
-                    let _ = send.send(Outcome::Context(outcome));
-                });
-            }
-            Effect::Changes(on) => {
-                let reply = self.app.link.ask(Query::Changes);
-                tokio::spawn(async move {
-                    // Who changes no files here can still go back in the conversation.
-                    let changes = match reply.await {
-                        Ok(Reply::Changes(changes)) => changes,
-                        Ok(
-                            Reply::Models(_)
-                            | Reply::Files(_)
-                            | Reply::Context(_)
-                            | Reply::Sandbox(_)
-                            | Reply::Restoration(_)
-                            | Reply::Heard,
-                        )
-                        | Err(_) => Vec::new(),
-                    };
-                    let _ = send.send(Outcome::Changes { on, changes });
-                });
-            }
-            Effect::Restoration(of) => {
-                let reply = self.app.link.ask(Query::Restoration(of.clone()));
-                tokio::spawn(async move {
-                    let found = match reply.await {
-                        Ok(Reply::Restoration(found)) => found,
-                        Ok(
-                            Reply::Models(_)
-                            | Reply::Files(_)
-                            | Reply::Context(_)
-                            | Reply::Sandbox(_)
-                            | Reply::Changes(_)
-                            | Reply::Heard,
-                        )
-                        | Err(_) => Restoration::default(),
-                    };
-                    let _ = send.send(Outcome::Restoration { of, found });
-                });
-            }
-            Effect::Sandbox { guard } => {
-                let reply = self.app.link.ask(Query::Sandbox { guard });
-                tokio::spawn(async move {
-                    let outcome = match reply.await {
-                        Ok(Reply::Sandbox(sandbox)) => Ok(sandbox),
-                        Ok(
-                            Reply::Models(_)
-                            | Reply::Files(_)
-                            | Reply::Context(_)
-                            | Reply::Changes(_)
-                            | Reply::Restoration(_)
-                            | Reply::Heard,
-                        ) => Err("the answer is to another question".to_owned()),
-                        Err(error) => Err(error.to_string()),
-                    };
-                    let _ = send.send(Outcome::Sandbox(outcome));
-                });
-            }
-            Effect::Trust => {
-                let reply = self.app.link.ask(Query::Trust);
-                tokio::spawn(async move {
-                    if let Err(error) = reply.await {
-                        let _ = send.send(Outcome::Failed(error.to_string()));
-                    }
-                });
-            }
-            Effect::Status { command, state } => {
-                let folder = self.app.place.workspace.clone();
-                tokio::spawn(async move {
-                    let (program, arguments) = command.split_first().map_or(("", &[][..]), |it| (it.0.as_str(), it.1));
-                    let run = process::Command::new(program)
-                        .args(arguments)
-                        .input(state)
-                        .folder(folder)
-                        .timeout(STATUS_PATIENCE)
-                        .output();
-                    let said = run.await.map(|it| String::from_utf8_lossy(&it).into_owned());
-                    let _ = send.send(Outcome::Status(said.map_err(|it| it.to_string())));
-                });
-            }
-            Effect::Remember(colour) => {
-                let state = self.paths.state.clone();
-                // Only the next start is the worse for it when this fails.
-                tokio::task::spawn_blocking(move || drop(theme::remember(&state, colour)));
-            }
-            Effect::Suspend
-            | Effect::Redraw
-            | Effect::Print(_)
-            | Effect::Mouse(_)
-            | Effect::AskColours
-            | Effect::EditDraft(_)
-            | Effect::EditChip(_)
-            | Effect::EditPlan { .. }
-            | Effect::OpenFile { .. } => {}
+        match self.hands.carry_out(effect, &self.app) {
+            // What is the terminal's is asked for by keys only.
+            Carried::Away | Carried::Terminal(_) => {}
+            Carried::Sent => self.has_sent = true,
+            Carried::Quit(code) => self.exit = Some(code),
         }
     }
 
@@ -971,8 +554,8 @@ impl Session {
     }
 
     async fn edit_draft(&mut self, text: &str) -> Result<String, String> {
-        let path = self.paths.state.join(format!("draft-{}.md", std::process::id()));
-        file::private_folder(&self.paths.state).map_err(|it| it.to_string())?;
+        let path = self.hands.paths.state.join(format!("draft-{}.md", std::process::id()));
+        file::private_folder(&self.hands.paths.state).map_err(|it| it.to_string())?;
         file::write(&path, text.as_bytes(), file::Access::Private).map_err(|it| it.to_string())?;
         let edited = self.edit(vec![path.clone().into()]).await;
         let text = file::read(&path, 16 << 20).map_err(|it| it.to_string());
@@ -1070,56 +653,6 @@ fn forward(
 fn editor() -> String {
     let named = std::env::var("VISUAL").or_else(|_| std::env::var("EDITOR"));
     named.unwrap_or_else(|_| "vi".into())
-}
-
-pub fn now_ms() -> u64 {
-    SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .map_or(0, |it| it.as_millis() as u64)
-}
-
-/// Lines `first` to `last`, counted from 1.
-fn lines(text: &str, first: u64, last: u64) -> String {
-    let count = last.saturating_sub(first) as usize + 1;
-    let chosen: Vec<_> = text
-        .lines()
-        .skip(first.saturating_sub(1) as usize)
-        .take(count)
-        .collect();
-    chosen.join("\n")
-}
-
-/// The workspace as the header shows it, with the branch that `.git/HEAD` names.
-fn place(workspace: &Path) -> Where {
-    let home = std::env::var_os("HOME").map(PathBuf::from);
-    let shown = match home.as_deref().and_then(|home| workspace.strip_prefix(home).ok()) {
-        Some(rest) if rest.as_os_str().is_empty() => "~".to_owned(),
-        Some(rest) => format!("~/{}", rest.display()),
-        None => workspace.display().to_string(),
-    };
-    Where {
-        workspace: workspace.to_owned(),
-        home,
-        shown,
-        branch: branch(workspace),
-    }
-}
-
-fn branch(workspace: &Path) -> Option<String> {
-    let git = workspace.ancestors().map(|it| it.join(".git")).find(|it| it.exists())?;
-    // In a linked worktree `.git` is a file that names the folder.
-    let folder = if git.is_file() {
-        let text = String::from_utf8(file::read(&git, 4096).ok()?).ok()?;
-        git.parent()?.join(text.strip_prefix("gitdir:")?.trim())
-    } else {
-        git
-    };
-    let head = String::from_utf8(file::read(&folder.join("HEAD"), 4096).ok()?).ok()?;
-    let head = head.trim();
-    Some(match head.strip_prefix("ref: refs/heads/") {
-        Some(name) => name.to_owned(),
-        None => head.get(..8)?.to_owned(),
-    })
 }
 
 /// The terminal comes back before the message is printed; a panic elsewhere than here, or one that is caught, is only noted.

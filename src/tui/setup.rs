@@ -1,0 +1,157 @@
+//! What the screen is started with, and the state that it begins in.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use tokio::sync::mpsc;
+
+use super::{
+    app::{App, Asking, Composer, Focus, Mouse, Themes, Where},
+    keymap::Keymap,
+    library::Library,
+    pane::Pane,
+    view::Layout,
+};
+use crate::{
+    config::{Paths, Place, Problem, Settings},
+    link::Link,
+    os::file,
+    protocol::Mode,
+    text::Colours,
+    theme,
+    transcript::Transcript,
+};
+
+/// What the screen is started with.
+pub struct Setup {
+    pub link: Arc<dyn Link>,
+    /// Links that take the place of the first one.
+    pub switch: mpsc::UnboundedReceiver<Arc<dyn Link>>,
+    pub settings: Settings,
+    pub paths: Paths,
+    pub workspace: PathBuf,
+    pub problems: Vec<Problem>,
+    pub mode: Mode,
+    /// Sent as the first message.
+    pub prompt: Option<String>,
+    pub is_developer: bool,
+    /// What is written and sent is remembered for the next time.
+    pub keeps: bool,
+    /// The conversations that there are; none where there is only the one.
+    pub library: Option<Arc<dyn Library>>,
+}
+
+/// The state before anything has happened.
+pub fn app(setup: &Setup, size: (u16, u16), colours: Arc<dyn Colours + Send + Sync>) -> App {
+    let settings = setup.settings.clone();
+    let surroundings = theme::Surroundings::of(|name| std::env::var(name).ok());
+    let seen = theme::Seen {
+        reported: None,
+        remembered: theme::recall(&setup.paths.state),
+    };
+    let themes = Themes {
+        names: theme::names(&setup.paths.themes()),
+        chosen: settings.theme.clone(),
+        folder: setup.paths.themes(),
+        seen,
+        surroundings,
+    };
+    let mut keymap = Keymap::built_in();
+    let mut problems: Vec<_> = setup.problems.iter().map(ToString::to_string).collect();
+    problems.extend(keymap.load(&setup.paths.keymap()).iter().map(ToString::to_string));
+    if themes.chosen != "auto" {
+        let asked = settings.origin("theme").place.clone();
+        let asked = asked.unwrap_or_else(|| Place::Variable("SHEAF_THEME".to_owned()));
+        let (_, wrong) = theme::load(&themes.chosen, &themes.folder, &asked);
+        problems.extend(wrong.iter().map(ToString::to_string));
+    }
+    // The page that stands where no conversation is shows them whole; there may be a conversation at once.
+    let toast = match problems.len() {
+        0 => None,
+        1 => Some("the settings have a problem: /problems".to_owned()),
+        n => Some(format!("the settings have {n} problems: /problems")),
+    };
+    let mut composer = Composer::default();
+    composer.field.vim = settings.ui.vim.then(super::vim::Vim::default);
+    App {
+        about: setup.link.about(),
+        link: Arc::clone(&setup.link),
+        transcript: Transcript::default(),
+        pane: Pane::default(),
+        composer,
+        focus: Focus::Composer,
+        layers: Vec::new(),
+        mode: setup.mode,
+        model: None,
+        effort: None,
+        status: super::status::Status::new(settings.ui.status_command.clone().unwrap_or_default()),
+        place: place(&setup.workspace),
+        asking: Asking::default(),
+        toast,
+        theme: themes.resolve(settings.color),
+        themes,
+        keymap,
+        show_thinking: settings.ui.thinking == "shown",
+        show_times: false,
+        search: None,
+        selection: None,
+        lights: Vec::new(),
+        mouse: if settings.mouse { Mouse::Full } else { Mouse::Off },
+        settings,
+        now_ms: now_ms(),
+        size,
+        last_interrupt_ms: 0,
+        is_developer: setup.is_developer,
+        look_version: 1,
+        colours,
+        colours_version: 1,
+        has_keyboard_protocol: false,
+        problems,
+        layout: Layout::default(),
+        chrome: None,
+        is_unstored: false,
+        aside: Vec::new(),
+    }
+}
+
+/// The workspace as the header shows it, with the branch that `.git/HEAD` names.
+pub fn place(workspace: &Path) -> Where {
+    let home = std::env::var_os("HOME").map(PathBuf::from);
+    let shown = match home.as_deref().and_then(|home| workspace.strip_prefix(home).ok()) {
+        Some(rest) if rest.as_os_str().is_empty() => "~".to_owned(),
+        Some(rest) => format!("~/{}", rest.display()),
+        None => workspace.display().to_string(),
+    };
+    Where {
+        workspace: workspace.to_owned(),
+        home,
+        shown,
+        branch: branch(workspace),
+    }
+}
+
+fn branch(workspace: &Path) -> Option<String> {
+    let git = workspace.ancestors().map(|it| it.join(".git")).find(|it| it.exists())?;
+    // In a linked worktree `.git` is a file that names the folder.
+    let folder = if git.is_file() {
+        let text = String::from_utf8(file::read(&git, 4096).ok()?).ok()?;
+        git.parent()?.join(text.strip_prefix("gitdir:")?.trim())
+    } else {
+        git
+    };
+    let head = String::from_utf8(file::read(&folder.join("HEAD"), 4096).ok()?).ok()?;
+    let head = head.trim();
+    Some(match head.strip_prefix("ref: refs/heads/") {
+        Some(name) => name.to_owned(),
+        None => head.get(..8)?.to_owned(),
+    })
+}
+
+pub fn now_ms() -> u64 {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |it| it.as_millis() as u64)
+}

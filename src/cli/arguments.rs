@@ -26,6 +26,7 @@ Examples:
   sheaf -p --output-format documents …   the answer as one JSON object
   sheaf -p --allow 'Shell(cargo test)' … what it may do unasked, this time
   sheaf -p --continue 'and now?'         go on with the last conversation here
+  sheaf --plain                          lines for a screen reader instead of a screen
   sheaf tour                             a recorded conversation that shows everything
   sheaf replay answer.sse --speed 4      play a saved stream or session
   sheaf sessions list                    what was said here; also export, import, rename, rm
@@ -127,6 +128,17 @@ pub struct Run {
     /// Do not keep this conversation
     #[arg(long)]
     pub no_session: bool,
+
+    #[command(flatten)]
+    pub end: End,
+}
+
+/// How the conversation is shown.
+#[derive(Clone, Copy, Debug, Default, Args)]
+pub struct End {
+    /// Lines instead of a screen, for screen readers: nothing is painted, and a line of yours is a message
+    #[arg(long)]
+    pub plain: bool,
 }
 
 /// Answers without a screen.
@@ -305,6 +317,9 @@ pub struct Replay {
     pub printing: Printing,
 
     #[command(flatten)]
+    pub end: End,
+
+    #[command(flatten)]
     pub common: Common,
 }
 
@@ -408,6 +423,9 @@ pub struct Tour {
 
     #[command(flatten)]
     pub printing: Printing,
+
+    #[command(flatten)]
+    pub end: End,
 
     #[command(flatten)]
     pub common: Common,

@@ -36,7 +36,7 @@ use clap::Parser as _;
 use tokio::sync::mpsc;
 
 use self::{
-    arguments::{Arguments, Common, OutputFormat, Pace, Printing, Run, Setting, Task, Whom},
+    arguments::{Arguments, Common, End, OutputFormat, Pace, Printing, Run, Setting, Task, Whom},
     open::Talk,
 };
 use crate::{
@@ -126,9 +126,9 @@ fn obey(arguments: Arguments) -> Result<u8> {
     match task {
         None => talk(prompt, &printing, &whom, &run, &common),
         Some(Task::Replay(it)) if it.assert.is_some() => compare(&it),
-        Some(Task::Replay(it)) => play(&recorded(&it.file)?, it.pace, &it.printing, &it.common),
+        Some(Task::Replay(it)) => play(&recorded(&it.file)?, it.pace, &it.printing, it.end, &it.common),
         Some(Task::Tour(it)) if it.live => play_live(&it),
-        Some(Task::Tour(it)) => play(&tour()?, it.pace, &it.printing, &it.common),
+        Some(Task::Tour(it)) => play(&tour()?, it.pace, &it.printing, it.end, &it.common),
         Some(Task::Serve(it)) => serve::run(&it),
         Some(Task::Conform(it)) => conform::run(&it),
         Some(Task::Doctor(it)) => {
@@ -160,12 +160,26 @@ fn obey(arguments: Arguments) -> Result<u8> {
     }
 }
 
+/// The conversation before the user, in the way that they asked for.
+async fn show(setup: tui::Setup, end: End) -> Result<u8> {
+    if end.plain {
+        let columns = rustix::termios::tcgetwinsize(io::stdout()).map_or(0, |it| it.ws_col);
+        let console = tui::plain::Console {
+            out: Box::new(io::stdout()),
+            is_typed: io::stdin().is_terminal(),
+            columns: if columns == 0 { 80 } else { columns },
+        };
+        return Ok(Box::pin(tui::plain::run(setup, console)).await?);
+    }
+    Ok(Box::pin(tui::run(setup)).await?)
+}
+
 /// Looks on while another sheaf has a conversation open.
-fn watch(base: Base, followed: Followed) -> Result<u8> {
+fn watch(base: Base, followed: Followed, end: End) -> Result<u8> {
     runtime(false)?.block_on(async move {
         let link = Arc::new(Follow::start(followed));
         let (_, switched) = mpsc::unbounded_channel();
-        Ok(Box::pin(tui::run(base.screen(link, switched, None, false, None))).await?)
+        show(base.screen(link, switched, None, false, None), end).await
     })
 }
 
@@ -302,10 +316,9 @@ impl Base {
 
 /// A conversation with whoever the settings name: on the screen, or one answer without it.
 fn talk(prompt: Vec<String>, printing: &Printing, whom: &Whom, wanted: &Run, common: &Common) -> Result<u8> {
-    let has_screen = !printing.print
-        && printing.output_format == OutputFormat::Text
-        && io::stdout().is_terminal()
-        && !attach::is_piped();
+    let end = wanted.end;
+    let is_shown = !printing.print && printing.output_format == OutputFormat::Text;
+    let has_screen = is_shown && (end.plain || io::stdout().is_terminal() && !attach::is_piped());
     let word = match (wanted.trust, has_screen) {
         (true, _) => Word::Given,
         (false, true) => Word::Kept,
@@ -328,7 +341,12 @@ fn talk(prompt: Vec<String>, printing: &Printing, whom: &Whom, wanted: &Run, com
         complain("--image and --output-schema are for an answer without a screen: add -p");
         return Ok(code::USAGE);
     }
-    let prompt = attach::prompt(words, &mut |text| complain(text))?;
+    let prompt = if end.plain && has_screen {
+        // What stands on standard input are the lines of the conversation.
+        Some(words).filter(|it| !it.trim().is_empty())
+    } else {
+        attach::prompt(words, &mut |text| complain(text))?
+    };
     if !has_screen {
         let Some(prompt) = prompt else {
             complain("there is nothing to ask\n  sheaf -p 'what does src/main.rs do?'");
@@ -347,7 +365,7 @@ fn talk(prompt: Vec<String>, printing: &Printing, whom: &Whom, wanted: &Run, com
             Err(error) => {
                 let held = error.downcast_ref::<StoreError>();
                 match held.and_then(|it| chat::followed(&chat::store(&base), &base.paths.state, it)) {
-                    Some(followed) => return watch(base, followed),
+                    Some(followed) => return watch(base, followed, end),
                     None => return Err(error),
                 }
             }
@@ -403,7 +421,7 @@ fn talk(prompt: Vec<String>, printing: &Printing, whom: &Whom, wanted: &Run, com
                 stages: set,
             }),
         };
-        let code = Box::pin(tui::run(base.screen(link, switched, prompt, keeps, Some(library)))).await?;
+        let code = show(base.screen(link, switched, prompt, keeps, Some(library)), end).await?;
         drop(opened_door);
         Ok::<_, anyhow::Error>(code)
     });
@@ -416,13 +434,13 @@ fn talk(prompt: Vec<String>, printing: &Printing, whom: &Whom, wanted: &Run, com
 }
 
 /// A recording: on the screen, where its questions can be answered, or printed as it stands.
-fn play(recording: &Recording, pace: Pace, printing: &Printing, common: &Common) -> Result<u8> {
+fn play(recording: &Recording, pace: Pace, printing: &Printing, end: End, common: &Common) -> Result<u8> {
     let base = Base::of(common, &Whom::default())?;
-    if !printing.print && io::stdout().is_terminal() {
+    if !printing.print && (end.plain || io::stdout().is_terminal()) {
         return runtime(false)?.block_on(async move {
             let link = Arc::new(Replay::start(recording, pace.speed, Audience::Present));
             let (_, switched) = mpsc::unbounded_channel();
-            Ok(Box::pin(tui::run(base.screen(link, switched, None, false, None))).await?)
+            show(base.screen(link, switched, None, false, None), end).await
         });
     }
     runtime(false)?.block_on(async move {
@@ -452,7 +470,7 @@ fn compare(asked: &arguments::Replay) -> Result<u8> {
 
 /// The live tour, on the screen: there is nobody else who could answer what it asks.
 fn play_live(tour: &arguments::Tour) -> Result<u8> {
-    if tour.printing.print || !io::stdout().is_terminal() {
+    if tour.printing.print || !(tour.end.plain || io::stdout().is_terminal()) {
         complain("the live tour needs a terminal\n  sheaf tour -p  prints the recorded one");
         return Ok(code::USAGE);
     }
@@ -465,7 +483,7 @@ fn play_live(tour: &arguments::Tour) -> Result<u8> {
         let link = live::link(&stage, tour.pace.speed)?;
         let (_, switched) = mpsc::unbounded_channel();
         let opening = Some(live::OPENING.to_owned());
-        Ok::<_, anyhow::Error>(Box::pin(tui::run(base.screen(link, switched, opening, false, None))).await?)
+        show(base.screen(link, switched, opening, false, None), tour.end).await
     });
     // Commands that still run end with the runtime's tasks, and before their folder.
     drop(runtime);

@@ -28,6 +28,7 @@ pub mod paint;
 mod pane;
 mod picture;
 mod places;
+pub mod plain;
 mod printed;
 mod run;
 mod search;

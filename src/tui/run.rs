@@ -138,7 +138,7 @@ pub async fn run(setup: Setup) -> Result<u8, Error> {
 }
 
 /// Follows a link, and keeps what comes for the inspector.
-fn watched(link: &Arc<dyn Link>) -> Follower {
+pub fn watched(link: &Arc<dyn Link>) -> Follower {
     link.log().watch();
     link.log().follow(Position(0))
 }

@@ -22,6 +22,7 @@ mod memory;
 mod merge;
 mod model;
 mod papers;
+mod plain;
 mod print;
 mod pty;
 mod same;

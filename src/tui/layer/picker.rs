@@ -392,6 +392,27 @@ impl Picker {
         self.passing.is_empty()
     }
 
+    /// How many entries pass the filter.
+    pub fn count(&self) -> usize {
+        self.passing.len()
+    }
+
+    pub fn go_to(&mut self, at: usize) {
+        self.at = at.min(self.passing.len().saturating_sub(1));
+    }
+
+    /// The title, and the entries with their numbers, for whoever reads lines.
+    pub fn labels(&self) -> Vec<String> {
+        let entries = self.passing.iter().filter_map(|it| self.entries.get(*it));
+        let lines = entries.enumerate().map(|(at, entry)| {
+            let here = if at == self.at { ", chosen now" } else { "" };
+            let parts = [entry.label.as_str(), entry.about.as_str(), entry.facts.as_str()];
+            let said: Vec<_> = parts.into_iter().filter(|it| !it.is_empty()).collect();
+            format!("  {} {}{here}", at + 1, said.join(", "))
+        });
+        std::iter::once(self.heading().trim().to_owned()).chain(lines).collect()
+    }
+
     /// The draft that is chosen now.
     pub fn offered(&self) -> Option<String> {
         if let Choice::Draft(draft) = &self.here()?.choice {

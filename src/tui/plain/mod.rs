@@ -1,0 +1,789 @@
+//! `--plain`: the conversation as labelled lines, one after the other, for screen readers and whatever else only reads on.
+//!
+//! The same state, the same actions and the same looks as on the screen; only the ends are others. Lines are read from
+//! standard input as the terminal gives them, and nothing is ever written but text and line breaks: no colours, no
+//! movement of the cursor. A document is said when it has ended, so that nothing is said twice.
+
+mod words;
+
+use std::{
+    collections::HashSet,
+    io::{self, BufRead as _, Write},
+    pin::pin,
+    sync::Arc,
+    time::Duration,
+};
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use tokio::{
+    signal::unix::{SignalKind, signal},
+    sync::mpsc,
+};
+
+use super::{
+    action,
+    app::{App, Focus},
+    command,
+    doc::{Form, Outcome as FormOutcome},
+    effect::Effect,
+    hands::{Carried, Hands},
+    input::Input,
+    layer::Layer,
+    msg::Msg,
+    pane::{
+        Item,
+        transcript::{Context, Pane, address},
+    },
+    run::{Error, watched},
+    setup::{Setup, app, now_ms, place},
+    update::update,
+};
+use crate::{
+    journal::Log,
+    link::Link,
+    protocol::{
+        Answer, ClarificationResponse, Command, DocumentId, Entry, Event, Message, Outcome as Dealt, Position, Submit,
+        Turn, View,
+    },
+    text::{Clean, NoColours, Row},
+    transcript::{Place, is_approval},
+};
+
+/// While something is worked at and nothing ends, this often a line says so.
+const SIGN_OF_LIFE: Duration = Duration::from_secs(15);
+
+/// Rows that a page is laid out for: it is read from its beginning to its end.
+const PAGE_ROWS: u16 = 2000;
+
+/// Where lines come from and go to.
+pub struct Console {
+    pub out: Box<dyn Write + Send>,
+    /// Somebody types: their lines are taken at any time. Lines of a file or a pipe wait until there is nothing to wait for.
+    pub is_typed: bool,
+    pub columns: u16,
+}
+
+/// What seldom happens.
+enum Wake {
+    Interrupt,
+    End(u8),
+    Link(Arc<dyn Link>),
+}
+
+/// Talks in lines until the user leaves or the input ends; returns the exit code.
+pub async fn run(mut setup: Setup, console: Console) -> Result<u8, Error> {
+    let (wakes, mut woken) = mpsc::unbounded_channel();
+    listen(&wakes).map_err(Error::NoSignals)?;
+    // The gutter is not written: what a look gets is the terminal's width.
+    let size = (console.columns.clamp(40, 500) + 9, PAGE_ROWS);
+    setup.settings.color = false;
+    setup.settings.links = false;
+    let (outcomes, mut outcomes_here) = mpsc::unbounded_channel();
+    let opened = wakes.clone();
+    let mut talk = Talk {
+        app: app(&setup, size, Arc::new(NoColours)),
+        out: console.out,
+        hands: Hands {
+            outcomes,
+            paths: setup.paths,
+            keeps: setup.keeps,
+            library: setup.library,
+            opened: Arc::new(move |link| drop(opened.send(Wake::Link(link)))),
+        },
+        said: HashSet::new(),
+        from: 0,
+        asked: None,
+        answers: Vec::new(),
+        was_idle: false,
+        is_typed: console.is_typed,
+        layer_shown: 0,
+        exit: None,
+    };
+    let mut switch = setup.switch;
+    let mut follower = watched(&setup.link);
+    let mut lines = read_lines();
+    let mut has_ended = false;
+    talk.begin();
+    talk.hands.recall(Some(talk.app.place.workspace.clone()));
+    talk.carry_out(Effect::Commands);
+    // What was said before is not read out again.
+    let before = setup.link.log().after(Position(0));
+    if !before.is_empty() && !setup.link.about().is_replay {
+        let last = before.last().map(|it| it.position);
+        talk.pass_over(before);
+        follower = setup.link.log().follow(last.unwrap_or(Position(0)));
+    }
+    if let Some(text) = setup.prompt {
+        let submit = Submit {
+            message: Message::user(text),
+            mode: talk.app.mode,
+            model: None,
+        };
+        talk.app.asking.submitted_ms = Some(now_ms());
+        talk.app.link.send(Command::Submit(submit));
+    }
+    let mut batch = Vec::new();
+    let mut life = pin!(tokio::time::sleep(SIGN_OF_LIFE));
+    loop {
+        talk.look();
+        if let Some(code) = talk.exit {
+            return Ok(code);
+        }
+        if has_ended && talk.is_ready() {
+            if talk.app.transcript.waiting().is_some() {
+                talk.note("the input has ended, and nobody answers this");
+                return Ok(1);
+            }
+            return Ok(0);
+        }
+        let takes_lines = !has_ended && (talk.is_typed || talk.is_ready());
+        tokio::select! {
+            biased;
+            Some(wake) = woken.recv() => match wake {
+                Wake::Interrupt => talk.interrupt(),
+                Wake::End(code) => return Ok(code),
+                Wake::Link(link) => {
+                    follower = watched(&link);
+                    talk.switch(link);
+                }
+            },
+            Some(link) = switch.recv() => {
+                follower = watched(&link);
+                talk.switch(link);
+            }
+            Some(outcome) = outcomes_here.recv() => talk.handle(Msg::Done(outcome)),
+            more = follower.next(&mut batch) => {
+                let entries = std::mem::take(&mut batch);
+                talk.follow(entries);
+                if !more {
+                    follower = Log::new().follow(Position(0));
+                }
+                life.as_mut().reset(tokio::time::Instant::now() + SIGN_OF_LIFE);
+            }
+            line = lines.recv(), if takes_lines => match line {
+                Some(line) => talk.line(&line),
+                None => has_ended = true,
+            },
+            () = &mut life, if talk.is_working() => {
+                talk.say_state();
+                life.as_mut().reset(tokio::time::Instant::now() + SIGN_OF_LIFE);
+            }
+        }
+    }
+}
+
+/// Signals as they come.
+fn listen(wakes: &mpsc::UnboundedSender<Wake>) -> io::Result<()> {
+    let kinds = [
+        (SignalKind::interrupt(), None),
+        (SignalKind::hangup(), Some(129)),
+        (SignalKind::quit(), Some(131)),
+        (SignalKind::terminate(), Some(143)),
+    ];
+    for (kind, code) in kinds {
+        let mut signals = signal(kind)?;
+        let tell = wakes.clone();
+        tokio::spawn(async move {
+            while signals.recv().await.is_some() {
+                let wake = code.map_or(Wake::Interrupt, Wake::End);
+                if tell.send(wake).is_err() {
+                    break;
+                }
+            }
+        });
+    }
+    Ok(())
+}
+
+/// The lines of standard input, read by a thread that may wait for them for ever.
+fn read_lines() -> mpsc::Receiver<String> {
+    let (send, lines) = mpsc::channel(1);
+    std::thread::spawn(move || {
+        let mut input = io::stdin().lock();
+        let mut bytes = Vec::new();
+        while input.read_until(b'\n', &mut bytes).is_ok_and(|it| it > 0) {
+            let line = String::from_utf8_lossy(&bytes)
+                .trim_end_matches(['\n', '\r'])
+                .to_owned();
+            bytes.clear();
+            if send.blocking_send(line).is_err() {
+                break;
+            }
+        }
+    });
+    lines
+}
+
+struct Talk {
+    app: App,
+    out: Box<dyn Write + Send>,
+    hands: Hands,
+    /// What was said of the exchanges from `from` on.
+    said: HashSet<Item>,
+    from: usize,
+    /// The question that was read out last.
+    asked: Option<(Turn, DocumentId)>,
+    /// What was answered of it so far.
+    answers: Vec<Answer>,
+    was_idle: bool,
+    is_typed: bool,
+    /// So many layers there were when the last one was read out.
+    layer_shown: usize,
+    exit: Option<u8>,
+}
+
+impl Talk {
+    /// Writes one line; what it says has come from anywhere.
+    fn say(&mut self, line: &str) {
+        let line = Clean::line(line);
+        let written = self
+            .out
+            .write_all(line.as_bytes())
+            .and_then(|()| self.out.write_all(b"\n"))
+            .and_then(|()| self.out.flush());
+        if written.is_err() {
+            // Nobody reads any more.
+            self.exit = Some(129);
+        }
+    }
+
+    fn note(&mut self, text: &str) {
+        self.say(&format!("note: {text}"));
+    }
+
+    fn begin(&mut self) {
+        let who = self.app.model_name().unwrap_or(&self.app.about.peer).to_owned();
+        let folder = self.app.place.shown.clone();
+        self.say(&format!("sheaf {}, {who}, in {folder}", env!("CARGO_PKG_VERSION")));
+        for problem in self.app.problems.clone() {
+            for line in problem.lines() {
+                self.note(line);
+            }
+        }
+        self.app.toast = None;
+    }
+
+    /// Takes what was said before we came without reading it out.
+    fn pass_over(&mut self, entries: Vec<Arc<Entry>>) {
+        let effects = update(&mut self.app, Msg::Entries(entries));
+        for effect in effects {
+            self.carry_out(effect);
+        }
+        let turns = self.app.transcript.exchanges.len();
+        self.from = turns.saturating_sub(1);
+        if turns > 1 {
+            self.note(&format!(
+                "{} earlier turns; /print reads all of them, and a line like #{turns}.1 reads one document",
+                turns - 1
+            ));
+        }
+    }
+
+    fn switch(&mut self, link: Arc<dyn Link>) {
+        if let Some(folder) = link.about().workspace {
+            self.app.place = place(&folder);
+        }
+        (self.from, self.asked) = (0, None);
+        self.said.clear();
+        self.handle(Msg::Switch(link));
+        let who = self.app.model_name().unwrap_or(&self.app.about.peer).to_owned();
+        self.note(&format!("another conversation, {who}"));
+    }
+
+    fn handle(&mut self, msg: Msg) {
+        self.app.now_ms = now_ms();
+        for effect in update(&mut self.app, msg) {
+            self.carry_out(effect);
+        }
+    }
+
+    fn key(&mut self, code: KeyCode) {
+        self.handle(Msg::Input(Input::Key(KeyEvent::new(code, KeyModifiers::NONE))));
+    }
+
+    fn carry_out(&mut self, effect: Effect) {
+        match self.hands.carry_out(effect, &self.app) {
+            Carried::Away | Carried::Sent => {}
+            Carried::Quit(code) => self.exit = Some(code),
+            Carried::Terminal(Effect::Print(_)) => self.read_all(),
+            Carried::Terminal(Effect::OpenFile { .. } | Effect::EditDraft(_) | Effect::EditChip(_)) => {
+                self.note("an editor needs the terminal; run sheaf without --plain for it");
+            }
+            Carried::Terminal(_) => {}
+        }
+    }
+
+    /// There is nothing to wait for: an answer is over, or something is asked.
+    fn is_ready(&self) -> bool {
+        let is_asked = self.app.transcript.waiting().is_some_and(|it| !self.is_sent(it));
+        is_asked
+            || (!self.app.is_busy() && self.app.asking.submitted_ms.is_none() && self.app.composer.queue.is_empty())
+    }
+
+    fn is_working(&self) -> bool {
+        self.app.is_busy() && self.app.transcript.waiting().is_none()
+    }
+
+    fn is_sent(&self, place: Place) -> bool {
+        self.name_of(place).is_some_and(|it| self.app.asking.sent.contains(&it))
+    }
+
+    fn name_of(&self, place: Place) -> Option<(Turn, DocumentId)> {
+        let document = self.app.transcript.get(place)?;
+        Some((self.app.turn_of(place), document.id.clone()))
+    }
+
+    fn follow(&mut self, entries: Vec<Arc<Entry>>) {
+        let is_other_branch = entries.iter().any(|it| matches!(it.event, Event::Branch(_)));
+        self.handle(Msg::Entries(entries));
+        if is_other_branch {
+            self.said.clear();
+            self.from = self.app.transcript.exchanges.len().saturating_sub(1);
+            self.said.extend(self.app.pane.items.iter().copied());
+            self.note("the conversation goes on from an earlier place; what was said since is on a branch, /branches");
+        }
+    }
+
+    /// Says whatever is new: documents that have ended, notes, pages, a question, whose turn it is.
+    fn look(&mut self) {
+        self.app.measure();
+        self.tell_documents();
+        if let Some(toast) = self.app.toast.take() {
+            self.note(&toast);
+        }
+        self.tell_layer();
+        self.tell_question();
+        let is_idle = self.is_ready() && self.app.layers.is_empty();
+        if is_idle && !self.was_idle && self.app.transcript.waiting().is_none() {
+            if self.app.plan_to_build().is_some() {
+                self.note("the plan waits: /build carries it out, and words say what should be different");
+            }
+            if self.is_typed {
+                self.say(&format!("your turn, {} mode", self.app.mode.as_str()));
+            }
+        }
+        self.was_idle = is_idle;
+    }
+
+    fn tell_documents(&mut self) {
+        let first = self.app.pane.items.partition_point(|it| it.exchange() < self.from);
+        let new: Vec<Item> = self.app.pane.items.iter().skip(first).copied().collect();
+        for item in new {
+            if self.has_ended(item) && self.said.insert(item) {
+                self.tell(item, false);
+            }
+        }
+        let exchanges = &self.app.transcript.exchanges;
+        let running = exchanges.iter().skip(self.from).position(|it| it.response.is_running());
+        let from = running.map_or(exchanges.len().saturating_sub(1), |it| self.from + it);
+        if from > self.from {
+            self.from = from;
+            self.said.retain(|it| it.exchange() >= from);
+        }
+    }
+
+    fn has_ended(&self, item: Item) -> bool {
+        let transcript = &self.app.transcript;
+        match item {
+            Item::Message(_) | Item::Ending(_) => true,
+            Item::Thinking(at, n) => transcript.exchanges.get(at).is_some_and(|it| {
+                let response = &it.response;
+                let goes_on = response.thinking.len() == n + 1
+                    && response
+                        .thinking
+                        .get(n)
+                        .is_some_and(|it| it.before == response.documents.len());
+                !response.is_running() || !goes_on
+            }),
+            Item::Document(place) => transcript.get(place).is_some_and(|it| !it.is_open()),
+        }
+    }
+
+    fn rows(&mut self, item: Item, is_whole: bool) -> Vec<Row> {
+        self.app.with_pane(|pane: &mut Pane, context| {
+            let context = Context {
+                has_focus: false,
+                ..*context
+            };
+            let fold = pane.fold_of(item);
+            if is_whole {
+                pane.set_fold(item, super::doc::Fold::Full);
+            }
+            let rows = pane.rows_of(item, &context).to_vec();
+            pane.set_fold(item, fold);
+            rows
+        })
+    }
+
+    fn tell(&mut self, item: Item, is_whole: bool) {
+        let rows = self.rows(item, is_whole);
+        if rows.is_empty() {
+            return;
+        }
+        let address = address(&self.app.transcript, item);
+        let mut rows = rows;
+        if matches!(item, Item::Message(_)) {
+            // The time of day is of no use in the middle of the words.
+            for row in &mut rows {
+                row.facts.clear();
+            }
+        }
+        let mut content = rows.as_slice();
+        match item {
+            Item::Message(_) if self.is_typed && !is_whole && !self.app.about.is_replay => {
+                // Whoever typed it knows what it says.
+                self.say(&format!("turn {address}"));
+                return;
+            }
+            Item::Message(_) => self.say(&format!("{address} message")),
+            Item::Thinking(..) | Item::Ending(_) => {}
+            Item::Document(place) => {
+                let Some(document) = self.app.transcript.get(place) else {
+                    return;
+                };
+                let kind = words::kind(&document.kind, is_approval(document));
+                let heading = words::has_heading(&document.kind).then(|| rows.first()).flatten();
+                let label = words::label(&address, &kind, heading);
+                if heading.is_some() {
+                    content = rows.get(1..).unwrap_or_default();
+                }
+                self.say(&label);
+            }
+        }
+        for line in words::lines(content) {
+            self.say(format!("  {line}").trim_end());
+        }
+    }
+
+    /// All of the conversation that the filter lets through.
+    fn read_all(&mut self) {
+        for item in self.app.pane.items.clone() {
+            if self.has_ended(item) {
+                self.tell(item, true);
+            }
+        }
+    }
+
+    fn say_state(&mut self) {
+        let since = self
+            .app
+            .transcript
+            .exchanges
+            .last()
+            .map_or(self.app.now_ms, |it| it.at_ms);
+        let seconds = now_ms().saturating_sub(since) / 1000;
+        let last = self.app.transcript.exchanges.len().saturating_sub(1);
+        let open = self.app.transcript.exchanges.last().and_then(|exchange| {
+            let document = exchange.response.documents.iter().rposition(|it| it.is_open())?;
+            Some(Place {
+                exchange: last,
+                document,
+            })
+        });
+        let what = open.and_then(|place| {
+            let document = self.app.transcript.get(place)?;
+            let kind = words::kind(&document.kind, false);
+            let item = Item::Document(place);
+            let address = address(&self.app.transcript, item);
+            let has_heading = words::has_heading(&document.kind);
+            let rows = self.rows(item, false);
+            Some(words::label(&address, &kind, rows.first().filter(|_| has_heading)))
+        });
+        let what = what.map_or_else(String::new, |it| format!(", {it}"));
+        self.say(&format!("working, {seconds} s{what}"));
+    }
+
+    /// Reads out the layer on top, if it is new or has changed.
+    fn tell_layer(&mut self) {
+        let count = self.app.layers.len();
+        if count == self.layer_shown {
+            return;
+        }
+        self.layer_shown = count;
+        if count > 0 {
+            self.read_layer();
+        }
+    }
+
+    fn read_layer(&mut self) {
+        let columns = usize::from(self.app.size.0).saturating_sub(9);
+        let Some(layer) = self.app.layers.last() else { return };
+        let mut how = "each letter of a line is a key here; enter, up, down and tab are words; an empty line closes";
+        let mut lines = match layer {
+            Layer::Page(it) => {
+                how = "";
+                words::lines(&it.rows)
+            }
+            Layer::Picker(it) => {
+                how = "write a number; other words narrow the list; an empty line closes it";
+                it.labels()
+            }
+            Layer::Prompt(it) => {
+                how = "write the line; an empty one closes";
+                words::lines(&it.rows(columns))
+            }
+            Layer::Waiting(it) => words::lines(&it.rows(columns)),
+            Layer::Outline(it) => words::lines(&it.rows),
+            Layer::Review(it) => words::lines(&it.rows),
+            Layer::Rewind(it) => words::lines(&it.rows),
+            Layer::Branches(it) => words::lines(&it.rows),
+            Layer::Inspector(it) => words::lines(&it.rows),
+            Layer::Sessions(it) => words::lines(&it.rows),
+        };
+        if matches!(layer, Layer::Page(_)) {
+            self.app.layers.pop();
+            self.layer_shown = self.app.layers.len();
+        }
+        lines.retain(|it| !it.trim().is_empty());
+        for line in lines {
+            self.say(&line);
+        }
+        if !how.is_empty() {
+            self.say(how);
+        }
+    }
+
+    /// Reads out the question that waits, once.
+    fn tell_question(&mut self) {
+        let Some(place) = self.app.transcript.waiting().filter(|it| !self.is_sent(*it)) else {
+            self.asked = None;
+            return;
+        };
+        let Some(name) = self.name_of(place) else { return };
+        if self.asked.as_ref() == Some(&name) {
+            return;
+        }
+        self.asked = Some(name);
+        self.answers.clear();
+        let Some(document) = self.app.transcript.get(place) else {
+            return;
+        };
+        let View::Clarification(view) = document.view() else {
+            return;
+        };
+        let address = address(&self.app.transcript, Item::Document(place));
+        let is_approval = is_approval(document) && view.questions.len() == 1;
+        let kind = words::kind(&document.kind, is_approval);
+        if is_approval {
+            let how = words::approval(&view);
+            let rows = self.rows(Item::Document(place), true);
+            self.say(&words::label(&address, &kind, rows.first()));
+            let content = words::lines(rows.get(1..).unwrap_or_default());
+            // The last line is that of the keys.
+            for line in content.iter().take(content.len().saturating_sub(1)) {
+                self.say(&format!("  {line}"));
+            }
+            for line in how {
+                self.say(&line);
+            }
+            return;
+        }
+        let content: Vec<String> = view.content.lines().map(str::to_owned).collect();
+        self.say(&format!("{address} {kind}, waiting"));
+        for line in content {
+            self.say(&format!("  {line}"));
+        }
+        self.ask_next();
+    }
+
+    fn ask_next(&mut self) {
+        let Some(place) = self.app.transcript.waiting() else {
+            return;
+        };
+        let Some(document) = self.app.transcript.get(place) else {
+            return;
+        };
+        let View::Clarification(view) = document.view() else {
+            return;
+        };
+        let (at, count) = (self.answers.len(), view.questions.len());
+        let Some(question) = view.questions.get(at) else { return };
+        let lines = words::asked(question, (count > 1).then_some((at + 1, count)));
+        for line in lines {
+            self.say(&line);
+        }
+    }
+
+    fn interrupt(&mut self) {
+        if self.app.is_busy() {
+            for effect in (action::everywhere::INTERRUPT.run)(&mut self.app, "") {
+                self.carry_out(effect);
+            }
+        } else {
+            self.exit = Some(130);
+        }
+    }
+
+    /// A line of the user's.
+    fn line(&mut self, line: &str) {
+        self.app.now_ms = now_ms();
+        self.was_idle = false;
+        if !self.app.layers.is_empty() {
+            self.line_to_layer(line);
+            return;
+        }
+        if let Some(address) = line.trim().strip_prefix('#')
+            && let Some(item) = self.item_at(address)
+        {
+            self.tell(item, true);
+            return;
+        }
+        let waiting = self.app.transcript.waiting().filter(|it| !self.is_sent(*it));
+        if let Some(place) = waiting
+            && !line.starts_with('/')
+        {
+            self.answer(place, line);
+            return;
+        }
+        if line.trim().is_empty() && !self.app.about.is_replay {
+            return;
+        }
+        self.app.focus = Focus::Composer;
+        let draft = self.app.composer.field.text();
+        self.app.composer.field.set(&format!("{draft}{line}"));
+        let mut effects = command::look(&mut self.app);
+        self.app.composer.commands.list = None;
+        effects.extend((action::SEND.run)(&mut self.app, ""));
+        for effect in effects {
+            self.carry_out(effect);
+        }
+        if !self.app.composer.field.text().ends_with('\n') {
+            // It was no command, and that was said.
+            self.app.composer.field.clear();
+        }
+    }
+
+    fn item_at(&self, wanted: &str) -> Option<Item> {
+        let items = self.app.pane.items.iter();
+        items
+            .copied()
+            .find(|it| address(&self.app.transcript, *it) == wanted && !wanted.is_empty())
+    }
+
+    fn line_to_layer(&mut self, line: &str) {
+        let words = line.trim();
+        if words.is_empty() {
+            self.key(KeyCode::Esc);
+        } else {
+            match self.app.layers.last() {
+                Some(Layer::Picker(picker)) => match words.parse::<usize>() {
+                    Ok(number) => {
+                        let moves = number.checked_sub(1).filter(|it| *it < picker.count());
+                        let Some(to) = moves else {
+                            let count = picker.count();
+                            self.note(&format!("the list has {count} entries"));
+                            return;
+                        };
+                        if let Some(Layer::Picker(picker)) = self.app.layers.last_mut() {
+                            picker.go_to(to);
+                        }
+                        self.key(KeyCode::Enter);
+                    }
+                    Err(_) => words.chars().for_each(|it| self.key(KeyCode::Char(it))),
+                },
+                Some(Layer::Prompt(_)) => {
+                    words.chars().for_each(|it| self.key(KeyCode::Char(it)));
+                    self.key(KeyCode::Enter);
+                }
+                Some(_) | None => {
+                    let code = match words {
+                        "enter" => Some(KeyCode::Enter),
+                        "up" => Some(KeyCode::Up),
+                        "down" => Some(KeyCode::Down),
+                        "tab" => Some(KeyCode::Tab),
+                        _ => None,
+                    };
+                    match code {
+                        Some(code) => self.key(code),
+                        None => words.chars().for_each(|it| self.key(KeyCode::Char(it))),
+                    }
+                }
+            }
+        }
+        self.app.measure();
+        self.layer_shown = self.app.layers.len();
+        if self.layer_shown > 0 {
+            self.read_layer();
+        }
+    }
+
+    fn answer(&mut self, place: Place, line: &str) {
+        let Some(document) = self.app.transcript.get(place) else {
+            return;
+        };
+        let View::Clarification(view) = document.view() else {
+            return;
+        };
+        let turn = self.app.turn_of(place);
+        let id = document.id.clone();
+        let response = if is_approval(document) && view.questions.len() == 1 {
+            approve(&view, &id, line.trim())
+        } else if matches!(line.trim(), "s" | "skip") {
+            Ok(Some(ClarificationResponse {
+                document_id: id.clone(),
+                outcome: Dealt::Skipped,
+                answers: Vec::new(),
+                reason: None,
+            }))
+        } else {
+            let at = self.answers.len();
+            let answered = view.questions.get(at).map(|it| words::answer(it, line));
+            match answered {
+                Some(Ok(answer)) => {
+                    let is_last = at + 1 >= view.questions.len();
+                    self.answers.push(answer);
+                    Ok(is_last.then(|| ClarificationResponse {
+                        document_id: id.clone(),
+                        outcome: Dealt::Answered,
+                        answers: std::mem::take(&mut self.answers),
+                        reason: None,
+                    }))
+                }
+                Some(Err(why)) => Err(why),
+                None => Ok(None),
+            }
+        };
+        match response {
+            Ok(Some(response)) => {
+                self.app.asking.sent.insert((turn, id));
+                self.carry_out(Effect::Send(Command::Answer { turn, response }));
+            }
+            Ok(None) => self.ask_next(),
+            Err(why) => self.note(&why),
+        }
+    }
+}
+
+/// An approval's answer, by the keys of the screen: `y`, `a`, `A`, `n` and why not.
+fn approve(
+    view: &crate::protocol::document::Clarification<'_>,
+    id: &DocumentId,
+    line: &str,
+) -> Result<Option<ClarificationResponse>, String> {
+    let mut form = Form::new(id.clone());
+    let (word, reason) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+    let letter = match word {
+        "yes" => 'y',
+        "no" => 'n',
+        "always" => 'A',
+        _ => {
+            let mut letters = word.chars();
+            match (letters.next(), letters.next()) {
+                (Some(letter), None) => letter,
+                _ => return Err("write y, n or another of the letters".to_owned()),
+            }
+        }
+    };
+    let mut key = |code| form.key(KeyEvent::new(code, KeyModifiers::NONE), view);
+    let mut outcome = key(KeyCode::Char(letter));
+    if outcome == FormOutcome::Changed {
+        for letter in reason.trim().chars() {
+            key(KeyCode::Char(letter));
+        }
+        outcome = key(KeyCode::Enter);
+    }
+    match outcome {
+        FormOutcome::Answer(response) => Ok(Some(response)),
+        FormOutcome::Ignored | FormOutcome::Changed => Err("write y, n or another of the letters".to_owned()),
+    }
+}

@@ -139,6 +139,10 @@ pub struct End {
     /// Lines instead of a screen, for screen readers: nothing is painted, and a line of yours is a message
     #[arg(long)]
     pub plain: bool,
+
+    /// In the terminal's own lines: what has ended stays in them, and only what is open is painted
+    #[arg(long, conflicts_with = "plain")]
+    pub inline: bool,
 }
 
 /// Answers without a screen.

@@ -161,7 +161,7 @@ fn obey(arguments: Arguments) -> Result<u8> {
 }
 
 /// The conversation before the user, in the way that they asked for.
-async fn show(setup: tui::Setup, end: End) -> Result<u8> {
+async fn show(mut setup: tui::Setup, end: End) -> Result<u8> {
     if end.plain {
         let columns = rustix::termios::tcgetwinsize(io::stdout()).map_or(0, |it| it.ws_col);
         let console = tui::plain::Console {
@@ -171,6 +171,7 @@ async fn show(setup: tui::Setup, end: End) -> Result<u8> {
         };
         return Ok(Box::pin(tui::plain::run(setup, console)).await?);
     }
+    setup.is_inline = end.inline;
     Ok(Box::pin(tui::run(setup)).await?)
 }
 
@@ -289,6 +290,7 @@ impl Base {
             prompt,
             keeps,
             library,
+            is_inline: false,
         }
     }
 

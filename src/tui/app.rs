@@ -111,6 +111,8 @@ pub struct App {
     pub layout: Layout,
     /// The lines around the transcript; `None` when they have to be made anew.
     pub chrome: Option<Chrome>,
+    /// Without the alternate screen: what of the conversation stands in the terminal's own lines.
+    pub inline: Option<super::inline::Inline>,
     /// Sequences for the terminal that paint nothing (a copy), written before the next frame.
     pub aside: Vec<u8>,
 }

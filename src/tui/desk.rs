@@ -136,6 +136,7 @@ impl Desk {
             layout: Layout::default(),
             chrome: None,
             is_unstored: false,
+            inline: None,
             aside: Vec::new(),
         };
         let size = at_least_one;

@@ -16,6 +16,7 @@ mod field;
 mod filter;
 mod fuzzy;
 mod hands;
+mod inline;
 pub mod input;
 mod keep;
 pub mod keymap;

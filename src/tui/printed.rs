@@ -1,6 +1,8 @@
 //! The conversation as lines of the terminal's own: there they outlive the program, and the terminal's search and
 //! selection work on them.
 
+use std::ops::Range;
+
 use super::{
     app::App,
     paint::{self, Line},
@@ -17,7 +19,7 @@ use crate::{
 
 impl App {
     /// What the filter lets through, from its first line to its last, in colours and without any movement of the cursor.
-    pub fn printed(&mut self) -> String {
+    pub fn printed(&mut self, items: Range<usize>) -> String {
         let columns = self.layout.columns.max(1);
         let gutter = self.layout.gutter;
         let theme = self.theme.clone();
@@ -29,7 +31,7 @@ impl App {
             };
             let mut text = String::new();
             let mut line = Line::blank(columns);
-            for at in 0..pane.items.len() {
+            for at in items {
                 print(pane, at, &context, gutter, &theme, &mut line, &mut text);
             }
             text

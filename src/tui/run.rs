@@ -22,6 +22,7 @@ use super::{
     attention::{Attention, State, Way},
     effect::Effect,
     hands::{Carried, Hands},
+    inline::Region,
     input::{Burst, Input, Parser, gather},
     keep,
     msg::{Msg, Outcome},
@@ -71,7 +72,13 @@ pub async fn run(setup: Setup) -> Result<u8, Error> {
     let signals = Signals::new().map_err(Error::NoSignals)?;
     let tty = Tty::open(
         Wishes {
-            mouse: if setup.settings.mouse { Mouse::Full } else { Mouse::Off },
+            // Inline the terminal's own selection and scrolling are what one has it for.
+            mouse: if setup.settings.mouse && !setup.is_inline {
+                Mouse::Full
+            } else {
+                Mouse::Off
+            },
+            inline: setup.is_inline,
             tmux,
         },
         &mut out,
@@ -100,6 +107,7 @@ pub async fn run(setup: Setup) -> Result<u8, Error> {
         draft_seen: 0,
         has_kept_draft: false,
         attention: Attention::new(Way::of(&setup.settings.ui.notify, |name| std::env::var(name).ok())),
+        region: setup.is_inline.then(|| Region::new(size)),
         hands: Hands {
             outcomes,
             paths: setup.paths,
@@ -151,6 +159,8 @@ struct Session {
     /// Bytes that the terminal has not taken yet.
     out: Vec<u8>,
     hands: Hands,
+    /// Where we are on the terminal, without the alternate screen.
+    region: Option<Region>,
     outcomes: mpsc::UnboundedReceiver<Outcome>,
     /// Entries that are read and not applied yet.
     backlog: VecDeque<Arc<Entry>>,
@@ -315,8 +325,21 @@ impl Session {
                 }
             }
         }
-        tty::leave();
+        self.give_back();
         self.keep_draft();
+    }
+
+    /// Gives the terminal back; what is inline takes its region away first.
+    fn give_back(&mut self) {
+        if let Some(region) = &mut self.region {
+            let mut out = Vec::new();
+            region.leave(&mut self.app, &mut out);
+            // Where the terminal is full it will not take this either, and then nothing is lost by it.
+            let _ = self.tty.write(&mut out);
+            tty::withdraw();
+        }
+        tty::leave();
+        self.out.clear();
     }
 
     /// Has us woken when it is known what holds the commands of the link.
@@ -405,6 +428,11 @@ impl Session {
         match effect {
             Effect::Suspend => self.suspend(),
             Effect::Redraw => self.screen.forget(),
+            Effect::Print(text) if self.app.inline.is_some() => {
+                if let Some(inline) = &mut self.app.inline {
+                    inline.aside.push_str(&text);
+                }
+            }
             Effect::Print(text) => {
                 // The other screen is the one that scrolls; what is shown here is drawn anew afterwards.
                 self.out.extend_from_slice(b"\x1b[?1049l\x1b[m");
@@ -452,8 +480,19 @@ impl Session {
     fn draw(&mut self) {
         self.app.now_ms = now_ms();
         self.out.append(&mut self.app.aside);
+        let began = self.out.len();
+        if let Some(region) = &mut self.region {
+            region.prepare(&mut self.app, &mut self.screen, &mut self.out);
+        }
+        let is_moved = self.out.len() > began;
+        if is_moved && self.screen.synchronized {
+            self.out.splice(began..began, *b"\x1b[?2026h");
+        }
         self.app.measure();
         self.app.draw(&mut self.screen, &mut self.out);
+        if is_moved && self.screen.synchronized {
+            self.out.extend_from_slice(b"\x1b[?2026l");
+        }
         self.tell();
         if let Some((command, state)) = self.app.status_due() {
             self.spawn(Effect::Status { command, state });
@@ -495,7 +534,10 @@ impl Session {
         match signal {
             Signal::Resize => {
                 if let Some((width, height)) = self.tty.size() {
-                    self.screen.resize(width, height);
+                    match &mut self.region {
+                        Some(region) => region.resize(width, height),
+                        None => self.screen.resize(width, height),
+                    }
                     self.handle(Msg::Resize(width, height)).await;
                 }
             }
@@ -503,8 +545,7 @@ impl Session {
             Signal::Continue if std::mem::take(&mut self.is_back) => {}
             Signal::Continue => {
                 // Somebody stopped us without asking: the terminal may be anything now.
-                self.out.clear();
-                tty::leave();
+                self.give_back();
                 if self.tty.enter(&mut self.out).is_err() {
                     self.exit = Some(129);
                 }
@@ -515,8 +556,7 @@ impl Session {
     }
 
     fn suspend(&mut self) {
-        tty::leave();
-        self.out.clear();
+        self.give_back();
         tty::stop_here();
         // Continued. The signal that says so finds everything done already.
         self.is_back = true;
@@ -526,6 +566,9 @@ impl Session {
         if let Some((width, height)) = self.tty.size() {
             self.app.size = (width, height);
             self.screen.resize(width, height);
+            if self.region.is_some() {
+                self.region = Some(Region::new((width, height)));
+            }
         }
         self.screen.forget();
     }
@@ -533,8 +576,7 @@ impl Session {
     /// Gives the terminal to an editor until that ends.
     async fn edit(&mut self, arguments: Vec<std::ffi::OsString>) -> Result<(), String> {
         let editor = editor();
-        tty::leave();
-        self.out.clear();
+        self.give_back();
         let ended = process::Command::shell(&editor)
             .args(arguments)
             .folder(&self.app.place.workspace)

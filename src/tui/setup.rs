@@ -40,6 +40,8 @@ pub struct Setup {
     pub is_developer: bool,
     /// What is written and sent is remembered for the next time.
     pub keeps: bool,
+    /// Without the alternate screen.
+    pub is_inline: bool,
     /// The conversations that there are; none where there is only the one.
     pub library: Option<Arc<dyn Library>>,
 }
@@ -113,6 +115,7 @@ pub fn app(setup: &Setup, size: (u16, u16), colours: Arc<dyn Colours + Send + Sy
         layout: Layout::default(),
         chrome: None,
         is_unstored: false,
+        inline: setup.is_inline.then(super::inline::Inline::default),
         aside: Vec::new(),
     }
 }

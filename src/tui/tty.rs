@@ -22,6 +22,16 @@ use super::app::Mouse;
 const LEAVE: &[u8] =
     b"\x1b[?2026l\x1b[<u\x1b[>4m\x1b[?1006l\x1b[?1002l\x1b[?1000l\x1b[?1004l\x1b[?2031l\x1b[?2004l\x1b[m\x1b[r\x1b[23;0t\x1b[?25h\x1b[?1049l";
 
+/// The same without an alternate screen to leave, and without moving the cursor.
+const LEAVE_INLINE: &[u8] =
+    b"\x1b[?2026l\x1b[<u\x1b[>4m\x1b[?1006l\x1b[?1002l\x1b[?1000l\x1b[?1004l\x1b[?2031l\x1b[?2004l\x1b[m\x1b7\x1b[r\x1b8\x1b[23;0t\x1b[?25h";
+
+/// Has what is written next stand below what is shown.
+const BELOW: &[u8] = b"\x1b[999H\r\n";
+
+static INLINE: AtomicBool = AtomicBool::new(false);
+/// Something of ours is shown where the terminal's own lines are.
+static SHOWN: AtomicBool = AtomicBool::new(false);
 static ENTERED: AtomicBool = AtomicBool::new(false);
 static ORIGINAL: AtomicPtr<libc::termios> = AtomicPtr::new(std::ptr::null_mut());
 
@@ -29,6 +39,8 @@ static ORIGINAL: AtomicPtr<libc::termios> = AtomicPtr::new(std::ptr::null_mut())
 #[derive(Clone, Copy, Debug)]
 pub struct Wishes {
     pub mouse: Mouse,
+    /// Without the alternate screen.
+    pub inline: bool,
     /// tmux forwards modified keys only when asked in xterm's way.
     pub tmux: bool,
 }
@@ -76,7 +88,12 @@ impl Tty {
         let mut raw = rustix::termios::tcgetattr(self.file.get_ref().as_fd())?;
         raw.make_raw();
         rustix::termios::tcsetattr(self.file.get_ref().as_fd(), rustix::termios::OptionalActions::Now, &raw)?;
-        out.extend_from_slice(b"\x1b[?1049h\x1b[22;0t\x1b[?2004h\x1b[?2031h\x1b[?1004h\x1b[>5u");
+        INLINE.store(self.wishes.inline, Ordering::SeqCst);
+        SHOWN.store(self.wishes.inline, Ordering::SeqCst);
+        if !self.wishes.inline {
+            out.extend_from_slice(b"\x1b[?1049h");
+        }
+        out.extend_from_slice(b"\x1b[22;0t\x1b[?2004h\x1b[?2031h\x1b[?1004h\x1b[>5u");
         if self.wishes.tmux {
             out.extend_from_slice(b"\x1b[>4;2m");
         }
@@ -185,9 +202,21 @@ impl Drop for Tty {
 /// Gives the terminal back. Safe to call twice, from a panic hook and from a signal handler.
 pub fn leave() {
     if ENTERED.swap(false, Ordering::SeqCst) {
-        write_all(LEAVE);
+        if INLINE.load(Ordering::SeqCst) {
+            write_all(LEAVE_INLINE);
+            if SHOWN.load(Ordering::SeqCst) {
+                write_all(BELOW);
+            }
+        } else {
+            write_all(LEAVE);
+        }
         restore_modes();
     }
+}
+
+/// What was shown among the terminal's own lines has been taken away, and the cursor is where the next line belongs.
+pub fn withdraw() {
+    SHOWN.store(false, Ordering::SeqCst);
 }
 
 /// The terminal is gone: nothing more is to be written to it.

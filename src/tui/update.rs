@@ -567,6 +567,14 @@ fn branched(app: &mut App) {
     (app.search, app.selection) = (None, None);
     app.asking.announced = None;
     app.chrome = None;
+    let last = app.transcript.exchanges.len().saturating_sub(1);
+    let shown = app.pane.items.partition_point(|it| it.exchange() < last);
+    if let Some(inline) = &mut app.inline {
+        inline.printed = shown;
+        inline
+            .aside
+            .push_str("\r\n  ── from here on it is another branch ──\r\n");
+    }
 }
 
 fn was_stopped(app: &App) -> bool {
@@ -644,6 +652,9 @@ fn switch(app: &mut App, link: Arc<dyn Link>) -> Vec<Effect> {
     app.link = link;
     app.transcript = crate::transcript::Transcript::default();
     app.pane.reset();
+    if let Some(inline) = &mut app.inline {
+        inline.printed = 0;
+    }
     (app.search, app.selection) = (None, None);
     app.asking = super::app::Asking::default();
     app.model = None;

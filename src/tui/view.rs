@@ -37,6 +37,8 @@ pub struct Layout {
     pub rule: usize,
     pub composer: Range<usize>,
     pub footer: Option<usize>,
+    /// Where things stand: model, context, what holds commands.
+    pub header: Option<usize>,
     /// Columns before the content: address and glyph.
     pub gutter: usize,
     pub columns: usize,
@@ -74,8 +76,12 @@ impl App {
         self.layout.clone()
     }
 
-    fn lay_out(&mut self) {
+    pub(super) fn lay_out(&mut self) {
         let (columns, height) = (usize::from(self.size.0), usize::from(self.size.1));
+        if self.inline.as_ref().is_some_and(|it| !it.is_away) {
+            self.lay_out_inline(columns, height);
+            return;
+        }
         let spacious = height >= 16;
         let footer = (height >= 8).then(|| height - 1);
         let below = usize::from(footer.is_some()) + usize::from(spacious);
@@ -93,6 +99,29 @@ impl App {
             rule,
             composer: start..end,
             footer,
+            header: Some(0),
+            gutter,
+            columns,
+        };
+    }
+
+    /// Only what lives: nothing is left free, and how things stand is said below everything.
+    fn lay_out_inline(&mut self, columns: usize, height: usize) {
+        let gutter = if columns >= 60 { 8 } else { 3 };
+        let end = height.saturating_sub(2).max(1);
+        let most = (height / 2).max(1) as u16;
+        let rows = self.composer.field.rows(self.size.0.saturating_sub(4)).min(most);
+        let start = end.saturating_sub(usize::from(rows).max(1));
+        let rule = start.saturating_sub(1);
+        let waiting = self.composer.said.len() + self.composer.queue.len();
+        let queued = waiting.min(3).min(rule);
+        self.layout = Layout {
+            transcript: 0..rule - queued,
+            queue: rule - queued..rule,
+            rule,
+            composer: start..end,
+            footer: (height >= 4).then(|| height - 2),
+            header: (height >= 4).then(|| height - 1),
             gutter,
             columns,
         };
@@ -122,10 +151,10 @@ impl App {
         self.lay_out();
         let height = self.layout.transcript.len();
         // One blank line keeps the newest words off the rule.
-        let height = if self.size.1 >= 16 {
-            height.saturating_sub(1)
-        } else {
-            height
+        let height = match &self.inline {
+            Some(inline) if !inline.is_away => inline.live.min(height),
+            Some(_) | None if self.size.1 >= 16 => height.saturating_sub(1),
+            Some(_) | None => height,
         };
         let before = (self.pane.unseen, self.pane.follow);
         self.with_pane(|pane, context| pane.measure(context, height));
@@ -218,7 +247,8 @@ impl App {
     /// Paints the measured state into the screen; the bytes go to `out`.
     pub fn draw(&mut self, screen: &mut Screen, out: &mut Vec<u8>) {
         let (columns, height) = (screen.width(), screen.height());
-        if columns < LEAST.0 || height < LEAST.1 {
+        let least = if self.inline.is_some() { LEAST.1.min(3) } else { LEAST.1 };
+        if columns < LEAST.0 || height < least {
             draw_too_small(self, screen, out);
             return;
         }
@@ -411,7 +441,7 @@ impl<'a> Picture<'a> {
             return hasher.finish().max(2);
         }
         y.hash(&mut hasher);
-        if y == 0 {
+        if Some(y) == layout.header {
             self.chrome.keys[0].hash(&mut hasher);
         } else if layout.queue.contains(&y) {
             self.queued(y).hash(&mut hasher);
@@ -450,7 +480,7 @@ impl<'a> Picture<'a> {
         let columns = line.width();
         if layout.transcript.contains(&y) {
             self.paint_transcript(y - layout.transcript.start, line);
-        } else if y == 0 {
+        } else if Some(y) == layout.header {
             let (left, right) = &self.chrome.header;
             put_both(line, 1, left, right, app);
         } else if layout.queue.contains(&y) {

@@ -17,6 +17,7 @@ mod fuzzed;
 mod guard;
 mod headless;
 mod house;
+mod inline;
 mod journal;
 mod memory;
 mod merge;

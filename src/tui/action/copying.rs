@@ -32,7 +32,7 @@ pub const PRINT: Action = Action {
             app.say("there is nothing to print");
             return Vec::new();
         }
-        let text = app.printed();
+        let text = app.printed(0..app.pane.items.len());
         app.say("it stands in the terminal's own lines, above where sheaf was started");
         vec![Effect::Print(text)]
     },

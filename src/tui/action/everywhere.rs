@@ -365,6 +365,10 @@ fn stop(app: &mut App) -> Vec<Effect> {
 pub fn focus_composer(app: &mut App) {
     app.focus = Focus::Composer;
     app.asking.took_focus = false;
+    if app.inline.is_some() {
+        // What was walked through stands in the terminal's own lines.
+        app.pane.go_to_end();
+    }
     app.pane.selected = None;
     app.pane.release();
 }

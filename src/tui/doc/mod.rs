@@ -259,6 +259,11 @@ impl Sheet {
         changed
     }
 
+    /// Some of its code has no colours yet.
+    pub fn is_colouring(&self) -> bool {
+        self.is_colouring
+    }
+
     fn lay(&mut self, document: &Document, look: &Look<'_>) -> Option<usize> {
         // What grows has to find its rows as it left them.
         let had_note = std::mem::take(&mut self.has_note);

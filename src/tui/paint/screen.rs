@@ -47,6 +47,8 @@ pub struct Screen {
     /// Places painted since the frame began.
     runs: usize,
     cleared: bool,
+    /// The line of the terminal that the first one is, from 0.
+    top: usize,
     /// OSC 8 links are written.
     pub links: bool,
     /// Synchronized updates are written.
@@ -67,6 +69,7 @@ impl Screen {
             body: Vec::new(),
             runs: 0,
             cleared: false,
+            top: 0,
             links: true,
             synchronized: true,
         };
@@ -92,6 +95,39 @@ impl Screen {
         self.forget();
     }
 
+    /// Is so many lines of the terminal from `top` on, all of them blank.
+    pub fn place(&mut self, width: u16, height: u16, top: usize) {
+        self.resize(width, height);
+        self.top = top;
+        self.cleared = false;
+    }
+
+    /// Has more lines, blank ones at its end; what was shown has gone up with the terminal's other lines.
+    pub fn grow(&mut self, width: u16, height: u16, top: usize) {
+        if self.width != usize::from(width) {
+            self.place(width, height, top);
+            return;
+        }
+        self.lines
+            .resize_with(usize::from(height), || Line::blank(usize::from(width)));
+        self.keys.resize(usize::from(height), 0);
+        self.top = top;
+        self.pen = None;
+        self.at = None;
+    }
+
+    /// Lines of the terminal between the first one and the caret, when it has become so wide.
+    pub fn rows_above_caret(&self, width: usize, reflows: bool) -> usize {
+        let (x, y) = self.caret.unwrap_or_default();
+        if !reflows {
+            return usize::from(y);
+        }
+        let used = |line: &Line| line.cells.iter().rposition(|it| !it.is_blank()).map_or(0, |it| it + 1);
+        let above = self.lines.iter().take(usize::from(y));
+        let rows: usize = above.map(|it| used(it).div_ceil(width.max(1)).max(1)).sum();
+        rows + usize::from(x) / width.max(1)
+    }
+
     /// The terminal shows who knows what: the next frame clears it and paints everything.
     pub fn forget(&mut self) {
         self.cleared = true;
@@ -105,7 +141,11 @@ impl Screen {
         self.body.clear();
         self.runs = 0;
         if std::mem::take(&mut self.cleared) {
-            self.body.extend_from_slice(b"\x1b[m\x1b[H\x1b[2J");
+            if self.top == 0 {
+                self.body.extend_from_slice(b"\x1b[m\x1b[H\x1b[2J");
+            } else {
+                let _ = write!(self.body, "\x1b[m\x1b[{}H\x1b[J", self.top + 1);
+            }
             self.pen = Some(Style::new());
             self.at = Some((0, 0));
             self.runs += 2;
@@ -182,10 +222,10 @@ impl Screen {
         let _ = write!(
             self.body,
             "\x1b[{};{}r\x1b[{count}{letter}\x1b[r",
-            region.start + 1,
-            region.end
+            self.top + region.start + 1,
+            self.top + region.end
         );
-        self.at = Some((0, 0));
+        self.at = (self.top == 0).then_some((0, 0));
         self.runs += 2;
         let (Some(lines), Some(keys)) = (self.lines.get_mut(region.clone()), self.keys.get_mut(region)) else {
             return;
@@ -343,9 +383,9 @@ impl Screen {
             }
             _ => {
                 let _ = if x == 0 {
-                    write!(self.body, "\x1b[{}H", y + 1)
+                    write!(self.body, "\x1b[{}H", self.top + y + 1)
                 } else {
-                    write!(self.body, "\x1b[{};{}H", y + 1, x + 1)
+                    write!(self.body, "\x1b[{};{}H", self.top + y + 1, x + 1)
                 };
             }
         }

@@ -149,27 +149,35 @@ const SIXTEEN: [Rgb; 16] = [
     Rgb(255, 255, 255),
 ];
 
+/// The fixed ones of the 256 colours, from the sixteenth on: a cube of 6 × 6 × 6, and greys. All of them are looked through for
+/// each role on each ground, so they are reckoned once.
+const FIXED: [Rgb; 240] = {
+    const fn step(it: usize) -> u8 {
+        [0, 95, 135, 175, 215, 255][it % 6]
+    }
+    let mut colours = [Rgb(0, 0, 0); 240];
+    let mut at = 0;
+    while at < 216 {
+        colours[at] = Rgb(step(at / 36), step(at / 6), step(at));
+        at += 1;
+    }
+    while at < 240 {
+        let grey = 8 + 10 * (at - 216) as u8;
+        colours[at] = Rgb(grey, grey, grey);
+        at += 1;
+    }
+    colours
+};
+
 /// The colour of one of the 256, as far as it is fixed: the first sixteen belong to the terminal's owner.
 pub fn of_index(index: u8) -> Option<Rgb> {
-    let step = |it: u8| if it == 0 { 0 } else { 55 + 40 * it };
-    match index {
-        0..=15 => None,
-        16..=231 => {
-            let cube = index - 16;
-            Some(Rgb(step(cube / 36), step(cube / 6 % 6), step(cube % 6)))
-        }
-        232..=255 => {
-            let grey = 8 + 10 * (index - 232);
-            Some(Rgb(grey, grey, grey))
-        }
-    }
+    FIXED.get(usize::from(index).checked_sub(16)?).copied()
 }
 
 /// The nearest of the 240 fixed colours that `passes`; of all of them when none does.
 pub fn nearest_index(colour: Rgb, passes: impl Fn(Rgb) -> bool) -> u8 {
     let (mut nearest, mut passing) = ((u32::MAX, 16), None);
-    for index in 16..=255_u8 {
-        let Some(it) = of_index(index) else { continue };
+    for (index, &it) in (16..=255_u8).zip(&FIXED) {
         let distance = it.distance(colour);
         if distance < nearest.0 {
             nearest = (distance, index);

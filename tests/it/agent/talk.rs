@@ -1,0 +1,279 @@
+//! What the user says and does besides: steering, limits, commands of their own, changes taken back.
+
+use super::{broken::stage, *};
+
+/// A message may say how hard it is to be thought about, and the next one is as the settings say again.
+#[tokio::test]
+async fn a_message_says_how_hard_it_is_thought_about() {
+    let outside = tempfile::tempdir().expect("a folder");
+    let root = workspace(outside.path());
+    let script = Script::new(|_, _| ok());
+    let mut settings = Settings::default();
+    settings.agent.effort = "low".to_owned();
+    let mut stage = Stage::new(root.path(), &script, settings, Vec::new());
+    for (turn, effort) in [Some("high"), None, Some("auto"), Some("nonsense")]
+        .into_iter()
+        .enumerate()
+    {
+        let mut message = Message::user("go");
+        if let Some(effort) = effort {
+            message.extra.insert("effort".to_owned(), effort.into());
+        }
+        stage.send(Command::Submit(Submit {
+            message,
+            mode: Mode::Ask,
+            model: None,
+        }));
+        stage.done(turn + 1).await;
+    }
+    let efforts: Vec<_> = stage.script.asked().iter().map(|it| it.effort).collect();
+    assert_eq!(
+        efforts,
+        [Some(Effort::High), Some(Effort::Low), None, Some(Effort::Low)]
+    );
+}
+
+#[tokio::test]
+async fn what_is_said_meanwhile_joins_the_answer_or_waits_for_its_own() {
+    let form = json!({ "title": "t", "questions": [{ "id": "q", "prompt": "p", "options": [{ "id": "a", "label": "A" }, { "id": "b", "label": "B" }] }] });
+    let script = once(vec![call("1", "ask", &form)]);
+    let (_outside, _root, mut stage) = stage(&script);
+    let message = |text: &str| Submit {
+        message: Message::user(text),
+        mode: Mode::Agent,
+        model: None,
+    };
+    stage.say("go", Mode::Agent);
+    stage
+        .until("the question", |it| it.transcript.waiting().is_some())
+        .await;
+    stage.send(Command::Submit(message("a turn of its own")));
+    stage.send(Command::Steer(message("turn left")));
+    // Its answer lets the turn go on.
+    stage.answer = Some("allow_once");
+    stage.done(2).await;
+    let asked = script.asked();
+    let shown: Vec<String> = asked.iter().map(|it| format!("{:?}", it.messages)).collect();
+    let has = |at: usize, text: &str| shown[at].contains(text);
+    assert_eq!(asked.len(), 3);
+    assert_eq!(
+        (has(0, "turn left"), has(1, "turn left"), has(2, "turn left")),
+        (false, true, true)
+    );
+    assert_eq!(
+        (has(1, "a turn of its own"), has(2, "a turn of its own")),
+        (false, true)
+    );
+    assert!(
+        matches!(asked[1].messages.last(), Some(ModelMessage::User(_))),
+        "behind the results"
+    );
+    stage.check("steering").await;
+}
+
+#[tokio::test]
+async fn limits_of_the_settings_ask_whether_to_go_on() {
+    for (limit, is_calls) in [("requests", false), ("calls", true)] {
+        let outside = tempfile::tempdir().expect("a folder");
+        let root = workspace(outside.path());
+        let mut settings = Settings::default();
+        if is_calls {
+            settings.agent.max_calls = 3;
+        } else {
+            settings.agent.max_requests = 3;
+        }
+        let script = Script::new(|at, _| {
+            // A call that differs each time is no circle.
+            let arguments = json!({ "pattern": format!("total{at}") });
+            ending(vec![call(&at.to_string(), "grep", &arguments)], EndReason::ToolUse)
+        });
+        let mut stage = Stage::new(root.path(), &script, settings, TOOLS.to_vec());
+        stage.say("go", Mode::Agent);
+        stage
+            .until("the question", |it| it.transcript.waiting().is_some())
+            .await;
+        assert_eq!(script.asked().len(), 3, "{limit}");
+        let answer = |document, word: &str| ClarificationResponse {
+            document_id: document,
+            outcome: Dealt::Answered,
+            answers: vec![Answer {
+                question_id: "go_on".to_owned(),
+                selected_option_ids: vec![word.to_owned()],
+                free_text: None,
+            }],
+            reason: None,
+        };
+        let place = stage.transcript.waiting().expect("it is open");
+        let document = stage.transcript.get(place).expect("it is there").id.clone();
+        stage.send(Command::Answer {
+            turn: Turn(1),
+            response: answer(document.clone(), "yes"),
+        });
+        stage
+            .until("the next question", |it| {
+                it.transcript
+                    .waiting()
+                    .is_some_and(|at| it.transcript.get(at).is_some_and(|it| it.id != document))
+            })
+            .await;
+        assert_eq!(script.asked().len(), 6, "{limit}: as many again");
+        let place = stage.transcript.waiting().expect("it is open");
+        let document = stage.transcript.get(place).expect("it is there").id.clone();
+        stage.send(Command::Answer {
+            turn: Turn(1),
+            response: answer(document, "no"),
+        });
+        stage.done(1).await;
+        assert_eq!(stage.finish(), FinishReason::MaxTurns, "{limit}");
+        for request in script.asked() {
+            check_paired(limit, &request.messages);
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_said_in_between_brings_what_it_points_at_and_its_mode() {
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::write(folder.path().join("a.txt"), "one\ntwo\nthree\n").expect("written");
+    let (go, wait) = tokio::sync::watch::channel(false);
+    let script = Script::new(move |at, _| {
+        if at > 0 {
+            return ok();
+        }
+        let mut wait = wait.clone();
+        let end = async move {
+            wait.wait_for(|it| *it).await.expect("the test is there");
+            Piece::End(EndReason::Stop)
+        };
+        let begin = futures::stream::iter([Piece::Text("I look.".to_owned())]);
+        Box::pin(begin.chain(futures::stream::once(end)))
+    });
+    let mut stage = Stage::new(folder.path(), &script, Settings::default(), TOOLS.to_vec());
+    stage.say("go", Mode::Agent);
+    stage
+        .until("a word", |it| {
+            it.events.iter().any(|it| matches!(it, Event::ContentDelta { .. }))
+        })
+        .await;
+    stage.send(Command::Steer(Submit {
+        message: Message::user("mind @a.txt:2-2, and plan first"),
+        mode: Mode::Plan,
+        model: None,
+    }));
+    go.send_replace(true);
+    // It is heard in this answer or, where that ended too soon, as a message of its own.
+    stage
+        .until("an answer to it", |it| {
+            it.script.asked().len() == 2 && !it.transcript.is_running()
+        })
+        .await;
+    let asked = script.asked();
+    let last = format!("{:?}", asked[1].messages.last());
+    assert!(last.contains("2|two") && !last.contains("1|one"), "{last}");
+    assert!(last.contains("Plan mode is on") || last.contains("plan mode"), "{last}");
+    let names: Vec<&str> = asked[1].tools.iter().map(|it| it.name.as_str()).collect();
+    assert!(names.contains(&"create_plan") && !names.contains(&"write"), "{names:?}");
+    stage.check("said in between").await;
+}
+
+/// The texts of everything that a request tells the model.
+fn told(request: &ModelRequest) -> String {
+    format!("{:?}", request.messages)
+}
+
+#[tokio::test]
+async fn what_the_user_runs_is_a_document_and_told_only_where_that_is_wanted() {
+    let script = Script::new(|_, _| ok());
+    let (_outside, _root, mut stage) = stage(&script);
+    stage.answer = Some("allow_once");
+    let run = |stage: &Stage, line: &str, is_shown: bool| {
+        stage.send(Command::Run {
+            submit: Submit {
+                message: Message::user(format!("! {line}")),
+                mode: Mode::Ask,
+                model: None,
+            },
+            line: line.to_owned(),
+            is_shown,
+        });
+    };
+    run(&stage, "echo shown-$((40 + 2))", true);
+    stage.done(1).await;
+    // Where nothing holds commands, the user's own are asked about like all others.
+    let documents = stage.documents();
+    let document = documents.last().expect("the command");
+    assert_eq!(document.kind, Kind::TerminalCommand);
+    assert_eq!(document.metadata["command"], "echo shown-$((40 + 2))");
+    assert_eq!(document.metadata["exitCode"], 0, "{document:?}");
+    assert!(
+        document.metadata["output"].to_string().contains("shown-42"),
+        "{document:?}"
+    );
+    assert_eq!(stage.finish(), FinishReason::Stop);
+    run(&stage, "echo hidden-$((40 + 2))", false);
+    stage.done(2).await;
+    assert!(script.asked().is_empty(), "the model is not asked");
+    stage.say("what did it print?", Mode::Agent);
+    stage.done(3).await;
+    let asked = script.asked();
+    let told = told(asked.last().expect("it was asked"));
+    assert!(told.contains("shown-42") && !told.contains("hidden"), "{told}");
+    check_paired(
+        "after commands of the user's",
+        &asked.last().expect("it was asked").messages,
+    );
+}
+
+#[tokio::test]
+async fn a_rejected_change_is_taken_back_where_it_still_stands() {
+    let script = Script::new(|at, _| match at {
+        0 => ending(
+            vec![call("r", "read_file", &json!({ "target_file": "a.txt" }))],
+            EndReason::ToolUse,
+        ),
+        1 => ending(
+            vec![call(
+                "e",
+                "search_replace",
+                &json!({ "file_path": "a.txt", "old_string": "two", "new_string": "2" }),
+            )],
+            EndReason::ToolUse,
+        ),
+        _ => ok(),
+    });
+    let (_outside, root, mut stage) = stage(&script);
+    stage.answer = Some("allow_once");
+    let file = root.path().join("a.txt");
+    let before = fs::read_to_string(&file).expect("it is there");
+    stage.say("change it", Mode::Agent);
+    stage.done(1).await;
+    assert_ne!(fs::read_to_string(&file).expect("it is there"), before);
+    let documents = stage.documents();
+    let edit = documents.iter().find(|it| it.kind == Kind::FileEdit).expect("an edit");
+    let reject = Command::Update {
+        turn: Turn(1),
+        document: edit.id.clone(),
+        metadata: json!({ "applied": "rejected" }).as_object().expect("an object").clone(),
+    };
+    // Lines that came above it meanwhile do not matter; what it wrote does.
+    let changed = fs::read_to_string(&file).expect("it is there");
+    fs::write(&file, format!("above\n{changed}")).expect("it is written");
+    stage.send(reject.clone());
+    let is_rejected =
+        |it: &Event| matches!(it, Event::DocumentUpdate { metadata, .. } if metadata["applied"] == "rejected");
+    stage
+        .until("the rejection", |it| it.events.iter().any(is_rejected))
+        .await;
+    assert_eq!(
+        fs::read_to_string(&file).expect("it is there"),
+        format!("above\n{before}")
+    );
+    stage.send(reject);
+    let is_kept =
+        |it: &Event| matches!(it, Event::Notice(it) if it.code == "not-taken-back" && it.message.contains("already"));
+    stage.until("a word about it", |it| it.events.iter().any(is_kept)).await;
+    assert_eq!(
+        fs::read_to_string(&file).expect("it is there"),
+        format!("above\n{before}")
+    );
+}

@@ -28,7 +28,7 @@ use crate::{
     link::Asker,
     model::{Chosen, Effort, ModelMessage, ModelRequest, Part, ToolSpec, catalogue},
     protocol::{Message, Mode, Position, Query, Reply, ResponseId, Submit, Turn},
-    sandbox::{Place, Seen, Workspace},
+    sandbox::{self, Place, Seen, Workspace},
     tool::{Tool, read_lints::Findings},
     transcript::Transcript,
 };
@@ -198,10 +198,13 @@ impl Briefing {
             policy: Policy {
                 rules,
                 run: RunMode::parse(&settings.approvals.run),
+                is_sandbox_off: sandbox::is_off(),
             },
             limits: Limits {
                 requests: u32::try_from(settings.agent.max_requests).unwrap_or(u32::MAX),
                 calls: u32::try_from(settings.agent.max_calls).unwrap_or(u32::MAX),
+                warn_failures: u32::try_from(settings.agent.warn_failures).unwrap_or(u32::MAX),
+                max_failures: u32::try_from(settings.agent.max_failures).unwrap_or(u32::MAX),
                 dollars: settings.agent.max_dollars,
                 dollars_in_all: settings.agent.max_dollars_in_all,
                 ..Limits::default()
@@ -425,6 +428,7 @@ impl Briefing {
                     .filter(|it| it.modes.contains(&mode))
                     .map(|it| ToolSpec {
                         name: it.name.to_owned(),
+                        aliases: it.aliases,
                         about: it.about.to_owned(),
                         parameters: (it.schema)(),
                     })

@@ -81,6 +81,17 @@ const COUNT: Kind = Kind::Whole {
     most: u64::MAX,
 };
 
+/// Lines, matches, files: more than anybody reads, less than what fills a memory.
+const ENTRIES: Kind = Kind::Whole {
+    least: 1,
+    most: 1_000_000,
+};
+
+const BYTES: Kind = Kind::Whole {
+    least: 1 << 10,
+    most: 64 << 20,
+};
+
 /// Variables of other programs that are honoured as they stand: the variable and the path that it sets.
 pub(super) const FOREIGN: &[(&str, &str)] = &[
     ("OPENAI_BASE_URL", "providers.openai.base_url"),
@@ -543,6 +554,20 @@ pub const KEYS: &[Key] = &[
     )
     .variable("SHEAF_AGENT_MAX_CALLS"),
     Key::new(
+        "agent.warn_failures",
+        COUNT,
+        |it, _| Slot::Whole(&mut it.agent.warn_failures),
+        "The same call failing in the same way so often in a row: the model is told so.",
+    )
+    .variable("SHEAF_AGENT_WARN_FAILURES"),
+    Key::new(
+        "agent.max_failures",
+        COUNT,
+        |it, _| Slot::Whole(&mut it.agent.max_failures),
+        "The same, and the answer ends.",
+    )
+    .variable("SHEAF_AGENT_MAX_FAILURES"),
+    Key::new(
         "agent.max_dollars",
         Kind::Number,
         |it, _| Slot::MaybeNumber(&mut it.agent.max_dollars),
@@ -592,6 +617,125 @@ pub const KEYS: &[Key] = &[
         |it, name| Slot::MaybeWhole(&mut tool(it, name).max_bytes),
         "The most that a model is given of a result.",
     ),
+    Key::new(
+        "limits.read_lines",
+        ENTRIES,
+        |it, _| Slot::Whole(&mut it.limits.read_lines),
+        "The most lines that a model is given of a file at a time.",
+    )
+    .variable("SHEAF_LIMITS_READ_LINES"),
+    Key::new(
+        "limits.read_bytes",
+        BYTES,
+        |it, _| Slot::Whole(&mut it.limits.read_bytes),
+        "The most bytes of a file at a time.",
+    )
+    .variable("SHEAF_LIMITS_READ_BYTES"),
+    Key::new(
+        "limits.line_characters",
+        ENTRIES,
+        |it, _| Slot::Whole(&mut it.limits.line_characters),
+        "A line of a file is cut after so many characters.",
+    )
+    .variable("SHEAF_LIMITS_LINE_CHARACTERS"),
+    Key::new(
+        "limits.grep_matches",
+        ENTRIES,
+        |it, _| Slot::Whole(&mut it.limits.grep_matches),
+        "The most matches of one search with `grep`.",
+    )
+    .variable("SHEAF_LIMITS_GREP_MATCHES"),
+    Key::new(
+        "limits.grep_files",
+        ENTRIES,
+        |it, _| Slot::Whole(&mut it.limits.grep_files),
+        "The most files that they are shown of.",
+    )
+    .variable("SHEAF_LIMITS_GREP_FILES"),
+    Key::new(
+        "limits.grep_bytes",
+        BYTES,
+        |it, _| Slot::Whole(&mut it.limits.grep_bytes),
+        "The most bytes of them.",
+    )
+    .variable("SHEAF_LIMITS_GREP_BYTES"),
+    Key::new(
+        "limits.glob_files",
+        ENTRIES,
+        |it, _| Slot::Whole(&mut it.limits.glob_files),
+        "The most files of a search by name.",
+    )
+    .variable("SHEAF_LIMITS_GLOB_FILES"),
+    Key::new(
+        "limits.list_entries",
+        ENTRIES,
+        |it, _| Slot::Whole(&mut it.limits.list_entries),
+        "The most entries of a listing.",
+    )
+    .variable("SHEAF_LIMITS_LIST_ENTRIES"),
+    Key::new(
+        "limits.search_chunks",
+        Kind::Whole { least: 1, most: 100 },
+        |it, _| Slot::Whole(&mut it.limits.search_chunks),
+        "The most places of a search by words.",
+    )
+    .variable("SHEAF_LIMITS_SEARCH_CHUNKS"),
+    Key::new(
+        "limits.search_bytes",
+        BYTES,
+        |it, _| Slot::Whole(&mut it.limits.search_bytes),
+        "The most bytes of them.",
+    )
+    .variable("SHEAF_LIMITS_SEARCH_BYTES"),
+    Key::new(
+        "limits.search_time",
+        Kind::Duration,
+        |it, _| Slot::Duration(&mut it.limits.search_time),
+        "A search that takes longer shows what it has.",
+    )
+    .variable("SHEAF_LIMITS_SEARCH_TIME"),
+    Key::new(
+        "limits.output_head",
+        Kind::Whole { least: 1 << 10, most: 256 << 10 },
+        |it, _| Slot::Whole(&mut it.limits.output_head),
+        "Bytes of the beginning of what a command printed that a model is given …",
+    )
+    .variable("SHEAF_LIMITS_OUTPUT_HEAD"),
+    Key::new(
+        "limits.output_tail",
+        Kind::Whole { least: 1 << 10, most: 768 << 10 },
+        |it, _| Slot::Whole(&mut it.limits.output_tail),
+        "… and of its end; the log that is named holds all of it.",
+    )
+    .variable("SHEAF_LIMITS_OUTPUT_TAIL"),
+    Key::new(
+        "limits.fetch_bytes",
+        BYTES,
+        |it, _| Slot::Whole(&mut it.limits.fetch_bytes),
+        "The most bytes of a page that are loaded.",
+    )
+    .variable("SHEAF_LIMITS_FETCH_BYTES"),
+    Key::new(
+        "limits.fetch_text",
+        BYTES,
+        |it, _| Slot::Whole(&mut it.limits.fetch_text),
+        "The most bytes of its text that a model is given.",
+    )
+    .variable("SHEAF_LIMITS_FETCH_TEXT"),
+    Key::new(
+        "limits.fetch_redirects",
+        Kind::Whole { least: 0, most: 20 },
+        |it, _| Slot::Whole(&mut it.limits.fetch_redirects),
+        "How often a page may lead to another.",
+    )
+    .variable("SHEAF_LIMITS_FETCH_REDIRECTS"),
+    Key::new(
+        "limits.fetch_time",
+        Kind::Duration,
+        |it, _| Slot::Duration(&mut it.limits.fetch_time),
+        "How long a page may take, all in all.",
+    )
+    .variable("SHEAF_LIMITS_FETCH_TIME"),
     Key::new(
         "approvals.run",
         Kind::Word(&["ask", "list", "sandbox"]),

@@ -9,6 +9,7 @@ mod edit;
 mod key;
 mod keyring;
 mod layer;
+mod limits;
 mod paths;
 mod problem;
 mod provider;
@@ -22,6 +23,7 @@ use std::{collections::BTreeMap, path::Path, time::Duration};
 pub use edit::{NotStored, append, set, store};
 pub use key::{KEYS, Key};
 pub use layer::{Environment, File, Layer, Options, Origin, load, merge};
+pub use limits::{Limits, size};
 pub use paths::Paths;
 pub use problem::{Place, Problem, Source, nearest, suggestion};
 pub use provider::{Connection, Gateway, Known, Provider, Refused, SERVICES, Upstream, ollama_url};
@@ -62,6 +64,8 @@ pub struct Settings {
     pub context: Context,
     /// By language: what says what is wrong with a file.
     pub lint: BTreeMap<String, Vec<String>>,
+    /// How much of a result a model is given.
+    pub limits: Limits,
     /// What the user wants every model to keep to.
     pub rules: Vec<String>,
     pub prompt: Prompt,
@@ -121,6 +125,9 @@ pub struct Agent {
     pub lint_wait: Duration,
     pub max_requests: u64,
     pub max_calls: u64,
+    /// The same call that fails so often in a row is warned of, and ends the answer.
+    pub warn_failures: u64,
+    pub max_failures: u64,
     /// What one answer may cost, and a whole conversation; `None`: anything.
     pub max_dollars: Option<f64>,
     pub max_dollars_in_all: Option<f64>,
@@ -135,6 +142,8 @@ impl Default for Agent {
             lint_wait: Duration::from_secs(1),
             max_requests: 50,
             max_calls: 200,
+            warn_failures: 3,
+            max_failures: 5,
             max_dollars: None,
             max_dollars_in_all: None,
         }
@@ -338,6 +347,7 @@ impl Default for Settings {
             },
             context: Context::default(),
             lint: BTreeMap::new(),
+            limits: Limits::default(),
             rules: Vec::new(),
             prompt: Prompt::default(),
             roles: Roles::default(),

@@ -1234,6 +1234,7 @@ async fn a_real_model_calls_a_tool_in_three_formats() {
             )],
             tools: vec![ToolSpec {
                 name: "list_dir".to_owned(),
+                aliases: &[],
                 about: "Lists a folder".to_owned(),
                 parameters: json!({
                     "type": "object", "required": ["path"],

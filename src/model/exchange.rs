@@ -14,7 +14,7 @@ use tokio::{
 };
 
 use super::{
-    EndReason, Failure, FailureKind, Model, ModelRequest, Out, Piece, PieceStream, Promise, Provider,
+    EndReason, Failure, FailureKind, Model, ModelRequest, Out, Piece, PieceStream, Promise, Provider, ToolSpec,
     body::{Read, WHOLE_LIMIT_BYTES},
     listing::Page,
     printed, produce,
@@ -315,7 +315,11 @@ impl Exchange {
                 let reading = self.wire.read(request, &self.settings);
                 let mut given = Given::new(id);
                 if self.wire.prints_calls() {
-                    given.tools = request.tools.iter().map(|it| it.name.clone()).collect();
+                    let names = |it: &ToolSpec| -> Vec<String> {
+                        let aliases = it.aliases.iter().map(|it| (*it).to_owned());
+                        std::iter::once(it.name.clone()).chain(aliases).collect()
+                    };
+                    given.tools = request.tools.iter().flat_map(names).collect();
                 }
                 let watched = request.is_watched.then(|| Watched::new(self.wire.media_type()));
                 self.read(reading, response.body, given, watched, out).await
@@ -505,7 +509,7 @@ struct Given {
     ids: HashMap<usize, String>,
     /// What makes these ids unique.
     seed: String,
-    /// The tools whose calls may come as text; none: no call does.
+    /// The tools whose calls may come as text, by all their names; none: no call does.
     tools: Vec<String>,
     /// What was said, as far as it may be a call; none once it cannot be.
     said: Option<String>,

@@ -185,6 +185,8 @@ pub struct ModelRequest {
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolSpec {
     pub name: String,
+    /// Other names that a call may come under. They are not sent.
+    pub aliases: &'static [&'static str],
     pub about: String,
     /// An object schema of `type, properties, required, items, enum, description` only, which every server takes.
     pub parameters: Value,

@@ -46,7 +46,7 @@ use crate::{
 };
 
 pub use around::Settled;
-pub use boundary::{Layer, Layers, NOT_BUILT, force_off, helper, layers};
+pub use boundary::{Layer, Layers, NOT_BUILT, force_off, helper, is_off, layers};
 pub use change::{Cell, Change, Hunk};
 pub use checkpoint::{Changed, Checkpoints, Clash, Done, Marked, Plan, Stand, Turning, Which};
 pub use command::{Commands, Ended, Foreground, How, NotStarted, Running, Spec};
@@ -144,6 +144,8 @@ pub struct Located {
     pub place: Place,
     /// Files of tools and of this very program: a change always asks.
     pub is_protected: bool,
+    /// A folder stood there when the path was resolved.
+    pub is_folder: bool,
 }
 
 /// On which side of the fence a path lies.
@@ -345,6 +347,7 @@ impl Workspace {
                 .any(|it| name::is_protected(self.inner(it)))
             || self.linked.iter().any(|it| resolved.starts_with(it));
         Ok(Located {
+            is_folder: resolved.is_dir(),
             path: resolved,
             shown,
             place,

@@ -147,6 +147,7 @@ mod tests {
             shown: "f".to_owned(),
             place: Place::Inside,
             is_protected: false,
+            is_folder: false,
         };
         assert_eq!(seen.shown(&file), []);
         for lines in [20..=30, 1..=5, 6..=8, 10..=12, 11..=11, 25..=40] {

@@ -51,6 +51,6 @@ pub(super) async fn run(input: Input, context: Context) -> Result<Outcome, Fault
     let asked = input.integer("block_until_ms").and_then(|it| u64::try_from(it).ok());
     let wait = asked.map_or(context.settings.sandbox.command_wait, Duration::from_millis);
     tokio::time::timeout(wait.min(LONGEST_WAIT), running.ended()).await.ok();
-    let report = Report::of(&running, &running.unread(), None);
+    let report = Report::of(&running, &running.unread(), None, &context.settings.limits);
     Ok(report.outcome(running.directory()))
 }

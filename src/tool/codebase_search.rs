@@ -9,6 +9,7 @@ use super::{
     walk::{self, Filter, Until},
 };
 use crate::{
+    config,
     index::{self, File, Hit, Index},
     protocol::Mode,
     sandbox::{Located, Workspace},
@@ -49,8 +50,6 @@ pub const TOOL: Tool = Tool {
     },
 };
 
-const MOST_CHUNKS: usize = 10;
-const MOST_BYTES: usize = 32 * 1024;
 /// Characters of a line.
 const MOST_CHARACTERS: usize = 400;
 /// Lists files that may be read and are no use for searching.
@@ -87,7 +86,13 @@ fn search(workspace: &Workspace, index: &Index, input: &Input, until: &Until) ->
         files.extend(listing.files.into_iter().filter_map(|it| file(workspace, &it)));
     }
     files.dedup();
-    let found = index.search(&files, &read, question, MOST_CHUNKS, &|| until.is_over());
+    let found = index.search(
+        &files,
+        &read,
+        question,
+        config::size(until.limits.search_chunks),
+        &|| until.is_over(),
+    );
     let is_ready = is_whole && found.is_whole;
     let chunks: Vec<_> = found.hits.iter().filter_map(|it| Chunk::new(&files, it)).collect();
     let mut text = String::from("Ranked by the words of the question, not by its meaning.\n");
@@ -101,7 +106,7 @@ fn search(workspace: &Workspace, index: &Index, input: &Input, until: &Until) ->
     let mut shown = Vec::new();
     for chunk in &chunks {
         let fence = chunk.fence();
-        if text.len() + fence.len() > MOST_BYTES && !shown.is_empty() {
+        if text.len() + fence.len() > config::size(until.limits.search_bytes) && !shown.is_empty() {
             break;
         }
         text.push('\n');
@@ -308,7 +313,7 @@ mod tests {
         let given = json!({ "query": "letters", "target_directories": [] });
         let outcome = ask(&Tree::new(&files), &Index::default(), given).expect("chunks");
         let shown = outcome.data["chunks"].as_array().map_or(0, Vec::len);
-        assert!(outcome.is_truncated && outcome.text.len() <= MOST_BYTES + 200 && shown < MOST_CHUNKS);
+        assert!(outcome.is_truncated && outcome.text.len() <= (32 << 10) + 200 && shown < 10);
         let end = format!("\n[cut: {shown} of 10 chunks shown; ask about less, or name a directory]");
         assert!(outcome.text.ends_with(&end), "{}", outcome.text);
     }

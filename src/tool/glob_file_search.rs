@@ -14,7 +14,7 @@ use super::{
     arguments::DIRECTORY,
     walk::{self, Filter, Until},
 };
-use crate::{protocol::Mode, sandbox::Workspace};
+use crate::{config, protocol::Mode, sandbox::Workspace};
 
 pub const TOOL: Tool = Tool {
     name: "glob_file_search",
@@ -74,7 +74,6 @@ pub fn fold(given: &mut Map<String, Value>) {
     }
 }
 
-const MOST_FILES: usize = 200;
 const MOST_LIKE: usize = 10;
 
 fn search(workspace: &Workspace, input: &Input, until: &Until) -> Result<Outcome, Fault> {
@@ -94,7 +93,10 @@ fn search(workspace: &Workspace, input: &Input, until: &Until) -> Result<Outcome
         .map(|it| (walk::shown(workspace, it), it.as_path()));
     let (found, total) = match (like, matcher) {
         (Some(query), _) => nearest(shown, query),
-        (None, Some(matcher)) => newest(shown.filter(|(it, _)| matcher.is_match(it))),
+        (None, Some(matcher)) => newest(
+            shown.filter(|(it, _)| matcher.is_match(it)),
+            config::size(until.limits.glob_files),
+        ),
         (None, None) => (Vec::new(), 0),
     };
     let is_cut = !is_whole || (like.is_none() && found.len() < total);
@@ -105,7 +107,7 @@ fn search(workspace: &Workspace, input: &Input, until: &Until) -> Result<Outcome
     if !is_whole {
         text.push_str(&format!(
             "\n[cut: the search stopped after {} s; narrow it with target_directory]",
-            walk::LIMIT.as_secs()
+            until.limits.search_time.as_secs()
         ));
     } else if is_cut {
         text.push_str(&format!(
@@ -157,7 +159,7 @@ fn glob(workspace: &Workspace, pattern: &str) -> Result<GlobMatcher, Fault> {
 }
 
 /// The newest, and how many there are.
-fn newest<'a>(files: impl Iterator<Item = (String, &'a Path)>) -> (Vec<String>, usize) {
+fn newest<'a>(files: impl Iterator<Item = (String, &'a Path)>, most: usize) -> (Vec<String>, usize) {
     let mut dated: Vec<_> = files
         .map(|(shown, path)| {
             let changed = std::fs::symlink_metadata(path).and_then(|it| it.modified());
@@ -166,7 +168,7 @@ fn newest<'a>(files: impl Iterator<Item = (String, &'a Path)>) -> (Vec<String>, 
         .collect();
     dated.sort_unstable();
     let total = dated.len();
-    (dated.into_iter().take(MOST_FILES).map(|(_, it)| it).collect(), total)
+    (dated.into_iter().take(most).map(|(_, it)| it).collect(), total)
 }
 
 /// The paths that are most like the query.

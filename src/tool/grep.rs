@@ -28,7 +28,7 @@ use super::{
     arguments::truth,
     walk::{self, Filter, Until},
 };
-use crate::{protocol::Mode, sandbox::Workspace};
+use crate::{config, protocol::Mode, sandbox::Workspace};
 
 pub const TOOL: Tool = Tool {
     name: "grep",
@@ -104,9 +104,6 @@ pub fn fold(given: &mut Map<String, Value>) {
     }
 }
 
-const MOST_MATCHES: usize = 200;
-const MOST_FILES: usize = 100;
-const MOST_BYTES: usize = 64 * 1024;
 /// Lines around a match.
 const MOST_CONTEXT: i64 = 100;
 /// Characters of a line.
@@ -150,6 +147,14 @@ impl Show {
     }
 }
 
+/// How much is shown at most.
+#[derive(Clone, Copy)]
+struct Most {
+    matches: usize,
+    files: usize,
+    bytes: usize,
+}
+
 /// A call, read.
 struct Search {
     matcher: RegexMatcher,
@@ -160,22 +165,29 @@ struct Search {
     /// Matches or files that are not shown, and how many are.
     offset: usize,
     limit: usize,
+    /// The most of both, and of bytes, that are shown at all.
+    most: Most,
     /// What the model should know about how its pattern was taken.
     note: Option<String>,
 }
 
 impl Search {
-    fn read(input: &Input) -> Result<Self, Fault> {
+    fn read(input: &Input, limits: &config::Limits) -> Result<Self, Fault> {
+        let most = Most {
+            matches: config::size(limits.grep_matches),
+            files: config::size(limits.grep_files),
+            bytes: config::size(limits.grep_bytes),
+        };
         let pattern = input.text("pattern").unwrap_or_default();
         let show = Show::read(input.text("output_mode"))?;
         let lines = |name: &str| {
             let given = input.integer(name).or_else(|| input.integer("-C"));
             given.unwrap_or(0).clamp(0, MOST_CONTEXT) as usize
         };
-        let most = if show == Show::Content {
-            MOST_MATCHES
+        let fitting = if show == Show::Content {
+            most.matches
         } else {
-            MOST_FILES
+            most.files
         };
         let limit = input.integer("head_limit").filter(|it| *it > 0);
         let is_multiline = input.flag("multiline");
@@ -188,7 +200,8 @@ impl Search {
             before: if is_content { lines("-B") } else { 0 },
             after: if is_content { lines("-A") } else { 0 },
             offset: input.integer("offset").unwrap_or(0).clamp(0, MOST_OFFSET) as usize,
-            limit: limit.map_or(most, |it| usize::try_from(it).unwrap_or(most).min(most)),
+            limit: limit.map_or(fitting, |it| usize::try_from(it).unwrap_or(fitting).min(fitting)),
+            most,
             note,
         })
     }
@@ -196,7 +209,7 @@ impl Search {
     /// How many matches of one file are counted.
     fn enough_in_file(&self) -> u64 {
         match self.show {
-            Show::Content => (self.offset + MOST_MATCHES + 1) as u64,
+            Show::Content => (self.offset + self.most.matches + 1) as u64,
             Show::Files => 1,
             Show::Count => u64::MAX,
         }
@@ -317,7 +330,7 @@ struct Collect<'a> {
 impl Collect<'_> {
     /// Whether lines of the match of this number, counted from nought, are held.
     fn holds(&self, number: Option<u64>) -> bool {
-        number.is_some_and(|it| self.held.contains(&it)) && self.bytes <= MOST_BYTES
+        number.is_some_and(|it| self.held.contains(&it)) && self.bytes <= self.search.most.bytes
     }
 
     fn push(&mut self, number: Option<u64>, kind: Kind, text: String) {
@@ -339,7 +352,7 @@ impl Sink for Collect<'_> {
         self.found.count += 1;
         if self.holds(Some(number)) {
             for (at, line) in found.lines().enumerate() {
-                if self.bytes > MOST_BYTES {
+                if self.bytes > self.search.most.bytes {
                     break;
                 }
                 let text = cut(line, Some(&self.search.matcher));
@@ -423,19 +436,54 @@ impl Read for Watched<'_> {
     }
 }
 
-/// What a file holds, with the lines of some matches; `None`: it is binary or cannot be read.
-fn look(path: &Path, search: &Search, searcher: &mut Searcher, held: Range<u64>, until: &Until) -> Option<Found> {
-    let file = walk::open(path).ok()?;
-    let mut sink = Collect {
-        search,
-        held,
-        found: Found::default(),
-        bytes: 0,
-        is_binary: false,
-    };
-    let file = Watched { file, until };
-    let done = searcher.search_reader(&search.matcher, file, &mut sink);
-    (done.is_ok() && !sink.is_binary).then_some(sink.found)
+/// What one thread searches with.
+struct Eye {
+    searcher: Searcher,
+    /// Most files are shorter: they are read at once and searched where they lie. No longer than the piece of a file in which
+    /// the engine looks for binary data.
+    buffer: Vec<u8>,
+}
+
+impl Eye {
+    fn new(search: &Search) -> Self {
+        Self {
+            searcher: search.searcher(),
+            buffer: vec![0; 64 << 10],
+        }
+    }
+
+    /// What a file holds, with the lines of some matches; `None`: it is binary or cannot be read.
+    fn look(&mut self, path: &Path, search: &Search, held: Range<u64>, until: &Until) -> Option<Found> {
+        let mut file = walk::open(path).ok()?;
+        let mut sink = Collect {
+            search,
+            held,
+            found: Found::default(),
+            bytes: 0,
+            is_binary: false,
+        };
+        let mut length = 0;
+        let is_whole = loop {
+            let Some(room) = self.buffer.get_mut(length..).filter(|it| !it.is_empty()) else {
+                break false;
+            };
+            match file.read(room) {
+                Ok(0) => break true,
+                Ok(more) => length += more,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) => return None,
+            }
+        };
+        let front = self.buffer.get(..length).unwrap_or_default();
+        let done = if is_whole {
+            self.searcher.search_slice(&search.matcher, front, &mut sink)
+        } else {
+            let rest = Watched { file, until };
+            self.searcher
+                .search_reader(&search.matcher, front.chain(rest), &mut sink)
+        };
+        (done.is_ok() && !sink.is_binary).then_some(sink.found)
+    }
 }
 
 /// What the threads have found so far.
@@ -460,9 +508,9 @@ impl State {
             matches += found.count;
             files += 1;
             let is_enough = if by_match {
-                matches > (search.offset + MOST_MATCHES) as u64 || files > search.offset + MOST_FILES
+                matches > (search.offset + search.most.matches) as u64 || files > search.offset + search.most.files
             } else {
-                files > search.offset + MOST_FILES
+                files > search.offset + search.most.files
             };
             is_enough.then_some(*at)
         });
@@ -475,7 +523,7 @@ impl State {
 
 fn search(workspace: &Workspace, input: &Input, until: &Until) -> Result<Outcome, Fault> {
     let place = walk::existing(walk::place(workspace, input.text("path"))?)?;
-    let search = Search::read(input)?;
+    let search = Search::read(input, &until.limits)?;
     let filter = Filter::new(workspace, input.text("glob"), input.text("type"))?;
     let listing = walk::files(&mut workspace.walker(&place)?, &filter, until);
     let files = listing.files;
@@ -489,7 +537,7 @@ fn search(workspace: &Workspace, input: &Input, until: &Until) -> Result<Outcome
     let last = AtomicUsize::new(usize::MAX);
     let (searched, refused) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let work = || {
-        let mut searcher = search.searcher();
+        let mut eye = Eye::new(&search);
         loop {
             let at = next.fetch_add(1, Ordering::Relaxed);
             let Some(path) = files.get(at).filter(|_| at <= last.load(Ordering::Relaxed)) else {
@@ -498,7 +546,7 @@ fn search(workspace: &Workspace, input: &Input, until: &Until) -> Result<Outcome
             if until.is_over() {
                 return;
             }
-            let found = look(path, &search, &mut searcher, search.held(), until);
+            let found = eye.look(path, &search, search.held(), until);
             searched.fetch_add(1, Ordering::Relaxed);
             match found {
                 None => {
@@ -573,7 +621,7 @@ impl Answer<'_> {
         if self.is_cut_short {
             page.text.push_str(&format!(
                 "[cut: the search stopped after {} s, {} of {} files were searched; narrow it with path, glob or type]\n",
-                walk::LIMIT.as_secs(),
+                until.limits.search_time.as_secs(),
                 self.state.searched,
                 self.files.len(),
             ));
@@ -620,7 +668,7 @@ impl Answer<'_> {
                 Show::Count => format!("{path}:{}\n", found.count),
                 Show::Files | Show::Content => format!("{path}\n"),
             };
-            if page.text.len() + line.len() > MOST_BYTES {
+            if page.text.len() + line.len() > self.search.most.bytes {
                 break;
             }
             page.matches.push(match self.search.show {
@@ -636,11 +684,11 @@ impl Answer<'_> {
     /// Each file's name, and below it its lines.
     fn content(&self, found: BTreeMap<usize, Found>, until: &Until) -> Page {
         let mut page = Page::default();
-        let mut searcher = self.search.searcher();
+        let mut eye = Eye::new(self.search);
         let mut skip = self.search.offset as u64;
         let mut files = 0;
         for (at, found) in found {
-            if page.shown >= self.search.limit as u64 || files >= MOST_FILES {
+            if page.shown >= self.search.limit as u64 || files >= self.search.most.files {
                 break;
             }
             if skip >= found.count {
@@ -652,7 +700,7 @@ impl Answer<'_> {
             let is_held =
                 held == self.search.held() || (held.start == self.search.held().start && found.count <= held.end);
             let found = match self.files.get(at) {
-                Some(path) if !is_held => look(path, self.search, &mut searcher, held, until).unwrap_or_default(),
+                Some(path) if !is_held => eye.look(path, self.search, held, until).unwrap_or_default(),
                 Some(_) | None => found,
             };
             skip = 0;
@@ -694,7 +742,7 @@ impl Answer<'_> {
             } else {
                 ""
             };
-            if page.text.len() + front.len() + row.len() > MOST_BYTES {
+            if page.text.len() + front.len() + row.len() > self.search.most.bytes {
                 return false;
             }
             page.text.push_str(front);
@@ -953,7 +1001,7 @@ mod tests {
                 let given = json!({ "pattern": "needle", "output_mode": mode, "-C": 99, "multiline": multiline });
                 let outcome = outcome(&tree, given).expect("matches");
                 assert!(
-                    outcome.is_truncated && outcome.text.len() <= MOST_BYTES + 200,
+                    outcome.is_truncated && outcome.text.len() <= (64 << 10) + 200,
                     "{mode}: {}",
                     outcome.text.len()
                 );

@@ -15,6 +15,7 @@ use super::{
     walk::{self, Until},
 };
 use crate::{
+    config,
     protocol::Mode,
     sandbox::{Located, Workspace},
 };
@@ -51,7 +52,6 @@ pub const TOOL: Tool = Tool {
     },
 };
 
-const MOST_ENTRIES: usize = 500;
 /// A directory below the listed one with more entries than this is told in one line.
 const MOST_INSIDE: usize = 50;
 /// How many entries are counted at all; beyond it, numbers are followed by a plus.
@@ -70,7 +70,10 @@ fn list(workspace: &Workspace, input: &Input, until: &Until) -> Result<Outcome, 
     let place = walk::directory(workspace, input.text("target_directory"))?;
     let ignored = globs(&input.texts("ignore_globs"))?;
     let (tree, is_whole) = tree(&workspace.walker(&place)?, &place, &ignored, until);
-    let mut rows = Rows::default();
+    let mut rows = Rows {
+        most: config::size(until.limits.list_entries),
+        ..Rows::default()
+    };
     rows.directory(&tree, "", 0);
     let total = rows.total;
     let is_cut = rows.shown.len() < total || !is_whole;
@@ -215,6 +218,8 @@ struct Rows {
     /// The same as paths below the directory.
     entries: Vec<String>,
     total: usize,
+    /// So many are shown.
+    most: usize,
 }
 
 impl Rows {
@@ -241,7 +246,7 @@ impl Rows {
 
     fn push(&mut self, row: String, entry: &str) {
         self.total += 1;
-        if self.shown.len() < MOST_ENTRIES {
+        if self.shown.len() < self.most {
             self.shown.push(row);
             self.entries.push(entry.to_owned());
         }

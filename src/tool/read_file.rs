@@ -10,6 +10,7 @@ use super::{
     walk::{self, Until},
 };
 use crate::{
+    config,
     model::Image,
     protocol::Mode,
     sandbox::{Located, Refused, Seen, Workspace},
@@ -19,8 +20,8 @@ pub const TOOL: Tool = Tool {
     name: "read_file",
     aliases: &["Read", "read"],
     about: "Read a text file, whole or in part, or an image. Each line is shown as `number|line`: the number and the bar \
-            are not part of the file. A negative offset counts from the end of the file. At most 2000 lines are shown at \
-            once; long lines are cut. Read what you are going to change, and read several files at once where you can.",
+            are not part of the file. A negative offset counts from the end of the file. Long files are shown in parts, \
+            and long lines are cut. Read what you are going to change, and read several files at once where you can.",
     class: Class::Reads,
     modes: &Mode::ALL,
     schema: || {
@@ -67,10 +68,6 @@ pub fn fold(given: &mut Map<String, Value>) {
     }
 }
 
-const MOST_LINES: usize = 2000;
-const MOST_BYTES: usize = 256 * 1024;
-/// Characters of a line.
-const MOST_CHARACTERS: usize = 2000;
 /// Files beyond this are not opened: their lines would have to be counted each time.
 const HUGE_BYTES: u64 = 10 << 20;
 /// What model servers take as one image.
@@ -119,7 +116,7 @@ fn read(workspace: &Workspace, seen: &Seen, input: &Input, until: &Until) -> Res
             json!({ "content": "", "startLine": 0, "endLine": 0, "totalLines": 0, "fileSize": bytes.len() }),
         ));
     }
-    let part = Part::new(&text, input);
+    let part = Part::new(&text, input, &until.limits);
     let Some(last) = part.last() else {
         return Ok(sentence(
             format!(
@@ -151,10 +148,12 @@ struct Part<'a> {
     total: usize,
     /// There was no room for all that was asked for.
     is_cut: bool,
+    /// Characters of a line.
+    most_characters: usize,
 }
 
 impl<'a> Part<'a> {
-    fn new(text: &'a str, input: &Input) -> Self {
+    fn new(text: &'a str, input: &Input, limits: &config::Limits) -> Self {
         let total = text.lines().count();
         let first = match input.integer("offset").unwrap_or(1) {
             offset @ ..0 => total.saturating_sub(usize::try_from(offset.unsigned_abs()).unwrap_or(total)) + 1,
@@ -162,13 +161,16 @@ impl<'a> Part<'a> {
         };
         let asked = input.integer("limit").filter(|it| *it > 0);
         let asked = asked.map_or(usize::MAX, |it| usize::try_from(it).unwrap_or(usize::MAX));
-        let mut bytes = 0;
+        let most_lines = config::size(limits.read_lines);
+        let most_bytes = config::size(limits.read_bytes);
+        let most_characters = config::size(limits.line_characters);
+        let mut bytes = 0_usize;
         let mut lines = Vec::new();
-        for (at, line) in text.lines().skip(first - 1).take(asked.min(MOST_LINES)).enumerate() {
+        for (at, line) in text.lines().skip(first - 1).take(asked.min(most_lines)).enumerate() {
             // As `str::lines` does not see a carriage return that stands alone in front of the end.
             let line = line.strip_suffix('\r').unwrap_or(line);
-            bytes += line.len().min(MOST_CHARACTERS * 4) + digits(first + at) + 2;
-            if bytes > MOST_BYTES && !lines.is_empty() {
+            bytes += line.len().min(most_characters.saturating_mul(4)) + digits(first + at) + 2;
+            if bytes > most_bytes && !lines.is_empty() {
                 break;
             }
             lines.push(line);
@@ -179,6 +181,7 @@ impl<'a> Part<'a> {
             is_cut: lines.len() < wanted,
             lines,
             total,
+            most_characters,
         }
     }
 
@@ -192,7 +195,7 @@ impl<'a> Part<'a> {
         let mut content = String::new();
         let mut has_long = false;
         for (at, line) in self.lines.iter().enumerate() {
-            let line = match line.char_indices().nth(MOST_CHARACTERS) {
+            let line = match line.char_indices().nth(self.most_characters) {
                 None => (*line).to_owned(),
                 Some((end, _)) => {
                     has_long = true;
@@ -479,7 +482,7 @@ mod tests {
         let tree = Tree::new(&[("big", wide.as_bytes())]);
         let big = run(&tree, json!({ "path": "big" })).expect("a text");
         assert!(
-            big.is_truncated && big.text.len() <= MOST_BYTES + 100,
+            big.is_truncated && big.text.len() <= (256 << 10) + 100,
             "{}",
             big.text.len()
         );

@@ -11,6 +11,7 @@ use tokio::{sync::mpsc::UnboundedSender, time::Instant};
 
 use super::{Access, Class, Context, Fault, Input, Outcome, Tool, Work};
 use crate::{
+    config::{self, Limits},
     protocol::{CommandState, Mode, Permission},
     sandbox::{Excerpt, How, Located, NotStarted, Place, Refused, Running, Spec, Tier},
     text::ansi,
@@ -57,16 +58,14 @@ pub const TOOL: Tool = Tool {
     },
 };
 
-/// The model reads so much of the beginning and so much of the end.
-const HEAD_BYTES: usize = 8 << 10;
-const TAIL_BYTES: usize = 24 << 10;
-/// Nobody waits longer than this for one call.
-const LONGEST_WAIT: Duration = Duration::from_mins(10);
 /// As much of a command in the background is told while it runs.
 const STOOD_HEAD_BYTES: usize = 2 << 10;
 const STOOD_TAIL_BYTES: usize = 6 << 10;
 /// A command in the background is watched for a moment: most that fail do so at once.
 const FIRST_MOMENT: Duration = Duration::from_millis(300);
+
+/// What is ended at its limit is waited for until it is gone.
+const LAST_MOMENT: Duration = Duration::from_secs(10);
 
 /// Why a command cannot do what every command does, where there are no namespaces, and what to do about it.
 const TOP_IS_HELD: &str = "the sandbox of this system is partial: nothing new can be made at the top of the workspace, and \
@@ -167,7 +166,7 @@ async fn run(input: Input, context: Context) -> Result<Outcome, Fault> {
     let asked = input.integer("timeout_ms").and_then(|it| u64::try_from(it).ok());
     let wait = asked
         .map_or(settings.command_wait, Duration::from_millis)
-        .min(LONGEST_WAIT);
+        .min(settings.command_limit.saturating_add(LAST_MOMENT));
     let spec = Spec {
         line,
         directory: directory.path.clone(),
@@ -185,7 +184,7 @@ async fn run(input: Input, context: Context) -> Result<Outcome, Fault> {
     let wait = if is_background { FIRST_MOMENT } else { wait };
     let ended = tokio::time::timeout(wait, foreground.running().ended()).await.ok();
     let running = foreground.leave();
-    let mut report = Report::of(&running, &running.unread(), Some(wait));
+    let mut report = Report::of(&running, &running.unread(), Some(wait), &context.settings.limits);
     if let Some(said) = ended.and_then(|it| it.directory) {
         report.moved(&context, &directory, &said);
     }
@@ -206,7 +205,7 @@ pub(super) fn fault(error: NotStarted) -> Fault {
 
 /// How a command stands, as members of its document: all that is kept of its output, and its end, if it has ended.
 pub fn standing(running: &Running) -> Map<String, Value> {
-    let report = Report::of(running, &running.since(0), None);
+    let report = Report::of(running, &running.since(0), None, &Limits::default());
     let outcome = report.outcome(running.directory());
     let mut members = Map::new();
     for (name, value) in outcome.data.as_object().cloned().unwrap_or_default() {
@@ -247,16 +246,17 @@ pub(super) struct Report {
     /// What is said below it.
     notes: Vec<String>,
     log: Option<String>,
-    is_cut: bool,
+    /// What was left out, as the last line says it.
+    cut: Option<String>,
     tier: Tier,
 }
 
 impl Report {
     /// On what was printed in `part`; `waited`: so long its end has been waited for.
-    pub(super) fn of(running: &Running, part: &Excerpt, waited: Option<Duration>) -> Self {
+    pub(super) fn of(running: &Running, part: &Excerpt, waited: Option<Duration>, limits: &Limits) -> Self {
         let ended = running.outcome();
         let log = running.log().map(|it| it.to_string_lossy().into_owned());
-        let (plain, is_cut) = plain(part, log.as_deref());
+        let (plain, cut) = plain(part, log.as_deref(), limits);
         let mut notes = Vec::new();
         let how = ended.as_ref().map(|it| it.how);
         let (state, exit_code) = match how {
@@ -314,7 +314,7 @@ impl Report {
             plain,
             notes,
             log,
-            is_cut,
+            cut,
             tier: running.tier(),
         }
     }
@@ -360,6 +360,11 @@ impl Report {
             text.push('\n');
             text.push_str(note);
         }
+        let is_truncated = self.cut.is_some();
+        if let Some(cut) = &self.cut {
+            text.push('\n');
+            text.push_str(cut);
+        }
         let mut data = Map::new();
         data.insert("exitCode".into(), self.exit_code.into());
         data.insert("output".into(), self.output.into());
@@ -377,7 +382,7 @@ impl Report {
         Outcome {
             text,
             data: Value::Object(data),
-            is_truncated: self.is_cut,
+            is_truncated,
             images: Vec::new(),
         }
     }
@@ -445,11 +450,11 @@ fn raw(part: &Excerpt) -> String {
     text
 }
 
-/// What was printed as it would read in a terminal in the end, cut in the middle; and whether it was cut.
-fn plain(part: &Excerpt, log: Option<&str>) -> (String, bool) {
+/// What was printed as it would read in a terminal in the end, cut in the middle; and what is said of that, if it was cut.
+fn plain(part: &Excerpt, log: Option<&str>, limits: &Limits) -> (String, Option<String>) {
     let read = |bytes: &[u8]| ansi::Output::of(&String::from_utf8_lossy(bytes)).plain();
-    let all = log.map_or_else(String::new, |it| format!("; all of it is in {it}"));
-    if part.skipped == 0 {
+    let (most_head, most_tail) = (config::size(limits.output_head), config::size(limits.output_tail));
+    let (first, last, between) = if part.skipped == 0 {
         let joined;
         let bytes = if part.last.is_empty() {
             &part.first
@@ -459,25 +464,35 @@ fn plain(part: &Excerpt, log: Option<&str>) -> (String, bool) {
         };
         let text = read(bytes);
         let text = text.trim_end();
-        if text.len() <= HEAD_BYTES + TAIL_BYTES {
-            return (text.to_owned(), false);
+        if text.len() <= most_head.saturating_add(most_tail) {
+            return (text.to_owned(), None);
         }
-        let (head, tail) = (beginning(text, HEAD_BYTES), ending(text, TAIL_BYTES));
-        let skipped = text.len() - head.len() - tail.len();
-        let text = format!(
-            "{}\n[{skipped} bytes are left out here{all}]\n{tail}",
-            head.trim_end_matches('\n')
-        );
-        return (text, true);
-    }
-    let (first, last) = (read(&part.first), read(&part.last));
-    let (head, tail) = (beginning(&first, HEAD_BYTES), ending(last.trim_end(), TAIL_BYTES));
-    let skipped = part.skipped + (first.len() - head.len()) as u64 + last.len().saturating_sub(tail.len()) as u64;
+        (text.to_owned(), text.to_owned(), None)
+    } else {
+        (
+            read(&part.first),
+            read(&part.last).trim_end().to_owned(),
+            Some(part.skipped),
+        )
+    };
+    let (head, tail) = (beginning(&first, most_head), ending(&last, most_tail));
+    let shown = (head.len() + tail.len()) as u64;
+    let total = match between {
+        Some(skipped) => first.len() as u64 + skipped + last.len() as u64,
+        None => first.len() as u64,
+    };
+    let all = log.map_or_else(String::new, |it| format!("; all of it is in {it}"));
     let text = format!(
-        "{}\n[{skipped} bytes are left out here{all}]\n{tail}",
-        head.trim_end_matches('\n')
+        "{}\n[{} bytes are left out here]\n{tail}",
+        head.trim_end_matches('\n'),
+        total.saturating_sub(shown)
     );
-    (text, true)
+    (
+        text,
+        Some(format!(
+            "[cut: {shown} of {total} bytes shown, the beginning and the end{all}]"
+        )),
+    )
 }
 
 /// At most `most` bytes of the beginning, whole lines where they are not very long.
@@ -776,15 +791,19 @@ mod tests {
             let outcome = bench.call(json!({ "command": line })).await.unwrap();
             let log = outcome.data["logPath"].as_str().unwrap();
             let whole = std::fs::read_to_string(log).unwrap();
-            assert!(outcome.is_truncated && outcome.text.len() <= HEAD_BYTES + TAIL_BYTES + 300);
+            assert!(outcome.is_truncated && outcome.text.len() <= (32 << 10) + 400);
             let (head, rest) = outcome.text.split_once("\n[").unwrap();
-            let (note, tail) = rest.split_once("]\n").unwrap();
-            assert!(whole.starts_with(&format!("{head}\n")) && head.len() > HEAD_BYTES / 2);
-            assert!(whole.ends_with(&format!("\n{tail}\n")) && tail.len() > TAIL_BYTES / 2 && tail.ends_with(last));
+            let (note, rest) = rest.split_once("]\n").unwrap();
+            let (tail, cut) = rest.rsplit_once('\n').unwrap();
+            assert!(whole.starts_with(&format!("{head}\n")) && head.len() > 4 << 10);
+            assert!(whole.ends_with(&format!("\n{tail}\n")) && tail.len() > 12 << 10 && tail.ends_with(last));
             let skipped: usize = note.split(' ').next().unwrap().parse().unwrap();
-            assert!(
-                note.ends_with(&format!(" bytes are left out here; all of it is in {log}")),
-                "{note}"
+            assert!(note.ends_with(" bytes are left out here"), "{note}");
+            let shown = head.len() + 1 + tail.len();
+            let total = shown + skipped;
+            assert_eq!(
+                cut,
+                format!("[cut: {shown} of {total} bytes shown, the beginning and the end; all of it is in {log}]")
             );
             // Beside what is told the line ends around the cut are gone.
             let sum = head.len() + skipped + tail.len();
@@ -794,11 +813,18 @@ mod tests {
             assert_eq!((located.place, located.is_protected), (Place::Added, true));
             assert!(outcome.data["output"].as_str().unwrap().len() <= 1100 << 10);
         }
+        // How it ended is said before that line.
+        let failed = bench.text("seq 20000; exit 3").await;
+        let (front, cut) = failed.rsplit_once('\n').unwrap();
+        assert!(
+            front.ends_with("\n20000\nexit code: 3") && cut.starts_with("[cut: "),
+            "{cut}"
+        );
         let one_line = bench
             .call(json!({ "command": "head -c 100000 /dev/zero | tr '\\0' x" }))
             .await
             .unwrap();
-        assert!(one_line.text.len() > HEAD_BYTES + TAIL_BYTES && one_line.text.len() < HEAD_BYTES + TAIL_BYTES + 300);
+        assert!(one_line.text.len() > 32 << 10 && one_line.text.len() < (32 << 10) + 400);
     }
 
     #[tokio::test]

@@ -9,7 +9,7 @@ use std::{
     io,
     path::{Path, PathBuf},
     sync::mpsc,
-    time::{Duration, Instant},
+    time::Instant,
 };
 
 use ignore::{
@@ -22,19 +22,17 @@ use rustix::fs::{Mode, OFlags};
 
 use super::{Access, Context, Fault, Input, Stop};
 use crate::{
-    config::nearest,
+    config::{Limits, nearest},
     sandbox::{Located, Place, Refused, Workspace},
 };
-
-/// A search that takes longer shows what it has.
-pub const LIMIT: Duration = Duration::from_secs(10);
 
 /// Paths that one walk holds at most; about a hundred megabytes.
 const MOST_FILES: usize = 1_000_000;
 
-/// Until when work on other threads goes on.
+/// How far work on other threads goes: until when, and how much of it is given.
 #[derive(Clone)]
 pub struct Until {
+    pub limits: Limits,
     stop: Stop,
     /// Set when the promise was dropped.
     gone: Stop,
@@ -60,7 +58,8 @@ impl Until {
         Self {
             stop: Stop::default(),
             gone: Stop::default(),
-            deadline: Instant::now() + Duration::from_hours(1),
+            deadline: Instant::now() + std::time::Duration::from_hours(1),
+            limits: Limits::default(),
         }
     }
 
@@ -88,7 +87,8 @@ where
     let until = Until {
         stop: context.stop.clone(),
         gone: gone.0.clone(),
-        deadline: Instant::now() + LIMIT,
+        deadline: Instant::now() + context.settings.limits.search_time,
+        limits: context.settings.limits,
     };
     let done = tokio::task::spawn_blocking(move || work(&until)).await;
     drop(gone);
@@ -389,7 +389,10 @@ pub fn shortened(text: &str, most: usize) -> String {
 
 #[cfg(test)]
 pub mod tests {
-    use std::{fs, time::SystemTime};
+    use std::{
+        fs,
+        time::{Duration, SystemTime},
+    };
 
     use serde_json::Value;
 

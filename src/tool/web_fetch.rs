@@ -4,13 +4,12 @@
 //! at all is decided by [`net::page`](crate::net::page), for each redirect anew; a redirect to another host is told to the
 //! model, whose next call is then judged by that host.
 
-use std::time::Duration;
-
 use encoding_rs::Encoding;
 use serde_json::{Value, json};
 
-use super::{Access, Class, Fault, Input, Outcome, Tool, Work, html};
+use super::{Access, Class, Fault, Input, Outcome, Tool, Work, html, walk};
 use crate::{
+    config,
     net::{
         client::Url,
         page::{self, Answer, Limits, Page, Refused, Resolve, System, Way},
@@ -45,18 +44,12 @@ pub const TOOL: Tool = Tool {
         run: |input, context| {
             Box::pin(async move {
                 let url = address(&input)?;
-                fetch(&url, &context.settings.web.allow_private, &System).await
+                let settings = &context.settings;
+                fetch(&url, &settings.web.allow_private, &System, &settings.limits).await
             })
         },
     },
 };
-
-const LIMITS: Limits = Limits {
-    bytes: 1 << 20,
-    redirects: 5,
-    time: Duration::from_secs(20),
-};
-const MOST_TEXT_BYTES: usize = 48 << 10;
 
 /// The address that a model means.
 fn address(input: &Input) -> Result<Url, Fault> {
@@ -87,12 +80,17 @@ fn address(input: &Input) -> Result<Url, Fault> {
     Ok(url)
 }
 
-async fn fetch(url: &Url, near: &[String], resolver: &dyn Resolve) -> Result<Outcome, Fault> {
+async fn fetch(url: &Url, near: &[String], resolver: &dyn Resolve, limits: &config::Limits) -> Result<Outcome, Fault> {
     let way = Way {
-        limits: LIMITS,
+        limits: Limits {
+            bytes: config::size(limits.fetch_bytes),
+            redirects: config::size(limits.fetch_redirects),
+            time: limits.fetch_time,
+        },
         resolver,
         near,
     };
+    let limits = *limits;
     match page::get(url, &way).await.map_err(fault)? {
         Answer::Elsewhere(to) => Ok(Outcome {
             text: format!(
@@ -102,7 +100,7 @@ async fn fetch(url: &Url, near: &[String], resolver: &dyn Resolve) -> Result<Out
             ..Outcome::default()
         }),
         // Making text of a page may take a while: nobody else has to wait for it.
-        Answer::Page(page) => tokio::task::spawn_blocking(move || outcome(&page))
+        Answer::Page(page) => tokio::task::spawn_blocking(move || outcome(&page, &limits))
             .await
             .map_err(|_| Fault::new("TOOL_FAILED", "the page could not be read")),
     }
@@ -134,7 +132,7 @@ fn fault(refused: Refused) -> Fault {
 }
 
 /// What the model is told of a page.
-fn outcome(page: &Page) -> Outcome {
+fn outcome(page: &Page, limits: &config::Limits) -> Outcome {
     let url = page.url.as_str();
     let mut data = json!({
         "url": url,
@@ -164,7 +162,7 @@ fn outcome(page: &Page) -> Outcome {
             };
         }
     };
-    let (shown, is_cut) = cut(&text);
+    let (shown, is_cut) = cut(&text, config::size(limits.fetch_text));
     let is_cut = is_cut || page.is_cut;
     let mut text = format!(
         "{}{}",
@@ -176,9 +174,12 @@ fn outcome(page: &Page) -> Outcome {
     }
     if is_cut {
         let whole = if page.is_cut {
-            ", of a page that is longer than 1 MiB"
+            match limits.fetch_bytes {
+                bytes if bytes % (1 << 20) == 0 => format!(", of a page that is longer than {} MiB", bytes >> 20),
+                bytes => format!(", of a page that is longer than {}", walk::size(bytes)),
+            }
         } else {
-            ""
+            String::new()
         };
         text.push_str(&format!(
             "\n[cut: the first {} KiB of the text are shown{whole}]",
@@ -268,18 +269,13 @@ fn decoded(bytes: &[u8], charset: Option<&str>, is_html: bool) -> String {
 }
 
 /// The front of a text that is handed on.
-fn cut(text: &str) -> (&str, bool) {
-    if text.len() <= MOST_TEXT_BYTES {
+fn cut(text: &str, most: usize) -> (&str, bool) {
+    if text.len() <= most {
         return (text, false);
     }
-    let front = text
-        .get(..text.floor_char_boundary(MOST_TEXT_BYTES))
-        .unwrap_or_default();
+    let front = text.get(..text.floor_char_boundary(most)).unwrap_or_default();
     // Whole lines, where there are lines.
-    let end = front
-        .rfind('\n')
-        .filter(|it| *it > MOST_TEXT_BYTES / 2)
-        .unwrap_or(front.len());
+    let end = front.rfind('\n').filter(|it| *it > most / 2).unwrap_or(front.len());
     (front.get(..end).unwrap_or(front), true)
 }
 
@@ -337,7 +333,9 @@ mod tests {
         let base = peer::answer(answer).await;
         let port = base.rsplit(':').next().unwrap();
         let url = Url::parse(&format!("http://site.example:{port}/x")).unwrap();
-        let mut outcome = fetch(&url, &["site.example".to_owned()], &Here).await.unwrap();
+        let mut outcome = fetch(&url, &["site.example".to_owned()], &Here, &config::Limits::default())
+            .await
+            .unwrap();
         outcome.text = outcome.text.replace(port, "PORT");
         outcome
     }
@@ -431,7 +429,7 @@ mod tests {
             &"a line of text, é\n".repeat(10_000),
         ))
         .await;
-        assert!(found.is_truncated && found.text.len() < MOST_TEXT_BYTES + 300);
+        assert!(found.is_truncated && found.text.len() < (48 << 10) + 300);
         assert!(
             found
                 .text
@@ -446,7 +444,7 @@ mod tests {
         let port = base.rsplit(':').next().unwrap();
         let url = Url::parse(&format!("http://site.example:{port}/x")).unwrap();
         let near = ["site.example".to_owned(), "www.site.example".to_owned()];
-        let found = fetch(&url, &near, &Here).await.unwrap();
+        let found = fetch(&url, &near, &Here, &config::Limits::default()).await.unwrap();
         assert!(
             found
                 .text
@@ -464,7 +462,9 @@ mod tests {
             "http://[::ffff:127.0.0.1]/",
             "http://any.example/",
         ] {
-            let fault = fetch(&Url::parse(url).unwrap(), &[], &Here).await.unwrap_err();
+            let fault = fetch(&Url::parse(url).unwrap(), &[], &Here, &config::Limits::default())
+                .await
+                .unwrap_err();
             assert_eq!(fault.code, "PERMISSION_DENIED", "{url}");
             assert!(fault.text().contains("web.allow_private"), "{}", fault.text());
         }
@@ -547,7 +547,7 @@ mod tests {
                 body,
                 is_cut: false,
             };
-            prop_assert!(!outcome(&page).text.is_empty());
+            prop_assert!(!outcome(&page, &config::Limits::default()).text.is_empty());
         }
     }
 }

@@ -3,6 +3,7 @@
 
 mod broken;
 mod checks;
+mod limits;
 mod modes;
 mod talk;
 

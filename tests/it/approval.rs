@@ -177,6 +177,7 @@ fn is_allowed(line: &str, rules: &[&str]) -> bool {
             shown: String::new(),
             place: Place::Inside,
             is_protected: false,
+            is_folder: false,
         },
         permissions: vec![],
         is_background: false,
@@ -188,6 +189,7 @@ fn is_allowed(line: &str, rules: &[&str]) -> bool {
         rules: &rules,
         is_attended: true,
         is_halted: false,
+        is_sandbox_off: false,
     };
     judge(&[access], Class::Runs, &facts) == Verdict::Allow
 }

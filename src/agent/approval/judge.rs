@@ -43,6 +43,8 @@ pub struct Facts<'a> {
     pub is_attended: bool,
     /// A command has changed what is protected: no rule lets another one run unasked.
     pub is_halted: bool,
+    /// Why there is no fence: the user has switched it off.
+    pub is_sandbox_off: bool,
 }
 
 /// What is to be done with a call.
@@ -297,7 +299,7 @@ fn read(file: &Located, facts: &Facts<'_>) -> Verdict {
         Place::Inside | Place::Added => Verdict::Allow,
         Place::Outside if allowed.any(|it| reads(it).is_some_and(|it| it.hold(file))) => Verdict::Allow,
         Place::Outside | Place::Hidden => {
-            let rule: Vec<_> = Rule::read_below(folder(&file.path)).into_iter().collect();
+            let rule: Vec<_> = readable(file).into_iter().collect();
             ask(Question {
                 always: rule.clone(),
                 session: rule,
@@ -308,19 +310,21 @@ fn read(file: &Located, facts: &Facts<'_>) -> Verdict {
     }
 }
 
-/// The folder that a permission to read `path` holds for. What looks like a folder is one; nobody is given a whole home or
-/// a folder right below the root for the sake of one file.
-fn folder(path: &Path) -> &Path {
-    let looks_like_file = path.extension().is_some();
+/// What a permission to read `file` holds for: the folder, or the one that the file is in. Nobody is given a whole home or a
+/// folder right below the root for the sake of one file: then it is that file.
+fn readable(file: &Located) -> Option<Rule> {
     let is_narrow = |it: &Path| {
         let is_home = it
             .parent()
             .is_some_and(|it| it == Path::new("/home") || it == Path::new("/Users"));
         it.components().count() > 2 && !is_home
     };
-    match path.parent() {
-        Some(parent) if looks_like_file && is_narrow(parent) => parent,
-        Some(_) | None => path,
+    if file.is_folder {
+        return Rule::read_below(&file.path);
+    }
+    match file.path.parent() {
+        Some(parent) if is_narrow(parent) => Rule::read_below(parent),
+        Some(_) | None => Rule::read_file(&file.path),
     }
 }
 
@@ -480,7 +484,11 @@ fn command(text: &str, directory: &Located, permissions: &[Permission], facts: &
     }
     // Nothing holds such a command, so no rule does either.
     if facts.tier == Tier::None {
-        "there is no sandbox on this system, so every command asks".clone_into(&mut question.why);
+        question.why = if facts.is_sandbox_off {
+            "the sandbox is switched off, so every command asks".to_owned()
+        } else {
+            "there is no sandbox on this system, so every command asks".to_owned()
+        };
         return ask(question);
     }
     if facts.is_halted {
@@ -630,5 +638,6 @@ fn below(directory: &Located, path: &str) -> Option<Located> {
         shown,
         place: directory.place,
         is_protected: false,
+        is_folder: false,
     })
 }

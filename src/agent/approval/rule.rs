@@ -175,6 +175,13 @@ impl Rule {
         Files::parse(&text, None).ok().map(Self::Read)
     }
 
+    /// The rule that exactly this file may be read.
+    pub(super) fn read_file(file: &Path) -> Option<Self> {
+        Files::parse(&globset::escape(file.to_str()?), None)
+            .ok()
+            .map(Self::Read)
+    }
+
     /// The rule that exactly this file may be changed.
     pub(super) fn write_file(file: &str) -> Option<Self> {
         let text = if file.contains('/') {
@@ -462,6 +469,7 @@ impl Files {
             shown: path.trim_start_matches("./").to_owned(),
             place: Place::Inside,
             is_protected: false,
+            is_folder: false,
         };
         if is_allow {
             self.hold(&located)
@@ -720,6 +728,7 @@ mod tests {
                 Place::Outside
             },
             is_protected: false,
+            is_folder: false,
         }
     }
 

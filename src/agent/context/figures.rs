@@ -247,6 +247,7 @@ mod tests {
         ];
         let tools = [ToolSpec {
             name: "grep".to_owned(),
+            aliases: &[],
             about: "Searches.".to_owned(),
             parameters: json!({}),
         }];

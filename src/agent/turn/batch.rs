@@ -448,6 +448,7 @@ impl Running {
             rules: &memory.policy.rules,
             is_attended: self.setup.asker.is_attended(),
             is_halted: memory.is_halted,
+            is_sandbox_off: memory.policy.is_sandbox_off,
         }
     }
 
@@ -808,13 +809,14 @@ impl Running {
                 is_error: true,
                 images: Vec::new(),
             });
-            match self.guard.note(&job.call, &result) {
+            match self.guard.note(&job.call, &result, &self.setup.limits) {
                 Advice::Fine => {}
                 Advice::Warn => {
-                    result.text.push_str(
-                        "\n\nThis very call has failed three times in a row. Do something else: read what you are working on, \
+                    result.text.push_str(&format!(
+                        "\n\nThis very call has failed {} times in a row. Do something else: read what you are working on, \
                          or ask the user.",
-                    );
+                        self.setup.limits.warn_failures,
+                    ));
                 }
                 Advice::Stop => {
                     advice.insert(2);
@@ -839,12 +841,15 @@ impl Running {
         if has_user_the_word {
             self.end(Status::Completed, FinishReason::AwaitingInput, memory, effects);
         } else if advice.contains(&2) {
-            let details = "the same call failed five times in a row; say what it should do instead";
+            let details = format!(
+                "the same call failed {} times in a row; say what it should do instead",
+                self.setup.limits.max_failures
+            );
             self.error(
                 "MAX_TURNS",
                 "agent",
                 "the model repeats a call that fails",
-                details,
+                &details,
                 effects,
             );
             self.end(Status::Error, FinishReason::Error, memory, effects);

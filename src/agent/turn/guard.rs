@@ -2,6 +2,7 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
+use super::Limits;
 use crate::model::{Call, CallResult};
 
 #[derive(Debug, Default)]
@@ -33,12 +34,11 @@ pub enum Advice {
     Ask,
 }
 
-const WARN_AT: u32 = 3;
-const STOP_AT: u32 = 5;
+/// The same call that succeeds so often in a row, with the same result.
 const ASK_AT: u32 = 4;
 
 impl Guard {
-    pub fn note(&mut self, call: &Call, result: &CallResult) -> Advice {
+    pub fn note(&mut self, call: &Call, result: &CallResult, limits: &Limits) -> Advice {
         self.calls += 1;
         let mut hasher = DefaultHasher::new();
         call.name.hash(&mut hasher);
@@ -56,11 +56,14 @@ impl Guard {
             self.last = Some(this);
             self.repeats = 1;
         }
-        match (result.is_error, self.repeats) {
-            (true, WARN_AT) => Advice::Warn,
-            (true, STOP_AT..) => Advice::Stop,
-            (false, ASK_AT) => Advice::Ask,
-            (true | false, _) => Advice::Fine,
+        if result.is_error && self.repeats >= limits.max_failures {
+            Advice::Stop
+        } else if result.is_error && self.repeats == limits.warn_failures {
+            Advice::Warn
+        } else if !result.is_error && self.repeats == ASK_AT {
+            Advice::Ask
+        } else {
+            Advice::Fine
         }
     }
 

@@ -172,6 +172,8 @@ pub enum Purpose {
 pub struct Policy {
     pub rules: Rules,
     pub run: RunMode,
+    /// The user lets nothing hold commands.
+    pub is_sandbox_off: bool,
 }
 
 impl Default for Policy {
@@ -179,6 +181,7 @@ impl Default for Policy {
         Self {
             rules: Rules::default(),
             run: RunMode::Sandbox,
+            is_sandbox_off: false,
         }
     }
 }
@@ -192,6 +195,9 @@ pub struct Limits {
     /// What it may cost, and what all of the conversation may; `None`: anything.
     pub dollars: Option<f64>,
     pub dollars_in_all: Option<f64>,
+    /// The same call that fails so often in a row is warned of, and ends the answer.
+    pub warn_failures: u32,
+    pub max_failures: u32,
     /// Reading calls at a time.
     pub at_once: usize,
 }
@@ -203,6 +209,8 @@ impl Default for Limits {
             calls: 200,
             dollars: None,
             dollars_in_all: None,
+            warn_failures: 3,
+            max_failures: 5,
             at_once: 8,
         }
     }
@@ -542,6 +550,7 @@ impl Running {
         self.in_force()
             .map(|it| ToolSpec {
                 name: it.name.to_owned(),
+                aliases: it.aliases,
                 about: it.about.to_owned(),
                 parameters: (it.schema)(),
             })

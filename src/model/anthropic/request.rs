@@ -496,6 +496,7 @@ mod tests {
         asked.system = "Be brief.".to_owned();
         let spec = |name: &str| ToolSpec {
             name: name.to_owned(),
+            aliases: &[],
             about: "About.".to_owned(),
             parameters: json!({ "type": "object", "properties": {} }),
         };

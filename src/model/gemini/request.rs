@@ -380,6 +380,7 @@ mod tests {
     fn grep() -> ToolSpec {
         ToolSpec {
             name: "grep".to_owned(),
+            aliases: &[],
             about: "Looks for it.".to_owned(),
             parameters: json!({ "type": "object", "properties": { "-A": { "type": "integer" } } }),
         }

@@ -349,6 +349,7 @@ mod tests {
     fn tool(name: &str, parameters: Value) -> ToolSpec {
         ToolSpec {
             name: name.to_owned(),
+            aliases: &[],
             about: "Does it.".to_owned(),
             parameters,
         }

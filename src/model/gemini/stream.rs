@@ -474,6 +474,7 @@ mod tests {
     fn tools() -> Tools {
         Tools::new(&[ToolSpec {
             name: "grep".to_owned(),
+            aliases: &[],
             about: String::new(),
             parameters: json!({ "type": "object", "properties": { "-A": { "type": "integer" } } }),
         }])

@@ -228,6 +228,7 @@ mod tests {
                 messages: vec![ModelMessage::user("hello")],
                 tools: vec![ToolSpec {
                     name: "ls".to_owned(),
+                    aliases: &[],
                     about: String::new(),
                     parameters: json!({ "type": "object" }),
                 }],

@@ -213,6 +213,7 @@ mod tests {
             system: "Be brief.".to_owned(),
             tools: vec![ToolSpec {
                 name: "grep".to_owned(),
+                aliases: &[],
                 about: "Looks.".to_owned(),
                 parameters: json!({ "type": "object" }),
             }],

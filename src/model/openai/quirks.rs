@@ -229,6 +229,7 @@ fn in_a_loop() -> ModelRequest {
         ],
         tools: vec![ToolSpec {
             name: "ls".to_owned(),
+            aliases: &["LS"],
             about: String::new(),
             parameters: json!({ "type": "object" }),
         }],
@@ -290,19 +291,24 @@ async fn a_refused_request_is_mended_once_and_stays_mended() {
 
 #[tokio::test]
 async fn a_call_that_was_printed_is_a_call_if_its_tool_was_offered() {
-    let text = "I look.\n<tool_call>{\"name\": \"ls\", \"arguments\": {\"path\": \".\"}}</tool_call>";
-    let chunk = json!({ "choices": [{ "delta": { "content": text }, "finish_reason": "stop" }] });
-    let url = peer::answer(format!("{STREAM}data: {chunk}\n\ndata: [DONE]\n\n")).await;
-    let server = Server::new(Chat::default(), &settings(&url), &Environment::default()).expect("sound settings");
-    let pieces: Vec<Piece> = server.stream(in_a_loop()).collect().await;
-    let want = format!("text {text:?} | call 0 ls {{\"path\":\".\"}} = {{\"path\":\".\"}} | end ToolUse");
-    assert_eq!(shape(&pieces), want);
-    let without = ModelRequest {
-        tools: Vec::new(),
-        ..in_a_loop()
-    };
-    let pieces: Vec<Piece> = server.stream(without).collect().await;
-    assert_eq!(shape(&pieces), format!("text {text:?} | end Stop"));
+    // By any of its names: which is meant is found out where a call of the server's own is.
+    for (name, is_known) in [("ls", true), ("LS", true), ("Ls", false)] {
+        let text =
+            format!("I look.\n<tool_call>{{\"name\": {name:?}, \"arguments\": {{\"path\": \".\"}}}}</tool_call>");
+        let chunk = json!({ "choices": [{ "delta": { "content": text }, "finish_reason": "stop" }] });
+        let url = peer::answer(format!("{STREAM}data: {chunk}\n\ndata: [DONE]\n\n")).await;
+        let server = Server::new(Chat::default(), &settings(&url), &Environment::default()).expect("sound settings");
+        let pieces: Vec<Piece> = server.stream(in_a_loop()).collect().await;
+        let nothing = format!("text {text:?} | end Stop");
+        let call = format!("text {text:?} | call 0 {name} {{\"path\":\".\"}} = {{\"path\":\".\"}} | end ToolUse");
+        assert_eq!(shape(&pieces), if is_known { call } else { nothing.clone() });
+        let without = ModelRequest {
+            tools: Vec::new(),
+            ..in_a_loop()
+        };
+        let pieces: Vec<Piece> = server.stream(without).collect().await;
+        assert_eq!(shape(&pieces), nothing);
+    }
 }
 
 #[tokio::test]

@@ -661,6 +661,7 @@ mod tests {
         let request = ModelRequest {
             tools: vec![crate::model::ToolSpec {
                 name: "ls".to_owned(),
+                aliases: &[],
                 about: String::new(),
                 parameters: json!({ "type": "object" }),
             }],

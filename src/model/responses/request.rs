@@ -251,6 +251,7 @@ mod tests {
             ],
             tools: vec![ToolSpec {
                 name: "read".to_owned(),
+                aliases: &[],
                 about: "About.".to_owned(),
                 parameters: json!({ "type": "object", "properties": {} }),
             }],

@@ -27,7 +27,7 @@ mod wrap;
 use std::{ffi::OsString, process::ExitCode};
 
 pub use order::{Limits, Order, Policy};
-pub use probe::{Layer, Layers, force_off, layers};
+pub use probe::{Layer, Layers, force_off, is_off, layers};
 pub(super) use probe::{command, handed_over, program, wraps};
 
 /// The hidden word on the command line.

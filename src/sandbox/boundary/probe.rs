@@ -61,6 +61,11 @@ pub fn force_off() {
     IS_OFF.store(true, Ordering::Release);
 }
 
+/// Whether the user wants it so.
+pub fn is_off() -> bool {
+    IS_OFF.load(Ordering::Acquire)
+}
+
 /// What there is, and what is not, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layers {
@@ -154,7 +159,7 @@ fn none(why: &str) -> Layers {
 }
 
 fn examine() -> Layers {
-    if IS_OFF.load(Ordering::Acquire) {
+    if is_off() {
         return none("switched off by --sandbox off");
     }
     if !cfg!(any(target_os = "linux", target_os = "macos")) {

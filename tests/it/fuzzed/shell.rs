@@ -32,6 +32,7 @@ pub fn check(data: &[u8]) {
         rules: &rules,
         is_attended: true,
         is_halted: false,
+        is_sandbox_off: false,
     };
     let access = Access::Command {
         line: text.into_owned(),
@@ -40,6 +41,7 @@ pub fn check(data: &[u8]) {
             shown: ".".to_owned(),
             place: Place::Inside,
             is_protected: false,
+            is_folder: false,
         },
         permissions: Vec::new(),
         is_background: false,

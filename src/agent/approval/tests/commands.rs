@@ -231,6 +231,17 @@ fn a_question_says_what_is_reached_and_written() {
         },
     );
     assert_eq!(question.reaches, ["a.example"], "without a fence the network is open");
+    for (is_sandbox_off, why) in [
+        (false, "there is no sandbox on this system, so every command asks"),
+        (true, "the sandbox is switched off, so every command asks"),
+    ] {
+        let facts = Facts {
+            tier: Tier::None,
+            is_sandbox_off,
+            ..facts(&nothing)
+        };
+        assert_eq!(super::question(&run("ls"), &facts).why, why);
+    }
 }
 
 #[test]

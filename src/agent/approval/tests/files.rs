@@ -35,7 +35,7 @@ fn files_are_read_changed_and_deleted_by_their_place() {
         (Read(outside("/home/me/notes/a.md")), "allow", "allow", "allow"),
         (
             Read(outside("/home/me/a.md")),
-            "ask Read(/home/me/a.md/**)|Read(/home/me/a.md/**)",
+            "ask Read(/home/me/a.md)|Read(/home/me/a.md)",
             "",
             "",
         ),
@@ -172,6 +172,36 @@ fn a_folder_is_asked_about_once() {
         &facts(&rules),
     );
     assert_eq!(printed(&next.session), ["Read(/opt/lib/include2/**)"]);
+    let of = |path: &str, is_folder: bool| {
+        let file = Located {
+            is_folder,
+            ..file(path, Place::Outside)
+        };
+        printed(&question(&Access::Read(file), &facts(&rules)).always)
+    };
+    for (path, is_folder, rule) in [
+        // A name without an ending is a file's as well.
+        ("/opt/lib/share/Makefile", false, "Read(/opt/lib/share/**)"),
+        ("/opt/lib/share", true, "Read(/opt/lib/share/**)"),
+        ("/opt/lib/v1.2", true, "Read(/opt/lib/v1.2/**)"),
+        // Nobody is given all of /etc or of a home for the sake of one file.
+        ("/etc/hosts", false, "Read(/etc/hosts)"),
+        ("/etc/fstab.d", true, "Read(/etc/fstab.d/**)"),
+        ("/home/me/notes.md", false, "Read(/home/me/notes.md)"),
+        ("/home/me/a[1]", false, r"Read(/home/me/a[[]1[]])"),
+        ("/vmlinuz", false, "Read(/vmlinuz)"),
+    ] {
+        assert_eq!(of(path, is_folder), [rule], "{path}");
+    }
+    rules.allow_for_session(&[Rule::parse("Read(/etc/hosts)", None).expect("a rule")]);
+    for (path, expected) in [
+        ("/etc/hosts", "allow"),
+        ("/etc/hostname", "ask"),
+        ("/etc/hosts.allow", "ask"),
+    ] {
+        let verdict = verdict(&Access::Read(file(path, Place::Outside)), &facts(&rules));
+        assert!(told(verdict).starts_with(expected), "{path}");
+    }
     let hidden = Access::Read(file("/opt/lib/include/id_rsa", Place::Hidden));
     assert_eq!(told(verdict(&hidden, &facts(&rules))), "deny");
 }

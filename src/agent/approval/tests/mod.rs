@@ -36,6 +36,7 @@ fn facts(rules: &Rules) -> Facts<'_> {
         rules,
         is_attended: true,
         is_halted: false,
+        is_sandbox_off: false,
     }
 }
 
@@ -49,6 +50,7 @@ fn file(shown: &str, place: Place) -> Located {
         shown: shown.to_owned(),
         place,
         is_protected: false,
+        is_folder: false,
     }
 }
 

@@ -6,20 +6,27 @@ use super::*;
 
 #[test]
 fn a_model_that_goes_round_in_circles_is_stopped() {
-    let mut talk = Talk::begin();
-    let mut shown = String::new();
-    for nth in 1..=5 {
-        talk.all([
-            call(&format!("a{nth}"), "look", json!({})),
-            ends(EndReason::ToolUse),
-            harmless(nth),
-        ]);
-        shown = talk.says(broke(nth, "no such thing"));
-        assert_eq!(talk.results()[0].contains("failed three times"), nth == 3, "{nth}");
+    for (warn, most) in [(3, 5), (2, 3), (9, 2)] {
+        let mut said = submission("hi");
+        (said.limits.warn_failures, said.limits.max_failures) = (warn, most);
+        let mut talk = Talk::of(said);
+        let mut shown = String::new();
+        for nth in 1..=most {
+            assert!(!shown.contains("done "), "{shown}");
+            talk.all([
+                call(&format!("a{nth}"), "look", json!({})),
+                ends(EndReason::ToolUse),
+                harmless(u64::from(nth)),
+            ]);
+            shown = talk.says(broke(u64::from(nth), "no such thing"));
+            let warning = format!("failed {warn} times");
+            assert_eq!(talk.results()[0].contains(&warning), nth == warn, "{nth}");
+        }
+        assert!(shown.ends_with("done error error"), "{shown}");
     }
-    assert!(shown.ends_with("done error error"), "{shown}");
 
     let mut talk = Talk::begin();
+    let mut shown = String::new();
     for nth in 1..=4 {
         talk.all([
             call(&format!("a{nth}"), "look", json!({})),

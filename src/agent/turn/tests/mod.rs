@@ -304,6 +304,7 @@ fn place(shown: &str) -> Located {
         shown: shown.to_owned(),
         place: Place::Inside,
         is_protected: false,
+        is_folder: false,
     }
 }
 

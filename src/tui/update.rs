@@ -534,6 +534,13 @@ fn follow(app: &mut App, entries: &[Arc<Entry>]) -> Vec<Effect> {
             app.composer.said.remove(0);
             app.chrome = None;
         }
+        // The answer was over before it was heard: it is a message of its own now.
+        if let Event::UserMessage(message) = &entry.event
+            && app.composer.said.first() == Some(&message.content)
+        {
+            app.composer.said.remove(0);
+            app.chrome = None;
+        }
         if let Change::Finished = moved.change {
             finished = true;
         }

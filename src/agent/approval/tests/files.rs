@@ -41,7 +41,7 @@ fn files_are_read_changed_and_deleted_by_their_place() {
         ),
         (
             Read(outside("/etc/hosts")),
-            "ask Read(/etc/hosts/**)|Read(/etc/hosts/**)",
+            "ask Read(/etc/hosts)|Read(/etc/hosts)",
             "",
             "",
         ),

@@ -9,7 +9,8 @@ use super::{
     rule::{self, Rule},
 };
 use crate::protocol::{
-    Applied, CommandState, Kind, Mode, Operation, Outcome, Permission, Purpose, QuestionKind, TextFormat, TodoStatus,
+    Applied, CommandState, ERROR_CODES, Kind, Mode, Operation, Outcome, Permission, Purpose, QuestionKind, TextFormat,
+    TodoStatus,
 };
 
 /// Where something was said.
@@ -228,39 +229,6 @@ const TYPED_TOOLS: [&str; 19] = [
     "TodoWrite",
     "ask_question",
     "AskQuestion",
-];
-
-/// The writers' list of section 11.
-const ERROR_CODES: [&str; 29] = [
-    "FILE_NOT_FOUND",
-    "FILE_EXISTS",
-    "PERMISSION_DENIED",
-    "PATH_OUTSIDE_WORKSPACE",
-    "IGNORED_FILE",
-    "EDIT_NO_MATCH",
-    "EDIT_AMBIGUOUS",
-    "EDIT_STALE",
-    "COMMAND_FAILED_TO_START",
-    "COMMAND_TIMEOUT",
-    "TOOL_UNKNOWN",
-    "TOOL_ARGUMENTS_INVALID",
-    "TOOL_FORBIDDEN_IN_MODE",
-    "TOOL_REJECTED",
-    "TOOL_FAILED",
-    "LLM_AUTH",
-    "LLM_RATE_LIMITED",
-    "LLM_OVERLOADED",
-    "LLM_CONTEXT_LENGTH",
-    "LLM_REFUSAL",
-    "LLM_BAD_RESPONSE",
-    "LLM_UNAVAILABLE",
-    "STREAM_INTERRUPTED",
-    "STREAM_PROTOCOL",
-    "UNAUTHORIZED",
-    "RATE_LIMITED",
-    "CANCELLED",
-    "MAX_TURNS",
-    "INTERNAL",
 ];
 
 /// Whether the type is one of the ten.

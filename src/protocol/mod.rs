@@ -21,7 +21,7 @@ pub use command::{
     Clash, Command, ContextPart, FileChange, Query, Reply, Restoration, Restore, Sandbox, Shorten, Submit, Target,
     TurnChanges, Wall,
 };
-pub use document::{Document, FileEdit, Todo as PlanTodo, View};
+pub use document::{Document, ERROR_CODES, FileEdit, Todo as PlanTodo, View};
 pub use event::{Branch, DocumentStart, Done, Entry, Event, Notice, Progress, ResponseStart, Severity, Title, Usage};
 pub use id::{Address, ConversationId, DocumentId, Position, ResponseId, Turn};
 pub use request::{Answer, ClarificationResponse, Dialect, Message, Request};

@@ -26,7 +26,7 @@ pub use clarification::{Choice, Clarification, Question};
 pub use code_block::CodeBlock;
 pub use code_reference::CodeReference;
 pub use compaction::{COMPACT, Cause, Compaction, Way};
-pub use error::Error;
+pub use error::{ERROR_CODES, Error};
 pub use file_edit::{Cell, Diff, FileEdit, Hunk};
 pub use normal::{language_of, merge_patch, normalise, normalise_arguments, normalise_result};
 pub use plan::{Plan, Todo};

@@ -187,44 +187,12 @@ mod tests {
         testing::{closed, look, pictures, roles},
     };
     use super::*;
-
-    /// The writer's closed list.
-    const CODES: &[&str] = &[
-        "FILE_NOT_FOUND",
-        "FILE_EXISTS",
-        "PERMISSION_DENIED",
-        "PATH_OUTSIDE_WORKSPACE",
-        "IGNORED_FILE",
-        "EDIT_NO_MATCH",
-        "EDIT_AMBIGUOUS",
-        "EDIT_STALE",
-        "COMMAND_FAILED_TO_START",
-        "COMMAND_TIMEOUT",
-        "TOOL_UNKNOWN",
-        "TOOL_ARGUMENTS_INVALID",
-        "TOOL_FORBIDDEN_IN_MODE",
-        "TOOL_REJECTED",
-        "TOOL_FAILED",
-        "LLM_AUTH",
-        "LLM_RATE_LIMITED",
-        "LLM_OVERLOADED",
-        "LLM_CONTEXT_LENGTH",
-        "LLM_REFUSAL",
-        "LLM_BAD_RESPONSE",
-        "LLM_UNAVAILABLE",
-        "STREAM_INTERRUPTED",
-        "STREAM_PROTOCOL",
-        "UNAUTHORIZED",
-        "RATE_LIMITED",
-        "CANCELLED",
-        "MAX_TURNS",
-        "INTERNAL",
-    ];
+    use crate::protocol::ERROR_CODES;
 
     #[test]
     fn every_code_has_a_next_step() {
         let names: Vec<&str> = STEPS.iter().map(|(name, _, _)| *name).collect();
-        assert_eq!(names, CODES);
+        assert_eq!(names, ERROR_CODES);
         for (name, step, again) in STEPS {
             assert!(*again || !step.is_empty(), "{name} leaves the user alone");
         }

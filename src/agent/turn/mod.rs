@@ -19,8 +19,10 @@ mod guard;
 mod memory;
 mod question;
 mod room;
+mod shown;
 #[cfg(test)]
 mod tests;
+mod verdict;
 
 use std::{
     collections::{BTreeMap, VecDeque},

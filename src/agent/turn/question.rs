@@ -6,7 +6,8 @@ use serde_json::{Map, Value, json};
 
 use super::{
     Effect, Fault, JobId, Memory, Phase, Running,
-    batch::{Job, Stage, edits, gist, object, settle},
+    batch::{Job, Stage},
+    shown::{edits, gist, object, settle},
 };
 use crate::{
     agent::approval::{self, Rule},

@@ -1,0 +1,172 @@
+//! What is judged of a call before it runs, and again when rules have come.
+
+use serde_json::{Map, Value, json};
+
+use super::{
+    Effect, Fault, Memory, Phase, Running,
+    batch::{Job, Stage},
+    shown::object,
+};
+use crate::{
+    agent::{
+        approval::{self, Facts, Rules, RunMode, Verdict},
+        offer,
+    },
+    protocol::Permission,
+    sandbox::{Place, Tier},
+    tool::{Access, Tool, Work},
+};
+
+impl Running {
+    /// Whether the call may be carried out, and what to ask if that is the user's to say.
+    pub(super) fn judge(&mut self, job: &mut Job, memory: &Memory, effects: &mut Vec<Effect>) {
+        let Some(tool) = job.tool else { return };
+        let facts = self.facts(memory, job.tier);
+        let settings = &self.setup.settings;
+        let (verdict, is_bound) = self.verdict(job, tool, &facts);
+        let verdict = match verdict {
+            Verdict::Ask(_) if !facts.is_attended && offer::must_ask(settings, tool) => {
+                job.missing = Some(Vec::new());
+                Verdict::Deny(format!("{} needs a yes, and nobody is there to give it", tool.name))
+            }
+            verdict => verdict,
+        };
+        // A bound that was set is no question, and a person could not answer it.
+        if matches!(verdict, Verdict::Deny(_)) && !facts.is_attended && !is_bound && job.missing.is_none() {
+            let attended = Facts {
+                is_attended: true,
+                ..facts
+            };
+            if let Verdict::Ask(question) = approval::judge(&job.accesses, tool.class, &attended) {
+                job.missing = Some(question.always.iter().map(ToString::to_string).collect());
+                job.is_protected = question.is_protected;
+            } else {
+                let rules = Rules {
+                    deny: Vec::new(),
+                    ..facts.rules.clone()
+                };
+                let undenied = Facts { rules: &rules, ..facts };
+                job.is_forbidden = !matches!(approval::judge(&job.accesses, tool.class, &undenied), Verdict::Deny(_));
+            }
+        }
+        let verdict = if self.setup.asker.is_afar() {
+            from_afar(verdict, job, &facts)
+        } else {
+            verdict
+        };
+        match verdict {
+            Verdict::Allow => job.stage = Stage::Ready,
+            Verdict::Deny(reason) => {
+                let fault = Fault::new("TOOL_REJECTED", reason);
+                self.reject(job, &fault, effects);
+            }
+            Verdict::Ask(question) => {
+                job.stage = Stage::Asking;
+                job.was_asked = true;
+                self.ask_approval(job, tool, &question, effects);
+            }
+        }
+    }
+
+    /// What the rules and the settings say of a call, and whether a bound of the settings is why not.
+    pub(super) fn verdict(&self, job: &Job, tool: &'static Tool, facts: &Facts<'_>) -> (Verdict, bool) {
+        let settings = &self.setup.settings;
+        if let Some(path) = offer::out_of_bounds(settings, tool, &job.accesses) {
+            let reason = format!("`{path}` is not among the paths that {} may touch", tool.name);
+            return (Verdict::Deny(reason), true);
+        }
+        let verdict = approval::judge(&job.accesses, tool.class, facts);
+        let is_asked = verdict == Verdict::Allow && offer::must_ask(settings, tool) && facts.run != RunMode::Force;
+        let verdict = if is_asked {
+            Verdict::Ask(approval::Question {
+                why: format!("the settings want every use of {} to be asked for", tool.name),
+                ..approval::Question::default()
+            })
+        } else {
+            verdict
+        };
+        (verdict, false)
+    }
+
+    pub(super) fn facts<'a>(&self, memory: &'a Memory, tier: Tier) -> Facts<'a> {
+        Facts {
+            mode: self.mode,
+            run: memory.policy.run,
+            tier,
+            rules: &memory.policy.rules,
+            is_attended: self.setup.asker.is_attended(),
+            is_halted: memory.is_halted,
+            is_sandbox_off: memory.policy.is_sandbox_off,
+        }
+    }
+
+    /// Judges again what waits for the user: a rule that was just given may answer it.
+    pub(super) fn judge_again(&mut self, memory: &mut Memory, effects: &mut Vec<Effect>) {
+        let Some(mut batch) = self.take_batch() else { return };
+        for job in batch.jobs.iter_mut().filter(|it| it.stage == Stage::Asking) {
+            let Some(tool) = job.tool.filter(|it| !matches!(it.work, Work::Turn(_))) else {
+                continue;
+            };
+            let facts = self.facts(memory, job.tier);
+            if self.verdict(job, tool, &facts).0 == Verdict::Allow {
+                self.close_approvals(job.id, effects);
+                job.stage = Stage::Ready;
+            }
+        }
+        self.phase = Phase::Jobs(batch);
+        self.advance(memory, effects);
+    }
+}
+
+/// What the document of something that was not done says of that.
+pub(super) fn why_not(job: &Job, fault: &Fault) -> Map<String, Value> {
+    let mut why = object(json!({ "reason": fault.message }));
+    if let Some(missing) = &job.missing {
+        why.insert("missing".to_owned(), missing.clone().into());
+        if job.is_protected {
+            why.insert("protected".to_owned(), true.into());
+        }
+    }
+    if job.is_forbidden {
+        why.insert("forbidden".to_owned(), true.into());
+    }
+    why
+}
+
+/// The client of a gateway says yes to what the sandbox holds, inside the workspace, for its own conversation: anything else
+/// is for whoever runs the gateway to allow.
+pub(super) fn from_afar(verdict: Verdict, job: &Job, facts: &Facts<'_>) -> Verdict {
+    let is_beyond = job.accesses.iter().any(|it| match it {
+        Access::Read(file) | Access::Write(file) | Access::Delete(file) => {
+            matches!(file.place, Place::Outside | Place::Hidden)
+        }
+        Access::Command { permissions, .. } => {
+            permissions.contains(&Permission::All) || facts.tier == approval::Tier::None
+        }
+        Access::Fetch { .. } | Access::Search | Access::Mcp { .. } => false,
+    });
+    match verdict {
+        Verdict::Ask(question) if is_beyond || question.is_protected => {
+            Verdict::Deny(format!("{}; a client of this gateway cannot allow it", question.why))
+        }
+        Verdict::Ask(question) => Verdict::Ask(approval::Question {
+            always: Vec::new(),
+            ..question
+        }),
+        // Even a rule does not let what comes from elsewhere out of the sandbox.
+        Verdict::Allow if job.accesses.iter().any(is_unheld(facts)) => {
+            Verdict::Deny("nothing would hold the command, and a client of this gateway cannot have that".to_owned())
+        }
+        verdict @ (Verdict::Allow | Verdict::Deny(_)) => verdict,
+    }
+}
+
+/// Commands that run outside of any sandbox.
+pub(super) fn is_unheld(facts: &Facts<'_>) -> impl Fn(&Access) -> bool {
+    let has_none = facts.tier == approval::Tier::None;
+    move |it| match it {
+        Access::Command { permissions, .. } => has_none || permissions.contains(&Permission::All),
+        Access::Read(_) | Access::Write(_) | Access::Delete(_) => false,
+        Access::Fetch { .. } | Access::Search | Access::Mcp { .. } => false,
+    }
+}

@@ -6,7 +6,7 @@
 
 use std::{
     collections::HashMap,
-    ffi::OsStr,
+    ffi::{OsStr, OsString},
     fs::File,
     io::Read,
     path::{Path, PathBuf},
@@ -99,6 +99,8 @@ pub(super) struct Secrets(Arc<Lists>);
 struct Lists {
     root: PathBuf,
     anywhere: Gitignore,
+    /// Each pattern of that is a name, which holds in any folder.
+    is_by_name: bool,
     home: Option<(PathBuf, Gitignore)>,
     /// What the user has named in the home, without a pattern.
     named: Vec<PathBuf>,
@@ -110,6 +112,7 @@ impl Secrets {
     pub(super) fn new(root: &Path, home: Option<&Path>, more: &[String]) -> Self {
         let (mut anywhere, mut at_home) = (list(ANYWHERE), list(AT_HOME));
         let mut named = Vec::new();
+        let mut is_by_name = true;
         for pattern in more {
             if let (Some(rest), Some(home)) = (pattern.strip_prefix("~/"), home)
                 && !rest.contains(['*', '?', '[', '\\'])
@@ -122,7 +125,10 @@ impl Secrets {
             };
             match rest.strip_prefix("~/") {
                 Some(rest) => add(&mut at_home, &format!("{sign}/{rest}")),
-                None => add(&mut anywhere, pattern),
+                None => {
+                    is_by_name &= !rest.trim_end_matches('/').contains('/');
+                    add(&mut anywhere, pattern);
+                }
             }
         }
         let doors = DOORS.iter().map(PathBuf::from).chain(
@@ -133,6 +139,7 @@ impl Secrets {
         Self(Arc::new(Lists {
             root: root.to_owned(),
             anywhere: anywhere.build().unwrap_or_else(|_| Gitignore::empty()),
+            is_by_name,
             home: home.map(|it| (it.to_owned(), at_home.build().unwrap_or_else(|_| Gitignore::empty()))),
             named,
             doors: doors.collect(),
@@ -167,6 +174,11 @@ impl Secrets {
     /// The same for an entry of a folder that is not covered itself, which a walk asks for each.
     fn cover_entry(&self, path: &Path, is_folder: bool) -> bool {
         let lists = &*self.0;
+        // Bytes are compared faster than the parts of a path, and nearly all paths are elsewhere.
+        let begins = |with: &Path| {
+            let (path, with) = (path.as_os_str().as_encoded_bytes(), with.as_os_str().as_encoded_bytes());
+            path.starts_with(with)
+        };
         let names = |list: &Gitignore, inner: &Path| {
             // Folding does nothing else to plain names.
             let folded: PathBuf = match inner.to_str().filter(|it| it.is_ascii()) {
@@ -175,11 +187,15 @@ impl Secrets {
             };
             list.matched(folded, is_folder).is_ignore()
         };
-        let inner = path.strip_prefix(&lists.root).unwrap_or(path);
-        let home = lists.home.as_ref();
+        let inner = match path.file_name() {
+            // The folders on the way are not covered.
+            Some(name) if lists.is_by_name => Path::new(name),
+            Some(_) | None => path.strip_prefix(&lists.root).unwrap_or(path),
+        };
+        let home = lists.home.as_ref().filter(|(home, _)| begins(home));
         let at_home = home.and_then(|(home, list)| Some((list, path.strip_prefix(home).ok()?)));
         at_home.is_some_and(|(list, inner)| names(list, inner))
-            || lists.doors.iter().any(|it| path.starts_with(it))
+            || lists.doors.iter().any(|it| begins(it) && path.starts_with(it))
             || names(&lists.anywhere, inner)
     }
 }
@@ -276,7 +292,7 @@ fn rules_in(folder: &Path) -> Option<Gitignore> {
 pub(super) struct Verdict {
     base: Option<PathBuf>,
     secrets: Secrets,
-    folders: RwLock<HashMap<PathBuf, Arc<Level>>>,
+    folders: RwLock<HashMap<OsString, Arc<Level>>>,
 }
 
 struct Level {
@@ -307,11 +323,13 @@ impl Verdict {
 
     fn level(&self, folder: &Path) -> Option<Arc<Level>> {
         let base = self.base.as_deref()?;
+        let known = self.folders.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = known.get(folder.as_os_str()) {
+            return Some(Arc::clone(known));
+        }
+        drop(known);
         if !folder.starts_with(base) {
             return None;
-        }
-        if let Some(known) = self.folders.read().unwrap_or_else(PoisonError::into_inner).get(folder) {
-            return Some(Arc::clone(known));
         }
         let above = folder.parent().filter(|_| folder != base).and_then(|it| self.level(it));
         let rules = rules_in(folder);
@@ -321,7 +339,7 @@ impl Verdict {
             (rules, above) => Arc::new(Level { above, rules }),
         };
         let mut folders = self.folders.write().unwrap_or_else(PoisonError::into_inner);
-        folders.insert(folder.to_owned(), Arc::clone(&level));
+        folders.insert(folder.as_os_str().to_owned(), Arc::clone(&level));
         Some(level)
     }
 }
@@ -335,6 +353,56 @@ mod tests {
         io::Write,
         process::{Command, Stdio},
     };
+
+    #[test]
+    fn a_walk_hides_what_a_single_look_does() {
+        let (root, home) = (Path::new("/home/me/shop"), Path::new("/home/me"));
+        let lists: [&[&str]; 6] = [
+            &[],
+            &["!.env.example", "drafts/", "*.secret"],
+            &["docs/private", "!docs/private/a.md"],
+            &["/top.txt", "~/shop/notes", "~/diary"],
+            &["a/**/b", "!*.pem"],
+            &["Straße"],
+        ];
+        let paths = [
+            "/home/me/shop/src/main.rs",
+            "/home/me/shop/.env",
+            "/home/me/shop/sub/.ENV.local",
+            "/home/me/shop/.env.example",
+            "/home/me/shop/drafts/a.md",
+            "/home/me/shop/x/drafts/deep/a.md",
+            "/home/me/shop/x.secret",
+            "/home/me/shop/docs/private/a.md",
+            "/home/me/shop/docs/public/a.md",
+            "/home/me/shop/top.txt",
+            "/home/me/shop/sub/top.txt",
+            "/home/me/shop/notes/n.md",
+            "/home/me/shop/a/c/b",
+            "/home/me/shop/key.pem",
+            "/home/me/shop/STRASSE/x",
+            "/home/me/shop/straße/x",
+            "/home/me/diary/today.md",
+            "/home/me/.aws/config",
+            "/home/me/.cargo/credentials.toml",
+            "/home/me/.ssh/config",
+            "/home/metoo/.aws/config",
+            "/run/user/1000/bus",
+            "/run/username",
+            "/opt/lib/.aws/config",
+        ];
+        for more in lists {
+            let more: Vec<String> = more.iter().map(|it| (*it).to_owned()).collect();
+            let secrets = Secrets::new(root, Some(home), &more);
+            for path in paths {
+                let path = Path::new(path);
+                let steps: Vec<_> = path.ancestors().filter(|it| *it != Path::new("/")).collect();
+                // From the top down, and no further than what is hidden.
+                let walked = steps.iter().rev().any(|it| secrets.cover_entry(it, *it != path));
+                assert_eq!(walked, secrets.cover(path, false), "{} {more:?}", path.display());
+            }
+        }
+    }
 
     /// Names of folders and files that patterns below speak about.
     const PATHS: &[&str] = &[

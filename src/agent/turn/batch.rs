@@ -4,15 +4,19 @@
 //! questions to the user come last. What needs no look at the disk first is judged at once, so that the user sees all
 //! questions of a message together.
 
+mod shown;
+mod verdict;
+
 use std::{collections::BTreeSet, sync::Arc};
 
 use serde_json::{Map, Value, json};
 
+use self::shown::{command_metadata, plain};
+pub use self::shown::{edits, gist, object, settle};
 use super::{
     Effect, Fault, JobId, Memory, Phase, Prepared, Running,
     fit::{Bound, fit},
     guard::Advice,
-    shown::{command_metadata, plain, settle},
 };
 use crate::{
     agent::offer,

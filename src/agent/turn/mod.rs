@@ -19,10 +19,8 @@ mod guard;
 mod memory;
 mod question;
 mod room;
-mod shown;
 #[cfg(test)]
 mod tests;
-mod verdict;
 
 use std::{
     collections::{BTreeMap, VecDeque},

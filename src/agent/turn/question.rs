@@ -6,8 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     Effect, Fault, JobId, Memory, Phase, Running,
-    batch::{Job, Stage},
-    shown::{edits, gist, object, settle},
+    batch::{Job, Stage, edits, gist, object, settle},
 };
 use crate::{
     agent::approval::{self, Rule},

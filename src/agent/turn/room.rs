@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Effect, Memory, Phase, Running, shown::object};
+use super::{Effect, Memory, Phase, Running, batch::object};
 use crate::{
     agent::{
         compact::{self, Brief, Hopeless, Plan, Sizes},

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use pretty_assertions::assert_eq;
 use serde_json::{Map, Value, json};
 
-use super::{shown::object, *};
+use super::{batch::object, *};
 use crate::{
     model::{EndReason, Failure, FailureKind, ModelMessage},
     protocol::{Answer, Done, FinishReason, Operation, Outcome as Dealt, Progress, Status, Usage},

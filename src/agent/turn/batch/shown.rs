@@ -3,8 +3,8 @@
 use serde_json::{Map, Value, json};
 
 use super::{
-    Effect, Fault, JobId, Memory, Running,
-    batch::{Job, Shown, Stage},
+    super::{Effect, Fault, JobId, Memory, Running},
+    Job, Shown, Stage,
     verdict::why_not,
 };
 use crate::{
@@ -15,7 +15,7 @@ use crate::{
 
 impl Running {
     /// Opens the document of a call.
-    pub(super) fn show(&mut self, job: JobId, kind: Kind, metadata: Map<String, Value>, effects: &mut Vec<Effect>) {
+    pub fn show(&mut self, job: JobId, kind: Kind, metadata: Map<String, Value>, effects: &mut Vec<Effect>) {
         let mut events = Vec::new();
         let document = self.writer.begin(kind, metadata.clone(), &mut events);
         self.say(events, effects);
@@ -27,7 +27,7 @@ impl Running {
         self.shown.insert(job, shown);
     }
 
-    pub(super) fn show_call(&mut self, job: &Job, effects: &mut Vec<Effect>) {
+    pub fn show_call(&mut self, job: &Job, effects: &mut Vec<Effect>) {
         self.call_count += 1;
         let metadata = object(json!({ "toolName": job.name(), "toolCallId": job.call.id }));
         self.show(job.id, Kind::ToolCall, metadata, effects);
@@ -57,14 +57,14 @@ impl Running {
     }
 
     /// Where the newest document is.
-    pub(super) fn place(&self) -> Address {
+    pub fn place(&self) -> Address {
         Address {
             turn: self.setup.turn,
             number: self.writer.count(),
         }
     }
 
-    pub(super) fn printed(&mut self, id: JobId, text: &str, effects: &mut Vec<Effect>) {
+    pub fn printed(&mut self, id: JobId, text: &str, effects: &mut Vec<Effect>) {
         let Some(shown) = self.shown.get_mut(&id) else { return };
         let room = LIVE_BYTES.saturating_sub(shown.output.len());
         let end = text.floor_char_boundary(room.min(text.len()));
@@ -80,7 +80,7 @@ impl Running {
         self.say(vec![event], effects);
     }
 
-    pub(super) fn ran(
+    pub fn ran(
         &mut self,
         id: JobId,
         result: Result<Outcome, Fault>,
@@ -101,7 +101,7 @@ impl Running {
     }
 
     /// The result of a tool: its document ends with it.
-    pub(super) fn called(&mut self, job: &mut Job, outcome: Outcome, took_ms: u64, effects: &mut Vec<Effect>) {
+    pub fn called(&mut self, job: &mut Job, outcome: Outcome, took_ms: u64, effects: &mut Vec<Effect>) {
         if !self.shown.contains_key(&job.id) {
             self.show_call(job, effects);
         }
@@ -110,7 +110,7 @@ impl Running {
         settle(job, outcome.text, false, outcome.images);
     }
 
-    pub(super) fn end_call(
+    pub fn end_call(
         &mut self,
         job: JobId,
         result: Value,
@@ -144,7 +144,7 @@ impl Running {
     }
 
     /// A command has ended, or goes on in the background.
-    pub(super) fn ended(&mut self, job: &mut Job, outcome: Outcome, took_ms: u64, effects: &mut Vec<Effect>) {
+    pub fn ended(&mut self, job: &mut Job, outcome: Outcome, took_ms: u64, effects: &mut Vec<Effect>) {
         if let Some(mut shown) = self.shown.remove(&job.id) {
             let data = outcome.data.as_object().cloned().unwrap_or_default();
             let metadata = &mut shown.metadata;
@@ -176,7 +176,7 @@ impl Running {
     }
 
     /// A change has been made: a document for each place.
-    pub(super) fn made(&mut self, job: &mut Job, effects: &mut Vec<Effect>) {
+    pub fn made(&mut self, job: &mut Job, effects: &mut Vec<Effect>) {
         let Some(proposal) = job.proposal.take() else {
             settle(job, "Nothing changed.".to_owned(), false, Vec::new());
             return;
@@ -201,7 +201,7 @@ impl Running {
     }
 
     /// Adds what checkers say to the result of a change, which stands whatever they say.
-    pub(super) fn checked(&mut self, id: JobId, text: &str, memory: &mut Memory, effects: &mut Vec<Effect>) {
+    pub fn checked(&mut self, id: JobId, text: &str, memory: &mut Memory, effects: &mut Vec<Effect>) {
         self.with_job(id, Stage::Checking, memory, effects, |_, job, _, _| {
             if let Some(result) = job.result.as_mut().filter(|_| !text.is_empty()) {
                 result.text.push_str("\n\n");
@@ -211,7 +211,7 @@ impl Running {
         });
     }
 
-    pub(super) fn show_changes(&mut self, job: &Job, changes: &[Change], applied: Applied, effects: &mut Vec<Effect>) {
+    pub fn show_changes(&mut self, job: &Job, changes: &[Change], applied: Applied, effects: &mut Vec<Effect>) {
         for change in changes {
             for (start, content, end) in edits(change, &job.name(), &job.call.id, &applied) {
                 let events = self.writer.whole(Kind::FileEdit, start, content.as_deref(), end);
@@ -220,7 +220,7 @@ impl Running {
         }
     }
 
-    pub(super) fn show_rejected(&mut self, job: &Job, changes: &[Change], fault: &Fault, effects: &mut Vec<Effect>) {
+    pub fn show_rejected(&mut self, job: &Job, changes: &[Change], fault: &Fault, effects: &mut Vec<Effect>) {
         for change in changes {
             for (start, content, mut end) in edits(change, &job.name(), &job.call.id, &Applied::Rejected) {
                 end.extend(why_not(job, fault));
@@ -231,7 +231,7 @@ impl Running {
     }
 
     /// The user or a rule said no: the document of what was not done says so.
-    pub(super) fn reject(&mut self, job: &mut Job, fault: &Fault, effects: &mut Vec<Effect>) {
+    pub fn reject(&mut self, job: &mut Job, fault: &Fault, effects: &mut Vec<Effect>) {
         let proposal = job.proposal.take();
         match (job.tool.map(|it| it.work), proposal) {
             (Some(Work::Change(_)), Some(proposal)) => {
@@ -264,7 +264,7 @@ impl Running {
     }
 
     /// The call gave no result: its document says why, and the model is told.
-    pub(super) fn refuse(&mut self, job: &mut Job, fault: &Fault, effects: &mut Vec<Effect>) {
+    pub fn refuse(&mut self, job: &mut Job, fault: &Fault, effects: &mut Vec<Effect>) {
         let text = fault.text();
         match job.tool.map(|it| it.work) {
             Some(Work::Change(_)) => {
@@ -329,7 +329,7 @@ impl Running {
 }
 
 /// The call has its result.
-pub(super) fn settle(job: &mut Job, text: String, is_error: bool, images: Vec<Image>) {
+pub fn settle(job: &mut Job, text: String, is_error: bool, images: Vec<Image>) {
     let text = if text.trim().is_empty() {
         "(no output)".to_owned()
     } else {
@@ -346,7 +346,7 @@ pub(super) fn settle(job: &mut Job, text: String, is_error: bool, images: Vec<Im
 }
 
 /// A command as its document starts.
-pub(super) fn command_metadata(job: &Job) -> Map<String, Value> {
+pub fn command_metadata(job: &Job) -> Map<String, Value> {
     let mut metadata = object(json!({
         "command": job.arguments.text("command").unwrap_or_default(),
         "permissions": job.arguments.texts("required_permissions"),
@@ -370,7 +370,7 @@ pub(super) fn command_metadata(job: &Job) -> Map<String, Value> {
     metadata
 }
 
-pub(super) fn edit_start(path: &str, operation: &Operation, name: &str, call: &str) -> Map<String, Value> {
+pub fn edit_start(path: &str, operation: &Operation, name: &str, call: &str) -> Map<String, Value> {
     object(json!({
         "filePath": path,
         "operation": operation,
@@ -384,7 +384,7 @@ pub(super) fn edit_start(path: &str, operation: &Operation, name: &str, call: &s
 type Edit = (Map<String, Value>, Option<String>, Map<String, Value>);
 
 /// The documents of a change: one for each hunk, or one for the whole.
-pub(super) fn edits(change: &Change, name: &str, call: &str, applied: &Applied) -> Vec<Edit> {
+pub fn edits(change: &Change, name: &str, call: &str, applied: &Applied) -> Vec<Edit> {
     let mut start = edit_start(&change.file.shown, &change.operation, name, call);
     if let Some(to) = &change.to {
         start.insert("newFilePath".into(), to.shown.clone().into());
@@ -429,7 +429,7 @@ pub(super) fn edits(change: &Change, name: &str, call: &str, applied: &Applied) 
     hunks.collect()
 }
 
-pub(super) fn object(value: Value) -> Map<String, Value> {
+pub fn object(value: Value) -> Map<String, Value> {
     match value {
         Value::Object(members) => members,
         _ => Map::new(),
@@ -437,7 +437,7 @@ pub(super) fn object(value: Value) -> Map<String, Value> {
 }
 
 /// What a call is about, for a line.
-pub(super) fn gist(text: &str) -> String {
+pub fn gist(text: &str) -> String {
     let line: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
     if line.chars().count() <= SHOWN_CHARS {
         return line;
@@ -452,7 +452,7 @@ const LIVE_BYTES: usize = 1 << 20;
 const SHOWN_CHARS: usize = 200;
 
 /// A name that the model made up, fit for a line.
-pub(super) fn plain(name: &str) -> String {
+pub fn plain(name: &str) -> String {
     let plain: String = name.chars().filter(|it| !it.is_control()).take(64).collect();
     if plain.trim().is_empty() {
         "tool".to_owned()

@@ -3,8 +3,8 @@
 use serde_json::{Map, Value, json};
 
 use super::{
-    Effect, Fault, Memory, Phase, Running,
-    batch::{Job, Stage},
+    super::{Effect, Fault, Memory, Phase, Running},
+    Job, Stage,
     shown::object,
 };
 use crate::{
@@ -19,7 +19,7 @@ use crate::{
 
 impl Running {
     /// Whether the call may be carried out, and what to ask if that is the user's to say.
-    pub(super) fn judge(&mut self, job: &mut Job, memory: &Memory, effects: &mut Vec<Effect>) {
+    pub fn judge(&mut self, job: &mut Job, memory: &Memory, effects: &mut Vec<Effect>) {
         let Some(tool) = job.tool else { return };
         let facts = self.facts(memory, job.tier);
         let settings = &self.setup.settings;
@@ -69,7 +69,7 @@ impl Running {
     }
 
     /// What the rules and the settings say of a call, and whether a bound of the settings is why not.
-    pub(super) fn verdict(&self, job: &Job, tool: &'static Tool, facts: &Facts<'_>) -> (Verdict, bool) {
+    pub fn verdict(&self, job: &Job, tool: &'static Tool, facts: &Facts<'_>) -> (Verdict, bool) {
         let settings = &self.setup.settings;
         if let Some(path) = offer::out_of_bounds(settings, tool, &job.accesses) {
             let reason = format!("`{path}` is not among the paths that {} may touch", tool.name);
@@ -88,7 +88,7 @@ impl Running {
         (verdict, false)
     }
 
-    pub(super) fn facts<'a>(&self, memory: &'a Memory, tier: Tier) -> Facts<'a> {
+    pub fn facts<'a>(&self, memory: &'a Memory, tier: Tier) -> Facts<'a> {
         Facts {
             mode: self.mode,
             run: memory.policy.run,
@@ -101,7 +101,7 @@ impl Running {
     }
 
     /// Judges again what waits for the user: a rule that was just given may answer it.
-    pub(super) fn judge_again(&mut self, memory: &mut Memory, effects: &mut Vec<Effect>) {
+    pub fn judge_again(&mut self, memory: &mut Memory, effects: &mut Vec<Effect>) {
         let Some(mut batch) = self.take_batch() else { return };
         for job in batch.jobs.iter_mut().filter(|it| it.stage == Stage::Asking) {
             let Some(tool) = job.tool.filter(|it| !matches!(it.work, Work::Turn(_))) else {
@@ -119,7 +119,7 @@ impl Running {
 }
 
 /// What the document of something that was not done says of that.
-pub(super) fn why_not(job: &Job, fault: &Fault) -> Map<String, Value> {
+pub fn why_not(job: &Job, fault: &Fault) -> Map<String, Value> {
     let mut why = object(json!({ "reason": fault.message }));
     if let Some(missing) = &job.missing {
         why.insert("missing".to_owned(), missing.clone().into());
@@ -135,7 +135,7 @@ pub(super) fn why_not(job: &Job, fault: &Fault) -> Map<String, Value> {
 
 /// The client of a gateway says yes to what the sandbox holds, inside the workspace, for its own conversation: anything else
 /// is for whoever runs the gateway to allow.
-pub(super) fn from_afar(verdict: Verdict, job: &Job, facts: &Facts<'_>) -> Verdict {
+pub fn from_afar(verdict: Verdict, job: &Job, facts: &Facts<'_>) -> Verdict {
     let is_beyond = job.accesses.iter().any(|it| match it {
         Access::Read(file) | Access::Write(file) | Access::Delete(file) => {
             matches!(file.place, Place::Outside | Place::Hidden)
@@ -162,7 +162,7 @@ pub(super) fn from_afar(verdict: Verdict, job: &Job, facts: &Facts<'_>) -> Verdi
 }
 
 /// Commands that run outside of any sandbox.
-pub(super) fn is_unheld(facts: &Facts<'_>) -> impl Fn(&Access) -> bool {
+pub fn is_unheld(facts: &Facts<'_>) -> impl Fn(&Access) -> bool {
     let has_none = facts.tier == approval::Tier::None;
     move |it| match it {
         Access::Command { permissions, .. } => has_none || permissions.contains(&Permission::All),

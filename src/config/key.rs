@@ -837,6 +837,13 @@ pub const KEYS: &[Key] = &[
     )
     .variable("SHEAF_UI_NOTIFY"),
     Key::new(
+        "ui.syntax_theme",
+        Kind::Text,
+        |it, _| Slot::MaybeText(&mut it.ui.syntax_theme),
+        "Colours for code from a theme in TextMate's form: a path, or the name of a .tmTheme file beside your own themes.",
+    )
+    .variable("SHEAF_UI_SYNTAX_THEME"),
+    Key::new(
         "ui.thinking",
         Kind::Word(&["folded", "shown", "hidden"]),
         |it, _| Slot::Text(&mut it.ui.thinking),

@@ -9,6 +9,7 @@
 mod choice;
 mod colour;
 mod file;
+mod syntax;
 
 use std::sync::Arc;
 
@@ -19,6 +20,7 @@ use crate::text::{Ground, Mark, Role};
 pub use choice::{Depth, Seen, Surroundings, choose, recall, remember};
 pub use colour::{Rgb, of_index};
 pub use file::{load, names};
+pub use syntax::{Syntax, syntax};
 
 /// The themes inside the program: name and file.
 pub const BUILT_IN: &[(&str, &str)] = &[

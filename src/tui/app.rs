@@ -135,6 +135,8 @@ pub struct Themes {
     /// `auto` or a name.
     pub chosen: String,
     pub folder: PathBuf,
+    /// Colours for code that stand in for the theme's own.
+    pub syntax: crate::theme::Syntax,
     pub seen: crate::theme::Seen,
     pub surroundings: crate::theme::Surroundings,
 }
@@ -159,6 +161,12 @@ pub struct Composer {
 pub struct Mention {
     /// What was typed behind the `@`.
     pub pattern: String,
+    /// Documents by their addresses, behind a `#`, instead of files.
+    pub is_documents: bool,
+    /// What a document says, beside its address.
+    pub about: Vec<String>,
+    /// Somebody has moved in the list.
+    pub is_moved: bool,
     pub files: Vec<String>,
     /// What they were found for; until they are found for the pattern, nothing can be chosen.
     pub found_for: Option<String>,

@@ -1,4 +1,4 @@
-//! The files that are offered while one types behind an `@`.
+//! The files that are offered while one types behind an `@`, and the documents behind a `#`.
 //!
 //! The list follows the draft; it takes only the keys that choose, so that typing is never in its way. What fits is for
 //! the link to say: it knows the workspace.
@@ -7,27 +7,32 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::{
     app::{App, Focus, Mention},
+    doc,
     effect::Effect,
+    pane::Item,
 };
 
 /// So many are worth looking at.
 pub const MOST: usize = 10;
 
-/// The word before the caret if it begins with `@`, without it.
-fn pattern(app: &App) -> Option<String> {
+/// So many documents are looked at behind a `#`: whoever means an older one knows its address.
+const MOST_SEARCHED: usize = 2000;
+
+/// The word before the caret if it begins with the sign, without it.
+fn pattern(app: &App, sign: char) -> Option<String> {
     if app.focus != Focus::Composer || !app.layers.is_empty() {
         return None;
     }
     let before = app.composer.field.before_caret();
     let word = before.rsplit(char::is_whitespace).next().unwrap_or_default();
     let word = word.trim_start_matches(['(', '"', '\'', '[']);
-    word.strip_prefix('@').map(str::to_owned)
+    word.strip_prefix(sign).map(str::to_owned)
 }
 
 /// After a key: asks for the files that fit now, or takes the list away.
 pub fn look(app: &mut App) -> Vec<Effect> {
-    let Some(pattern) = pattern(app) else {
-        app.composer.mention = None;
+    let Some(pattern) = pattern(app, '@') else {
+        app.composer.mention = documents(app);
         return Vec::new();
     };
     if app.composer.mention.as_ref().is_some_and(|it| it.pattern == pattern) {
@@ -38,12 +43,43 @@ pub fn look(app: &mut App) -> Vec<Effect> {
     mention.pattern.clone_from(&pattern);
     mention.is_hidden = false;
     mention.takes_first = false;
+    mention.is_documents = false;
     vec![Effect::Files(pattern)]
+}
+
+/// The documents that fit what is typed behind a `#`, the newest first.
+///
+/// A `#` may be the beginning of a heading or of a number, so nothing is chosen by Enter unless somebody moved here.
+fn documents(app: &App) -> Option<Mention> {
+    let pattern = pattern(app, '#').filter(|it| !it.starts_with('#'))?;
+    if let Some(before) = &app.composer.mention
+        && before.is_documents
+        && before.pattern == pattern
+    {
+        return Some(before.clone());
+    }
+    let wanted = pattern.to_lowercase();
+    let documents = app.pane.items.iter().rev().take(MOST_SEARCHED).filter_map(|item| {
+        let Item::Document(place) = *item else { return None };
+        let address = app.transcript.address(place)?.to_string();
+        let about = doc::summary(app.transcript.get(place)?).to_string();
+        let fits = address.starts_with(&wanted) || (wanted.len() > 1 && about.to_lowercase().contains(&wanted));
+        fits.then_some((address, about))
+    });
+    let (files, about): (Vec<_>, Vec<_>) = documents.take(MOST).unzip();
+    Some(Mention {
+        found_for: Some(pattern.clone()),
+        pattern,
+        is_documents: true,
+        files,
+        about,
+        ..Mention::default()
+    })
 }
 
 /// What fits is there.
 pub fn offer(app: &mut App, asked: &str, files: Vec<String>) {
-    if pattern(app).as_deref() != Some(asked) {
+    if pattern(app, '@').as_deref() != Some(asked) {
         return;
     }
     let before = app.composer.mention.take().filter(|it| it.pattern == asked);
@@ -100,7 +136,13 @@ pub fn key(app: &mut App, event: KeyEvent) -> bool {
         return false;
     }
     let count = mention.files.len();
+    let at = mention.at;
     match event.code {
+        // It is no address as long as nobody says so.
+        KeyCode::Enter if mention.is_documents && !mention.is_moved => {
+            mention.is_hidden = true;
+            return false;
+        }
         KeyCode::Up => mention.at = mention.at.checked_sub(1).unwrap_or(count - 1),
         KeyCode::Char('p') if ctrl => mention.at = mention.at.checked_sub(1).unwrap_or(count - 1),
         KeyCode::Down => mention.at = (mention.at + 1) % count,
@@ -118,6 +160,9 @@ pub fn key(app: &mut App, event: KeyEvent) -> bool {
             choose(app);
         }
         _ => return false,
+    }
+    if let Some(mention) = &mut app.composer.mention {
+        mention.is_moved |= mention.at != at;
     }
     true
 }

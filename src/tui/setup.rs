@@ -54,10 +54,11 @@ pub fn app(setup: &Setup, size: (u16, u16), colours: Arc<dyn Colours + Send + Sy
         reported: None,
         remembered: theme::recall(&setup.paths.state),
     };
-    let themes = Themes {
+    let mut themes = Themes {
         names: theme::names(&setup.paths.themes()),
         chosen: settings.theme.clone(),
         folder: setup.paths.themes(),
+        syntax: theme::Syntax::default(),
         seen,
         surroundings,
     };
@@ -68,6 +69,14 @@ pub fn app(setup: &Setup, size: (u16, u16), colours: Arc<dyn Colours + Send + Sy
         let asked = settings.origin("theme").place.clone();
         let asked = asked.unwrap_or_else(|| Place::Variable("SHEAF_THEME".to_owned()));
         let (_, wrong) = theme::load(&themes.chosen, &themes.folder, &asked);
+        problems.extend(wrong.iter().map(ToString::to_string));
+    }
+    if let Some(asked) = &settings.ui.syntax_theme {
+        let place = settings.origin("ui.syntax_theme").place.clone();
+        let place = place.unwrap_or_else(|| Place::Variable("SHEAF_UI_SYNTAX_THEME".to_owned()));
+        let home = std::env::home_dir();
+        let (syntax, wrong) = theme::syntax(asked, &themes.folder, home.as_deref(), &place);
+        themes.syntax = syntax;
         problems.extend(wrong.iter().map(ToString::to_string));
     }
     // The page that stands where no conversation is shows them whole; there may be a conversation at once.

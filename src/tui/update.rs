@@ -796,7 +796,7 @@ impl super::app::Themes {
         } else {
             theme::Depth::None
         };
-        let theme = theme.with_depth(depth);
+        let theme = theme.with_syntax(&self.syntax).with_depth(depth);
         match self.seen.reported {
             Some(background) => theme.adapted(background),
             None => theme,

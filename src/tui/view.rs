@@ -366,7 +366,9 @@ impl<'a> Picture<'a> {
             && let Some(mention) = app.composer.mention.as_ref().filter(|it| it.is_shown())
         {
             let wide = layout.columns.saturating_sub(4).min(76);
-            let rows = Picker::files(&mention.files, mention.at).rows(wide, layout.transcript.len());
+            let title = if mention.is_documents { "documents" } else { "files" };
+            let rows =
+                Picker::files(title, &mention.files, &mention.about, mention.at).rows(wide, layout.transcript.len());
             let top = layout.rule.saturating_sub(rows.len());
             picker = Some((rows, top, 2));
         }

@@ -14,6 +14,7 @@ mod code;
 mod html;
 mod lay;
 mod long;
+mod math;
 mod prose;
 mod table;
 mod tail;

@@ -561,6 +561,7 @@ fn markdown() -> impl Strategy<Value = String> {
             "**", "*", "_", "`", "``", "```", "~~", "[", "](", ")", "](http://x.y/z)", "[a][b]", "\n\n[b]: http://q.r\n\n", "![", "<", "<b>", "</b>",
             "<https://x.y>", "&amp;", "&#27;", "&", "\\", "#", "# ", "## ", "- ", "\n- ", "\n  - ", "\n* ", "1. ", "\n2) ", "> ", "\n> ", ">", "---\n", "===\n", "\n---\n",
             "\n```rust\n", "\n~~~\n", "\n| a | b |\n|---|:-:|\n", "| x | y |\n", "|", "    ", "\t", "[ ] ", "[x] ", "漢字", "。", "👨‍👩‍👧‍👦", "🇩🇪", "e\u{301}", "!", ":", "\r\n",
+            "$", "$$", "$x^2$", "\\(", "\\)", "\\[", "\\]", "\\(a_1\\) ", "$$\\frac{a}{b}$$", "$5 and $10 ",
         ]).prop_map(str::to_owned),
     ];
     proptest::collection::vec(unit, 0..40).prop_map(|it| it.concat())
@@ -704,6 +705,31 @@ fn words_are_added_as_they_are_read() {
             assert!(both_ways(&letters, width) > 0 || width < 8, "{name} in {width}: never");
         }
     }
+}
+
+#[test]
+fn simple_formulas_are_shown_as_signs_and_nothing_else_is_taken_for_one() {
+    for (source, shown) in [
+        ("so $x^2 + y^2 = z^2$ holds", "so x² + y² = z² holds"),
+        (r"so \(a_1 \le a_2\), always", "so a₁ ≤ a₂, always"),
+        (r"\[\sum_{i=1}^n i\]", "∑ᵢ₌₁ⁿ i"),
+        (r"$$\frac{a}{b}$$", "a/b"),
+        ("$5 and $10", "$5 and $10"),
+        ("$HOME_A/$USER", "$HOME_A/$USER"),
+        (r"`$x^2$` and `\(x\)`", r"$x^2$ and \(x\)"),
+        (r"\[not a link\] and \(an aside\)", "[not a link] and (an aside)"),
+        (r"a $\strange{x}$ b", r"a $\strange{x}$ b"),
+        (r"a \(\strange{x}\) b", r"a \(\strange{x}\) b"),
+        (r"a \( b", "a ( b"),
+        ("$a$b", "$a$b"),
+    ] {
+        let rows = whole(source, 90);
+        let lines: Vec<String> = rows.iter().map(Row::plain).collect();
+        assert_eq!(lines.join("\n").trim_end(), shown, "{source}");
+    }
+    let rows = whole("$$\n\\begin{pmatrix} 1 & 2 \\\\ 3 & 4 \\end{pmatrix}\n$$", 90);
+    let lines: Vec<String> = rows.iter().map(|it| it.plain().trim_end().to_owned()).collect();
+    assert_eq!(lines, ["⎛1  2⎞", "⎝3  4⎠"]);
 }
 
 proptest! {

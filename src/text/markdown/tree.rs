@@ -6,6 +6,7 @@ use pulldown_cmark::{Alignment, BrokenLink, CodeBlockKind, CowStr, Event, LinkTy
 
 use super::{
     address,
+    math::Marked,
     tail::{self, Place},
     words::Ending,
 };
@@ -117,7 +118,9 @@ fn build(source: &str, known: &Definitions, open: bool) -> Tree {
         unresolved.borrow_mut().push(label);
         None
     };
-    let parser = Parser::new_with_broken_link_callback(source, options(), Some(look_up));
+    let marked = Marked::of(source);
+    let options = options() | Options::ENABLE_MATH;
+    let parser = Parser::new_with_broken_link_callback(&marked.source, options, Some(look_up));
     let mut events = parser.into_offset_iter();
     let definitions = events
         .reference_definitions()
@@ -127,7 +130,7 @@ fn build(source: &str, known: &Definitions, open: bool) -> Tree {
     let mut builder = Builder::default();
     builder.inline.open = open;
     for (event, range) in events.by_ref() {
-        builder.take(event, range);
+        builder.take(event, range, &marked);
     }
     drop(events);
     Tree {
@@ -161,7 +164,7 @@ struct Builder {
 }
 
 impl Builder {
-    fn take(&mut self, event: Event<'_>, range: Range<usize>) {
+    fn take(&mut self, event: Event<'_>, range: Range<usize>, marked: &Marked<'_>) {
         if self.depth == 0 {
             self.range = range.clone();
         }
@@ -175,11 +178,11 @@ impl Builder {
                 self.end(tag);
             }
             Event::Text(text) => match &mut self.code {
-                Some(code) => code.source.push_str(&text),
-                None => self.inline.push(&text),
+                Some(code) => code.source.push_str(&marked.text(&text, &range, true)),
+                None => self.inline.push(&marked.text(&text, &range, false)),
             },
-            Event::Code(text) => self.inline.with(|it| it.code = true, &text),
-            Event::Html(text) | Event::InlineHtml(text) => self.inline.html(&text),
+            Event::Code(text) => self.inline.with(|it| it.code = true, &marked.text(&text, &range, true)),
+            Event::Html(text) | Event::InlineHtml(text) => self.inline.html(&marked.text(&text, &range, true)),
             Event::SoftBreak => self.inline.push(" "),
             Event::HardBreak => self.inline.line_break(),
             Event::Rule => {
@@ -193,10 +196,10 @@ impl Builder {
                     item.task = Some(done);
                 }
             }
+            Event::InlineMath(text) => self.inline.lines(&marked.formula(&text, &range, false)),
+            Event::DisplayMath(text) => self.inline.lines(&marked.formula(&text, &range, true)),
             // Not enabled, but text is never lost.
-            Event::InlineMath(text) | Event::DisplayMath(text) | Event::FootnoteReference(text) => {
-                self.inline.push(&text);
-            }
+            Event::FootnoteReference(text) => self.inline.push(&text),
         }
     }
 
@@ -436,6 +439,16 @@ impl Inline {
                 '\n' | '\t' => ' ',
                 it => it,
             }));
+    }
+
+    /// Several lines stand below whatever is before them.
+    fn lines(&mut self, lines: &[String]) {
+        for (at, line) in lines.iter().enumerate() {
+            if at > 0 || lines.len() > 1 && !self.run.is_empty() {
+                self.line_break();
+            }
+            self.push(line);
+        }
     }
 
     fn line_break(&mut self) {

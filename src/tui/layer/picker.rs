@@ -170,16 +170,19 @@ impl Picker {
     }
 
     /// Files that fit what is typed in the draft; the draft itself is the filter.
-    pub fn files(names: &[String], at: usize) -> Self {
-        let entries = names.iter().map(|name| Entry {
+    ///
+    /// What stands beside a name is what it is, where that is known.
+    pub fn files(title: &'static str, names: &[String], about: &[String], at: usize) -> Self {
+        let about = about.iter().map(String::as_str).chain(std::iter::repeat(""));
+        let entries = names.iter().zip(about).map(|(name, about)| Entry {
             label: Clean::line(name),
-            about: Clean::default(),
+            about: Clean::line(about),
             facts: Clean::default(),
             role: Role::Text,
             choice: Choice::Model(String::new()),
             ..Entry::default()
         });
-        Self::of(Clean::literal("files"), entries.collect(), at)
+        Self::of(Clean::literal(title), entries.collect(), at)
     }
 
     pub fn themes(names: &[String], current: &str) -> Self {

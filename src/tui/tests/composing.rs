@@ -189,3 +189,20 @@ fn vim_has_its_modes_and_leaves_sending_alone() {
     );
     desk.keys("/vim<enter>");
 }
+
+#[test]
+fn a_number_sign_offers_documents_and_enter_still_sends() {
+    let mut desk = Desk::new(100, 30);
+    desk.exchange("one", &["the first answer", "the second answer"]);
+    desk.keys("see #1");
+    assert!(desk.shows("documents"), "{}", desk.picture());
+    assert!(desk.shows("1.2  the second answer"), "{}", desk.picture());
+    desk.keys("<down><tab>");
+    assert_eq!(desk.app.composer.field.text(), "see #1.1 ");
+    desk.keys("and issue #1<enter>");
+    assert_eq!(desk.app.composer.field.text(), "", "nobody chose anything");
+    desk.keys("#first");
+    assert!(desk.shows("1.1  the first answer"), "{}", desk.picture());
+    desk.keys("<esc>");
+    assert!(!desk.shows("documents"), "{}", desk.picture());
+}

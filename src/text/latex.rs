@@ -1,0 +1,724 @@
+//! Simple LaTeX as Unicode: `x^2` becomes x², `\frac{a}{b}` a/b, a matrix its rows.
+//!
+//! Pure, and all or nothing: whatever it does not know (a command, a superscript that Unicode lacks a letter for in a long
+//! expression, a brace too few) leaves the whole source as it is, which is still better to read than half of a formula.
+
+use super::width;
+
+/// Nested deeper than this nobody writes simple formulas.
+const DEEPEST: usize = 24;
+
+/// Longer ones are no simple formulas.
+const LONGEST_BYTES: usize = 4096;
+
+/// Commands that are one sign.
+const SIGNS: &[(&str, &str)] = &[
+    ("alpha", "α"),
+    ("beta", "β"),
+    ("gamma", "γ"),
+    ("delta", "δ"),
+    ("epsilon", "ϵ"),
+    ("varepsilon", "ε"),
+    ("zeta", "ζ"),
+    ("eta", "η"),
+    ("theta", "θ"),
+    ("vartheta", "ϑ"),
+    ("iota", "ι"),
+    ("kappa", "κ"),
+    ("lambda", "λ"),
+    ("mu", "μ"),
+    ("nu", "ν"),
+    ("xi", "ξ"),
+    ("omicron", "ο"),
+    ("pi", "π"),
+    ("varpi", "ϖ"),
+    ("rho", "ρ"),
+    ("varrho", "ϱ"),
+    ("sigma", "σ"),
+    ("varsigma", "ς"),
+    ("tau", "τ"),
+    ("upsilon", "υ"),
+    ("phi", "ϕ"),
+    ("varphi", "φ"),
+    ("chi", "χ"),
+    ("psi", "ψ"),
+    ("omega", "ω"),
+    ("Gamma", "Γ"),
+    ("Delta", "Δ"),
+    ("Theta", "Θ"),
+    ("Lambda", "Λ"),
+    ("Xi", "Ξ"),
+    ("Pi", "Π"),
+    ("Sigma", "Σ"),
+    ("Upsilon", "Υ"),
+    ("Phi", "Φ"),
+    ("Psi", "Ψ"),
+    ("Omega", "Ω"),
+    ("ell", "ℓ"),
+    ("hbar", "ℏ"),
+    ("Re", "ℜ"),
+    ("Im", "ℑ"),
+    ("aleph", "ℵ"),
+    ("partial", "∂"),
+    ("nabla", "∇"),
+    ("infty", "∞"),
+    ("emptyset", "∅"),
+    ("varnothing", "∅"),
+    ("prime", "′"),
+    ("degree", "°"),
+    ("sum", "∑"),
+    ("prod", "∏"),
+    ("coprod", "∐"),
+    ("int", "∫"),
+    ("iint", "∬"),
+    ("iiint", "∭"),
+    ("oint", "∮"),
+    ("bigcup", "⋃"),
+    ("bigcap", "⋂"),
+    ("pm", "±"),
+    ("mp", "∓"),
+    ("times", "×"),
+    ("div", "÷"),
+    ("cdot", "·"),
+    ("ast", "∗"),
+    ("star", "⋆"),
+    ("circ", "∘"),
+    ("bullet", "•"),
+    ("oplus", "⊕"),
+    ("ominus", "⊖"),
+    ("otimes", "⊗"),
+    ("odot", "⊙"),
+    ("wedge", "∧"),
+    ("land", "∧"),
+    ("vee", "∨"),
+    ("lor", "∨"),
+    ("neg", "¬"),
+    ("lnot", "¬"),
+    ("cap", "∩"),
+    ("cup", "∪"),
+    ("setminus", "∖"),
+    ("le", "≤"),
+    ("leq", "≤"),
+    ("leqslant", "⩽"),
+    ("ge", "≥"),
+    ("geq", "≥"),
+    ("geqslant", "⩾"),
+    ("ll", "≪"),
+    ("gg", "≫"),
+    ("ne", "≠"),
+    ("neq", "≠"),
+    ("equiv", "≡"),
+    ("approx", "≈"),
+    ("sim", "∼"),
+    ("simeq", "≃"),
+    ("cong", "≅"),
+    ("propto", "∝"),
+    ("prec", "≺"),
+    ("succ", "≻"),
+    ("in", "∈"),
+    ("notin", "∉"),
+    ("ni", "∋"),
+    ("subset", "⊂"),
+    ("subseteq", "⊆"),
+    ("supset", "⊃"),
+    ("supseteq", "⊇"),
+    ("forall", "∀"),
+    ("exists", "∃"),
+    ("nexists", "∄"),
+    ("perp", "⊥"),
+    ("bot", "⊥"),
+    ("top", "⊤"),
+    ("parallel", "∥"),
+    ("mid", "∣"),
+    ("angle", "∠"),
+    ("vdash", "⊢"),
+    ("models", "⊨"),
+    ("to", "→"),
+    ("rightarrow", "→"),
+    ("longrightarrow", "⟶"),
+    ("leftarrow", "←"),
+    ("gets", "←"),
+    ("leftrightarrow", "↔"),
+    ("Rightarrow", "⇒"),
+    ("implies", "⟹"),
+    ("Leftarrow", "⇐"),
+    ("Leftrightarrow", "⇔"),
+    ("iff", "⟺"),
+    ("mapsto", "↦"),
+    ("uparrow", "↑"),
+    ("downarrow", "↓"),
+    ("hookrightarrow", "↪"),
+    ("dots", "…"),
+    ("ldots", "…"),
+    ("cdots", "⋯"),
+    ("vdots", "⋮"),
+    ("ddots", "⋱"),
+    ("langle", "⟨"),
+    ("rangle", "⟩"),
+    ("lceil", "⌈"),
+    ("rceil", "⌉"),
+    ("lfloor", "⌊"),
+    ("rfloor", "⌋"),
+    ("lvert", "|"),
+    ("rvert", "|"),
+    ("vert", "|"),
+    ("lVert", "‖"),
+    ("rVert", "‖"),
+    ("Vert", "‖"),
+    ("lbrace", "{"),
+    ("rbrace", "}"),
+    ("therefore", "∴"),
+    ("because", "∵"),
+    ("quad", "  "),
+    ("qquad", "    "),
+    ("colon", ":"),
+    ("backslash", "\\"),
+];
+
+/// Commands that are words.
+const WORDS: &[&str] = &[
+    "sin", "cos", "tan", "cot", "sec", "csc", "arcsin", "arccos", "arctan", "sinh", "cosh", "tanh", "log", "ln", "lg",
+    "exp", "lim", "limsup", "liminf", "max", "min", "sup", "inf", "arg", "det", "dim", "ker", "deg", "gcd", "hom",
+    "Pr", "bmod",
+];
+
+/// Commands that only change the look of their argument.
+const PLAIN: &[&str] = &[
+    "text",
+    "textbf",
+    "textit",
+    "textrm",
+    "texttt",
+    "mathrm",
+    "mathbf",
+    "mathit",
+    "mathsf",
+    "mathtt",
+    "boldsymbol",
+    "bm",
+    "operatorname",
+    "mbox",
+    "displaystyle",
+    "textstyle",
+    "limits",
+    "nolimits",
+];
+
+/// Of those, the ones without an argument.
+const SILENT: &[&str] = &["displaystyle", "textstyle", "limits", "nolimits"];
+
+const BLACKBOARD: &[(char, &str)] = &[
+    ('C', "ℂ"),
+    ('H', "ℍ"),
+    ('N', "ℕ"),
+    ('P', "ℙ"),
+    ('Q', "ℚ"),
+    ('R', "ℝ"),
+    ('Z', "ℤ"),
+    ('E', "𝔼"),
+    ('F', "𝔽"),
+    ('1', "𝟙"),
+];
+
+const ACCENTS: &[(&str, char)] = &[
+    ("hat", '\u{302}'),
+    ("widehat", '\u{302}'),
+    ("bar", '\u{304}'),
+    ("overline", '\u{305}'),
+    ("tilde", '\u{303}'),
+    ("vec", '\u{20d7}'),
+    ("dot", '\u{307}'),
+    ("ddot", '\u{308}'),
+];
+
+const RAISED: &str = "0⁰1¹2²3³4⁴5⁵6⁶7⁷8⁸9⁹+⁺-⁻=⁼(⁽)⁾aᵃbᵇcᶜdᵈeᵉfᶠgᵍhʰiⁱjʲkᵏlˡmᵐnⁿoᵒpᵖrʳsˢtᵗuᵘvᵛwʷxˣyʸzᶻAᴬBᴮDᴰEᴱGᴳHᴴIᴵJᴶKᴷLᴸMᴹNᴺOᴼPᴾRᴿTᵀUᵁVⱽWᵂβᵝγᵞδᵟθᶿϕᶲ′′∗*";
+const LOWERED: &str = "0₀1₁2₂3₃4₄5₅6₆7₇8₈9₉+₊-₋=₌(₍)₎aₐeₑhₕiᵢjⱼkₖlₗmₘnₙoₒpₚrᵣsₛtₜuᵤvᵥxₓβᵦγᵧρᵨϕᵩχᵪ";
+
+/// The formula as lines of text; `None`: it is not simple, and the source is to be shown.
+///
+/// A formula in a line of words has to be one line.
+pub fn unicode(source: &str) -> Option<Vec<String>> {
+    if source.len() > LONGEST_BYTES || source.contains(|it: char| it.is_control() && !it.is_whitespace()) {
+        return None;
+    }
+    let mut reader = Reader { rest: source, depth: 0 };
+    let read = reader.lines(None)?;
+    let lines: Vec<String> = read.lines.iter().map(|it| it.trim_end().to_owned()).collect();
+    lines.iter().any(|it| !it.trim().is_empty()).then_some(lines)
+}
+
+/// Whether what stands between two dollar signs was meant as a formula.
+pub fn is_formula(source: &str) -> bool {
+    if source.contains(['\\', '^', '{', '=', '<', '>']) {
+        return true;
+    }
+    let mut letters = source.chars();
+    match (letters.next(), letters.next()) {
+        (Some(only), None) => only.is_alphabetic(),
+        (Some(first), Some('(' | '_' | '+' | '-')) => {
+            let is_part = |it: char| it.is_alphanumeric() || matches!(it, '(' | ')' | ',' | '_' | '+' | '-' | ' ');
+            first.is_alphabetic() && source.chars().all(is_part) && source.len() < 24
+        }
+        _ => false,
+    }
+}
+
+/// Text in lines, one of which stands in line with what is beside it.
+#[derive(Clone, Debug)]
+struct Piece {
+    lines: Vec<String>,
+    base: usize,
+}
+
+impl Piece {
+    fn of(text: &str) -> Self {
+        Self {
+            lines: vec![text.to_owned()],
+            base: 0,
+        }
+    }
+
+    /// The only line.
+    fn line(&self) -> Option<&str> {
+        match self.lines.as_slice() {
+            [line] => Some(line),
+            _ => None,
+        }
+    }
+
+    fn columns(&self) -> usize {
+        self.lines.iter().map(|it| width::width(it)).max().unwrap_or(0)
+    }
+
+    /// Puts another piece to the right.
+    fn push(&mut self, other: Self) {
+        if let ([own], [new]) = (self.lines.as_mut_slice(), other.lines.as_slice()) {
+            own.push_str(new);
+            return;
+        }
+        let columns = self.columns();
+        let base = self.base.max(other.base);
+        let below = (self.lines.len() - self.base).max(other.lines.len() - other.base);
+        let lines = (0..base + below).map(|at| {
+            let own = (at + self.base).checked_sub(base).and_then(|it| self.lines.get(it));
+            let new = (at + other.base).checked_sub(base).and_then(|it| other.lines.get(it));
+            let mut line = width::pad(own.map_or("", String::as_str), columns);
+            line.push_str(new.map_or("", String::as_str));
+            line
+        });
+        self.lines = lines.collect();
+        self.base = base;
+    }
+}
+
+struct Reader<'a> {
+    rest: &'a str,
+    depth: usize,
+}
+
+impl<'a> Reader<'a> {
+    /// Reads to the end of the source, or to what closes an environment; lines that `\\` ends stand below each other.
+    fn lines(&mut self, environment: Option<&str>) -> Option<Piece> {
+        let rows = self.rows(environment)?;
+        let is_aligned = environment.is_some();
+        let mut lines = Vec::new();
+        for row in rows {
+            let mut line = Piece::of("");
+            for (at, cell) in row.into_iter().enumerate() {
+                if at > 0 && !is_aligned {
+                    return None;
+                }
+                line.push(cell);
+            }
+            lines.append(&mut line.lines);
+        }
+        let base = lines.len().saturating_sub(1) / 2;
+        (!lines.is_empty()).then_some(Piece { lines, base })
+    }
+
+    /// Rows of cells, up to `\end` of the environment or the end of the source.
+    fn rows(&mut self, environment: Option<&str>) -> Option<Vec<Vec<Piece>>> {
+        let mut rows = vec![Vec::new()];
+        loop {
+            let cell = self.sequence()?;
+            rows.last_mut()?.push(cell);
+            if self.take("&") {
+                continue;
+            }
+            if self.take("\\\\") {
+                self.skip_option();
+                rows.push(Vec::new());
+                continue;
+            }
+            if let Some(name) = environment {
+                let end = format!("\\end{{{name}}}");
+                self.take(&end).then_some(())?;
+            } else if !self.rest.is_empty() {
+                return None;
+            }
+            break;
+        }
+        // A break at the end begins no row.
+        if rows.len() > 1
+            && rows
+                .last()
+                .is_some_and(|it| it.iter().all(|it| it.line().is_some_and(|it| it.trim().is_empty())))
+        {
+            rows.pop();
+        }
+        Some(rows)
+    }
+
+    /// `[2pt]` behind a line break.
+    fn skip_option(&mut self) {
+        if let Some((_, rest)) = self.rest.strip_prefix('[').and_then(|it| it.split_once(']')) {
+            self.rest = rest;
+        }
+    }
+
+    /// Everything up to a brace that closes, `&`, `\\`, `\end` or `\right`.
+    fn sequence(&mut self) -> Option<Piece> {
+        self.depth += 1;
+        if self.depth > DEEPEST {
+            return None;
+        }
+        let mut piece = Piece::of("");
+        loop {
+            let is_over = self.rest.is_empty()
+                || self.rest.starts_with(['}', '&'])
+                || self.rest.starts_with("\\\\")
+                || self.rest.starts_with("\\end{")
+                || (self.rest.starts_with("\\right") && !self.rest.starts_with("\\rightarrow"));
+            if is_over {
+                break;
+            }
+            let spaces = self.rest.len() - self.rest.trim_start().len();
+            if spaces > 0 {
+                self.rest = self.rest.trim_start();
+                if !piece.lines.last().is_none_or(|it| it.is_empty() || it.ends_with(' ')) {
+                    piece.push(Piece::of(" "));
+                }
+                continue;
+            }
+            if self.rest.starts_with(['^', '_']) {
+                let text = self.script()?;
+                piece.push(Piece::of(&text));
+                continue;
+            }
+            let atom = self.atom()?;
+            piece.push(atom);
+        }
+        self.depth -= 1;
+        Some(piece)
+    }
+
+    /// `^2`, `_{i+1}`, raised or lowered.
+    fn script(&mut self) -> Option<String> {
+        let is_raised = self.take("^");
+        if !is_raised {
+            self.take("_");
+        }
+        let argument = self.argument()?;
+        let text = argument.line()?.replace(' ', "");
+        let letters: Vec<char> = (if is_raised { RAISED } else { LOWERED }).chars().collect();
+        let of = |letter: char| {
+            letters
+                .chunks(2)
+                .find(|it| it.first() == Some(&letter))
+                .and_then(|it| it.get(1))
+                .copied()
+        };
+        let text = text.replace('−', "-");
+        if text == "∘" || text == "°" {
+            return Some("°".to_owned());
+        }
+        if let Some(moved) = text.chars().map(of).collect::<Option<String>>() {
+            return Some(moved);
+        }
+        let sign = if is_raised { '^' } else { '_' };
+        Some(
+            if text.chars().count() == 1 || (!is_raised && text.chars().all(char::is_alphanumeric)) {
+                format!("{sign}{text}")
+            } else {
+                format!("{sign}({text})")
+            },
+        )
+    }
+
+    /// A group, a command with what belongs to it, or one letter.
+    fn argument(&mut self) -> Option<Piece> {
+        self.rest = self.rest.trim_start();
+        self.atom()
+    }
+
+    fn atom(&mut self) -> Option<Piece> {
+        if self.take("{") {
+            let piece = self.sequence()?;
+            return self.take("}").then_some(piece);
+        }
+        if let Some(rest) = self.rest.strip_prefix('\\') {
+            self.rest = rest;
+            return self.command();
+        }
+        let letter = self.rest.chars().next()?;
+        self.rest = self.rest.get(letter.len_utf8()..)?;
+        Some(Piece::of(&match letter {
+            '-' => "−".to_owned(),
+            '\'' => "′".to_owned(),
+            '~' => " ".to_owned(),
+            // A dollar sign, a comment, a superscript without anything under it: not simple.
+            '$' | '%' | '#' => return None,
+            letter => letter.to_string(),
+        }))
+    }
+
+    fn command(&mut self) -> Option<Piece> {
+        let end = self
+            .rest
+            .find(|it: char| !it.is_ascii_alphabetic())
+            .unwrap_or(self.rest.len());
+        if end == 0 {
+            let letter = self.rest.chars().next()?;
+            self.rest = self.rest.get(letter.len_utf8()..)?;
+            return Some(Piece::of(match letter {
+                ',' | ':' | ';' | ' ' => " ",
+                '!' => "",
+                '%' => "%",
+                '$' => "$",
+                '&' => "&",
+                '#' => "#",
+                '_' => "_",
+                '{' => "{",
+                '}' => "}",
+                '|' => "‖",
+                _ => return None,
+            }));
+        }
+        let (name, rest) = self.rest.split_at(end);
+        self.rest = rest;
+        if let Some((_, sign)) = SIGNS.iter().find(|it| it.0 == name) {
+            return Some(Piece::of(sign));
+        }
+        if WORDS.contains(&name) {
+            return Some(Piece::of(name));
+        }
+        if SILENT.contains(&name) {
+            self.rest = self.rest.trim_start();
+            return Some(Piece::of(""));
+        }
+        if PLAIN.contains(&name) {
+            return self.words();
+        }
+        if let Some((_, accent)) = ACCENTS.iter().find(|it| it.0 == name) {
+            let argument = self.argument()?;
+            let mut text = argument.line()?.to_owned();
+            (text.chars().count() == 1 && text.chars().all(char::is_alphanumeric)).then_some(())?;
+            text.push(*accent);
+            return Some(Piece::of(&text));
+        }
+        match name {
+            "frac" | "dfrac" | "tfrac" => {
+                let (above, below) = (self.argument()?, self.argument()?);
+                let text = format!("{}/{}", grouped(above.line()?), grouped(below.line()?));
+                Some(Piece::of(&text))
+            }
+            "binom" => {
+                let (above, below) = (self.argument()?, self.argument()?);
+                Some(Piece::of(&format!("C({}, {})", above.line()?, below.line()?)))
+            }
+            "sqrt" => self.root(),
+            "mathbb" => {
+                let argument = self.argument()?;
+                let letter = argument.line()?.chars().next()?;
+                let found = BLACKBOARD.iter().find(|it| it.0 == letter)?;
+                (argument.line()?.chars().count() == 1).then(|| Piece::of(found.1))
+            }
+            "mathcal" | "mathscr" | "mathfrak" => self.argument(),
+            "pmod" => {
+                let argument = self.argument()?;
+                Some(Piece::of(&format!("(mod {})", argument.line()?)))
+            }
+            "left" => self.fenced(),
+            "big" | "Big" | "bigg" | "Bigg" | "bigl" | "bigr" | "Bigl" | "Bigr" => {
+                self.delimiter().map(|it| Piece::of(&it))
+            }
+            "begin" => self.environment(),
+            _ => None,
+        }
+    }
+
+    /// The words of `\text{…}`, spaces as they are.
+    fn words(&mut self) -> Option<Piece> {
+        self.rest = self.rest.trim_start();
+        let inner = self.rest.strip_prefix('{')?;
+        let end = inner.find(['{', '}', '\\', '$'])?;
+        let (text, rest) = inner.split_at(end);
+        self.rest = rest.strip_prefix('}')?;
+        Some(Piece::of(&text.replace(['\n', '\t'], " ")))
+    }
+
+    fn root(&mut self) -> Option<Piece> {
+        let mut sign = "√".to_owned();
+        if let Some(inner) = self.rest.strip_prefix('[') {
+            let (degree, rest) = inner.split_once(']')?;
+            self.rest = rest;
+            sign = match degree.trim() {
+                "3" => "∛".to_owned(),
+                "4" => "∜".to_owned(),
+                other => {
+                    let letters: Vec<char> = RAISED.chars().collect();
+                    let of = |letter: char| {
+                        letters
+                            .chunks(2)
+                            .find(|it| it.first() == Some(&letter))
+                            .and_then(|it| it.get(1))
+                            .copied()
+                    };
+                    let raised: Option<String> = other.chars().map(of).collect();
+                    format!("{}√", raised.filter(|it| !it.is_empty())?)
+                }
+            };
+        }
+        let argument = self.argument()?;
+        let text = argument.line()?;
+        let is_one = text.chars().count() == 1 || text.chars().all(|it| it.is_ascii_digit());
+        Some(Piece::of(&if is_one {
+            format!("{sign}{text}")
+        } else {
+            format!("{sign}({text})")
+        }))
+    }
+
+    /// A delimiter behind `\left` and the like; a dot is none.
+    fn delimiter(&mut self) -> Option<String> {
+        self.rest = self.rest.trim_start();
+        if self.take(".") {
+            return Some(String::new());
+        }
+        self.rest
+            .starts_with(['(', ')', '[', ']', '|', '/', '\\', '<', '>'])
+            .then_some(())?;
+        let piece = self.atom()?;
+        Some(piece.line()?.to_owned())
+    }
+
+    /// `\left( … \right)`.
+    fn fenced(&mut self) -> Option<Piece> {
+        let open = self.delimiter()?;
+        let inner = self.sequence()?;
+        self.take("\\right").then_some(())?;
+        let close = self.delimiter()?;
+        let mut piece = side(&open, inner.lines.len(), inner.base, true)?;
+        let (count, base) = (inner.lines.len(), inner.base);
+        piece.push(inner);
+        piece.push(side(&close, count, base, false)?);
+        Some(piece)
+    }
+
+    fn environment(&mut self) -> Option<Piece> {
+        let inner = self.rest.strip_prefix('{')?;
+        let (name, rest) = inner.split_once('}')?;
+        self.rest = rest;
+        let (open, close) = match name {
+            "matrix" | "smallmatrix" => ("", ""),
+            "pmatrix" => ("(", ")"),
+            "bmatrix" => ("[", "]"),
+            "vmatrix" => ("|", "|"),
+            "cases" => ("{", ""),
+            "aligned" | "align" | "align*" | "gathered" | "equation" | "equation*" | "split" => {
+                return self.lines(Some(name));
+            }
+            _ => return None,
+        };
+        let rows = self.rows(Some(name))?;
+        let columns = rows.iter().map(Vec::len).max()?;
+        let texts: Option<Vec<Vec<String>>> = rows
+            .iter()
+            .map(|row| row.iter().map(|it| Some(it.line()?.trim().to_owned())).collect())
+            .collect();
+        let texts = texts?;
+        let wide: Vec<usize> = (0..columns)
+            .map(|at| {
+                texts
+                    .iter()
+                    .filter_map(|it| it.get(at))
+                    .map(|it| width::width(it))
+                    .max()
+                    .unwrap_or(0)
+            })
+            .collect();
+        let lines: Vec<String> = texts
+            .iter()
+            .map(|row| {
+                let cell = |at: usize| {
+                    width::pad(
+                        row.get(at).map_or("", String::as_str),
+                        wide.get(at).copied().unwrap_or(0),
+                    )
+                };
+                (0..columns).map(cell).collect::<Vec<_>>().join("  ")
+            })
+            .collect();
+        let (count, base) = (lines.len(), lines.len().saturating_sub(1) / 2);
+        let mut piece = side(open, count, base, true)?;
+        piece.push(Piece { lines, base });
+        piece.push(side(close, count, base, false)?);
+        Some(piece)
+    }
+
+    fn take(&mut self, text: &str) -> bool {
+        match self.rest.strip_prefix(text) {
+            Some(rest) => {
+                self.rest = rest;
+                true
+            }
+            None => false,
+        }
+    }
+}
+
+/// A delimiter as high as what it stands beside.
+fn side(sign: &str, lines: usize, base: usize, is_left: bool) -> Option<Piece> {
+    let parts = match (sign, is_left) {
+        _ if lines == 1 => return Some(Piece::of(sign)),
+        ("", _) => ["", "", ""],
+        ("(", true) => ["⎛", "⎜", "⎝"],
+        (")", false) => ["⎞", "⎟", "⎠"],
+        ("[", true) => ["⎡", "⎢", "⎣"],
+        ("]", false) => ["⎤", "⎥", "⎦"],
+        ("{", true) => ["⎧", "⎨", "⎩"],
+        ("|", _) => ["|", "|", "|"],
+        _ => return None,
+    };
+    let [first, middle, last] = parts;
+    let lines = (0..lines)
+        .map(|at| match at {
+            0 => first,
+            it if it + 1 == lines => last,
+            _ => middle,
+        })
+        .map(str::to_owned);
+    Some(Piece {
+        lines: lines.collect(),
+        base,
+    })
+}
+
+/// With parentheses, unless it is one number or letter.
+fn grouped(text: &str) -> String {
+    let text = text.trim();
+    let is_one = text.chars().all(char::is_alphanumeric)
+        && (text.chars().count() == 1 || text.chars().all(|it| it.is_numeric()));
+    let is_raised = text.chars().count() < 6
+        && text
+            .chars()
+            .all(|it| it.is_alphanumeric() || RAISED.contains(it) && !it.is_ascii());
+    if is_one || is_raised {
+        text.to_owned()
+    } else {
+        format!("({text})")
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,176 @@
+//! Formulas among the words: found by the parser, shown as Unicode where they are simple, else as they stand.
+//!
+//! The parser knows `$…$` and `$$…$$` only. `\(…\)` and `\[…\]`, which it would read as escaped brackets, are given to it as
+//! dollar signs with a control character beside them: as many bytes, so that every place in the source stays where it is.
+
+use std::{borrow::Cow, ops::Range};
+
+use super::tree::HIDDEN;
+use crate::text::latex;
+
+const ROUND: char = '\u{1}';
+const SQUARE: char = '\u{2}';
+
+/// A source in which brackets behind backslashes are dollar signs.
+pub(super) struct Marked<'a> {
+    pub source: Cow<'a, str>,
+    original: &'a str,
+    /// Where backslashes stood before brackets.
+    at: Vec<usize>,
+}
+
+impl<'a> Marked<'a> {
+    pub fn of(original: &'a str) -> Self {
+        let mut marked = Self {
+            source: Cow::Borrowed(original),
+            original,
+            at: Vec::new(),
+        };
+        if !(original.contains("\\(") || original.contains("\\[")) || original.contains([ROUND, SQUARE]) {
+            return marked;
+        }
+        marked.at = brackets(original);
+        if marked.at.is_empty() {
+            return marked;
+        }
+        let mut source = original.as_bytes().to_vec();
+        for &at in &marked.at {
+            let Some(pair) = source.get_mut(at..at + 2) else {
+                continue;
+            };
+            let with = match pair {
+                [_, b'('] => [b'$', ROUND as u8],
+                [_, b')'] => [ROUND as u8, b'$'],
+                [_, b'['] => [b'$', SQUARE as u8],
+                _ => [SQUARE as u8, b'$'],
+            };
+            pair.copy_from_slice(&with);
+        }
+        let Ok(source) = String::from_utf8(source) else {
+            marked.at.clear();
+            return marked;
+        };
+        marked.source = Cow::Owned(source);
+        marked
+    }
+
+    /// A text of the source as it stood there, without the backslashes that only escape unless it is code.
+    pub fn text<'t>(&self, text: &'t str, range: &Range<usize>, is_code: bool) -> Cow<'t, str> {
+        let first = self.at.partition_point(|it| it + 1 < range.start);
+        let has_marks = self.at.get(first).is_some_and(|it| *it < range.end);
+        if !has_marks || (!is_code && range.len() != text.len()) {
+            if !has_marks {
+                return Cow::Borrowed(text);
+            }
+            return Cow::Owned(text.replace([ROUND, SQUARE], ""));
+        }
+        if is_code {
+            let with = [
+                ("$\u{1}", "\\("),
+                ("\u{1}$", "\\)"),
+                ("$\u{2}", "\\["),
+                ("\u{2}$", "\\]"),
+            ];
+            return Cow::Owned(
+                with.iter()
+                    .fold(text.to_owned(), |text, (from, to)| text.replace(from, to)),
+            );
+        }
+        let original = self.original.get(range.clone()).unwrap_or_default();
+        let shown = original
+            .char_indices()
+            .filter(|(at, _)| self.at.binary_search(&(range.start + at)).is_err());
+        Cow::Owned(shown.map(|it| it.1).collect())
+    }
+
+    /// A formula as the lines that are shown of it.
+    pub fn formula(&self, text: &str, range: &Range<usize>, is_display: bool) -> Vec<String> {
+        let text = text.replace(HIDDEN, "");
+        let bracket = text.chars().next().filter(|it| matches!(*it, ROUND | SQUARE));
+        let inner = bracket.and_then(|it| text.strip_prefix(it)?.strip_suffix(it));
+        if let (Some(bracket), Some(inner)) = (bracket, inner.filter(|it| !it.contains([ROUND, SQUARE]))) {
+            let (open, close) = if bracket == ROUND { ("(", ")") } else { ("[", "]") };
+            if !latex::is_formula(inner.trim()) {
+                return vec![format!("{open}{inner}{close}")];
+            }
+            let lines = latex::unicode(inner.trim()).filter(|it| it.len() == 1 || bracket == SQUARE);
+            return lines.unwrap_or_else(|| vec![format!("\\{open}{inner}\\{close}")]);
+        }
+        if text.contains([ROUND, SQUARE]) {
+            // It began at a dollar sign and ended at a bracket, or the other way round.
+            let shown = self.original.get(range.clone()).unwrap_or_default();
+            return vec![shown.replace(HIDDEN, "")];
+        }
+        let sign = if is_display { "$$" } else { "$" };
+        let next = self.original.get(range.end..).and_then(|it| it.chars().next());
+        // `$A/$B` is a path, and `$5 or 7$2` no formula either.
+        let goes_on = next.is_some_and(|it| it.is_alphanumeric() || matches!(it, '{' | '(' | '_'));
+        let lines = if goes_on || !(is_display || latex::is_formula(&text)) {
+            None
+        } else {
+            latex::unicode(text.trim()).filter(|it| it.len() == 1 || is_display)
+        };
+        lines.unwrap_or_else(|| vec![format!("{sign}{text}{sign}")])
+    }
+}
+
+/// Where the backslashes before brackets stand that belong together: in one line, or around lines of their own.
+///
+/// What is taken for a formula must not depend on what stands in other blocks, because they are read one by one while they
+/// come in; so everything here is decided by lines that can only be of one block.
+fn brackets(source: &str) -> Vec<usize> {
+    let mut found = Vec::new();
+    // Where a `\\[` stands that is a line of its own.
+    let mut opened: Option<usize> = None;
+    let mut start = 0;
+    for line in source.split_inclusive('\n') {
+        let words = line.trim();
+        let first = start + (line.len() - line.trim_start().len());
+        start += line.len();
+        match opened {
+            Some(at) if words == "\\]" => {
+                found.extend([at, first]);
+                opened = None;
+                continue;
+            }
+            // What may begin another block ends it.
+            Some(_)
+                if words.is_empty()
+                    || words.contains('$')
+                    || words.starts_with(|it| "-+*#>|`~=<0123456789[".contains(it)) =>
+            {
+                opened = None;
+            }
+            Some(_) if !words.contains("\\[") => continue,
+            Some(_) | None => opened = None,
+        }
+        if words == "\\[" {
+            opened = Some(first);
+        } else if !line.contains('$') {
+            in_line(line, start - line.len(), &mut found);
+        }
+    }
+    found
+}
+
+/// Pairs of brackets in one line, none inside another.
+fn in_line(line: &str, start: usize, found: &mut Vec<usize>) {
+    let mut open: Option<(usize, u8)> = None;
+    let bytes = line.as_bytes();
+    let mut at = 0;
+    while let (Some(sign), Some(next)) = (bytes.get(at), bytes.get(at + 1)) {
+        if *sign != b'\\' {
+            at += 1;
+            continue;
+        }
+        match (*next, open) {
+            (b'(' | b'[', _) => open = Some((at, *next)),
+            (b')', Some((from, b'('))) | (b']', Some((from, b'['))) => {
+                found.extend([start + from, start + at]);
+                open = None;
+            }
+            _ => {}
+        }
+        at += 2;
+    }
+}

@@ -143,7 +143,7 @@ pub fn open(base: &Base, wanted: &Wanted, is_unkept: bool) -> Result<Opened> {
             is_copy: false,
         });
     }
-    let resumed = store.resume(&id, tui::now_ms())?;
+    let resumed = store.resume_end(&id, tui::now_ms())?;
     Ok(Opened {
         session: resumed.session,
         log: resumed.log,

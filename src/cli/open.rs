@@ -99,12 +99,16 @@ fn surroundings(settings: &Settings, gateway: &Gateway, talk: &Talk) -> Value {
 
 /// The conversation that a log holds, as its last answer names it.
 pub(super) fn conversation(log: &Log) -> Option<ConversationId> {
-    let entries = log.after(Position(0));
-    entries.iter().rev().find_map(|it| match &it.event {
-        Event::ResponseStart(start) => start.conversation_id.clone(),
-        Event::Done(done) => done.conversation_id.clone(),
-        _ => None,
-    })
+    let named = |since: Position| {
+        log.after(since).iter().rev().find_map(|it| match &it.event {
+            Event::ResponseStart(start) => start.conversation_id.clone(),
+            Event::Done(done) => done.conversation_id.clone(),
+            _ => None,
+        })
+    };
+    // Of a long conversation the end says it as well as the whole.
+    let recent = log.recent().and_then(|it| named(it.after));
+    recent.or_else(|| named(Position(0)))
 }
 
 /// A documents gateway.

@@ -8,8 +8,12 @@ use std::{
 
 use tokio::sync::watch;
 
-use super::{run::Kept, trace::Trace};
-use crate::protocol::{DocumentId, Entry, Event, Position, Turn};
+use super::{
+    earlier::{Earlier, Recent},
+    run::Kept,
+    trace::Trace,
+};
+use crate::protocol::{DocumentId, Entry, Event, Position, Spent, Turn};
 
 /// As much of what a close follower has not read yet is kept for it, although its documents have ended.
 const SPENT_BYTES: usize = 1 << 20;
@@ -24,6 +28,8 @@ pub struct Log {
     settled: watch::Sender<Position>,
     /// For who looks closely.
     trace: OnceLock<Arc<Trace>>,
+    /// What is older than all that is in memory.
+    earlier: Option<(Recent, Box<dyn Earlier>)>,
 }
 
 #[derive(Debug, Default)]
@@ -53,6 +59,7 @@ impl Default for Log {
             newest: watch::Sender::new(Position(0)),
             settled: watch::Sender::new(Position(0)),
             trace: OnceLock::new(),
+            earlier: None,
         }
     }
 }
@@ -69,6 +76,43 @@ impl Log {
             log.insert(entry);
         }
         log
+    }
+
+    /// A log whose older entries are read where they are kept, each time that somebody asks for them.
+    pub fn from_recent(recent: Recent, earlier: Box<dyn Earlier>, entries: Vec<Entry>) -> Arc<Self> {
+        let (after, turn) = (recent.after, recent.turn);
+        let log = Self {
+            earlier: Some((recent, earlier)),
+            ..Self::default()
+        };
+        let mut state = log.lock();
+        (state.last, state.turn) = (after, turn);
+        drop(state);
+        for entry in entries {
+            log.insert(entry);
+        }
+        Arc::new(log)
+    }
+
+    /// Where the part in memory begins; `None`: with the first entry.
+    pub fn recent(&self) -> Option<&Recent> {
+        self.earlier.as_ref().map(|it| &it.0)
+    }
+
+    /// What the answers in front of that part have cost. Takes a while.
+    pub fn spent_earlier(&self) -> Spent {
+        self.earlier.as_ref().map(|it| it.1.spent()).unwrap_or_default()
+    }
+
+    /// Entries behind `since` that are not in memory.
+    fn earlier_after(&self, since: Position) -> Vec<Arc<Entry>> {
+        match &self.earlier {
+            Some((recent, earlier)) if since < recent.after => {
+                let entries = earlier.entries().into_iter();
+                entries.filter(|it| it.position > since).map(Arc::new).collect()
+            }
+            Some(_) | None => Vec::new(),
+        }
     }
 
     /// Appends to the current turn; a user message opens the next one.
@@ -116,7 +160,7 @@ impl Log {
 
     /// Everything after `since` that is still kept.
     pub fn after(&self, since: Position) -> Vec<Arc<Entry>> {
-        let mut batch = Vec::new();
+        let mut batch = self.earlier_after(since);
         batch.extend(all_after(&self.lock().entries, since));
         batch
     }
@@ -417,6 +461,7 @@ impl Follower {
 
     fn take_some(&mut self, most: usize, batch: &mut Vec<Arc<Entry>>) -> bool {
         let before = batch.len();
+        batch.extend(self.log.earlier_after(self.since));
         let mut state = self.log.lock();
         state.read(self.since, self.close.is_some(), most, batch);
         let new = batch.get(before..).unwrap_or_default();

@@ -5,6 +5,7 @@
 //! positions and the same fold.
 
 mod close;
+mod earlier;
 pub mod file;
 mod flood;
 mod log;
@@ -13,6 +14,7 @@ mod trace;
 mod whole;
 
 pub use close::{Cut, closing};
+pub use earlier::{Earlier, Recent};
 pub use flood::{Flood, Stint, TooMany};
 pub use log::{Follower, Log};
 pub use trace::{Raw, Ring, Sent, Step, Trace};

@@ -112,6 +112,14 @@ pub struct Usage {
     pub total_tokens: u64,
 }
 
+/// What answers have cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Spent {
+    pub usage: Usage,
+    /// Dollars, where whoever answered says so.
+    pub dollars: Option<f64>,
+}
+
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Done {
     pub usage: Option<Usage>,

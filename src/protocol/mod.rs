@@ -22,7 +22,9 @@ pub use command::{
     TurnChanges, Wall,
 };
 pub use document::{Document, ERROR_CODES, FileEdit, Todo as PlanTodo, View};
-pub use event::{Branch, DocumentStart, Done, Entry, Event, Notice, Progress, ResponseStart, Severity, Title, Usage};
+pub use event::{
+    Branch, DocumentStart, Done, Entry, Event, Notice, Progress, ResponseStart, Severity, Spent, Title, Usage,
+};
 pub use id::{Address, ConversationId, DocumentId, Position, ResponseId, Turn};
 pub use request::{Answer, ClarificationResponse, Dialect, Message, Request};
 pub use response::{Change, Ending, Response, Thinking};

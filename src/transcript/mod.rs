@@ -18,7 +18,7 @@ pub use todos::{Todo, Todos};
 
 use crate::protocol::{
     Address, Branch, Change, Document, DocumentId, Entry, Event, FinishReason, Kind, Message, Outcome, Progress,
-    QuestionKind, Response, Title, Turn, Usage, View,
+    QuestionKind, Response, Spent, Title, Turn, Usage, View,
 };
 
 /// A whole conversation as it is known now.
@@ -33,6 +33,10 @@ pub struct Transcript {
     pub progress: Option<Progress>,
     /// What the todos came to after each update of them: completed and all.
     steps: HashMap<Place, (usize, usize)>,
+    /// Turns before this one are kept elsewhere, and were not folded.
+    since: Option<Turn>,
+    /// What they have cost.
+    spent: Spent,
 }
 
 /// A user's message and the response to it.
@@ -81,6 +85,27 @@ impl Transcript {
         transcript
     }
 
+    /// Of a conversation whose turns before `turn` are not folded, and what it was called by then.
+    pub fn since(turn: Turn, title: Option<Title>) -> Self {
+        Self {
+            since: Some(turn),
+            title,
+            ..Self::default()
+        }
+    }
+
+    /// Whether there are older turns than those here.
+    pub fn is_end_only(&self) -> bool {
+        self.since.is_some()
+    }
+
+    /// What the turns have cost that were not folded.
+    pub fn count_earlier(&mut self, spent: Spent) {
+        if self.since.is_some() {
+            self.spent = spent;
+        }
+    }
+
     /// What it is called.
     pub fn title(&self) -> Option<&str> {
         self.title.as_ref().map(|it| it.text.as_str())
@@ -112,6 +137,12 @@ impl Transcript {
             return Moved {
                 exchange: self.exchanges.len().saturating_sub(1),
                 change: Change::Response,
+            };
+        }
+        if self.since.is_some_and(|since| entry.turn < since) {
+            return Moved {
+                exchange: self.exchanges.len().saturating_sub(1),
+                change: Change::Nothing,
             };
         }
         // What is not on this branch is kept as it becomes.
@@ -273,13 +304,18 @@ impl Transcript {
                 .get("costUsd")
                 .and_then(serde_json::Value::as_f64)
         };
-        let costs: Vec<f64> = self.exchanges.iter().filter_map(said).collect();
+        let costs: Vec<f64> = self
+            .exchanges
+            .iter()
+            .filter_map(said)
+            .chain(self.spent.dollars)
+            .collect();
         (!costs.is_empty()).then(|| costs.iter().sum())
     }
 
     /// Tokens of the last request (what fills the window) and of the whole conversation.
     pub fn usage(&self) -> (Usage, Usage) {
-        let mut total = Usage::default();
+        let mut total = self.spent.usage;
         let mut last = Usage::default();
         for exchange in &self.exchanges {
             let usage = exchange.response.usage;

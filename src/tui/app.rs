@@ -19,7 +19,7 @@ use super::{
 use crate::{
     config::Settings,
     link::{About, Link},
-    protocol::{Document, DocumentId, Kind, Mode, Progress, Submit, Turn, View},
+    protocol::{Document, DocumentId, Kind, Mode, Position, Progress, Submit, Turn, View},
     text::Colours,
     theme::Theme,
     transcript::{Place, Transcript, is_approval},
@@ -64,6 +64,8 @@ pub struct App {
     pub link: Arc<dyn Link>,
     pub about: About,
     pub transcript: Transcript,
+    /// The transcript was made anew as far as here: what comes is read from here on.
+    pub reads_from: Option<Position>,
     pub pane: Pane,
     pub composer: Composer,
     pub focus: Focus,

@@ -30,7 +30,6 @@ use crate::{
     protocol::{Command, DocumentStart, Done, Event, Kind, Message, Position, Query, Reply},
     text::NoColours,
     theme::Theme,
-    transcript::Transcript,
 };
 
 /// A link that only notes what is sent.
@@ -82,8 +81,14 @@ const START_MS: u64 = 1_700_000_000_000;
 
 impl Desk {
     pub fn new(width: u16, height: u16) -> Self {
+        Self::on(Log::new(), width, height)
+    }
+
+    /// With a log of which there is something already.
+    pub fn on(log: Arc<Log>, width: u16, height: u16) -> Self {
+        let (transcript, read) = super::earlier::beginning(&log);
         let link = Arc::new(Noting {
-            log: Log::new(),
+            log,
             sent: Mutex::default(),
         });
         let settings = Settings {
@@ -93,7 +98,8 @@ impl Desk {
         let app = App {
             about: link.about(),
             link: Arc::clone(&link) as Arc<dyn Link>,
-            transcript: Transcript::default(),
+            transcript,
+            reads_from: None,
             pane: Pane::default(),
             composer: Composer::default(),
             focus: Focus::Composer,
@@ -146,7 +152,7 @@ impl Desk {
             link,
             effects: Vec::new(),
             terminal: Some(vt100::Parser::new(size(height), size(width), 0)),
-            read: Position(0),
+            read,
             bytes: 0,
         };
         desk.screen.links = false;
@@ -211,6 +217,7 @@ impl Desk {
         for event in events {
             self.link.log.append(self.app.now_ms, event);
         }
+        self.read = self.app.reads_from.take().unwrap_or(self.read);
         let entries = self.link.log.after(self.read);
         self.read = self.link.log.last();
         self.take(Msg::Entries(entries));

@@ -11,6 +11,7 @@ mod custom;
 pub mod desk;
 pub mod doc;
 mod draft;
+mod earlier;
 pub mod effect;
 mod field;
 mod filter;

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     link::Link,
-    protocol::{ContextPart, Entry, Restoration, Restore, Sandbox, Turn, TurnChanges},
+    protocol::{ContextPart, Entry, Restoration, Restore, Sandbox, Spent, Turn, TurnChanges},
 };
 
 pub enum Msg {
@@ -32,6 +32,8 @@ pub enum Msg {
 /// What came of an effect.
 #[derive(Debug)]
 pub enum Outcome {
+    /// What the part of a long conversation has cost that is not shown.
+    SpentEarlier(Spent),
     Copied(Result<String, String>),
     /// Bytes that carry a copy through the terminal, still to be written to it.
     Osc52 {

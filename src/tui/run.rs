@@ -20,6 +20,7 @@ use tokio::{
 use super::{
     app::{App, Mouse},
     attention::{Attention, State, Way},
+    earlier,
     effect::Effect,
     hands::{Carried, Hands},
     inline::Region,
@@ -34,7 +35,7 @@ use super::{
     update::update,
 };
 use crate::{
-    journal::Follower,
+    journal::{Follower, Log},
     link::Link,
     os::{file, panic, process, resident},
     protocol::{Command, Entry, Message, Position, Query, Submit},
@@ -116,6 +117,7 @@ pub async fn run(setup: Setup) -> Result<u8, Error> {
             opened: Arc::new(move |link| drop(opened.send(Wake::Link(link)))),
         },
     };
+    session.count_earlier(Arc::clone(session.app.link.log()));
     session.take_up();
     session.draft_seen = session.app.composer.field.version();
     session.screen.links = session.app.settings.links;
@@ -148,7 +150,7 @@ pub async fn run(setup: Setup) -> Result<u8, Error> {
 /// Follows a link, and keeps what comes for the inspector.
 pub fn watched(link: &Arc<dyn Link>) -> Follower {
     link.log().watch();
-    link.log().follow(Position(0))
+    link.log().follow(earlier::beginning(link.log()).1)
 }
 
 struct Session {
@@ -261,6 +263,7 @@ impl Session {
                         Wake::Link(link) => {
                             self.follower = watched(&link);
                             self.backlog.clear();
+                            self.count_earlier(Arc::clone(link.log()));
                             if let Some(folder) = link.about().workspace {
                                 self.app.place = place(&folder);
                             }
@@ -296,7 +299,7 @@ impl Session {
                     self.backlog.extend(batch.drain(..));
                     if !more {
                         // A closed log stays closed: nothing will come from it.
-                        self.follower = crate::journal::Log::new().follow(Position(0));
+                        self.follower = Log::new().follow(Position(0));
                     }
                 }
                 () = &mut sleep, if sleeps_until.is_some() => {
@@ -418,8 +421,24 @@ impl Session {
 
     async fn handle(&mut self, msg: Msg) {
         self.app.now_ms = now_ms();
-        for effect in update(&mut self.app, msg) {
+        let effects = update(&mut self.app, msg);
+        if let Some(position) = self.app.reads_from.take() {
+            self.backlog.clear();
+            self.follower = self.app.link.log().follow(position);
+        }
+        for effect in effects {
             self.carry_out(effect).await;
+        }
+    }
+
+    /// What the part of a long conversation has cost that is not shown is looked up meanwhile.
+    fn count_earlier(&self, log: Arc<Log>) {
+        if log.recent().is_some() {
+            let outcomes = self.hands.outcomes.clone();
+            tokio::task::spawn_blocking(move || {
+                // Nobody may be there any more.
+                let _ = outcomes.send(Outcome::SpentEarlier(log.spent_earlier()));
+            });
         }
     }
 

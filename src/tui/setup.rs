@@ -10,6 +10,7 @@ use tokio::sync::mpsc;
 
 use super::{
     app::{App, Asking, Composer, Focus, Mouse, Themes, Where},
+    earlier,
     keymap::Keymap,
     library::Library,
     pane::Pane,
@@ -22,7 +23,6 @@ use crate::{
     protocol::Mode,
     text::Colours,
     theme,
-    transcript::Transcript,
 };
 
 /// What the screen is started with.
@@ -90,7 +90,8 @@ pub fn app(setup: &Setup, size: (u16, u16), colours: Arc<dyn Colours + Send + Sy
     App {
         about: setup.link.about(),
         link: Arc::clone(&setup.link),
-        transcript: Transcript::default(),
+        transcript: earlier::beginning(setup.link.log()).0,
+        reads_from: None,
         pane: Pane::default(),
         composer,
         focus: Focus::Composer,

@@ -9,6 +9,7 @@ use serde_json::json;
 
 mod commands;
 mod composing;
+mod earlier;
 mod finding;
 mod looks;
 mod reviewing;

@@ -59,6 +59,15 @@ pub fn update(app: &mut App, msg: Msg) -> Vec<Effect> {
     if !matches!(msg, Msg::Entries(_) | Msg::Colours) {
         app.chrome = None;
     }
+    let is_input = matches!(msg, Msg::Input(_));
+    let effects = told(app, msg);
+    if is_input {
+        app.look_back_from_the_top();
+    }
+    effects
+}
+
+fn told(app: &mut App, msg: Msg) -> Vec<Effect> {
     match msg {
         Msg::Input(Input::Key(event)) => key(app, event),
         Msg::Input(Input::Paste(text)) => paste(app, &text),
@@ -179,7 +188,7 @@ fn key(app: &mut App, event: KeyEvent) -> Vec<Effect> {
     };
     if let Some(action) = special.or_else(|| app.keymap.find(place, chord)) {
         let selected = app.pane.selected;
-        let mut effects = (action.run)(app, "");
+        let mut effects = action.go(app, "");
         effects.extend(command::look(app));
         if app.pane.selected != selected {
             app.pane.todo = None;
@@ -276,7 +285,7 @@ fn chosen(app: &mut App, choice: Choice) -> Vec<Effect> {
         Choice::Theme(name) => app.choose_theme(&name),
         Choice::Action(action, words) => {
             app.composer.commands.note(action.name);
-            return (action.run)(app, &words);
+            return action.go(app, &words);
         }
         Choice::Chip(way) => return action::writing::chip(app, way),
         Choice::Review(verdict, place) => return action::review::judge(app, verdict, place),
@@ -657,7 +666,7 @@ fn announce(app: &mut App) {
 fn switch(app: &mut App, link: Arc<dyn Link>) -> Vec<Effect> {
     app.about = link.about();
     app.link = link;
-    app.transcript = crate::transcript::Transcript::default();
+    app.transcript = super::earlier::beginning(app.link.log()).0;
     app.pane.reset();
     if let Some(inline) = &mut app.inline {
         inline.printed = 0;
@@ -742,6 +751,10 @@ fn done(app: &mut App, outcome: Outcome) -> Vec<Effect> {
         Outcome::ChipEdited(Ok(text)) => app.composer.field.change_chip(&text),
         Outcome::ChipEdited(Err(why)) => app.say(why),
         Outcome::Status(said) => app.status.said(said),
+        Outcome::SpentEarlier(spent) => {
+            app.transcript.count_earlier(spent);
+            app.chrome = None;
+        }
         Outcome::Picture(Ok(it)) => {
             let picture::Picture { name, bytes, data } = it;
             app.composer.field.add(Chip::Picture { name, bytes, data });

@@ -1,14 +1,15 @@
-//! The list of sessions, read from the two ends of each file.
+//! The list of sessions, read from the two ends of each file; of a file that is as it was, not even that.
 
 use std::{
-    collections::HashSet,
-    fs::{self, File},
+    collections::{HashMap, HashSet},
+    fs::{self, File, Metadata},
     io::{self, Read as _, Seek as _, SeekFrom},
     path::{Path, PathBuf},
     time::UNIX_EPOCH,
 };
 
 use regex::bytes::Regex;
+use serde::{Deserialize, Serialize};
 
 use super::{ARCHIVED, Session, is_id, line, record};
 use crate::{
@@ -29,7 +30,7 @@ const NEAR_BYTES: usize = 128;
 const TITLE_CHARACTERS: usize = 80;
 
 /// A session in the list.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Listed {
     pub session: Session,
     /// Its title, else the first line of the first message; `None` where neither was found.
@@ -42,7 +43,8 @@ pub struct Listed {
     pub is_archived: bool,
 }
 
-pub fn list(folder: &Path) -> io::Result<Vec<Listed>> {
+/// `known`: what was found before, by id; it still holds for a file of the same size and time.
+pub fn list(folder: &Path, known: &HashMap<String, Listed>) -> io::Result<Vec<Listed>> {
     let files = match fs::read_dir(folder) {
         Ok(files) => files,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -52,7 +54,7 @@ pub fn list(folder: &Path) -> io::Result<Vec<Listed>> {
     let paths: Vec<PathBuf> = files.flatten().map(|it| it.path()).collect();
     let is_mark = |it: &&PathBuf| it.extension().is_some_and(|it| it == ARCHIVED);
     let archived: HashSet<PathBuf> = paths.iter().filter(is_mark).map(|it| it.with_extension("")).collect();
-    let mut listed: Vec<Listed> = paths.iter().filter_map(|it| read(it, &marks)).collect();
+    let mut listed: Vec<Listed> = paths.iter().filter_map(|it| read(it, &marks, known)).collect();
     for it in &mut listed {
         it.is_archived = archived.contains(&folder.join(&it.session.id));
     }
@@ -60,15 +62,30 @@ pub fn list(folder: &Path) -> io::Result<Vec<Listed>> {
     Ok(listed)
 }
 
+/// In milliseconds since the Unix epoch; a clock may stand before it.
+fn changed(facts: &Metadata) -> u64 {
+    let since = facts.modified().ok().and_then(|it| it.duration_since(UNIX_EPOCH).ok());
+    since.map_or(0, |it| it.as_millis() as u64)
+}
+
 /// `None` for what is no session.
-fn read(path: &Path, marks: &Regex) -> Option<Listed> {
+fn read(path: &Path, marks: &Regex, known: &HashMap<String, Listed>) -> Option<Listed> {
     if path.extension()? != "jsonl" {
         return None;
     }
     let id = path.file_stem()?.to_str().filter(|it| is_id(it))?;
+    if let Some(known) = known.get(id) {
+        let facts = fs::symlink_metadata(path).ok()?;
+        if facts.is_file() && facts.len() == known.bytes && changed(&facts) == known.changed {
+            return Some(Listed {
+                is_archived: false,
+                ..known.clone()
+            });
+        }
+    }
     let mut file = file::open(path).ok()?;
     let facts = file.metadata().ok()?;
-    let changed = facts.modified().ok()?.duration_since(UNIX_EPOCH).ok()?.as_millis() as u64;
+    let changed = changed(&facts);
     let mut found = Found::new(marks.clone());
     let mut looked_at = 0;
     for window in END_BYTES {
@@ -143,11 +160,11 @@ impl Found {
         for text in bytes.split(|&it| it == b'\n').skip(usize::from(starts_anywhere)) {
             // What has neither a name nor a title nor a message says when it happened, and that is read at a glance.
             let has_more = self.marks.is_match(text.get(..NEAR_BYTES).unwrap_or(text));
-            if let Some((turn, at_ms)) = line::glance(text).filter(|_| !has_more) {
+            if let Some(it) = line::glance(text).filter(|_| !has_more) {
                 self.is_session = true;
                 has_event = true;
-                self.first_ms.get_or_insert(at_ms);
-                self.turns = self.turns.max(Turn(turn));
+                self.first_ms.get_or_insert(it.at_ms);
+                self.turns = self.turns.max(Turn(it.turn));
                 continue;
             }
             let Ok((position, mut members)) = line::read(text, true) else {

@@ -85,17 +85,30 @@ pub fn read(line: &[u8], sealed: bool) -> Result<(u64, Map<String, Value>), Bad>
     }
 }
 
-/// The turn and the time of a whole line that [`write`] has written, without reading the rest of it: a list of sessions asks for
-/// nothing else of most lines. `None`: it has to be read.
-pub fn glance(line: &[u8]) -> Option<(u32, u64)> {
+/// Where a line stands, as its beginning says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Glance {
+    pub position: u64,
+    pub turn: u32,
+    pub at_ms: u64,
+}
+
+/// Where a whole line that [`write`] has written stands, without reading the rest of it: a list of sessions asks for nothing
+/// else of most lines. `None`: it has to be read.
+pub fn glance(line: &[u8]) -> Option<Glance> {
     let (body, crc) = seal(line)?;
     if checksum(body) != crc {
         return None;
     }
-    let rest = after_number(body.strip_prefix(format!(r#"{{"v":{VERSION},"n":"#).as_bytes())?)?.1;
+    let rest = body.strip_prefix(format!(r#"{{"v":{VERSION},"n":"#).as_bytes())?;
+    let (position, rest) = after_number(rest)?;
     let (turn, rest) = after_number(rest.strip_prefix(br#","turn":"#)?)?;
-    let (at, _) = after_number(rest.strip_prefix(br#","at":"#)?)?;
-    Some((u32::try_from(turn).ok()?, at))
+    let (at_ms, _) = after_number(rest.strip_prefix(br#","at":"#)?)?;
+    Some(Glance {
+        position,
+        turn: u32::try_from(turn).ok()?,
+        at_ms,
+    })
 }
 
 fn after_number(text: &[u8]) -> Option<(u64, &[u8])> {

@@ -162,6 +162,16 @@ fn lines(count: usize) -> String {
 }
 
 impl Stored {
+    /// A session of which nothing is known but its name.
+    pub(super) fn empty(session: Session) -> Self {
+        Self {
+            session,
+            entries: Vec::new(),
+            notices: Vec::new(),
+            good_bytes: 0,
+        }
+    }
+
     /// What ends the responses that have no end, in order.
     pub(super) fn endings(&self) -> Vec<(Turn, u64, Event)> {
         let mut turns: BTreeMap<Turn, (bool, u64, Response)> = BTreeMap::new();

@@ -14,11 +14,14 @@ mod catalogue;
 mod doctor;
 mod line;
 mod load;
+mod parts;
+mod recent;
 mod record;
 mod recorder;
 mod tail;
 
 use std::{
+    collections::HashMap,
     io,
     path::{Path, PathBuf},
     sync::Arc,
@@ -30,10 +33,14 @@ use serde_json::{Map, Value};
 pub use catalogue::Listed;
 pub use doctor::{Examined, Finding, Wrong};
 pub use load::Stored;
+pub use parts::Parts;
 pub use recorder::Recorder;
 pub use tail::Tail;
 
-use self::recorder::{Reel, Tape, TapeError};
+use self::{
+    recent::End,
+    recorder::{Reel, Tape, TapeError},
+};
 use super::Log;
 use crate::{
     os::file,
@@ -193,6 +200,15 @@ impl Store {
 
     /// Opens a session to go on with it: locks it, moves a damaged end out of the way, ends what was interrupted.
     pub fn resume(&self, id: &str, now_ms: u64) -> Result<Resumed, StoreError> {
+        self.open(id, now_ms, false)
+    }
+
+    /// The same, but of a long session only the end is read: the log has the rest when somebody asks for it.
+    pub fn resume_end(&self, id: &str, now_ms: u64) -> Result<Resumed, StoreError> {
+        self.open(id, now_ms, true)
+    }
+
+    fn open(&self, id: &str, now_ms: u64, is_end_enough: bool) -> Result<Resumed, StoreError> {
         if !is_id(id) || !self.path_of(id).exists() {
             return Err(StoreError::Missing { id: id.to_owned() });
         }
@@ -205,21 +221,32 @@ impl Store {
             },
         };
         let lock = recorder::lock(&path).map_err(failed)?;
-        let bytes = self.bytes(id)?;
-        let stored = load::read(id, &bytes).map_err(|_| StoreError::Newer { id: id.to_owned() })?;
+        let end = is_end_enough.then(|| End::of(&path, id)).flatten();
+        let (stored, torn, is_ended, front) = match end {
+            Some(it) => (it.stored, it.torn, it.is_ended, Some((it.recent, it.front))),
+            None => {
+                let bytes = self.bytes(id)?;
+                let stored = load::read(id, &bytes).map_err(|_| StoreError::Newer { id: id.to_owned() })?;
+                let torn = bytes.get(stored.good_bytes..).unwrap_or_default().to_vec();
+                let is_ended = stored.good_bytes == 0 || bytes.get(stored.good_bytes - 1) == Some(&b'\n');
+                (stored, torn, is_ended, None)
+            }
+        };
         let file = file::append(&path).map_err(|it| failed(it.into()))?;
-        let tail = bytes.get(stored.good_bytes..).unwrap_or_default();
-        if !tail.is_empty() {
+        if !torn.is_empty() {
             let kept = self.folder.join(format!("{id}.damaged-{now_ms}"));
-            file::write(&kept, tail, file::Access::Private).map_err(|it| failed(it.into()))?;
+            file::write(&kept, &torn, file::Access::Private).map_err(|it| failed(it.into()))?;
             file.set_len(stored.good_bytes as u64).map_err(|it| failed(it.into()))?;
         }
-        let title = stored.title();
-        let ends_open = stored.good_bytes > 0 && bytes.get(stored.good_bytes - 1) != Some(&b'\n');
+        let title = stored.title().or_else(|| front.as_ref()?.0.title.clone());
+        let good_bytes = stored.good_bytes as u64;
         let last = stored.entries.last().map_or(Position(0), |it| it.position);
         let session = stored.session.clone();
         let (endings, notices) = (stored.endings(), stored.notices.clone());
-        let log = Log::from_entries(stored.entries);
+        let log = match front {
+            Some((recent, front)) => End::log(stored.entries, recent, front),
+            None => Log::from_entries(stored.entries),
+        };
         let from = log.last().max(last);
         for (turn, at_ms, event) in endings {
             log.append_to(turn, at_ms, event);
@@ -234,9 +261,9 @@ impl Store {
             reel: Some(Reel {
                 file,
                 _lock: lock,
-                good_bytes: stored.good_bytes as u64,
+                good_bytes,
                 // A last line without its newline gets one with the next write.
-                lacks_newline: ends_open,
+                lacks_newline: !is_ended,
                 is_torn: false,
             }),
         };
@@ -251,7 +278,18 @@ impl Store {
 
     /// All sessions, the latest first. Reads the two ends of each file only.
     pub fn list(&self) -> io::Result<Vec<Listed>> {
-        catalogue::list(&self.folder)
+        catalogue::list(&self.folder, &HashMap::new())
+    }
+
+    /// The same, without looking into files that are as they were when `known` was found.
+    pub fn list_anew(&self, known: &HashMap<String, Listed>) -> io::Result<Vec<Listed>> {
+        catalogue::list(&self.folder, known)
+    }
+
+    /// A session turn by turn, as it is now: for who needs some of its turns only.
+    pub fn parts(&self, id: &str) -> Result<Parts, StoreError> {
+        let bytes = self.bytes(id)?;
+        Parts::of(id, bytes).map_err(|_| StoreError::Newer { id: id.to_owned() })
     }
 
     fn bytes(&self, id: &str) -> Result<Vec<u8>, StoreError> {

@@ -738,3 +738,182 @@ proptest! {
         }
     }
 }
+
+/// A session of nine mebibytes whose last turns are like the first ones.
+fn long(folder: &Path, last: impl IntoIterator<Item = Event>) -> (Store, Vec<u8>) {
+    let store = Store::new(folder);
+    let mut bytes = Vec::new();
+    line::write(0, &session().to_members(), &mut bytes);
+    let mut number = 0;
+    let mut turn = 0;
+    let mut put = |event: Event| {
+        number += 1;
+        turn += u32::from(matches!(event, Event::UserMessage(_)));
+        let entry = Entry {
+            position: Position(number),
+            turn: crate::protocol::Turn(turn),
+            at_ms: number,
+            event,
+        };
+        line::write(number, &super::record::to_members(&entry), &mut bytes);
+    };
+    put(Event::UserMessage(Message::user("the first of all")));
+    put(Event::Title("Long".into()));
+    put(Event::Done(crate::protocol::Done::default()));
+    for nth in 0..900 {
+        if nth % 5 == 0 {
+            put(Event::UserMessage(Message::user(format!("message {nth}"))));
+        }
+        let id = format!("d{nth}");
+        put(start(&id, "text"));
+        put(end(&id, Some(&"word ".repeat(2100)), json!({})));
+        if nth % 5 == 4 {
+            let mut done = crate::protocol::Done::default();
+            done.usage = Some(crate::protocol::Usage {
+                total_tokens: 7,
+                ..crate::protocol::Usage::default()
+            });
+            done.extra_usage = members(json!({ "costUsd": 0.5 }));
+            put(Event::Done(done));
+            put(Event::Title("Long".into()));
+        }
+    }
+    last.into_iter().for_each(&mut put);
+    fs::write(folder.join("s-1.jsonl"), &bytes).expect("written");
+    (store, bytes)
+}
+
+fn texts(log: &Log) -> Vec<String> {
+    let entries: Vec<Entry> = log.after(Position(0)).iter().map(|it| Entry::clone(it)).collect();
+    seen(&entries)
+}
+
+#[test]
+fn of_a_long_session_the_end_is_in_memory_and_the_rest_is_there_all_the_same() {
+    let folder = folder();
+    let torn = b"{\"v\":1,\"n\":99999,\"half";
+    let (store, bytes) = long(folder.path(), []);
+    let whole = store.resume("s-1", 5).expect("it can be opened");
+    assert_eq!(whole.log.recent(), None);
+    let wanted = texts(&whole.log);
+    drop(whole.recorder);
+
+    fs::write(folder.path().join("s-1.jsonl"), [&bytes[..], torn].concat()).expect("written");
+    let opened = store.resume_end("s-1", 5).expect("it can be opened");
+    let recent = opened.log.recent().expect("it is long").clone();
+    assert_eq!(recent.title, None, "it is said again");
+    assert_eq!(opened.session, session());
+    let state = opened.log.after(recent.after);
+    assert!(state.len() < 1000 && state[0].turn == recent.turn, "{}", state.len());
+    assert!(matches!(state[0].event, Event::UserMessage(_)));
+    assert_eq!(
+        fs::read(folder.path().join("s-1.damaged-5")).expect("the torn end is kept"),
+        torn
+    );
+    let cut = |log: &Log| {
+        texts(log)
+            .into_iter()
+            .filter(|it| !it.contains("session-cut"))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(cut(&opened.log), wanted);
+    let spent = opened.log.spent_earlier();
+    let turns = recent.turn.0 - 2;
+    assert_eq!(
+        (spent.usage.total_tokens, spent.dollars),
+        (u64::from(turns) * 7, Some(f64::from(turns) * 0.5))
+    );
+    // A reader of everything gets everything, and nothing twice.
+    let mut all = Vec::new();
+    let mut follower = opened.log.follow(Position(0));
+    assert!(follower.take(&mut all));
+    assert!(all.is_sorted_by(|a, b| a.position < b.position), "each once, in order");
+    // It goes on behind what was there.
+    opened.log.append(6, Event::UserMessage(Message::user("and now")));
+    assert_eq!(opened.log.turn().0, 182);
+    assert!(follower.take(&mut all));
+    opened.recorder.finish();
+    let again = store.read("s-1").expect("it is there");
+    assert_eq!(again.entries.len(), all.len());
+    let after = fs::read(folder.path().join("s-1.jsonl")).expect("it is there");
+    assert_eq!(after[..bytes.len()], bytes[..], "nothing is overwritten");
+}
+
+#[test]
+fn what_leads_back_behind_the_end_has_the_session_read_whole() {
+    let back = Event::Branch(crate::protocol::Branch {
+        after: crate::protocol::Turn(1),
+        upto: None,
+    });
+    let folder = folder();
+    let (store, _) = long(folder.path(), [back, Event::UserMessage(Message::user("elsewhere"))]);
+    let opened = store.resume_end("s-1", 5).expect("it can be opened");
+    assert_eq!(opened.log.recent(), None);
+    // A branch to a turn that is in the end does not matter.
+    drop(opened.recorder);
+    let near = Event::Branch(crate::protocol::Branch {
+        after: crate::protocol::Turn(180),
+        upto: None,
+    });
+    let (store, bytes) = long(folder.path(), [near, Event::UserMessage(Message::user("elsewhere"))]);
+    let opened = store.resume_end("s-1", 5).expect("it can be opened");
+    assert!(opened.log.recent().is_some());
+    drop(opened.recorder);
+    // Nor does a short one have an end.
+    let short = &bytes[..bytes.iter().position(|it| *it == b'\n').expect("a line") + 1];
+    fs::write(folder.path().join("s-1.jsonl"), short).expect("written");
+    let opened = store.resume_end("s-1", 5).expect("it can be opened");
+    assert_eq!(opened.log.recent(), None);
+}
+
+/// A clock that stands before its own past loses nothing and puts nothing in another order.
+#[test]
+fn a_clock_that_goes_back_changes_no_order() {
+    let folder = folder();
+    let store = Store::new(folder.path());
+    let log = Log::new();
+    let recorder = store.record(session(), &log).expect("a thread");
+    for (at_ms, text) in [(9_000_000, "one"), (1_000, "two"), (5_000_000, "three")] {
+        log.append(at_ms, Event::UserMessage(Message::user(text)));
+        log.append(at_ms, start(text, "text"));
+        log.append(at_ms.saturating_sub(900), end(text, Some(text), json!({})));
+        log.append(at_ms, Event::Done(crate::protocol::Done::default()));
+    }
+    recorder.finish();
+    let stored = store.read("s-1").expect("it is there");
+    assert_eq!(stored.notices, []);
+    let said = |it: &Entry| match &it.event {
+        Event::UserMessage(message) => Some((it.turn.0, message.content.clone())),
+        _ => None,
+    };
+    let order: Vec<_> = stored.entries.iter().filter_map(said).collect();
+    assert_eq!(order, [(1, "one".into()), (2, "two".into()), (3, "three".into())]);
+    // It goes on, also where now is before everything that was said.
+    let resumed = store.resume("s-1", 1).expect("it is there");
+    resumed.log.append(1, Event::UserMessage(Message::user("four")));
+    resumed.recorder.finish();
+    let stored = store.read("s-1").expect("it is there");
+    assert!(stored.notices.is_empty() && stored.entries.is_sorted_by_key(|it| it.position));
+    // A file from before the time that the machine knows, and one from the future, are in the list.
+    for (id, at) in [
+        ("s-2", std::time::UNIX_EPOCH - Duration::from_secs(86_400)),
+        ("s-3", std::time::UNIX_EPOCH + Duration::from_secs(9_000_000_000)),
+    ] {
+        fs::copy(store.path_of("s-1"), store.path_of(id)).expect("a copy");
+        let file = fs::File::options()
+            .append(true)
+            .open(store.path_of(id))
+            .expect("it is there");
+        file.set_modified(at).expect("it can be set");
+    }
+    let listed: Vec<String> = store
+        .list()
+        .expect("listed")
+        .into_iter()
+        .map(|it| it.session.id)
+        .collect();
+    assert_eq!(listed.len(), 3);
+    // Ids sort by when a session began, and are never the same.
+    let ids: std::collections::BTreeSet<String> = (0..64).map(|_| Session::fresh("/", 1).id).collect();
+    assert_eq!(ids.len(), 64);
+}

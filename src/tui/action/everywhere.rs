@@ -261,7 +261,7 @@ pub const ESCAPE: Action = Action {
         }
         let is_idle = !app.is_busy() && app.asking.submitted_ms.is_none();
         if is_idle && app.composer.field.is_empty() && !app.transcript.exchanges.is_empty() {
-            return (super::undo::REWIND.run)(app, "");
+            return super::undo::REWIND.go(app, "");
         }
         stop(app)
     },

@@ -225,7 +225,7 @@ fn send(app: &mut App, way: Way) -> Vec<Effect> {
         app.composer.commands.note(action.name);
         let rest = rest.to_owned();
         app.composer.field.clear();
-        return (action.run)(app, &rest);
+        return action.go(app, &rest);
     }
     let text = text.to_owned();
     let pictures = app.composer.field.pictures();

@@ -35,6 +35,19 @@ pub enum Item {
 }
 
 impl Item {
+    /// The same, where so many exchanges have come in front.
+    fn behind(self, by: usize) -> Self {
+        match self {
+            Self::Message(it) => Self::Message(it + by),
+            Self::Thinking(it, nth) => Self::Thinking(it + by, nth),
+            Self::Ending(it) => Self::Ending(it + by),
+            Self::Document(place) => Self::Document(Place {
+                exchange: place.exchange + by,
+                ..place
+            }),
+        }
+    }
+
     pub fn exchange(self) -> usize {
         match self {
             Self::Message(it) | Self::Thinking(it, _) | Self::Ending(it) => it,
@@ -287,6 +300,23 @@ impl Pane {
     /// Forgets everything remembered about looks (another theme needs none of this; another conversation does).
     pub fn reset(&mut self) {
         *self = Self::default();
+    }
+
+    /// So many exchanges have come in front of all others. What is in view stays there.
+    pub fn put_in_front(&mut self, by: usize, transcript: &Transcript) {
+        let anchor = self.items.get(self.anchor.item).map(|it| it.behind(by));
+        self.selected = self.selected.map(|it| it.behind(by));
+        self.folds = self.folds.drain().map(|(it, fold)| (it.behind(by), fold)).collect();
+        self.sheets.clear();
+        self.plain_keys.clear();
+        self.items.clear();
+        self.list(0, transcript);
+        self.anchor.item = anchor.and_then(|it| self.index_of(it)).unwrap_or_default();
+    }
+
+    /// The first line of all is the first line in view.
+    pub fn is_at_top(&self) -> bool {
+        !self.lines.is_empty() && self.anchor == Anchor::default()
     }
 
     pub fn fold_of(&self, item: Item) -> Fold {

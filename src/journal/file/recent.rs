@@ -1,0 +1,203 @@
+//! The end of a long session: what is shown when it is opened, without reading the rest.
+//!
+//! It begins with a turn, and nothing in it leads back behind that: a branch to an older turn, a list of todos whose plan was
+//! made before, make it begin earlier, or the session is read whole. The rest is read when somebody looks back.
+
+use std::{
+    fs::File,
+    io::{BufRead as _, BufReader, Read as _, Seek as _, SeekFrom},
+    path::{Path, PathBuf},
+};
+
+use regex::bytes::Regex;
+
+use super::{
+    Session, line,
+    load::{self, Stored},
+    record,
+};
+use crate::{
+    journal::{
+        Log,
+        earlier::{Earlier, Recent},
+    },
+    os::file,
+    protocol::{Entry, Event, Kind, Position, Spent, Title, Turn},
+};
+
+/// A smaller session is read whole: that costs a few hundredths of a second.
+const LONG_BYTES: u64 = 8 << 20;
+/// How much of the end is looked at; more where that has no beginning that will do.
+const END_BYTES: [u64; 3] = [1 << 20, 4 << 20, 16 << 20];
+/// The first line says what the session is, and is no longer than this.
+const FIRST_BYTES: u64 = 64 << 10;
+/// What the end of an answer holds near its beginning, behind three numbers.
+const DONE: &str = r#"(?-u)^.{0,128}?"event":"done""#;
+
+/// The end of a session, and where it begins in the file.
+pub struct End {
+    /// Its good bytes are counted from the beginning of the file.
+    pub stored: Stored,
+    /// Whether its last whole line has its newline.
+    pub is_ended: bool,
+    /// What stands behind the last whole line.
+    pub torn: Vec<u8>,
+    pub recent: Recent,
+    pub front: Front,
+}
+
+/// What stands before the end.
+#[derive(Debug)]
+pub struct Front {
+    path: PathBuf,
+    id: String,
+    bytes: u64,
+}
+
+impl End {
+    /// `None`: the session has to be read whole.
+    pub fn of(path: &Path, id: &str) -> Option<Self> {
+        let mut file = file::open(path).ok()?;
+        let length = file.metadata().ok()?.len();
+        if length < LONG_BYTES {
+            return None;
+        }
+        let (session, title) = beginning(&mut file)?;
+        let mark = Regex::new(r#"(?-u)^.{0,128}?"event":"user_message""#).ok()?;
+        END_BYTES
+            .into_iter()
+            .filter(|window| *window < length)
+            .find_map(|window| Self::within(&mut file, path, id, &session, &mark, length - window))
+            .map(|mut it| {
+                it.recent.title = it.stored.title().is_none().then_some(title).flatten();
+                it
+            })
+    }
+
+    fn within(file: &mut File, path: &Path, id: &str, session: &Session, mark: &Regex, from: u64) -> Option<Self> {
+        let mut bytes = Vec::new();
+        file.seek(SeekFrom::Start(from)).ok()?;
+        file.read_to_end(&mut bytes).ok()?;
+        let mut start = 0;
+        let mut begins = None;
+        for (nth, line) in bytes.split_inclusive(|it| *it == b'\n').enumerate() {
+            let glance = line::glance(line.trim_ascii_end()).filter(|_| nth > 0 && mark.is_match(line));
+            if let Some(it) = glance {
+                begins = Some(it);
+                break;
+            }
+            start += line.len();
+        }
+        let begins = begins?;
+        let bytes = bytes.get(start..)?;
+        let mut stored = load::read(id, bytes).ok()?;
+        // Where lines in the middle are damaged, the whole is needed to say so.
+        let is_whole = stored.notices.iter().all(|it| it.code == "session-cut");
+        let turn = Turn(begins.turn);
+        if !is_whole || leads_back(&stored.entries, turn) {
+            return None;
+        }
+        let torn = bytes.get(stored.good_bytes..)?.to_vec();
+        let is_ended = stored.good_bytes == 0 || bytes.get(stored.good_bytes - 1) == Some(&b'\n');
+        stored.session = session.clone();
+        let bytes = from + start as u64;
+        stored.good_bytes += usize::try_from(bytes).ok()?;
+        Some(Self {
+            stored,
+            is_ended,
+            torn,
+            recent: Recent {
+                after: Position(begins.position.saturating_sub(1)),
+                turn,
+                title: None,
+            },
+            front: Front {
+                path: path.to_owned(),
+                id: id.to_owned(),
+                bytes,
+            },
+        })
+    }
+}
+
+/// What the session is, and what it is called where that is said early only: the list looks for it in the same places.
+fn beginning(file: &mut File) -> Option<(Session, Option<Title>)> {
+    let mut bytes = Vec::new();
+    file.take(FIRST_BYTES).read_to_end(&mut bytes).ok()?;
+    let mut lines = bytes.split_inclusive(|it| *it == b'\n');
+    let (_, mut members) = line::read(lines.next()?.trim_ascii_end(), true).ok()?;
+    let session = serde_json::from_value(members.shift_remove("session")?).ok()?;
+    let mut title = None;
+    for line in lines {
+        if let Ok((position, members)) = line::read(line.trim_ascii_end(), true)
+            && let Some(Event::Title(it)) = record::from_members(Position(position), members).map(|it| it.event)
+        {
+            it.replace(&mut title);
+        }
+    }
+    Some((session, title))
+}
+
+/// Whether entries from a turn on cannot be understood without what was before.
+fn leads_back(entries: &[Entry], turn: Turn) -> bool {
+    let mut has_plan = false;
+    entries.iter().any(|it| match &it.event {
+        Event::Branch(branch) => branch.after < turn,
+        Event::DocumentStart(start) => {
+            has_plan |= start.kind == Kind::Plan;
+            start.kind == Kind::TodoUpdate && !has_plan
+        }
+        _ => false,
+    })
+}
+
+impl Front {
+    fn open(&self) -> Option<impl std::io::Read> {
+        let file = file::open(&self.path).inspect_err(|error| {
+            tracing::warn!(%error, "what was said earlier cannot be read");
+        });
+        Some(file.ok()?.take(self.bytes))
+    }
+}
+
+impl Earlier for Front {
+    fn entries(&self) -> Vec<Entry> {
+        let mut bytes = Vec::new();
+        let read = self.open().is_some_and(|mut it| it.read_to_end(&mut bytes).is_ok());
+        // What came before something broke is there all the same.
+        tracing::debug!(read, bytes = bytes.len(), "what was said earlier");
+        load::read(&self.id, &bytes).map(|it| it.entries).unwrap_or_default()
+    }
+
+    fn spent(&self) -> Spent {
+        let mut spent = Spent::default();
+        let (Some(file), Ok(done)) = (self.open(), Regex::new(DONE)) else {
+            return spent;
+        };
+        let mut reader = BufReader::with_capacity(1 << 18, file);
+        let mut text = Vec::new();
+        while reader.read_until(b'\n', &mut text).is_ok_and(|it| it > 0) {
+            if done.is_match(&text)
+                && let Ok((position, members)) = line::read(text.trim_ascii_end(), true)
+                && let Some(Event::Done(it)) = record::from_members(Position(position), members).map(|it| it.event)
+            {
+                let usage = it.usage.unwrap_or_default();
+                spent.usage.prompt_tokens += usage.prompt_tokens;
+                spent.usage.completion_tokens += usage.completion_tokens;
+                spent.usage.total_tokens += usage.total_tokens;
+                if let Some(dollars) = it.extra_usage.get("costUsd").and_then(serde_json::Value::as_f64) {
+                    spent.dollars = Some(spent.dollars.unwrap_or_default() + dollars);
+                }
+            }
+            text.clear();
+        }
+        spent
+    }
+}
+
+impl End {
+    /// The log of it, of which the rest is read where it lies.
+    pub fn log(entries: Vec<Entry>, recent: Recent, front: Front) -> std::sync::Arc<Log> {
+        Log::from_recent(recent, Box::new(front), entries)
+    }
+}

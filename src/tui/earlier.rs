@@ -1,0 +1,105 @@
+//! Looking back: of a long conversation the screen has the end at first, and takes up the rest when somebody asks for more
+//! than that. Who goes on where they stopped waits for nothing and pays for nothing else.
+
+use std::sync::Arc;
+
+use super::{action::Action, app::App, effect::Effect};
+use crate::{journal::Log, protocol::Position, transcript::Transcript};
+
+/// Actions that are about what is shown, or about no document at all. All others look at the whole conversation.
+const NEAR: &[&str] = &[
+    "send",
+    "queue",
+    "newline",
+    "clear",
+    "editor",
+    "history",
+    "picture",
+    "chip",
+    "queued",
+    "vim",
+    "mode.next",
+    "mode",
+    "model",
+    "effort",
+    "theme",
+    "trust",
+    "conversation.new",
+    "conversation.clear",
+    "conversation.resume",
+    "conversation.compact",
+    "conversation.rename",
+    "conversation.export",
+    "sandbox",
+    "palette",
+    "inspect",
+    "keys",
+    "mouse",
+    "problems",
+    "focus",
+    "escape",
+    "interrupt",
+    "leave",
+    "quit",
+    "suspend",
+    "redraw",
+    "next",
+    "previous",
+    "turn.next",
+    "line.up",
+    "line.down",
+    "page.up",
+    "page.down",
+    "bottom",
+    "fold",
+    "reasoning",
+    "times",
+    "copy",
+    "copy.code",
+    "open",
+    "retry",
+    "panic",
+];
+
+/// What a log comes to before anything of it was read, and where to read on.
+pub fn beginning(log: &Log) -> (Transcript, Position) {
+    match log.recent() {
+        Some(recent) => (Transcript::since(recent.turn, recent.title.clone()), recent.after),
+        None => (Transcript::default(), Position(0)),
+    }
+}
+
+impl Action {
+    /// Does it, with all that it may look at.
+    pub fn go(&self, app: &mut App, words: &str) -> Vec<Effect> {
+        if !NEAR.contains(&self.name) {
+            app.look_back();
+        }
+        (self.run)(app, words)
+    }
+}
+
+impl App {
+    /// Takes up what was said before the end of a long conversation. What is in view stays where it is.
+    pub fn look_back(&mut self) {
+        if !self.transcript.is_end_only() {
+            return;
+        }
+        let entries = self.link.log().after(Position(0));
+        let first = self.transcript.exchanges.first().map(|it| it.turn);
+        self.transcript = Transcript::of(&entries);
+        let mut exchanges = self.transcript.exchanges.iter();
+        let by = exchanges.position(|it| Some(it.turn) == first).unwrap_or_default();
+        self.pane.put_in_front(by, &self.transcript);
+        (self.search, self.selection) = (None, None);
+        self.reads_from = entries.last().map(|it: &Arc<_>| it.position);
+        self.chrome = None;
+    }
+
+    /// Whoever has come to the first line of the end wants to go on.
+    pub fn look_back_from_the_top(&mut self) {
+        if self.transcript.is_end_only() && self.layers.is_empty() && self.pane.is_at_top() {
+            self.look_back();
+        }
+    }
+}

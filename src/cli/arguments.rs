@@ -567,6 +567,10 @@ pub enum Session {
         /// Where to, else standard output
         #[arg(short, long, value_name = "FILE")]
         output: Option<PathBuf>,
+
+        /// What is on other branches, too, in a page or as Markdown; the other forms always have it
+        #[arg(long)]
+        all_branches: bool,
     },
     /// Keeps what was exported as JSON or JSON lines, a saved stream or a response, as a new conversation
     Import {
@@ -591,14 +595,14 @@ pub enum Session {
         #[arg(required = true)]
         sessions: Vec<String>,
     },
-    /// Removes conversations for good, with what is kept to take back what they did; asks first where it can
+    /// Removes conversations for good, with what is kept to take back what they did; asks first
     Rm {
         /// An id each, or the beginning of it
         #[arg(required = true)]
         sessions: Vec<String>,
 
-        /// Without asking
-        #[arg(short, long)]
+        /// Without asking; needed where nobody can be asked
+        #[arg(short, long, alias = "force")]
         yes: bool,
     },
     /// Looks at every file of the conversations and says what is wrong; 1 when something is

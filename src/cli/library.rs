@@ -14,7 +14,7 @@ use super::{
     cache::Cache,
     chat,
     open::{self, Talk},
-    sessions,
+    searching, sessions,
 };
 use crate::{
     config::{Environment, Settings},
@@ -42,9 +42,8 @@ const PREVIEWED: usize = 3;
 /// Characters of each of its paragraphs.
 const PREVIEWED_CHARACTERS: usize = 600;
 
-/// So long the cache takes in what is new when the list is opened, and behind each search, which waits for it.
-const LEARNING_FIRST: Duration = Duration::from_secs(20);
-const LEARNING: Duration = Duration::from_millis(50);
+/// So long the cache takes in what is new, on a thread that nobody waits for, when the list is opened and behind each search.
+const LEARNING: Duration = Duration::from_secs(20);
 
 /// Conversations that are found at most: nobody reads more.
 const MOST_FOUND: usize = 200;
@@ -116,7 +115,7 @@ impl Shelf {
         let (folder, store, learning) = (self.cache.clone(), self.store.clone(), Arc::clone(&self.learning));
         let work = move || {
             if let Some(mut cache) = Cache::open(&folder) {
-                cache.update(&store, &listed, LEARNING_FIRST);
+                cache.update(&store, &listed, LEARNING);
             }
             learning.store(false, Ordering::Release);
         };
@@ -151,7 +150,7 @@ impl Library for Shelf {
             let stored = self.store.read(id).map_err(|it| it.to_string())?;
             return self.link(Log::from_entries(stored.closed()));
         }
-        let resumed = match self.store.resume(id, tui::now_ms()) {
+        let resumed = match self.store.resume_end(id, tui::now_ms()) {
             Ok(resumed) => resumed,
             // Another window has it: this one looks on.
             Err(error) => {
@@ -167,9 +166,7 @@ impl Library for Shelf {
     }
 
     fn list(&self) -> Result<Vec<Kept>, String> {
-        let listed = self
-            .store
-            .list()
+        let listed = searching::listed(Cache::open(&self.cache).as_mut(), &self.store)
             .map_err(|it| format!("the conversations cannot be listed: {it}"))?;
         self.learn(listed.clone());
         let here = self.workspace.to_string_lossy();
@@ -195,15 +192,13 @@ impl Library for Shelf {
         let Ok(query) = Query::parse(words, tui::now_ms()) else {
             return Vec::new();
         };
-        let Ok(listed) = self.store.list() else {
+        let mut cache = Cache::open(&self.cache);
+        let Ok(listed) = searching::listed(cache.as_mut(), &self.store) else {
             return Vec::new();
         };
-        let mut cache = Cache::open(&self.cache);
-        let found = sessions::found(&self.store, listed.clone(), &query, cache.as_ref());
+        let found = searching::found(&self.store, listed.clone(), &query, cache.as_ref());
         let found: Vec<_> = found.take(MOST_FOUND).collect();
-        if let Some(cache) = &mut cache {
-            cache.update(&self.store, &listed, LEARNING);
-        }
+        self.learn(listed);
         found
     }
 

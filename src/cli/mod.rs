@@ -17,6 +17,7 @@ mod open;
 mod paper;
 mod run;
 mod schema;
+mod searching;
 mod serve;
 mod sessions;
 mod trace;

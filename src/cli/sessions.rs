@@ -2,20 +2,20 @@
 
 use std::{
     collections::BTreeSet,
-    io::{self, IsTerminal as _, Write as _},
+    io::{self, IsTerminal as _},
     path::Path,
     time::{Duration, SystemTime},
 };
 
 use anyhow::{Context as _, Result, bail};
-use regex::bytes::{Regex, RegexBuilder};
+use regex::bytes::Regex;
 use serde_json::json;
 
 use super::{
     Base,
     arguments::{Exported, Get, Got, Session as Ask, Sessions, Whom},
-    cache::{Cache, Passing},
-    code, complain, say,
+    cache::Cache,
+    code, complain, say, searching,
 };
 use crate::{
     export::{self, Form, Single, Whole},
@@ -26,13 +26,9 @@ use crate::{
     link::replay::Recording,
     os::file::{self, Access},
     print::harmless,
-    protocol::{Address, ConversationId, Document, Entry, Event, Title, Turn},
+    protocol::{Address, ConversationId, Entry, Event, Title, Turn},
     sandbox::Checkpoints,
     text::{Clean, figure},
-    transcript::{
-        Exchange,
-        query::{Candidate, Query},
-    },
     tui::now_ms,
 };
 
@@ -45,7 +41,7 @@ pub fn run(asked: &Sessions) -> Result<u8> {
     match &asked.ask {
         Ask::List { all, archived, json } => {
             let here = base.workspace.to_string_lossy();
-            let mut listed = store.list().context("the conversations cannot be listed")?;
+            let mut listed = listed(&base, &store)?;
             listed.retain(|it| *archived || !it.is_archived);
             let wanted: Vec<_> = listed
                 .iter()
@@ -69,12 +65,22 @@ pub fn run(asked: &Sessions) -> Result<u8> {
                 });
             }
         }
-        Ask::Search { query, all, json } => return search(&base, &store, &query.join(" "), *all, *json),
+        Ask::Search { query, all, json } => return searching::run(&base, &store, &query.join(" "), *all, *json),
         Ask::Show { session, tree: true } => say(&tree(&whole(&base, &store, session)?)),
         Ask::Show { session, tree: false } => say(&whole(&base, &store, session)?.write(Form::Markdown)),
-        Ask::Export { session, form, output } => {
+        Ask::Export {
+            session,
+            form,
+            output,
+            all_branches,
+        } => {
             let form = form.map_or_else(|| form_of(output.as_deref()), form_named);
-            let text = whole(&base, &store, session)?.write(form);
+            let whole = whole(&base, &store, session)?;
+            let text = if *all_branches {
+                whole.with_branches(form)
+            } else {
+                whole.write(form)
+            };
             match output {
                 Some(path) => file::write(path, text.as_bytes(), Access::Shared)?,
                 None => print(&text, form),
@@ -106,6 +112,12 @@ pub fn run(asked: &Sessions) -> Result<u8> {
         Ask::Unarchive { sessions } => mark(&base, &store, sessions, false)?,
         Ask::Rm { sessions, yes } => {
             let found = all_of(&base, &store, sessions)?;
+            if !*yes && !io::stdin().is_terminal() {
+                complain(
+                    "what is removed does not come back, and nobody is there to be asked\n  sheaf sessions rm --yes …   removes without asking",
+                );
+                return Ok(code::USAGE);
+            }
             if !*yes && !is_wanted(&found) {
                 return Ok(code::FAILED);
             }
@@ -116,6 +128,12 @@ pub fn run(asked: &Sessions) -> Result<u8> {
         Ask::Doctor { repair } => return doctor(&base, &store, *repair),
     }
     Ok(code::OK)
+}
+
+/// All there are; what is known of those that did not change is not read again.
+pub(super) fn listed(base: &Base, store: &Store) -> Result<Vec<Listed>> {
+    let mut cache = Cache::open(&base.paths.cache);
+    searching::listed(cache.as_mut(), store).context("the conversations cannot be listed")
 }
 
 /// All of them are found before anything is done with the first.
@@ -130,11 +148,8 @@ fn mark(base: &Base, store: &Store, names: &[String], is_archived: bool) -> Resu
     Ok(())
 }
 
-/// Asks, where somebody is there to answer.
+/// Asks who is there to answer.
 fn is_wanted(found: &[Listed]) -> bool {
-    if !io::stdin().is_terminal() {
-        return true;
-    }
     for it in found {
         complain(row(it, true).trim_end());
     }
@@ -233,182 +248,6 @@ fn doctor(base: &Base, store: &Store, repair: bool) -> Result<u8> {
     Ok(if left == 0 { code::OK } else { code::FAILED })
 }
 
-/// Prints what fits, newest conversation first; 1 when nothing does, as grep says it.
-fn search(base: &Base, store: &Store, query: &str, all: bool, as_json: bool) -> Result<u8> {
-    let query = match Query::parse(query, now_ms()) {
-        Ok(query) => query,
-        Err(error) => {
-            complain(&error.to_string());
-            return Ok(code::USAGE);
-        }
-    };
-    let here = base.workspace.to_string_lossy();
-    let listed = store.list().context("the conversations cannot be listed")?;
-    let mut cache = Cache::open(&base.paths.cache);
-    let sieve = Sieve::new(&query, cache.as_ref(), &listed);
-    let mut has_found = false;
-    for it in listed.iter().filter(|it| all || it.session.workspace == here) {
-        if !sieve.lets_through(store, it) {
-            continue;
-        }
-        let Ok(stored) = store.read(&it.session.id) else {
-            continue;
-        };
-        let whole = Whole::new(stored.session.clone(), stored.closed());
-        for hit in hits(&whole, &query) {
-            has_found = true;
-            let line = if as_json {
-                hit.object(&whole)
-            } else {
-                hit.row(&whole, &query)
-            };
-            if io::stdout().write_all(Clean::new(&line).as_bytes()).is_err() {
-                return Ok(code::OK);
-            }
-        }
-    }
-    // Whoever looks on has what was found; the next search is faster.
-    io::stdout().flush().ok();
-    if let Some(cache) = &mut cache {
-        cache.update(store, &listed, LEARNING);
-    }
-    Ok(if has_found { code::OK } else { code::FAILED })
-}
-
-/// So long the cache takes in what is new, behind a search.
-const LEARNING: Duration = Duration::from_secs(2);
-
-/// The conversations in which something fits, with a line of the first that does; read one after the other, as they are asked
-/// for.
-pub(super) fn found<'a>(
-    store: &'a Store,
-    listed: Vec<Listed>,
-    query: &'a Query,
-    cache: Option<&Cache>,
-) -> impl Iterator<Item = (String, String)> + 'a {
-    let sieve = Sieve::new(query, cache, &listed);
-    listed.into_iter().filter_map(move |it| {
-        if !sieve.lets_through(store, &it) {
-            return None;
-        }
-        let stored = store.read(&it.session.id).ok()?;
-        let whole = Whole::new(stored.session.clone(), stored.closed());
-        let line = hits(&whole, query).next().map(|it| excerpt(&it.text().1, query))?;
-        Some((it.session.id, line))
-    })
-}
-
-/// Whether a conversation can hold all words of a query: as the cache knows, else as the bytes of its file tell, which is
-/// much faster than its documents. An answer that was cut off is there in pieces, between which a word may be torn: such a
-/// file always passes.
-struct Sieve {
-    words: Vec<Regex>,
-    pieces: Option<Regex>,
-    passing: Passing,
-}
-
-impl Sieve {
-    fn new(query: &Query, cache: Option<&Cache>, listed: &[Listed]) -> Self {
-        let finder = |word: &str| {
-            let written = serde_json::to_string(word).ok()?;
-            let bare = written.strip_prefix('"')?.strip_suffix('"')?;
-            RegexBuilder::new(&regex::escape(bare))
-                .case_insensitive(true)
-                .build()
-                .ok()
-        };
-        Self {
-            words: query.words().filter_map(finder).collect(),
-            pieces: Regex::new("\"event\":\"content_delta\"").ok(),
-            passing: cache.map(|it| it.passing(query.words(), listed)).unwrap_or_default(),
-        }
-    }
-
-    fn lets_through(&self, store: &Store, it: &Listed) -> bool {
-        if let Some(lets) = self.passing.lets_through(&it.session.id) {
-            return lets;
-        }
-        let Ok(bytes) = file::read(&store.path_of(&it.session.id), IMPORT_BYTES) else {
-            return false;
-        };
-        self.words.iter().all(|it| it.is_match(&bytes)) || self.pieces.as_ref().is_some_and(|it| it.is_match(&bytes))
-    }
-}
-
-/// A document, or a message, that fits.
-struct Hit<'a> {
-    exchange: &'a Exchange,
-    document: Option<(usize, &'a Document)>,
-}
-
-fn hits<'a>(whole: &'a Whole, query: &'a Query) -> impl Iterator<Item = Hit<'a>> {
-    whole.transcript.all().into_iter().rev().flat_map(move |exchange| {
-        let documents = exchange.response.documents.iter().enumerate().map(Some);
-        let message = exchange.message.is_some().then_some(None);
-        let candidates = message.into_iter().chain(documents);
-        candidates
-            .map(move |document| Hit { exchange, document })
-            .filter(move |it| {
-                query.matches(Candidate {
-                    exchange: it.exchange,
-                    document: it.document.map(|it| it.1),
-                })
-            })
-    })
-}
-
-impl Hit<'_> {
-    fn number(&self) -> Option<u64> {
-        Some(self.exchange.response.number(self.document?.0))
-    }
-
-    fn address(&self, whole: &Whole) -> String {
-        let number = self.number().map(|it| format!(".{it}")).unwrap_or_default();
-        format!("{}#{}{number}", whole.session.id, self.exchange.turn.0)
-    }
-
-    /// What it is, and what it says.
-    fn text(&self) -> (&str, String) {
-        match (self.document, &self.exchange.message) {
-            (Some((_, document)), _) => (document.kind.as_str(), document.plain_text()),
-            (None, Some(message)) => ("message", message.content.clone()),
-            (None, None) => ("message", String::new()),
-        }
-    }
-
-    fn row(&self, whole: &Whole, query: &Query) -> String {
-        let (kind, text) = self.text();
-        let ago = figure::ago(now_ms().saturating_sub(self.exchange.at_ms));
-        let said = excerpt(&text, query);
-        format!("{}  {kind:<16}  {:>14}  {said}\n", self.address(whole), ago.as_str())
-    }
-
-    fn object(&self, whole: &Whole) -> String {
-        let object = json!({
-            "address": self.address(whole),
-            "at": self.exchange.at_ms,
-            "message": self.exchange.message.as_ref().filter(|_| self.document.is_none()),
-            "document": self.document.map(|it| it.1.to_json(self.number().unwrap_or_default())),
-        });
-        harmless(format!("{object}\n")).into_string()
-    }
-}
-
-/// The line that holds the word, around it.
-fn excerpt(text: &str, query: &Query) -> String {
-    let at = query.find(text).map_or(0, |it| it.start);
-    let start = text.get(..at).and_then(|it| it.rfind('\n')).map_or(0, |it| it + 1);
-    let line = text
-        .get(start..)
-        .unwrap_or_default()
-        .lines()
-        .find(|it| !it.trim().is_empty())
-        .unwrap_or_default();
-    let before = text.get(start..at).map_or(0, |it| it.chars().count());
-    let line: String = line.chars().skip(before.saturating_sub(40)).take(100).collect();
-    line.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
 /// A line for each message, deeper where the way forks; `*` is the branch that one is on.
 fn tree(whole: &Whole) -> String {
     let mut text = String::new();
@@ -483,7 +322,7 @@ fn whole(base: &Base, store: &Store, name: &str) -> Result<Whole> {
 
 /// By its id, the beginning of that, its title, or `last` in this workspace.
 pub(super) fn find(base: &Base, store: &Store, name: &str) -> Result<Listed> {
-    let mut listed = store.list().context("the conversations cannot be listed")?;
+    let mut listed = listed(base, store)?;
     if name == "last" {
         let here = base.workspace.to_string_lossy();
         let last = listed

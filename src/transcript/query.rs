@@ -110,6 +110,40 @@ impl Query {
             })
     }
 
+    /// What documents have to be, as [`facts`] says it: for who knows the facts of a conversation and not its documents.
+    pub fn facts(&self) -> impl Iterator<Item = String> {
+        self.terms
+            .iter()
+            .filter(|it| !it.is_turned)
+            .filter_map(|it| match &it.what {
+                What::Kind(kind) => Some(fact_of_kind(kind)),
+                What::Exit(Order::Is, code) => Some(fact_of_exit(*code)),
+                What::Exit(order, code) => (!order.holds(0, *code)).then(|| FAILED.to_owned()),
+                What::Tool(name) => Some(fact_of_tool(name)),
+                What::Says { .. }
+                | What::Message
+                | What::Path(_)
+                | What::State(_)
+                | What::Model(_)
+                | What::Mode(_)
+                | What::Since(_)
+                | What::Until(_) => None,
+            })
+    }
+
+    /// The moment before which nothing fits, in milliseconds since the Unix epoch.
+    pub fn since(&self) -> Option<u64> {
+        let moments = self
+            .terms
+            .iter()
+            .filter(|it| !it.is_turned)
+            .filter_map(|it| match it.what {
+                What::Since(ms) => Some(ms),
+                _ => None,
+            });
+        moments.max()
+    }
+
     /// Where the first word stands in a text.
     pub fn find(&self, text: &str) -> Option<std::ops::Range<usize>> {
         self.terms
@@ -168,6 +202,31 @@ impl Order {
             Self::AtLeast => left >= right,
         }
     }
+}
+
+/// What a document is, in words that [`Query::facts`] uses, too.
+pub fn facts(document: &Document) -> Vec<String> {
+    let mut facts = vec![fact_of_kind(&document.kind)];
+    facts.extend(tool_of(document).map(fact_of_tool));
+    if let Some(code) = exit_of(Some(document)) {
+        facts.push(fact_of_exit(code));
+        facts.extend((code != 0).then(|| FAILED.to_owned()));
+    }
+    facts
+}
+
+const FAILED: &str = "exit!=0";
+
+fn fact_of_kind(kind: &Kind) -> String {
+    format!("kind={}", kind.as_str())
+}
+
+fn fact_of_exit(code: i64) -> String {
+    format!("exit={code}")
+}
+
+fn fact_of_tool(name: &str) -> String {
+    format!("tool={}", name.to_ascii_lowercase())
 }
 
 /// In the content or in any text of the metadata.

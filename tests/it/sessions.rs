@@ -97,7 +97,14 @@ fn conversations_are_listed_found_renamed_and_removed() {
         2,
         "nothing is removed when a name is wrong"
     );
-    assert_eq!(home.run(&["sessions", "rm", &second]).code, Some(0));
+    let ran = home.run(&["sessions", "rm", &second]);
+    assert!(
+        ran.code == Some(2) && ran.err.contains("sheaf sessions rm --yes"),
+        "nobody can be asked: {}",
+        ran.err
+    );
+    assert_eq!(listed(&["sessions", "list"]).len(), 2);
+    assert_eq!(home.run(&["sessions", "rm", "--yes", &second]).code, Some(0));
     assert_eq!(listed(&["sessions", "list"]), [first]);
 }
 

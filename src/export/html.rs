@@ -29,7 +29,8 @@ const COLOURED_LINES: usize = 2_000;
 
 const STYLE: &str = include_str!("../../assets/export/page.css");
 
-pub fn page(whole: &Whole) -> String {
+/// `has_others`: what is not on this branch stands behind it, folded.
+pub fn page(whole: &Whole, has_others: bool) -> String {
     let title = clean(&whole.title());
     let mut out = String::with_capacity(64 << 10);
     out.push_str("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n");
@@ -49,7 +50,19 @@ pub fn page(whole: &Whole) -> String {
         clean(&about(whole))
     );
     for exchange in &whole.transcript.exchanges {
-        section(exchange, &mut out);
+        section(exchange, 0, &mut out);
+    }
+    let others = whole.transcript.others();
+    for (after, exchanges) in others.iter().filter(|_| has_others) {
+        let _ = writeln!(
+            out,
+            "<details class=\"branch\"><summary>another branch, behind turn {}</summary>",
+            after.0
+        );
+        for (exchange, shared) in exchanges {
+            section(exchange, *shared, &mut out);
+        }
+        out.push_str("</details>\n");
     }
     out.push_str("</main>\n</body>\n</html>\n");
     out
@@ -67,7 +80,7 @@ fn about(whole: &Whole) -> String {
         .iter()
         .filter_map(|it| it.response.model.as_deref())
     {
-        if !models.contains(&model) {
+        if !model.is_empty() && !models.contains(&model) {
             models.push(model);
         }
     }
@@ -77,10 +90,15 @@ fn about(whole: &Whole) -> String {
     facts.join(" · ")
 }
 
-fn section(exchange: &Exchange, out: &mut String) {
+/// Without the first documents of it, and its message, where these stand elsewhere on the page.
+fn section(exchange: &Exchange, shared: usize, out: &mut String) {
     let turn = exchange.turn.0;
-    let _ = writeln!(out, "<section id=\"t{turn}\">");
-    if let Some(message) = &exchange.message {
+    if shared == 0 {
+        let _ = writeln!(out, "<section id=\"t{turn}\">");
+    } else {
+        out.push_str("<section>\n");
+    }
+    if let Some(message) = exchange.message.as_ref().filter(|_| shared == 0) {
         let _ = writeln!(
             out,
             "<article class=\"message\"><a class=\"address\" href=\"#t{turn}\">{turn}</a><div class=\"body\">{}</div></article>",
@@ -88,8 +106,12 @@ fn section(exchange: &Exchange, out: &mut String) {
         );
     }
     let response = &exchange.response;
-    let mut thoughts = response.thinking.iter().peekable();
-    for at in 0..=response.documents.len() {
+    let mut thoughts = response
+        .thinking
+        .iter()
+        .filter(|it| shared == 0 || it.before >= shared)
+        .peekable();
+    for at in shared..=response.documents.len() {
         while let Some(thought) = thoughts.next_if(|it| it.before <= at) {
             let body = to_html(&thought.text, &code);
             let _ = writeln!(

@@ -8,41 +8,55 @@ use super::Whole;
 use crate::{
     protocol::{Document, Kind, Role, View},
     text::ansi::Output,
+    transcript::Exchange,
 };
 
-pub fn text(whole: &Whole) -> String {
+/// `has_others`: what is not on this branch stands behind it.
+pub fn text(whole: &Whole, has_others: bool) -> String {
     let mut out = format!("# {}\n", line(&whole.title()));
     for exchange in &whole.transcript.exchanges {
-        let turn = exchange.turn.0;
-        if let Some(message) = &exchange.message {
-            let _ = write!(
-                out,
-                "\n## {turn} · {}\n\n{}\n",
-                who(message.role == Role::User),
-                message.content.trim_end()
-            );
-        }
-        let response = &exchange.response;
-        for (at, document) in response.documents.iter().enumerate() {
-            let text = said(document);
-            let text = text.trim_end();
-            if text.is_empty() {
-                continue;
-            }
-            out.push('\n');
-            if document.kind != Kind::Text {
-                let _ = writeln!(
-                    out,
-                    "<!-- {turn}.{} {} -->\n",
-                    response.number(at),
-                    document.kind.as_str()
-                );
-            }
-            out.push_str(text);
-            out.push('\n');
+        section(exchange, 0, &mut out);
+    }
+    let others = whole.transcript.others();
+    for (after, exchanges) in others.iter().filter(|_| has_others) {
+        let _ = write!(out, "\n# Another branch, behind turn {}\n", after.0);
+        for (exchange, shared) in exchanges {
+            section(exchange, *shared, &mut out);
         }
     }
     out
+}
+
+/// Without the first documents of it, and its message, where these were written already.
+fn section(exchange: &Exchange, shared: usize, out: &mut String) {
+    let turn = exchange.turn.0;
+    if let Some(message) = exchange.message.as_ref().filter(|_| shared == 0) {
+        let _ = write!(
+            out,
+            "\n## {turn} · {}\n\n{}\n",
+            who(message.role == Role::User),
+            message.content.trim_end()
+        );
+    }
+    let response = &exchange.response;
+    for (at, document) in response.documents.iter().enumerate().skip(shared) {
+        let text = said(document);
+        let text = text.trim_end();
+        if text.is_empty() {
+            continue;
+        }
+        out.push('\n');
+        if document.kind != Kind::Text {
+            let _ = writeln!(
+                out,
+                "<!-- {turn}.{} {} -->\n",
+                response.number(at),
+                document.kind.as_str()
+            );
+        }
+        out.push_str(text);
+        out.push('\n');
+    }
 }
 
 /// Like what one copies, but what a program printed is kept apart from Markdown.

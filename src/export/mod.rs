@@ -65,10 +65,20 @@ impl Whole {
         title.or_else(first).unwrap_or_else(|| "A conversation".to_owned())
     }
 
+    /// As a page and as Markdown the branch that one is on; the other forms have all of them.
     pub fn write(&self, form: Form) -> String {
+        self.written(form, false)
+    }
+
+    /// With all branches, whatever the form.
+    pub fn with_branches(&self, form: Form) -> String {
+        self.written(form, true)
+    }
+
+    fn written(&self, form: Form, has_others: bool) -> String {
         match form {
-            Form::Html => html::page(self),
-            Form::Markdown => markdown::text(self),
+            Form::Html => html::page(self, has_others),
+            Form::Markdown => markdown::text(self, has_others),
             Form::Json => {
                 let object = object(&self.transcript, &self.title(), serde_json::json!(self.session));
                 serde_json::to_string_pretty(&object).unwrap_or_default() + "\n"

@@ -1,10 +1,11 @@
 use pretty_assertions::assert_eq;
+use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
 use crate::{
     link::replay::Recording,
-    protocol::Turn,
+    protocol::{Branch, DocumentStart, Done, Event, Kind, Message, Position, Turn},
     transcript::{ObjectError, read},
 };
 
@@ -178,4 +179,85 @@ fn one_document_in_the_form_that_is_wanted() {
         whole.document(address).map(|it| it.0.kind.as_str()),
         Some("code_reference")
     );
+}
+
+/// What a conversation is made of: something said and answered, or going on elsewhere.
+#[derive(Clone, Debug)]
+enum Step {
+    Said(String, Vec<String>, bool),
+    GoesOn(u32, Option<usize>),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        3 => ("[a-z<&\"\n]{1,8}", prop::collection::vec("[a-zä `#\n]{1,12}", 0..4), any::<bool>())
+            .prop_map(|(said, documents, thinks)| Step::Said(said, documents, thinks)),
+        1 => (0_u32..6, prop::option::of(0_usize..4)).prop_map(|(after, upto)| Step::GoesOn(after, upto)),
+    ]
+}
+
+fn told(steps: &[Step]) -> Whole {
+    let log = crate::journal::Log::new();
+    for step in steps {
+        match step {
+            Step::Said(said, documents, thinks) => {
+                log.append(1, Event::UserMessage(Message::user(said.as_str())));
+                for (nth, text) in documents.iter().enumerate() {
+                    if *thinks {
+                        let delta = format!("about {nth}");
+                        log.append(2, Event::ThinkingDelta { delta });
+                    }
+                    let start = DocumentStart {
+                        id: format!("d{nth}").into(),
+                        kind: Kind::Text,
+                        sequence: Some(nth as u64 + 1),
+                        content: None,
+                        metadata: serde_json::Map::new(),
+                    };
+                    log.append(2, Event::DocumentStart(start));
+                    let end = Event::DocumentEnd {
+                        document: format!("d{nth}").into(),
+                        final_content: Some(text.clone()),
+                        metadata: serde_json::Map::new(),
+                    };
+                    log.append(2, end);
+                }
+                log.append(3, Event::Done(Done::default()));
+            }
+            Step::GoesOn(after, upto) => {
+                let branch = Branch {
+                    after: Turn((*after).min(log.turn().0)),
+                    upto: upto.map(|it| format!("d{it}").into()),
+                };
+                log.append(4, Event::Branch(branch));
+            }
+        }
+    }
+    let entries = log.after(Position(0)).iter().map(|it| Entry::clone(it)).collect();
+    Whole::new(Session::fresh("/work/shop", 0), entries)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+
+    /// All of it comes back, with its branches, and what came back is exported as the same bytes.
+    #[test]
+    fn what_is_imported_is_exported_again_as_it_was(steps in prop::collection::vec(step(), 1..10)) {
+        let whole = told(&steps);
+        prop_assume!(whole.transcript.all().iter().any(|it| it.message.is_some()));
+        for form in [Form::Json, Form::Jsonl] {
+            let import = |whole: &Whole| {
+                let text = whole.write(form);
+                let recording = Recording::read("it", text.as_bytes()).expect("it is a recording");
+                Whole::new(whole.session.clone(), recording.entries().to_vec())
+            };
+            let one = import(&whole);
+            prop_assert_eq!(one.with_branches(Form::Markdown), whole.with_branches(Form::Markdown), "{:?}", form);
+            prop_assert_eq!(one.with_branches(Form::Html), whole.with_branches(Form::Html), "{:?}", form);
+            prop_assert_eq!(one.transcript.tree(), whole.transcript.tree(), "{:?}", form);
+            prop_assert_eq!(one.write(Form::Markdown), whole.write(Form::Markdown), "{:?}", form);
+            let two = import(&one);
+            prop_assert_eq!(two.write(form), one.write(form), "{:?}", form);
+        }
+    }
 }

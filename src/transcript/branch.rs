@@ -45,6 +45,25 @@ impl Transcript {
         !self.shelf.is_empty()
     }
 
+    /// What is not on this branch, branch by branch: the turn that each of them goes on behind, and its exchanges in order,
+    /// each with the number of its first documents that are on this branch all the same.
+    pub fn others(&self) -> Vec<(Turn, Vec<(&Exchange, usize)>)> {
+        let mut others: Vec<(Turn, Vec<(&Exchange, usize)>)> = Vec::new();
+        for fork in self.tree() {
+            let Some(exchange) = self.shelf.iter().find(|it| it.turn == fork.turn) else {
+                continue;
+            };
+            let here = self.exchanges.iter().find(|it| it.turn == fork.turn);
+            let shared = here.map_or(0, |it| it.response.documents.len());
+            let after = exchange.behind.after;
+            match others.last_mut() {
+                Some((_, turns)) if turns.last().is_some_and(|it| it.0.turn == after) => turns.push((exchange, shared)),
+                Some(_) | None => others.push((after, vec![(exchange, shared)])),
+            }
+        }
+        others
+    }
+
     /// Where the conversation would go on now.
     pub fn head(&self) -> Branch {
         match self.exchanges.last() {

@@ -246,6 +246,63 @@ fn a_disk_that_becomes_read_only_is_said_and_the_file_stays() {
     assert!(store.read(&id).is_ok(), "it can still be read");
 }
 
+/// A home that nothing can be written to, from the first moment on: the answer comes all the same, and what is not kept is said once.
+#[test]
+fn a_home_that_is_read_only_costs_the_file_and_nothing_else() {
+    let home = home();
+    let Some(disk) = Disk::small(home.path()) else {
+        crate::skipped("a read-only home cannot be tried here, mounting is not allowed");
+        return;
+    };
+    disk.remount("ro");
+    let model = Model::with([Script::says("All of it.")]);
+    let output = with_model(home.path(), &model)
+        .args(["-p", "x"])
+        .output()
+        .expect("it runs");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let (out, err) = (text(&output.stdout), text(&output.stderr));
+    assert!(output.status.success(), "{out}{err}");
+    assert_eq!(out.trim(), "All of it.");
+    assert_eq!(err.matches("kept in memory only").count(), 1, "{err}");
+    // What has nothing to write works as ever, and what has to write says why it cannot.
+    let run = |arguments: &[&str]| {
+        with_model(home.path(), &model)
+            .args(arguments)
+            .output()
+            .expect("it runs")
+    };
+    assert!(run(&["sessions", "list"]).status.success());
+    assert_eq!(
+        run(&["sessions", "search", "x"]).status.code(),
+        Some(1),
+        "there is nothing to be found"
+    );
+    let tour = crate::source::root().join("assets/tour/tour.jsonl");
+    let refused = run(&["sessions", "import", tour.to_str().expect("plain")]);
+    assert!(!refused.status.success() && !refused.stderr.is_empty(), "{refused:?}");
+    // A conversation that was kept before is read, goes on, and is not lost.
+    disk.remount("rw");
+    let answers = Model::with([Script::says("First."), Script::says("Second.")]);
+    let ask = |arguments: &[&str]| {
+        with_model(home.path(), &answers)
+            .args(arguments)
+            .output()
+            .expect("it runs")
+    };
+    assert!(ask(&["-p", "one"]).status.success());
+    let path = session_files(&home.path().join(".local/share/sheaf/sessions"))
+        .pop()
+        .expect("it was kept");
+    let before = std::fs::read(&path).expect("it is there");
+    disk.remount("ro");
+    assert!(text(&run(&["sessions", "show", "last"]).stdout).contains("First."));
+    let refused = ask(&["-p", "--continue", "two"]);
+    let err = text(&refused.stderr);
+    assert!(refused.status.success() || !err.is_empty(), "{refused:?}");
+    assert_eq!(std::fs::read(&path).expect("it is there"), before);
+}
+
 /// Whatever version of the lines a session was written in, it is read for ever: each has a file here, which is never written
 /// again, and what it says beside it.
 #[test]

@@ -8,6 +8,7 @@
 mod agent;
 mod approval;
 mod attack;
+mod browser;
 mod conform;
 mod dictation;
 mod documents;

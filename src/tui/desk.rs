@@ -86,7 +86,7 @@ impl Desk {
 
     /// With a log of which there is something already.
     pub fn on(log: Arc<Log>, width: u16, height: u16) -> Self {
-        let (transcript, read) = super::earlier::beginning(&log);
+        let (transcript, read) = super::earlier::beginning(&log, false);
         let link = Arc::new(Noting {
             log,
             sent: Mutex::default(),
@@ -100,6 +100,7 @@ impl Desk {
             link: Arc::clone(&link) as Arc<dyn Link>,
             transcript,
             reads_from: None,
+            reads_whole: false,
             pane: Pane::default(),
             composer: Composer::default(),
             focus: Focus::Composer,

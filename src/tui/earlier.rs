@@ -61,9 +61,9 @@ const NEAR: &[&str] = &[
     "panic",
 ];
 
-/// What a log comes to before anything of it was read, and where to read on.
-pub fn beginning(log: &Log) -> (Transcript, Position) {
-    match log.recent() {
+/// What a log comes to before anything of it was read, and where to read on. `is_whole`: from the first entry in any case.
+pub fn beginning(log: &Log, is_whole: bool) -> (Transcript, Position) {
+    match log.recent().filter(|_| !is_whole) {
         Some(recent) => (Transcript::since(recent.turn, recent.title.clone()), recent.after),
         None => (Transcript::default(), Position(0)),
     }

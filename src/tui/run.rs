@@ -97,7 +97,7 @@ pub async fn run(setup: Setup) -> Result<u8, Error> {
     let mut session = Session {
         app: app(&setup, size, Arc::<Highlighter>::clone(&colours)),
         screen: Screen::new(size.0, size.1),
-        follower: watched(&setup.link),
+        follower: watched(&setup.link, setup.is_inline),
         tty,
         out,
         outcomes: outcomes_here,
@@ -148,9 +148,9 @@ pub async fn run(setup: Setup) -> Result<u8, Error> {
 }
 
 /// Follows a link, and keeps what comes for the inspector.
-pub fn watched(link: &Arc<dyn Link>) -> Follower {
+pub fn watched(link: &Arc<dyn Link>, is_whole: bool) -> Follower {
     link.log().watch();
-    link.log().follow(earlier::beginning(link.log()).1)
+    link.log().follow(earlier::beginning(link.log(), is_whole).1)
 }
 
 struct Session {
@@ -261,7 +261,7 @@ impl Session {
                             (dirty, urgent) = (true, true);
                         }
                         Wake::Link(link) => {
-                            self.follower = watched(&link);
+                            self.follower = watched(&link, self.app.reads_whole);
                             self.backlog.clear();
                             self.count_earlier(Arc::clone(link.log()));
                             if let Some(folder) = link.about().workspace {

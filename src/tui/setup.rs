@@ -90,8 +90,9 @@ pub fn app(setup: &Setup, size: (u16, u16), colours: Arc<dyn Colours + Send + Sy
     App {
         about: setup.link.about(),
         link: Arc::clone(&setup.link),
-        transcript: earlier::beginning(setup.link.log()).0,
+        transcript: earlier::beginning(setup.link.log(), setup.is_inline).0,
         reads_from: None,
+        reads_whole: setup.is_inline,
         pane: Pane::default(),
         composer,
         focus: Focus::Composer,

@@ -666,7 +666,7 @@ fn announce(app: &mut App) {
 fn switch(app: &mut App, link: Arc<dyn Link>) -> Vec<Effect> {
     app.about = link.about();
     app.link = link;
-    app.transcript = super::earlier::beginning(app.link.log()).0;
+    app.transcript = super::earlier::beginning(app.link.log(), app.reads_whole).0;
     app.pane.reset();
     if let Some(inline) = &mut app.inline {
         inline.printed = 0;

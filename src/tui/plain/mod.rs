@@ -46,7 +46,7 @@ use crate::{
         Turn, View,
     },
     text::{Clean, NoColours, Row},
-    transcript::{Place, is_approval},
+    transcript::{Place, Transcript, is_approval},
 };
 
 /// While something is worked at and nothing ends, this often a line says so.
@@ -99,8 +99,10 @@ pub async fn run(mut setup: Setup, console: Console) -> Result<u8, Error> {
         layer_shown: 0,
         exit: None,
     };
+    talk.app.reads_whole = true;
+    talk.app.transcript = Transcript::default();
     let mut switch = setup.switch;
-    let mut follower = watched(&setup.link);
+    let mut follower = watched(&setup.link, true);
     let mut lines = read_lines();
     let mut has_ended = false;
     talk.begin();
@@ -143,12 +145,12 @@ pub async fn run(mut setup: Setup, console: Console) -> Result<u8, Error> {
                 Wake::Interrupt => talk.interrupt(),
                 Wake::End(code) => return Ok(code),
                 Wake::Link(link) => {
-                    follower = watched(&link);
+                    follower = watched(&link, true);
                     talk.switch(link);
                 }
             },
             Some(link) = switch.recv() => {
-                follower = watched(&link);
+                follower = watched(&link, true);
                 talk.switch(link);
             }
             Some(outcome) = outcomes_here.recv() => talk.handle(Msg::Done(outcome)),

@@ -36,27 +36,25 @@ pub fn told(entries: &[Arc<Entry>]) -> Told {
             if let Some((mark, summary)) = document.compaction() {
                 step.end(&mut told.messages);
                 compact::apply(&mut told, &mark, summary);
-                continue;
-            }
-            if text_of_user(document) {
+            } else if text_of_user(document) {
                 step.end(&mut told.messages);
                 push(&mut told.messages, ModelMessage::user(document.text()));
-                continue;
-            }
-            // An edit that failed says why in the document behind it.
-            let error = documents.get(at + 1).filter(|it| it.kind == Kind::Error);
-            match calls::called(document, error) {
-                Some(called) if called.name == COMPACT => {}
-                Some(called) => {
-                    let id = step.call(called, &mut ids);
-                    let place = Address {
-                        turn: exchange.turn,
-                        number: exchange.response.number(at),
-                    };
-                    told.places.insert(id, place);
+            } else {
+                // An edit that failed says why in the document behind it.
+                let error = documents.get(at + 1).filter(|it| it.kind == Kind::Error);
+                match calls::called(document, error) {
+                    Some(called) if called.name == COMPACT => {}
+                    Some(called) => {
+                        let id = step.call(called, &mut ids);
+                        let place = Address {
+                            turn: exchange.turn,
+                            number: exchange.response.number(at),
+                        };
+                        told.places.insert(id, place);
+                    }
+                    None if document.kind != Kind::Error => step.say(&document.plain_text(), &mut told.messages),
+                    None => {}
                 }
-                None if document.kind != Kind::Error => step.say(&document.plain_text(), &mut told.messages),
-                None => {}
             }
             if cuts.contains(&document.id) {
                 step.end(&mut told.messages);
@@ -97,6 +95,8 @@ fn open(exchange: &Exchange, told: &mut Told) {
         told.border(exchange.turn, None);
         told.messages.push(message);
     } else {
+        // It joins a message without an answer, and is a turn all the same: turns are counted where one cuts.
+        told.join_turn(exchange.turn);
         push(&mut told.messages, message);
     }
 }
@@ -187,8 +187,8 @@ impl Step {
     }
 }
 
-/// An id that every server takes and that no other call of the conversation has.
-fn unique(id: &str, ids: &mut HashSet<String>) -> String {
+/// An id that every server takes.
+pub(super) fn plain_id(id: &str) -> String {
     let plain = |it: char| {
         if it.is_ascii_alphanumeric() || it == '-' {
             it
@@ -200,6 +200,12 @@ fn unique(id: &str, ids: &mut HashSet<String>) -> String {
     if id.is_empty() {
         id.push_str("call");
     }
+    id
+}
+
+/// One that no other call of the conversation has, either.
+fn unique(id: &str, ids: &mut HashSet<String>) -> String {
+    let id = plain_id(id);
     let mut unique = id.clone();
     let mut number = 1;
     while !ids.insert(unique.clone()) {
@@ -309,6 +315,30 @@ mod tests {
             &[("one", "!no key"), ("two", ""), ("three", "ok")],
             &[user("one\n\ntwo\n\nthree"), assistant("ok")],
         );
+    }
+
+    #[test]
+    fn a_turn_without_an_answer_counts_where_one_cuts() {
+        let log = Log::new();
+        for (question, answer) in [("huge", "ok"), ("stopped", ""), ("again", "ok"), ("last", "ok")] {
+            log.append(0, Event::UserMessage(Message::user(question)));
+            let mut writer = Writer::new(Mode::Agent);
+            let mut events = writer.text(answer);
+            events.extend(writer.flush());
+            events.push(Event::Done(Done::default()));
+            for event in events {
+                log.append(0, event);
+            }
+        }
+        let told = told(&log.after(Position(0)));
+        assert_eq!(told.openings().collect::<Vec<_>>(), [0, 2, 2, 4]);
+        let cut = |turns| told.messages.get(told.cut(turns, None)).cloned();
+        assert_eq!(cut(3), Some(user("stopped\n\nagain")));
+        assert_eq!((cut(1), cut(4)), (Some(user("last")), Some(user("huge"))));
+        let mut shorter = told.clone();
+        shorter.summarise(told.cut(3, None), "In short.");
+        assert_eq!(shorter.messages.len(), 5);
+        assert_eq!(shorter.turns_from(1), 3);
     }
 
     fn call(id: &str, name: &str, arguments: Value) -> Said {

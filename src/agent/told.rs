@@ -67,6 +67,13 @@ impl Told {
         }
     }
 
+    /// A turn begins within the last message.
+    pub fn join_turn(&mut self, turn: Turn) {
+        if let Some(at) = self.messages.len().checked_sub(1) {
+            self.borders.push(Border { at, turn, behind: None });
+        }
+    }
+
     /// Forgets what was told last.
     pub fn truncate(&mut self, length: usize) {
         self.messages.truncate(length);

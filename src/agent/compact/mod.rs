@@ -10,7 +10,10 @@ mod summary;
 
 pub use summary::{Brief, request};
 
-use super::told::{self, Told};
+use super::{
+    history,
+    told::{self, Told},
+};
 use crate::{
     model::{ModelMessage, Part, Said},
     protocol::{
@@ -311,7 +314,9 @@ impl Plan {
 pub fn apply(told: &mut Told, mark: &Compaction, summary: &str) {
     match mark.way {
         Way::Single => {
-            told.drop_calls(&mark.calls);
+            // Whoever reads a conversation again gives the calls ids that every server takes.
+            let calls: Vec<String> = mark.calls.iter().map(|it| history::plain_id(it)).collect();
+            told.drop_calls(&calls);
         }
         Way::Results => {
             let at = told.cut(mark.kept_turns, mark.behind.as_ref());

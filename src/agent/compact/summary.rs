@@ -84,23 +84,44 @@ fn written(messages: &[ModelMessage], most: usize) -> String {
             ),
         }
     }
-    let cap = cap(parts.iter().map(|(head, text)| (head.len(), text.len())), most);
+    // Where hardly a word of each would fit, the oldest are left out.
+    let mut heads: usize = parts.iter().map(|it| it.0.len() + HEAD_BYTES).sum();
+    let mut left_out = 0;
+    for (head, _) in &parts {
+        if heads <= most / 2 {
+            break;
+        }
+        heads -= head.len() + HEAD_BYTES;
+        left_out += 1;
+    }
+    parts.drain(..left_out);
     let mut talk = String::new();
+    if left_out > 0 {
+        talk.push_str(&format!("[… the first {left_out} parts are left out …]\n\n"));
+    }
+    let most = most.saturating_sub(talk.len());
+    let cap = cap(parts.iter().map(|(head, text)| (head.len(), text.len())), most);
     for (head, text) in parts {
         talk.push_str(&format!("{head}\n{}\n\n", cut(text.trim(), cap)));
     }
     talk
 }
 
+/// What a part takes beside its head and its text.
+const HEAD_BYTES: usize = 3;
+/// What says how much was cut out of a part, with the largest number.
+const MARK_BYTES: usize = 40;
+
 /// How long a part may be so that all of them fit.
 fn cap(lengths: impl Iterator<Item = (usize, usize)> + Clone, most: usize) -> usize {
-    let heads: usize = lengths.clone().map(|it| it.0 + 3).sum();
+    let heads: usize = lengths.clone().map(|it| it.0 + HEAD_BYTES).sum();
     let room = most.saturating_sub(heads);
-    let fits = |cap: usize| lengths.clone().map(|it| it.1.min(cap)).sum::<usize>() <= room;
-    let (mut low, mut high) = (0, room);
-    if fits(high) {
+    if lengths.clone().map(|it| it.1).sum::<usize>() <= room {
         return usize::MAX;
     }
+    let part = |length: usize, cap: usize| if length > cap { cap + MARK_BYTES } else { length };
+    let fits = |cap: usize| lengths.clone().map(|it| part(it.1, cap)).sum::<usize>() <= room;
+    let (mut low, mut high) = (0, room);
     while low + 1 < high {
         let middle = low.midpoint(high);
         if fits(middle) {
@@ -122,4 +143,47 @@ fn cut(text: &str, most: usize) -> String {
         .get(text.ceil_char_boundary(text.len() - most / 3)..)
         .unwrap_or_default();
     format!("{head}\n[… {} bytes …]\n{tail}", text.len() - head.len() - tail.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Call, CallResult};
+
+    #[test]
+    fn what_a_summary_is_made_of_fits_however_many_parts_there_are() {
+        let call = |at: usize| {
+            let id = format!("c{at}");
+            let name = "read_file".to_owned();
+            let arguments = serde_json::Map::from_iter([("path".to_owned(), "x".repeat(200).into())]);
+            let result = CallResult {
+                call: id.clone(),
+                name: name.clone(),
+                text: "y".repeat(3_000),
+                is_error: false,
+                images: Vec::new(),
+            };
+            let call = Call {
+                id,
+                name,
+                arguments,
+                opaque: None,
+            };
+            [
+                ModelMessage::Assistant(vec![Said::Call(call)]),
+                ModelMessage::Results(vec![result]),
+            ]
+        };
+        for count in [1, 10, 100, 1_500] {
+            let messages: Vec<ModelMessage> = (0..count).flat_map(call).collect();
+            for most in [100, 1_000, 30_000, 100_000] {
+                let talk = written(&messages, most);
+                assert!(talk.len() <= most + 100, "{count} calls in {most}: {}", talk.len());
+                assert!(
+                    !talk.contains("are left out") || count * 40 > most / 2,
+                    "{count} calls in {most}"
+                );
+            }
+        }
+    }
 }

@@ -341,7 +341,9 @@ impl Driver {
                     }
                 }
                 // The answer may have ended in the meantime: then it is a message of its own.
-                Happened::Heard(heard) if !self.turn.is_running() => self.queue.push_back((heard.submit, Wish::Answer)),
+                Happened::Heard(heard) if !self.turn.is_answering() => {
+                    self.queue.push_back((heard.submit, Wish::Answer))
+                }
                 Happened::Heard(Heard { submit, parts }) => {
                     let was = self.mode.replace(submit.mode);
                     if was == Some(Mode::Debug) && submit.mode != Mode::Debug {
@@ -504,7 +506,8 @@ impl Driver {
                 };
                 self.queue.push_back((submit, Wish::Command(own)));
             }
-            Command::Steer(submit) if self.turn.is_running() => {
+            // Room that is made, and a command of the user's, have no model that could hear it.
+            Command::Steer(submit) if self.turn.is_answering() => {
                 let facts = self.facts(false);
                 let heard = self.briefing.steering(submit, self.turn.mode(), facts, &self.setup);
                 self.hearing.push_back(heard);

@@ -119,9 +119,17 @@ impl Memory {
         self.calls.contains(id)
     }
 
+    /// Room was made: a request has so many tokens now.
+    pub fn shortened(&mut self, tokens: u64) {
+        self.told.estimated(tokens);
+        self.no_room_below = 0;
+    }
+
     /// From here on `maker` answers: what only another one can read goes.
     pub fn made_by(&mut self, maker: String) {
         if self.maker != maker && !self.maker.is_empty() {
+            // Its window is another one.
+            self.no_room_below = 0;
             for message in &mut self.told.messages {
                 if let ModelMessage::Assistant(said) = message {
                     said.retain(|it| !matches!(it, Said::Opaque(_)));

@@ -381,6 +381,12 @@ impl Turn {
         self.running.is_some()
     }
 
+    /// A model answers: what is said meanwhile is for it.
+    pub fn is_answering(&self) -> bool {
+        let running = self.running.as_ref();
+        running.is_some_and(|it| it.setup.purpose == Purpose::Answer)
+    }
+
     /// The mode that is in force in the answer that is being made.
     pub fn mode(&self) -> Option<Mode> {
         self.running.as_ref().map(|it| it.mode)

@@ -123,8 +123,14 @@ impl Running {
             let hopeless = compact::biggest(&memory.told, &sizes);
             return self.does_not_fit(&hopeless, sizes.window, &failure.details(), memory, effects);
         }
-        memory.refused = Some((self.setup.model.clone(), tokens));
-        let sizes = self.sizes(memory);
+        // One that stands in may have a smaller window, which is none of the other's.
+        if self.stand_in == 0 {
+            memory.refused = Some((self.setup.model.clone(), tokens));
+        }
+        let sizes = Sizes {
+            window: Some(self.sizes(memory).window.map_or(tokens, |it| it.min(tokens))),
+            ..self.sizes(memory)
+        };
         match compact::plan(&memory.told, &sizes, Cause::Overflow) {
             Ok(plan) => self.make(plan, Cause::Overflow, String::new(), memory, effects),
             Err(hopeless) => self.does_not_fit(&hopeless, memory.window, &failure.details(), memory, effects),
@@ -161,7 +167,7 @@ impl Running {
             return self.end(Status::Completed, FinishReason::Stop, memory, effects);
         }
         let after = scaled(&memory.told, &sizes, scale).min(before);
-        memory.told.estimated(after);
+        memory.shortened(after);
         let shown = self.open_room(json!({ "result": address.to_string() }), effects);
         let mark = Compaction {
             cause: Cause::Asked,
@@ -293,14 +299,15 @@ impl Running {
             self.fail_room(shown, &why, effects);
             return match cause {
                 Cause::Asked => self.end(Status::Completed, FinishReason::Stop, memory, effects),
-                Cause::Full | Cause::Overflow => {
+                Cause::Full => self.go_on_without(plan.before, memory, effects),
+                Cause::Overflow => {
                     let hopeless = compact::biggest(&memory.told, &sizes);
                     self.does_not_fit(&hopeless, sizes.window, "", memory, effects);
                 }
             };
         }
         memory.told = shorter;
-        memory.told.estimated(after);
+        memory.shortened(after);
         let mark = plan.mark(cause, sizes.window, after);
         self.close_room(shown, &summary, &mark, effects);
         effects.push(Effect::Forgot);
@@ -330,11 +337,7 @@ impl Running {
         self.fail_room(shown, why, effects);
         match cause {
             Cause::Asked => self.end(Status::Completed, FinishReason::Stop, memory, effects),
-            // There is still a little room: the answer goes on, and it is tried again when more has come.
-            Cause::Full => {
-                memory.no_room_below = plan.before.saturating_add(plan.before / 10);
-                self.request(memory, effects);
-            }
+            Cause::Full => self.go_on_without(plan.before, memory, effects),
             Cause::Overflow => {
                 let hopeless = compact::biggest(&memory.told, &self.sizes(memory));
                 let because = format!("no summary could be made: {why}");
@@ -343,13 +346,19 @@ impl Running {
         }
     }
 
+    /// There is still a little room: the answer goes on, and it is tried again when more has come.
+    fn go_on_without(&mut self, tokens: u64, memory: &mut Memory, effects: &mut Vec<Effect>) {
+        memory.no_room_below = tokens.saturating_add(tokens / 10);
+        self.request(memory, effects);
+    }
+
     /// Puts lines in the place of old results.
     fn drop_old(&mut self, shown: Shown, plan: Plan, cause: Cause, memory: &mut Memory, effects: &mut Vec<Effect>) {
         let sizes = self.sizes(memory);
         let scale = memory.told.scale(sizes.fixed());
         let (count, _) = memory.told.drop_results(plan.at);
         let after = scaled(&memory.told, &sizes, scale).min(plan.before);
-        memory.told.estimated(after);
+        memory.shortened(after);
         let count = figure::count(count, "old result", "old results");
         let said = format!(
             "The model is told no more what is in {} of tools. They stay readable here.",

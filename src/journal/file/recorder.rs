@@ -236,12 +236,12 @@ impl Writer {
             let entries = self.held.get(..batch).unwrap_or_default();
             let must_stay = entries.iter().any(|it| must_stay(&it.event));
             let mut bytes = Vec::new();
-            let mut titled_at = None;
+            let (mut titled_at, mut is_overridden) = (None, false);
             for entry in joined(entries) {
                 line::write(entry.position.0, &record::to_members(&entry), &mut bytes);
                 if let Event::Title(title) = entry.event {
-                    title.replace(&mut self.title);
-                    titled_at = Some(bytes.len());
+                    is_overridden = !title.replace(&mut self.title);
+                    titled_at = Some(bytes.len()).filter(|_| !is_overridden);
                 }
             }
             if let Err(error) = self.tape.append(&bytes, must_stay) {
@@ -252,6 +252,9 @@ impl Writer {
             let since = (bytes.len() - titled_at.unwrap_or_default()) as u64;
             self.since_title = if titled_at.is_some() {
                 since
+            } else if is_overridden {
+                // The list reads the end of the file, where another title stands now that does not hold.
+                REACH_BYTES
             } else {
                 self.since_title + since
             };

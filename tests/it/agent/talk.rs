@@ -72,6 +72,51 @@ async fn what_is_said_meanwhile_joins_the_answer_or_waits_for_its_own() {
 }
 
 #[tokio::test]
+async fn what_is_said_while_room_is_made_is_answered_afterwards() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (go, wait) = tokio::sync::watch::channel(false);
+    let script = Script::new(move |at, _| {
+        if at != 1 {
+            return ok();
+        }
+        let mut wait = wait.clone();
+        let end = async move {
+            wait.wait_for(|it| *it).await.expect("the test is there");
+            Piece::End(EndReason::Stop)
+        };
+        let begin = futures::stream::iter([Piece::Text("In short.".to_owned())]);
+        Box::pin(begin.chain(futures::stream::once(end)))
+    });
+    let mut stage = Stage::new(folder.path(), &script, Settings::default(), TOOLS.to_vec());
+    let message = |text: &str| Submit {
+        message: Message::user(text),
+        mode: Mode::Agent,
+        model: None,
+    };
+    stage.say("a long story", Mode::Agent);
+    stage.done(1).await;
+    stage.send(Command::Compact {
+        submit: message("/compact"),
+        how: sheaf::protocol::Shorten::Summary { keep: String::new() },
+    });
+    stage
+        .until("the summary's beginning", |it| {
+            it.events.iter().any(|it| matches!(it, Event::ToolCallStart { .. }))
+        })
+        .await;
+    stage.send(Command::Steer(message("and now the end")));
+    go.send_replace(true);
+    stage.done(3).await;
+    let asked = script.asked();
+    assert_eq!(asked.len(), 3);
+    let last = format!("{:?}", asked[2].messages.last());
+    assert!(last.contains("and now the end"), "{last}");
+    let heard = stage.transcript.exchanges.iter().filter_map(|it| it.message.as_ref());
+    let heard: Vec<&str> = heard.map(|it| it.content.as_str()).collect();
+    assert_eq!(heard, ["a long story", "/compact", "and now the end"]);
+}
+
+#[tokio::test]
 async fn limits_of_the_settings_ask_whether_to_go_on() {
     for (limit, is_calls) in [("requests", false), ("calls", true)] {
         let outside = tempfile::tempdir().expect("a folder");

@@ -301,6 +301,33 @@ fn a_summary_that_is_no_shorter_is_not_used() {
 }
 
 #[test]
+fn a_summary_that_helps_little_ends_no_answer_that_still_fits() {
+    let mut turn = long(None, 8, 300);
+    let tokens = turn.memory.told.tokens(0);
+    turn.memory.window = Some(tokens + 100);
+    turn.step(next(9), 0);
+    // Within what a summary may have, and with all that is still to be done no shorter than what it stands for.
+    let todo = |at: usize| crate::transcript::Todo {
+        id: format!("t{at}"),
+        content: "word ".repeat(60),
+        status: crate::protocol::TodoStatus::Pending,
+        dependencies: Vec::new(),
+        documents: Vec::new(),
+    };
+    turn.memory.todos.list = (0..150).map(todo).collect();
+    turn.step(says("In short."), 1);
+    let shown = show(&turn.step(ends(EndReason::Stop), 2));
+    assert!(
+        shown.contains("a summary takes no less room") && shown.ends_with("call m with 33"),
+        "{shown}"
+    );
+    assert!(turn.memory.no_room_below > tokens);
+    // Once it could be made, it is looked at the window alone.
+    turn.memory.shortened(10);
+    assert_eq!(turn.memory.no_room_below, 0);
+}
+
+#[test]
 fn without_a_summary_it_goes_on_while_there_is_room() {
     let mut turn = long(None, 8, 300);
     turn.memory.window = Some(turn.memory.told.tokens(0) + 100);

@@ -395,7 +395,11 @@ impl<'a> Reader<'a> {
             let spaces = self.rest.len() - self.rest.trim_start().len();
             if spaces > 0 {
                 self.rest = self.rest.trim_start();
-                if !piece.lines.last().is_none_or(|it| it.is_empty() || it.ends_with(' ')) {
+                if !piece
+                    .lines
+                    .get(piece.base)
+                    .is_none_or(|it| it.is_empty() || it.ends_with(' '))
+                {
                     piece.push(Piece::of(" "));
                 }
                 continue;

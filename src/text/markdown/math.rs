@@ -10,6 +10,8 @@ use crate::text::latex;
 
 const ROUND: char = '\u{1}';
 const SQUARE: char = '\u{2}';
+/// A dollar sign that is one.
+const DOLLAR: char = '\u{3}';
 
 /// A source in which brackets behind backslashes are dollar signs.
 pub(super) struct Marked<'a> {
@@ -26,14 +28,22 @@ impl<'a> Marked<'a> {
             original,
             at: Vec::new(),
         };
-        if !(original.contains("\\(") || original.contains("\\[")) || original.contains([ROUND, SQUARE]) {
-            return marked;
-        }
-        marked.at = brackets(original);
-        if marked.at.is_empty() {
+        let has_brackets = original.contains("\\(") || original.contains("\\[");
+        let has_dollars = original.contains('$');
+        if !(has_brackets || has_dollars) || original.contains([ROUND, SQUARE, DOLLAR]) {
             return marked;
         }
         let mut source = original.as_bytes().to_vec();
+        if has_dollars {
+            for at in dollars(original) {
+                if let Some(sign) = source.get_mut(at) {
+                    *sign = DOLLAR as u8;
+                }
+            }
+        }
+        if has_brackets {
+            marked.at = brackets(original);
+        }
         for &at in &marked.at {
             let Some(pair) = source.get_mut(at..at + 2) else {
                 continue;
@@ -56,6 +66,14 @@ impl<'a> Marked<'a> {
 
     /// A text of the source as it stood there, without the backslashes that only escape unless it is code.
     pub fn text<'t>(&self, text: &'t str, range: &Range<usize>, is_code: bool) -> Cow<'t, str> {
+        if text.contains(DOLLAR) {
+            let text = plain(text);
+            return Cow::Owned(self.unmarked(&text, range, is_code).into_owned());
+        }
+        self.unmarked(text, range, is_code)
+    }
+
+    fn unmarked<'t>(&self, text: &'t str, range: &Range<usize>, is_code: bool) -> Cow<'t, str> {
         let first = self.at.partition_point(|it| it + 1 < range.start);
         let has_marks = self.at.get(first).is_some_and(|it| *it < range.end);
         if !has_marks || (!is_code && range.len() != text.len()) {
@@ -85,7 +103,7 @@ impl<'a> Marked<'a> {
 
     /// A formula as the lines that are shown of it.
     pub fn formula(&self, text: &str, range: &Range<usize>, is_display: bool) -> Vec<String> {
-        let text = text.replace(HIDDEN, "");
+        let text = plain(text).replace(HIDDEN, "");
         let bracket = text.chars().next().filter(|it| matches!(*it, ROUND | SQUARE));
         let inner = bracket.and_then(|it| text.strip_prefix(it)?.strip_suffix(it));
         if let (Some(bracket), Some(inner)) = (bracket, inner.filter(|it| !it.contains([ROUND, SQUARE]))) {
@@ -96,10 +114,12 @@ impl<'a> Marked<'a> {
             let lines = latex::unicode(inner.trim()).filter(|it| it.len() == 1 || bracket == SQUARE);
             return lines.unwrap_or_else(|| vec![format!("\\{open}{inner}\\{close}")]);
         }
-        if text.contains([ROUND, SQUARE]) {
+        let is_marked = self.at.iter().any(|it| range.contains(it));
+        if is_marked || text.contains([ROUND, SQUARE]) {
             // It began at a dollar sign and ended at a bracket, or the other way round.
-            let shown = self.original.get(range.clone()).unwrap_or_default();
-            return vec![shown.replace(HIDDEN, "")];
+            let shown = self.original.get(range.clone()).unwrap_or_default().char_indices();
+            let shown = shown.filter(|(at, it)| *it != HIDDEN && self.at.binary_search(&(range.start + at)).is_err());
+            return vec![shown.map(|it| it.1).collect()];
         }
         let sign = if is_display { "$$" } else { "$" };
         let next = self.original.get(range.end..).and_then(|it| it.chars().next());
@@ -112,6 +132,54 @@ impl<'a> Marked<'a> {
         };
         lines.unwrap_or_else(|| vec![format!("{sign}{text}{sign}")])
     }
+}
+
+/// A text of the marked source with its dollar signs.
+pub(super) fn plain(text: &str) -> String {
+    text.replace(DOLLAR, "$")
+}
+
+/// Where dollar signs stand that begin and end no formula: prices, variables of a shell. The parser would take what is
+/// between two of them for one, code and all. Decided line by line, as for brackets.
+fn dollars(source: &str) -> Vec<usize> {
+    let mut found = Vec::new();
+    let mut start = 0;
+    for line in source.split_inclusive('\n') {
+        let words = line.trim();
+        let is_display = words == "$$" || (words.len() > 4 && words.starts_with("$$") && words.ends_with("$$"));
+        if !is_display {
+            let mut at = 0;
+            while let Some(next) = line.get(at..).and_then(|it| it.find('$')).map(|it| at + it) {
+                // An escaped one is none already, and an address has to stay one.
+                let before = line.get(..next).unwrap_or_default();
+                let word = before.rsplit(char::is_whitespace).next().unwrap_or_default();
+                if before.ends_with('\\') || word.contains("://") || word.contains("](") {
+                    at = next + 1;
+                    continue;
+                }
+                match formula_end(line, next) {
+                    Some(end) => at = end + 1,
+                    None => {
+                        found.push(start + next);
+                        at = next + 1;
+                    }
+                }
+            }
+        }
+        start += line.len();
+    }
+    found
+}
+
+/// Where the formula ends that begins at a dollar sign, if one does.
+fn formula_end(line: &str, from: usize) -> Option<usize> {
+    let inner = line.get(from + 1..)?;
+    let length = inner.find('$')?;
+    let (inner, rest) = (inner.get(..length)?, inner.get(length + 1..)?);
+    let next = rest.chars().next();
+    let goes_on = next.is_some_and(|it| it.is_alphanumeric() || matches!(it, '{' | '(' | '_' | '$'));
+    let is_tight = !inner.starts_with(char::is_whitespace) && !inner.ends_with([' ', '\t', '\\']) && !inner.is_empty();
+    (is_tight && !goes_on && !inner.contains('`') && latex::is_formula(inner)).then_some(from + 1 + length)
 }
 
 /// Where the backslashes before brackets stand that belong together: in one line, or around lines of their own.
@@ -146,7 +214,7 @@ fn brackets(source: &str) -> Vec<usize> {
         }
         if words == "\\[" {
             opened = Some(first);
-        } else if !line.contains('$') {
+        } else {
             in_line(line, start - line.len(), &mut found);
         }
     }

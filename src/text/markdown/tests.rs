@@ -721,6 +721,10 @@ fn simple_formulas_are_shown_as_signs_and_nothing_else_is_taken_for_one() {
         (r"a $\strange{x}$ b", r"a $\strange{x}$ b"),
         (r"a \(\strange{x}\) b", r"a \(\strange{x}\) b"),
         (r"a \( b", "a ( b"),
+        (r"costs \$5 and \$6", "costs $5 and $6"),
+        ("$5, or `$HOME` and **$6**, $x$", "$5, or $HOME and $6, x"),
+        (r"it costs $5, so \(x = 5\)", "it costs $5, so x = 5"),
+        ("[a](https://x.y/$1)", "a (x.y)"),
         ("$a$b", "$a$b"),
     ] {
         let rows = whole(source, 90);

@@ -6,7 +6,7 @@ use pulldown_cmark::{Alignment, BrokenLink, CodeBlockKind, CowStr, Event, LinkTy
 
 use super::{
     address,
-    math::Marked,
+    math::{self, Marked},
     tail::{self, Place},
     words::Ending,
 };
@@ -111,7 +111,7 @@ pub(super) fn read_open(source: &str, known: &Definitions, place: Option<Place>)
 fn build(source: &str, known: &Definitions, open: bool) -> Tree {
     let unresolved = RefCell::new(Vec::new());
     let look_up = |link: BrokenLink<'_>| {
-        let label = label(&link.reference);
+        let label = label(&math::plain(&link.reference));
         if let Some(url) = known.get(&label) {
             return Some((CowStr::from(url.clone()), CowStr::Borrowed("")));
         }
@@ -125,7 +125,13 @@ fn build(source: &str, known: &Definitions, open: bool) -> Tree {
     let definitions = events
         .reference_definitions()
         .iter()
-        .map(|(name, definition)| (label(name), definition.dest.to_string(), definition.span.start))
+        .map(|(name, definition)| {
+            (
+                label(&math::plain(name)),
+                math::plain(&definition.dest),
+                definition.span.start,
+            )
+        })
         .collect();
     let mut builder = Builder::default();
     builder.inline.open = open;
@@ -271,10 +277,10 @@ impl Builder {
             Tag::Strikethrough => self.inline.style(|it| it.strikes += 1),
             Tag::Link {
                 link_type, dest_url, ..
-            } => self.inline.open_link(link_type, &dest_url),
+            } => self.inline.open_link(link_type, &math::plain(&dest_url)),
             Tag::Image {
                 link_type, dest_url, ..
-            } => self.inline.open_image(link_type, &dest_url),
+            } => self.inline.open_image(link_type, &math::plain(&dest_url)),
             Tag::TableCell
             | Tag::FootnoteDefinition(_)
             | Tag::DefinitionList

@@ -4,10 +4,11 @@ use serde_json::{Map, Value};
 
 use super::{Action, answer, everywhere::focus_composer};
 use crate::{
-    protocol::{Applied, Command, Kind, View},
+    protocol::{Answer, Applied, ClarificationResponse, Command, Kind, Outcome, View},
     transcript::Place,
     tui::{
         app::App,
+        doc,
         effect::Effect,
         layer::{Layer, Review, Verdict},
     },
@@ -40,7 +41,51 @@ pub const ACT: Action = Action {
 };
 
 fn is_edit(app: &App, place: Place) -> bool {
-    app.transcript.get(place).is_some_and(|it| it.kind == Kind::FileEdit)
+    let document = app.transcript.get(place);
+    document.is_some_and(|it| it.kind == Kind::FileEdit || doc::staged(it).is_some())
+}
+
+/// Lets a change be written that waits for it, or not.
+fn decide(app: &mut App, place: Place, is_allowed: bool) -> Vec<Effect> {
+    let turn = app.turn_of(place);
+    let Some(document) = app.transcript.get(place) else {
+        return Vec::new();
+    };
+    let View::Clarification(view) = document.view() else {
+        return Vec::new();
+    };
+    let wanted = if is_allowed { "allow_once" } else { "reject_once" };
+    let question = view.questions.first();
+    let option = question.and_then(|it| Some((it.id, it.options.iter().find(|it| it.id == wanted)?.id)));
+    let id = document.id.clone();
+    let (outcome, answers) = match option {
+        Some((question, option)) => {
+            let answer = Answer {
+                question_id: question.to_owned(),
+                selected_option_ids: vec![option.to_owned()],
+                free_text: None,
+            };
+            (Outcome::Answered, vec![answer])
+        }
+        // Whoever asks must take a no, whatever they offer.
+        None if !is_allowed => (Outcome::Skipped, Vec::new()),
+        None => {
+            app.say("it cannot be allowed here; esc goes back to the question");
+            return Vec::new();
+        }
+    };
+    if !app.asking.sent.insert((turn, id.clone())) {
+        return Vec::new();
+    }
+    vec![Effect::Send(Command::Answer {
+        turn,
+        response: ClarificationResponse {
+            document_id: id,
+            outcome,
+            answers,
+            reason: None,
+        },
+    })]
 }
 
 fn open(app: &mut App, on: Option<Place>) {
@@ -55,6 +100,16 @@ pub fn judge(app: &mut App, verdict: Verdict, place: Place) -> Vec<Effect> {
     let turn = app.turn_of(place);
     let Some(document) = app.transcript.get(place) else {
         return Vec::new();
+    };
+    let staged = doc::staged(document);
+    let document = match (&staged, verdict) {
+        (Some(_), Verdict::Accept | Verdict::Reject) => return decide(app, place, verdict == Verdict::Accept),
+        (Some(_), Verdict::Edit) => {
+            app.say("it is not written yet: allow it first, or say what should be different");
+            return Vec::new();
+        }
+        (Some(staged), Verdict::Comment) => staged,
+        (None, _) => document,
     };
     let View::FileEdit(edit) = document.view() else {
         return Vec::new();

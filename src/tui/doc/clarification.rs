@@ -400,7 +400,7 @@ fn approval(view: &Clarification<'_>, document: &Document, look: &Look<'_>, form
 }
 
 /// The planned action as the document that it would become.
-fn subject(view: &Clarification<'_>, document: &Document) -> Option<Document> {
+pub(super) fn subject(view: &Clarification<'_>, document: &Document) -> Option<Document> {
     let mut members = view.subject?.as_object()?.clone();
     let kind = Kind::parse(members.shift_remove("type")?.as_str()?);
     let content = members.shift_remove("content");

@@ -45,7 +45,7 @@ use std::{
 };
 
 use crate::{
-    protocol::{Document, Kind, Turn, View},
+    protocol::{Applied, Document, Kind, QuestionKind, Turn, View},
     text::{Clean, CodeLine, Colours, Mark, Role, Row, Span, figure, markdown::Flow},
     transcript::Todos,
 };
@@ -480,6 +480,21 @@ pub fn needs_clock(document: &Document) -> bool {
         | View::TodoUpdate(_)
         | View::Unknown(_) => false,
     }
+}
+
+/// The change of a file that waits to be allowed, as a document that is not written yet; `None`: this asks for no such thing.
+pub fn staged(document: &Document) -> Option<Document> {
+    let View::Clarification(view) = document.view() else {
+        return None;
+    };
+    if view.kind != QuestionKind::Approval || view.outcome.is_some() {
+        return None;
+    }
+    let mut change = clarification::subject(&view, document).filter(|it| it.kind == Kind::FileEdit)?;
+    change
+        .metadata
+        .insert("applied".to_owned(), Applied::Pending.as_str().into());
+    Some(change)
 }
 
 /// One line that says what the document is, for the outline and for notifications.

@@ -2,13 +2,15 @@
 //! right, a decision for each.
 //!
 //! It holds places, not documents: what a decision did is seen in the conversation, like everything else. Only the change
-//! that is looked at is ever laid out.
+//! that is looked at is ever laid out. A change that waits to be allowed is one of them: accepting it lets it be written.
+
+use std::borrow::Cow;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::{Answer, Choice};
 use crate::{
-    protocol::{Applied, Document, View},
+    protocol::{Applied, Document, Kind, View},
     text::{Clean, Colours, Ground, Mark, Role, Row, Span, width},
     transcript::{Place, Transcript},
     tui::doc::{self, Cited, Fold, Look, Sheet},
@@ -65,13 +67,12 @@ pub struct Review {
 impl Review {
     /// Opens on a change, or on the last turn that has any; `None`: nothing was changed.
     pub fn new(transcript: &Transcript, on: Option<Place>, now_ms: u64) -> Option<Self> {
-        let is_edit = |it: &Document| matches!(it.view(), View::FileEdit(_));
         let turn = match on {
             Some(place) => place.exchange,
             None => transcript
                 .exchanges
                 .iter()
-                .rposition(|it| it.response.documents.iter().any(is_edit))?,
+                .rposition(|it| it.response.documents.iter().any(|it| changed(it).is_some()))?,
         };
         let mut review = Self {
             scope: Scope::Turn(turn),
@@ -107,7 +108,9 @@ impl Review {
                 continue;
             };
             for (document, it) in response.documents.iter().enumerate() {
-                if let View::FileEdit(edit) = it.view() {
+                if let Some(it) = changed(it)
+                    && let View::FileEdit(edit) = it.view()
+                {
                     found.push((edit.file_path.to_owned(), Place { exchange, document }));
                 }
             }
@@ -232,8 +235,9 @@ impl Review {
         self.width = room;
         let body_height = height.saturating_sub(2).max(1);
         let mut right = Vec::new();
-        if let Some(document) = self.places.get(self.at).and_then(|it| transcript.get(*it)) {
-            right = self.change(document, look, room, body_height);
+        let here = self.places.get(self.at).and_then(|it| transcript.get(*it));
+        if let Some(document) = here.and_then(changed) {
+            right = self.change(&document, look, room, body_height);
         }
         let names = self.names(transcript, list, body_height);
         let accepted = |it: &&Place| transcript.get(**it).is_some_and(is_accepted);
@@ -356,6 +360,14 @@ impl Review {
         head.extend(body);
         head
     }
+}
+
+/// The change that a document is, or asks to be allowed.
+fn changed(document: &Document) -> Option<Cow<'_, Document>> {
+    if document.kind == Kind::FileEdit {
+        return Some(Cow::Borrowed(document));
+    }
+    doc::staged(document).map(Cow::Owned)
 }
 
 /// What looks depend on besides the document; a change depends on little.

@@ -144,3 +144,39 @@ fn no_width_breaks_a_review() {
         desk.keys("uju<esc>");
     }
 }
+
+#[test]
+fn a_change_that_waits_is_allowed_or_rejected_in_the_review() {
+    for (key, option) in [("a", "allow_once"), ("r", "reject_once")] {
+        let mut desk = Desk::new(120, 30);
+        desk.events([Event::UserMessage(Message::user("change it"))]);
+        desk.events([start(
+            "ask",
+            "clarification",
+            json!({
+                "kind": "approval",
+                "subject": { "type": "file_edit", "metadata": {
+                    "filePath": "src/cart.rs", "operation": "edit",
+                    "diff": { "oldString": "let a = 1;\n", "newString": "let a = 2;\n", "startLine": 10 } } },
+                "questions": [{ "id": "approval", "text": "Allow it?",
+                    "options": [
+                    { "id": "allow_once", "label": "once" }, { "id": "reject_once", "label": "no" }] }],
+            }),
+        )]);
+        desk.later(1000);
+        desk.keys("<ctrl+e>");
+        for text in ["Review", "src/cart.rs", "not written yet", "let a = 2;"] {
+            assert!(desk.shows(text), "{text}\n{}", desk.picture());
+        }
+        desk.keys(key);
+        assert_eq!(desk.sent(), [], "it has only just appeared");
+        desk.later(1000);
+        desk.keys(key);
+        desk.keys(key);
+        let sent = desk.sent();
+        let [Command::Answer { response, .. }] = sent.as_slice() else {
+            panic!("{sent:?}")
+        };
+        assert_eq!(response.answers[0].selected_option_ids, [option]);
+    }
+}

@@ -304,12 +304,18 @@ impl Rewind {
             Role::Dim,
         ));
         if clashing > 0 {
-            let word = if self.over {
-                "what was changed since is lost (o keeps it)"
+            let (word, key) = if self.over {
+                ("what was changed since is lost", "(o keeps it)")
             } else {
-                "what was changed since stays (o takes it back, too)"
+                ("what was changed since stays", "(o takes it back, too)")
             };
-            rows.push(say(word, Role::Waiting));
+            // What it means and how to have it otherwise are both needed, however narrow it is.
+            let whole = format!("{word} {key}");
+            if width::width(&whole) <= columns {
+                rows.push(say(&whole, Role::Waiting));
+            } else {
+                rows.extend([say(word, Role::Waiting), say(key, Role::Waiting)]);
+            }
         }
         if self.seen.as_ref().is_some_and(|it| it.1.is_partial) {
             rows.push(say("of the oldest changes nothing is kept any more", Role::Waiting));

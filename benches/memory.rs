@@ -123,7 +123,7 @@ fn tell(log: &Log, turns: usize, words: usize, mark: &str, seed: u64) {
                 ),
                 "terminal_command" => (
                     None,
-                    json!({ "command": "cargo test", "exitCode": (turn % 4 == 0) as u8, "output": text }),
+                    json!({ "command": "cargo test", "exitCode": u8::from(turn % 4 == 0), "output": text }),
                 ),
                 "file_edit" => (
                     None,

@@ -768,13 +768,14 @@ fn long(folder: &Path, last: impl IntoIterator<Item = Event>) -> (Store, Vec<u8>
         put(start(&id, "text"));
         put(end(&id, Some(&"word ".repeat(2100)), json!({})));
         if nth % 5 == 4 {
-            let mut done = crate::protocol::Done::default();
-            done.usage = Some(crate::protocol::Usage {
-                total_tokens: 7,
-                ..crate::protocol::Usage::default()
-            });
-            done.extra_usage = members(json!({ "costUsd": 0.5 }));
-            put(Event::Done(done));
+            put(Event::Done(crate::protocol::Done {
+                usage: Some(crate::protocol::Usage {
+                    total_tokens: 7,
+                    ..crate::protocol::Usage::default()
+                }),
+                extra_usage: members(json!({ "costUsd": 0.5 })),
+                ..crate::protocol::Done::default()
+            }));
             put(Event::Title("Long".into()));
         }
     }

@@ -27,7 +27,7 @@ use crate::{
 };
 
 /// Grows with the shape of the tables and with how texts are folded: another one is thrown away.
-const VERSION: i64 = 2;
+const VERSION: i64 = 3;
 /// Letters that are looked up together.
 const LETTERS: usize = 3;
 /// Another program may be writing: nobody waits long for it.
@@ -70,6 +70,10 @@ impl Cache {
         let path = folder.join("sessions.db");
         match Self::connect(folder, &path) {
             Ok(cache) => Some(cache),
+            Err(error) if is_of_others(&error) => {
+                tracing::info!(%error, "conversations are searched without a cache");
+                None
+            }
             Err(error) => {
                 tracing::info!(%error, "the cache of conversations is made anew");
                 for end in ["", "-wal", "-shm"] {
@@ -95,9 +99,16 @@ impl Cache {
         let version: i64 = connection.query_row("PRAGMA user_version", [], |it| it.get(0))?;
         if version != VERSION {
             anyhow::ensure!(version == 0, "it is of version {version}");
+            connection.execute_batch("BEGIN IMMEDIATE")?;
+            // Another program may have made it meanwhile.
+            let version: i64 = connection.query_row("PRAGMA user_version", [], |it| it.get(0))?;
+            if version != 0 {
+                connection.execute_batch("ROLLBACK")?;
+                anyhow::ensure!(version == VERSION, "it is of version {version}");
+                return Ok(Self { connection });
+            }
             connection.execute_batch(&format!(
-                "BEGIN IMMEDIATE;
-                 CREATE TABLE listed (id TEXT PRIMARY KEY, listed TEXT NOT NULL) WITHOUT ROWID;
+                "CREATE TABLE listed (id TEXT PRIMARY KEY, listed TEXT NOT NULL) WITHOUT ROWID;
                  CREATE TABLE session (key INTEGER PRIMARY KEY, id TEXT UNIQUE NOT NULL, bytes INTEGER NOT NULL,
                      changed INTEGER NOT NULL, last_ms INTEGER NOT NULL);
                  CREATE VIRTUAL TABLE said USING fts5 (text, content = '', contentless_delete = 1, detail = none, tokenize = 'ascii');
@@ -382,12 +393,28 @@ fn token(number: u32) -> String {
     signs.collect()
 }
 
-/// As a query compares letters: big ones are small, and the odd ones are plain.
+/// Somebody else writes it at this moment, or it is out of reach: it is none that may be thrown away.
+fn is_of_others(error: &anyhow::Error) -> bool {
+    use rusqlite::ErrorCode::{CannotOpen, DatabaseBusy, DatabaseLocked, DiskFull, PermissionDenied, ReadOnly};
+    let code = error
+        .downcast_ref::<rusqlite::Error>()
+        .and_then(rusqlite::Error::sqlite_error_code);
+    matches!(
+        code,
+        Some(CannotOpen | DatabaseBusy | DatabaseLocked | DiskFull | PermissionDenied | ReadOnly)
+    )
+}
+
+/// As a query compares letters, or coarser: whatever it takes for the same is the same here. By way of the big letter, because
+/// several small ones have the same (`μ` and the sign `µ`, `β` and `ϐ`).
 fn plain(text: &str) -> impl Iterator<Item = char> {
-    text.chars().flat_map(char::to_lowercase).map(|it| match it {
-        'ς' => 'σ',
-        'ſ' => 's',
-        it => it,
+    text.chars().flat_map(|it| {
+        let ascii = it.is_ascii().then(|| it.to_ascii_lowercase());
+        let other = (!it.is_ascii()).then(|| {
+            let big = it.to_lowercase().flat_map(char::to_uppercase);
+            big.flat_map(char::to_lowercase)
+        });
+        ascii.into_iter().chain(other.into_iter().flatten())
     })
 }
 
@@ -518,6 +545,26 @@ mod tests {
         drop(cache);
         let cache = Cache::open(&cache_folder).expect("made anew");
         assert!(cache.known().expect("read").is_empty());
+    }
+
+    #[test]
+    fn letters_that_a_query_takes_for_the_same_are_the_same_here() {
+        let has_cases = |it: &char| !it.to_lowercase().eq([*it]) || !it.to_uppercase().eq([*it]);
+        let all: Vec<char> = ('\0'..=char::MAX).filter(has_cases).collect();
+        let text: String = all.iter().collect();
+        let mut apart = Vec::new();
+        for letter in all {
+            let query = regex::Regex::new(&format!("(?i){letter}")).expect("a letter");
+            for found in query.find_iter(&text) {
+                if folded(found.as_str()) != folded(&letter.to_string()) {
+                    apart.push((
+                        letter.escape_unicode().to_string(),
+                        found.as_str().escape_unicode().to_string(),
+                    ));
+                }
+            }
+        }
+        assert_eq!(apart, []);
     }
 
     proptest! {

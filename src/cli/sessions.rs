@@ -21,7 +21,7 @@ use crate::{
     export::{self, Form, Single, Whole},
     journal::{
         Log,
-        file::{Listed, Session, Store},
+        file::{Finding, Listed, Session, Store, Wrong},
     },
     link::replay::Recording,
     os::file::{self, Access},
@@ -163,10 +163,13 @@ fn is_wanted(found: &[Listed]) -> bool {
 pub(super) fn remove(store: &Store, state: &Path, id: &str) -> Result<()> {
     let conversations = store.read(id).map(|it| conversations(&it.entries)).unwrap_or_default();
     store.remove(id)?;
-    let others = store.list().unwrap_or_default();
+    // What others may need as well stays when that cannot be known.
+    let Ok(others) = store.list() else { return Ok(()) };
     for conversation in conversations {
         let is_shared = others.iter().any(|it| {
-            let bytes = file::read(&store.path_of(&it.session.id), IMPORT_BYTES).unwrap_or_default();
+            let Ok(bytes) = file::read(&store.path_of(&it.session.id), IMPORT_BYTES) else {
+                return true;
+            };
             Regex::new(&regex::escape(conversation.as_str())).is_ok_and(|it| it.is_match(&bytes))
         });
         if !is_shared {
@@ -218,7 +221,10 @@ fn doctor(base: &Base, store: &Store, repair: bool) -> Result<u8> {
             .iter()
             .any(|it| Checkpoints::is_of(name, it.as_str()))
     };
-    let forgotten = |used: SystemTime| used.elapsed().is_ok_and(|it| it > FORGOTTEN);
+    // Of a file that cannot be read nobody knows what it needs.
+    let is_riddle = |it: &Finding| matches!(it.wrong, Wrong::Unreadable(_) | Wrong::Newer);
+    let is_all_known = !examined.findings.iter().any(is_riddle);
+    let forgotten = |used: SystemTime| is_all_known && used.elapsed().is_ok_and(|it| it > FORGOTTEN);
     let orphans = Checkpoints::stores(&folder)
         .into_iter()
         .filter(|(name, _, used)| !is_known(name) && forgotten(*used));

@@ -208,11 +208,11 @@ impl Hands {
             }),
             Effect::ArchiveSession { id, is_archived } => self.read(move |library| Outcome::SessionChanged {
                 failed: library.archive(&id, is_archived).err(),
-                kept: library.list().unwrap_or_default(),
+                kept: library.list().ok(),
             }),
             Effect::RemoveSession(id) => self.read(move |library| Outcome::SessionChanged {
                 failed: library.remove(&id).err(),
-                kept: library.list().unwrap_or_default(),
+                kept: library.list().ok(),
             }),
             Effect::PreviewSession(id) => self.read(move |library| {
                 let said = library.preview(&id);

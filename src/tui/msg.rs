@@ -62,10 +62,10 @@ pub enum Outcome {
         words: String,
         found: Vec<(String, String)>,
     },
-    /// What could not be done with a conversation of the list: that is read again.
+    /// What could not be done with a conversation of the list: that is read again, where it can be.
     SessionChanged {
         failed: Option<String>,
-        kept: Vec<Kept>,
+        kept: Option<Vec<Kept>>,
     },
     SessionPreview {
         id: String,

@@ -725,7 +725,10 @@ fn done(app: &mut App, outcome: Outcome) -> Vec<Effect> {
         }
         Outcome::SessionChanged { failed, kept } => {
             if let Some(Layer::Sessions(it)) = app.layers.last_mut() {
-                it.renew(kept);
+                // A list that cannot be had now is as it was.
+                if let Some(kept) = kept {
+                    it.renew(kept);
+                }
             }
             if let Some(why) = failed {
                 app.say(why);

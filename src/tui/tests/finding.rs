@@ -501,7 +501,7 @@ fn a_conversation_is_put_out_of_the_way_and_removed_only_on_the_second_press() {
     first.is_archived = true;
     desk.take(Msg::Done(Outcome::SessionChanged {
         failed: None,
-        kept: vec![first, kept("c", "Receipts", "")],
+        kept: Some(vec![first, kept("c", "Receipts", "")]),
     }));
     let shown = desk.picture();
     assert!(

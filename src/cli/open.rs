@@ -78,23 +78,33 @@ pub fn link(settings: &Settings, environment: &Environment, talk: &Talk) -> Resu
 }
 
 /// What a gateway is told of the workspace: as much of it as the settings want.
-fn surroundings(settings: &Settings, gateway: &Gateway, talk: &Talk) -> Value {
+fn surroundings(settings: &Settings, gateway: &Gateway, talk: &Talk) -> http::Context {
     let path = json!({ "workspacePath": talk.workspace });
     if gateway.context == "path" {
-        return path;
+        return path.into();
     }
-    let paths = Paths::of_user();
-    let fence = Fence::configured(settings, paths.as_ref(), talk.added.clone());
-    let Ok(workspace) = Workspace::fenced(&talk.workspace, fence).map(Arc::new) else {
-        return path;
+    let meanwhile = path.clone();
+    let (settings, is_layout) = (settings.clone(), gateway.context == "layout");
+    let (folder, added, is_attended) = (talk.workspace.clone(), talk.added.clone(), talk.is_attended);
+    let find = move || {
+        let paths = Paths::of_user();
+        let fence = Fence::configured(&settings, paths.as_ref(), added.clone());
+        let Ok(workspace) = Workspace::fenced(&folder, fence).map(Arc::new) else {
+            return path.clone();
+        };
+        let trust = trust::trust(&settings, paths.as_ref(), &workspace, is_attended);
+        let rules = RuleSet::load(&workspace, trust).with_user(rules::of_user(&settings, paths.as_ref()));
+        let list = if is_layout {
+            context::walk(&workspace, &Stop::default())
+        } else {
+            List::default()
+        };
+        context::for_gateway(&workspace, &list, &rules)
     };
-    let trust = trust::trust(settings, paths.as_ref(), &workspace, talk.is_attended);
-    let rules = RuleSet::load(&workspace, trust).with_user(rules::of_user(settings, paths.as_ref()));
-    let list = match gateway.context.as_str() {
-        "layout" => context::walk(&workspace, &Stop::default()),
-        _ => List::default(),
-    };
-    context::for_gateway(&workspace, &list, &rules)
+    http::Context::Found {
+        find: Arc::new(find),
+        meanwhile,
+    }
 }
 
 /// The conversation that a log holds, as its last answer names it.
@@ -119,7 +129,7 @@ pub fn gateway(
     workspace: Option<&Path>,
     is_attended: bool,
 ) -> Result<Arc<dyn Link>> {
-    let context = workspace.map(|it| json!({ "workspacePath": it }));
+    let context = workspace.map(|it| json!({ "workspacePath": it }).into());
     let settings = at_gateway(settings, gateway, environment, context, is_attended)?;
     Ok(Arc::new(Http::start(settings, Log::new())?))
 }
@@ -128,7 +138,7 @@ fn at_gateway(
     settings: &Settings,
     gateway: &Gateway,
     environment: &Environment,
-    context: Option<Value>,
+    context: Option<http::Context>,
     is_attended: bool,
 ) -> Result<http::Settings> {
     Ok(http::Settings {
@@ -362,7 +372,7 @@ impl Source {
             // What the client says of its surroundings and allows goes on as it is.
             Self::Gateway(settings) => {
                 let settings = http::Settings {
-                    context: request.context.clone(),
+                    context: request.context.clone().map(Into::into),
                     tools: request.tools.clone(),
                     available_tools: request.available_tools.clone(),
                     ..(**settings).clone()

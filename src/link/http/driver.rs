@@ -20,6 +20,7 @@ use tokio::{
 
 use super::{
     Settings,
+    context::Finding,
     history::{self, Ask, History},
 };
 use crate::{
@@ -104,6 +105,7 @@ pub struct Driver {
     history: History,
     /// Once a request needed it.
     token: Token,
+    finding: Finding,
     known: Known,
     /// Of the last message.
     mode: Mode,
@@ -169,6 +171,7 @@ impl Driver {
             queue: VecDeque::new(),
             history: History::default(),
             token: Token::Unasked,
+            finding: Finding::default(),
             known: Known::default(),
             mode: Mode::default(),
             model: None,
@@ -491,6 +494,11 @@ impl Driver {
                 Err(error) => return Ok(Tried::Refused(ours("UNAUTHORIZED", &error), retry::Failure::Lasting)),
             }
         }
+        let settings = Arc::clone(&self.settings);
+        let mut finding = std::mem::take(&mut self.finding);
+        let context = self.meanwhile(finding.now(settings.context.as_ref())).await;
+        self.finding = finding;
+        let context = context?;
         let is_plan = self.mode == Mode::Plan && self.known.plans_apart;
         let ask = Ask {
             message,
@@ -498,6 +506,7 @@ impl Driver {
             model: &identity.model,
             conversation: self.known.conversation.as_ref(),
             only_new: self.known.is_stateful && self.known.conversation.is_some(),
+            context,
         };
         let body = history::body(&ask, &self.history, &self.settings);
         let path = if is_plan { history::PLAN } else { history::COMPLETIONS };

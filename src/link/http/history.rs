@@ -112,6 +112,8 @@ pub struct Ask<'a> {
     pub conversation: Option<&'a ConversationId>,
     /// The gateway remembers what was said before.
     pub only_new: bool,
+    /// The workspace, as it is now.
+    pub context: Option<Value>,
 }
 
 /// The body of a request.
@@ -128,7 +130,7 @@ fn body_within(ask: &Ask<'_>, history: &History, settings: &Settings, limit_byte
     };
     put("model", Some(ask.model.into()));
     put("mode", Some(ask.mode.as_str().into()));
-    put("context", settings.context.clone());
+    put("context", ask.context.clone());
     put("tools", settings.tools.as_ref().map(|it| json!(it)));
     put("availableTools", settings.available_tools.clone());
     put("stream", Some(true.into()));
@@ -283,6 +285,7 @@ mod tests {
             model: "m",
             conversation: None,
             only_new,
+            context: None,
         };
         let text = body_within(&ask, history, &settings(), limit_bytes);
         let body: Value = serde_json::from_str(&text).unwrap();

@@ -8,6 +8,7 @@
 //!    Log ◄─ Driver ◄─ codec::Decoder ◄─ net::sse ◄─┘
 //! ```
 
+mod context;
 mod driver;
 mod history;
 #[cfg(test)]
@@ -17,6 +18,7 @@ use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 
 use serde_json::Value;
 
+pub use self::context::Context;
 use self::driver::Driver;
 pub use self::history::{COMPLETIONS, PLAN, below_response, root};
 use super::{About, AskError, Link, post};
@@ -48,8 +50,7 @@ pub struct Settings {
     pub model: Option<String>,
     /// `None`: the gateway's own choice.
     pub dialect: Option<Dialect>,
-    /// The workspace as the protocol describes it.
-    pub context: Option<Value>,
+    pub context: Option<Context>,
     /// `None`: all tools that the mode permits.
     pub tools: Option<Vec<String>>,
     pub available_tools: Option<Value>,

@@ -266,7 +266,7 @@ async fn a_request_says_what_the_protocol_wants() {
         it.token = KeySource::Given(Secret::new("tell-nobody"));
         it.model = Some("m1".into());
         it.dialect = Some(Dialect::Data);
-        it.context = Some(json!({ "workspacePath": "/w" }));
+        it.context = Some(json!({ "workspacePath": "/w" }).into());
         it.tools = Some(vec!["grep".into()]);
     });
     user.say_in(Mode::Ask, "hi");

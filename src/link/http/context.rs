@@ -1,0 +1,97 @@
+//! What a gateway is told of the workspace: known, or found out while a message is on its way.
+
+use std::{sync::Arc, time::Duration};
+
+use serde_json::Value;
+use tokio::{task::JoinHandle, time::timeout};
+
+/// So long a message waits for it; later it is told with the next one.
+const PATIENCE: Duration = Duration::from_millis(250);
+
+/// The workspace as the protocol describes it.
+#[derive(Clone)]
+pub enum Context {
+    Is(Value),
+    /// Looked at anew for each message, because files change. It may take its time.
+    Found {
+        find: Arc<dyn Fn() -> Value + Send + Sync>,
+        /// What is told until it was found.
+        meanwhile: Value,
+    },
+}
+
+impl From<Value> for Context {
+    fn from(value: Value) -> Self {
+        Self::Is(value)
+    }
+}
+
+/// What was found, and what is being looked for.
+#[derive(Default)]
+pub(super) struct Finding {
+    last: Option<Value>,
+    task: Option<JoinHandle<Value>>,
+}
+
+impl Finding {
+    /// What to tell now.
+    pub async fn now(&mut self, context: Option<&Context>) -> Option<Value> {
+        let (find, meanwhile) = match context? {
+            Context::Is(value) => return Some(value.clone()),
+            Context::Found { find, meanwhile } => (find, meanwhile),
+        };
+        // One that takes longer is not begun a second time.
+        let task = self.task.get_or_insert_with(|| {
+            let find = Arc::clone(find);
+            tokio::task::spawn_blocking(move || find())
+        });
+        if let Ok(found) = timeout(PATIENCE, task).await {
+            self.task = None;
+            self.last = found.ok().or(self.last.take());
+        }
+        Some(self.last.clone().unwrap_or_else(|| meanwhile.clone()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Mutex, mpsc};
+
+    use serde_json::json;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn nobody_waits_for_a_walk_that_takes_long_and_what_it_found_is_told_later() {
+        let (done, wait) = mpsc::channel::<Value>();
+        let wait = Mutex::new(wait);
+        let context = Context::Found {
+            find: Arc::new(move || wait.lock().expect("sound").recv().expect("the test is there")),
+            meanwhile: json!("path"),
+        };
+        let mut finding = Finding::default();
+        assert_eq!(finding.now(Some(&context)).await, Some(json!("path")));
+        assert_eq!(
+            finding.now(Some(&context)).await,
+            Some(json!("path")),
+            "it is not begun again"
+        );
+        done.send(json!("all")).expect("it is looked for");
+        while !finding.task.as_ref().expect("it runs").is_finished() {
+            std::thread::yield_now();
+        }
+        assert_eq!(finding.now(Some(&context)).await, Some(json!("all")));
+        assert_eq!(
+            finding.now(Some(&context)).await,
+            Some(json!("all")),
+            "until there is something newer"
+        );
+        done.send(json!("more")).expect("it is looked for anew");
+        while !finding.task.as_ref().expect("it runs").is_finished() {
+            std::thread::yield_now();
+        }
+        assert_eq!(finding.now(Some(&context)).await, Some(json!("more")));
+        assert_eq!(finding.now(None).await, None);
+        drop(done);
+    }
+}

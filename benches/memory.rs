@@ -1,6 +1,11 @@
 //! What the figures of the conversations that are kept come from: `cargo bench --bench memory`. All of it is the real program, in
 //! a process of its own, on files of its own.
 
+#![allow(
+    clippy::disallowed_methods,
+    reason = "what is measured is the real program, started as a user starts it"
+)]
+
 use std::{
     io::{Read as _, Write as _},
     path::Path,

@@ -354,7 +354,9 @@ impl Numbers {
         }
         self.take(document.content.as_deref().unwrap_or_default());
         document.metadata.values().for_each(|it| gather(self, it));
-        facts(document).iter().for_each(|it| self.put(number(it)));
+        for it in facts(document) {
+            self.put(number(&it));
+        }
     }
 
     /// All of them as words, and begins anew.

@@ -183,7 +183,7 @@ fn search_over_a_thousand_conversations(bencher: Bencher<'_, '_>, words: &str) {
     };
     bencher.bench_local(|| {
         let output = home.run(&["sessions", "search", words]);
-        let found = output.stdout.iter().filter(|it| **it == b'\n').count();
+        let found = String::from_utf8_lossy(&output.stdout).lines().count();
         assert_eq!(found, wanted, "{words}");
     });
 }

@@ -861,7 +861,7 @@ fn what_leads_back_behind_the_end_has_the_session_read_whole() {
     assert!(opened.log.recent().is_some());
     drop(opened.recorder);
     // Nor does a short one have an end.
-    let short = &bytes[..bytes.iter().position(|it| *it == b'\n').expect("a line") + 1];
+    let short = &bytes[..=bytes.iter().position(|it| *it == b'\n').expect("a line")];
     fs::write(folder.path().join("s-1.jsonl"), short).expect("written");
     let opened = store.resume_end("s-1", 5).expect("it can be opened");
     assert_eq!(opened.log.recent(), None);
@@ -897,8 +897,8 @@ fn a_clock_that_goes_back_changes_no_order() {
     assert!(stored.notices.is_empty() && stored.entries.is_sorted_by_key(|it| it.position));
     // A file from before the time that the machine knows, and one from the future, are in the list.
     for (id, at) in [
-        ("s-2", std::time::UNIX_EPOCH - Duration::from_secs(86_400)),
-        ("s-3", std::time::UNIX_EPOCH + Duration::from_secs(9_000_000_000)),
+        ("s-2", std::time::UNIX_EPOCH - Duration::from_hours(24)),
+        ("s-3", std::time::UNIX_EPOCH + Duration::from_hours(2_500_000)),
     ] {
         fs::copy(store.path_of("s-1"), store.path_of(id)).expect("a copy");
         let file = fs::File::options()

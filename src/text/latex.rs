@@ -316,7 +316,7 @@ struct Reader<'a> {
     depth: usize,
 }
 
-impl<'a> Reader<'a> {
+impl Reader<'_> {
     /// Reads to the end of the source, or to what closes an environment; lines that `\\` ends stand below each other.
     fn lines(&mut self, environment: Option<&str>) -> Option<Piece> {
         let rows = self.rows(environment)?;
@@ -711,8 +711,8 @@ fn side(sign: &str, lines: usize, base: usize, is_left: bool) -> Option<Piece> {
 /// With parentheses, unless it is one number or letter.
 fn grouped(text: &str) -> String {
     let text = text.trim();
-    let is_one = text.chars().all(char::is_alphanumeric)
-        && (text.chars().count() == 1 || text.chars().all(|it| it.is_numeric()));
+    let is_one =
+        text.chars().all(char::is_alphanumeric) && (text.chars().count() == 1 || text.chars().all(char::is_numeric));
     let is_raised = text.chars().count() < 6
         && text
             .chars()

@@ -160,9 +160,11 @@ fn hex(text: &str) -> Option<(u8, u8, u8)> {
         .chars()
         .map(|it| it.to_digit(16).map(|it| it as u8))
         .collect::<Option<_>>()?;
-    match *digits.as_slice() {
-        [r, g, b] => Some((r * 17, g * 17, b * 17)),
-        [r, s, g, h, b, c] | [r, s, g, h, b, c, _, _] => Some((r * 16 + s, g * 16 + h, b * 16 + c)),
+    let at = |place: usize| digits.get(place).copied().unwrap_or_default();
+    let pair = |place: usize| at(place) * 16 + at(place + 1);
+    match digits.len() {
+        3 => Some((at(0) * 17, at(1) * 17, at(2) * 17)),
+        6 | 8 => Some((pair(0), pair(2), pair(4))),
         _ => None,
     }
 }

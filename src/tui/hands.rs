@@ -50,6 +50,7 @@ pub struct Hands {
 }
 
 /// What became of an effect.
+#[expect(clippy::large_enum_variant, reason = "one lives at a time, for a moment")]
 pub enum Carried {
     /// It is done, or a task does it and its outcome will come.
     Away,

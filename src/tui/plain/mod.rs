@@ -42,8 +42,8 @@ use crate::{
     journal::Log,
     link::Link,
     protocol::{
-        Answer, ClarificationResponse, Command, DocumentId, Entry, Event, Message, Outcome as Dealt, Position, Submit,
-        Turn, View,
+        Answer, ClarificationResponse, Command, Document, DocumentId, Entry, Event, Message, Outcome as Dealt,
+        Position, Submit, Turn, View,
     },
     text::{Clean, NoColours, Row},
     transcript::{Place, Transcript, is_approval},
@@ -476,7 +476,7 @@ impl Talk {
         let seconds = now_ms().saturating_sub(since) / 1000;
         let last = self.app.transcript.exchanges.len().saturating_sub(1);
         let open = self.app.transcript.exchanges.last().and_then(|exchange| {
-            let document = exchange.response.documents.iter().rposition(|it| it.is_open())?;
+            let document = exchange.response.documents.iter().rposition(Document::is_open)?;
             Some(Place {
                 exchange: last,
                 document,

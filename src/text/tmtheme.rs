@@ -395,7 +395,7 @@ mod tests {
     #[test]
     fn what_is_wrong_is_named_by_its_place() {
         let good = theme(&[("string", "#a8cc8c", "")]);
-        let line = |text: &str, at: usize| text[..at].matches('\n').count() + 1;
+        let line = |text: &str, at: usize| text.get(..at).unwrap_or_default().matches('\n').count() + 1;
         for (text, at, message) in [
             (
                 theme(&[("string", "blue", "")]),

@@ -342,7 +342,7 @@ impl Driver {
                 }
                 // The answer may have ended in the meantime: then it is a message of its own.
                 Happened::Heard(heard) if !self.turn.is_answering() => {
-                    self.queue.push_back((heard.submit, Wish::Answer))
+                    self.queue.push_back((heard.submit, Wish::Answer));
                 }
                 Happened::Heard(Heard { submit, parts }) => {
                     let was = self.mode.replace(submit.mode);

@@ -61,7 +61,7 @@ mod tests {
 
     use super::*;
 
-    #[tokio::test(start_paused = true)]
+    #[tokio::test]
     async fn nobody_waits_for_a_walk_that_takes_long_and_what_it_found_is_told_later() {
         let (done, wait) = mpsc::channel::<Value>();
         let wait = Mutex::new(wait);

@@ -223,17 +223,26 @@ impl Told {
 
     /// The last message is a summary: what the user says next is a message of its own.
     pub fn ends_with_summary(&self) -> bool {
-        match self.messages.last() {
-            Some(ModelMessage::User(parts)) => {
-                matches!(parts.as_slice(), [Part::Text(text)] if text.starts_with("<conversation_summary>"))
-            }
-            Some(ModelMessage::Assistant(_) | ModelMessage::Results(_)) | None => false,
-        }
+        self.messages.last().is_some_and(is_summary)
+    }
+
+    /// A summary stands for all that was said before.
+    pub fn has_summary(&self) -> bool {
+        self.messages.iter().any(is_summary)
     }
 
     /// From here on it is known that a request has so many tokens.
     pub fn estimated(&mut self, tokens: u64) {
         self.counted = Some((tokens, self.messages.len()));
+    }
+}
+
+fn is_summary(message: &ModelMessage) -> bool {
+    match message {
+        ModelMessage::User(parts) => {
+            matches!(parts.as_slice(), [Part::Text(text)] if text.starts_with("<conversation_summary>"))
+        }
+        ModelMessage::Assistant(_) | ModelMessage::Results(_) => false,
     }
 }
 

@@ -10,6 +10,11 @@ pub trait Earlier: Send + Sync + Debug {
     /// All of them, in order. What cannot be read any more is left out.
     fn entries(&self) -> Vec<Entry>;
 
+    /// The last few mebibytes of them, from a turn on that needs nothing before it; nothing where there is no such turn.
+    fn last(&self) -> Vec<Entry> {
+        Vec::new()
+    }
+
     /// What they came to, without keeping them.
     fn spent(&self) -> Spent;
 }

@@ -48,8 +48,8 @@ struct State {
     /// How far each close follower has read.
     close: HashMap<u64, Position>,
     followers: u64,
-    /// Nothing is kept that every close follower has read.
-    lets_go: bool,
+    /// Behind this position nothing is kept that every close follower has read.
+    lets_go: Option<Position>,
 }
 
 impl Default for Log {
@@ -97,6 +97,14 @@ impl Log {
     /// Where the part in memory begins; `None`: with the first entry.
     pub fn recent(&self) -> Option<&Recent> {
         self.earlier.as_ref().map(|it| &it.0)
+    }
+
+    /// The part in memory with some of what stands in front of it, where the log has more than that.
+    pub fn lately(&self) -> Option<Vec<Arc<Entry>>> {
+        let (recent, earlier) = self.earlier.as_ref()?;
+        let mut entries: Vec<_> = earlier.last().into_iter().map(Arc::new).collect();
+        entries.extend(self.after(recent.after));
+        Some(entries)
     }
 
     /// What the answers in front of that part have cost. Takes a while.
@@ -188,10 +196,11 @@ impl Log {
         follower
     }
 
-    /// From now on nothing is kept that every close follower has read: for a log that is only passed on, where another keeps
-    /// it. Until there is such a follower, all of it stays.
+    /// Of what comes from now on nothing is kept that every close follower has read: for a log that is only passed on, where
+    /// another keeps it. Until there is such a follower, all of it stays, and so does what was said before.
     pub fn let_go(&self) {
-        self.lock().lets_go = true;
+        let mut state = self.lock();
+        state.lets_go = Some(state.last);
     }
 
     /// Like [`Self::follow`], but is only woken by what is settled: pieces come along with it, or when one looks.
@@ -289,8 +298,14 @@ impl State {
         while self.spent.first_key_value().is_some_and(|(_, it)| it.last() <= read) {
             self.forget_first();
         }
-        while self.lets_go && self.entries.first_key_value().is_some_and(|(_, it)| it.last() <= read) {
-            self.entries.pop_first();
+        if let Some(floor) = self.lets_go {
+            let next = |it: &Self| {
+                let (first, kept) = it.entries.range((Bound::Excluded(floor), Bound::Unbounded)).next()?;
+                (kept.last() <= read).then_some(*first)
+            };
+            while let Some(first) = next(self) {
+                self.entries.remove(&first);
+            }
         }
     }
 
@@ -312,7 +327,10 @@ impl State {
         }
         let position = entry.position;
         // What is let go when it has been read need not be found again when its document ends.
-        if let Some(pieces) = open.filter(|_| !self.lets_go).and_then(|it| self.open.get_mut(&it)) {
+        if let Some(pieces) = open
+            .filter(|_| self.lets_go.is_none())
+            .and_then(|it| self.open.get_mut(&it))
+        {
             pieces.push(position);
         }
         self.entries.insert(position, Kept::new(entry));
@@ -604,8 +622,11 @@ mod tests {
     #[test]
     fn what_is_only_passed_on_is_let_go_when_all_have_read_it() {
         let log = Log::new();
-        let mut close = log.follow_closely(Position(0));
-        let mut late = log.follow_closely(Position(0));
+        for event in [start("before"), end("before")] {
+            log.append(0, event);
+        }
+        let mut close = log.follow_closely(Position(2));
+        let mut late = log.follow_closely(Position(2));
         log.let_go();
         let mut batches = [Vec::new(), Vec::new()];
         for round in 0..3 {
@@ -621,15 +642,19 @@ mod tests {
                 log.append(round, event);
                 close.take(&mut batches[0]);
             }
-            assert_eq!(log.after(Position(0)).len(), 7, "the late one has not read it");
+            assert_eq!(log.after(Position(0)).len(), 9, "the late one has not read it");
             late.take(&mut batches[1]);
             let state = log.lock();
-            assert_eq!((state.entries.len(), state.spent.len()), (0, 0));
+            assert_eq!(
+                (state.entries.len(), state.spent.len()),
+                (2, 0),
+                "what was before stays"
+            );
             assert!(state.open.is_empty());
         }
         let positions = |it: &[Arc<Entry>]| it.iter().map(|it| it.position.0).collect::<Vec<_>>();
-        assert_eq!(positions(&batches[0]), (1..=21).collect::<Vec<_>>());
-        assert_eq!(positions(&batches[1]), (1..=21).collect::<Vec<_>>());
+        assert_eq!(positions(&batches[0]), (3..=23).collect::<Vec<_>>());
+        assert_eq!(positions(&batches[1]), (3..=23).collect::<Vec<_>>());
     }
 
     #[tokio::test]

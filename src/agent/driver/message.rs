@@ -6,27 +6,18 @@ use futures::StreamExt;
 
 use super::{Driver, now_ms};
 use crate::{
-    agent::{brief::Said, history},
+    agent::{brief::Said, history, told::Told},
+    journal::Recent,
     link::Asker,
     model::{Chosen, Effort, ModelMessage, ModelRequest, Piece, catalogue},
     protocol::{Entry, Event, Mode, Notice, Position, ResponseId, Severity, Submit},
 };
 
+/// Few models of which nobody knows it take in more, in tokens.
+const USUAL_WINDOW: u64 = 300_000;
+
 impl Driver {
     pub(super) fn submit(&mut self, submit: Submit) {
-        if !std::mem::replace(&mut self.is_seeded, true) {
-            let entries = self.log.after(Position(0));
-            // A server that is offered no tools may refuse calls of them.
-            let before = if self.setup.tools.is_empty() {
-                history::spoken(&entries)
-            } else {
-                history::told(&entries)
-            };
-            self.turn.memory.remember(before);
-            let is_title = |it: &Arc<Entry>| matches!(it.event, Event::Title(_));
-            self.turn.memory.is_titled = entries.iter().any(is_title);
-            self.turn.memory.dollars = spent(&entries);
-        }
         self.seen.begin(u64::from(self.log.turn().0) + 1);
         self.briefing.begin();
         let was = self.mode.replace(submit.mode);
@@ -38,12 +29,69 @@ impl Driver {
         }
         self.choose(submit.model.as_deref());
         self.size_up();
+        if !std::mem::replace(&mut self.is_seeded, true) {
+            self.remember();
+        }
         // What only makes room tells the model nothing.
         let facts = Said {
             is_aside: self.shorten.is_some(),
             ..self.facts(!self.turn.memory.is_opened)
         };
         self.next = Some(self.briefing.brief(submit, facts, &self.setup));
+    }
+
+    /// What was said before this program ran.
+    fn remember(&mut self) {
+        if let Some(recent) = self.log.recent().cloned()
+            && let Some(before) = self.said_lately(&recent)
+        {
+            let is_whole = before.has_summary();
+            self.turn.memory.remember(before);
+            self.turn.memory.is_titled = true;
+            if self.setup.settings.agent.max_dollars_in_all.is_some() {
+                let earlier = self.log.spent_earlier().dollars.unwrap_or_default();
+                self.turn.memory.dollars = earlier + spent(&self.log.after(recent.after));
+            }
+            if !is_whole {
+                let notice = Notice {
+                    severity: Severity::Info,
+                    code: "remembered-lately".to_owned(),
+                    message: "the conversation is longer than any request: the model is told the later part of it"
+                        .to_owned(),
+                    document: None,
+                };
+                self.log.append(now_ms(), Event::Notice(notice));
+            }
+            return;
+        }
+        let entries = self.log.after(Position(0));
+        let before = self.told(&entries);
+        self.turn.memory.remember(before);
+        let is_title = |it: &Arc<Entry>| matches!(it.event, Event::Title(_));
+        self.turn.memory.is_titled = entries.iter().any(is_title);
+        self.turn.memory.dollars = spent(&entries);
+    }
+
+    /// Of a conversation that was opened at its end, that end, where the model could be told no more anyway: a summary stands
+    /// for what was before, or it fills the window. Reading all of it would take seconds and hundreds of megabytes.
+    fn said_lately(&self, recent: &Recent) -> Option<Told> {
+        let window = self.turn.memory.window.unwrap_or(USUAL_WINDOW);
+        let is_enough = |it: &Told| it.has_summary() || it.size_of(0..) >= window;
+        let told = self.told(&self.log.after(recent.after));
+        if is_enough(&told) {
+            return Some(told);
+        }
+        let told = self.told(&self.log.lately()?);
+        is_enough(&told).then_some(told)
+    }
+
+    fn told(&self, entries: &[Arc<Entry>]) -> Told {
+        // A server that is offered no tools may refuse calls of them.
+        if self.setup.tools.is_empty() {
+            history::spoken(entries)
+        } else {
+            history::told(entries)
+        }
     }
 
     /// Remembers what the model that answers takes in: what the settings or the catalogue say, else what its server says,
@@ -121,6 +169,10 @@ impl Driver {
         let Ok(Some(fast)) = self.setup.roles.fast() else {
             return;
         };
+        // A long one has had time for it.
+        if self.log.recent().is_some() {
+            return;
+        }
         // A conversation that was taken up again has its title: the user's, or one that was thought of then.
         let entries = self.log.after(Position(0));
         let titles = entries.iter().filter_map(|it| match &it.event {

@@ -29,8 +29,12 @@ use crate::{
 const LONG_BYTES: u64 = 8 << 20;
 /// How much of the end is looked at; more where that has no beginning that will do.
 const END_BYTES: [u64; 3] = [1 << 20, 4 << 20, 16 << 20];
+/// So much of what stands in front is read for whoever wants more than the end, and not all.
+const LAST_BYTES: u64 = 4 << 20;
 /// The first line says what the session is, and is no longer than this.
 const FIRST_BYTES: u64 = 64 << 10;
+/// What the line of a message holds near its beginning, which opens a turn.
+const MESSAGE: &str = r#"(?-u)^.{0,128}?"event":"user_message""#;
 /// What the end of an answer holds near its beginning, behind three numbers.
 const DONE: &str = r#"(?-u)^.{0,128}?"event":"done""#;
 
@@ -63,7 +67,7 @@ impl End {
             return None;
         }
         let (session, title) = beginning(&mut file)?;
-        let mark = Regex::new(r#"(?-u)^.{0,128}?"event":"user_message""#).ok()?;
+        let mark = Regex::new(MESSAGE).ok()?;
         END_BYTES
             .into_iter()
             .filter(|window| *window < length)
@@ -78,17 +82,7 @@ impl End {
         let mut bytes = Vec::new();
         file.seek(SeekFrom::Start(from)).ok()?;
         file.read_to_end(&mut bytes).ok()?;
-        let mut start = 0;
-        let mut begins = None;
-        for (nth, line) in bytes.split_inclusive(|it| *it == b'\n').enumerate() {
-            let glance = line::glance(line.trim_ascii_end()).filter(|_| nth > 0 && mark.is_match(line));
-            if let Some(it) = glance {
-                begins = Some(it);
-                break;
-            }
-            start += line.len();
-        }
-        let begins = begins?;
+        let (start, begins) = first_turn(&bytes, mark)?;
         let bytes = bytes.get(start..)?;
         let mut stored = load::read(id, bytes).ok()?;
         // Where lines in the middle are damaged, the whole is needed to say so.
@@ -118,6 +112,20 @@ impl End {
             },
         })
     }
+}
+
+/// Where the first turn begins that begins in a part of a file.
+fn first_turn(bytes: &[u8], mark: &Regex) -> Option<(usize, line::Glance)> {
+    let mut start = 0;
+    for (nth, line) in bytes.split_inclusive(|it| *it == b'\n').enumerate() {
+        // The first line may be the rest of one.
+        let glance = line::glance(line.trim_ascii_end()).filter(|_| nth > 0 && mark.is_match(line));
+        if let Some(it) = glance {
+            return Some((start, it));
+        }
+        start += line.len();
+    }
+    None
 }
 
 /// What the session is, and what it is called where that is said early only: the list looks for it in the same places.
@@ -152,6 +160,18 @@ fn leads_back(entries: &[Entry], turn: Turn) -> bool {
 }
 
 impl Front {
+    fn read_last(&self) -> Option<Vec<Entry>> {
+        let from = self.bytes.checked_sub(LAST_BYTES)?;
+        let mut file = file::open(&self.path).ok()?;
+        file.seek(SeekFrom::Start(from)).ok()?;
+        let mut bytes = Vec::new();
+        file.take(LAST_BYTES).read_to_end(&mut bytes).ok()?;
+        let (start, begins) = first_turn(&bytes, &Regex::new(MESSAGE).ok()?)?;
+        let stored = load::read(&self.id, bytes.get(start..)?).ok()?;
+        let stands_alone = stored.notices.is_empty() && !leads_back(&stored.entries, Turn(begins.turn));
+        stands_alone.then_some(stored.entries)
+    }
+
     fn open(&self) -> Option<impl std::io::Read> {
         let file = file::open(&self.path).inspect_err(|error| {
             tracing::warn!(%error, "what was said earlier cannot be read");
@@ -167,6 +187,10 @@ impl Earlier for Front {
         // What came before something broke is there all the same.
         tracing::debug!(read, bytes = bytes.len(), "what was said earlier");
         load::read(&self.id, &bytes).map(|it| it.entries).unwrap_or_default()
+    }
+
+    fn last(&self) -> Vec<Entry> {
+        self.read_last().unwrap_or_default()
     }
 
     fn spent(&self) -> Spent {

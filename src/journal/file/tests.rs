@@ -824,6 +824,16 @@ fn of_a_long_session_the_end_is_in_memory_and_the_rest_is_there_all_the_same() {
         (spent.usage.total_tokens, spent.dollars),
         (u64::from(turns) * 7, Some(f64::from(turns) * 0.5))
     );
+    // Some more is there without all of it: whole turns, up to the end.
+    let lately = opened.log.lately().expect("there is more");
+    assert!(matches!(lately[0].event, Event::UserMessage(_)));
+    assert!(
+        lately.len() > state.len() && lately[0].turn > Turn(1),
+        "{:?}",
+        lately[0].turn
+    );
+    let whole = opened.log.after(Position(0));
+    assert_eq!(lately[..], whole[whole.len() - lately.len()..]);
     // A reader of everything gets everything, and nothing twice.
     let mut all = Vec::new();
     let mut follower = opened.log.follow(Position(0));

@@ -2,6 +2,7 @@
 
 mod breaks;
 mod cancel;
+mod long;
 mod real;
 
 use std::{sync::Arc, time::Duration};
@@ -49,7 +50,11 @@ impl Conversation {
     }
 
     fn of(provider: Arc<dyn Provider>) -> Self {
-        let log = Log::new();
+        Self::about(Log::new(), provider)
+    }
+
+    /// One that goes on.
+    fn about(log: Arc<Log>, provider: Arc<dyn Provider>) -> Self {
         let (link, inbox) = Local::new(
             Arc::clone(&log),
             About {

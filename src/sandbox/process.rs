@@ -17,9 +17,6 @@ pub(super) const MARK: &str = "SHEAF_COMMAND";
 /// So often it is looked whether one was missed that was being born.
 const MOST_PASSES: usize = 20;
 
-/// So often while nothing is found and one shows no environment: whoever shows none for longer has none.
-const BLIND_PASSES: usize = 6;
-
 /// The processes of a command: its group, and whatever bears its mark.
 #[derive(Clone, Debug)]
 pub(super) struct Family {
@@ -43,18 +40,13 @@ impl Family {
         if let Some(group) = self.group {
             rustix::process::kill_process_group(group, Signal::KILL).ok();
         }
-        let mut blind = 0;
         for _ in 0..MOST_PASSES {
             let (left, may_be_more) = self.members();
             let killed = left
                 .into_iter()
                 .filter(|it| rustix::process::kill_process(*it, Signal::KILL).is_ok());
-            if killed.count() > 0 {
-                blind = 0;
-            } else if !may_be_more || blind == BLIND_PASSES {
+            if killed.count() == 0 && !may_be_more {
                 return;
-            } else {
-                blind += 1;
             }
             // The dying are still there for a moment.
             std::thread::sleep(Duration::from_millis(2));

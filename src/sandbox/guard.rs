@@ -13,6 +13,7 @@ use std::{
     os::unix::fs::{MetadataExt as _, PermissionsExt as _},
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
+    time::SystemTime,
 };
 
 use rustix::fs::{Mode, OFlags};
@@ -104,6 +105,8 @@ struct Print {
     mode: u32,
     modified: (i64, i64),
     changed: (i64, i64),
+    /// The number of one that is gone is given to the next that is made: only with this it is the same one.
+    born: Option<SystemTime>,
 }
 
 impl Print {
@@ -115,7 +118,14 @@ impl Print {
             mode: about.mode(),
             modified: (about.mtime(), about.mtime_nsec()),
             changed: (about.ctime(), about.ctime_nsec()),
+            born: about.created().ok(),
         }
+    }
+
+    /// Whether that is the same folder, file or link, whatever has become of it and wherever it is now.
+    fn is_of(&self, about: &fs::Metadata) -> bool {
+        let now = Self::of(about);
+        (now.device, now.inode, now.born) == (self.device, self.inode, self.born)
     }
 
     fn rights(self) -> u32 {
@@ -254,7 +264,7 @@ impl Entry {
     }
 
     fn is_itself(&self, about: &fs::Metadata) -> bool {
-        (about.dev(), about.ino()) == (self.print.device, self.print.inode)
+        self.print.is_of(about)
     }
 
     /// Makes it what it was; gives where that is now what stood there.
@@ -327,7 +337,7 @@ impl Entry {
                 let Ok(about) = fs::symlink_metadata(entry.path()) else {
                     continue;
                 };
-                if about.is_dir() && (about.dev(), about.ino()) == (self.print.device, self.print.inode) {
+                if about.is_dir() && self.is_itself(&about) {
                     return Some(entry.path());
                 }
                 if about.is_dir() {
@@ -547,6 +557,24 @@ mod tests {
             .iter()
             .map(|it| Box::leak(path(it).into_boxed_str()) as &str)
             .collect()
+    }
+
+    #[test]
+    fn what_is_made_anew_is_not_taken_for_what_is_gone() {
+        let bench = Bench::new();
+        for name in ["a", "b", "c", "d", "e"] {
+            let folder = bench.root.join(".vscode").join(name);
+            fs::create_dir_all(&folder).unwrap();
+            fs::write(folder.join("file"), name).unwrap();
+        }
+        let before = bench.all();
+        // The numbers of the folders are given out again, in another order each time.
+        for round in 0..40 {
+            let watch = bench.look();
+            fs::remove_dir_all(bench.root.join(".vscode")).unwrap();
+            watch.put_back(&bench.aside, |_| false);
+            assert_eq!(bench.all(), before, "round {round}");
+        }
     }
 
     #[test]

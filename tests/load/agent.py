@@ -20,6 +20,8 @@ came, answered = [], []
 
 
 class Server(http.server.BaseHTTPRequestHandler):
+    # Its head and its body go out one behind the other: the second would wait for the word that the first has come.
+    disable_nagle_algorithm = True
     protocol_version = "HTTP/1.1"
 
     def log_message(self, *_):

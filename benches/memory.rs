@@ -22,7 +22,7 @@ use sheaf::{
         Log,
         file::{Session, Store},
     },
-    protocol::{Done, Event, Message},
+    protocol::{ConversationId, Done, Event, Message, ResponseStart},
     tui::desk::document,
 };
 
@@ -115,6 +115,14 @@ fn tell(log: &Log, turns: usize, words: usize, mark: &str, seed: u64) {
         log.append(
             1,
             Event::UserMessage(Message::user(format!("{} {mark}", random.text(20)))),
+        );
+        // Every answer of ours says which conversation it belongs to.
+        log.append(
+            1,
+            Event::ResponseStart(ResponseStart {
+                conversation_id: Some(ConversationId::from(format!("c{seed}").as_str())),
+                ..ResponseStart::default()
+            }),
         );
         for (at, kind) in ["text", "tool_call", "terminal_command", "file_edit", "text"]
             .iter()

@@ -5,7 +5,7 @@
 //! | floor | modules |
 //! | --- | --- |
 //! | 0 | [`os`] [`text`] [`net`] |
-//! | 1 | [`protocol`] [`config`] |
+//! | 1 | [`protocol`] [`config`] [`locale`] |
 //! | 2 | [`theme`] [`transcript`] [`journal`] |
 //! | 3 | [`index`] [`link`] [`model`] [`sandbox`] |
 //! | 4 | [`export`] [`tool`] [`conform`] |
@@ -28,6 +28,7 @@ pub mod export;
 pub mod index;
 pub mod journal;
 pub mod link;
+pub mod locale;
 pub mod model;
 pub mod net;
 pub mod os;

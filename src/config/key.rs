@@ -837,6 +837,13 @@ pub const KEYS: &[Key] = &[
     )
     .variable("SHEAF_UI_NOTIFY"),
     Key::new(
+        "ui.language",
+        Kind::Text,
+        |it, _| Slot::Text(&mut it.ui.language),
+        "What the interface speaks: `auto` (by LANGUAGE, LC_ALL, LC_MESSAGES and LANG), `en`, `de`, or the name of a file in the folder `locale` beside the settings.",
+    )
+    .variable("SHEAF_UI_LANGUAGE"),
+    Key::new(
         "ui.syntax_theme",
         Kind::Text,
         |it, _| Slot::MaybeText(&mut it.ui.syntax_theme),

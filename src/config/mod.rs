@@ -104,6 +104,8 @@ pub struct Ui {
     /// `folded`, `shown` or `hidden`.
     pub thinking: String,
     pub notify: String,
+    /// A tag as `de`, or `auto`.
+    pub language: String,
     /// A theme for code in TextMate's form: a path, or a name in the folder of themes.
     pub syntax_theme: Option<String>,
     /// Whether drafts are edited as in Vim.
@@ -326,6 +328,7 @@ impl Default for Settings {
                 output_rows: 20,
                 thinking: "folded".to_owned(),
                 notify: "auto".to_owned(),
+                language: "auto".to_owned(),
                 syntax_theme: None,
                 vim: false,
                 status: ["model", "effort", "context", "cost", "sandbox"]

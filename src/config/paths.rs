@@ -46,6 +46,11 @@ impl Paths {
         self.config.join("themes")
     }
 
+    /// What the interface says in languages of the user's own.
+    pub fn locales(&self) -> PathBuf {
+        self.config.join("locale")
+    }
+
     /// Blocks of the system prompt in the user's words.
     pub fn prompts(&self) -> PathBuf {
         self.config.join("prompts")

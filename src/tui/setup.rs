@@ -19,8 +19,10 @@ use super::{
 use crate::{
     config::{Paths, Place, Problem, Settings},
     link::Link,
+    locale,
     os::file,
     protocol::Mode,
+    say,
     text::Colours,
     theme,
 };
@@ -65,6 +67,7 @@ pub fn app(setup: &Setup, size: (u16, u16), colours: Arc<dyn Colours + Send + Sy
     let mut keymap = Keymap::built_in();
     let mut problems: Vec<_> = setup.problems.iter().map(ToString::to_string).collect();
     problems.extend(keymap.load(&setup.paths.keymap()).iter().map(ToString::to_string));
+    problems.extend(speak(&settings, &setup.paths));
     if themes.chosen != "auto" {
         let asked = settings.origin("theme").place.clone();
         let asked = asked.unwrap_or_else(|| Place::Variable("SHEAF_THEME".to_owned()));
@@ -128,6 +131,43 @@ pub fn app(setup: &Setup, size: (u16, u16), colours: Arc<dyn Colours + Send + Sy
         is_unstored: false,
         inline: setup.is_inline.then(super::inline::Inline::default),
         aside: Vec::new(),
+    }
+}
+
+/// Says everything in the language that is wanted from now on; tells what is wrong with it.
+pub fn speak(settings: &Settings, paths: &Paths) -> Vec<String> {
+    let asked = settings.ui.language.as_str();
+    let is_auto = asked == "auto";
+    let wanted = if is_auto {
+        locale::of_environment(|name| std::env::var(name).ok())
+    } else {
+        vec![asked.to_owned()]
+    };
+    let folder = paths.locales();
+    match locale::find(&wanted, Some(&folder)) {
+        Ok((found, faults)) => {
+            let tag = found.map_or("en", locale::Catalogue::tag);
+            if let Some(found) = found {
+                locale::choose(found);
+            }
+            let name = folder.join(format!("{tag}.ftl"));
+            let mut problems: Vec<_> = faults
+                .iter()
+                .map(|it| format!("{}:{}: {}", name.display(), it.line, it.because))
+                .collect();
+            let is_known = asked == tag || asked.split_once('-').is_some_and(|it| it.0 == tag);
+            if !is_auto && !is_known {
+                let known: Vec<_> = locale::LANGUAGES.iter().map(|it| it.tag).collect();
+                problems.push(say!(
+                    "problem-language",
+                    language = asked,
+                    known = known.join(", "),
+                    folder = folder.display().to_string()
+                ));
+            }
+            problems
+        }
+        Err(error) => vec![error.to_string()],
     }
 }
 

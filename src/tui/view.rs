@@ -18,6 +18,7 @@ use super::{
         transcript::{Context, Shown, address},
     },
 };
+use crate::say;
 use crate::text::{Clean, Ground, Mark, Role, Row, Span, figure, width, wrap::wrap};
 
 /// Below this the screen says only that it is too small.
@@ -521,7 +522,7 @@ impl<'a> Picture<'a> {
             line.put(1, line.width(), &sign, Ground::Plain, &app.theme);
         }
         if app.composer.field.is_empty() {
-            let text = width::cut(composer::PLACEHOLDER, line.width().saturating_sub(4));
+            let text = width::cut(say!("composer-placeholder"), line.width().saturating_sub(4));
             line.put(
                 3,
                 line.width(),

@@ -8,7 +8,7 @@ use crate::source::{Source, Token, group_end, library, root, shipped, starts};
 const STRANGERS: [(&str, &[&str]); 1] = [("tui", &["agent", "model", "serve", "print"])];
 
 /// Crates that stay behind the modules which wrap them, so that they can be replaced there.
-const KEPT: [(&str, &[&str]); 35] = [
+const KEPT: [(&str, &[&str]); 38] = [
     ("ratatui", &["theme", "tui"]),
     ("ratatui_textarea", &["tui"]),
     ("crossterm", &["tui", "cli"]),
@@ -44,6 +44,9 @@ const KEPT: [(&str, &[&str]); 35] = [
     ("landlock", &["sandbox"]),
     ("seccompiler", &["sandbox"]),
     ("rusqlite", &["cli"]),
+    ("fluent_bundle", &["locale"]),
+    ("fluent_syntax", &["locale"]),
+    ("unic_langid", &["locale"]),
 ];
 
 /// Module to floor.

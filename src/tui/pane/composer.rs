@@ -2,15 +2,13 @@
 
 use crate::{
     protocol::Progress,
+    say,
     text::{Clean, Role, Span, figure, width},
     tui::{app::App, layer::role_of, pane::transcript::Following},
 };
 
 /// The draft grows to so many rows.
 pub const MOST_ROWS: u16 = 8;
-
-/// What an empty draft says.
-pub const PLACEHOLDER: &str = "Ask, plan or build.  / commands";
 
 /// The rule, `── mode ─────── what is going on`.
 pub fn rule(app: &App, columns: usize) -> Vec<Span> {
@@ -43,10 +41,13 @@ fn state(app: &App) -> Vec<Span> {
         parts.push(Span::new(text, role));
     };
     if app.pane.unseen > 0 && app.pane.follow != Following::End {
-        push(Clean::line(&format!("{} new ↓", app.pane.unseen)), Role::Link);
+        push(
+            Clean::new(&say!("composer-unseen", count = app.pane.unseen)),
+            Role::Link,
+        );
     }
     if app.composer.field.starts_with('!') {
-        push(Clean::literal("runs in the sandbox"), Role::Waiting);
+        push(Clean::literal(say!("composer-shell")), Role::Waiting);
     }
     if let Some(mode) = app.composer.field.vim_mode() {
         push(Clean::literal(mode.as_str()), Role::Dim);
@@ -58,31 +59,42 @@ fn state(app: &App) -> Vec<Span> {
         let place = at.map_or_else(|| "0".to_owned(), |it| (it + 1).to_string());
         let pattern = width::cut_end(&search.pattern, 24);
         push(
-            Clean::line(&format!("/{pattern}  {place} of {}", search.hits.len())),
+            Clean::line(&say!(
+                "composer-search",
+                pattern = pattern,
+                place = place,
+                count = search.hits.len()
+            )),
             Role::Waiting,
         );
     }
     if !app.pane.filter.is_empty() {
-        push(Clean::line(&format!("only {}", app.pane.filter.words())), Role::Waiting);
+        push(
+            Clean::line(&say!("composer-filter", filter = app.pane.filter.words())),
+            Role::Waiting,
+        );
     }
     if app.is_unstored {
-        push(Clean::literal("not stored"), Role::Waiting);
+        push(Clean::literal(say!("composer-unstored")), Role::Waiting);
     }
     if app.mode.is_read_only() {
-        push(Clean::literal("read-only"), Role::Dim);
+        push(Clean::literal(say!("composer-read-only")), Role::Dim);
     }
     if !app.composer.queue.is_empty() {
-        push(Clean::line(&format!("{} queued", app.composer.queue.len())), Role::Dim);
+        push(
+            Clean::new(&say!("composer-queued", count = app.composer.queue.len())),
+            Role::Dim,
+        );
     }
     if app.transcript.waiting().is_some() || app.plan_to_build().is_some() {
-        push(Clean::literal("waiting for you"), Role::Waiting);
+        push(Clean::literal(say!("composer-waiting")), Role::Waiting);
         return parts;
     }
     if !app.is_busy() {
         if let Some(Progress::Retrying { at_ms, .. }) = &app.transcript.progress {
             let seconds = at_ms.saturating_sub(app.now_ms).div_ceil(1000);
             push(
-                Clean::line(&format!("trying again in {}", figure::pause(seconds))),
+                Clean::new(&say!("composer-retry", time = figure::pause(seconds).as_str())),
                 Role::Waiting,
             );
         }
@@ -91,8 +103,11 @@ fn state(app: &App) -> Vec<Span> {
     let since = app.transcript.exchanges.last().map_or(app.now_ms, |it| it.at_ms);
     let elapsed = figure::duration(app.now_ms.saturating_sub(since) / 1000 * 1000);
     match &app.transcript.progress {
-        Some(Progress::Connecting { peer }) => push(Clean::line(&format!("connecting to {peer}")), Role::Dim),
-        Some(Progress::Waiting { .. }) => push(Clean::literal("waiting for the first word"), Role::Dim),
+        Some(Progress::Connecting { peer }) => push(
+            Clean::line(&say!("composer-connecting", peer = peer.as_str())),
+            Role::Dim,
+        ),
+        Some(Progress::Waiting { .. }) => push(Clean::literal(say!("composer-first-word")), Role::Dim),
         Some(Progress::Retrying {
             attempt,
             of,
@@ -102,20 +117,23 @@ fn state(app: &App) -> Vec<Span> {
             let seconds = at_ms.saturating_sub(app.now_ms).div_ceil(1000);
             let because = width::cut_end(because, 48);
             push(
-                Clean::line(&format!(
-                    "{because}; trying again in {} ({attempt} of {of})",
-                    figure::pause(seconds)
+                Clean::line(&say!(
+                    "composer-retrying",
+                    because = because,
+                    time = figure::pause(seconds).as_str(),
+                    attempt = *attempt,
+                    of = *of
                 )),
                 Role::Waiting,
             );
         }
         Some(Progress::Stalled { silent_ms }) => {
             push(
-                Clean::line(&format!("silent for {}", figure::duration(*silent_ms))),
+                Clean::new(&say!("composer-silent", time = figure::duration(*silent_ms).as_str())),
                 Role::Waiting,
             );
         }
-        Some(Progress::Idle) | None => push(Clean::literal("working"), Role::Dim),
+        Some(Progress::Idle) | None => push(Clean::literal(say!("composer-working")), Role::Dim),
     }
     push(elapsed, Role::Dim);
     parts

@@ -1,0 +1,128 @@
+//! One language's messages.
+
+use std::{
+    borrow::Cow,
+    collections::HashMap,
+    sync::{LazyLock, Mutex, PoisonError},
+};
+
+use fluent_bundle::{FluentArgs, FluentResource, concurrent::FluentBundle};
+use unic_langid::LanguageIdentifier;
+
+use crate::text::sanitize;
+
+/// A part of a file that could not be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// From 1.
+    pub line: usize,
+    pub because: String,
+}
+
+/// The messages of a language. There are few and they live as long as the program.
+pub struct Catalogue {
+    tag: &'static str,
+    /// Messages that say the same whatever happens: most of them, and most often asked for.
+    plain: HashMap<&'static str, &'static str>,
+    bundle: FluentBundle<&'static FluentResource>,
+}
+
+impl Catalogue {
+    /// Says nothing.
+    pub fn empty() -> &'static Self {
+        Self::read("en", Cow::Borrowed("")).0
+    }
+
+    /// Reads a file; what is wrong in it is left out and told.
+    pub fn read(tag: &str, text: Cow<'static, str>) -> (&'static Self, Vec<Fault>) {
+        let text = match text {
+            Cow::Borrowed(text) => text.to_owned(),
+            // A user's file: no escape sequence of it may reach the terminal.
+            Cow::Owned(text) => sanitize(&text).into_owned(),
+        };
+        let line_of = |at: usize| text.get(..at).unwrap_or(&text).matches('\n').count() + 1;
+        let (resource, faults) = match FluentResource::try_new(text.clone()) {
+            Ok(resource) => (resource, Vec::new()),
+            Err((resource, errors)) => {
+                let faults = errors.iter().map(|it| Fault {
+                    line: line_of(it.slice.as_ref().map_or(it.pos.start, |slice| slice.start)),
+                    because: it.kind.to_string(),
+                });
+                (resource, faults.collect())
+            }
+        };
+        let resource: &'static FluentResource = Box::leak(Box::new(resource));
+        let language: LanguageIdentifier = tag.parse().unwrap_or_default();
+        let mut bundle = FluentBundle::new_concurrent(vec![language]);
+        // Marks around every argument would be cells that no terminal shows alike.
+        bundle.set_use_isolating(false);
+        bundle.add_resource_overriding(resource);
+        let plain = resource.entries().filter_map(plain).collect();
+        let catalogue = Box::leak(Box::new(Self {
+            tag: kept(tag),
+            plain,
+            bundle,
+        }));
+        (catalogue, faults)
+    }
+
+    pub fn tag(&self) -> &'static str {
+        self.tag
+    }
+
+    pub fn has(&self, id: &str) -> bool {
+        self.bundle.has_message(id)
+    }
+
+    /// A message that has no arguments.
+    pub fn plain(&self, id: &str) -> Option<&'static str> {
+        if let Some(text) = self.plain.get(id) {
+            return Some(text);
+        }
+        // It names another message, or is asked for without what it needs.
+        self.format(id, &FluentArgs::new()).map(|it| kept(&it))
+    }
+
+    /// What the message says with these arguments; `None`: there is no such message.
+    pub fn format(&self, id: &str, arguments: &FluentArgs<'_>) -> Option<String> {
+        if let Some(text) = self.plain.get(id) {
+            return Some((*text).to_owned());
+        }
+        let pattern = self.bundle.get_message(id)?.value()?;
+        // What goes wrong stands in the text, in braces: better than to say nothing.
+        let mut errors = Vec::new();
+        Some(
+            self.bundle
+                .format_pattern(pattern, Some(arguments), &mut errors)
+                .into_owned(),
+        )
+    }
+}
+
+/// A message whose value is text alone.
+fn plain(entry: &'static fluent_syntax::ast::Entry<&'static str>) -> Option<(&'static str, &'static str)> {
+    use fluent_syntax::ast::{Entry, PatternElement};
+    let Entry::Message(message) = entry else { return None };
+    let elements = &message.value.as_ref()?.elements;
+    let mut texts = elements.iter().map(|it| match it {
+        PatternElement::TextElement { value } => Some(*value),
+        PatternElement::Placeable { .. } => None,
+    });
+    if let [PatternElement::TextElement { value }] = elements.as_slice() {
+        return Some((message.id.name, value));
+    }
+    let whole: String = texts.by_ref().collect::<Option<Vec<_>>>()?.concat();
+    Some((message.id.name, kept(&whole)))
+}
+
+/// The text for as long as the program lives; the same text once.
+pub(super) fn kept(text: &str) -> &'static str {
+    static KEPT: LazyLock<Mutex<HashMap<String, &'static str>>> = LazyLock::new(Mutex::default);
+    let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(text) = kept.get(text) {
+        return text;
+    }
+    let leaked: &'static str = Box::leak(text.to_owned().into_boxed_str());
+    kept.insert(text.to_owned(), leaked);
+    leaked
+}

@@ -1,0 +1,140 @@
+use std::{borrow::Cow, collections::BTreeSet};
+
+use fluent_syntax::ast::{Entry, Expression, InlineExpression, Pattern, PatternElement};
+use pretty_assertions::assert_eq;
+
+use super::*;
+
+/// The variables that a pattern names, wherever they stand in it.
+fn variables<'a>(pattern: &Pattern<&'a str>, into: &mut BTreeSet<&'a str>) {
+    fn inline<'a>(it: &InlineExpression<&'a str>, into: &mut BTreeSet<&'a str>) {
+        match it {
+            InlineExpression::VariableReference { id } => {
+                into.insert(id.name);
+            }
+            InlineExpression::FunctionReference { arguments, .. } => {
+                arguments.positional.iter().for_each(|it| inline(it, into));
+            }
+            InlineExpression::Placeable { expression } => any(expression, into),
+            _ => {}
+        }
+    }
+    fn any<'a>(it: &Expression<&'a str>, into: &mut BTreeSet<&'a str>) {
+        match it {
+            Expression::Inline(it) => inline(it, into),
+            Expression::Select { selector, variants } => {
+                inline(selector, into);
+                variants.iter().for_each(|it| variables(&it.value, into));
+            }
+        }
+    }
+    for element in &pattern.elements {
+        if let PatternElement::Placeable { expression } = element {
+            any(expression, into);
+        }
+    }
+}
+
+/// Every message of a file with the arguments it wants.
+fn messages(text: &str) -> Vec<(&str, BTreeSet<&str>)> {
+    let resource = fluent_syntax::parser::parse(text).unwrap_or_else(|(_, errors)| panic!("{errors:?}"));
+    let of = resource.body.into_iter().filter_map(|entry| match entry {
+        Entry::Message(message) => {
+            let mut wants = BTreeSet::new();
+            let value = message.value.as_ref();
+            variables(
+                value.unwrap_or_else(|| panic!("{} says nothing", message.id.name)),
+                &mut wants,
+            );
+            Some((message.id.name, wants))
+        }
+        Entry::Junk { content } => panic!("{content}"),
+        Entry::Term(_) | Entry::Comment(_) | Entry::GroupComment(_) | Entry::ResourceComment(_) => None,
+    });
+    of.collect()
+}
+
+#[test]
+fn every_language_says_all_that_english_says_with_the_same_arguments() {
+    let english = messages(LANGUAGES[0].text);
+    for language in LANGUAGES {
+        let said = messages(language.text);
+        let ids: BTreeSet<_> = said.iter().map(|it| it.0).collect();
+        assert_eq!(ids.len(), said.len(), "{} says something twice", language.tag);
+        let differs =
+            |(id, wants): &&(&str, BTreeSet<&str>)| said.iter().find(|it| it.0 == *id).is_none_or(|it| it.1 != *wants);
+        let missing: Vec<_> = english.iter().filter(differs).collect();
+        assert!(missing.is_empty(), "{}: {missing:?}", language.tag);
+        let known: BTreeSet<_> = english.iter().map(|it| it.0).collect();
+        let strange: Vec<_> = ids.difference(&known).collect();
+        assert!(
+            strange.is_empty(),
+            "{} has what English has not: {strange:?}",
+            language.tag
+        );
+    }
+}
+
+#[test]
+fn what_is_said_follows_the_language() {
+    assert_eq!(say!("composer-working"), "working");
+    let german = within("de", || {
+        (say!("composer-working"), say!("composer-unseen", count = 1_200))
+    });
+    assert_eq!(german, ("arbeitet", "1200 neu ↓".to_owned()));
+    assert_eq!(say!("composer-unseen", count = 2), "2 new ↓");
+}
+
+#[test]
+fn what_a_language_does_not_say_is_said_in_english() {
+    let (catalogue, faults) = Catalogue::read("fr", Cow::Owned("composer-working = travaille\nbroken\n".to_owned()));
+    assert_eq!(faults.iter().map(|it| it.line).collect::<Vec<_>>(), [2]);
+    assert_eq!(catalogue.plain("composer-working"), Some("travaille"));
+    assert_eq!(catalogue.plain("composer-waiting"), None);
+    let before = OF_TEST.replace(Some(catalogue));
+    assert_eq!(
+        (say!("composer-working"), say!("composer-waiting")),
+        ("travaille", "waiting for you")
+    );
+    OF_TEST.set(before);
+}
+
+#[test]
+fn a_users_file_brings_no_escape_sequence() {
+    let text = "composer-working = a\u{1b}]0;title\u{7}b\u{9b}2J\n".to_owned();
+    let (catalogue, _) = Catalogue::read("fr", Cow::Owned(text));
+    assert_eq!(catalogue.plain("composer-working"), Some("ab"));
+}
+
+#[test]
+fn the_environment_is_read_as_gettext_reads_it() {
+    let of = |pairs: &[(&str, &str)]| {
+        let find = |name: &str| pairs.iter().find(|it| it.0 == name).map(|it| it.1.to_owned());
+        of_environment(find)
+    };
+    assert_eq!(of(&[]), [""; 0]);
+    assert_eq!(of(&[("LANG", "de_DE.UTF-8")]), ["de-DE"]);
+    assert_eq!(of(&[("LC_ALL", ""), ("LANG", "de_AT@euro")]), ["de-AT"]);
+    assert_eq!(
+        of(&[("LC_ALL", "C.UTF-8"), ("LANG", "de_DE"), ("LANGUAGE", "de")]),
+        [""; 0]
+    );
+    assert_eq!(of(&[("LANG", "en_GB"), ("LANGUAGE", "de:fr")]), ["de", "fr", "en-GB"]);
+    assert_eq!(of(&[("LANG", "../../etc/passwd")]), [""; 0]);
+}
+
+#[test]
+fn the_users_file_comes_before_ours_and_a_country_before_its_language() {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("de-CH.ftl"), "composer-working = schafft\n").expect("written");
+    let of = |tags: &[&str]| {
+        let tags: Vec<_> = tags.iter().map(|it| (*it).to_owned()).collect();
+        let (found, faults) = find(&tags, Some(folder.path())).expect("it can be read");
+        assert_eq!(faults, []);
+        found.map(|it| (it.tag(), it.plain("composer-working")))
+    };
+    assert_eq!(of(&["de-CH"]), Some(("de-CH", Some("schafft"))));
+    assert_eq!(of(&["de-AT"]), Some(("de", Some("arbeitet"))));
+    assert_eq!(of(&["fr", "de"]), Some(("de", Some("arbeitet"))));
+    assert_eq!(of(&["en-GB", "de"]), None, "English is what everything falls back to");
+}

@@ -101,7 +101,7 @@ fn named(source: &Source) -> BTreeSet<String> {
                     root_names(source, inline.len(), rest, &mut found);
                 }
             }
-            Token::Word(_) | Token::Sign(_) => {}
+            Token::Word(_) | Token::Sign(_) | Token::Text(_) => {}
         }
         at += 1;
     }
@@ -173,7 +173,8 @@ fn breaches(source: &Source, floors: &Floors) -> Vec<String> {
     };
     named(source)
         .into_iter()
-        .filter(|it| !is_allowed(it))
+        // `say!` stands at the root, as every exported macro, and speaks for `locale`.
+        .filter(|it| !is_allowed(if it == "say" { "locale" } else { it }))
         .map(|it| format!("{} (floor {floor}) names {it}", source.path))
         .collect()
 }

@@ -37,6 +37,7 @@ mod source;
 mod tour;
 mod trust;
 mod undo;
+mod words;
 
 /// Says that a test could not be made here, and why: past the capture of a test's output, which would swallow it.
 fn skipped(why: &str) {

@@ -1,6 +1,7 @@
 //! The program's own text, as tokens: for tests about what may be named where.
 //!
-//! Comments and the insides of strings are no tokens. This is no parser of Rust; what it reads is what the tests ask for.
+//! Comments are no tokens, and the insides of strings only for who asks for them. This is no parser of Rust; what it reads is what
+//! the tests ask for.
 
 use std::path::{Path, PathBuf};
 
@@ -9,6 +10,8 @@ pub enum Token {
     /// An identifier or a keyword, raw ones without their `r#`.
     Word(String),
     Sign(char),
+    /// What stands between the quotes, as it is written; see [`shipped_with_texts`].
+    Text(String),
 }
 
 impl Token {
@@ -16,13 +19,21 @@ impl Token {
         match self {
             Self::Word(word) => word == text,
             Self::Sign(sign) => text.chars().eq([*sign]),
+            Self::Text(_) => false,
         }
     }
 
     pub fn word(&self) -> Option<&str> {
         match self {
             Self::Word(word) => Some(word),
-            Self::Sign(_) => None,
+            Self::Sign(_) | Self::Text(_) => None,
+        }
+    }
+
+    pub fn text(&self) -> Option<&str> {
+        match self {
+            Self::Text(text) => Some(text),
+            Self::Word(_) | Self::Sign(_) => None,
         }
     }
 }
@@ -39,6 +50,14 @@ pub struct Source {
 
 impl Source {
     pub fn new(path: &str, text: &str) -> Self {
+        Self::of(path, tokens(text))
+    }
+
+    pub fn with_texts(path: &str, text: &str) -> Self {
+        Self::of(path, scan(text))
+    }
+
+    fn of(path: &str, tokens: Vec<Token>) -> Self {
         let stem = path.strip_suffix(".rs").unwrap_or(path);
         let stem = stem.strip_suffix("/mod").unwrap_or(stem);
         let module = match stem {
@@ -48,7 +67,7 @@ impl Source {
         Self {
             path: path.to_owned(),
             module,
-            tokens: tokens(text),
+            tokens,
         }
     }
 
@@ -60,6 +79,10 @@ impl Source {
 
 /// Every file of the library and the binary.
 pub fn library() -> Vec<Source> {
+    read(Source::new)
+}
+
+fn read(source: fn(&str, &str) -> Source) -> Vec<Source> {
     let folder = root().join("src");
     let mut sources: Vec<_> = files(&folder)
         .into_iter()
@@ -67,7 +90,7 @@ pub fn library() -> Vec<Source> {
         .map(|path| {
             let text = std::fs::read_to_string(&path).expect("a source file");
             let path = path.strip_prefix(&folder).expect("below it");
-            Source::new(&path.to_string_lossy(), &text)
+            source(&path.to_string_lossy(), &text)
         })
         .collect();
     sources.sort_by(|a, b| a.path.cmp(&b.path));
@@ -76,7 +99,16 @@ pub fn library() -> Vec<Source> {
 
 /// What the library is made of when it is not under test.
 pub fn shipped() -> Vec<Source> {
-    let mut sources = library();
+    untested(library())
+}
+
+/// The same with the strings that are in it.
+pub fn shipped_with_texts() -> Vec<Source> {
+    untested(read(Source::with_texts))
+}
+
+/// What a file is made of when it is not under test.
+pub fn untested(mut sources: Vec<Source>) -> Vec<Source> {
     let mut only_tests = Vec::new();
     for source in &mut sources {
         let (kept, modules) = without_tests(&source.tokens);
@@ -115,7 +147,7 @@ pub fn group_end(tokens: &[Token], at: usize) -> usize {
         match token {
             Token::Sign('(' | '[' | '{') => depth += 1,
             Token::Sign(')' | ']' | '}') => depth = depth.saturating_sub(1),
-            Token::Word(_) | Token::Sign(_) => {}
+            Token::Word(_) | Token::Sign(_) | Token::Text(_) => {}
         }
         if depth == 0 {
             return end + 1;
@@ -162,6 +194,13 @@ fn without_tests(tokens: &[Token]) -> (Vec<Token>, Vec<String>) {
 }
 
 pub fn tokens(text: &str) -> Vec<Token> {
+    let mut tokens = scan(text);
+    tokens.retain(|it| it.text().is_none());
+    tokens
+}
+
+/// The tokens, and the strings among them.
+fn scan(text: &str) -> Vec<Token> {
     let letters: Vec<char> = text.chars().collect();
     let mut found = Vec::new();
     let mut at = 0;
@@ -170,18 +209,30 @@ pub fn tokens(text: &str) -> Vec<Token> {
         at = match letter {
             '/' if next == Some('/') => line_end(&letters, at),
             '/' if next == Some('*') => comment_end(&letters, at),
-            '"' => string_end(&letters, at + 1),
+            '"' => {
+                let end = string_end(&letters, at + 1);
+                found.push(inside(&letters, at + 1, end - 1));
+                end
+            }
             '\'' => quote_end(&letters, at),
             it if it.is_alphabetic() || it == '_' => {
                 let end = word_end(&letters, at);
                 let word: String = letters[at..end].iter().collect();
                 match (word.as_str(), letters.get(end)) {
                     ("r" | "br" | "cr", Some('"' | '#')) => match raw_end(&letters, end) {
-                        Some(end) => end,
+                        Some(past) => {
+                            let hashes = letters[end..].iter().take_while(|it| **it == '#').count();
+                            found.push(inside(&letters, end + hashes + 1, past - hashes - 1));
+                            past
+                        }
                         // A raw identifier.
                         None => end + 1,
                     },
-                    ("b" | "c", Some('"')) => string_end(&letters, end + 1),
+                    ("b" | "c", Some('"')) => {
+                        let past = string_end(&letters, end + 1);
+                        found.push(inside(&letters, end + 1, past - 1));
+                        past
+                    }
                     ("b", Some('\'')) => quote_end(&letters, end),
                     _ => {
                         found.push(Token::Word(word));
@@ -199,6 +250,10 @@ pub fn tokens(text: &str) -> Vec<Token> {
         };
     }
     found
+}
+
+fn inside(letters: &[char], from: usize, to: usize) -> Token {
+    Token::Text(letters[from.min(to)..to.min(letters.len())].iter().collect())
 }
 
 fn word_end(letters: &[char], at: usize) -> usize {
@@ -280,6 +335,9 @@ fn comments_and_strings_are_no_tokens() {
         words.join(" "),
         "let x let y let z let q let l static str type crate real"
     );
+    let source = Source::with_texts("a.rs", text);
+    let texts: Vec<_> = source.tokens.iter().filter_map(Token::text).collect();
+    assert_eq!(texts, ["crate::d \\\" crate::e", "crate::f \" ", "crate::g"]);
 }
 
 #[test]

@@ -6,10 +6,10 @@ use std::{
     sync::{LazyLock, Mutex, PoisonError},
 };
 
-use fluent_bundle::{FluentArgs, FluentResource, concurrent::FluentBundle};
+use fluent_bundle::{FluentArgs, FluentResource, FluentValue, concurrent::FluentBundle};
 use unic_langid::LanguageIdentifier;
 
-use crate::text::sanitize;
+use crate::text::{figure, sanitize};
 
 /// A part of a file that could not be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,7 +57,10 @@ impl Catalogue {
         // Marks around every argument would be cells that no terminal shows alike.
         bundle.set_use_isolating(false);
         bundle.add_resource_overriding(resource);
-        let plain = resource.entries().filter_map(plain).collect();
+        let plain: HashMap<_, _> = resource.entries().filter_map(plain).collect();
+        let group = plain.get("figure-group").copied().unwrap_or(",");
+        // There is no other function, so there is none already.
+        let _ = bundle.add_function("NUMBER", move |values, _| number(values.first(), group));
         let catalogue = Box::leak(Box::new(Self {
             tag: kept(tag),
             plain,
@@ -96,6 +99,18 @@ impl Catalogue {
                 .format_pattern(pattern, Some(arguments), &mut errors)
                 .into_owned(),
         )
+    }
+}
+
+/// A count with a mark between thousands; what is no count stays as it is.
+fn number<'a>(value: Option<&FluentValue<'a>>, group: &str) -> FluentValue<'a> {
+    match value {
+        Some(FluentValue::Number(number)) if number.value >= 0.0 => {
+            let text = figure::grouped(number.value as u64);
+            FluentValue::from(text.replace(',', group))
+        }
+        Some(other) => other.clone(),
+        None => FluentValue::None,
     }
 }
 

@@ -13,6 +13,7 @@
 //! not say is said in English.
 
 mod catalogue;
+pub mod figure;
 
 use std::{
     borrow::Cow,

@@ -36,6 +36,8 @@ pub struct Told {
     pub opened_at: Option<usize>,
     /// Which document shows a call.
     pub places: HashMap<String, Address>,
+    /// Room was made where more turns were kept than are here: what is told begins too late to stand without the rest.
+    pub is_short: bool,
     /// Tokens of the last request with its answer, as the server counted them, and how many messages that were.
     counted: Option<(u64, usize)>,
 }
@@ -141,6 +143,11 @@ impl Told {
         let is_it =
             |it: &&Border| (opening..next).contains(&it.at) && it.behind.is_some() && it.behind.as_ref() == behind;
         self.borders.iter().find(is_it).map_or(opening, |it| it.at)
+    }
+
+    /// Whether there are as many turns as that.
+    pub fn has_turns(&self, turns: usize) -> bool {
+        self.openings().count() >= turns
     }
 
     /// Where turns begin.

@@ -11,6 +11,12 @@ const DEEPEST: usize = 24;
 /// Longer ones are no simple formulas.
 const LONGEST_BYTES: usize = 4096;
 
+/// A matrix with more rows, or more columns, is shown as it is written.
+const MOST_ROWS: usize = 32;
+
+/// Putting things beside something that is several lines high costs all of its cells. So many of them, and a formula is not simple.
+const MOST_CELLS: usize = 50_000;
+
 /// Commands that are one sign.
 const SIGNS: &[(&str, &str)] = &[
     ("alpha", "α"),
@@ -241,7 +247,11 @@ pub fn unicode(source: &str) -> Option<Vec<String>> {
     if source.len() > LONGEST_BYTES || source.contains(|it: char| it.is_control() && !it.is_whitespace()) {
         return None;
     }
-    let mut reader = Reader { rest: source, depth: 0 };
+    let mut reader = Reader {
+        rest: source,
+        depth: 0,
+        cells: MOST_CELLS,
+    };
     let read = reader.lines(None)?;
     let lines: Vec<String> = read.lines.iter().map(|it| it.trim_end().to_owned()).collect();
     lines.iter().any(|it| !it.trim().is_empty()).then_some(lines)
@@ -268,6 +278,24 @@ pub fn is_formula(source: &str) -> bool {
 struct Piece {
     lines: Vec<String>,
     base: usize,
+    /// How it is written where something follows, or stands before it, that would be taken for a part of it: `(1/2)` for `1/2`.
+    closed: Option<Closed>,
+}
+
+#[derive(Clone, Debug)]
+struct Closed {
+    text: String,
+    /// What stands before it matters, too.
+    is_both: bool,
+}
+
+/// Whether a text that ends or begins with this letter would join what is beside it.
+fn joins(letter: char) -> bool {
+    letter.is_alphanumeric()
+        || matches!(
+            letter,
+            '√' | '∛' | '∜' | '(' | ')' | '^' | '_' | '∑' | '∏' | '∫' | '∞' | '′'
+        )
 }
 
 impl Piece {
@@ -275,7 +303,21 @@ impl Piece {
         Self {
             lines: vec![text.to_owned()],
             base: 0,
+            closed: None,
         }
+    }
+
+    fn rows(lines: Vec<String>, base: usize) -> Self {
+        Self {
+            lines,
+            base,
+            closed: None,
+        }
+    }
+
+    fn or_closed(mut self, text: String, is_both: bool) -> Self {
+        self.closed = Some(Closed { text, is_both });
+        self
     }
 
     /// The only line.
@@ -314,26 +356,51 @@ impl Piece {
 struct Reader<'a> {
     rest: &'a str,
     depth: usize,
+    /// That may still be laid out.
+    cells: usize,
 }
 
 impl Reader<'_> {
+    /// Puts another piece to the right of one, as far as that is not too much.
+    fn join(&mut self, piece: &mut Piece, other: Piece) -> Option<()> {
+        if piece.lines.len() > 1 || other.lines.len() > 1 {
+            let rows = piece.lines.len() + other.lines.len();
+            self.cells = self.cells.checked_sub(rows * (piece.columns() + other.columns() + 1))?;
+        }
+        piece.push(other);
+        Some(())
+    }
+
     /// Reads to the end of the source, or to what closes an environment; lines that `\\` ends stand below each other.
     fn lines(&mut self, environment: Option<&str>) -> Option<Piece> {
         let rows = self.rows(environment)?;
         let is_aligned = environment.is_some();
+        // What stands before `&` ends in the same column in each row.
+        let wide = widths(&rows);
         let mut lines = Vec::new();
         for row in rows {
             let mut line = Piece::of("");
+            let last = row.len().saturating_sub(1);
             for (at, cell) in row.into_iter().enumerate() {
                 if at > 0 && !is_aligned {
                     return None;
                 }
-                line.push(cell);
+                let room = wide.get(at).copied().unwrap_or(0).saturating_sub(cell.columns());
+                let room = Piece::of(&" ".repeat(room));
+                if at % 2 == 0 && last > 0 {
+                    self.join(&mut line, room)?;
+                    self.join(&mut line, cell)?;
+                } else {
+                    self.join(&mut line, cell)?;
+                    if at < last {
+                        self.join(&mut line, room)?;
+                    }
+                }
             }
             lines.append(&mut line.lines);
         }
         let base = lines.len().saturating_sub(1) / 2;
-        (!lines.is_empty()).then_some(Piece { lines, base })
+        (!lines.is_empty()).then(|| Piece::rows(lines, base))
     }
 
     /// Rows of cells, up to `\end` of the environment or the end of the source.
@@ -342,6 +409,9 @@ impl Reader<'_> {
         loop {
             let cell = self.sequence()?;
             rows.last_mut()?.push(cell);
+            if rows.len() > MOST_ROWS || rows.last()?.len() > MOST_ROWS {
+                return None;
+            }
             if self.take("&") {
                 continue;
             }
@@ -383,6 +453,8 @@ impl Reader<'_> {
             return None;
         }
         let mut piece = Piece::of("");
+        // Where the last atom begins in the only line, and how it is written if it has to be closed.
+        let mut tail: Option<(usize, String)> = None;
         loop {
             let is_over = self.rest.is_empty()
                 || self.rest.starts_with(['}', '&'])
@@ -400,19 +472,41 @@ impl Reader<'_> {
                     .get(piece.base)
                     .is_none_or(|it| it.is_empty() || it.ends_with(' '))
                 {
-                    piece.push(Piece::of(" "));
+                    self.join(&mut piece, Piece::of(" "))?;
                 }
+                tail = None;
                 continue;
             }
-            if self.rest.starts_with(['^', '_']) {
-                let text = self.script()?;
-                piece.push(Piece::of(&text));
-                continue;
+            let mut atom = if self.rest.starts_with(['^', '_']) {
+                Piece::of(&self.script()?)
+            } else {
+                self.atom()?
+            };
+            let next = atom.line().and_then(|it| it.chars().next());
+            if let Some((at, closed)) = tail.take_if(|_| next.is_some_and(joins))
+                && let [line] = piece.lines.as_mut_slice()
+            {
+                line.truncate(at);
+                line.push_str(&closed);
             }
-            let atom = self.atom()?;
-            piece.push(atom);
+            let before = piece.line().and_then(|it| it.chars().next_back());
+            let closed = atom.closed.take();
+            let is_closed = closed.as_ref().is_some_and(|it| it.is_both) && before.is_some_and(joins);
+            match closed {
+                Some(closed) if is_closed => {
+                    self.join(&mut piece, Piece::of(&closed.text))?;
+                    tail = None;
+                }
+                closed => {
+                    tail = closed.and_then(|it| Some((piece.line()?.len(), it.text)));
+                    self.join(&mut piece, atom)?;
+                }
+            }
         }
         self.depth -= 1;
+        if let Some((0, text)) = tail {
+            return Some(piece.or_closed(text, true));
+        }
         Some(piece)
     }
 
@@ -456,6 +550,13 @@ impl Reader<'_> {
     }
 
     fn atom(&mut self) -> Option<Piece> {
+        self.depth += 1;
+        let atom = (self.depth <= 2 * DEEPEST).then(|| self.one())?;
+        self.depth -= 1;
+        atom
+    }
+
+    fn one(&mut self) -> Option<Piece> {
         if self.take("{") {
             let piece = self.sequence()?;
             return self.take("}").then_some(piece);
@@ -524,7 +625,8 @@ impl Reader<'_> {
             "frac" | "dfrac" | "tfrac" => {
                 let (above, below) = (self.argument()?, self.argument()?);
                 let text = format!("{}/{}", grouped(above.line()?), grouped(below.line()?));
-                Some(Piece::of(&text))
+                let closed = format!("({text})");
+                Some(Piece::of(&text).or_closed(closed, true))
             }
             "binom" => {
                 let (above, below) = (self.argument()?, self.argument()?);
@@ -586,11 +688,12 @@ impl Reader<'_> {
         let argument = self.argument()?;
         let text = argument.line()?;
         let is_one = text.chars().count() == 1 || text.chars().all(|it| it.is_ascii_digit());
-        Some(Piece::of(&if is_one {
-            format!("{sign}{text}")
+        let closed = format!("{sign}({text})");
+        Some(if is_one {
+            Piece::of(&format!("{sign}{text}")).or_closed(closed, false)
         } else {
-            format!("{sign}({text})")
-        }))
+            Piece::of(&closed)
+        })
     }
 
     /// A delimiter behind `\left` and the like; a dot is none.
@@ -609,13 +712,16 @@ impl Reader<'_> {
     /// `\left( … \right)`.
     fn fenced(&mut self) -> Option<Piece> {
         let open = self.delimiter()?;
-        let inner = self.sequence()?;
+        let mut inner = self.sequence()?;
+        if let [line] = inner.lines.as_mut_slice() {
+            line.truncate(line.trim_end().len());
+        }
         self.take("\\right").then_some(())?;
         let close = self.delimiter()?;
         let mut piece = side(&open, inner.lines.len(), inner.base, true)?;
         let (count, base) = (inner.lines.len(), inner.base);
-        piece.push(inner);
-        piece.push(side(&close, count, base, false)?);
+        self.join(&mut piece, inner)?;
+        self.join(&mut piece, side(&close, count, base, false)?)?;
         Some(piece)
     }
 
@@ -665,8 +771,8 @@ impl Reader<'_> {
             .collect();
         let (count, base) = (lines.len(), lines.len().saturating_sub(1) / 2);
         let mut piece = side(open, count, base, true)?;
-        piece.push(Piece { lines, base });
-        piece.push(side(close, count, base, false)?);
+        self.join(&mut piece, Piece::rows(lines, base))?;
+        self.join(&mut piece, side(close, count, base, false)?)?;
         Some(piece)
     }
 
@@ -679,6 +785,13 @@ impl Reader<'_> {
             None => false,
         }
     }
+}
+
+/// How wide the columns of the rows are.
+fn widths(rows: &[Vec<Piece>]) -> Vec<usize> {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let of = |at: usize| rows.iter().filter_map(|it| it.get(at)).map(Piece::columns).max();
+    (0..columns).map(|at| of(at).unwrap_or(0)).collect()
 }
 
 /// A delimiter as high as what it stands beside.
@@ -702,10 +815,7 @@ fn side(sign: &str, lines: usize, base: usize, is_left: bool) -> Option<Piece> {
             _ => middle,
         })
         .map(str::to_owned);
-    Some(Piece {
-        lines: lines.collect(),
-        base,
-    })
+    Some(Piece::rows(lines.collect(), base))
 }
 
 /// With parentheses, unless it is one number or letter.

@@ -319,9 +319,9 @@ impl Transcript {
         let mut last = Usage::default();
         for exchange in &self.exchanges {
             let usage = exchange.response.usage;
-            total.prompt_tokens += usage.prompt_tokens;
-            total.completion_tokens += usage.completion_tokens;
-            total.total_tokens += usage.total_tokens;
+            total.prompt_tokens = total.prompt_tokens.saturating_add(usage.prompt_tokens);
+            total.completion_tokens = total.completion_tokens.saturating_add(usage.completion_tokens);
+            total.total_tokens = total.total_tokens.saturating_add(usage.total_tokens);
             if usage.total_tokens > 0 {
                 last = usage;
             }

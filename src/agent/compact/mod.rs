@@ -323,6 +323,7 @@ pub fn apply(told: &mut Told, mark: &Compaction, summary: &str) {
             told.drop_results(at);
         }
         Way::Summary => {
+            told.is_short |= !told.has_turns(mark.kept_turns);
             let at = told.cut(mark.kept_turns, mark.behind.as_ref());
             told.summarise(at, summary);
         }

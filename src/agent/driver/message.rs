@@ -76,7 +76,7 @@ impl Driver {
     /// for what was before, or it fills the window. Reading all of it would take seconds and hundreds of megabytes.
     fn said_lately(&self, recent: &Recent) -> Option<Told> {
         let window = self.turn.memory.window.unwrap_or(USUAL_WINDOW);
-        let is_enough = |it: &Told| it.has_summary() || it.size_of(0..) >= window;
+        let is_enough = |it: &Told| !it.is_short && (it.has_summary() || it.size_of(0..) >= window);
         let told = self.told(&self.log.after(recent.after));
         if is_enough(&told) {
             return Some(told);

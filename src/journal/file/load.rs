@@ -26,6 +26,9 @@ pub struct Stored {
     pub notices: Vec<Notice>,
     /// Behind the last line that is whole.
     pub(super) good_bytes: usize,
+    /// Turns before this one were not read: what is said about them here (a command in the background has ended) says nothing
+    /// of how they ended.
+    pub(super) from: Turn,
 }
 
 /// The file comes from a version that this one cannot read.
@@ -95,6 +98,7 @@ fn scan(id: &str, bytes: &[u8], sealed: bool) -> Result<Stored, Newer> {
         entries,
         notices: damage.notices(bytes.len() - good_bytes),
         good_bytes,
+        from: Turn(0),
     };
     if was_damaged {
         stored.start_what_lost_its_start();
@@ -169,13 +173,14 @@ impl Stored {
             entries: Vec::new(),
             notices: Vec::new(),
             good_bytes: 0,
+            from: Turn(0),
         }
     }
 
     /// What ends the responses that have no end, in order.
     pub(super) fn endings(&self) -> Vec<(Turn, u64, Event)> {
         let mut turns: BTreeMap<Turn, (bool, u64, Response)> = BTreeMap::new();
-        for entry in &self.entries {
+        for entry in self.entries.iter().filter(|it| it.turn >= self.from) {
             let (has_begun, last_ms, response) = turns.entry(entry.turn).or_default();
             *has_begun |= !matches!(
                 entry.event,

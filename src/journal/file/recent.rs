@@ -94,6 +94,7 @@ impl End {
         let torn = bytes.get(stored.good_bytes..)?.to_vec();
         let is_ended = stored.good_bytes == 0 || bytes.get(stored.good_bytes - 1) == Some(&b'\n');
         stored.session = session.clone();
+        stored.from = turn;
         let bytes = from + start as u64;
         stored.good_bytes += usize::try_from(bytes).ok()?;
         Some(Self {
@@ -206,9 +207,9 @@ impl Earlier for Front {
                 && let Some(Event::Done(it)) = record::from_members(Position(position), members).map(|it| it.event)
             {
                 let usage = it.usage.unwrap_or_default();
-                spent.usage.prompt_tokens += usage.prompt_tokens;
-                spent.usage.completion_tokens += usage.completion_tokens;
-                spent.usage.total_tokens += usage.total_tokens;
+                spent.usage.prompt_tokens = spent.usage.prompt_tokens.saturating_add(usage.prompt_tokens);
+                spent.usage.completion_tokens = spent.usage.completion_tokens.saturating_add(usage.completion_tokens);
+                spent.usage.total_tokens = spent.usage.total_tokens.saturating_add(usage.total_tokens);
                 if let Some(dollars) = it.extra_usage.get("costUsd").and_then(serde_json::Value::as_f64) {
                     spent.dollars = Some(spent.dollars.unwrap_or_default() + dollars);
                 }

@@ -877,6 +877,35 @@ fn what_leads_back_behind_the_end_has_the_session_read_whole() {
     assert_eq!(opened.log.recent(), None);
 }
 
+/// A server that ran in the background ends with the program, long after the answer that started it.
+#[test]
+fn what_is_said_late_of_an_old_answer_does_not_end_it_again() {
+    let folder = folder();
+    let ran = Event::DocumentUpdate {
+        document: "d1".into(),
+        metadata: members(json!({ "exitCode": 143 })),
+    };
+    let (store, bytes) = long(folder.path(), []);
+    let mut late = bytes.clone();
+    let entry = Entry {
+        position: Position(1_000_000),
+        turn: Turn(2),
+        at_ms: 1,
+        event: ran,
+    };
+    line::write(1_000_000, &super::record::to_members(&entry), &mut late);
+    fs::write(folder.path().join("s-1.jsonl"), &late).expect("written");
+    let opened = store.resume_end("s-1", 5).expect("it can be opened");
+    assert!(opened.log.recent().is_some(), "it is long");
+    opened.recorder.finish();
+    drop(opened.log);
+    let after = fs::read(folder.path().join("s-1.jsonl")).expect("it is there");
+    assert_eq!(
+        String::from_utf8_lossy(&after[bytes.len()..]),
+        String::from_utf8_lossy(&late[bytes.len()..])
+    );
+}
+
 /// A clock that stands before its own past loses nothing and puts nothing in another order.
 #[test]
 fn a_clock_that_goes_back_changes_no_order() {

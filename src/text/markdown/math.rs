@@ -139,6 +139,35 @@ pub(super) fn plain(text: &str) -> String {
     text.replace(DOLLAR, "$")
 }
 
+/// The word before a place in a line, read on as the place moves on: a word may be as long as the line.
+#[derive(Default)]
+struct Word {
+    /// As far as the line was looked at.
+    seen: usize,
+    /// Where the word begins.
+    start: usize,
+    is_address: bool,
+}
+
+impl Word {
+    /// Whether the last word of `line` is, or holds, an address; `line` begins with what it was the time before.
+    fn is_address(&mut self, line: &str) -> bool {
+        let new = line.get(self.seen..).unwrap_or_default();
+        if let Some((blank, letter)) = new.char_indices().rev().find(|it| it.1.is_whitespace()) {
+            self.start = self.seen + blank + letter.len_utf8();
+            self.is_address = false;
+        }
+        // What makes an address may have begun before.
+        let from = (self.start..=self.seen.saturating_sub(2).max(self.start))
+            .rev()
+            .find(|it| line.is_char_boundary(*it));
+        let new = line.get(from.unwrap_or(self.start)..).unwrap_or_default();
+        self.is_address |= new.contains("://") || new.contains("](");
+        self.seen = line.len();
+        self.is_address
+    }
+}
+
 /// Where dollar signs stand that begin and end no formula: prices, variables of a shell. The parser would take what is
 /// between two of them for one, code and all. Decided line by line, as for brackets.
 fn dollars(source: &str) -> Vec<usize> {
@@ -149,11 +178,12 @@ fn dollars(source: &str) -> Vec<usize> {
         let is_display = words == "$$" || (words.len() > 4 && words.starts_with("$$") && words.ends_with("$$"));
         if !is_display {
             let mut at = 0;
+            // What stands between the last blank and the dollar sign, looked at once.
+            let mut word = Word::default();
             while let Some(next) = line.get(at..).and_then(|it| it.find('$')).map(|it| at + it) {
                 // An escaped one is none already, and an address has to stay one.
                 let before = line.get(..next).unwrap_or_default();
-                let word = before.rsplit(char::is_whitespace).next().unwrap_or_default();
-                if before.ends_with('\\') || word.contains("://") || word.contains("](") {
+                if word.is_address(before) || before.ends_with('\\') {
                     at = next + 1;
                     continue;
                 }

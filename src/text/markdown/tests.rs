@@ -509,6 +509,9 @@ fn bombs_do_no_harm() {
         ("links in links", "[a](".repeat(20_000)),
         ("pictures", "![".repeat(20_000)),
         ("asterisks", "*".repeat(10_000)),
+        ("dollars", "$".repeat(60_000)),
+        ("dollars in a word", "$a".repeat(40_000)),
+        ("dollars in an address", format!("https://{}", "$a/".repeat(30_000))),
         ("emphases", "*a ".repeat(50_000)),
         ("mixed emphases", "*a _b **c __d ~~e ".repeat(5_000)),
         (

@@ -6,11 +6,12 @@ use std::sync::{
 };
 
 use pretty_assertions::assert_eq;
+use serde_json::json;
 
 use super::*;
 use crate::{
     journal::{Earlier, Recent},
-    protocol::{Done, Spent},
+    protocol::{DocumentStart, Done, Kind, Spent, document::COMPACT},
 };
 
 #[derive(Debug)]
@@ -41,7 +42,13 @@ impl Earlier for Old {
 
 /// Questions without an answer of so many bytes each: three that are far back, two before the end, one at the end.
 fn log(bytes: [usize; 3]) -> (Arc<Log>, Arc<AtomicUsize>) {
+    log_with(bytes, Vec::new())
+}
+
+/// The same, with something more in the last answer.
+fn log_with(bytes: [usize; 3], last: Vec<Event>) -> (Arc<Log>, Arc<AtomicUsize>) {
     let all = Log::new();
+    let mut last = Some(last);
     let [far, near, end] = bytes;
     for (what, count, bytes) in [("far", 3, far), ("near", 2, near), ("end", 1, end)] {
         for _ in 0..count {
@@ -49,6 +56,9 @@ fn log(bytes: [usize; 3]) -> (Arc<Log>, Arc<AtomicUsize>) {
                 1,
                 Event::UserMessage(Message::user(format!("{what} {}", "x".repeat(bytes)))),
             );
+            for event in last.take_if(|_| what == "end").unwrap_or_default() {
+                all.append(1, event);
+            }
             all.append(1, Event::Done(Done::default()));
         }
     }
@@ -104,5 +114,65 @@ async fn no_more_of_a_long_conversation_is_read_than_a_request_can_hold() {
         assert_eq!(found, wanted);
         assert_eq!(read.load(Ordering::Relaxed) - before, reads, "{wanted:?}");
         assert!(asked.contains("and now?"));
+    }
+}
+
+/// The document of a compaction that kept so many turns.
+fn summary(kept_turns: usize) -> [Event; 2] {
+    let start = DocumentStart {
+        id: "c".into(),
+        kind: Kind::ToolCall,
+        sequence: None,
+        content: None,
+        metadata: serde_json::Map::new(),
+    };
+    let said = json!({
+        "toolName": COMPACT,
+        "arguments": {},
+        "result": { "status": "success", "data": { "content": "they spoke about xx" } },
+        "compaction": { "cause": "full", "way": "summary", "beforeTokens": 9, "afterTokens": 3, "keptTurns": kept_turns },
+    });
+    let end = Event::DocumentEnd {
+        document: "c".into(),
+        final_content: None,
+        metadata: said.as_object().cloned().unwrap_or_default(),
+    };
+    [Event::DocumentStart(start), end]
+}
+
+#[tokio::test]
+async fn a_summary_that_kept_turns_in_front_of_the_end_is_not_enough() {
+    // How many turns were kept, what the model is told of, and whether all was read for it.
+    for (kept, wanted, reads) in [
+        (1, ["end"].as_slice(), 0),
+        (3, ["near", "end"].as_slice(), 0),
+        (5, ["far", "near", "end"].as_slice(), 1),
+    ] {
+        let (told, mut diary) = peer::diary();
+        let url = peer::listen(move |mut socket: Socket| {
+            let told = told.clone();
+            async move {
+                told.send(body(&socket.request().await)).ok();
+                socket.send(answer("ok")).await;
+            }
+        })
+        .await;
+        let (log, read) = log_with([9, 9, 9], summary(kept).to_vec());
+        let provider = config::Provider {
+            connection: Connection::default().at(&url),
+            ..config::Provider::default()
+        };
+        let provider = model::open(&provider, &Environment::default()).expect("sound settings");
+        let conversation = Conversation::about(log, provider);
+        let before = read.load(Ordering::Relaxed);
+        conversation.say("and now?");
+        let asked = diary.next().await.to_string();
+        let found: Vec<&str> = ["far", "near", "end"]
+            .into_iter()
+            .filter(|it| asked.contains(&format!("{it} xxxxxxxxx")))
+            .collect();
+        assert_eq!(found, wanted, "{kept}");
+        assert_eq!(read.load(Ordering::Relaxed) - before, reads, "{kept}");
+        assert!(asked.contains("they spoke about xx"), "{kept}");
     }
 }

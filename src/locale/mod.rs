@@ -74,6 +74,12 @@ pub fn text(id: &str) -> &'static str {
         .unwrap_or_else(|| catalogue::kept(id))
 }
 
+/// A message without arguments in English, whatever was chosen: for references, and so that what is looked for by its English
+/// name is found.
+pub fn english(id: &str) -> &'static str {
+    ENGLISH.plain(id).unwrap_or_else(|| catalogue::kept(id))
+}
+
 /// Whether English has the message.
 pub fn has(id: &str) -> bool {
     ENGLISH.has(id)

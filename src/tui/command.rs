@@ -152,7 +152,7 @@ fn offer(app: &App, body: &str) -> Option<Picker> {
             actions.sort_by_key(|it| recent.iter().position(|name| *name == it.name).unwrap_or(usize::MAX));
             let actions = actions.into_iter().map(|it| Offer {
                 label: format!("/{}", it.slash),
-                about: it.about.to_owned(),
+                about: it.about().to_owned(),
                 facts: String::new(),
                 draft: format!("/{}", it.slash),
             });

@@ -1,21 +1,20 @@
 //! What can be answered: a failure with another try.
 
 use super::{Action, everywhere::focus_composer, writing::submit};
+use crate::say;
 
 pub const RETRY: Action = Action {
     name: "retry",
     slash: "retry",
-    hint: "try again",
-    about: "send the last message again",
     run: |app, _| {
         if app.is_busy() {
-            app.say("the answer is still coming; esc stops it");
+            app.say(say!("action-still-coming"));
             return Vec::new();
         }
         let at = app.pane.selected.map_or(usize::MAX, crate::tui::pane::Item::exchange);
         let chosen = app.transcript.exchanges.get(at).or(app.transcript.exchanges.last());
         let Some(message) = chosen.and_then(|it| it.message.clone()) else {
-            app.say("there is no message to send again");
+            app.say(say!("action-no-message"));
             return Vec::new();
         };
         focus_composer(app);

@@ -3,6 +3,7 @@
 use super::{Action, everywhere::focus_composer};
 use crate::{
     protocol::{Branch, Command, DocumentId, Turn, View},
+    say,
     tui::{
         app::App,
         effect::Effect,
@@ -14,12 +15,10 @@ use crate::{
 pub const BRANCHES: Action = Action {
     name: "branches",
     slash: "branches",
-    hint: "branches",
-    about: "show the tree of the conversation and go to another branch",
     run: |app, _| {
         match Branches::new(&app.transcript) {
             Some(branches) => app.layers.push(Layer::Branches(Box::new(branches))),
-            None => app.say("nothing was said yet"),
+            None => app.say(say!("action-nothing-said")),
         }
         Vec::new()
     },
@@ -28,14 +27,12 @@ pub const BRANCHES: Action = Action {
 pub const GO_ON: Action = Action {
     name: "branch",
     slash: "branch",
-    hint: "branch here",
-    about: "go on behind the selected document, on a branch of its own",
     run: |app, _| {
         if is_busy(app) {
             return Vec::new();
         }
         let Some(item) = app.pane.selected else {
-            app.say("nothing is selected: tab goes to the documents");
+            app.say(say!("action-nothing-selected"));
             return Vec::new();
         };
         let Some(exchange) = app.transcript.exchanges.get(item.exchange()) else {
@@ -62,8 +59,6 @@ pub const GO_ON: Action = Action {
 pub const REWORD: Action = Action {
     name: "reword",
     slash: "reword",
-    hint: "reword",
-    about: "write the selected message, else the last one, again: what followed it stays on its branch",
     run: |app, _| {
         if is_busy(app) {
             return Vec::new();
@@ -71,7 +66,7 @@ pub const REWORD: Action = Action {
         let at = app.pane.selected.map_or(usize::MAX, Item::exchange);
         let exchanges = &app.transcript.exchanges;
         let Some(exchange) = exchanges.get(at).or(exchanges.last()) else {
-            app.say("nothing was said yet");
+            app.say(say!("action-nothing-said"));
             return Vec::new();
         };
         let turn = exchange.turn;
@@ -82,14 +77,12 @@ pub const REWORD: Action = Action {
 pub const AGAIN: Action = Action {
     name: "again",
     slash: "again",
-    hint: "again",
-    about: "run the selected command once more, or answer the selected question in another way, on a branch of its own",
     run: |app, _| {
         if is_busy(app) {
             return Vec::new();
         }
         let Some(place) = app.selected() else {
-            app.say("no document is selected: tab goes to them");
+            app.say(say!("action-no-document"));
             return Vec::new();
         };
         let Some(document) = app.transcript.get(place) else {
@@ -109,7 +102,7 @@ pub const AGAIN: Action = Action {
             }
             View::Clarification(it) => {
                 let asked: Vec<&str> = it.questions.iter().map(|it| it.text).collect();
-                let asked = format!("About your question \u{201c}{}\u{201d}: ", asked.join(" "));
+                let asked = format!("{} ", say!("draft-about-question", question = asked.join(" ")));
                 let upto = Some(document.id.clone());
                 app.composer.field.set(&asked);
                 focus_composer(app);
@@ -124,7 +117,7 @@ pub const AGAIN: Action = Action {
             | View::Error(_)
             | View::TodoUpdate(_)
             | View::Unknown(_) => {
-                app.say("only commands and questions are done again; /branch goes on behind anything");
+                app.say(say!("action-again-what"));
                 Vec::new()
             }
         }
@@ -170,7 +163,7 @@ pub fn go_to(app: &mut App, turn: Turn) -> Vec<Effect> {
 fn is_busy(app: &mut App) -> bool {
     let is_busy = app.is_busy();
     if is_busy {
-        app.say("an answer is being made: esc stops it");
+        app.say(say!("action-answering"));
     }
     is_busy
 }

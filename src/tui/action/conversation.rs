@@ -3,6 +3,7 @@
 use super::Action;
 use crate::{
     protocol::{Address, Command, Message, Shorten, Submit, Turn},
+    say,
     tui::{
         app::App,
         effect::Effect,
@@ -13,24 +14,18 @@ use crate::{
 pub const NEW: Action = Action {
     name: "conversation.new",
     slash: "new",
-    hint: "new",
-    about: "begin a new conversation; this one is kept",
     run: |app, _| begin(app),
 };
 
 pub const CLEAR: Action = Action {
     name: "conversation.clear",
     slash: "clear",
-    hint: "new",
-    about: "the same as /new",
     run: |app, _| begin(app),
 };
 
 pub const RESUME: Action = Action {
     name: "conversation.resume",
     slash: "resume",
-    hint: "conversations",
-    about: "take up a conversation that is kept: find it by its title or by what was said in it",
     run: |app, _| {
         if is_at_work(app) {
             return Vec::new();
@@ -42,8 +37,6 @@ pub const RESUME: Action = Action {
 pub const EXPORT: Action = Action {
     name: "conversation.export",
     slash: "export",
-    hint: "export",
-    about: "write the conversation into a file: `/export talk.html`, `.md`, `.json` or `.jsonl`",
     run: |_, path| {
         let path = if path.is_empty() { "conversation.html" } else { path };
         vec![Effect::Export(path.to_owned())]
@@ -53,8 +46,6 @@ pub const EXPORT: Action = Action {
 pub const COST: Action = Action {
     name: "conversation.cost",
     slash: "cost",
-    hint: "cost",
-    about: "show what each turn took: tokens, time, dollars where the price is known",
     run: |app, _| {
         app.layers.push(Layer::Page(Page::cost(&app.transcript)));
         Vec::new()
@@ -64,8 +55,6 @@ pub const COST: Action = Action {
 pub const COMPACT: Action = Action {
     name: "conversation.compact",
     slash: "compact",
-    hint: "compact",
-    about: "have a summary stand for what was said, so that the model has room again: `/compact what must not get lost`",
     run: |app, keep| {
         let keep = keep.trim().to_owned();
         shorten(app, "/compact", &keep, Shorten::Summary { keep: keep.clone() })
@@ -75,12 +64,10 @@ pub const COMPACT: Action = Action {
 pub const RENAME: Action = Action {
     name: "conversation.rename",
     slash: "rename",
-    hint: "rename",
-    about: "give the conversation another title: `/rename discount codes`; no program changes it from then on",
     run: |app, title| {
         let title = title.split_whitespace().collect::<Vec<_>>().join(" ");
         if title.is_empty() {
-            app.say("say what it is called: `/rename discount codes`");
+            app.say(say!("action-rename-how"));
             return Vec::new();
         }
         vec![Effect::Send(Command::Rename(title))]
@@ -90,8 +77,6 @@ pub const RENAME: Action = Action {
 pub const DROP: Action = Action {
     name: "conversation.drop",
     slash: "drop",
-    hint: "drop",
-    about: "take the result of a call away from the model: `/drop 7.3`; it stays readable here",
     run: |app, word| {
         let word = word.trim().trim_start_matches('#').to_owned();
         let address = word.split_once('.').and_then(|(turn, number)| {
@@ -104,11 +89,11 @@ pub const DROP: Action = Action {
         match if word.is_empty() { selected() } else { address } {
             Some(address) => shorten(app, "/drop", &address.to_string(), Shorten::Drop(address)),
             None if word.is_empty() => {
-                app.say("say which: `/drop 7.3`");
+                app.say(say!("action-drop-which"));
                 Vec::new()
             }
             None => {
-                app.say(format!("{word} is no address such as 7.3"));
+                app.say(say!("action-no-address", word = word));
                 Vec::new()
             }
         }
@@ -121,7 +106,7 @@ fn shorten(app: &mut App, word: &str, rest: &str, how: Shorten) -> Vec<Effect> {
         return Vec::new();
     }
     if app.transcript.exchanges.is_empty() {
-        app.say("nothing was said yet");
+        app.say(say!("action-nothing-said"));
         return Vec::new();
     }
     app.pane.go_to_end();
@@ -138,7 +123,7 @@ fn begin(app: &mut App) -> Vec<Effect> {
         return Vec::new();
     }
     if app.transcript.exchanges.is_empty() {
-        app.say("this conversation is new");
+        app.say(say!("action-is-new"));
         return Vec::new();
     }
     vec![Effect::Begin]
@@ -148,7 +133,7 @@ fn begin(app: &mut App) -> Vec<Effect> {
 fn is_at_work(app: &mut App) -> bool {
     let is_running = app.transcript.is_running();
     if is_running {
-        app.say("it is still at work: esc stops it");
+        app.say(say!("action-at-work"));
     }
     is_running
 }

@@ -3,6 +3,7 @@
 use super::Action;
 use crate::{
     protocol::Kind,
+    say,
     transcript::{Place, Transcript},
     tui::{
         app::App,
@@ -17,23 +18,19 @@ use crate::{
 pub const COPY: Action = Action {
     name: "copy",
     slash: "copy",
-    hint: "copy",
-    about: "copy the document without gutters; `/copy` takes the last answer, `/copy markdown|plain|code` a form, `all` everything that is shown, `7.3` a document",
     run: |app, words| copy(app, words),
 };
 
 pub const PRINT: Action = Action {
     name: "print",
     slash: "print",
-    hint: "print",
-    about: "write what is shown into the terminal's own lines, where it stays when sheaf has ended",
     run: |app, _| {
         if app.pane.items.is_empty() {
-            app.say("there is nothing to print");
+            app.say(say!("action-nothing-to-print"));
             return Vec::new();
         }
         let text = app.printed(0..app.pane.items.len());
-        app.say("it stands in the terminal's own lines, above where sheaf was started");
+        app.say(say!("action-printed"));
         vec![Effect::Print(text)]
     },
 };
@@ -41,16 +38,12 @@ pub const PRINT: Action = Action {
 pub const COPY_CODE: Action = Action {
     name: "copy.code",
     slash: "",
-    hint: "copy code",
-    about: "copy only the code of the document",
     run: |app, _| copy(app, "code"),
 };
 
 pub const COPY_AS: Action = Action {
     name: "copy.as",
     slash: "",
-    hint: "copy as",
-    about: "copy as Markdown, plain or code only; the document or everything that is shown",
     run: |app, _| {
         app.layers
             .push(Layer::Picker(Picker::copies(app.pane.selected.is_some())));
@@ -89,20 +82,18 @@ pub fn copy(app: &mut App, words: &str) -> Vec<Effect> {
             _ => match place(&app.transcript, word) {
                 Some(place) => scope = Scope::At(place),
                 None => {
-                    app.say(format!(
-                        "{word} cannot be copied; say markdown, plain or code, and all or the number of a document"
-                    ));
+                    app.say(say!("action-copy-how", word = word));
                     return Vec::new();
                 }
             },
         }
     }
     let (what, items) = match scope {
-        Scope::All => ("the conversation".to_owned(), app.pane.items.clone()),
+        Scope::All => (say!("copied-conversation").to_owned(), app.pane.items.clone()),
         Scope::At(place) => (name(app, Item::Document(place)), vec![Item::Document(place)]),
         Scope::Selected => match app.pane.selected {
             Some(item) => (name(app, item), vec![item]),
-            None => ("the last answer".to_owned(), last_answer(app)),
+            None => (say!("copied-last-answer").to_owned(), last_answer(app)),
         },
     };
     if matches!(scope, Scope::All) && form == Form::Source {
@@ -112,9 +103,9 @@ pub fn copy(app: &mut App, words: &str) -> Vec<Effect> {
     let text = parts.join("\n\n");
     if text.trim().is_empty() {
         app.say(if form == Form::Code {
-            "there is no code in it"
+            say!("action-no-code")
         } else {
-            "nothing to copy"
+            say!("action-nothing-to-copy")
         });
         return Vec::new();
     }
@@ -142,7 +133,7 @@ fn name(app: &App, item: Item) -> String {
             let exchange = app.transcript.exchanges.get(at);
             exchange.map(|it| it.turn.to_string()).unwrap_or_default()
         }
-        Item::Thinking(..) => "the reasoning".into(),
+        Item::Thinking(..) => say!("copied-reasoning").into(),
         Item::Ending(_) => String::new(),
     }
 }

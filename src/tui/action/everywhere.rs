@@ -3,6 +3,7 @@
 use super::Action;
 use crate::{
     protocol::{Command, Mode},
+    say,
     tui::{
         app::{App, Focus, Mouse},
         effect::Effect,
@@ -17,16 +18,12 @@ const TWICE_MS: u64 = 2000;
 pub const MODE_NEXT: Action = Action {
     name: "mode.next",
     slash: "",
-    hint: "mode",
-    about: "go to the next mode: agent, plan, ask, debug",
     run: |app, _| set_mode(app, app.mode.next()),
 };
 
 pub const MODE: Action = Action {
     name: "mode",
     slash: "mode",
-    hint: "mode",
-    about: "choose a mode, or `/mode plan`",
     run: |app, word| match Mode::parse(word) {
         Some(mode) => set_mode(app, mode),
         None if word.is_empty() => {
@@ -34,9 +31,7 @@ pub const MODE: Action = Action {
             Vec::new()
         }
         None => {
-            app.say(format!(
-                "there is no mode {word}; the modes are agent, plan, ask and debug"
-            ));
+            app.say(say!("action-no-mode", word = word));
             Vec::new()
         }
     },
@@ -45,15 +40,13 @@ pub const MODE: Action = Action {
 pub const MODEL: Action = Action {
     name: "model",
     slash: "model",
-    hint: "model",
-    about: "choose the model, or `/model NAME`",
     run: |app, word| {
         if word.is_empty() {
-            app.say("asking for the models …");
+            app.say(say!("action-asking-for-models"));
             return vec![Effect::Models];
         }
         app.model = Some(word.to_owned());
-        app.say(format!("the next answer comes from {word}"));
+        app.say(say!("action-model-chosen", model = word));
         Vec::new()
     },
 };
@@ -64,11 +57,9 @@ pub const EFFORTS: [&str; 4] = ["off", "low", "medium", "high"];
 pub const EFFORT: Action = Action {
     name: "effort",
     slash: "effort",
-    hint: "effort",
-    about: "how hard the model thinks: `/effort high`, medium, low or off, `auto` as the settings say",
     run: |app, word| {
         if !app.about.hears {
-            let text = format!("{} decides itself how hard it thinks", app.about.peer);
+            let text = say!("action-effort-deaf", peer = app.about.peer.as_str());
             app.say(text);
             return Vec::new();
         }
@@ -76,19 +67,14 @@ pub const EFFORT: Action = Action {
         match chosen {
             Some(effort) => {
                 app.effort = Some(effort);
-                app.say(format!(
-                    "from the next message on the model thinks with effort {effort}"
-                ));
+                app.say(say!("action-effort-chosen", effort = effort));
             }
             None if word == "auto" => {
                 app.effort = None;
-                app.say("from the next message on the model thinks as hard as the settings say");
+                app.say(say!("action-effort-auto"));
             }
             None if word.is_empty() => app.layers.push(Layer::Picker(Picker::efforts(app.effort))),
-            None => app.say(format!(
-                "the effort cannot be {word}; it is auto, {}",
-                EFFORTS.join(", ")
-            )),
+            None => app.say(say!("action-no-effort", word = word, known = EFFORTS.join(", "))),
         }
         Vec::new()
     },
@@ -97,8 +83,6 @@ pub const EFFORT: Action = Action {
 pub const THEME: Action = Action {
     name: "theme",
     slash: "theme",
-    hint: "theme",
-    about: "choose the colours, or `/theme NAME`",
     run: |app, word| {
         if word.is_empty() {
             app.layers
@@ -106,9 +90,10 @@ pub const THEME: Action = Action {
         } else if app.themes.names.iter().any(|it| it == word) || word == "auto" {
             app.choose_theme(word);
         } else {
-            app.say(format!(
-                "there is no theme {word}; there are auto, {}",
-                app.themes.names.join(", ")
+            app.say(say!(
+                "action-no-theme",
+                word = word,
+                known = app.themes.names.join(", ")
             ));
         }
         Vec::new()
@@ -118,8 +103,6 @@ pub const THEME: Action = Action {
 pub const PALETTE: Action = Action {
     name: "palette",
     slash: "",
-    hint: "palette",
-    about: "find anything one can do",
     run: |app, _| {
         app.layers.push(Layer::Picker(Picker::palette(app)));
         Vec::new()
@@ -129,8 +112,6 @@ pub const PALETTE: Action = Action {
 pub const MOUSE: Action = Action {
     name: "mouse",
     slash: "mouse",
-    hint: "mouse",
-    about: "what the mouse does here: `/mouse full` marks and selects, `wheel` only scrolls, `off` leaves it to the terminal",
     run: |app, word| {
         let next = match (Mouse::parse(word), app.mouse) {
             (Some(mouse), _) => mouse,
@@ -138,15 +119,15 @@ pub const MOUSE: Action = Action {
             (None, Mouse::Wheel) if word.is_empty() => Mouse::Off,
             (None, Mouse::Off) if word.is_empty() => Mouse::Full,
             (None, Mouse::Full | Mouse::Wheel | Mouse::Off) => {
-                app.say(format!("the mouse cannot be {word}; it is full, wheel or off"));
+                app.say(say!("action-no-mouse", word = word));
                 return Vec::new();
             }
         };
         app.mouse = next;
         app.say(match next {
-            Mouse::Full => "mouse: scrolls, selects, marks what is copied",
-            Mouse::Wheel => "mouse: scrolls; shift marks in the terminal's own way",
-            Mouse::Off => "mouse: off; it is the terminal's own",
+            Mouse::Full => say!("action-mouse-full"),
+            Mouse::Wheel => say!("action-mouse-wheel"),
+            Mouse::Off => say!("action-mouse-off"),
         });
         vec![Effect::Mouse(next)]
     },
@@ -155,11 +136,9 @@ pub const MOUSE: Action = Action {
 pub const PROBLEMS: Action = Action {
     name: "problems",
     slash: "problems",
-    hint: "problems",
-    about: "show what is wrong with the settings",
     run: |app, _| {
         if app.problems.is_empty() {
-            app.say("nothing is wrong with the settings");
+            app.say(say!("action-no-problems"));
         } else {
             app.layers.push(Layer::Page(Page::problems(&app.problems)));
         }
@@ -170,10 +149,8 @@ pub const PROBLEMS: Action = Action {
 pub const CONTEXT: Action = Action {
     name: "context",
     slash: "context",
-    hint: "context",
-    about: "show what the model is told, and what each part costs",
     run: |app, _| {
-        app.say("counting …");
+        app.say(say!("action-counting"));
         vec![Effect::Context]
     },
 };
@@ -181,8 +158,6 @@ pub const CONTEXT: Action = Action {
 pub const INSPECT: Action = Action {
     name: "inspect",
     slash: "inspect",
-    hint: "inspector",
-    about: "show what came, byte for byte, beside the documents that it made",
     run: |app, _| {
         let trace = app.link.log().watch();
         app.layers.push(Layer::Inspector(Inspector::new(trace)));
@@ -193,27 +168,23 @@ pub const INSPECT: Action = Action {
 pub const TRUST: Action = Action {
     name: "trust",
     slash: "trust",
-    hint: "trust",
-    about: "have it asked whether the rules, settings and checkers of this folder may act",
     run: |_, _| vec![Effect::Trust],
 };
 
 pub const SANDBOX: Action = Action {
     name: "sandbox",
     slash: "sandbox",
-    hint: "sandbox",
-    about: "show what holds commands; where that is partial, `guard` lets them write the whole workspace and puts back what is protected, `strict` does not",
     run: |app, word| {
         let guard = match word.trim() {
             "" => None,
             "guard" => Some(true),
             "strict" => Some(false),
             _ => {
-                app.say("/sandbox shows what holds commands; guard and strict may stand behind it");
+                app.say(say!("action-sandbox-how"));
                 return Vec::new();
             }
         };
-        app.say("looking …");
+        app.say(say!("action-looking"));
         vec![Effect::Sandbox { guard }]
     },
 };
@@ -221,8 +192,6 @@ pub const SANDBOX: Action = Action {
 pub const KEYS: Action = Action {
     name: "keys",
     slash: "help",
-    hint: "keys",
-    about: "show every key and command",
     run: |app, _| {
         app.layers.push(Layer::Page(Page::keys(&app.keymap, app.is_developer)));
         Vec::new()
@@ -232,8 +201,6 @@ pub const KEYS: Action = Action {
 pub const FOCUS: Action = Action {
     name: "focus",
     slash: "",
-    hint: "transcript",
-    about: "go from the composer to the transcript and back; to a question that waits first",
     run: |app, _| {
         match app.focus {
             Focus::Composer => focus_transcript(app),
@@ -246,8 +213,6 @@ pub const FOCUS: Action = Action {
 pub const ESCAPE: Action = Action {
     name: "escape",
     slash: "",
-    hint: "stop",
-    about: "close what is open, end a search, show everything again; else go back to the composer; else stop the answer; again, with nothing written, rewind",
     run: |app, _| {
         if app.focus == Focus::Transcript && app.search.take().is_some() {
             return Vec::new();
@@ -270,15 +235,13 @@ pub const ESCAPE: Action = Action {
 pub const INTERRUPT: Action = Action {
     name: "interrupt",
     slash: "",
-    hint: "stop",
-    about: "copy what is selected; else stop the answer; else clear the draft; twice to quit",
     run: |app, _| {
         if app.focus == Focus::Composer
             && let Some(text) = app.composer.field.selected()
         {
             return vec![Effect::Copy {
                 text,
-                what: "what is selected".into(),
+                what: say!("copied-selection").into(),
             }];
         }
         if app.is_busy() {
@@ -294,7 +257,7 @@ pub const INTERRUPT: Action = Action {
             return vec![Effect::Quit(0)];
         }
         app.last_interrupt_ms = app.now_ms;
-        app.say("ctrl+c again to quit");
+        app.say(say!("action-quit-how"));
         Vec::new()
     },
 };
@@ -302,8 +265,6 @@ pub const INTERRUPT: Action = Action {
 pub const LEAVE: Action = Action {
     name: "leave",
     slash: "",
-    hint: "quit",
-    about: "quit, when nothing is written",
     run: |app, _| {
         if app.composer.field.is_empty() {
             vec![Effect::Quit(0)]
@@ -316,35 +277,27 @@ pub const LEAVE: Action = Action {
 pub const QUIT: Action = Action {
     name: "quit",
     slash: "quit",
-    hint: "quit",
-    about: "quit",
     run: |_, _| vec![Effect::Quit(0)],
 };
 
 pub const SUSPEND: Action = Action {
     name: "suspend",
     slash: "",
-    hint: "suspend",
-    about: "go back to the shell; `fg` comes back here",
     run: |_, _| vec![Effect::Suspend],
 };
 
 pub const REDRAW: Action = Action {
     name: "redraw",
     slash: "",
-    hint: "redraw",
-    about: "paint the screen again",
     run: |_, _| vec![Effect::Redraw],
 };
 
 pub const PANIC: Action = Action {
     name: "panic",
     slash: "panic",
-    hint: "panic",
-    about: "panic, to see that the terminal is given back (only under SHEAF_DEV=1)",
     run: |app, _| {
         assert!(!app.is_developer, "asked for with /panic");
-        app.say("there is no command /panic");
+        app.say(say!("action-no-panic"));
         Vec::new()
     },
 };
@@ -379,7 +332,7 @@ pub fn focus_transcript(app: &mut App) {
     let waiting = waiting.map(Item::Document);
     let last = app.pane.lines.iter().rev().find_map(Shown::item);
     let Some(item) = waiting.or(last).or_else(|| app.pane.items.last().copied()) else {
-        app.say("nothing to read yet");
+        app.say(say!("action-nothing-to-read"));
         return;
     };
     app.focus = Focus::Transcript;

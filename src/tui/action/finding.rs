@@ -1,24 +1,28 @@
 //! What finds its way in a long conversation.
 
 use super::Action;
-use crate::tui::{
-    app::App,
-    effect::Effect,
-    filter::{FACETS, Filter},
-    layer::{Choice, Layer, Outline, Picker, Prompt},
-    pane::{Item, transcript::Shown},
+use crate::{
+    say,
+    tui::{
+        app::App,
+        effect::Effect,
+        filter::{FACETS, Filter},
+        layer::{Choice, Layer, Outline, Picker, Prompt},
+        pane::{Item, transcript::Shown},
+    },
 };
 
 pub const SEARCH: Action = Action {
     name: "search",
     slash: "search",
-    hint: "search",
-    about: "search the conversation; small letters mean both",
     run: |app, words| {
         if words.is_empty() {
             let before = app.search.as_ref().map(|it| it.pattern.clone()).unwrap_or_default();
-            app.layers
-                .push(Layer::Prompt(Prompt::live("search", &before, Choice::Search)));
+            app.layers.push(Layer::Prompt(Prompt::live(
+                say!("prompt-search"),
+                &before,
+                Choice::Search,
+            )));
         } else {
             app.search = None;
             app.seek(words);
@@ -30,8 +34,6 @@ pub const SEARCH: Action = Action {
 pub const SEARCH_NEXT: Action = Action {
     name: "search.next",
     slash: "",
-    hint: "next match",
-    about: "go to the next place that the search found",
     run: |app, _| {
         app.seek_on(true);
         Vec::new()
@@ -41,8 +43,6 @@ pub const SEARCH_NEXT: Action = Action {
 pub const SEARCH_PREVIOUS: Action = Action {
     name: "search.previous",
     slash: "",
-    hint: "match before",
-    about: "go to the place before that the search found",
     run: |app, _| {
         app.seek_on(false);
         Vec::new()
@@ -52,8 +52,6 @@ pub const SEARCH_PREVIOUS: Action = Action {
 pub const FILTER: Action = Action {
     name: "filter",
     slash: "filter",
-    hint: "filter",
-    about: "show only edits, commands, errors …, or `/filter edits failed`; esc shows everything again",
     run: |app, words| {
         if words.is_empty() {
             app.layers
@@ -67,8 +65,6 @@ pub const FILTER: Action = Action {
 pub const OUTLINE: Action = Action {
     name: "outline",
     slash: "outline",
-    hint: "outline",
-    about: "list every message and document; where one moves in it the conversation follows",
     run: |app, _| {
         let last = app.pane.lines.iter().rev().find_map(Shown::item);
         let here = app.pane.selected.or(last);
@@ -80,8 +76,6 @@ pub const OUTLINE: Action = Action {
 pub const TIMES: Action = Action {
     name: "times",
     slash: "times",
-    hint: "times",
-    about: "show when each document began and how long it took",
     run: |app, _| {
         app.show_times = !app.show_times;
         // Only what is beside the rows changes, but on every line.
@@ -101,7 +95,7 @@ pub fn show_only(app: &mut App, words: &str) -> Vec<Effect> {
         }
         Err(word) => {
             let names: Vec<_> = FACETS.iter().map(|it| it.name).collect();
-            let text = format!("there is no {word} to show; there are {}", names.join(", "));
+            let text = say!("action-no-facet", word = word, known = names.join(", "));
             app.say(text);
         }
     }

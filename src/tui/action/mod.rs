@@ -15,18 +15,41 @@ pub mod writing;
 pub use writing::SEND;
 
 use super::{app::App, effect::Effect};
+use crate::locale;
 
 /// Something that a key, a slash command or the palette does.
+///
+/// What it is called on the screen stands in the Fluent files, under `hint-` and `about-` with its name behind them.
 pub struct Action {
     /// What a keymap calls it; a slash command is called the same unless `slash` says otherwise.
     pub name: &'static str,
     /// `/word` in the composer; empty: none.
     pub slash: &'static str,
-    /// One word for the footer.
-    pub hint: &'static str,
-    /// One line for help and palette.
-    pub about: &'static str,
     pub run: fn(&mut App, &str) -> Vec<Effect>,
+}
+
+impl Action {
+    /// One to three words for footer and palette.
+    pub fn hint(&self) -> &'static str {
+        locale::text(&self.id("hint"))
+    }
+
+    /// One line for help and palette.
+    pub fn about(&self) -> &'static str {
+        locale::text(&self.id("about"))
+    }
+
+    /// What it is found by in every language: its name and, where that is another language, what it is called in English.
+    pub fn aliases(&self) -> String {
+        if locale::tag() == "en" {
+            return String::new();
+        }
+        format!("{} {}", self.name, locale::english(&self.id("hint")))
+    }
+
+    fn id(&self, of: &str) -> String {
+        format!("{of}-{}", self.name.replace('.', "-"))
+    }
 }
 
 /// Everything one can do, in the order of the help page.
@@ -148,8 +171,10 @@ mod tests {
     #[test]
     fn every_action_says_what_it_does() {
         for action in ACTIONS {
-            assert!(!action.about.is_empty() && !action.hint.is_empty(), "{}", action.name);
-            assert!(!action.about.ends_with('.'), "{}", action.name);
+            for id in [action.id("hint"), action.id("about")] {
+                assert!(locale::has(&id), "{id}");
+                assert!(!locale::english(&id).ends_with('.'), "{id}");
+            }
         }
     }
 }

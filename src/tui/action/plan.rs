@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 use super::{Action, everywhere::focus_composer, reading, writing::submit};
 use crate::{
     protocol::{Command, Document, Message, Mode, TodoStatus, View, plan_file},
+    say,
     transcript::{Place, Todo},
     tui::{
         app::App,
@@ -19,11 +20,9 @@ use crate::{
 pub const BUILD: Action = Action {
     name: "plan.build",
     slash: "build",
-    hint: "build",
-    about: "build the plan: change to agent mode and say so",
     run: |app, _| {
         let Some(document) = plan(app).and_then(|it| app.transcript.get(it)) else {
-            app.say("there is no plan to build");
+            app.say(say!("action-no-plan-to-build"));
             return Vec::new();
         };
         let View::Plan(plan) = document.view() else {
@@ -50,11 +49,9 @@ pub const BUILD: Action = Action {
 pub const SAVE: Action = Action {
     name: "plan.save",
     slash: "",
-    hint: "save",
-    about: "save the plan under .cursor/plans",
     run: |app, _| {
         let Some(place) = plan(app) else {
-            app.say("there is no plan to save");
+            app.say(say!("action-no-plan-to-save"));
             return Vec::new();
         };
         let Some(View::Plan(mut plan)) = app.transcript.get(place).map(Document::view) else {
@@ -75,13 +72,11 @@ pub const SAVE: Action = Action {
 pub const COMMENT: Action = Action {
     name: "plan.comment",
     slash: "",
-    hint: "comment",
-    about: "say what should be different and keep planning",
     run: |app, _| {
         let Some(View::Plan(plan)) = plan(app).and_then(|it| app.transcript.get(it)).map(Document::view) else {
             return Vec::new();
         };
-        let text = format!("About the plan \"{}\": ", plan.title);
+        let text = format!("{} ", say!("draft-about-plan", title = plan.title));
         app.mode = Mode::Plan;
         focus_composer(app);
         // A draft that was begun comes back with up.
@@ -94,8 +89,6 @@ pub const COMMENT: Action = Action {
 pub const EDIT: Action = Action {
     name: "plan.edit",
     slash: "",
-    hint: "edit",
-    about: "edit the plan and its todos in $VISUAL or $EDITOR",
     run: |app, _| {
         let Some(place) = editable(app) else { return Vec::new() };
         let Some(document) = app.transcript.get(place) else {
@@ -118,8 +111,6 @@ pub const EDIT: Action = Action {
 pub const TODO_NEXT: Action = Action {
     name: "todo.next",
     slash: "",
-    hint: "todo",
-    about: "go to the next todo of the plan, then on to the next document",
     run: |app, _| {
         let count = app.transcript.todos.list.len();
         let at = app.pane.todo.map_or(0, |it| it + 1);
@@ -135,8 +126,6 @@ pub const TODO_NEXT: Action = Action {
 pub const TODO_PREVIOUS: Action = Action {
     name: "todo.previous",
     slash: "",
-    hint: "todo",
-    about: "go to the todo before, then to the document before",
     run: |app, _| match app.pane.todo {
         Some(at) => {
             app.pane.todo = at.checked_sub(1);
@@ -149,8 +138,6 @@ pub const TODO_PREVIOUS: Action = Action {
 pub const TODO_TOGGLE: Action = Action {
     name: "todo.toggle",
     slash: "",
-    hint: "tick",
-    about: "tick the todo, or take the tick away",
     run: |app, _| {
         change(app, |todos, at| {
             let todo = todos.get_mut(at)?;
@@ -166,8 +153,6 @@ pub const TODO_TOGGLE: Action = Action {
 pub const TODO_REMOVE: Action = Action {
     name: "todo.remove",
     slash: "",
-    hint: "remove",
-    about: "take the todo out of the plan",
     run: |app, _| {
         change(app, |todos, at| {
             let gone = (at < todos.len()).then(|| todos.remove(at))?;
@@ -182,8 +167,6 @@ pub const TODO_REMOVE: Action = Action {
 pub const TODO_DOWN: Action = Action {
     name: "todo.down",
     slash: "",
-    hint: "down",
-    about: "move the todo down",
     run: |app, _| {
         change(app, |todos, at| {
             (at + 1 < todos.len()).then(|| todos.swap(at, at + 1))?;
@@ -195,8 +178,6 @@ pub const TODO_DOWN: Action = Action {
 pub const TODO_UP: Action = Action {
     name: "todo.up",
     slash: "",
-    hint: "up",
-    about: "move the todo up",
     run: |app, _| {
         change(app, |todos, at| {
             let above = at.checked_sub(1)?;
@@ -209,12 +190,13 @@ pub const TODO_UP: Action = Action {
 pub const TODO_INSERT: Action = Action {
     name: "todo.insert",
     slash: "",
-    hint: "insert",
-    about: "write a new todo behind this one",
     run: |app, _| {
         if editable(app).is_some() {
-            app.layers
-                .push(Layer::Prompt(Prompt::new("new todo", "", Choice::Inserted)));
+            app.layers.push(Layer::Prompt(Prompt::new(
+                say!("prompt-new-todo"),
+                "",
+                Choice::Inserted,
+            )));
         }
         Vec::new()
     },
@@ -223,16 +205,17 @@ pub const TODO_INSERT: Action = Action {
 pub const TODO_REWORD: Action = Action {
     name: "todo.reword",
     slash: "",
-    hint: "reword",
-    about: "write the todo in other words; on the plan itself: fold it",
     run: |app, _| {
         let Some(at) = app.pane.todo else {
             return (reading::FOLD.run)(app, "");
         };
         let words = app.transcript.todos.list.get(at).map(|it| it.content.clone());
         if let Some(words) = words.filter(|_| editable(app).is_some()) {
-            app.layers
-                .push(Layer::Prompt(Prompt::new("todo", &words, Choice::Reworded)));
+            app.layers.push(Layer::Prompt(Prompt::new(
+                say!("prompt-todo"),
+                &words,
+                Choice::Reworded,
+            )));
         }
         Vec::new()
     },
@@ -294,7 +277,7 @@ pub fn edited(
 fn change(app: &mut App, change: impl FnOnce(&mut Vec<Todo>, usize) -> Option<usize>) -> Vec<Effect> {
     let Some(place) = editable(app) else { return Vec::new() };
     let Some(at) = app.pane.todo else {
-        app.say("choose a todo with the arrows first");
+        app.say(say!("action-choose-a-todo"));
         return Vec::new();
     };
     let mut todos = app.transcript.todos.list.clone();
@@ -353,7 +336,7 @@ fn is_newest(app: &App) -> bool {
 fn editable(app: &mut App) -> Option<Place> {
     let place = plan(app)?;
     if app.transcript.newest_plan() != Some(place) {
-        app.say("there is a newer plan; this one stays as it was");
+        app.say(say!("action-newer-plan"));
         return None;
     }
     Some(place)

@@ -3,6 +3,7 @@
 use super::Action;
 use crate::{
     protocol::{Kind, View},
+    say,
     tui::{
         app::{App, Focus},
         doc::{self, Fold},
@@ -17,60 +18,46 @@ use crate::{
 pub const NEXT: Action = Action {
     name: "next",
     slash: "",
-    hint: "next",
-    about: "go to the next document",
     run: |app, _| go(app, true, |_, _| true),
 };
 
 pub const PREVIOUS: Action = Action {
     name: "previous",
     slash: "",
-    hint: "previous",
-    about: "go to the document before",
     run: |app, _| go(app, false, |_, _| true),
 };
 
 pub const TURN_NEXT: Action = Action {
     name: "turn.next",
     slash: "",
-    hint: "next turn",
-    about: "go to the next message of yours",
     run: |app, _| go(app, true, |_, item| matches!(item, Item::Message(_))),
 };
 
 pub const TURN_PREVIOUS: Action = Action {
     name: "turn.previous",
     slash: "",
-    hint: "turn",
-    about: "go to the message of yours before",
     run: |app, _| go(app, false, |_, item| matches!(item, Item::Message(_))),
 };
 
 pub const NEXT_EDIT: Action = Action {
     name: "next.edit",
     slash: "",
-    hint: "next edit",
-    about: "go to the next edit of a file",
     run: |app, _| go(app, true, |app, item| is_kind(app, item, &Kind::FileEdit)),
 };
 
 pub const NEXT_ERROR: Action = Action {
     name: "next.error",
     slash: "",
-    hint: "next error",
-    about: "go to the next error, failed call or failed command",
     run: |app, _| go(app, true, is_failure),
 };
 
 pub const NEXT_QUESTION: Action = Action {
     name: "next.question",
     slash: "",
-    hint: "next question",
-    about: "go to the question that waits",
     run: |app, _| {
         match app.transcript.waiting() {
             Some(place) => select(app, Item::Document(place)),
-            None => app.say("no question waits"),
+            None => app.say(say!("action-no-question")),
         }
         Vec::new()
     },
@@ -79,40 +66,30 @@ pub const NEXT_QUESTION: Action = Action {
 pub const LINE_UP: Action = Action {
     name: "line.up",
     slash: "",
-    hint: "up",
-    about: "scroll up by a line",
     run: |app, _| scroll(app, -1),
 };
 
 pub const LINE_DOWN: Action = Action {
     name: "line.down",
     slash: "",
-    hint: "down",
-    about: "scroll down by a line",
     run: |app, _| scroll(app, 1),
 };
 
 pub const PAGE_UP: Action = Action {
     name: "page.up",
     slash: "",
-    hint: "page up",
-    about: "scroll up by a page",
     run: |app, _| scroll(app, -app.pane.page()),
 };
 
 pub const PAGE_DOWN: Action = Action {
     name: "page.down",
     slash: "",
-    hint: "page down",
-    about: "scroll down by a page",
     run: |app, _| scroll(app, app.pane.page()),
 };
 
 pub const TOP: Action = Action {
     name: "top",
     slash: "",
-    hint: "top",
-    about: "go to the beginning of the conversation",
     run: |app, _| {
         app.pane.go_to_top();
         if app.focus == Focus::Transcript
@@ -127,8 +104,6 @@ pub const TOP: Action = Action {
 pub const BOTTOM: Action = Action {
     name: "bottom",
     slash: "",
-    hint: "end",
-    about: "go to the end and follow it",
     run: |app, _| {
         app.pane.go_to_end();
         if app.focus == Focus::Transcript
@@ -143,8 +118,6 @@ pub const BOTTOM: Action = Action {
 pub const FOLD: Action = Action {
     name: "fold",
     slash: "",
-    hint: "fold",
-    about: "fold or unfold the document",
     run: |app, _| {
         let Some(item) = app.pane.selected else {
             return Vec::new();
@@ -159,16 +132,12 @@ pub const FOLD: Action = Action {
 pub const FOLD_ALL: Action = Action {
     name: "fold.all",
     slash: "fold",
-    hint: "fold all",
-    about: "fold every document to its line, or show all as usual again",
     run: |app, _| fold_where(app, |_| true),
 };
 
 pub const FOLD_KIND: Action = Action {
     name: "fold.kind",
     slash: "",
-    hint: "fold kind",
-    about: "fold or unfold every document of this kind",
     run: |app, _| {
         let Some(kind) = app
             .selected()
@@ -184,8 +153,6 @@ pub const FOLD_KIND: Action = Action {
 pub const REASONING: Action = Action {
     name: "reasoning",
     slash: "reasoning",
-    hint: "reasoning",
-    about: "show or fold what the model thought",
     run: |app, _| {
         app.show_thinking = !app.show_thinking;
         Vec::new()
@@ -195,11 +162,9 @@ pub const REASONING: Action = Action {
 pub const OPEN: Action = Action {
     name: "open",
     slash: "",
-    hint: "open",
-    about: "open the file of the document in $VISUAL or $EDITOR, or one of those that it names",
     run: |app, _| {
         let Some(document) = app.selected().and_then(|it| app.transcript.get(it)) else {
-            app.say("select a document first");
+            app.say(say!("action-select-first"));
             return Vec::new();
         };
         let mut places = match document.view() {
@@ -220,7 +185,7 @@ pub const OPEN: Action = Action {
         };
         match places.len() {
             0 => {
-                app.say("this document names no file");
+                app.say(say!("action-names-no-file"));
                 Vec::new()
             }
             1 => {
@@ -240,7 +205,11 @@ fn go(app: &mut App, forward: bool, wanted: fn(&App, Item) -> bool) -> Vec<Effec
     let found = app.pane.find(forward, |item| wanted(app, item));
     match found {
         Some(item) => select(app, item),
-        None => app.say(if forward { "no more below" } else { "no more above" }),
+        None => app.say(if forward {
+            say!("action-no-more-below")
+        } else {
+            say!("action-no-more-above")
+        }),
     }
     Vec::new()
 }

@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 use super::{Action, answer, everywhere::focus_composer};
 use crate::{
     protocol::{Answer, Applied, ClarificationResponse, Command, Kind, Outcome, View},
+    say,
     transcript::Place,
     tui::{
         app::App,
@@ -17,8 +18,6 @@ use crate::{
 pub const REVIEW: Action = Action {
     name: "review",
     slash: "review",
-    hint: "review",
-    about: "look at every change of the turn, or of the conversation, and accept or reject each",
     run: |app, _| {
         let on = app.selected().filter(|it| is_edit(app, *it));
         open(app, on);
@@ -29,8 +28,6 @@ pub const REVIEW: Action = Action {
 pub const ACT: Action = Action {
     name: "act",
     slash: "",
-    hint: "review",
-    about: "on an edit: review it; on an error: try again",
     run: |app, _| match app.selected() {
         Some(place) if is_edit(app, place) => {
             open(app, Some(place));
@@ -70,7 +67,7 @@ fn decide(app: &mut App, place: Place, is_allowed: bool) -> Vec<Effect> {
         // Whoever asks must take a no, whatever they offer.
         None if !is_allowed => (Outcome::Skipped, Vec::new()),
         None => {
-            app.say("it cannot be allowed here; esc goes back to the question");
+            app.say(say!("action-not-allowed-here"));
             return Vec::new();
         }
     };
@@ -91,7 +88,7 @@ fn decide(app: &mut App, place: Place, is_allowed: bool) -> Vec<Effect> {
 fn open(app: &mut App, on: Option<Place>) {
     match Review::new(&app.transcript, on, app.now_ms) {
         Some(review) => app.layers.push(Layer::Review(Box::new(review))),
-        None => app.say("no file was changed"),
+        None => app.say(say!("action-no-file-changed")),
     }
 }
 
@@ -105,7 +102,7 @@ pub fn judge(app: &mut App, verdict: Verdict, place: Place) -> Vec<Effect> {
     let document = match (&staged, verdict) {
         (Some(_), Verdict::Accept | Verdict::Reject) => return decide(app, place, verdict == Verdict::Accept),
         (Some(_), Verdict::Edit) => {
-            app.say("it is not written yet: allow it first, or say what should be different");
+            app.say(say!("action-not-written-yet"));
             return Vec::new();
         }
         (Some(staged), Verdict::Comment) => staged,
@@ -126,7 +123,7 @@ pub fn judge(app: &mut App, verdict: Verdict, place: Place) -> Vec<Effect> {
     match verdict {
         Verdict::Accept => update("accepted", true.into()),
         Verdict::Reject if edit.applied == Applied::Rejected => {
-            app.say("it is rejected already");
+            app.say(say!("action-rejected-already"));
             Vec::new()
         }
         // Whoever wrote it takes it back: it may be on another machine.

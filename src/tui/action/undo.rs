@@ -3,6 +3,7 @@
 use super::Action;
 use crate::{
     protocol::{Address, Command, Restore, Target, Turn, TurnChanges},
+    say,
     transcript::Place,
     tui::{
         app::App,
@@ -14,8 +15,6 @@ use crate::{
 pub const UNDO: Action = Action {
     name: "undo",
     slash: "undo",
-    hint: "undo",
-    about: "take back what the last turn did to files, `/undo 7` that of a turn, `/undo 7.3` that of a document",
     run: |app, word| match target(app, word, false) {
         Ok(what) => restore(what),
         Err(why) => {
@@ -28,8 +27,6 @@ pub const UNDO: Action = Action {
 pub const REDO: Action = Action {
     name: "redo",
     slash: "redo",
-    hint: "redo",
-    about: "do again what was taken back last, `/redo 7.3` what a document did",
     run: |app, word| match target(app, word, true) {
         Ok(what) => restore(what),
         Err(why) => {
@@ -42,15 +39,13 @@ pub const REDO: Action = Action {
 pub const UNDO_THIS: Action = Action {
     name: "undo.this",
     slash: "",
-    hint: "undo this",
-    about: "take back what the selected document did to files, or do it again",
     run: |app, _| match app.selected() {
         Some(place) => match of_document(app, place, None) {
             Some(what) => restore(what),
             None => Vec::new(),
         },
         None => {
-            app.say("no document is selected: tab goes to them");
+            app.say(say!("action-no-document"));
             Vec::new()
         }
     },
@@ -59,8 +54,6 @@ pub const UNDO_THIS: Action = Action {
 pub const REWIND: Action = Action {
     name: "rewind",
     slash: "rewind",
-    hint: "rewind",
-    about: "go back to before a message: files, conversation or both, or `/rewind 7`",
     run: |app, word| {
         let on = word.trim().trim_start_matches('#');
         if on.is_empty() {
@@ -69,7 +62,7 @@ pub const REWIND: Action = Action {
         match on.parse() {
             Ok(turn) => vec![Effect::Changes(Some(Turn(turn)))],
             Err(_) => {
-                app.say(format!("{on} is no turn such as 7"));
+                app.say(say!("action-no-turn", word = on));
                 Vec::new()
             }
         }
@@ -82,7 +75,7 @@ pub fn offer(app: &mut App, on: Option<Turn>, changes: &[TurnChanges]) -> Vec<Ef
         return Vec::new();
     }
     let Some(rewind) = Rewind::new(&app.transcript, changes, on, app.now_ms) else {
-        app.say("nothing was said yet");
+        app.say(say!("action-nothing-said"));
         return Vec::new();
     };
     let look = rewind.look();
@@ -93,7 +86,7 @@ pub fn offer(app: &mut App, on: Option<Turn>, changes: &[TurnChanges]) -> Vec<Ef
 /// Goes back.
 pub fn go_back(app: &mut App, back: Back) -> Vec<Effect> {
     if app.is_busy() {
-        app.say("an answer is being made: esc stops it");
+        app.say(say!("action-answering"));
         return Vec::new();
     }
     let mut effects = Vec::new();
@@ -118,19 +111,19 @@ fn target(app: &App, word: &str, again: bool) -> Result<Target, String> {
     if word.is_empty() {
         return Ok(if again { Target::LastAgain } else { Target::Last });
     }
-    let wrong = || format!("{word} is neither a turn such as 7 nor an address such as 7.3");
+    let wrong = || say!("action-neither-turn-nor-address", word = word);
     if let Some((turn, number)) = word.split_once('.') {
         let address = Address {
             turn: Turn(turn.parse().map_err(|_| wrong())?),
             number: number.parse().map_err(|_| wrong())?,
         };
         let place = app.transcript.place_of(address);
-        let place = place.ok_or_else(|| format!("there is no document {word}"))?;
+        let place = place.ok_or_else(|| say!("action-no-such-document", word = word))?;
         return of_document(app, place, Some(again)).ok_or_else(wrong);
     }
     match word.parse() {
         Ok(turn) if !again => Ok(Target::Turn(Turn(turn))),
-        Ok(_) => Err("a turn is done again with /redo alone, a document with /redo 7.3".to_owned()),
+        Ok(_) => Err(say!("action-redo-how").to_owned()),
         Err(_) => Err(wrong()),
     }
 }

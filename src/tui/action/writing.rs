@@ -3,6 +3,7 @@
 use super::{Action, everywhere::focus_composer, find_slash};
 use crate::{
     protocol::{Command, Message, Submit},
+    say,
     tui::{
         app::App,
         effect::Effect,
@@ -15,16 +16,12 @@ use crate::{
 pub const SEND: Action = Action {
     name: "send",
     slash: "",
-    hint: "send",
-    about: "send the message; while an answer comes it is heard at the next step, or waits for its turn where that cannot be; a backslash before the caret breaks the line",
     run: |app, _| send(app, Way::Now),
 };
 
 pub const QUEUE: Action = Action {
     name: "queue",
     slash: "",
-    hint: "newline",
-    about: "break the line; while an answer comes: queue the message behind it",
     run: |app, _| {
         if app.is_busy() && !app.composer.field.is_empty() {
             return send(app, Way::Later);
@@ -37,8 +34,6 @@ pub const QUEUE: Action = Action {
 pub const NEWLINE: Action = Action {
     name: "newline",
     slash: "",
-    hint: "newline",
-    about: "break the line",
     run: |app, _| {
         app.composer.field.newline();
         Vec::new()
@@ -48,8 +43,6 @@ pub const NEWLINE: Action = Action {
 pub const CLEAR: Action = Action {
     name: "clear",
     slash: "",
-    hint: "clear",
-    about: "clear the draft; up brings it back",
     run: |app, _| {
         app.composer.history.keep(&app.composer.field.text());
         app.composer.field.clear();
@@ -60,8 +53,6 @@ pub const CLEAR: Action = Action {
 pub const EDITOR: Action = Action {
     name: "editor",
     slash: "",
-    hint: "editor",
-    about: "write the draft, or the pasted text at the caret, in $VISUAL or $EDITOR",
     run: |app, _| match app.composer.field.chip_here() {
         Some((_, Chip::Text(text))) => vec![Effect::EditChip(text.clone())],
         Some((_, Chip::Picture { .. })) | None => vec![Effect::EditDraft(app.composer.field.text())],
@@ -71,31 +62,25 @@ pub const EDITOR: Action = Action {
 pub const HISTORY: Action = Action {
     name: "history",
     slash: "history",
-    hint: "history",
-    about: "find what was sent before, in any workspace",
     run: |_, _| vec![Effect::History],
 };
 
 pub const PICTURE: Action = Action {
     name: "picture",
     slash: "",
-    hint: "picture",
-    about: "put the picture of the clipboard into the draft; a path that is pasted or dragged here does the same",
     run: |_, _| vec![Effect::Picture(Source::Clipboard)],
 };
 
 pub const CHIP: Action = Action {
     name: "chip",
     slash: "",
-    hint: "pasted",
-    about: "view, unfold, edit or remove the pasted text or picture at the caret",
     run: |app, _| {
         match app.composer.field.chip_here() {
             Some((_, chip)) => {
                 let is_text = matches!(chip, Chip::Text(_));
                 app.layers.push(Layer::Picker(Picker::chip(is_text)));
             }
-            None => app.say("nothing that was pasted is at the caret"),
+            None => app.say(say!("action-no-chip")),
         }
         Vec::new()
     },
@@ -104,11 +89,9 @@ pub const CHIP: Action = Action {
 pub const WAITING: Action = Action {
     name: "queued",
     slash: "queue",
-    hint: "queue",
-    about: "edit, reorder or take back the messages that wait for their turn",
     run: |app, _| {
         if app.composer.queue.is_empty() {
-            app.say("no message waits");
+            app.say(say!("action-no-message-waits"));
         } else {
             let texts = app.composer.queue.iter().map(|it| it.message.content.as_str());
             app.layers.push(Layer::Waiting(Waiting::new(texts)));
@@ -120,8 +103,6 @@ pub const WAITING: Action = Action {
 pub const VIM: Action = Action {
     name: "vim",
     slash: "vim",
-    hint: "vim",
-    about: "edit drafts as in Vim, or as usual again",
     run: |app, _| {
         let field = &mut app.composer.field;
         field.vim = match field.vim {
@@ -130,9 +111,9 @@ pub const VIM: Action = Action {
         };
         let is_on = field.vim.is_some();
         app.say(if is_on {
-            "drafts are edited as in Vim; esc for its commands"
+            say!("action-vim-on")
         } else {
-            "drafts are edited as usual"
+            say!("action-vim-off")
         });
         Vec::new()
     },
@@ -216,9 +197,7 @@ fn send(app: &mut App, way: Way) -> Vec<Effect> {
             return effects;
         }
         let Some(action) = find_slash(word) else {
-            app.say(format!(
-                "there is no command /{word}; /help lists them; a space before the slash sends it as text"
-            ));
+            app.say(say!("action-no-command", word = word));
             return Vec::new();
         };
         app.composer.history.keep(text);
@@ -249,16 +228,16 @@ fn run(app: &mut App, line: &str) -> Vec<Effect> {
         None => (line.trim(), true),
     };
     if line.is_empty() {
-        app.say("! runs the command behind it in the sandbox; !! keeps it from the model");
+        app.say(say!("action-run-how"));
         return Vec::new();
     }
     if !app.about.runs {
-        let text = format!("{} runs no commands of yours; sheaf's own agent does", app.about.peer);
+        let text = say!("action-runs-nothing", peer = app.about.peer.as_str());
         app.say(text);
         return Vec::new();
     }
     if app.is_busy() {
-        app.say("a command waits until the answer is over; esc stops it");
+        app.say(say!("action-run-later"));
         return Vec::new();
     }
     let typed = app.composer.field.text().trim().to_owned();

@@ -60,7 +60,7 @@ impl Page {
                     continue;
                 }
                 let keys: Vec<_> = keys.iter().map(ToString::to_string).collect();
-                rows.push(Part::Entry(keys.join(" "), action.about));
+                rows.push(Part::Entry(keys.join(" "), action.about()));
             }
         }
         rows.push(Part::Row(Row::blank()));
@@ -84,7 +84,7 @@ impl Page {
             .iter()
             .filter(|it| !it.slash.is_empty() && (is_developer || it.name != "panic"))
         {
-            rows.push(Part::Entry(format!("/{}", action.slash), action.about));
+            rows.push(Part::Entry(format!("/{}", action.slash), action.about()));
         }
         Self {
             parts: rows,

@@ -64,6 +64,8 @@ struct Entry {
     about: Clean,
     /// Keys, at the right.
     facts: Clean,
+    /// What it is found by besides, and is not shown.
+    aliases: String,
     role: Role,
     choice: Choice,
     /// Listed only when it is looked for.
@@ -76,6 +78,7 @@ impl Default for Entry {
             label: Clean::default(),
             about: Clean::default(),
             facts: Clean::default(),
+            aliases: String::new(),
             role: Role::Text,
             choice: Choice::Filter(String::new()),
             is_deep: false,
@@ -130,7 +133,7 @@ impl Picker {
             facts: Clean::default(),
             role: role_of(mode),
             choice: Choice::Mode(mode),
-            is_deep: false,
+            ..Entry::default()
         });
         let at = Mode::ALL.iter().position(|it| *it == current).unwrap_or_default();
         Self::of(Clean::literal("mode"), entries.into(), at)
@@ -328,14 +331,15 @@ impl Picker {
                 .into_iter()
                 .find_map(|at| app.keymap.keys(at, it.name).first().copied());
             let label = if it.slash.is_empty() {
-                it.hint.to_owned()
+                it.hint().to_owned()
             } else {
                 format!("/{}", it.slash)
             };
             Entry {
                 label: Clean::line(&label),
-                about: Clean::new(it.about),
+                about: Clean::literal(it.about()),
                 facts: Clean::line(&keys.map(|it| it.to_string()).unwrap_or_default()),
+                aliases: it.aliases(),
                 choice: Choice::Action(it, String::new()),
                 ..Entry::default()
             }
@@ -555,7 +559,7 @@ impl Picker {
         let facts: Vec<String> = self
             .entries
             .iter()
-            .map(|it| format!("{} {}", it.about, it.facts))
+            .map(|it| format!("{} {} {}", it.about, it.facts, it.aliases))
             .collect();
         let texts = self.entries.iter().zip(&facts);
         self.passing = fuzzy::rank(

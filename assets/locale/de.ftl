@@ -81,6 +81,10 @@ count-members = { $count ->
    *[other] { NUMBER($count) } Felder
 }
 
+## Schlichte Zeilen: eine Erlaubnis
+
+plain-to-the-letter = Zeichen für Zeichen:
+
 ## Einstellungen, die nicht gelten können
 
 problem-language = ui.language: die Sprache „{ $language }“ gibt es nicht; es gibt { $known } und Dateien in { $folder }

@@ -84,6 +84,10 @@ count-members = { $count ->
    *[other] { NUMBER($count) } members
 }
 
+## Plain lines: an approval
+
+plain-to-the-letter = to the letter:
+
 ## Settings that cannot be used
 
 problem-language = ui.language: there is no language “{ $language }”; there are { $known }, and files in { $folder }

@@ -9,7 +9,9 @@ use super::{
     layer::Layer,
     paint::Screen,
     pane::{Item, transcript::Following},
+    tty,
 };
+use crate::protocol::Document;
 
 /// Items that are put into the terminal's lines when a long conversation is taken up; those before them are named.
 const MOST_AT_ONCE: usize = 400;
@@ -198,12 +200,18 @@ fn clear_from(out: &mut Vec<u8>, line: usize) {
 }
 
 impl App {
+    /// The terminal's own lines are shown, whatever was before.
+    pub fn come_back(&mut self) {
+        self.set_away(false);
+    }
+
     fn set_away(&mut self, is_away: bool) {
         if let Some(inline) = &mut self.inline {
             if inline.is_away != is_away {
                 self.chrome = None;
             }
             inline.is_away = is_away;
+            tty::borrow_all(is_away);
         }
     }
 
@@ -261,7 +269,11 @@ impl App {
                 let before = response.thinking.get(n).map_or(0, |it| it.before);
                 !response.is_running() || response.documents.len() > before || response.thinking.len() > n + 1
             }),
-            Item::Document(place) => transcript.get(place).is_some_and(|it| !it.is_open()),
+            // A question that waits is answered where it stands, also when its document has ended.
+            Item::Document(place) => {
+                let is_over = |it: &Document| !it.is_open() && !transcript.is_waiting(place.exchange, it);
+                transcript.get(place).is_some_and(is_over)
+            }
         };
         let over = items.iter().take_while(|it| is_over(it)).count();
         // Code waits for its colours: what is printed stays as it is.

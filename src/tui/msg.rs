@@ -10,6 +10,7 @@ use super::{
     picture::Picture,
 };
 use crate::{
+    journal::Log,
     link::Link,
     protocol::{ContextPart, Entry, Restoration, Restore, Sandbox, Spent, Turn, TurnChanges},
 };
@@ -33,7 +34,11 @@ pub enum Msg {
 #[derive(Debug)]
 pub enum Outcome {
     /// What the part of a long conversation has cost that is not shown.
-    SpentEarlier(Spent),
+    SpentEarlier {
+        /// Of whose conversation.
+        log: Arc<Log>,
+        spent: Spent,
+    },
     Copied(Result<String, String>),
     /// Bytes that carry a copy through the terminal, still to be written to it.
     Osc52 {

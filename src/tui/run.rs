@@ -437,7 +437,8 @@ impl Session {
             let outcomes = self.hands.outcomes.clone();
             tokio::task::spawn_blocking(move || {
                 // Nobody may be there any more.
-                let _ = outcomes.send(Outcome::SpentEarlier(log.spent_earlier()));
+                let spent = log.spent_earlier();
+                let _ = outcomes.send(Outcome::SpentEarlier { log, spent });
             });
         }
     }
@@ -563,8 +564,14 @@ impl Session {
             Signal::Stop => self.suspend(),
             Signal::Continue if std::mem::take(&mut self.is_back) => {}
             Signal::Continue => {
-                // Somebody stopped us without asking: the terminal may be anything now.
-                self.give_back();
+                // Somebody stopped us without asking: the terminal may be anything now, and what the shell wrote is not ours.
+                if let Some(region) = &mut self.region {
+                    *region = Region::new(self.tty.size().unwrap_or(self.app.size));
+                    self.app.come_back();
+                    tty::withdraw();
+                }
+                tty::leave();
+                self.out.clear();
                 if self.tty.enter(&mut self.out).is_err() {
                     self.exit = Some(129);
                 }

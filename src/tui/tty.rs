@@ -30,6 +30,8 @@ const LEAVE_INLINE: &[u8] =
 const BELOW: &[u8] = b"\x1b[999H\r\n";
 
 static INLINE: AtomicBool = AtomicBool::new(false);
+/// A page has the whole terminal for a while.
+static AWAY: AtomicBool = AtomicBool::new(false);
 /// Something of ours is shown where the terminal's own lines are.
 static SHOWN: AtomicBool = AtomicBool::new(false);
 static ENTERED: AtomicBool = AtomicBool::new(false);
@@ -203,6 +205,9 @@ impl Drop for Tty {
 pub fn leave() {
     if ENTERED.swap(false, Ordering::SeqCst) {
         if INLINE.load(Ordering::SeqCst) {
+            if AWAY.swap(false, Ordering::SeqCst) {
+                write_all(b"\x1b[?1049l");
+            }
             write_all(LEAVE_INLINE);
             if SHOWN.load(Ordering::SeqCst) {
                 write_all(BELOW);
@@ -217,6 +222,11 @@ pub fn leave() {
 /// What was shown among the terminal's own lines has been taken away, and the cursor is where the next line belongs.
 pub fn withdraw() {
     SHOWN.store(false, Ordering::SeqCst);
+}
+
+/// Without an alternate screen of its own, the program borrows it, or gives it back.
+pub fn borrow_all(is_borrowed: bool) {
+    AWAY.store(is_borrowed, Ordering::SeqCst);
 }
 
 /// The terminal is gone: nothing more is to be written to it.

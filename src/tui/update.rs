@@ -754,7 +754,9 @@ fn done(app: &mut App, outcome: Outcome) -> Vec<Effect> {
         Outcome::ChipEdited(Ok(text)) => app.composer.field.change_chip(&text),
         Outcome::ChipEdited(Err(why)) => app.say(why),
         Outcome::Status(said) => app.status.said(said),
-        Outcome::SpentEarlier(spent) => {
+        // Another conversation may have taken the place meanwhile.
+        Outcome::SpentEarlier { log, .. } if !Arc::ptr_eq(&log, app.link.log()) => {}
+        Outcome::SpentEarlier { spent, .. } => {
             app.transcript.count_earlier(spent);
             app.chrome = None;
         }

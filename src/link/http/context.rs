@@ -3,7 +3,10 @@
 use std::{sync::Arc, time::Duration};
 
 use serde_json::Value;
-use tokio::{task::JoinHandle, time::timeout};
+use tokio::{
+    task::JoinHandle,
+    time::{Instant, timeout_at},
+};
 
 /// So long a message waits for it; later it is told with the next one.
 const PATIENCE: Duration = Duration::from_millis(250);
@@ -40,16 +43,25 @@ impl Finding {
             Context::Is(value) => return Some(value.clone()),
             Context::Found { find, meanwhile } => (find, meanwhile),
         };
-        // One that takes longer is not begun a second time.
-        let task = self.task.get_or_insert_with(|| {
+        let until = Instant::now() + PATIENCE;
+        // One that takes longer is not begun a second time; one that has ended meanwhile looked at files as they were then.
+        self.finish(until).await;
+        if self.task.is_none() {
             let find = Arc::clone(find);
-            tokio::task::spawn_blocking(move || find())
-        });
-        if let Ok(found) = timeout(PATIENCE, task).await {
+            self.task = Some(tokio::task::spawn_blocking(move || find()));
+            self.finish(until).await;
+        }
+        Some(self.last.clone().unwrap_or_else(|| meanwhile.clone()))
+    }
+
+    /// Waits for what is being looked for, but not for ever.
+    async fn finish(&mut self, until: Instant) {
+        if let Some(task) = &mut self.task
+            && let Ok(found) = timeout_at(until, task).await
+        {
             self.task = None;
             self.last = found.ok().or(self.last.take());
         }
-        Some(self.last.clone().unwrap_or_else(|| meanwhile.clone()))
     }
 }
 
@@ -91,6 +103,14 @@ mod tests {
             std::thread::yield_now();
         }
         assert_eq!(finding.now(Some(&context)).await, Some(json!("more")));
+        // What ended long ago is not what is told where something newer can be had.
+        for word in ["old", "new"] {
+            done.send(json!(word)).expect("it is looked for");
+        }
+        while !finding.task.as_ref().is_none_or(JoinHandle::is_finished) {
+            std::thread::yield_now();
+        }
+        assert_eq!(finding.now(Some(&context)).await, Some(json!("new")));
         assert_eq!(finding.now(None).await, None);
         drop(done);
     }

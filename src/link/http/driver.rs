@@ -25,7 +25,7 @@ use super::{
 };
 use crate::{
     config::Secret,
-    journal::{Cut, Flood, Log, Raw, Sent, Stint, TooMany, closing},
+    journal::{Cut, Flood, Log, Raw, Recent, Sent, Stint, TooMany, closing},
     link::post,
     net::{
         client::{self, Body, Client, Request},
@@ -103,6 +103,8 @@ pub struct Driver {
     /// Messages that wait for their turn.
     queue: VecDeque<Submit>,
     history: History,
+    /// What was said before this turn is on the disk, and not in the history.
+    front: Option<Turn>,
     /// Once a request needed it.
     token: Token,
     finding: Finding,
@@ -170,6 +172,7 @@ impl Driver {
             handed: mpsc::unbounded_channel(),
             queue: VecDeque::new(),
             history: History::default(),
+            front: None,
             token: Token::Unasked,
             finding: Finding::default(),
             known: Known::default(),
@@ -178,14 +181,19 @@ impl Driver {
             current: Current::default(),
             log,
         };
-        driver.remember();
+        let recent = driver.log.recent().cloned();
+        driver.front = recent.as_ref().map(|it| it.turn);
+        driver.remember(recent);
         driver
     }
 
-    /// Takes over the conversation that the log has already.
-    fn remember(&mut self) {
-        let mut transcript = Transcript::default();
-        transcript.apply_all(&self.log.after(Position(0)));
+    /// Takes over the conversation that the log has already, or its end.
+    fn remember(&mut self, recent: Option<Recent>) {
+        let (mut transcript, since) = match recent {
+            Some(it) => (Transcript::since(it.turn, it.title), it.after),
+            None => (Transcript::default(), Position(0)),
+        };
+        transcript.apply_all(&self.log.after(since));
         for exchange in transcript.exchanges {
             let response = exchange.response;
             self.history.push(exchange.turn, exchange.message, &response);
@@ -202,6 +210,27 @@ impl Driver {
             let rest = closing(&self.current.response, Cut::Interrupted);
             self.write(rest);
         }
+    }
+
+    /// Takes over what stands in front of the end of a long conversation: a gateway that remembers nothing is told all of it.
+    async fn remember_front(&mut self) -> Result<(), Stop> {
+        let Some(turn) = self.front else { return Ok(()) };
+        let log = Arc::clone(&self.log);
+        let fold = tokio::task::spawn_blocking(move || {
+            let mut transcript = Transcript::default();
+            transcript.apply_all(&log.after(Position(0)));
+            let mut history = History::default();
+            let earlier = transcript.exchanges.into_iter().filter(|it| it.turn < turn);
+            for exchange in earlier {
+                history.push(exchange.turn, exchange.message, &exchange.response);
+            }
+            history
+        });
+        if let Ok(before) = self.meanwhile(fold).await? {
+            self.history.put_in_front(before);
+        }
+        self.front = None;
+        Ok(())
     }
 
     pub async fn run(mut self) {
@@ -278,7 +307,8 @@ impl Driver {
             Command::GoOn(branch) if self.current.decoder.is_none() => {
                 self.log.append(now_ms(), Event::Branch(branch));
                 self.history = History::default();
-                self.remember();
+                self.front = None;
+                self.remember(None);
                 // Whoever remembers what was said remembers the other branch.
                 self.known.conversation = None;
             }
@@ -310,7 +340,9 @@ impl Driver {
             self.current.response.apply(&event, at_ms);
         }
         self.log.append_to(turn, at_ms, event);
-        let entries = self.log.after(Position(0));
+        // Of a long conversation, what stands in front of the end is read for an older turn only.
+        let recent = self.log.recent().filter(|it| turn >= it.turn);
+        let entries = self.log.after(recent.map_or(Position(0), |it| it.after));
         let of_turn = entries
             .iter()
             .filter(|it| it.turn == turn)
@@ -500,12 +532,16 @@ impl Driver {
         self.finding = finding;
         let context = context?;
         let is_plan = self.mode == Mode::Plan && self.known.plans_apart;
+        let only_new = self.known.is_stateful && self.known.conversation.is_some();
+        if !only_new {
+            self.remember_front().await?;
+        }
         let ask = Ask {
             message,
             mode: self.mode,
             model: &identity.model,
             conversation: self.known.conversation.as_ref(),
-            only_new: self.known.is_stateful && self.known.conversation.is_some(),
+            only_new,
             context,
         };
         let body = history::body(&ask, &self.history, &self.settings);

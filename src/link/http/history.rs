@@ -64,6 +64,11 @@ impl History {
         self.turns.push(Past { turn, question, answer });
     }
 
+    /// What was said before the first turn there is.
+    pub fn put_in_front(&mut self, before: Self) {
+        self.turns.splice(0..0, before.turns);
+    }
+
     /// The answer of a turn has changed after its end.
     pub fn update(&mut self, turn: Turn, response: &Response) {
         if let Some(past) = self.turns.iter_mut().find(|it| it.turn == turn) {

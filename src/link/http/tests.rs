@@ -2,7 +2,10 @@
 
 use std::{
     collections::VecDeque,
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -12,7 +15,7 @@ use serde_json::{Value, json};
 use super::{Http, Settings};
 use crate::{
     config::{KeySource, Secret},
-    journal::{Follower, Log},
+    journal::{Earlier, Follower, Log, Recent},
     link::{AskError, Link},
     net::{
         client::{Peer, Timeouts},
@@ -20,7 +23,7 @@ use crate::{
         retry::Policy,
     },
     protocol::{
-        Command, Dialect, Entry, Event, FinishReason, Message, Mode, Position, Progress, Query, Reply, Response,
+        Command, Dialect, Entry, Event, FinishReason, Message, Mode, Position, Progress, Query, Reply, Response, Spent,
         Status, Submit, Turn,
     },
     transcript::Transcript,
@@ -366,6 +369,81 @@ async fn a_conversation_goes_on_where_its_log_ends() {
     let (_, body) = parts(&diary.next().await);
     assert_eq!(body["messages"].as_array().unwrap().len(), 3);
     assert_eq!(body["messages"][1]["content"], "one");
+}
+
+/// What stands in front of the end, and how often it was read.
+#[derive(Debug)]
+struct Front(Vec<Entry>, Arc<AtomicUsize>);
+
+impl Earlier for Front {
+    fn entries(&self) -> Vec<Entry> {
+        self.1.fetch_add(1, Ordering::Relaxed);
+        self.0.clone()
+    }
+
+    fn spent(&self) -> Spent {
+        Spent::default()
+    }
+}
+
+#[tokio::test]
+async fn of_a_long_conversation_a_gateway_that_remembers_needs_the_end_only() {
+    let opening = start(json!({ "id": "chat_1", "conversationId": "conv_1", "capabilities": ["stateful"] }));
+    let said = |words: &str| Ends(stream(&[&opening, &text("doc_001", words), &done()]));
+    let forgot = Says(page(
+        "404 Not Found",
+        "application/json",
+        r#"{"detail":"no such conversation"}"#,
+    ));
+    let script = [said("one"), said("two"), said("three"), forgot, answer("four")];
+    let (base, mut diary) = gateway(script).await;
+    let mut user = User::at(&base);
+    user.asks("first").await;
+    user.asks("second").await;
+    let mut entries: Vec<Entry> = user
+        .link
+        .log()
+        .after(Position(0))
+        .iter()
+        .map(|it| Entry::clone(it))
+        .collect();
+    let at = entries.iter().position(|it| it.turn == Turn(2)).unwrap();
+    let mut end = entries.split_off(at);
+    let recent = Recent {
+        after: entries.last().unwrap().position,
+        turn: Turn(2),
+        title: None,
+    };
+    // What is said late of an old answer is nothing to answer behind.
+    end.push(Entry {
+        position: Position(end.last().unwrap().position.0 + 1),
+        turn: Turn(1),
+        at_ms: 1,
+        event: Event::DocumentUpdate {
+            document: "doc_001".into(),
+            metadata: serde_json::Map::new(),
+        },
+    });
+    let read = Arc::new(AtomicUsize::new(0));
+    let front = Box::new(Front(entries, Arc::clone(&read)));
+    let link = Log::from_recent(recent.clone(), front, end);
+    let mut user = User::going_on(&base, Arc::clone(&link), |_| {});
+    user.follower = link.follow(recent.after);
+    assert_eq!(shown(user.asks("third").await), ["text three", "stop"]);
+    assert_eq!(read.load(Ordering::Relaxed), 0);
+    assert_eq!(shown(user.asks("fourth").await), ["text four", "stop"]);
+    assert_eq!(read.load(Ordering::Relaxed), 1);
+    let mut sent = Vec::new();
+    for _ in 0..5 {
+        let (_, body) = parts(&diary.next().await);
+        let all = body["messages"].as_array().unwrap().iter();
+        sent.push(
+            all.map(|it| it["content"].as_str().unwrap().to_owned())
+                .collect::<Vec<_>>(),
+        );
+    }
+    assert_eq!(sent[2..4], [["third"], ["fourth"]]);
+    assert_eq!(sent[4], ["first", "one", "second", "two", "third", "three", "fourth"]);
 }
 
 #[tokio::test]

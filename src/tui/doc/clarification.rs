@@ -489,6 +489,18 @@ fn wanted_mode<'a>(call: &ToolCall<'a>) -> Option<(&'a str, &'a str)> {
     Some((mode, text("explanation").unwrap_or_default().trim()))
 }
 
+/// The command that an approval is about, every sign of it.
+pub fn command_asked_for(document: &Document) -> Option<Clean> {
+    let View::Clarification(view) = document.view() else {
+        return None;
+    };
+    let subject = subject(&view, document)?;
+    let View::TerminalCommand(it) = subject.view() else {
+        return None;
+    };
+    Some(visible(it.command))
+}
+
 /// What the title does not say about the action.
 fn details(subject: &Document, look: &Look<'_>) -> Vec<Row> {
     match subject.view() {

@@ -50,6 +50,7 @@ use crate::{
     transcript::Todos,
 };
 
+pub use clarification::command_asked_for;
 pub use copy::{code_only, copy_text, markdown};
 pub use error::is_retryable;
 pub use file_edit::{joins, sides};

@@ -24,7 +24,7 @@ use super::{
     action,
     app::{App, Focus},
     command,
-    doc::{Form, Outcome as FormOutcome},
+    doc::{Form, Outcome as FormOutcome, command_asked_for},
     effect::Effect,
     hands::{Carried, Hands},
     input::Input,
@@ -36,7 +36,7 @@ use super::{
     },
     run::{Error, watched},
     setup::{Setup, app, now_ms, place},
-    update::update,
+    update::{TOO_EARLY_MS, update},
 };
 use crate::{
     journal::Log,
@@ -45,6 +45,7 @@ use crate::{
         Answer, ClarificationResponse, Command, Document, DocumentId, Entry, Event, Message, Outcome as Dealt,
         Position, Submit, Turn, View,
     },
+    say,
     text::{Clean, NoColours, Row},
     transcript::{Place, Transcript, is_approval},
 };
@@ -96,6 +97,7 @@ pub async fn run(mut setup: Setup, console: Console) -> Result<u8, Error> {
         answers: Vec::new(),
         was_idle: false,
         is_typed: console.is_typed,
+        asked_ms: 0,
         layer_shown: 0,
         exit: None,
     };
@@ -229,6 +231,8 @@ struct Talk {
     answers: Vec<Answer>,
     was_idle: bool,
     is_typed: bool,
+    /// When the question that waits was read out.
+    asked_ms: u64,
     /// So many layers there were when the last one was read out.
     layer_shown: usize,
     exit: Option<u8>,
@@ -556,6 +560,7 @@ impl Talk {
             return;
         }
         self.asked = Some(name);
+        self.asked_ms = now_ms();
         self.answers.clear();
         let Some(document) = self.app.transcript.get(place) else {
             return;
@@ -568,12 +573,23 @@ impl Talk {
         let kind = words::kind(&document.kind, is_approval);
         if is_approval {
             let how = words::approval(&view);
+            let command = command_asked_for(document);
             let rows = self.rows(Item::Document(place), true);
-            self.say(&words::label(&address, &kind, rows.first()));
+            let label = words::label(&address, &kind, rows.first());
+            self.say(&label);
             let content = words::lines(rows.get(1..).unwrap_or_default());
             // The last line is that of the keys.
             for line in content.iter().take(content.len().saturating_sub(1)) {
                 self.say(&format!("  {line}"));
+            }
+            // Read aloud, signs are left out and blanks are one: what is allowed is said to the letter then.
+            let is_said =
+                |it: &Clean| label.contains(it.as_str()) || content.iter().any(|line| line.contains(it.as_str()));
+            if let Some(command) = command.filter(|it| !is_said(it)) {
+                self.say(say!("plain-to-the-letter"));
+                for line in command.as_str().lines() {
+                    self.say(&format!("    {line}"));
+                }
             }
             for line in how {
                 self.say(&line);
@@ -718,6 +734,13 @@ impl Talk {
         };
         let turn = self.app.turn_of(place);
         let id = document.id.clone();
+        let is_just_asked = self.is_typed && self.app.now_ms < self.asked_ms.saturating_add(TOO_EARLY_MS);
+        if is_just_asked && is_approval(document) {
+            // It was on its way before the question was read.
+            self.asked = None;
+            self.tell_question();
+            return;
+        }
         let response = if is_approval(document) && view.questions.len() == 1 {
             approve(&view, &id, line.trim())
         } else if matches!(line.trim(), "s" | "skip") {
@@ -763,7 +786,11 @@ fn approve(
     line: &str,
 ) -> Result<Option<ClarificationResponse>, String> {
     let mut form = Form::new(id.clone());
-    let (word, reason) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+    // A sentence that happens to begin with a letter is no yes: only a no takes words behind it.
+    let (word, reason) = match line.split_once(char::is_whitespace) {
+        Some((word @ ("n" | "no"), reason)) => (word, reason),
+        _ => (line, ""),
+    };
     let letter = match word {
         "yes" => 'y',
         "no" => 'n',

@@ -76,10 +76,14 @@ fn the_end_stands_there_without_the_rest_and_goes_on() {
         total_tokens: 77,
         ..Usage::default()
     };
-    desk.take(Msg::Done(Outcome::SpentEarlier(Spent {
+    let spent = Spent {
         usage,
         dollars: Some(1.5),
-    })));
+    };
+    for log in [Arc::clone(desk.app.link.log()), Log::new()] {
+        let spent = spent.clone();
+        desk.take(Msg::Done(Outcome::SpentEarlier { log, spent }));
+    }
     assert_eq!(desk.app.transcript.usage().1.total_tokens, 77);
     assert_eq!(desk.app.transcript.cost(), Some(1.5));
     // What happens to an older document is nothing that is shown here.

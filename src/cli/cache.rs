@@ -3,8 +3,9 @@
 //!
 //! It is a sieve and decides nothing: a conversation that it does not know, or that has changed since, is looked at, and so
 //! is every one that it lets through. So it may be missing, old, damaged or out of reach, and what is found stays the same;
-//! it can be thrown away at any time. It holds no texts, only which three letters, as numbers, and which kinds of documents
-//! stand in a conversation: one row for each, because a row for each document took ten times as long to make.
+//! it can be thrown away at any time. Of what was said it holds no texts, only which three letters, as numbers, and which kinds
+//! of documents stand in a conversation: one row for each, because a row for each document took ten times as long to make. Of
+//! the list it holds titles and first words, which go when a conversation is removed.
 
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
@@ -13,7 +14,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use rusqlite::{Connection, OpenFlags, Transaction, params};
+use rusqlite::{Connection, OpenFlags, OptionalExtension as _, Transaction, params};
 use serde_json::Value;
 
 use crate::{
@@ -95,7 +96,8 @@ impl Cache {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(path, flags)?;
         connection.busy_timeout(PATIENCE)?;
-        connection.execute_batch("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;")?;
+        connection
+            .execute_batch("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA secure_delete = ON;")?;
         let version: i64 = connection.query_row("PRAGMA user_version", [], |it| it.get(0))?;
         if version != VERSION {
             anyhow::ensure!(version == 0, "it is of version {version}");
@@ -166,6 +168,27 @@ impl Cache {
             }
         }
         transaction.commit()
+    }
+
+    /// Keeps nothing of a conversation that was removed, also not in parts of the file that are free.
+    pub fn forget(&mut self, id: &str) {
+        let forgotten = (|| {
+            let transaction = self.connection.transaction()?;
+            transaction.execute("DELETE FROM listed WHERE id = ?1", [id])?;
+            let key = transaction
+                .query_row("SELECT key FROM session WHERE id = ?1", [id], |it| it.get(0))
+                .optional()?;
+            if let Some(key) = key {
+                forget(&transaction, key)?;
+            }
+            transaction.commit()?;
+            // What is written stands in the log of writes until that is begun anew.
+            self.connection
+                .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
+        })();
+        if let Err(error) = forgotten {
+            tracing::info!(%error, "the cache forgets it with the next list");
+        }
     }
 
     /// Which of these may hold all that a query looks for.
@@ -525,6 +548,35 @@ mod tests {
         drop(cache);
         let cache = Cache::open(&cache_folder).expect("a cache");
         assert_eq!(ids(&cache.passing(&query("discount"), &listed), &listed), ["s-2"]);
+    }
+
+    #[test]
+    fn nothing_is_left_of_what_was_removed() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = Store::new(folder.path().join("sessions"));
+        let log = crate::journal::Log::new();
+        let recorder = store
+            .record(crate::journal::file::Session::fresh("/".to_owned(), 1), &log)
+            .expect("a thread");
+        log.append(1, Event::UserMessage(Message::user("the parrot is no more")));
+        recorder.finish();
+        let caches = folder.path().join("cache");
+        let mut cache = Cache::open(&caches).expect("it can be made");
+        let listed = cache.list(&store).expect("listed");
+        cache.update(&store, &listed, Duration::from_secs(9));
+        let holds = || {
+            let files = std::fs::read_dir(&caches).expect("it is there");
+            files.flatten().any(|it| {
+                let bytes = std::fs::read(it.path()).expect("it can be read");
+                bytes.windows(6).any(|it| it == b"parrot")
+            })
+        };
+        assert!(holds());
+        let id = &listed[0].session.id;
+        store.remove(id).expect("removed");
+        cache.forget(id);
+        assert!(!holds());
+        assert_eq!(cache.list(&store).expect("listed"), []);
     }
 
     #[test]

@@ -219,7 +219,11 @@ impl Library for Shelf {
     }
 
     fn remove(&self, id: &str) -> Result<(), String> {
-        sessions::remove(&self.store, &self.state, id).map_err(|it| it.to_string())
+        sessions::remove(&self.store, &self.state, id).map_err(|it| it.to_string())?;
+        if let Some(mut cache) = Cache::open(&self.cache) {
+            cache.forget(id);
+        }
+        Ok(())
     }
 
     fn preview(&self, id: &str) -> Vec<Said> {

@@ -121,8 +121,12 @@ pub fn run(asked: &Sessions) -> Result<u8> {
             if !*yes && !is_wanted(&found) {
                 return Ok(code::FAILED);
             }
+            let mut cache = Cache::open(&base.paths.cache);
             for it in found {
                 remove(&store, &base.paths.state, &it.session.id)?;
+                if let Some(cache) = &mut cache {
+                    cache.forget(&it.session.id);
+                }
             }
         }
         Ask::Doctor { repair } => return doctor(&base, &store, *repair),

@@ -85,6 +85,187 @@ count-members = { $count ->
 
 plain-to-the-letter = Zeichen für Zeichen:
 
+## Dokumente
+
+key-send = senden
+key-back = zurück
+key-retry = noch einmal
+document-broken-off = abgebrochen
+document-cut = gekürzt
+document-hidden = … noch { $size }: y kopiert alles
+document-read-only = nur lesend
+document-undone = rückgängig
+document-undone-partly = teils rückgängig
+document-unknown = unbekannte Art
+value-more = … mehr
+
+## Denken, Code und Zitate
+
+thinking-word = denkt
+thinking-over = nachgedacht
+thinking-took = { $time } nachgedacht
+code-word = Code
+code-new = neu
+code-example = Beispiel
+code-suggestion = Vorschlag
+citation-no-file = Datei fehlt
+citation-differs = Datei weicht ab
+
+## Änderungen an Dateien
+#
+# Die Vorgänge stehen in einer Spalte, die sechs breit ist.
+
+edit-create = neu
+edit-edit = ändern
+edit-delete = löschen
+edit-rename = umbenennen
+edit-writing = schreibt
+edit-pending = wartet
+edit-applied = angewandt
+edit-rejected = abgelehnt
+edit-failed = Fehler
+edit-nothing = ändert nichts
+edit-empty = eine leere Datei
+edit-cell = Zelle { $number }
+edit-new-cell = neue Zelle { $number }
+edit-hunk = { $place } von { $count }
+edit-line = @ Zeile { $line }
+edit-further = @ weitere Änderung
+
+## Aufrufe von Tools und Befehle
+
+call-no-json = Argumente, die kein JSON sind:
+call-failed = Fehler
+call-no-result = kein Ergebnis
+call-step = Schritt { $number }
+call-step-tool = Schritt { $number }: { $tool }
+call-in = { $what } in { $place }
+call-search-in = { $what }  in { $place }
+call-changed-files = geänderte Dateien
+call-keeping = behält { $what }
+call-without-result = ohne das Ergebnis von { $what }
+call-last-lines = { $count ->
+    [one] letzte { NUMBER($count) } Zeile
+   *[other] letzte { NUMBER($count) } Zeilen
+}
+call-from-line = ab { $line }
+call-unchecked = nicht geprüft
+call-clean = sauber
+call-compacted = { $before } → { $after } Token
+call-exit = Exit { $code }
+call-still-running = läuft noch
+command-running = läuft
+command-background = Hintergrund
+command-ended = beendet
+command-timed-out = Zeit um
+command-rejected = abgelehnt
+command-killed = gestoppt
+command-folder = in { $folder }
+command-network = Netz
+command-no-network = kein Netz
+command-no-sandbox = ohne Sandbox
+
+## Pläne und ihre Todos
+
+plan-word = Plan
+plan-untitled = ohne Titel
+plan-key-build = bauen
+plan-key-edit = ändern
+plan-key-save = sichern
+plan-key-comment = Kommentar
+plan-key-todos = Todos
+plan-key-tick = abhaken
+plan-key-reword = umformulieren
+plan-key-insert = einfügen
+plan-key-remove = löschen
+plan-key-move = schieben
+todo-word = Todo
+todo-after = nach { $places }
+todo-progress = { $done } von { $count }
+todo-unchanged = nichts geändert
+
+## Fragen und Erlaubnisse
+
+question-answered = beantwortet
+question-skipped = übergangen
+question-cancelled = abgebrochen
+question-waiting = wartet
+question-unanswered = unbeantwortet
+question-answer = Antwort:
+question-other = anderes:
+question-more-other = , anderes:
+question-key-answer = antworten…
+question-key-other = anderes…
+question-key-done = fertig
+question-key-skip = übergehen
+approval-allow = erlauben
+approval-create = anlegen:
+approval-edit = ändern:
+approval-delete = löschen:
+approval-rename = umbenennen:
+approval-mode = in den Modus { $mode } wechseln
+approval-needs = braucht
+approval-needs-names = braucht { $names }
+approval-folder = im Ordner
+approval-reach = erreicht
+approval-write = schreibt
+approval-rule = immer heißt
+approval-because = weil
+approval-protected = geschützt
+approval-allowed-once = einmal erlaubt
+approval-allowed-session = für die Sitzung erlaubt
+approval-allowed-always = immer erlaubt
+approval-rejected = abgelehnt
+approval-rejected-always = immer abgelehnt
+approval-key-once = einmal
+approval-key-session = diese Sitzung
+approval-key-always = immer
+approval-key-no = nein
+approval-key-no-because = nein, weil…
+approval-no-because = nein, weil:
+
+## Wie eine Antwort endete
+
+ending-stopped = angehalten
+ending-requests = angehalten: mehr Anfragen darf eine Runde nicht; sag „weiter“, dann geht es weiter
+ending-length = die Antwort ist so lang, wie das Modell schreiben darf; sag „weiter“, dann geht es weiter
+ending-refused = das Modell will nicht weitermachen
+ending-failed = die Antwort ist gescheitert
+ending-broke-off = der Strom brach ab; was ankam, bleibt
+ending-other = geendet: { $word }
+
+## Fehler und was man tun kann
+
+error-word = Fehler
+error-without-message = gescheitert, ohne zu sagen warum
+error-step-file-not-found = Prüfe den Pfad.
+error-step-file-exists = Wähle einen anderen Namen oder lass die Datei ändern.
+error-step-permission-denied = Prüfe die Rechte der Datei oder ihres Ordners.
+error-step-path-outside-workspace = Starte sheaf mit --workspace in einem Ordner, der die Datei enthält.
+error-step-ignored-file = Eine Ignore-Datei hält sie vom Modell fern; ändere sie, wenn es sie sehen darf.
+error-step-edit-no-match = Die Datei ist nicht so, wie das Modell meint; lass es sie noch einmal lesen.
+error-step-edit-ambiguous = Verlange eine Änderung mit mehr Zeilen darum herum.
+error-step-edit-stale = Das Modell muss die Datei lesen, wie sie jetzt ist.
+error-step-command-failed-to-start = Prüfe, ob das Programm installiert ist und im Pfad liegt.
+error-step-command-timeout = Lass es im Hintergrund laufen oder gib ihm mehr Zeit.
+error-step-tool-unknown = Das Modell nannte ein Tool, das es nicht gibt; das weiß es jetzt.
+error-step-tool-arguments-invalid = Dem Modell wurde gesagt, was an den Argumenten falsch war.
+error-step-tool-forbidden-in-mode = Shift+Tab wechselt den Modus.
+error-step-tool-rejected = Das Modell weiß, dass du nein gesagt hast.
+error-step-tool-failed = Das Modell hat die Meldung gesehen.
+error-step-llm-auth = Prüfe den Schlüssel des Anbieters; sheaf doctor sagt, welcher gilt.
+error-step-llm-rate-limited = Warte einen Moment.
+error-step-llm-overloaded = Der Anbieter hat zu viel zu tun.
+error-step-llm-context-length = Beginne ein neues Gespräch oder nimm ein Modell mit größerem Fenster.
+error-step-llm-refusal = Frag mit anderen Worten.
+error-step-llm-bad-response = Der Anbieter schickte, was niemand lesen kann.
+error-step-llm-unavailable = Prüfe, ob der Server des Modells läuft; sheaf doctor sucht ihn.
+error-step-stream-interrupted = Was ankam, bleibt.
+error-step-stream-protocol = Der Server schickte keinen Strom von Dokumenten; prüfe seine Adresse.
+error-step-unauthorized = Prüfe das Token des Gateways (SHEAF_TOKEN); sheaf doctor sagt, welches gilt.
+error-step-rate-limited = Warte einen Moment.
+error-step-max-turns = Sag „weiter“, dann geht es weiter.
+
 ## Einstellungen, die nicht gelten können
 
 problem-language = ui.language: die Sprache „{ $language }“ gibt es nicht; es gibt { $known } und Dateien in { $folder }

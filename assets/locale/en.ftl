@@ -88,6 +88,187 @@ count-members = { $count ->
 
 plain-to-the-letter = to the letter:
 
+## Documents
+
+key-send = send
+key-back = back
+key-retry = try again
+document-broken-off = broken off
+document-cut = cut
+document-hidden = … { $size } more: y copies all of it
+document-read-only = read-only
+document-undone = undone
+document-undone-partly = partly undone
+document-unknown = unknown kind
+value-more = … more
+
+## Thinking, code and citations
+
+thinking-word = thinking
+thinking-over = thought
+thinking-took = thought for { $time }
+code-word = code
+code-new = new
+code-example = example
+code-suggestion = suggestion
+citation-no-file = no such file
+citation-differs = differs from file
+
+## Changes of files
+#
+# The operations stand in a column that is six wide.
+
+edit-create = create
+edit-edit = edit
+edit-delete = delete
+edit-rename = rename
+edit-writing = writing
+edit-pending = pending
+edit-applied = applied
+edit-rejected = rejected
+edit-failed = failed
+edit-nothing = nothing changes
+edit-empty = an empty file
+edit-cell = cell { $number }
+edit-new-cell = new cell { $number }
+edit-hunk = { $place } of { $count }
+edit-line = @ line { $line }
+edit-further = @ a further change
+
+## Calls of tools and commands
+
+call-no-json = arguments that are no JSON:
+call-failed = failed
+call-no-result = no result
+call-step = step { $number }
+call-step-tool = step { $number }: { $tool }
+call-in = { $what } in { $place }
+call-search-in = { $what }  in { $place }
+call-changed-files = changed files
+call-keeping = keeping { $what }
+call-without-result = without the result of { $what }
+call-last-lines = { $count ->
+    [one] last { NUMBER($count) } line
+   *[other] last { NUMBER($count) } lines
+}
+call-from-line = from { $line }
+call-unchecked = not checked
+call-clean = clean
+call-compacted = { $before } → { $after } tokens
+call-exit = exit { $code }
+call-still-running = still running
+command-running = running
+command-background = background
+command-ended = ended
+command-timed-out = timed out
+command-rejected = rejected
+command-killed = killed
+command-folder = in { $folder }
+command-network = network
+command-no-network = no network
+command-no-sandbox = no sandbox
+
+## Plans and their todos
+
+plan-word = plan
+plan-untitled = without a title
+plan-key-build = build
+plan-key-edit = edit
+plan-key-save = save
+plan-key-comment = comment
+plan-key-todos = todos
+plan-key-tick = tick
+plan-key-reword = reword
+plan-key-insert = insert
+plan-key-remove = remove
+plan-key-move = move
+todo-word = todo
+todo-after = after { $places }
+todo-progress = { $done } of { $count }
+todo-unchanged = nothing changed
+
+## Questions and approvals
+
+question-answered = answered
+question-skipped = skipped
+question-cancelled = cancelled
+question-waiting = waiting
+question-unanswered = not answered
+question-answer = answer:
+question-other = other:
+question-more-other = , other:
+question-key-answer = answer…
+question-key-other = other…
+question-key-done = done
+question-key-skip = skip
+approval-allow = allow
+approval-create = create
+approval-edit = edit
+approval-delete = delete
+approval-rename = rename
+approval-mode = change to { $mode } mode
+approval-needs = needs
+approval-needs-names = needs { $names }
+approval-folder = in folder
+approval-reach = would reach
+approval-write = would write
+approval-rule = always means
+approval-because = because
+approval-protected = protected
+approval-allowed-once = allowed once
+approval-allowed-session = allowed for this session
+approval-allowed-always = always allowed
+approval-rejected = rejected
+approval-rejected-always = always rejected
+approval-key-once = once
+approval-key-session = this session
+approval-key-always = always
+approval-key-no = no
+approval-key-no-because = no, because…
+approval-no-because = no, because:
+
+## How an answer ended
+
+ending-stopped = stopped
+ending-requests = stopped at the limit of requests for one turn; say continue to go on
+ending-length = the answer reached the longest the model may write; say continue to go on
+ending-refused = the model refused to go on
+ending-failed = the answer failed
+ending-broke-off = the stream broke off; what came is kept
+ending-other = ended: { $word }
+
+## Errors and what one can do
+
+error-word = error
+error-without-message = failed without a message
+error-step-file-not-found = Check the path.
+error-step-file-exists = Choose another name, or ask for an edit of the file.
+error-step-permission-denied = Check the rights of the file or of its folder.
+error-step-path-outside-workspace = Start sheaf with --workspace on a folder that holds the file.
+error-step-ignored-file = An ignore file keeps it from the model; change that if it may be seen.
+error-step-edit-no-match = The file is not as the model thinks; ask it to read the file again.
+error-step-edit-ambiguous = Ask for an edit with more lines around it.
+error-step-edit-stale = The model has to read the file as it is now.
+error-step-command-failed-to-start = Check that the program is installed and in the path.
+error-step-command-timeout = Ask to run it in the background, or with more time.
+error-step-tool-unknown = The model named a tool that there is not; it has been told.
+error-step-tool-arguments-invalid = The model has been told what was wrong with the arguments.
+error-step-tool-forbidden-in-mode = Shift+Tab changes the mode.
+error-step-tool-rejected = The model knows that you said no.
+error-step-tool-failed = The model has seen the message.
+error-step-llm-auth = Check the provider's key; sheaf doctor says which one is used.
+error-step-llm-rate-limited = Wait a moment.
+error-step-llm-overloaded = The provider has too much to do.
+error-step-llm-context-length = Begin a new conversation, or take a model with a larger window.
+error-step-llm-refusal = Ask in other words.
+error-step-llm-bad-response = The provider sent what nobody can read.
+error-step-llm-unavailable = Check that the model's server runs; sheaf doctor looks for it.
+error-step-stream-interrupted = What came is kept.
+error-step-stream-protocol = The server sent what is no stream of documents; check its address.
+error-step-unauthorized = Check the gateway's token (SHEAF_TOKEN); sheaf doctor says which one is used.
+error-step-rate-limited = Wait a moment.
+error-step-max-turns = Say continue to go on.
+
 ## Settings that cannot be used
 
 problem-language = ui.language: there is no language “{ $language }”; there are { $known }, and files in { $folder }

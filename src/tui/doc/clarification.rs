@@ -10,8 +10,8 @@ use serde_json::Value;
 
 use super::{
     Leaf, Look, file_edit,
-    form::{Form, Grant, grants, is_approval, spoken, takes_text},
-    heading::{FACTS_FROM, Facts, WORD, Weight, first_line, gap, heading, key, line, sign, titled, word},
+    form::{Form, Grant, Words, grants, is_approval, spoken, takes_text},
+    heading::{FACTS_FROM, Facts, Weight, first_line, gap, heading, key, line, sign, signed, titled, word},
     tool_call,
 };
 use crate::{
@@ -19,8 +19,9 @@ use crate::{
         Answer, Document, DocumentStart, Kind, Outcome, Permission, View,
         document::{Clarification, Question, ToolCall, normalise},
     },
+    say,
     text::{
-        Clean, Role, Row, Span, figure, visible, visible_line,
+        Clean, Role, Row, Span, visible, visible_line,
         width::{pad, spans_width, width},
         wrap::wrap,
     },
@@ -65,7 +66,7 @@ pub(super) fn folded(view: &Clarification<'_>, document: &Document, look: &Look<
             first_line(&planned(view, subject(view, document).as_ref()).title),
             Role::Text,
         );
-        heading("allow", &[title], facts, look.width)
+        heading(say!("approval-allow"), &[title], facts, look.width)
     } else {
         line(&[Span::new(title(view), Role::Text)], facts, look.width)
     };
@@ -79,7 +80,8 @@ pub(super) fn folded(view: &Clarification<'_>, document: &Document, look: &Look<
 pub(super) fn summary(view: &Clarification<'_>, document: &Document) -> Clean {
     if is_approval(view) {
         Clean::line(&format!(
-            "allow {}",
+            "{} {}",
+            say!("approval-allow"),
             first_line(&planned(view, subject(view, document).as_ref()).title)
         ))
     } else {
@@ -100,7 +102,7 @@ fn title(view: &Clarification<'_>) -> Clean {
     }
     match view.questions.as_slice() {
         [only] => first_line(only.text),
-        several => figure::count(several.len(), "question", "questions"),
+        several => Clean::from(say!("count-questions", count = several.len())),
     }
 }
 
@@ -113,12 +115,12 @@ fn is_title(view: &Clarification<'_>) -> bool {
 
 fn state(view: &Clarification<'_>, document: &Document, form: Option<&Form>) -> (Clean, Role) {
     match &view.outcome {
-        Some(Outcome::Answered) => (Clean::literal("answered"), Role::Done),
-        Some(Outcome::Skipped) => (Clean::literal("skipped"), Role::Dim),
-        Some(Outcome::Cancelled) => (Clean::literal("cancelled"), Role::Dim),
+        Some(Outcome::Answered) => (Clean::literal(say!("question-answered")), Role::Done),
+        Some(Outcome::Skipped) => (Clean::literal(say!("question-skipped")), Role::Dim),
+        Some(Outcome::Cancelled) => (Clean::literal(say!("question-cancelled")), Role::Dim),
         Some(Outcome::Other(word)) => (Clean::line(&word.replace('_', " ")), Role::Dim),
-        None if form.is_some() || document.is_open() => (Clean::literal("waiting"), Role::Waiting),
-        None => (Clean::literal("not answered"), Role::Dim),
+        None if form.is_some() || document.is_open() => (Clean::literal(say!("question-waiting")), Role::Waiting),
+        None => (Clean::literal(say!("question-unanswered")), Role::Dim),
     }
 }
 
@@ -239,11 +241,11 @@ fn text_rows(
         };
     }
     let name = if question.options.is_empty() {
-        "answer: "
+        say!("question-answer")
     } else {
-        "other: "
+        say!("question-other")
     };
-    let mut spans = vec![sign(name, Role::Dim), Span::new(Clean::line(text), Role::Strong)];
+    let mut spans = vec![Span::new(format!("{name} "), Role::Dim), Span::new(Clean::line(text), Role::Strong)];
     if typed.is_some() {
         spans.push(sign("▏", Role::Waiting));
     }
@@ -261,9 +263,9 @@ fn text_rows(
 /// The key that begins to type, as wide as those of the options.
 fn other(question: &Question<'_>) -> Vec<Span> {
     let does = if question.options.is_empty() {
-        "answer…"
+        say!("question-key-answer")
     } else {
-        "other…"
+        say!("question-key-other")
     };
     vec![sign("o", Role::Link).bold(), gap(KEY - 1), sign(does, Role::Dim)]
 }
@@ -275,17 +277,17 @@ fn hints(view: &Clarification<'_>, form: &Form, columns: usize) -> Vec<Row> {
     let mut keys = Vec::new();
     if form.is_typing() {
         let sends = view.questions.len() == 1 && !several;
-        keys.push(key("enter", if sends { "send" } else { "done" }, Role::Link));
-        keys.push(key("esc", "back", Role::Link));
+        keys.push(key("enter", if sends { say!("key-send") } else { say!("question-key-done") }, Role::Link));
+        keys.push(key("esc", say!("key-back"), Role::Link));
         return keys_rows(&keys, columns);
     }
     let only = question.filter(|_| view.questions.len() == 1);
     if let Some(question) = only.filter(|it| takes_text(it) && form.text(0).is_empty()) {
         keys.push(other(question));
     }
-    keys.push([sign("s", Role::Link).bold(), gap(KEY - 1), sign("skip", Role::Dim)].to_vec());
+    keys.push([sign("s", Role::Link).bold(), gap(KEY - 1), sign(say!("question-key-skip"), Role::Dim)].to_vec());
     if several && form.is_complete(view) {
-        keys.push(key("enter", "send", Role::Link));
+        keys.push(key("enter", say!("key-send"), Role::Link));
     }
     keys_rows(&keys, columns)
 }
@@ -310,12 +312,18 @@ fn keys_rows(keys: &[Vec<Span>], columns: usize) -> Vec<Row> {
 fn answers(view: &Clarification<'_>, columns: usize) -> Vec<Row> {
     let only = is_title(view);
     let given: HashMap<&str, &Answer> = view.answers.iter().map(|it| (it.question_id.as_str(), it)).collect();
+    let words = Words {
+        other: say!("question-other"),
+        more: say!("question-more-other"),
+    };
     let lines: Vec<(Clean, Clean)> = view
         .questions
         .iter()
         .map(|question| {
             let answer = given.get(question.id);
-            let spoken = answer.map(|it| spoken(it, question, false)).filter(|it| !it.is_empty());
+            let spoken = answer
+                .map(|it| spoken(it, question, &words))
+                .filter(|it| !it.is_empty());
             let answer = spoken.map_or(Clean::literal("—"), Clean::from);
             (first_line(question.text), answer)
         })
@@ -364,7 +372,9 @@ fn approval(view: &Clarification<'_>, document: &Document, look: &Look<'_>, form
     .filter(|it| !it.text.is_empty())
     .collect();
     // Whole, whatever its length: nobody can allow what is not on the screen.
-    let mut rows = titled(&title, &[word("allow")], &[gap(WORD)], facts, columns);
+    let word = word(say!("approval-allow"));
+    let under = gap(width(&word.text));
+    let mut rows = titled(&title, &[word], &[under], facts, columns);
     if let Some(subject) = &subject {
         rows.extend(details(subject, look));
     }
@@ -382,7 +392,7 @@ fn approval(view: &Clarification<'_>, document: &Document, look: &Look<'_>, form
         rows.extend(wrap(&[Span::new(visible(lead), role)], columns, &[], &[]));
     }
     if let Some(needs) = needs(subject.as_ref()).filter(|_| columns < FACTS_FROM && view.outcome.is_none()) {
-        rows.extend(labelled("needs", &[Span::new(needs, Role::Waiting)], columns));
+        rows.extend(labelled(say!("approval-needs"), &[Span::new(needs, Role::Waiting)], columns));
     }
     rows.extend(consequences(view, columns));
     match form.filter(|_| view.outcome.is_none()) {
@@ -437,12 +447,12 @@ fn planned(view: &Clarification<'_>, subject: Option<&Document>) -> Planned {
         Some(View::FileEdit(it)) => {
             let target = it.new_file_path.map(|it| format!(" → {}", visible_line(it)));
             Planned {
-                verb: Clean::line(&format!("{} ", it.operation)),
+                verb: Clean::line(&format!("{} ", file_edit::verb(&it.operation))),
                 title: Clean::from(format!("{}{}", visible_line(it.file_path), target.unwrap_or_default())),
             }
         }
         Some(View::ToolCall(it)) => match wanted_mode(&it) {
-            Some((mode, _)) => only(Clean::from(format!("change to {} mode", visible_line(mode)))),
+            Some((mode, _)) => only(Clean::from(say!("approval-mode", mode = visible_line(mode).as_str()))),
             None => match single(&it) {
                 Some(text) => Planned {
                     verb: Clean::line(&format!("{} ", tool_call::word(it.tool_name))),
@@ -507,7 +517,7 @@ fn details(subject: &Document, look: &Look<'_>) -> Vec<Row> {
         View::TerminalCommand(it) => {
             let folder = it.working_directory.filter(|it| !it.is_empty());
             folder.map_or_else(Vec::new, |it| {
-                labelled("in folder", &[Span::new(visible_line(it), Role::Text)], look.width)
+                labelled(say!("approval-folder"), &[Span::new(visible_line(it), Role::Text)], look.width)
             })
         }
         View::FileEdit(it) => file_edit::body(&it, subject, look),
@@ -545,7 +555,10 @@ fn details(subject: &Document, look: &Look<'_>) -> Vec<Row> {
 /// What would be reached and written, and what "always" would store.
 fn consequences(view: &Clarification<'_>, columns: usize) -> Vec<Row> {
     let mut rows = Vec::new();
-    for (name, label) in [("wouldReach", "would reach"), ("wouldWrite", "would write")] {
+    for (name, label) in [
+        ("wouldReach", say!("approval-reach")),
+        ("wouldWrite", say!("approval-write")),
+    ] {
         let found = view
             .subject
             .and_then(|it| it.get(name).or_else(|| it.get("metadata")?.get(name)));
@@ -572,14 +585,22 @@ fn consequences(view: &Clarification<'_>, columns: usize) -> Vec<Row> {
             Span::new(rule.slice(0..end), Role::Code),
             Span::new(rule.slice(end..rule.len()), Role::Dim),
         ];
-        rows.extend(labelled("always means", &spans, columns));
+        rows.extend(labelled(say!("approval-rule"), &spans, columns));
     }
     rows
 }
 
 fn labelled(label: &str, text: &[Span], columns: usize) -> Vec<Row> {
-    const LABEL: usize = "always means ".len();
-    wrap(text, columns, &[Span::new(pad(label, LABEL), Role::Dim)], &[gap(LABEL)])
+    let all = [
+        say!("approval-needs"),
+        say!("approval-folder"),
+        say!("approval-reach"),
+        say!("approval-write"),
+        say!("approval-rule"),
+        say!("approval-because"),
+    ];
+    let wide = 1 + all.into_iter().map(width).max().unwrap_or_default();
+    wrap(text, columns, &[Span::new(pad(label, wide), Role::Dim)], &[gap(wide)])
 }
 
 /// The keys that decide, or the reason that is being typed.
@@ -588,11 +609,15 @@ fn grant_rows(view: &Clarification<'_>, form: &Form, columns: usize) -> Vec<Row>
         return Vec::new();
     };
     if let Some(reason) = form.typed() {
-        let first = [sign("n", Role::Waiting).bold(), sign(" no, because: ", Role::Dim)];
+        let asks = format!(" {} ", say!("approval-no-because"));
+        let first = [sign("n", Role::Waiting).bold(), Span::new(asks, Role::Dim)];
         let spans = [Span::new(Clean::line(reason), Role::Strong), sign("▏", Role::Waiting)];
         let mut rows = wrap(&spans, columns, &first, &[gap(2)]);
         rows.extend(keys_rows(
-            &[key("enter", "send", Role::Waiting), key("esc", "back", Role::Waiting)],
+            &[
+                key("enter", say!("key-send"), Role::Waiting),
+                key("esc", say!("key-back"), Role::Waiting),
+            ],
             columns,
         ));
         return rows;
@@ -604,18 +629,18 @@ fn grant_rows(view: &Clarification<'_>, form: &Form, columns: usize) -> Vec<Row>
             continue;
         };
         let does = match grant {
-            Grant::Once => Clean::literal("once"),
-            Grant::Session => Clean::literal("this session"),
-            Grant::Always if option.description.is_some() => Clean::literal("always"),
-            Grant::Never if question.allow_free_text => Clean::literal("no, because…"),
-            Grant::Never => Clean::literal("no"),
+            Grant::Once => Clean::literal(say!("approval-key-once")),
+            Grant::Session => Clean::literal(say!("approval-key-session")),
+            Grant::Always if option.description.is_some() => Clean::literal(say!("approval-key-always")),
+            Grant::Never if question.allow_free_text => Clean::literal(say!("approval-key-no-because")),
+            Grant::Never => Clean::literal(say!("approval-key-no")),
             Grant::Always | Grant::Number(_) => visible_line(option.label),
         };
         let letter = Span::new(grant.key().to_string(), Role::Waiting).bold();
         keys.push([letter, gap(1), Span::new(does, Role::Dim)].to_vec());
     }
     if !list.iter().any(|(_, grant)| *grant == Grant::Never) {
-        keys.push(key("n", "no, because…", Role::Waiting));
+        keys.push(key("n", say!("approval-key-no-because"), Role::Waiting));
     }
     keys_rows(&keys, columns)
 }
@@ -632,11 +657,11 @@ fn verdict(
         Some(Outcome::Answered | Outcome::Other(_)) => {
             let id = view.answers.iter().flat_map(|it| &it.selected_option_ids).next();
             match id.map(String::as_str) {
-                Some("allow_once") => (Clean::literal("✓ allowed once"), Role::Done),
-                Some("allow_session") => (Clean::literal("✓ allowed for this session"), Role::Done),
-                Some("allow_always") => (Clean::literal("✓ always allowed"), Role::Done),
-                Some("reject_once") | None => (Clean::literal("✗ rejected"), Role::Error),
-                Some("reject_always") => (Clean::literal("✗ always rejected"), Role::Error),
+                Some("allow_once") => (signed("✓", say!("approval-allowed-once")), Role::Done),
+                Some("allow_session") => (signed("✓", say!("approval-allowed-session")), Role::Done),
+                Some("allow_always") => (signed("✓", say!("approval-allowed-always")), Role::Done),
+                Some("reject_once") | None => (signed("✗", say!("approval-rejected")), Role::Error),
+                Some("reject_always") => (signed("✗", say!("approval-rejected-always")), Role::Error),
                 Some(id) => {
                     let options = view.questions.iter().flat_map(|it| &it.options);
                     let label = options.into_iter().find(|it| it.id == id).map_or(id, |it| it.label);
@@ -644,9 +669,9 @@ fn verdict(
                 }
             }
         }
-        Some(Outcome::Skipped) => (Clean::literal("✗ rejected"), Role::Error),
-        Some(Outcome::Cancelled) => (Clean::literal("cancelled"), Role::Dim),
-        None if is_over => (Clean::literal("not answered"), Role::Dim),
+        Some(Outcome::Skipped) => (signed("✗", say!("approval-rejected")), Role::Error),
+        Some(Outcome::Cancelled) => (Clean::literal(say!("question-cancelled")), Role::Dim),
+        None if is_over => (Clean::literal(say!("question-unanswered")), Role::Dim),
         None => {
             let role = if is_grave(view, subject) {
                 Role::Error
@@ -654,9 +679,9 @@ fn verdict(
                 Role::Waiting
             };
             match needs(subject) {
-                Some(names) => (Clean::from(format!("needs {names}")), role),
-                None if is_protected(view) => (Clean::literal("protected"), role),
-                None => (Clean::literal("waiting"), role),
+                Some(names) => (Clean::from(say!("approval-needs-names", names = names.as_str())), role),
+                None if is_protected(view) => (Clean::literal(say!("approval-protected")), role),
+                None => (Clean::literal(say!("question-waiting")), role),
             }
         }
     }
@@ -699,7 +724,7 @@ fn because(view: &Clarification<'_>, columns: usize) -> Vec<Row> {
         .or(view.reason);
     let reason = reason.filter(|it| !it.trim().is_empty());
     reason.map_or_else(Vec::new, |it| {
-        labelled("because", &[Span::new(Clean::new(it), Role::Text)], columns)
+        labelled(say!("approval-because"), &[Span::new(Clean::new(it), Role::Text)], columns)
     })
 }
 

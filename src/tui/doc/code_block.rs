@@ -7,7 +7,8 @@ use super::{
 };
 use crate::{
     protocol::{Document, Purpose, document::CodeBlock},
-    text::{Clean, Role, Row, Span, figure, mermaid},
+    say,
+    text::{Clean, Role, Row, Span, mermaid},
 };
 
 /// Columns beside a diagram.
@@ -34,7 +35,7 @@ pub(super) fn folded(block: &CodeBlock<'_>, document: &Document, look: &Look<'_>
     let mut facts = Facts::default();
     facts.word(
         Weight::Light,
-        figure::count(block.content.lines().count(), "line", "lines"),
+        say!("count-lines", count = block.content.lines().count()),
         Role::Dim,
     );
     let title = [Span::new(first_line(block.content), Role::Text)];
@@ -47,7 +48,7 @@ pub(super) fn folded(block: &CodeBlock<'_>, document: &Document, look: &Look<'_>
 
 pub(super) fn summary(block: &CodeBlock<'_>) -> Clean {
     let language = if block.language.is_empty() {
-        "code"
+        say!("code-word")
     } else {
         block.language
     };
@@ -60,17 +61,17 @@ fn glyph() -> Span {
 
 fn head(block: &CodeBlock<'_>, document: &Document, title: &[Span], mut facts: Facts, look: &Look<'_>) -> Row {
     if document.is_incomplete() {
-        facts.word(Weight::Heavy, "broken off", Role::Error);
+        facts.word(Weight::Heavy, say!("document-broken-off"), Role::Error);
     }
     facts.word(Weight::Medium, block.language, Role::Faint);
     let purpose = match &block.purpose {
-        Purpose::NewCode => Clean::literal("new"),
-        Purpose::Example => Clean::literal("example"),
-        Purpose::Suggestion => Clean::literal("suggestion"),
+        Purpose::NewCode => Clean::literal(say!("code-new")),
+        Purpose::Example => Clean::literal(say!("code-example")),
+        Purpose::Suggestion => Clean::literal(say!("code-suggestion")),
         Purpose::Other(word) => Clean::line(&word.replace('_', " ")),
     };
     facts.word(Weight::Light, purpose, Role::Faint);
-    heading("code", title, facts, look.width)
+    heading(say!("code-word"), title, facts, look.width)
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ use super::{
 };
 use crate::{
     protocol::{Document, document::CodeReference},
+    say,
     text::{Clean, Mark, Role, Row, Span},
 };
 
@@ -57,11 +58,11 @@ pub(super) fn said_of_file(
     match cited {
         _ if document.is_open() => None,
         Cited::Unread => None,
-        Cited::Missing => Some("no such file"),
+        Cited::Missing => Some(say!("citation-no-file")),
         Cited::Lines(_) if reference.content.trim().is_empty() => None,
         Cited::Lines(lines) => {
             let differs = lines != reference.content && !trimmed(lines).eq(trimmed(reference.content));
-            differs.then_some("differs from file")
+            differs.then(|| say!("citation-differs"))
         }
     }
 }
@@ -76,7 +77,7 @@ fn head(reference: &CodeReference<'_>, document: &Document, look: &Look<'_>) -> 
         facts.word(Weight::Heavy, word, Role::Waiting);
     }
     if document.is_incomplete() {
-        facts.word(Weight::Heavy, "broken off", Role::Error);
+        facts.word(Weight::Heavy, say!("document-broken-off"), Role::Error);
     }
     facts.word(Weight::Light, reference.language, Role::Faint);
     let path = Span::new(Clean::line(reference.file_path), Role::Link)

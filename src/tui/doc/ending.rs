@@ -6,6 +6,7 @@ use super::{
 };
 use crate::{
     protocol::{Ending, FinishReason},
+    say,
     text::{Clean, Role, Row, Span, wrap::wrap},
 };
 
@@ -19,31 +20,31 @@ impl Sheet {
             {
                 return None;
             }
-            FinishReason::Cancelled => (sign("·", Role::Dim), Clean::literal("stopped"), false),
+            FinishReason::Cancelled => (sign("·", Role::Dim), Clean::literal(say!("ending-stopped")), false),
             FinishReason::MaxTurns => (
                 sign("·", Role::Waiting),
-                Clean::literal("stopped at the limit of requests for one turn; say continue to go on"),
+                Clean::literal(say!("ending-requests")),
                 false,
             ),
             FinishReason::Length => (
                 sign("·", Role::Waiting),
-                Clean::literal("the answer reached the longest the model may write; say continue to go on"),
+                Clean::literal(say!("ending-length")),
                 false,
             ),
             FinishReason::Refusal => (
                 sign("✗", Role::Error),
-                Clean::literal("the model refused to go on"),
+                Clean::literal(say!("ending-refused")),
                 false,
             ),
-            FinishReason::Error => (sign("✗", Role::Error), Clean::literal("the answer failed"), true),
+            FinishReason::Error => (sign("✗", Role::Error), Clean::literal(say!("ending-failed")), true),
             FinishReason::Interrupted => (
                 sign("✗", Role::Error),
-                Clean::literal("the stream broke off; what came is kept"),
+                Clean::literal(say!("ending-broke-off")),
                 true,
             ),
             FinishReason::Other(word) => (
                 sign("·", Role::Dim),
-                Clean::line(&format!("ended: {}", word.replace('_', " "))),
+                Clean::line(&say!("ending-other", word = word.replace('_', " "))),
                 false,
             ),
         };
@@ -51,7 +52,7 @@ impl Sheet {
         // An old failure is history: only the last turn can be tried again.
         if again && look.newest {
             spans.push(gap(2));
-            spans.extend(key("r", "try again", Role::Error));
+            spans.extend(key("r", say!("key-retry"), Role::Error));
         }
         let rows: Vec<Row> = wrap(&spans, look.width.max(1), &[], &[]);
         Some(Self {

@@ -2,100 +2,46 @@
 
 use super::{
     Leaf, Look,
-    heading::{Facts, WORD, Weight, first_line, gap, heading, key, sign, titled, word},
+    heading::{Facts, Weight, first_line, gap, heading, key, sign, titled, word},
     value::{Frame, text_rows},
 };
 use crate::{
+    locale,
     protocol::document::Error,
-    text::{Clean, Role, Row, Span, wrap::wrap},
+    say,
+    text::{Clean, Role, Row, Span, width::width, wrap::wrap},
 };
 
-/// The next step for each code, and whether trying again can help.
+/// The message of the next step for each code, and whether trying again can help.
 const STEPS: &[(&str, &str, bool)] = &[
-    ("FILE_NOT_FOUND", "Check the path.", false),
-    (
-        "FILE_EXISTS",
-        "Choose another name, or ask for an edit of the file.",
-        false,
-    ),
-    (
-        "PERMISSION_DENIED",
-        "Check the rights of the file or of its folder.",
-        false,
-    ),
-    (
-        "PATH_OUTSIDE_WORKSPACE",
-        "Start sheaf with --workspace on a folder that holds the file.",
-        false,
-    ),
-    (
-        "IGNORED_FILE",
-        "An ignore file keeps it from the model; change that if it may be seen.",
-        false,
-    ),
-    (
-        "EDIT_NO_MATCH",
-        "The file is not as the model thinks; ask it to read the file again.",
-        false,
-    ),
-    ("EDIT_AMBIGUOUS", "Ask for an edit with more lines around it.", false),
-    ("EDIT_STALE", "The model has to read the file as it is now.", false),
-    (
-        "COMMAND_FAILED_TO_START",
-        "Check that the program is installed and in the path.",
-        false,
-    ),
-    (
-        "COMMAND_TIMEOUT",
-        "Ask to run it in the background, or with more time.",
-        false,
-    ),
-    (
-        "TOOL_UNKNOWN",
-        "The model named a tool that there is not; it has been told.",
-        false,
-    ),
-    (
-        "TOOL_ARGUMENTS_INVALID",
-        "The model has been told what was wrong with the arguments.",
-        false,
-    ),
-    ("TOOL_FORBIDDEN_IN_MODE", "Shift+Tab changes the mode.", false),
-    ("TOOL_REJECTED", "The model knows that you said no.", false),
-    ("TOOL_FAILED", "The model has seen the message.", false),
-    (
-        "LLM_AUTH",
-        "Check the provider's key; sheaf doctor says which one is used.",
-        true,
-    ),
-    ("LLM_RATE_LIMITED", "Wait a moment.", true),
-    ("LLM_OVERLOADED", "The provider has too much to do.", true),
-    (
-        "LLM_CONTEXT_LENGTH",
-        "Begin a new conversation, or take a model with a larger window.",
-        false,
-    ),
-    ("LLM_REFUSAL", "Ask in other words.", false),
-    ("LLM_BAD_RESPONSE", "The provider sent what nobody can read.", true),
-    (
-        "LLM_UNAVAILABLE",
-        "Check that the model's server runs; sheaf doctor looks for it.",
-        true,
-    ),
-    ("STREAM_INTERRUPTED", "What came is kept.", true),
-    (
-        "STREAM_PROTOCOL",
-        "The server sent what is no stream of documents; check its address.",
-        true,
-    ),
-    (
-        "UNAUTHORIZED",
-        "Check the gateway's token (SHEAF_TOKEN); sheaf doctor says which one is used.",
-        true,
-    ),
-    ("RATE_LIMITED", "Wait a moment.", true),
+    ("FILE_NOT_FOUND", "error-step-file-not-found", false),
+    ("FILE_EXISTS", "error-step-file-exists", false),
+    ("PERMISSION_DENIED", "error-step-permission-denied", false),
+    ("PATH_OUTSIDE_WORKSPACE", "error-step-path-outside-workspace", false),
+    ("IGNORED_FILE", "error-step-ignored-file", false),
+    ("EDIT_NO_MATCH", "error-step-edit-no-match", false),
+    ("EDIT_AMBIGUOUS", "error-step-edit-ambiguous", false),
+    ("EDIT_STALE", "error-step-edit-stale", false),
+    ("COMMAND_FAILED_TO_START", "error-step-command-failed-to-start", false),
+    ("COMMAND_TIMEOUT", "error-step-command-timeout", false),
+    ("TOOL_UNKNOWN", "error-step-tool-unknown", false),
+    ("TOOL_ARGUMENTS_INVALID", "error-step-tool-arguments-invalid", false),
+    ("TOOL_FORBIDDEN_IN_MODE", "error-step-tool-forbidden-in-mode", false),
+    ("TOOL_REJECTED", "error-step-tool-rejected", false),
+    ("TOOL_FAILED", "error-step-tool-failed", false),
+    ("LLM_AUTH", "error-step-llm-auth", true),
+    ("LLM_RATE_LIMITED", "error-step-llm-rate-limited", true),
+    ("LLM_OVERLOADED", "error-step-llm-overloaded", true),
+    ("LLM_CONTEXT_LENGTH", "error-step-llm-context-length", false),
+    ("LLM_REFUSAL", "error-step-llm-refusal", false),
+    ("LLM_BAD_RESPONSE", "error-step-llm-bad-response", true),
+    ("LLM_UNAVAILABLE", "error-step-llm-unavailable", true),
+    ("STREAM_INTERRUPTED", "error-step-stream-interrupted", true),
+    ("STREAM_PROTOCOL", "error-step-stream-protocol", true),
+    ("UNAUTHORIZED", "error-step-unauthorized", true),
+    ("RATE_LIMITED", "error-step-rate-limited", true),
     ("CANCELLED", "", true),
-    ("MAX_TURNS", "Say continue to go on.", false),
+    ("MAX_TURNS", "error-step-max-turns", false),
     ("INTERNAL", "", true),
 ];
 
@@ -106,11 +52,13 @@ pub fn is_retryable(code: &str) -> bool {
 
 pub(super) fn leaf(error: &Error<'_>, look: &Look<'_>) -> Leaf {
     let message = match error.content.trim() {
-        "" => Clean::literal("failed without a message"),
+        "" => Clean::literal(say!("error-without-message")),
         text => Clean::new(text),
     };
     let title = [Span::new(message, Role::Strong).bold()];
-    let mut rows = titled(&title, &[word("error")], &[gap(WORD)], facts(error), look.width);
+    let word = word(say!("error-word"));
+    let under = gap(width(&word.text));
+    let mut rows = titled(&title, &[word], &[under], facts(error), look.width);
     let details = error.details.trim_end();
     let is_sentence = !details.contains('\n') && details.ends_with(['.', '!', '?']);
     if !is_sentence {
@@ -134,13 +82,18 @@ pub(super) fn folded(error: &Error<'_>, look: &Look<'_>) -> Leaf {
     let title = [Span::new(first_line(error.content), Role::Text)];
     Leaf {
         glyph: sign("✗", Role::Error),
-        rows: vec![heading("error", &title, facts(error), look.width)],
+        rows: vec![heading(say!("error-word"), &title, facts(error), look.width)],
         is_line: true,
     }
 }
 
 pub(super) fn summary(error: &Error<'_>) -> Clean {
-    Clean::line(&format!("error  {}  {}", first_line(error.content), error.code))
+    Clean::line(&format!(
+        "{}  {}  {}",
+        say!("error-word"),
+        first_line(error.content),
+        error.code
+    ))
 }
 
 fn facts(error: &Error<'_>) -> Facts {
@@ -163,14 +116,14 @@ fn next_step(said: Span, error: &Error<'_>, look: &Look<'_>) -> Vec<Row> {
         if !spans.is_empty() {
             spans.push(gap(1));
         }
-        spans.push(sign(step, Role::Dim));
+        spans.push(sign(locale::text(step), Role::Dim));
     }
     // An old failure is history: only the last turn can be tried again.
     if look.newest && is_retryable(error.code) {
         if !spans.is_empty() {
             spans.push(gap(2));
         }
-        spans.extend(key("r", "try again", Role::Error));
+        spans.extend(key("r", say!("key-retry"), Role::Error));
     }
     if spans.is_empty() {
         return Vec::new();

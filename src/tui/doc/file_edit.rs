@@ -4,16 +4,17 @@
 use super::{
     Fold, Leaf, Look, Sheet,
     code::{Gutter, code_line, digits, mark_words, pieces},
-    heading::{Facts, WORD, Weight, gap, line, path_heading, sign, word},
+    heading::{Facts, Weight, at_work, gap, line, path_heading, sign, signed, word},
     seed,
     value::ends,
 };
 use crate::{
+    locale::figure,
     protocol::{Applied, Document, Operation, View, document::FileEdit},
+    say,
     text::{
         Clean, CodeLine, Role, Row, Span,
         diff::{CONTEXT_LINES, Diff, DiffLine, Kind},
-        figure,
         width::{cut_middle, cut_spans, width},
     },
 };
@@ -92,7 +93,7 @@ pub(super) fn folded(edit: &FileEdit<'_>, document: &Document, look: &Look<'_>) 
 
 pub(super) fn summary(edit: &FileEdit<'_>) -> Clean {
     let target = edit.new_file_path.map_or_else(String::new, |it| format!(" → {it}"));
-    Clean::line(&format!("{} {}{target}", edit.operation, edit.file_path))
+    Clean::line(&format!("{} {}{target}", name(&edit.operation), edit.file_path))
 }
 
 /// The change as a patch, for copying. The lines of a cell are none of the file's.
@@ -152,12 +153,17 @@ fn head(edit: &FileEdit<'_>, document: &Document, counts: Option<(usize, usize)>
         facts.push(Weight::Heavy, list);
     }
     if let Some(cell) = edit.cell {
-        let new = if cell.is_new { "new " } else { "" };
         let number = cell.index.saturating_add(1);
-        facts.word(Weight::Medium, format!("{new}cell {number}"), Role::Dim);
+        let text = if cell.is_new {
+            say!("edit-new-cell", number = number)
+        } else {
+            say!("edit-cell", number = number)
+        };
+        facts.word(Weight::Medium, text, Role::Dim);
     }
     if let Some(hunk) = edit.hunk.filter(|it| it.count > 1) {
-        facts.word(Weight::Light, format!("{} of {}", hunk.index, hunk.count), Role::Dim);
+        let text = say!("edit-hunk", place = hunk.index, count = hunk.count);
+        facts.word(Weight::Light, text, Role::Dim);
     }
     state(edit, document, &mut facts);
     let behind: Vec<Span> = if look.read_only {
@@ -167,8 +173,8 @@ fn head(edit: &FileEdit<'_>, document: &Document, counts: Option<(usize, usize)>
     };
     if look.joined {
         let start = edit.diff.as_ref().and_then(|it| it.start_line);
-        let place = start.map_or(Clean::literal("@ a further change"), |it| {
-            Clean::from(format!("@ line {it}"))
+        let place = start.map_or(Clean::literal(say!("edit-further")), |it| {
+            Clean::from(say!("edit-line", line = it))
         });
         let spans: Vec<Span> = std::iter::once(Span::new(place, Role::Dim)).chain(behind).collect();
         return line(&spans, facts, look.width);
@@ -180,13 +186,37 @@ fn head(edit: &FileEdit<'_>, document: &Document, counts: Option<(usize, usize)>
     match edit.new_file_path {
         Some(target) => {
             let target = Span::new(Clean::line(target), Role::Strong).bold();
-            let (facts, room) = facts.fit(WORD + width(&path.text) + ARROW + width(&target.text), look.width);
-            let mut title = vec![word(edit.operation.as_str())];
-            title.extend(renaming(path, target, room.saturating_sub(WORD + ARROW)));
+            let word = word(name(&edit.operation));
+            let around = width(&word.text) + ARROW;
+            let (facts, room) = facts.fit(around + width(&path.text) + width(&target.text), look.width);
+            let mut title = vec![word];
+            title.extend(renaming(path, target, room.saturating_sub(around)));
             title.extend(behind);
             Row::of(cut_spans(&title, room)).facts(facts)
         }
-        None => path_heading(edit.operation.as_str(), &path, &behind, facts, look.width),
+        None => path_heading(name(&edit.operation), &path, &behind, facts, look.width),
+    }
+}
+
+/// What a heading calls an operation.
+fn name(operation: &Operation) -> &str {
+    match operation {
+        Operation::Create => say!("edit-create"),
+        Operation::Edit => say!("edit-edit"),
+        Operation::Delete => say!("edit-delete"),
+        Operation::Rename => say!("edit-rename"),
+        Operation::Other(word) => word,
+    }
+}
+
+/// What an approval says would be done to a file.
+pub(super) fn verb(operation: &Operation) -> &str {
+    match operation {
+        Operation::Create => say!("approval-create"),
+        Operation::Edit => say!("approval-edit"),
+        Operation::Delete => say!("approval-delete"),
+        Operation::Rename => say!("approval-rename"),
+        Operation::Other(word) => word,
     }
 }
 
@@ -212,20 +242,20 @@ fn renaming(path: Span, target: Span, room: usize) -> [Span; 3] {
 
 fn state(edit: &FileEdit<'_>, document: &Document, facts: &mut Facts) {
     if document.is_open() {
-        return facts.push(Weight::Heavy, [sign("◐", Role::Waiting), sign(" writing", Role::Dim)]);
+        return facts.push(Weight::Heavy, at_work(say!("edit-writing")));
     }
     if document.is_incomplete() {
-        return facts.word(Weight::Heavy, "✗ broken off", Role::Error);
+        return facts.word(Weight::Heavy, signed("✗", say!("document-broken-off")), Role::Error);
     }
     if let Some(word) = super::undone(document) {
         return facts.word(Weight::Heavy, word, Role::Dim);
     }
     match &edit.applied {
-        Applied::Pending => facts.word(Weight::Heavy, "pending", Role::Waiting),
+        Applied::Pending => facts.word(Weight::Heavy, say!("edit-pending"), Role::Waiting),
         // What is no news gives way to what is.
-        Applied::Applied => facts.word(Weight::Medium, "applied", Role::Dim),
-        Applied::Rejected => facts.word(Weight::Heavy, "✗ rejected", Role::Error),
-        Applied::Failed => facts.word(Weight::Heavy, "✗ failed", Role::Error),
+        Applied::Applied => facts.word(Weight::Medium, say!("edit-applied"), Role::Dim),
+        Applied::Rejected => facts.word(Weight::Heavy, signed("✗", say!("edit-rejected")), Role::Error),
+        Applied::Failed => facts.word(Weight::Heavy, signed("✗", say!("edit-failed")), Role::Error),
         Applied::Other(word) => facts.word(Weight::Heavy, word.replace('_', " "), Role::Dim),
     }
 }
@@ -234,7 +264,7 @@ fn change(edit: &FileEdit<'_>, diff: Option<&Diff>, lines: usize, document: &Doc
     match (diff, edit.content) {
         (Some(diff), _) if diff.lines.is_empty() => {
             vec![line(
-                &[sign("nothing changes", Role::Dim)],
+                &[sign(say!("edit-nothing"), Role::Dim)],
                 Facts::default(),
                 look.width,
             )]
@@ -242,7 +272,7 @@ fn change(edit: &FileEdit<'_>, diff: Option<&Diff>, lines: usize, document: &Doc
         (Some(diff), _) => diff_rows(edit, diff, document, look),
         (None, Some(content)) if !content.is_empty() => created(edit, content, lines, document, look),
         (None, Some(_)) if edit.operation == Operation::Create => {
-            vec![line(&[sign("an empty file", Role::Dim)], Facts::default(), look.width)]
+            vec![line(&[sign(say!("edit-empty"), Role::Dim)], Facts::default(), look.width)]
         }
         (None, Some(_) | None) => Vec::new(),
     }
@@ -400,7 +430,7 @@ fn says(colours: &CodeLine, line: &str) -> bool {
 }
 
 fn left_out(count: usize, digits: usize, columns: usize) -> Row {
-    let text = Span::new(format!("… {}", figure::count(count, "line", "lines")), Role::Dim);
+    let text = Span::new(format!("… {}", say!("count-lines", count = count)), Role::Dim);
     let indent = gap((digits + 3).min(columns.saturating_sub(width(&text.text))));
     line(&[indent, text], Facts::default(), columns)
 }

@@ -112,10 +112,11 @@ impl Form {
     pub fn message(response: &ClarificationResponse, view: &Clarification<'_>) -> Message {
         let mut lines: Vec<String> = match &response.outcome {
             Dealt::Answered | Dealt::Other(_) => {
+                let words = if is_approval(view) { &REASON } else { &SENT };
                 let lines = view.questions.iter().filter_map(|question| {
                     let answer = response.answers.iter().find(|it| it.question_id == question.id)?;
                     let text = Clean::line(question.text.trim());
-                    Some(format!("{text} -> {}", spoken(answer, question, is_approval(view))))
+                    Some(format!("{text} -> {}", spoken(answer, question, words)))
                 });
                 lines.collect()
             }
@@ -465,8 +466,25 @@ pub(super) fn takes_text(question: &Question<'_>) -> bool {
     question.allow_free_text || question.options.is_empty()
 }
 
+/// What stands before a text that was typed.
+pub(super) struct Words {
+    /// Where nothing was chosen.
+    pub other: &'static str,
+    /// Behind what was chosen.
+    pub more: &'static str,
+}
+
+/// What is sent is the same whoever reads the screen.
+const SENT: Words = Words {
+    other: "other:",
+    more: ", other:",
+};
+
+/// What is typed beside an approval is why.
+const REASON: Words = Words { other: ":", more: ":" };
+
 /// An answer in words: labels, and what was typed.
-pub(super) fn spoken(answer: &Answer, question: &Question<'_>, is_approval: bool) -> String {
+pub(super) fn spoken(answer: &Answer, question: &Question<'_>, said: &Words) -> String {
     /// Nobody reads more, and each is looked up.
     const MOST: usize = 100;
     let labels = answer.selected_option_ids.iter().take(MOST).map(|id| {
@@ -475,12 +493,12 @@ pub(super) fn spoken(answer: &Answer, question: &Question<'_>, is_approval: bool
     });
     let mut words = labels.collect::<Vec<_>>().join(", ");
     if let Some(text) = answer.free_text.as_deref().filter(|it| !it.is_empty()) {
-        if is_approval {
-            words.push_str(": ");
-        } else if !words.is_empty() {
-            words.push_str(", other: ");
+        if !words.is_empty() {
+            words.push_str(said.more);
+            words.push(' ');
         } else if !question.options.is_empty() {
-            words.push_str("other: ");
+            words.push_str(said.other);
+            words.push(' ');
         }
         words.push_str(text);
     }

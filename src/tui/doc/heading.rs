@@ -1,9 +1,12 @@
 //! The first row of a document: a word, what it is about, and facts at the right edge.
 
-use crate::text::{
-    Clean, Role, Row, Span, figure,
-    width::{cut_end, cut_middle, cut_spans, pad, spans_width, width},
-    wrap::wrap,
+use crate::{
+    locale::figure,
+    text::{
+        Clean, Role, Row, Span,
+        width::{cut_end, cut_middle, cut_spans, pad, spans_width, width},
+        wrap::wrap,
+    },
 };
 
 /// Columns of the word that names a kind or a tool, with the blank behind it.
@@ -119,6 +122,16 @@ pub(super) const fn sign(text: &'static str, role: Role) -> Span {
         ground: crate::text::Ground::Plain,
         link: None,
     }
+}
+
+/// A sign and what it means.
+pub(super) fn signed(sign: &str, word: &str) -> Clean {
+    Clean::from(format!("{sign} {word}"))
+}
+
+/// The sign of what is going on, and a word for it.
+pub(super) fn at_work(word: &str) -> [Span; 2] {
+    [sign("◐", Role::Waiting), Span::new(format!(" {word}"), Role::Dim)]
 }
 
 /// The word of a heading: dim, as wide as all of them; a longer one has a gap behind it.

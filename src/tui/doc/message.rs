@@ -6,7 +6,8 @@ use super::{
 };
 use crate::{
     protocol::Message,
-    text::{Clean, Role, Row, Span, figure, width::spans_width, wrap::wrap},
+    say,
+    text::{Clean, Role, Row, Span, width::spans_width, wrap::wrap},
 };
 
 /// More lines than this are a paste: its beginning stands for it.
@@ -69,8 +70,8 @@ fn head(text: &str, facts: Facts, width: usize) -> Vec<Row> {
     let mut rows = whole(head.trim_end(), facts, width);
     if !rest.is_empty() {
         let more = match rest.lines().count() {
-            1 => figure::count(rest.chars().count(), "sign", "signs"),
-            lines => figure::count(lines, "line", "lines"),
+            1 => say!("count-signs", count = rest.chars().count()),
+            lines => say!("count-lines", count = lines),
         };
         rows.push(line(
             &[sign("…", Role::Dim), gap(1), Span::new(more, Role::Dim)],

@@ -45,8 +45,10 @@ use std::{
 };
 
 use crate::{
+    locale::figure,
     protocol::{Applied, Document, Kind, QuestionKind, Turn, View},
-    text::{Clean, CodeLine, Colours, Mark, Role, Row, Span, figure, markdown::Flow},
+    say,
+    text::{Clean, CodeLine, Colours, Mark, Role, Row, Span, markdown::Flow},
     transcript::Todos,
 };
 
@@ -285,7 +287,7 @@ impl Sheet {
                 changed
             };
         }
-        let note = format!("… {} more: y copies all of it", figure::bytes(hidden as u64));
+        let note = say!("document-hidden", size = figure::bytes(hidden as u64).as_str());
         self.rows.push(Row::of([Span::new(Clean::new(&note), Role::Faint)]));
         self.has_note = true;
         Some(changed.unwrap_or(before).min(before))
@@ -538,17 +540,20 @@ fn form<'a>(document: &Document, look: &Look<'a>) -> Option<&'a Form> {
 }
 
 /// What is said of a document whose doing was taken back.
-fn undone(document: &Document) -> Option<&'static str> {
-    match document.metadata.get("undone") {
-        Some(serde_json::Value::Bool(true)) => Some("↶ undone"),
-        Some(serde_json::Value::String(word)) if word == "partly" => Some("↶ partly undone"),
+fn undone(document: &Document) -> Option<Clean> {
+    let word = match document.metadata.get("undone") {
+        Some(serde_json::Value::Bool(true)) => Some(say!("document-undone")),
+        Some(serde_json::Value::String(word)) if word == "partly" => Some(say!("document-undone-partly")),
         Some(_) | None => None,
-    }
+    };
+    word.map(|it| heading::signed("↶", it))
 }
 
 /// What changes something although the mode says that nothing is changed.
 fn badge() -> Span {
-    Span::new(Clean::literal(" ✗\u{a0}read-only "), Role::Error).marked(Mark::REVERSE | Mark::BOLD)
+    // It is not broken between its words.
+    let word = say!("document-read-only").replace(' ', "\u{a0}");
+    Span::new(format!(" ✗\u{a0}{word} "), Role::Error).marked(Mark::REVERSE | Mark::BOLD)
 }
 
 /// Names a block of code across calls.

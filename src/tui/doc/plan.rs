@@ -5,13 +5,14 @@ use std::collections::HashMap;
 
 use super::{
     Leaf, Look, MEASURE, Sheet,
-    heading::{Facts, WORD, Weight, gap, heading, key, sign, titled, word},
+    heading::{Facts, Weight, gap, heading, key, sign, titled, word},
     seed,
     todo::{self, Item},
 };
 use crate::{
     protocol::{Document, TodoStatus, document::Plan},
-    text::{Clean, Role, Row, Span, markdown::Flow, wrap::wrap},
+    say,
+    text::{Clean, Role, Row, Span, markdown::Flow, width::width, wrap::wrap},
 };
 
 pub(super) fn grow(plan: &Plan<'_>, document: &Document, look: &Look<'_>, sheet: &mut Sheet) -> usize {
@@ -43,13 +44,13 @@ pub(super) fn folded(plan: &Plan<'_>, document: &Document, look: &Look<'_>) -> L
     let title = Span::new(Clean::line(plan.title), Role::Text);
     Leaf {
         glyph: glyph(),
-        rows: vec![heading("plan", &[title], facts(plan, document, look), look.width)],
+        rows: vec![heading(say!("plan-word"), &[title], facts(plan, document, look), look.width)],
         is_line: true,
     }
 }
 
 pub(super) fn summary(plan: &Plan<'_>) -> Clean {
-    Clean::line(&format!("plan  {}", plan.title))
+    Clean::line(&format!("{}  {}", say!("plan-word"), plan.title))
 }
 
 fn glyph() -> Span {
@@ -71,7 +72,7 @@ fn facts(plan: &Plan<'_>, document: &Document, look: &Look<'_>) -> Facts {
         (done.count(), counted.count())
     };
     if document.is_incomplete() {
-        facts.word(Weight::Heavy, "broken off", Role::Error);
+        facts.word(Weight::Heavy, say!("document-broken-off"), Role::Error);
     }
     if all > 0 {
         facts.push(Weight::Heavy, todo::progress(done, all));
@@ -82,13 +83,15 @@ fn facts(plan: &Plan<'_>, document: &Document, look: &Look<'_>) -> Facts {
 fn head(plan: &Plan<'_>, document: &Document, look: &Look<'_>) -> Vec<Row> {
     let columns = look.width;
     let title = match plan.title.trim() {
-        "" => Span::new("without a title", Role::Dim),
+        "" => Span::new(Clean::literal(say!("plan-untitled")), Role::Dim),
         title => Span::new(Clean::line(title), Role::Strong).bold(),
     };
+    let word = word(say!("plan-word"));
+    let under = gap(width(&word.text));
     let mut rows = titled(
         &[title],
-        &[word("plan")],
-        &[gap(WORD)],
+        &[word],
+        &[under],
         facts(plan, document, look),
         columns,
     );
@@ -171,18 +174,18 @@ fn keys(look: &Look<'_>, document: &Document) -> Vec<Row> {
     }
     let mut spans = Vec::new();
     let on_plan = [
-        ("b", "build"),
-        ("e", "edit"),
-        ("s", "save"),
-        ("c", "comment"),
-        ("↓", "todos"),
+        ("b", say!("plan-key-build")),
+        ("e", say!("plan-key-edit")),
+        ("s", say!("plan-key-save")),
+        ("c", say!("plan-key-comment")),
+        ("↓", say!("plan-key-todos")),
     ];
     let on_todo = [
-        ("x", "tick"),
-        ("enter", "reword"),
-        ("i", "insert"),
-        ("D", "remove"),
-        ("J K", "move"),
+        ("x", say!("plan-key-tick")),
+        ("enter", say!("plan-key-reword")),
+        ("i", say!("plan-key-insert")),
+        ("D", say!("plan-key-remove")),
+        ("J K", say!("plan-key-move")),
     ];
     let shown = if look.todo.is_some() { on_todo } else { on_plan };
     for (name, does) in shown {

@@ -3,16 +3,16 @@
 
 use super::{
     Fold, Leaf, Look, Sheet, elapsed_ms,
-    heading::{Facts, Weight, gap, line, sign, titled},
+    heading::{Facts, Weight, at_work, gap, line, sign, signed, titled},
     tool_call::seconds,
     value::ends,
 };
 use crate::{
     protocol::{CommandState, Document, Permission, document::TerminalCommand},
+    say,
     text::{
         Clean, Mark, Role, Row, Span,
         ansi::Output,
-        figure,
         width::cut_spans,
         wrap::{wrap, wrap_hard},
     },
@@ -82,7 +82,7 @@ pub(super) fn folded(command: &TerminalCommand<'_>, document: &Document, look: &
     let lines = command.output.matches('\n').count();
     let mut facts = facts(command, document, look);
     if lines > 0 {
-        facts.word(Weight::Light, figure::count(lines, "line", "lines"), Role::Dim);
+        facts.word(Weight::Light, say!("count-lines", count = lines), Role::Dim);
     }
     let title = Span::new(summary(command), Role::Text);
     Leaf {
@@ -119,7 +119,10 @@ fn head(command: &TerminalCommand<'_>, document: &Document, look: &Look<'_>) -> 
         .working_directory
         .filter(|it| look.fold == Fold::Full && !it.is_empty())
     {
-        let spans = [sign("in ", Role::Dim), Span::new(Clean::line(folder), Role::Dim)];
+        let spans = [Span::new(
+            Clean::line(&say!("command-folder", folder = folder)),
+            Role::Dim,
+        )];
         rows.extend(wrap(&spans, look.width, &[], &[gap(2)]));
     }
     rows
@@ -132,37 +135,36 @@ fn facts(command: &TerminalCommand<'_>, document: &Document, look: &Look<'_>) ->
     }
     match &command.state {
         CommandState::Running => {
-            facts.push(Weight::Heavy, [sign("◐", Role::Waiting), sign(" running", Role::Dim)]);
+            facts.push(Weight::Heavy, at_work(say!("command-running")));
             facts.word(Weight::Medium, seconds(elapsed_ms(document, look)), Role::Dim);
         }
         CommandState::Completed => match command.exit_code {
             Some(0) => facts.word(Weight::Heavy, "✓ 0", Role::Done),
             Some(code) => facts.word(Weight::Heavy, format!("✗ {code}"), Role::Error),
-            None => facts.word(Weight::Heavy, "ended", Role::Dim),
+            None => facts.word(Weight::Heavy, say!("command-ended"), Role::Dim),
         },
         CommandState::Background => {
-            facts.push(
-                Weight::Heavy,
-                [sign("◐", Role::Waiting), sign(" background", Role::Dim)],
-            );
+            facts.push(Weight::Heavy, at_work(say!("command-background")));
         }
-        CommandState::TimedOut => facts.word(Weight::Heavy, "✗ timed out", Role::Error),
-        CommandState::Rejected => facts.word(Weight::Heavy, "✗ rejected", Role::Error),
-        CommandState::Cancelled if document.is_incomplete() => facts.word(Weight::Heavy, "✗ broken off", Role::Error),
-        CommandState::Cancelled => facts.word(Weight::Heavy, "✗ killed", Role::Error),
+        CommandState::TimedOut => facts.word(Weight::Heavy, signed("✗", say!("command-timed-out")), Role::Error),
+        CommandState::Rejected => facts.word(Weight::Heavy, signed("✗", say!("command-rejected")), Role::Error),
+        CommandState::Cancelled if document.is_incomplete() => {
+            facts.word(Weight::Heavy, signed("✗", say!("document-broken-off")), Role::Error);
+        }
+        CommandState::Cancelled => facts.word(Weight::Heavy, signed("✗", say!("command-killed")), Role::Error),
         CommandState::Other(word) => facts.word(Weight::Heavy, word.replace('_', " "), Role::Dim),
     }
     facts.duration(command.duration_ms.filter(|_| command.state != CommandState::Running));
     if command.truncated {
-        facts.word(Weight::Light, "cut", Role::Dim);
+        facts.word(Weight::Light, say!("document-cut"), Role::Dim);
     }
     let was_run = !matches!(command.state, CommandState::Running | CommandState::Rejected);
     // What was promised counts less than what held.
     if was_run && command.sandbox == Some("none") {
-        facts.word(Weight::Light, "no sandbox", Role::Waiting);
+        facts.word(Weight::Light, say!("command-no-sandbox"), Role::Waiting);
     } else if command.permissions.is_empty() {
         if was_run {
-            facts.word(Weight::Light, "no network", Role::Dim);
+            facts.word(Weight::Light, say!("command-no-network"), Role::Dim);
         }
     } else {
         let names: Vec<&str> = command.permissions.iter().map(name).collect();
@@ -173,9 +175,9 @@ fn facts(command: &TerminalCommand<'_>, document: &Document, look: &Look<'_>) ->
 
 fn name(permission: &Permission) -> &str {
     match permission {
-        Permission::Network => "network",
+        Permission::Network => say!("command-network"),
         Permission::GitWrite => "git_write",
-        Permission::All => "no sandbox",
+        Permission::All => say!("command-no-sandbox"),
         Permission::Other(word) => word,
     }
 }
@@ -303,7 +305,7 @@ fn bar() -> Span {
 }
 
 fn hidden_row(hidden: usize, columns: usize) -> Row {
-    let text = Span::new(format!("… {}", figure::count(hidden, "line", "lines")), Role::Dim);
+    let text = Span::new(format!("… {}", say!("count-lines", count = hidden)), Role::Dim);
     let mut rows = wrap(&[text], columns, &[bar()], &[bar()]);
     rows.truncate(1);
     rows.pop().unwrap_or_default()

@@ -7,7 +7,8 @@ use super::{
 };
 use crate::{
     protocol::{Document, TextFormat, document::Text},
-    text::{Clean, Role, Span, figure, markdown, markdown::Flow, wrap::wrap},
+    say,
+    text::{Clean, Role, Span, markdown, markdown::Flow, wrap::wrap},
 };
 
 /// `is_whole`: nothing of the text is left out at its end.
@@ -59,7 +60,7 @@ pub(super) fn folded(text: &Text<'_>, look: &Look<'_>) -> Leaf {
     let mut facts = Facts::default();
     let lines = text.content.trim().lines().count();
     if lines > 1 {
-        facts.word(Weight::Light, figure::count(lines, "line", "lines"), Role::Faint);
+        facts.word(Weight::Light, say!("count-lines", count = lines), Role::Faint);
     }
     Leaf {
         glyph: Span::default(),

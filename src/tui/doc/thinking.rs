@@ -2,12 +2,16 @@
 
 use super::{
     Fold, Key, Look, Memo, Sheet,
-    heading::{Facts, heading, line, sign},
+    heading::{Facts, heading, line, sign, word},
 };
-use crate::text::{
-    Clean, Role, Row, Span, figure,
-    width::{cut, cut_start},
-    wrap::wrap,
+use crate::{
+    locale::figure,
+    say,
+    text::{
+        Clean, Role, Row, Span,
+        width::{self, cut, cut_start},
+        wrap::wrap,
+    },
 };
 
 /// Enough for the widest row, at four bytes a sign.
@@ -57,16 +61,17 @@ fn head(text: &str, took_ms: Option<u64>, fold: Fold, width: usize) -> Row {
     match took_ms {
         Some(took) => {
             let words = match took {
-                0 => Clean::literal("thought"),
-                took => Clean::from(format!("thought for {}", figure::duration(took))),
+                0 => Clean::literal(say!("thinking-over")),
+                took => Clean::from(say!("thinking-took", time = figure::duration(took).as_str())),
             };
             line(&[Span::new(words, Role::Dim)], Facts::default(), width)
         }
-        None if fold == Fold::Full => heading("thinking", &[], Facts::default(), width),
+        None if fold == Fold::Full => heading(say!("thinking-word"), &[], Facts::default(), width),
         None => {
-            let room = width.saturating_sub("thinking  ".len());
+            let name = say!("thinking-word");
+            let room = width.saturating_sub(width::width(&word(name).text));
             heading(
-                "thinking",
+                name,
                 &[Span::new(last_words(text, room), Role::Dim)],
                 Facts::default(),
                 width,

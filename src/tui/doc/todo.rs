@@ -3,6 +3,7 @@
 use super::heading::{gap, sign};
 use crate::{
     protocol::TodoStatus,
+    say,
     text::{Clean, Ground, Mark, Role, Row, Span, wrap::wrap},
 };
 
@@ -27,7 +28,7 @@ pub(super) fn rows(items: &[Item<'_>], selected: Option<usize>, columns: usize) 
         if !item.after.is_empty() && !is_over {
             let list: Vec<String> = item.after.iter().map(ToString::to_string).collect();
             spans.push(gap(2));
-            spans.push(Span::new(format!("after {}", list.join(", ")), Role::Faint));
+            spans.push(Span::new(say!("todo-after", places = list.join(", ")), Role::Faint));
         }
         if !item.documents.is_empty() {
             let shown = item
@@ -88,7 +89,7 @@ pub(super) fn progress(done: usize, all: usize) -> Vec<Span> {
     } else {
         Role::Waiting
     };
-    vec![Span::new(bar, role), Span::new(format!(" {done} of {all}"), Role::Dim)]
+    vec![Span::new(bar, role), Span::new(format!(" {}", say!("todo-progress", done = done, count = all)), Role::Dim)]
 }
 
 #[cfg(test)]

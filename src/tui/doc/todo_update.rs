@@ -9,7 +9,8 @@ use super::{
 };
 use crate::{
     protocol::{TodoStatus, document::TodoUpdate},
-    text::{Clean, Role, Span, figure},
+    say,
+    text::{Clean, Role, Span},
     transcript::Todo,
 };
 
@@ -17,12 +18,12 @@ pub(super) fn leaf(update: &TodoUpdate<'_>, look: &Look<'_>) -> Leaf {
     let changes = changes(update, look);
     let mut facts = Facts::default();
     if let Some((done, all)) = look.progress {
-        facts.word(Weight::Medium, format!("{done} of {all}"), Role::Dim);
+        facts.word(Weight::Medium, say!("todo-progress", done = done, count = all), Role::Dim);
     }
     let mut rows = Vec::new();
     if look.fold == Fold::Full {
-        let title = figure::count(changes.len(), "change", "changes");
-        rows.push(heading("todo", &[Span::new(title, Role::Dim)], facts, look.width));
+        let title = say!("count-changes", count = changes.len());
+        rows.push(heading(say!("todo-word"), &[Span::new(title, Role::Dim)], facts, look.width));
         let items: Vec<Item<'_>> = changes
             .iter()
             .map(|(content, status)| Item {
@@ -34,7 +35,7 @@ pub(super) fn leaf(update: &TodoUpdate<'_>, look: &Look<'_>) -> Leaf {
             .collect();
         rows.extend(todo::rows(&items, None, look.width));
     } else {
-        rows.push(heading("todo", &line(&changes), facts, look.width));
+        rows.push(heading(say!("todo-word"), &line(&changes), facts, look.width));
     }
     Leaf {
         glyph: sign("≡", Role::Dim),
@@ -48,7 +49,7 @@ pub(super) fn summary(update: &TodoUpdate<'_>) -> Clean {
         let status = it.status.as_ref().unwrap_or(&TodoStatus::Pending);
         format!("{} {}", todo::checkbox(status).text, it.content.unwrap_or(it.id).trim())
     });
-    Clean::line(&format!("todo  {}", list.collect::<Vec<_>>().join("  ")))
+    Clean::line(&format!("{}  {}", say!("todo-word"), list.collect::<Vec<_>>().join("  ")))
 }
 
 /// Text and status of each todo that changed; what the update does not say is as the live list has it.
@@ -84,7 +85,7 @@ fn line(changes: &[(String, TodoStatus)]) -> Vec<Span> {
         spans.extend([todo::checkbox(status), gap(1), todo::text(content, status)]);
     }
     if spans.is_empty() {
-        spans.push(sign("nothing changed", Role::Dim));
+        spans.push(sign(say!("todo-unchanged"), Role::Dim));
     }
     spans
 }

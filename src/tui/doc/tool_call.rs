@@ -8,11 +8,13 @@ use super::{
     value::{Frame, member_rows, rows},
 };
 use crate::{
+    locale::{self, FluentValue, figure},
     protocol::{
         Document,
         document::{COMPACT, ToolCall},
     },
-    text::{Clean, Role, Span, figure, width::width},
+    say,
+    text::{Clean, Role, Span, width::width},
 };
 
 /// Which argument of a tool tells most, and how its result is counted.
@@ -188,7 +190,7 @@ pub(super) fn leaf(call: &ToolCall<'_>, document: &Document, look: &Look<'_>) ->
     match call.arguments.get("_raw") {
         Some(Value::String(raw)) if call.arguments.len() == 1 => {
             whole.push(line(
-                &[sign("arguments that are no JSON:", Role::Dim)],
+                &[sign(say!("call-no-json"), Role::Dim)],
                 Facts::default(),
                 look.width,
             ));
@@ -225,13 +227,13 @@ fn facts(call: &ToolCall<'_>, document: &Document, look: &Look<'_>, running: boo
         return facts;
     }
     match call.result {
-        Some(it) if it.failed => facts.word(Weight::Heavy, "failed", Role::Error),
+        Some(it) if it.failed => facts.word(Weight::Heavy, say!("call-failed"), Role::Error),
         Some(it) => facts.word(Weight::Medium, outcome(call, it.data), Role::Dim),
-        None if document.is_incomplete() => facts.word(Weight::Heavy, "broken off", Role::Error),
-        None => facts.word(Weight::Heavy, "no result", Role::Error),
+        None if document.is_incomplete() => facts.word(Weight::Heavy, say!("document-broken-off"), Role::Error),
+        None => facts.word(Weight::Heavy, say!("call-no-result"), Role::Error),
     }
     if call.truncated {
-        facts.word(Weight::Light, "cut", Role::Dim);
+        facts.word(Weight::Light, say!("document-cut"), Role::Dim);
     }
     facts.duration(call.duration_ms);
     facts
@@ -249,8 +251,8 @@ fn progress(step: &Map<String, Value>) -> Clean {
     let number = step.get("step").and_then(Value::as_u64);
     let tool = step.get("toolName").and_then(Value::as_str).map(word);
     match (number, tool) {
-        (Some(number), Some(tool)) => Clean::line(&format!("step {number}: {tool}")),
-        (Some(number), None) => Clean::from(format!("step {number}")),
+        (Some(number), Some(tool)) => Clean::line(&say!("call-step-tool", number = number, tool = tool)),
+        (Some(number), None) => Clean::from(say!("call-step", number = number)),
         (None, Some(tool)) => Clean::line(tool),
         (None, None) => Clean::default(),
     }
@@ -322,28 +324,35 @@ fn title(call: &ToolCall<'_>) -> Title {
             .or_else(|| first(&["input"]).map(|it| Title::plain(&patched(&it)))),
         Sort::Grep => first(&["pattern", "query", "regex"]).map(|pattern| {
             let place = first(FOLDERS).filter(|it| it != ".");
-            let place = place.map_or_else(String::new, |it| format!(" in {it}"));
-            Title::plain(&format!("\"{pattern}\"{place}"))
+            let pattern = format!("\"{pattern}\"");
+            Title::plain(&match place {
+                Some(place) => say!("call-in", what = pattern, place = place),
+                None => pattern,
+            })
         }),
         Sort::Search => first(&["query"]).map(|query| {
-            let place = first(FOLDERS).map_or_else(String::new, |it| format!("  in {it}"));
-            Title::plain(&format!("{query}{place}"))
+            Title::plain(&match first(FOLDERS) {
+                Some(place) => say!("call-search-in", what = query, place = place),
+                None => query,
+            })
         }),
         Sort::Find => first(&["glob_pattern", "pattern", "query", "globPattern"]).map(|pattern| {
             let place = first(&["target_directory", "targetDirectory", "path"]).filter(|it| it != ".");
-            let place = place.map_or_else(String::new, |it| format!(" in {it}"));
-            Title::plain(&format!("{pattern}{place}"))
+            Title::plain(&match place {
+                Some(place) => say!("call-in", what = pattern, place = place),
+                None => pattern,
+            })
         }),
         Sort::List => Some(Title::path(&first(FOLDERS).unwrap_or_else(|| ".".to_owned()))),
         Sort::Lints => Some(Title::plain(
-            &first(&["paths", "path"]).unwrap_or_else(|| "changed files".to_owned()),
+            &first(&["paths", "path"]).unwrap_or_else(|| say!("call-changed-files").to_owned()),
         )),
         Sort::Command => first(&["command", "cmd", "command_id"]).map(|it| Title::plain(&it)),
         Sort::Web => first(&["search_term", "searchTerm", "query", "url"]).map(|it| Title::plain(&it)),
         Sort::Task => task(arguments),
         Sort::Compact => first(&["keep"])
-            .map(|it| Title::plain(&format!("keeping {it}")))
-            .or_else(|| first(&["result"]).map(|it| Title::plain(&format!("without the result of {it}")))),
+            .map(|it| Title::plain(&say!("call-keeping", what = it)))
+            .or_else(|| first(&["result"]).map(|it| Title::plain(&say!("call-without-result", what = it)))),
         Sort::Other => None,
     };
     found.unwrap_or_else(|| other(arguments))
@@ -405,17 +414,14 @@ fn lines(arguments: &Map<String, Value>) -> Clean {
     let last = number(&["end_line_one_indexed_inclusive", "endLine", "end_line"]);
     Clean::from(match (first, limit, last) {
         (Some(first), _, _) if first < 0 => {
-            format!(
-                "  last {}",
-                figure::count(first.unsigned_abs() as usize, "line", "lines")
-            )
+            format!("  {}", say!("call-last-lines", count = first.unsigned_abs()))
         }
         (first, Some(limit), _) => {
             let first = first.unwrap_or(1).max(1);
             format!("  {first}–{}", first.saturating_add(limit - 1))
         }
         (first, None, Some(last)) if last > 0 => format!("  {}–{last}", first.unwrap_or(1).max(1)),
-        (Some(first), None, _) if first > 1 => format!("  from {first}"),
+        (Some(first), None, _) if first > 1 => format!("  {}", say!("call-from-line", line = first)),
         (_, None, _) => String::new(),
     })
 }
@@ -430,8 +436,10 @@ fn outcome(call: &ToolCall<'_>, data: &Value) -> Clean {
         data.as_str()
             .map(|it| it.lines().filter(|it| !it.trim().is_empty()).count())
     };
-    let count = |number: Option<usize>, one: &str, many: &str| {
-        number.map_or_else(Clean::default, |it| figure::count(it, one, many))
+    let count = |number: Option<usize>, id: &str| {
+        number.map_or_else(Clean::default, |it| {
+            Clean::from(locale::format(id, &[("count", FluentValue::from(it))]))
+        })
     };
     match known(call.tool_name).map_or(Sort::Other, |(_, sort)| sort) {
         Sort::Grep => {
@@ -439,17 +447,17 @@ fn outcome(call: &ToolCall<'_>, data: &Value) -> Clean {
                 .or_else(|| length("matches"))
                 .or_else(items)
                 .or_else(hits);
-            count(number, "match", "matches")
+            count(number, "count-matches")
         }
-        Sort::Search => count(length("chunks").or_else(items), "chunk", "chunks"),
+        Sort::Search => count(length("chunks").or_else(items), "count-chunks"),
         Sort::Find => {
             let number = number("totalFiles")
                 .or_else(|| length("files"))
                 .or_else(items)
                 .or_else(text_lines);
-            count(number, "file", "files")
+            count(number, "count-files")
         }
-        Sort::List => count(length("entries").or_else(items).or_else(text_lines), "entry", "entries"),
+        Sort::List => count(length("entries").or_else(items).or_else(text_lines), "count-entries"),
         Sort::Lints => {
             let files = data.get("fileDiagnostics").and_then(Value::as_array);
             let problems = files.map(|files| {
@@ -459,34 +467,34 @@ fn outcome(call: &ToolCall<'_>, data: &Value) -> Clean {
             let failed = number("failedCheckers").filter(|it| *it > 0);
             match problems {
                 // What was not looked at is not clean.
-                Some(0) if data.get("available") == Some(&Value::Bool(false)) => Clean::literal("not checked"),
-                Some(0) if failed.is_some() => count(failed, "checker failed", "checkers failed"),
-                Some(0) => Clean::literal("clean"),
-                other => count(other, "problem", "problems"),
+                Some(0) if data.get("available") == Some(&Value::Bool(false)) => Clean::literal(say!("call-unchecked")),
+                Some(0) if failed.is_some() => count(failed, "count-failed-checkers"),
+                Some(0) => Clean::literal(say!("call-clean")),
+                other => count(other, "count-problems"),
             }
         }
         Sort::Web => match number("status").filter(|it| *it >= 300) {
             Some(status) => Clean::from(status.to_string()),
-            None => count(length("results"), "result", "results"),
+            None => count(length("results"), "count-results"),
         },
-        Sort::Task => count(number("toolCallCount"), "call", "calls"),
+        Sort::Task => count(number("toolCallCount"), "count-calls"),
         Sort::Compact => match (number("beforeTokens"), number("afterTokens")) {
-            (Some(before), Some(after)) => Clean::from(format!(
-                "{} → {} tokens",
-                figure::tokens(before as u64),
-                figure::tokens(after as u64)
+            (Some(before), Some(after)) => Clean::from(say!(
+                "call-compacted",
+                before = figure::tokens(before as u64).as_str(),
+                after = figure::tokens(after as u64).as_str()
             )),
             (..) => Clean::default(),
         },
         Sort::Command => match (data.get("exitCode").and_then(Value::as_i64), data.get("state")) {
-            (Some(code), _) => Clean::from(format!("exit {code}")),
-            (None, Some(Value::String(state))) if state == "background" => Clean::literal("still running"),
+            (Some(code), _) => Clean::from(say!("call-exit", code = code.to_string())),
+            (None, Some(Value::String(state))) if state == "background" => Clean::literal(say!("call-still-running")),
             (None, Some(Value::String(state))) => Clean::line(&state.replace('_', " ")),
             (None, _) => Clean::default(),
         },
         Sort::Read | Sort::File => Clean::default(),
         Sort::Other => match data {
-            Value::Array(items) => figure::count(items.len(), "item", "items"),
+            Value::Array(items) => count(Some(items.len()), "count-items"),
             Value::Bool(_) | Value::Number(_) => super::value::short(data).unwrap_or_default(),
             Value::Null | Value::String(_) | Value::Object(_) => Clean::default(),
         },

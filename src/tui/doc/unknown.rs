@@ -7,6 +7,7 @@ use super::{
 };
 use crate::{
     protocol::document::Unknown,
+    say,
     text::{Clean, Role, Span},
 };
 
@@ -38,7 +39,7 @@ pub(super) fn leaf(unknown: &Unknown<'_>, look: &Look<'_>) -> Leaf {
 
 pub(super) fn folded(unknown: &Unknown<'_>, look: &Look<'_>) -> Leaf {
     let mut facts = Facts::default();
-    facts.word(Weight::Heavy, "unknown kind", Role::Dim);
+    facts.word(Weight::Heavy, say!("document-unknown"), Role::Dim);
     let title = Span::new(first_line(unknown.content.unwrap_or_default()), Role::Text);
     Leaf {
         glyph: glyph(),

@@ -6,7 +6,10 @@ use std::{io, ops::Range};
 use serde_json::{Map, Value};
 
 use super::heading::sign;
-use crate::text::{Clean, Role, Row, Span, figure, wrap::wrap};
+use crate::{
+    say,
+    text::{Clean, Role, Row, Span, wrap::wrap},
+};
 
 const HEAD: usize = 80;
 const TAIL: usize = 40;
@@ -52,7 +55,7 @@ pub(super) fn json_rows(value: &impl serde::Serialize, frame: Frame<'_>) -> Vec<
     let is_whole = serde_json::to_writer_pretty(&mut head, value).is_ok();
     let mut rows = text_rows(&String::from_utf8_lossy(&head.0), frame);
     if !is_whole {
-        rows.push(note("… more", frame));
+        rows.push(note(say!("value-more"), frame));
     }
     rows
 }
@@ -101,7 +104,7 @@ fn add_text(text: &str, frame: Frame<'_>, rows: &mut Vec<Row>) {
         rows.extend(wrapped(&bounded(line), frame));
     }
     if hidden > 0 {
-        rows.push(note(&format!("… {}", figure::count(hidden, "line", "lines")), frame));
+        rows.push(note(&format!("… {}", say!("count-lines", count = hidden)), frame));
     }
     let mut last: Vec<&str> = text.rsplit('\n').take(tail.len()).collect();
     last.reverse();
@@ -114,7 +117,7 @@ fn add_items(items: &[Value], frame: Frame<'_>, depth: usize, rows: &mut Vec<Row
     let (head, hidden, tail) = ends(items.len(), HEAD, TAIL);
     for (at, item) in items.iter().enumerate() {
         if at == head.end && hidden > 0 {
-            rows.push(note(&format!("… {}", figure::count(hidden, "item", "items")), frame));
+            rows.push(note(&format!("… {}", say!("count-items", count = hidden)), frame));
         }
         if !head.contains(&at) && !tail.contains(&at) {
             continue;
@@ -141,7 +144,7 @@ fn add_members(members: &Map<String, Value>, frame: Frame<'_>, depth: usize, row
     for (at, (name, value)) in members.iter().enumerate() {
         if at == head.end && hidden > 0 {
             rows.push(note(
-                &format!("… {}", figure::count(hidden, "member", "members")),
+                &format!("… {}", say!("count-members", count = hidden)),
                 frame,
             ));
         }

@@ -266,6 +266,102 @@ error-step-unauthorized = Prüfe das Token des Gateways (SHEAF_TOKEN); sheaf doc
 error-step-rate-limited = Warte einen Moment.
 error-step-max-turns = Sag „weiter“, dann geht es weiter.
 
+## Die Kopfzeile
+
+header-tokens = { $count } Token
+header-sandbox-full = Sandbox ganz
+header-sandbox-partial = Sandbox teils
+header-sandbox-partial-but = Sandbox teils ({ $but })
+header-sandbox-none = OHNE SANDBOX
+
+## Was gezeigt, gefunden und eingereiht ist
+
+filter-text = was gesagt wurde
+filter-edits = Änderungen an Dateien
+filter-commands = was ausgeführt wurde
+filter-calls = andere Tools
+filter-code = Code und Zitate
+filter-plans = Pläne und ihre Todos
+filter-questions = Fragen und Erlaubnisse
+filter-errors = Fehler
+filter-failed = Fehler und was gescheitert ist
+filter-waiting = Fragen, die auf dich warten
+filter-running = was noch läuft
+filter-nothing = hier ist nichts mit { $filter }; esc zeigt alles
+search-first = erst mit / suchen
+search-from-beginning = weiter vom Anfang
+search-from-end = weiter vom Ende
+search-nothing = „{ $pattern }“ steht nirgends
+mention-documents = Dokumente
+mention-files = Dateien
+queue-next = gleich
+queue-queued = danach
+queue-more = (und { $count } mehr)
+inline-earlier = … früher: /print schreibt alles
+view-too-small = sheaf: das Terminal ist zu klein
+
+## Hinweise des Terminals
+
+attention-finished = sheaf ist fertig: { $about }
+attention-asks = sheaf hat eine Frage: { $about }
+
+## Das Gespräch in Zeilen (--plain)
+#
+# Was getippt wird, bleibt: Buchstaben, Zahlen, s, enter, up, down, tab, Befehle.
+
+plain-note = Hinweis: { $text }
+plain-begin = sheaf { $version }, { $who }, in { $folder }
+plain-earlier = { $count ->
+    [one] { $count } frühere Runde; /print liest sie ganz vor, und eine Zeile wie { $example } ein Dokument
+   *[other] { $count } frühere Runden; /print liest alle vor, und eine Zeile wie { $example } ein Dokument
+}
+plain-other = ein anderes Gespräch, { $who }
+plain-editor = ein Editor braucht das Terminal; dafür sheaf ohne --plain starten
+plain-branch = das Gespräch geht an einer früheren Stelle weiter; was danach kam, liegt auf einem Zweig, /branches
+plain-plan-waits = der Plan wartet: /build führt ihn aus, und Worte sagen, was anders sein soll
+plain-your-turn = du bist dran, Modus { $mode }
+plain-input-ended = die Eingabe ist zu Ende, und niemand beantwortet das
+plain-turn = Runde { $address }
+plain-message = { $address } Nachricht
+plain-waiting = { $label }, wartet
+plain-working = arbeitet, { $seconds } s
+plain-working-on = arbeitet, { $seconds } s, { $what }
+plain-entries = die Liste hat { $count } Einträge
+plain-letters = schreib y, n oder einen anderen der Buchstaben
+plain-how-keys = jeder Buchstabe einer Zeile ist hier eine Taste; enter, up, down und tab sind Wörter; eine leere Zeile schließt
+plain-how-picker = schreib eine Zahl; andere Wörter engen die Liste ein; eine leere Zeile schließt sie
+plain-how-prompt = schreib die Zeile; eine leere schließt
+plain-how-answer = schreib die Antwort; s übergeht
+plain-how-number = schreib eine Zahl; s übergeht
+plain-how-number-or-words = schreib eine Zahl oder andere Worte; s übergeht
+plain-how-numbers = schreib eine oder mehrere Zahlen; s übergeht
+plain-how-numbers-or-words = schreib eine oder mehrere Zahlen oder andere Worte; s übergeht
+plain-number-to = schreib eine Zahl von 1 bis { $count }; s übergeht
+plain-options = die Möglichkeiten sind 1 bis { $count }
+plain-only-one = nur eine davon kann gewählt werden
+plain-question = Frage: { $text }
+plain-question-of = Frage { $place } von { $count }: { $text }
+plain-yes-once = ja, dieses Mal
+plain-yes-session = ja, für diese Sitzung
+plain-yes-always = ja, immer
+plain-no = nein; ein Grund darf dahinter stehen
+plain-kind-text = Text
+plain-kind-code-reference = Codestelle
+plain-kind-code-block = Code
+plain-kind-file-edit = Dateiänderung
+plain-kind-tool-call = Tool
+plain-kind-terminal-command = Befehl
+plain-kind-plan = Plan
+plain-kind-approval = Erlaubnis
+plain-kind-question = Frage
+plain-kind-error = Fehler
+plain-kind-todo-update = Todos
+plain-sign-ok = ok
+plain-sign-failed = gescheitert
+plain-sign-running = läuft
+plain-sign-done = erledigt:
+plain-sign-open = offen:
+
 ## Einstellungen, die nicht gelten können
 
 problem-language = ui.language: die Sprache „{ $language }“ gibt es nicht; es gibt { $known } und Dateien in { $folder }

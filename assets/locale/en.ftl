@@ -269,6 +269,102 @@ error-step-unauthorized = Check the gateway's token (SHEAF_TOKEN); sheaf doctor 
 error-step-rate-limited = Wait a moment.
 error-step-max-turns = Say continue to go on.
 
+## The header
+
+header-tokens = { $count } tokens
+header-sandbox-full = sandbox full
+header-sandbox-partial = sandbox partial
+header-sandbox-partial-but = sandbox partial ({ $but })
+header-sandbox-none = NO SANDBOX
+
+## What is listed, found and in line
+
+filter-text = what was said
+filter-edits = changes of files
+filter-commands = what was run
+filter-calls = other tools
+filter-code = code and citations
+filter-plans = plans and their todos
+filter-questions = questions and approvals
+filter-errors = errors
+filter-failed = errors, failed calls, commands, edits
+filter-waiting = questions that wait for you
+filter-running = what is not over yet
+filter-nothing = nothing here is { $filter }; esc shows everything
+search-first = search with / first
+search-from-beginning = on from the beginning
+search-from-end = on from the end
+search-nothing = nothing says “{ $pattern }”
+mention-documents = documents
+mention-files = files
+queue-next = next
+queue-queued = queued
+queue-more = (and { $count } more)
+inline-earlier = … earlier: /print writes all of it
+view-too-small = sheaf: the terminal is too small
+
+## Notifications of the terminal
+
+attention-finished = sheaf finished: { $about }
+attention-asks = sheaf has a question: { $about }
+
+## The conversation as lines (--plain)
+#
+# What is typed stays as it is: letters, numbers, s, enter, up, down, tab, commands.
+
+plain-note = note: { $text }
+plain-begin = sheaf { $version }, { $who }, in { $folder }
+plain-earlier = { $count ->
+    [one] { $count } earlier turn; /print reads all of it, and a line like { $example } reads one document
+   *[other] { $count } earlier turns; /print reads all of them, and a line like { $example } reads one document
+}
+plain-other = another conversation, { $who }
+plain-editor = an editor needs the terminal; run sheaf without --plain for it
+plain-branch = the conversation goes on from an earlier place; what was said since is on a branch, /branches
+plain-plan-waits = the plan waits: /build carries it out, and words say what should be different
+plain-your-turn = your turn, { $mode } mode
+plain-input-ended = the input has ended, and nobody answers this
+plain-turn = turn { $address }
+plain-message = { $address } message
+plain-waiting = { $label }, waiting
+plain-working = working, { $seconds } s
+plain-working-on = working, { $seconds } s, { $what }
+plain-entries = the list has { $count } entries
+plain-letters = write y, n or another of the letters
+plain-how-keys = each letter of a line is a key here; enter, up, down and tab are words; an empty line closes
+plain-how-picker = write a number; other words narrow the list; an empty line closes it
+plain-how-prompt = write the line; an empty one closes
+plain-how-answer = write the answer; s skips
+plain-how-number = write a number; s skips
+plain-how-number-or-words = write a number, or other words; s skips
+plain-how-numbers = write one or more numbers; s skips
+plain-how-numbers-or-words = write one or more numbers, or other words; s skips
+plain-number-to = write a number from 1 to { $count }; s skips
+plain-options = the options are 1 to { $count }
+plain-only-one = only one of them can be chosen
+plain-question = question: { $text }
+plain-question-of = question { $place } of { $count }: { $text }
+plain-yes-once = yes, this time
+plain-yes-session = yes, for this session
+plain-yes-always = yes, always
+plain-no = no; a reason may stand behind it
+plain-kind-text = text
+plain-kind-code-reference = code reference
+plain-kind-code-block = code block
+plain-kind-file-edit = file edit
+plain-kind-tool-call = tool call
+plain-kind-terminal-command = terminal command
+plain-kind-plan = plan
+plain-kind-approval = approval
+plain-kind-question = question
+plain-kind-error = error
+plain-kind-todo-update = todo update
+plain-sign-ok = ok
+plain-sign-failed = failed
+plain-sign-running = running
+plain-sign-done = done:
+plain-sign-open = open:
+
 ## Settings that cannot be used
 
 problem-language = ui.language: there is no language “{ $language }”; there are { $known }, and files in { $folder }

@@ -2,7 +2,10 @@
 //!
 //! A notification comes only when the terminal said that its window is not looked at; one that never says so is left alone.
 
-use crate::text::{Clean, visible};
+use crate::{
+    say,
+    text::{Clean, visible},
+};
 
 /// How things stand.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -118,13 +121,13 @@ impl Attention {
         if self.has_focus != Some(false) {
             return;
         }
-        let word = match (before, state) {
-            (State::Working, State::Idle) => "finished",
-            (State::Idle | State::Working, State::Asking) => "has a question",
+        let about = if about.is_empty() { place } else { about };
+        let text = match (before, state) {
+            (State::Working, State::Idle) => say!("attention-finished", about = about),
+            (State::Idle | State::Working, State::Asking) => say!("attention-asks", about = about),
             _ => return,
         };
-        let about = if about.is_empty() { place } else { about };
-        self.way.write(&visible::title(&format!("sheaf {word}: {about}")), out);
+        self.way.write(&visible::title(&text), out);
     }
 }
 

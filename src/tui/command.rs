@@ -73,7 +73,7 @@ pub fn arguments(app: &App, command: &str) -> Vec<(String, &'static str)> {
             ("high", ""),
         ]),
         "filter" => {
-            let facets = FACETS.iter().map(|it| (it.name.to_owned(), it.about));
+            let facets = FACETS.iter().map(|it| (it.name.to_owned(), it.about()));
             facets.chain([("everything".to_owned(), "")]).collect()
         }
         "mouse" => Mouse::ALL.map(|it| (it.as_str().to_owned(), "")).into(),

@@ -2,14 +2,17 @@
 
 use super::pane::Item;
 use crate::{
+    locale,
     protocol::{Applied, Document, Kind, View},
     transcript::Transcript,
 };
 
 /// One thing that documents can be asked for.
 pub struct Facet {
+    /// As it is typed.
     pub name: &'static str,
-    pub about: &'static str,
+    /// The message that says what it is.
+    about: &'static str,
     test: Test,
 }
 
@@ -21,30 +24,31 @@ enum Test {
 
 /// Everything one can ask for, in the order of the picker.
 pub static FACETS: &[Facet] = &[
-    kind("text", "what was said", |it| matches!(it, Kind::Text)),
-    kind("edits", "changes of files", |it| matches!(it, Kind::FileEdit)),
-    kind("commands", "what was run", |it| matches!(it, Kind::TerminalCommand)),
-    kind("calls", "other tools", |it| matches!(it, Kind::ToolCall)),
-    kind("code", "code and citations", |it| {
+    kind("text", "filter-text", |it| matches!(it, Kind::Text)),
+    kind("edits", "filter-edits", |it| matches!(it, Kind::FileEdit)),
+    kind("commands", "filter-commands", |it| matches!(it, Kind::TerminalCommand)),
+    kind("calls", "filter-calls", |it| matches!(it, Kind::ToolCall)),
+    kind("code", "filter-code", |it| {
         matches!(it, Kind::CodeBlock | Kind::CodeReference)
     }),
-    kind("plans", "plans and their todos", |it| {
+    kind("plans", "filter-plans", |it| {
         matches!(it, Kind::Plan | Kind::TodoUpdate)
     }),
-    kind("questions", "questions and approvals", |it| {
-        matches!(it, Kind::Clarification)
-    }),
-    kind("errors", "errors", |it| matches!(it, Kind::Error)),
-    state("failed", "errors, failed calls, commands, edits", |_, _, it| {
-        has_failed(it)
-    }),
-    state("waiting", "questions that wait for you", |transcript, exchange, it| {
+    kind("questions", "filter-questions", |it| matches!(it, Kind::Clarification)),
+    kind("errors", "filter-errors", |it| matches!(it, Kind::Error)),
+    state("failed", "filter-failed", |_, _, it| has_failed(it)),
+    state("waiting", "filter-waiting", |transcript, exchange, it| {
         transcript.is_waiting(exchange, it)
     }),
-    state("running", "what is not over yet", |_, _, it| it.is_open()),
+    state("running", "filter-running", |_, _, it| it.is_open()),
 ];
 
 impl Facet {
+    /// What it is, for a reader.
+    pub fn about(&self) -> &'static str {
+        locale::text(self.about)
+    }
+
     pub fn has(&self, transcript: &Transcript, item: Item) -> bool {
         let Item::Document(place) = item else {
             return false;

@@ -11,7 +11,7 @@ use super::{
     pane::{Item, transcript::Following},
     tty,
 };
-use crate::protocol::Document;
+use crate::{protocol::Document, say};
 
 /// Items that are put into the terminal's lines when a long conversation is taken up; those before them are named.
 const MOST_AT_ONCE: usize = 400;
@@ -245,7 +245,9 @@ impl App {
         let mut from = inline.printed.min(count);
         if count - from > MOST_AT_ONCE {
             from = count - MOST_AT_ONCE;
-            text.push_str("  … earlier: /print writes all of it\r\n");
+            text.push_str("  ");
+            text.push_str(say!("inline-earlier"));
+            text.push_str("\r\n");
         }
         self.lay_out();
         let to = self.settled_to(from);

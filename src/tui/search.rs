@@ -13,6 +13,7 @@ use super::{
 };
 use crate::{
     protocol::Document,
+    say,
     text::{Row, width},
     transcript::Transcript,
 };
@@ -237,7 +238,7 @@ impl App {
     /// Goes to the next occurrence, or to the one before; round and round.
     pub fn seek_on(&mut self, forward: bool) {
         let Some(mut search) = self.search.take() else {
-            self.say("search with / first");
+            self.say(say!("search-first"));
             return;
         };
         if std::mem::take(&mut search.is_stale) {
@@ -252,15 +253,15 @@ impl App {
                 self.with_pane(|pane, context| pane.show_row(item, row, context));
                 if is_around {
                     self.say(if forward {
-                        "on from the beginning"
+                        say!("search-from-beginning")
                     } else {
-                        "on from the end"
+                        say!("search-from-end")
                     });
                 }
             }
             None => {
                 search.at = None;
-                self.say(format!("nothing says “{}”", search.pattern));
+                self.say(say!("search-nothing", pattern = search.pattern.as_str()));
             }
         }
         self.search = Some(search);

@@ -18,8 +18,11 @@ use super::{
         transcript::{Context, Shown, address},
     },
 };
-use crate::say;
-use crate::text::{Clean, Ground, Mark, Role, Row, Span, figure, width, wrap::wrap};
+use crate::{
+    locale::figure,
+    say,
+    text::{Clean, Ground, Mark, Role, Row, Span, width, wrap::wrap},
+};
 
 /// Below this the screen says only that it is too small.
 const LEAST: (usize, usize) = (20, 5);
@@ -367,7 +370,11 @@ impl<'a> Picture<'a> {
             && let Some(mention) = app.composer.mention.as_ref().filter(|it| it.is_shown())
         {
             let wide = layout.columns.saturating_sub(4).min(76);
-            let title = if mention.is_documents { "documents" } else { "files" };
+            let title = if mention.is_documents {
+                say!("mention-documents")
+            } else {
+                say!("mention-files")
+            };
             let rows =
                 Picker::files(title, &mention.files, &mention.about, mention.at).rows(wide, layout.transcript.len());
             let top = layout.rule.saturating_sub(rows.len());
@@ -489,10 +496,7 @@ impl<'a> Picture<'a> {
         } else if layout.queue.contains(&y) {
             let (word, text) = self.queued(y);
             let text = width::cut_end(&text, columns.saturating_sub(layout.gutter + MARGIN));
-            let spans = [
-                Span::new(Clean::literal(word), Role::Faint),
-                Span::new(Clean::new(&text), Role::Dim),
-            ];
+            let spans = [Span::new(word, Role::Faint), Span::new(Clean::new(&text), Role::Dim)];
             line.put(
                 layout.gutter.saturating_sub(5),
                 columns,
@@ -636,19 +640,22 @@ impl<'a> Picture<'a> {
     }
 
     /// What waits in the line at `y`: how, and what it says.
-    fn queued(&self, y: usize) -> (&'static str, String) {
+    fn queued(&self, y: usize) -> (String, String) {
         let composer = &self.app.composer;
         let at = y - self.app.layout.queue.start;
-        let said = composer.said.iter().map(|it| ("next    ", it));
-        let queue = composer.queue.iter().map(|it| ("queued  ", &it.message.content));
+        let (next, queued) = (say!("queue-next"), say!("queue-queued"));
+        let wide = width::width(next).max(width::width(queued)) + 2;
+        let said = composer.said.iter().map(|it| (next, it));
+        let queue = composer.queue.iter().map(|it| (queued, &it.message.content));
         let count = composer.said.len() + composer.queue.len();
         let Some((word, text)) = said.chain(queue).nth(at) else {
-            return ("", String::new());
+            return (String::new(), String::new());
         };
+        let word = width::pad(word, wide);
         let first = text.replace('\n', " ");
         let hidden = count.saturating_sub(self.app.layout.queue.len());
         if hidden > 0 && at + 1 == self.app.layout.queue.len() {
-            (word, format!("{first}  (and {hidden} more)"))
+            (word, format!("{first}  {}", say!("queue-more", count = hidden)))
         } else {
             (word, first)
         }
@@ -713,7 +720,7 @@ fn put_both(line: &mut Line, x: usize, left: &[Span], right: &[Span], app: &App)
 fn welcome(app: &App) -> Vec<Row> {
     let columns = app.layout.columns.saturating_sub(app.layout.gutter + MARGIN);
     if !app.pane.filter.is_empty() && !app.transcript.exchanges.is_empty() {
-        let text = format!("nothing here is {}; esc shows everything", app.pane.filter.words());
+        let text = say!("filter-nothing", filter = app.pane.filter.words());
         let text = [Span::new(Clean::line(&text), Role::Dim)];
         return std::iter::once(Row::blank())
             .chain(wrap(&text, columns, &[], &[]))
@@ -770,7 +777,7 @@ fn draw_too_small(app: &App, screen: &mut Screen, out: &mut Vec<u8>) {
     };
     screen.show(&frame, out, &mut |y, line| {
         if y == 0 {
-            let span = Span::new(Clean::literal("sheaf: the terminal is too small"), Role::Text);
+            let span = Span::new(Clean::literal(say!("view-too-small")), Role::Text);
             line.put(0, line.width(), &[span], Ground::Plain, &app.theme);
         }
     });

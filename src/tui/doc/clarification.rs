@@ -245,7 +245,10 @@ fn text_rows(
     } else {
         say!("question-other")
     };
-    let mut spans = vec![Span::new(format!("{name} "), Role::Dim), Span::new(Clean::line(text), Role::Strong)];
+    let mut spans = vec![
+        Span::new(format!("{name} "), Role::Dim),
+        Span::new(Clean::line(text), Role::Strong),
+    ];
     if typed.is_some() {
         spans.push(sign("▏", Role::Waiting));
     }
@@ -277,7 +280,15 @@ fn hints(view: &Clarification<'_>, form: &Form, columns: usize) -> Vec<Row> {
     let mut keys = Vec::new();
     if form.is_typing() {
         let sends = view.questions.len() == 1 && !several;
-        keys.push(key("enter", if sends { say!("key-send") } else { say!("question-key-done") }, Role::Link));
+        keys.push(key(
+            "enter",
+            if sends {
+                say!("key-send")
+            } else {
+                say!("question-key-done")
+            },
+            Role::Link,
+        ));
         keys.push(key("esc", say!("key-back"), Role::Link));
         return keys_rows(&keys, columns);
     }
@@ -285,7 +296,14 @@ fn hints(view: &Clarification<'_>, form: &Form, columns: usize) -> Vec<Row> {
     if let Some(question) = only.filter(|it| takes_text(it) && form.text(0).is_empty()) {
         keys.push(other(question));
     }
-    keys.push([sign("s", Role::Link).bold(), gap(KEY - 1), sign(say!("question-key-skip"), Role::Dim)].to_vec());
+    keys.push(
+        [
+            sign("s", Role::Link).bold(),
+            gap(KEY - 1),
+            sign(say!("question-key-skip"), Role::Dim),
+        ]
+        .to_vec(),
+    );
     if several && form.is_complete(view) {
         keys.push(key("enter", say!("key-send"), Role::Link));
     }
@@ -392,7 +410,11 @@ fn approval(view: &Clarification<'_>, document: &Document, look: &Look<'_>, form
         rows.extend(wrap(&[Span::new(visible(lead), role)], columns, &[], &[]));
     }
     if let Some(needs) = needs(subject.as_ref()).filter(|_| columns < FACTS_FROM && view.outcome.is_none()) {
-        rows.extend(labelled(say!("approval-needs"), &[Span::new(needs, Role::Waiting)], columns));
+        rows.extend(labelled(
+            say!("approval-needs"),
+            &[Span::new(needs, Role::Waiting)],
+            columns,
+        ));
     }
     rows.extend(consequences(view, columns));
     match form.filter(|_| view.outcome.is_none()) {
@@ -517,7 +539,11 @@ fn details(subject: &Document, look: &Look<'_>) -> Vec<Row> {
         View::TerminalCommand(it) => {
             let folder = it.working_directory.filter(|it| !it.is_empty());
             folder.map_or_else(Vec::new, |it| {
-                labelled(say!("approval-folder"), &[Span::new(visible_line(it), Role::Text)], look.width)
+                labelled(
+                    say!("approval-folder"),
+                    &[Span::new(visible_line(it), Role::Text)],
+                    look.width,
+                )
             })
         }
         View::FileEdit(it) => file_edit::body(&it, subject, look),
@@ -724,7 +750,11 @@ fn because(view: &Clarification<'_>, columns: usize) -> Vec<Row> {
         .or(view.reason);
     let reason = reason.filter(|it| !it.trim().is_empty());
     reason.map_or_else(Vec::new, |it| {
-        labelled(say!("approval-because"), &[Span::new(Clean::new(it), Role::Text)], columns)
+        labelled(
+            say!("approval-because"),
+            &[Span::new(Clean::new(it), Role::Text)],
+            columns,
+        )
     })
 }
 

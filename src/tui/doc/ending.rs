@@ -21,27 +21,11 @@ impl Sheet {
                 return None;
             }
             FinishReason::Cancelled => (sign("·", Role::Dim), Clean::literal(say!("ending-stopped")), false),
-            FinishReason::MaxTurns => (
-                sign("·", Role::Waiting),
-                Clean::literal(say!("ending-requests")),
-                false,
-            ),
-            FinishReason::Length => (
-                sign("·", Role::Waiting),
-                Clean::literal(say!("ending-length")),
-                false,
-            ),
-            FinishReason::Refusal => (
-                sign("✗", Role::Error),
-                Clean::literal(say!("ending-refused")),
-                false,
-            ),
+            FinishReason::MaxTurns => (sign("·", Role::Waiting), Clean::literal(say!("ending-requests")), false),
+            FinishReason::Length => (sign("·", Role::Waiting), Clean::literal(say!("ending-length")), false),
+            FinishReason::Refusal => (sign("✗", Role::Error), Clean::literal(say!("ending-refused")), false),
             FinishReason::Error => (sign("✗", Role::Error), Clean::literal(say!("ending-failed")), true),
-            FinishReason::Interrupted => (
-                sign("✗", Role::Error),
-                Clean::literal(say!("ending-broke-off")),
-                true,
-            ),
+            FinishReason::Interrupted => (sign("✗", Role::Error), Clean::literal(say!("ending-broke-off")), true),
             FinishReason::Other(word) => (
                 sign("·", Role::Dim),
                 Clean::line(&say!("ending-other", word = word.replace('_', " "))),

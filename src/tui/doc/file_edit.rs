@@ -272,7 +272,11 @@ fn change(edit: &FileEdit<'_>, diff: Option<&Diff>, lines: usize, document: &Doc
         (Some(diff), _) => diff_rows(edit, diff, document, look),
         (None, Some(content)) if !content.is_empty() => created(edit, content, lines, document, look),
         (None, Some(_)) if edit.operation == Operation::Create => {
-            vec![line(&[sign(say!("edit-empty"), Role::Dim)], Facts::default(), look.width)]
+            vec![line(
+                &[sign(say!("edit-empty"), Role::Dim)],
+                Facts::default(),
+                look.width,
+            )]
         }
         (None, Some(_) | None) => Vec::new(),
     }

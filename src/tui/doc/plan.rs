@@ -44,7 +44,12 @@ pub(super) fn folded(plan: &Plan<'_>, document: &Document, look: &Look<'_>) -> L
     let title = Span::new(Clean::line(plan.title), Role::Text);
     Leaf {
         glyph: glyph(),
-        rows: vec![heading(say!("plan-word"), &[title], facts(plan, document, look), look.width)],
+        rows: vec![heading(
+            say!("plan-word"),
+            &[title],
+            facts(plan, document, look),
+            look.width,
+        )],
         is_line: true,
     }
 }
@@ -88,13 +93,7 @@ fn head(plan: &Plan<'_>, document: &Document, look: &Look<'_>) -> Vec<Row> {
     };
     let word = word(say!("plan-word"));
     let under = gap(width(&word.text));
-    let mut rows = titled(
-        &[title],
-        &[word],
-        &[under],
-        facts(plan, document, look),
-        columns,
-    );
+    let mut rows = titled(&[title], &[word], &[under], facts(plan, document, look), columns);
     if !plan.overview.trim().is_empty() {
         rows.extend(wrap(
             &[Span::new(Clean::new(plan.overview.trim()), Role::Text)],

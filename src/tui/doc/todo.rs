@@ -89,7 +89,13 @@ pub(super) fn progress(done: usize, all: usize) -> Vec<Span> {
     } else {
         Role::Waiting
     };
-    vec![Span::new(bar, role), Span::new(format!(" {}", say!("todo-progress", done = done, count = all)), Role::Dim)]
+    vec![
+        Span::new(bar, role),
+        Span::new(
+            format!(" {}", say!("todo-progress", done = done, count = all)),
+            Role::Dim,
+        ),
+    ]
 }
 
 #[cfg(test)]

@@ -18,12 +18,21 @@ pub(super) fn leaf(update: &TodoUpdate<'_>, look: &Look<'_>) -> Leaf {
     let changes = changes(update, look);
     let mut facts = Facts::default();
     if let Some((done, all)) = look.progress {
-        facts.word(Weight::Medium, say!("todo-progress", done = done, count = all), Role::Dim);
+        facts.word(
+            Weight::Medium,
+            say!("todo-progress", done = done, count = all),
+            Role::Dim,
+        );
     }
     let mut rows = Vec::new();
     if look.fold == Fold::Full {
         let title = say!("count-changes", count = changes.len());
-        rows.push(heading(say!("todo-word"), &[Span::new(title, Role::Dim)], facts, look.width));
+        rows.push(heading(
+            say!("todo-word"),
+            &[Span::new(title, Role::Dim)],
+            facts,
+            look.width,
+        ));
         let items: Vec<Item<'_>> = changes
             .iter()
             .map(|(content, status)| Item {
@@ -49,7 +58,11 @@ pub(super) fn summary(update: &TodoUpdate<'_>) -> Clean {
         let status = it.status.as_ref().unwrap_or(&TodoStatus::Pending);
         format!("{} {}", todo::checkbox(status).text, it.content.unwrap_or(it.id).trim())
     });
-    Clean::line(&format!("{}  {}", say!("todo-word"), list.collect::<Vec<_>>().join("  ")))
+    Clean::line(&format!(
+        "{}  {}",
+        say!("todo-word"),
+        list.collect::<Vec<_>>().join("  ")
+    ))
 }
 
 /// Text and status of each todo that changed; what the update does not say is as the live list has it.

@@ -143,10 +143,7 @@ fn add_members(members: &Map<String, Value>, frame: Frame<'_>, depth: usize, row
     let (head, hidden, tail) = ends(members.len(), HEAD, TAIL);
     for (at, (name, value)) in members.iter().enumerate() {
         if at == head.end && hidden > 0 {
-            rows.push(note(
-                &format!("… {}", say!("count-members", count = hidden)),
-                frame,
-            ));
+            rows.push(note(&format!("… {}", say!("count-members", count = hidden)), frame));
         }
         if !head.contains(&at) && !tail.contains(&at) {
             continue;

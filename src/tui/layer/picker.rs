@@ -227,7 +227,7 @@ impl Picker {
         };
         let facets = FACETS.iter().zip(counts).map(|(facet, count)| Entry {
             label: Clean::literal(facet.name),
-            about: Clean::literal(facet.about),
+            about: Clean::literal(facet.about()),
             facts: Clean::line(&count.to_string()),
             role: if *count == 0 { Role::Dim } else { Role::Text },
             choice: Choice::Filter(facet.name.to_owned()),

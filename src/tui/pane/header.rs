@@ -2,7 +2,9 @@
 
 use crate::{
     link::Held,
-    text::{Clean, Role, Span, figure, width},
+    locale::figure,
+    say,
+    text::{Clean, Role, Span, width},
     tui::app::App,
 };
 
@@ -101,7 +103,7 @@ fn context(app: &App, columns: usize, wide: bool) -> Vec<Span> {
         return Vec::new();
     }
     let Some(window) = app.window() else {
-        let text = format!("{} tokens", figure::tokens(held));
+        let text = say!("header-tokens", count = figure::tokens(held).as_str());
         return vec![Span::new(Clean::line(&text), Role::Dim)];
     };
     let share = (held as f64 / window as f64 * 100.0).min(999.0);
@@ -132,10 +134,13 @@ fn cost(app: &App, wide: bool) -> Vec<Span> {
 /// What holds commands here. That nothing does is said at any width.
 fn holding(held: &Held, is_wide: bool) -> Span {
     match held {
-        Held::Whole => Span::new(Clean::literal("sandbox full"), Role::Dim),
-        Held::Partly(but) if is_wide => Span::new(Clean::line(&format!("sandbox partial ({but})")), Role::Waiting),
-        Held::Partly(_) => Span::new(Clean::literal("sandbox partial"), Role::Waiting),
-        Held::Nothing => Span::new(Clean::literal("NO SANDBOX"), Role::Error).bold(),
+        Held::Whole => Span::new(Clean::literal(say!("header-sandbox-full")), Role::Dim),
+        Held::Partly(but) if is_wide => Span::new(
+            Clean::line(&say!("header-sandbox-partial-but", but = but.as_str())),
+            Role::Waiting,
+        ),
+        Held::Partly(_) => Span::new(Clean::literal(say!("header-sandbox-partial")), Role::Waiting),
+        Held::Nothing => Span::new(Clean::literal(say!("header-sandbox-none")), Role::Error).bold(),
     }
 }
 

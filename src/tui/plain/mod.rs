@@ -135,7 +135,7 @@ pub async fn run(mut setup: Setup, console: Console) -> Result<u8, Error> {
         }
         if has_ended && talk.is_ready() {
             if talk.app.transcript.waiting().is_some() {
-                talk.note("the input has ended, and nobody answers this");
+                talk.note(say!("plain-input-ended"));
                 return Ok(1);
             }
             return Ok(0);
@@ -254,13 +254,18 @@ impl Talk {
     }
 
     fn note(&mut self, text: &str) {
-        self.say(&format!("note: {text}"));
+        self.say(&say!("plain-note", text = text));
     }
 
     fn begin(&mut self) {
         let who = self.app.model_name().unwrap_or(&self.app.about.peer).to_owned();
         let folder = self.app.place.shown.clone();
-        self.say(&format!("sheaf {}, {who}, in {folder}", env!("CARGO_PKG_VERSION")));
+        self.say(&say!(
+            "plain-begin",
+            version = env!("CARGO_PKG_VERSION"),
+            who = who,
+            folder = folder
+        ));
         for problem in self.app.problems.clone() {
             for line in problem.lines() {
                 self.note(line);
@@ -278,9 +283,10 @@ impl Talk {
         let turns = self.app.transcript.exchanges.len();
         self.from = turns.saturating_sub(1);
         if turns > 1 {
-            self.note(&format!(
-                "{} earlier turns; /print reads all of them, and a line like #{turns}.1 reads one document",
-                turns - 1
+            self.note(&say!(
+                "plain-earlier",
+                count = turns - 1,
+                example = format!("#{turns}.1")
             ));
         }
     }
@@ -293,7 +299,7 @@ impl Talk {
         self.said.clear();
         self.handle(Msg::Switch(link));
         let who = self.app.model_name().unwrap_or(&self.app.about.peer).to_owned();
-        self.note(&format!("another conversation, {who}"));
+        self.note(&say!("plain-other", who = who));
     }
 
     fn handle(&mut self, msg: Msg) {
@@ -313,7 +319,7 @@ impl Talk {
             Carried::Quit(code) => self.exit = Some(code),
             Carried::Terminal(Effect::Print(_)) => self.read_all(),
             Carried::Terminal(Effect::OpenFile { .. } | Effect::EditDraft(_) | Effect::EditChip(_)) => {
-                self.note("an editor needs the terminal; run sheaf without --plain for it");
+                self.note(say!("plain-editor"));
             }
             Carried::Terminal(_) => {}
         }
@@ -346,7 +352,7 @@ impl Talk {
             self.said.clear();
             self.from = self.app.transcript.exchanges.len().saturating_sub(1);
             self.said.extend(self.app.pane.items.iter().copied());
-            self.note("the conversation goes on from an earlier place; what was said since is on a branch, /branches");
+            self.note(say!("plain-branch"));
         }
     }
 
@@ -362,10 +368,10 @@ impl Talk {
         let is_idle = self.is_ready() && self.app.layers.is_empty();
         if is_idle && !self.was_idle && self.app.transcript.waiting().is_none() {
             if self.app.plan_to_build().is_some() {
-                self.note("the plan waits: /build carries it out, and words say what should be different");
+                self.note(say!("plain-plan-waits"));
             }
             if self.is_typed {
-                self.say(&format!("your turn, {} mode", self.app.mode.as_str()));
+                self.say(&say!("plain-your-turn", mode = self.app.mode.as_str()));
             }
         }
         self.was_idle = is_idle;
@@ -438,18 +444,17 @@ impl Talk {
         match item {
             Item::Message(_) if self.is_typed && !is_whole && !self.app.about.is_replay => {
                 // Whoever typed it knows what it says.
-                self.say(&format!("turn {address}"));
+                self.say(&say!("plain-turn", address = address));
                 return;
             }
-            Item::Message(_) => self.say(&format!("{address} message")),
+            Item::Message(_) => self.say(&say!("plain-message", address = address)),
             Item::Thinking(..) | Item::Ending(_) => {}
             Item::Document(place) => {
                 let Some(document) = self.app.transcript.get(place) else {
                     return;
                 };
-                let kind = words::kind(&document.kind, is_approval(document));
                 let heading = words::has_heading(&document.kind).then(|| rows.first()).flatten();
-                let label = words::label(&address, &kind, heading);
+                let label = words::label(&address, &document.kind, is_approval(document), heading);
                 if heading.is_some() {
                     content = rows.get(1..).unwrap_or_default();
                 }
@@ -488,15 +493,19 @@ impl Talk {
         });
         let what = open.and_then(|place| {
             let document = self.app.transcript.get(place)?;
-            let kind = words::kind(&document.kind, false);
+            let kind = document.kind.clone();
             let item = Item::Document(place);
             let address = address(&self.app.transcript, item);
-            let has_heading = words::has_heading(&document.kind);
+            let has_heading = words::has_heading(&kind);
             let rows = self.rows(item, false);
-            Some(words::label(&address, &kind, rows.first().filter(|_| has_heading)))
+            let heading = rows.first().filter(|_| has_heading);
+            Some(words::label(&address, &kind, false, heading))
         });
-        let what = what.map_or_else(String::new, |it| format!(", {it}"));
-        self.say(&format!("working, {seconds} s{what}"));
+        let said = match what {
+            Some(what) => say!("plain-working-on", seconds = seconds, what = what),
+            None => say!("plain-working", seconds = seconds),
+        };
+        self.say(&said);
     }
 
     /// Reads out the layer on top, if it is new or has changed.
@@ -514,18 +523,18 @@ impl Talk {
     fn read_layer(&mut self) {
         let columns = usize::from(self.app.size.0).saturating_sub(9);
         let Some(layer) = self.app.layers.last() else { return };
-        let mut how = "each letter of a line is a key here; enter, up, down and tab are words; an empty line closes";
+        let mut how = say!("plain-how-keys");
         let mut lines = match layer {
             Layer::Page(it) => {
                 how = "";
                 words::lines(&it.rows)
             }
             Layer::Picker(it) => {
-                how = "write a number; other words narrow the list; an empty line closes it";
+                how = say!("plain-how-picker");
                 it.labels()
             }
             Layer::Prompt(it) => {
-                how = "write the line; an empty one closes";
+                how = say!("plain-how-prompt");
                 words::lines(&it.rows(columns))
             }
             Layer::Waiting(it) => words::lines(&it.rows(columns)),
@@ -570,12 +579,12 @@ impl Talk {
         };
         let address = address(&self.app.transcript, Item::Document(place));
         let is_approval = is_approval(document) && view.questions.len() == 1;
-        let kind = words::kind(&document.kind, is_approval);
+        let kind = document.kind.clone();
         if is_approval {
             let how = words::approval(&view);
             let command = command_asked_for(document);
             let rows = self.rows(Item::Document(place), true);
-            let label = words::label(&address, &kind, rows.first());
+            let label = words::label(&address, &kind, true, rows.first());
             self.say(&label);
             let content = words::lines(rows.get(1..).unwrap_or_default());
             // The last line is that of the keys.
@@ -597,7 +606,8 @@ impl Talk {
             return;
         }
         let content: Vec<String> = view.content.lines().map(str::to_owned).collect();
-        self.say(&format!("{address} {kind}, waiting"));
+        let label = words::label(&address, &kind, false, None);
+        self.say(&say!("plain-waiting", label = label));
         for line in content {
             self.say(&format!("  {line}"));
         }
@@ -689,7 +699,7 @@ impl Talk {
                         let moves = number.checked_sub(1).filter(|it| *it < picker.count());
                         let Some(to) = moves else {
                             let count = picker.count();
-                            self.note(&format!("the list has {count} entries"));
+                            self.note(&say!("plain-entries", count = count));
                             return;
                         };
                         if let Some(Layer::Picker(picker)) = self.app.layers.last_mut() {
@@ -799,7 +809,7 @@ fn approve(
             let mut letters = word.chars();
             match (letters.next(), letters.next()) {
                 (Some(letter), None) => letter,
-                _ => return Err("write y, n or another of the letters".to_owned()),
+                _ => return Err(say!("plain-letters").to_owned()),
             }
         }
     };
@@ -813,6 +823,6 @@ fn approve(
     }
     match outcome {
         FormOutcome::Answer(response) => Ok(Some(response)),
-        FormOutcome::Ignored | FormOutcome::Changed => Err("write y, n or another of the letters".to_owned()),
+        FormOutcome::Ignored | FormOutcome::Changed => Err(say!("plain-letters").to_owned()),
     }
 }

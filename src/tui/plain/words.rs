@@ -5,36 +5,53 @@ use crate::{
         Answer, Kind,
         document::{Clarification, Question},
     },
+    say,
     text::{Row, Span},
 };
 
-/// Signs that are read aloud badly, and what is said in their place.
-const SIGNS: [(char, &str); 17] = [
-    ('✓', "ok"),
-    ('✗', "failed"),
-    ('◐', "running"),
-    ('☑', "done:"),
-    ('☐', "open:"),
-    ('−', "-"),
-    ('±', ""),
-    ('●', ""),
-    ('↗', ""),
-    ('│', ""),
-    ('▌', ""),
-    ('─', ""),
-    ('▰', ""),
-    ('▱', ""),
-    ('›', ""),
-    ('╭', ""),
-    ('╰', ""),
-];
+/// What is said in the place of a sign that is read aloud badly; `None`: it is read as it is.
+fn sign(letter: char) -> Option<&'static str> {
+    Some(match letter {
+        '✓' => say!("plain-sign-ok"),
+        '✗' => say!("plain-sign-failed"),
+        '◐' => say!("plain-sign-running"),
+        '☑' => say!("plain-sign-done"),
+        '☐' => say!("plain-sign-open"),
+        '−' => "-",
+        '±' | '●' | '↗' | '│' | '▌' | '─' | '▰' | '▱' | '›' | '╭' | '╰' => "",
+        _ => return None,
+    })
+}
 
 /// What a document is called.
 pub fn kind(kind: &Kind, is_approval: bool) -> String {
+    let name = match kind {
+        Kind::Text => say!("plain-kind-text"),
+        Kind::CodeReference => say!("plain-kind-code-reference"),
+        Kind::CodeBlock => say!("plain-kind-code-block"),
+        Kind::FileEdit => say!("plain-kind-file-edit"),
+        Kind::ToolCall => say!("plain-kind-tool-call"),
+        Kind::TerminalCommand => say!("plain-kind-terminal-command"),
+        Kind::Plan => say!("plain-kind-plan"),
+        Kind::Clarification if is_approval => say!("plain-kind-approval"),
+        Kind::Clarification => say!("plain-kind-question"),
+        Kind::Error => say!("plain-kind-error"),
+        Kind::TodoUpdate => say!("plain-kind-todo-update"),
+        Kind::Other(word) => return word.replace('_', " "),
+    };
+    name.to_owned()
+}
+
+/// The word at the beginning of a heading that says no more than what the kind is called.
+fn own_word(kind: &Kind) -> Option<&str> {
     match kind {
-        Kind::Clarification if is_approval => "approval".to_owned(),
-        Kind::Clarification => "question".to_owned(),
-        _ => kind.as_str().replace('_', " "),
+        Kind::CodeBlock => Some(say!("code-word")),
+        Kind::FileEdit => Some(say!("edit-edit")),
+        Kind::Plan => Some(say!("plan-word")),
+        Kind::Error => Some(say!("error-word")),
+        Kind::TodoUpdate => Some(say!("todo-word")),
+        Kind::Other(word) => Some(word),
+        Kind::Text | Kind::CodeReference | Kind::ToolCall | Kind::TerminalCommand | Kind::Clarification => None,
     }
 }
 
@@ -44,18 +61,15 @@ pub fn has_heading(kind: &Kind) -> bool {
 }
 
 /// `7.3 file edit, src/a.rs: +3 -1, applied`.
-pub fn label(address: &str, kind: &str, heading: Option<&Row>) -> String {
-    let mut label = format!("{address} {kind}");
+pub fn label(address: &str, kind: &Kind, is_approval: bool, heading: Option<&Row>) -> String {
+    let mut label = format!("{address} {}", self::kind(kind, is_approval));
     let Some(row) = heading else { return label };
     let about = spoken(&row.spans);
-    // The word at its beginning is the kind's own in another dress.
-    let about = match about.split_once(' ') {
-        Some((word, rest)) if kind.split(' ').any(|it| it == word) => rest.trim().to_owned(),
-        _ => about,
-    };
+    let rest = own_word(kind).and_then(|it| about.strip_prefix(it)?.strip_prefix(' '));
+    let about = rest.map_or(about.as_str(), str::trim);
     if !about.is_empty() {
         label.push_str(", ");
-        label.push_str(&about);
+        label.push_str(about);
     }
     let facts = facts(row);
     if !facts.is_empty() {
@@ -121,8 +135,8 @@ fn said(spans: &[Span]) -> String {
 fn said_of(text: &str) -> String {
     let mut said = String::with_capacity(text.len());
     for letter in text.chars() {
-        match SIGNS.iter().find(|it| it.0 == letter) {
-            Some((_, word)) => said.push_str(word),
+        match sign(letter) {
+            Some(word) => said.push_str(word),
             None => said.push(letter),
         }
     }
@@ -134,8 +148,8 @@ pub fn asked(question: &Question<'_>, of: Option<(usize, usize)>) -> Vec<String>
     let mut lines = Vec::new();
     let text = question.text.split_whitespace().collect::<Vec<_>>().join(" ");
     lines.push(match of {
-        Some((at, count)) => format!("question {at} of {count}: {text}"),
-        None => format!("question: {text}"),
+        Some((at, count)) => say!("plain-question-of", place = at, count = count, text = text),
+        None => say!("plain-question", text = text),
     });
     for (at, option) in question.options.iter().enumerate() {
         let about = option.description.map_or_else(String::new, |it| format!(": {it}"));
@@ -146,13 +160,13 @@ pub fn asked(question: &Question<'_>, of: Option<(usize, usize)>) -> Vec<String>
         question.allow_multiple,
         question.allow_free_text,
     ) {
-        (true, ..) => "write the answer",
-        (false, true, true) => "write one or more numbers, or other words",
-        (false, true, false) => "write one or more numbers",
-        (false, false, true) => "write a number, or other words",
-        (false, false, false) => "write a number",
+        (true, ..) => say!("plain-how-answer"),
+        (false, true, true) => say!("plain-how-numbers-or-words"),
+        (false, true, false) => say!("plain-how-numbers"),
+        (false, false, true) => say!("plain-how-number-or-words"),
+        (false, false, false) => say!("plain-how-number"),
     };
-    lines.push(format!("  {how}; s skips"));
+    lines.push(format!("  {how}"));
     lines
 }
 
@@ -172,11 +186,11 @@ pub fn answer(question: &Question<'_>, line: &str) -> Result<Answer, String> {
     };
     if let Some(numbers) = numbers.filter(|it| count > 0 && !it.is_empty()) {
         if numbers.len() > 1 && !question.allow_multiple {
-            return Err("only one of them can be chosen".to_owned());
+            return Err(say!("plain-only-one").to_owned());
         }
         for number in numbers {
             let option = number.checked_sub(1).and_then(|it| question.options.get(it));
-            let option = option.ok_or_else(|| format!("the options are 1 to {count}"))?;
+            let option = option.ok_or_else(|| say!("plain-options", count = count))?;
             if !answer.selected_option_ids.iter().any(|it| it == option.id) {
                 answer.selected_option_ids.push(option.id.to_owned());
             }
@@ -185,8 +199,8 @@ pub fn answer(question: &Question<'_>, line: &str) -> Result<Answer, String> {
     }
     if line.is_empty() || (count > 0 && !question.allow_free_text) {
         return Err(match count {
-            0 => "write the answer; s skips".to_owned(),
-            _ => format!("write a number from 1 to {count}; s skips"),
+            0 => say!("plain-how-answer").to_owned(),
+            _ => say!("plain-number-to", count = count),
         });
     }
     answer.free_text = Some(line.to_owned());
@@ -196,10 +210,10 @@ pub fn answer(question: &Question<'_>, line: &str) -> Result<Answer, String> {
 /// The word behind a key of an approval.
 pub fn grant(id: &str) -> Option<(char, &'static str)> {
     Some(match id {
-        "allow_once" => ('y', "yes, this time"),
-        "allow_session" => ('a', "yes, for this session"),
-        "allow_always" => ('A', "yes, always"),
-        "reject_once" => ('n', "no; a reason may stand behind it"),
+        "allow_once" => ('y', say!("plain-yes-once")),
+        "allow_session" => ('a', say!("plain-yes-session")),
+        "allow_always" => ('A', say!("plain-yes-always")),
+        "reject_once" => ('n', say!("plain-no")),
         _ => return None,
     })
 }
@@ -218,7 +232,7 @@ pub fn approval(view: &Clarification<'_>) -> Vec<String> {
         });
     }
     if !options.iter().any(|it| it.id == "reject_once") {
-        lines.push("  n no; a reason may stand behind it".to_owned());
+        lines.push(format!("  n {}", say!("plain-no")));
     }
     lines
 }
@@ -236,15 +250,15 @@ mod tests {
     fn a_label_says_address_kind_subject_and_state() {
         let edit = Row::of([span("edit   src/a.rs")]).facts([span("+3 −1"), span("  "), span("applied")]);
         assert_eq!(
-            label("7.3", "file edit", Some(&edit)),
+            label("7.3", &Kind::FileEdit, false, Some(&edit)),
             "7.3 file edit, src/a.rs: +3 -1, applied"
         );
         let command = Row::of([span("cargo test")]).facts([span("✓ 0  5.3 s  no network")]);
         assert_eq!(
-            label("7.4", "terminal command", Some(&command)),
+            label("7.4", &Kind::TerminalCommand, false, Some(&command)),
             "7.4 terminal command, cargo test: ok 0, 5.3 s, no network"
         );
-        assert_eq!(label("7.5", "text", None), "7.5 text");
+        assert_eq!(label("7.5", &Kind::Text, false, None), "7.5 text");
     }
 
     #[test]

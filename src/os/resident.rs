@@ -34,6 +34,20 @@ pub fn give_back() {
 #[cfg(not(target_os = "linux"))]
 pub fn give_back() {}
 
+/// Gives back what was freed: of many small pieces the allocator keeps the pages, in case that much is needed once more. Takes
+/// some milliseconds for each gigabyte.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+pub fn trim() {
+    #[expect(unsafe_code, reason = "malloc_trim(3) has no safe wrapper")]
+    // SAFETY: it may be called by any thread at any time, and touches nothing that is in use.
+    unsafe {
+        libc::malloc_trim(0);
+    }
+}
+
+#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+pub fn trim() {}
+
 /// Start and length of the mappings of the file that holds `code` which are as they are in the file: its code, and the
 /// constants at its very beginning. What lies behind has been written to by the loader before it was made read-only.
 #[cfg(target_os = "linux")]

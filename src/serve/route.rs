@@ -62,7 +62,10 @@ impl House {
 
     /// Lets go of what nobody came back for.
     pub async fn sweep(&self, keep: Duration) {
-        self.hall.sweep(keep);
+        if self.hall.sweep(keep) {
+            // Only a panic there would be an error, and then nothing was given back.
+            let _ = tokio::task::spawn_blocking(crate::os::resident::trim).await;
+        }
         if let Some(kept) = &self.kept {
             kept.sweep(keep).await;
         }

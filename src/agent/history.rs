@@ -6,7 +6,7 @@ use std::{collections::HashSet, sync::Arc};
 
 use serde_json::Value;
 
-use self::calls::Called;
+pub use self::calls::{Called, called};
 use super::{compact, told::Told};
 use crate::{
     model::{Call, CallResult, ModelMessage, Part, Said},
@@ -42,7 +42,7 @@ pub fn told(entries: &[Arc<Entry>]) -> Told {
             } else {
                 // An edit that failed says why in the document behind it.
                 let error = documents.get(at + 1).filter(|it| it.kind == Kind::Error);
-                match calls::called(document, error) {
+                match called(document, error) {
                     Some(called) if called.name == COMPACT => {}
                     Some(called) => {
                         let id = step.call(called, &mut ids);

@@ -554,6 +554,7 @@ pub enum Session {
     },
     /// The whole conversation as a file
     #[command(after_help = "Examples:\n  sheaf sessions export last -o answer.html\n  \
+                            sheaf sessions export last --redact '(?i)acme' --redact '\\b[0-9.]+@[a-z.]+' -o answer.md\n  \
                             sheaf sessions export last --as jsonl | grep document_end\n  \
                             sheaf replay <(sheaf sessions export last --as jsonl) --speed 4")]
     Export {
@@ -571,6 +572,10 @@ pub enum Session {
         /// What is on other branches, too, in a page or as Markdown; the other forms always have it
         #[arg(long)]
         all_branches: bool,
+
+        /// A regular expression of what must not be in it, beside keys and what `export.redact` names
+        #[arg(long, value_name = "REGEX")]
+        redact: Vec<String>,
     },
     /// Keeps what was exported as JSON or JSON lines, a saved stream or a response, as a new conversation
     Import {

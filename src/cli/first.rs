@@ -107,6 +107,7 @@ async fn ask(chooser: Chooser, log: Arc<Log>, mut inbox: Inbox) {
             }
             Letter::Command(
                 Command::Run { .. }
+                | Command::Again { .. }
                 | Command::Compact { .. }
                 | Command::Rename(_)
                 | Command::Restore(_)

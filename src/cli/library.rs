@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     config::{Environment, Settings},
-    export::Whole,
+    export::{Rules, Whole},
     journal::{
         Log,
         file::{Listed, Recorder, Session, Store},
@@ -205,8 +205,9 @@ impl Library for Shelf {
     fn export(&self, log: &Arc<Log>, path: &Path) -> Result<(), String> {
         let form = sessions::form_of(Some(path));
         let session = Session::fresh(self.workspace.to_string_lossy(), tui::now_ms());
+        let rules = Rules::new(self.settings.redact.iter().map(String::as_str)).map_err(|it| it.to_string())?;
         let entries = log.after(Position(0));
-        let whole = Whole::new(session, entries.iter().map(|it| (**it).clone()).collect());
+        let whole = Whole::new(session, entries.iter().map(|it| (**it).clone()).collect()).redacted(&rules);
         if path.exists() {
             return Err(format!("{} is there already: name another file", path.display()));
         }

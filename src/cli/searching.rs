@@ -321,7 +321,7 @@ mod tests {
             3,
             Event::Branch(crate::protocol::Branch {
                 after: Turn(1),
-                upto: None,
+                ..Default::default()
             }),
         );
         log.append(3, Event::UserMessage(Message::user("another")));

@@ -18,7 +18,7 @@ use super::{
     code, complain, say, searching,
 };
 use crate::{
-    export::{self, Form, Single, Whole},
+    export::{self, Form, Rules, Single, Whole},
     journal::{
         Log,
         file::{Finding, Listed, Session, Store, Wrong},
@@ -73,9 +73,11 @@ pub fn run(asked: &Sessions) -> Result<u8> {
             form,
             output,
             all_branches,
+            redact,
         } => {
             let form = form.map_or_else(|| form_of(output.as_deref()), form_named);
-            let whole = whole(&base, &store, session)?;
+            let rules = base.settings.redact.iter().chain(redact).map(String::as_str);
+            let whole = whole(&base, &store, session)?.redacted(&Rules::new(rules)?);
             let text = if *all_branches {
                 whole.with_branches(form)
             } else {
@@ -258,7 +260,8 @@ fn doctor(base: &Base, store: &Store, repair: bool) -> Result<u8> {
     Ok(if left == 0 { code::OK } else { code::FAILED })
 }
 
-/// A line for each message, deeper where the way forks; `*` is the branch that one is on.
+/// A line for each message, and for what an answer went on to say where only a part of it leads on; deeper where the way
+/// forks; `*` is the branch that one is on.
 fn tree(whole: &Whole) -> String {
     let mut text = String::new();
     for fork in whole.transcript.tree() {
@@ -274,7 +277,14 @@ fn tree(whole: &Whole) -> String {
         let line: String = line.chars().take(100).collect();
         let mark = if fork.is_here { '*' } else { ' ' };
         let way = "  ".repeat(fork.depth);
-        text.push_str(&format!("{mark} {way}{}  {line}\n", exchange.turn.0));
+        let turn = exchange.turn.0;
+        match fork.rest {
+            Some(at) => {
+                let number = exchange.response.number(at);
+                text.push_str(&format!("{mark} {way}{turn}.{number}  the rest of this answer\n"));
+            }
+            None => text.push_str(&format!("{mark} {way}{turn}  {line}\n")),
+        }
     }
     text
 }

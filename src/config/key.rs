@@ -912,6 +912,13 @@ pub const KEYS: &[Key] = &[
         "What checks files of a language, such as \"cargo clippy --message-format=json\" for rust; cargo check, tsc, eslint, ruff and go vet need no entry.",
     ),
     Key::new(
+        "export.redact",
+        Kind::List,
+        |it, _| Slot::List(&mut it.redact),
+        "Regular expressions of what an exported conversation must not hold, beside keys: `[redacted]` stands there instead.",
+    )
+    .variable("SHEAF_EXPORT_REDACT"),
+    Key::new(
         "serve.listen",
         Kind::Text,
         |it, _| Slot::Text(&mut it.serve.listen),

@@ -52,6 +52,8 @@ pub struct Settings {
     /// Whether links carry their target for the terminal (OSC 8).
     pub links: bool,
     pub serve: Serve,
+    /// Regular expressions of what no export holds.
+    pub redact: Vec<String>,
     pub ui: Ui,
     pub agent: Agent,
     /// By name.
@@ -313,6 +315,7 @@ impl Default for Settings {
             motion: true,
             mouse: true,
             links: true,
+            redact: Vec::new(),
             serve: Serve {
                 listen: "127.0.0.1:8643".to_owned(),
                 token: None,

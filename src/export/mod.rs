@@ -4,8 +4,11 @@
 
 mod html;
 mod markdown;
+mod redact;
 
 use std::sync::Arc;
+
+pub use redact::{RuleError, Rules};
 
 use crate::{
     journal::file::Session,
@@ -44,6 +47,18 @@ impl Whole {
             entries,
             transcript,
         }
+    }
+
+    /// The same without keys and without what the rules name.
+    pub fn redacted(&self, rules: &Rules) -> Self {
+        let session = Session {
+            workspace: rules.text(&self.session.workspace).into_owned(),
+            ..self.session.clone()
+        };
+        Self::new(
+            session,
+            rules.entries(self.entries.iter().map(|it| (**it).clone()).collect()),
+        )
     }
 
     /// Its title, else the first line of the first message.

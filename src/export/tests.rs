@@ -228,6 +228,7 @@ fn told(steps: &[Step]) -> Whole {
                 let branch = Branch {
                     after: Turn((*after).min(log.turn().0)),
                     upto: upto.map(|it| format!("d{it}").into()),
+                    is_open: false,
                 };
                 log.append(4, Event::Branch(branch));
             }

@@ -141,6 +141,7 @@ async fn follow(mut followed: Followed, log: Arc<Log>, mut inbox: post::Inbox<Co
                     Command::Submit(_)
                     | Command::Steer(_)
                     | Command::Run { .. }
+                    | Command::Again { .. }
                     | Command::Compact { .. }
                     | Command::Rename(_)
                     | Command::Update { .. }

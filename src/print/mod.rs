@@ -826,6 +826,7 @@ mod tests {
                         log.append(1, Event::Done(crate::protocol::Done::default()));
                     }
                     Command::Run { .. }
+                    | Command::Again { .. }
                     | Command::Compact { .. }
                     | Command::Rename(_)
                     | Command::Answer { .. }

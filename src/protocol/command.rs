@@ -18,6 +18,12 @@ pub enum Command {
         /// The model is told of it.
         is_shown: bool,
     },
+    /// The call behind a document is made once more, by the user: a turn of its own, in which `submit` says what was typed.
+    Again {
+        submit: Submit,
+        turn: Turn,
+        document: DocumentId,
+    },
     /// What the model is told of the conversation so far becomes shorter: a turn of its own, in which `submit` says what was
     /// typed. Nothing that is shown changes.
     Compact { submit: Submit, how: Shorten },

@@ -148,6 +148,9 @@ pub struct Branch {
     /// Of whose answer only what stands up to this document counts, that one included; `None`: all of it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub upto: Option<DocumentId>,
+    /// That document is a question, and its answer counts no more: it is to be answered in another way.
+    #[serde(rename = "open", skip_serializing_if = "std::ops::Not::not", default)]
+    pub is_open: bool,
 }
 
 impl Branch {

@@ -5,8 +5,10 @@
 
 use std::collections::BTreeMap;
 
-use super::{Exchange, Place, Transcript};
-use crate::protocol::{Branch, DocumentId, FinishReason, Turn};
+use serde_json::Value;
+
+use super::{Exchange, Place, Transcript, is_approval};
+use crate::protocol::{Branch, Document, DocumentId, Event, FinishReason, Kind, Turn};
 
 /// A turn in the tree of branches.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,10 +18,12 @@ pub struct Fork {
     pub depth: usize,
     /// It is on the branch that one is on.
     pub is_here: bool,
-    /// Which of the messages behind the same turn it is, counted from 1, and of how many.
+    /// Which of the ways behind the same turn it is, counted from 1, and of how many.
     pub nth: (usize, usize),
-    /// Whether other turns follow it.
+    /// Whether no other turns follow it.
     pub is_end: bool,
+    /// Not the turn, but what it went on to say where others go on behind a part of it: its documents from this one on.
+    pub rest: Option<usize>,
 }
 
 impl Transcript {
@@ -49,7 +53,7 @@ impl Transcript {
     /// each with the number of its first documents that are on this branch all the same.
     pub fn others(&self) -> Vec<(Turn, Vec<(&Exchange, usize)>)> {
         let mut others: Vec<(Turn, Vec<(&Exchange, usize)>)> = Vec::new();
-        for fork in self.tree() {
+        for fork in self.tree().iter().filter(|it| it.rest.is_none()) {
             let Some(exchange) = self.shelf.iter().find(|it| it.turn == fork.turn) else {
                 continue;
             };
@@ -74,6 +78,7 @@ impl Transcript {
                     .is_cut
                     .then(|| last.response.documents.last().map(|it| it.id.clone()))
                     .flatten(),
+                is_open: last.is_reopened,
             },
         }
     }
@@ -112,27 +117,59 @@ impl Transcript {
     pub fn tree(&self) -> Vec<Fork> {
         let children = self.children();
         let mut forks = Vec::new();
-        // Turns still to be listed, the next one last.
-        let mut left: Vec<(Turn, usize, (usize, usize))> = Vec::new();
+        // What is still to be listed, the next one last.
+        let mut left: Vec<(Turn, Option<usize>, usize, (usize, usize))> = Vec::new();
         let push = |parent: Option<Turn>, depth: usize, left: &mut Vec<_>| {
             let turns = children.get(&parent).map(Vec::as_slice).unwrap_or_default();
-            let deeper = usize::from(turns.len() > 1);
-            for (n, turn) in turns.iter().enumerate().rev() {
-                left.push((*turn, depth + deeper, (n + 1, turns.len())));
+            let rest = parent.and_then(|it| Some((it, Some(self.rest_of(it, turns)?))));
+            let ways: Vec<(Turn, Option<usize>)> = rest.into_iter().chain(turns.iter().map(|it| (*it, None))).collect();
+            let deeper = usize::from(ways.len() > 1);
+            for (n, (turn, rest)) in ways.iter().enumerate().rev() {
+                left.push((*turn, *rest, depth + deeper, (n + 1, ways.len())));
             }
         };
         push(None, 0, &mut left);
-        while let Some((turn, depth, nth)) = left.pop() {
+        while let Some((turn, rest, depth, nth)) = left.pop() {
+            let here = self.exchanges.iter().position(|it| it.turn == turn);
+            let is_whole_end =
+                |at: usize| self.exchanges.get(at).is_some_and(|it| !it.is_cut) && at + 1 == self.exchanges.len();
+            if rest.is_none() {
+                push(Some(turn), depth, &mut left);
+            }
+            let has_rest = rest.is_none() && left.last().is_some_and(|it| it.0 == turn && it.1.is_some());
             forks.push(Fork {
                 turn,
                 depth,
-                is_here: self.exchanges.iter().any(|it| it.turn == turn),
+                is_here: here.is_some_and(|at| rest.is_none() || is_whole_end(at)),
                 nth,
-                is_end: !children.contains_key(&Some(turn)),
+                is_end: rest.is_some() || !(has_rest || children.contains_key(&Some(turn))),
+                rest,
             });
-            push(Some(turn), depth, &mut left);
         }
         forks
+    }
+
+    /// Where what only this answer went on to say begins: the turns behind it go on behind a part of it, every one of them.
+    fn rest_of(&self, turn: Turn, behind: &[Turn]) -> Option<usize> {
+        let whole = self.of_turn(turn)?;
+        let count = whole.response.documents.len();
+        let here = self.exchanges.iter().find(|it| it.turn == turn && it.is_cut);
+        let kept = |it: &Turn| match self.of_turn(*it)?.behind.upto.as_ref()? {
+            none if none.as_str() == Branch::NOTHING => Some(0),
+            upto => whole.response.position_of(upto).map(|it| it + 1),
+        };
+        let mut parts = behind.iter().map(|it| kept(it).unwrap_or(count)).collect::<Vec<_>>();
+        parts.extend(here.map(|it| it.response.documents.len()));
+        if parts.iter().any(|it| *it >= count) {
+            return None;
+        }
+        here.map(|it| it.response.documents.len()).or(parts.into_iter().min())
+    }
+
+    /// The question on this branch whose answer counts no more, if that is the one that is meant.
+    pub fn reopened(&self, turn: Turn, document: &DocumentId) -> Option<&Document> {
+        let last = self.exchanges.last().filter(|it| it.turn == turn && it.is_reopened)?;
+        last.response.documents.last().filter(|it| it.id == *document)
     }
 
     /// Goes on somewhere else.
@@ -145,8 +182,10 @@ impl Transcript {
         }
         let mut way: Vec<Exchange> = Vec::new();
         let mut next = Some(to.clone());
-        while let Some(Branch { after, upto }) = next.take() {
-            let cut = upto.as_ref().and_then(|document| cut(all.get(&after)?, document));
+        while let Some(Branch { after, upto, is_open }) = next.take() {
+            let cut = upto
+                .as_ref()
+                .and_then(|document| cut(all.get(&after)?, document, is_open));
             let Some(exchange) = cut.or_else(|| all.remove(&after)) else {
                 break;
             };
@@ -157,6 +196,12 @@ impl Transcript {
         way.reverse();
         self.exchanges = way;
         self.shelf = all.into_values().collect();
+        // Whoever answered it here answered it in their own way.
+        for at in 1..self.exchanges.len() {
+            if self.exchanges.get(at - 1).is_some_and(|it| it.is_reopened) {
+                self.settle_answer(at);
+            }
+        }
         self.fold_again();
     }
 
@@ -178,9 +223,17 @@ impl Transcript {
     }
 }
 
-/// An exchange whose answer ends with this document. A question that stands there is open again.
-fn cut(exchange: &Exchange, document: &DocumentId) -> Option<Exchange> {
+/// An exchange whose answer ends with this document; a question that stands there is open again where that is wanted.
+fn cut(exchange: &Exchange, document: &DocumentId, is_open: bool) -> Option<Exchange> {
     let mut response = exchange.response.upto(document)?;
+    let last = response.documents.last();
+    let is_reopened = is_open && last.is_some_and(|it| it.kind == Kind::Clarification && !is_approval(it));
+    if is_reopened {
+        let metadata = ["outcome", "answers", "reason"].map(|it| (it.to_owned(), Value::Null));
+        let document = document.clone();
+        let metadata = metadata.into_iter().collect();
+        response.apply(&Event::DocumentUpdate { document, metadata }, exchange.last_ms);
+    }
     if let Some(ending) = &mut response.ending {
         ending.finish_reason = FinishReason::Stop;
     }
@@ -191,6 +244,7 @@ fn cut(exchange: &Exchange, document: &DocumentId) -> Option<Exchange> {
         last_ms: exchange.last_ms,
         behind: exchange.behind.clone(),
         is_cut: true,
+        is_reopened,
         response,
     })
 }
@@ -200,7 +254,7 @@ mod tests {
     use pretty_assertions::assert_eq;
 
     use super::*;
-    use crate::protocol::{DocumentStart, Done, Entry, Event, Kind, Message, Position};
+    use crate::protocol::{Answer, ClarificationResponse, DocumentStart, Done, Entry, Message, Outcome, Position};
 
     /// Entries as a log numbers them.
     #[derive(Default)]
@@ -253,6 +307,7 @@ mod tests {
         log.append(Event::Branch(Branch {
             after: Turn(after),
             upto,
+            is_open: false,
         }));
     }
 
@@ -309,7 +364,8 @@ mod tests {
             transcript.before(Turn(5)),
             Branch {
                 after: Turn(1),
-                upto: Some(DocumentId::numbered(1))
+                upto: Some(DocumentId::numbered(1)),
+                is_open: false,
             }
         );
     }
@@ -338,5 +394,120 @@ mod tests {
         assert_eq!(said(&log), "");
         go(&mut log, 1, Some(9));
         assert_eq!(said(&log), "one: ", "a document that is not there cuts nothing");
+    }
+
+    /// The tree as it is drawn: depth, turn, `…` for the rest of one, `*` for what one is on.
+    fn tree(log: &Log) -> String {
+        let forks = log.transcript().tree();
+        let lines = forks.iter().map(|it| {
+            let rest = it.rest.map(|it| format!("…{it}")).unwrap_or_default();
+            let here = if it.is_here { "*" } else { "" };
+            format!("{}{}{rest}{here}", " ".repeat(it.depth), it.turn.0)
+        });
+        lines.collect::<Vec<_>>().join("\n")
+    }
+
+    #[test]
+    fn what_an_answer_went_on_to_say_is_a_branch_where_others_go_on_behind_a_part_of_it() {
+        let mut log = Log::default();
+        say(&mut log, "one", &["a", "b", "c"]);
+        assert_eq!(tree(&log), "1*");
+        go(&mut log, 1, Some(2));
+        assert_eq!(tree(&log), "1*\n1…2", "there is a way back before anything was said");
+        say(&mut log, "behind b", &["d"]);
+        assert_eq!(tree(&log), "1*\n 1…2\n 2*");
+        go(&mut log, 1, None);
+        assert_eq!(said(&log), "one: a b c");
+        assert_eq!(tree(&log), "1*\n 1…2*\n 2");
+        say(&mut log, "behind all of it", &[]);
+        assert_eq!(tree(&log), "1*\n 2\n 3*", "what follows all of it leads there");
+        let transcript = log.transcript();
+        assert_eq!(transcript.others().len(), 1);
+        assert_eq!(transcript.tree().iter().filter(|it| it.is_end).count(), 2);
+    }
+
+    #[test]
+    fn a_question_is_answered_in_another_way_and_each_branch_keeps_its_answer() {
+        let question = DocumentId::numbered(1);
+        let answered = |word: &str| {
+            let mut message = Message::user(word);
+            message.clarification_response = Some(ClarificationResponse {
+                document_id: DocumentId::numbered(1),
+                outcome: Outcome::Answered,
+                answers: vec![Answer {
+                    question_id: "q".into(),
+                    selected_option_ids: Vec::new(),
+                    free_text: Some(word.to_owned()),
+                }],
+                reason: None,
+            });
+            Event::UserMessage(message)
+        };
+        let chosen = |log: &Log| {
+            let transcript = log.transcript();
+            let document = transcript
+                .exchanges
+                .first()
+                .and_then(|it| it.response.documents.first())
+                .cloned();
+            document.and_then(|it| {
+                Some(
+                    it.metadata
+                        .get("answers")?
+                        .get(0)?
+                        .get("freeText")?
+                        .as_str()?
+                        .to_owned(),
+                )
+            })
+        };
+        let mut log = Log::default();
+        log.append(Event::UserMessage(Message::user("go")));
+        let metadata = |value: Value| value.as_object().cloned().unwrap_or_default();
+        log.append(Event::DocumentStart(DocumentStart {
+            id: question.clone(),
+            kind: Kind::Clarification,
+            sequence: Some(1),
+            content: None,
+            metadata: metadata(serde_json::json!({ "questions": [{ "id": "q", "prompt": "up or down?" }] })),
+        }));
+        // It was answered while the answer was being made, and the answer went on.
+        log.append(Event::DocumentEnd {
+            document: question.clone(),
+            final_content: None,
+            metadata: metadata(serde_json::json!({
+                "questions": [{ "id": "q", "prompt": "up or down?" }],
+                "outcome": "answered", "answers": [{ "questionId": "q", "freeText": "up" }],
+            })),
+        });
+        log.append(Event::Done(Done::default()));
+        say(&mut log, "then", &["x"]);
+        assert_eq!(chosen(&log).as_deref(), Some("up"));
+        let again = Branch {
+            after: Turn(1),
+            upto: Some(question.clone()),
+            is_open: true,
+        };
+        log.append(Event::Branch(again.clone()));
+        let transcript = log.transcript();
+        assert_eq!(chosen(&log), None);
+        assert_eq!(transcript.waiting().map(|it| (it.exchange, it.document)), Some((0, 0)));
+        assert!(transcript.reopened(Turn(1), &question).is_some());
+        assert_eq!(transcript.head(), again);
+        log.append(answered("down"));
+        log.append(Event::Done(Done::default()));
+        assert_eq!(chosen(&log).as_deref(), Some("down"));
+        go(&mut log, 2, None);
+        assert_eq!(
+            chosen(&log).as_deref(),
+            Some("up"),
+            "what was answered there stands there"
+        );
+        go(&mut log, 3, None);
+        assert_eq!(chosen(&log).as_deref(), Some("down"));
+        // Without that word what stands there is behind its answer.
+        go(&mut log, 1, Some(1));
+        assert_eq!(chosen(&log).as_deref(), Some("up"));
+        assert_eq!(log.transcript().waiting(), None);
     }
 }

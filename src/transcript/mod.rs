@@ -54,6 +54,8 @@ pub struct Exchange {
     pub behind: Branch,
     /// Only the first of its documents count on this branch.
     pub is_cut: bool,
+    /// The last of these is a question that is to be answered in another way.
+    pub is_reopened: bool,
 }
 
 impl Exchange {
@@ -362,7 +364,7 @@ impl Transcript {
 
     /// A message that answers the question the turn before ended with closes that question; any other message leaves
     /// it unanswered, which for an approval means no.
-    fn settle_answer(&mut self, at: usize) {
+    pub(super) fn settle_answer(&mut self, at: usize) {
         let Some(answer) = self.exchanges.get(at).and_then(|it| it.message.as_ref()) else {
             return;
         };

@@ -115,7 +115,7 @@ fn entries(value: &Value) -> Result<Vec<Entry>, ObjectError> {
         numbers.insert(old.unwrap_or(u64::from(number)), number);
         head = Branch {
             after: Turn(number),
-            upto: None,
+            ..Branch::default()
         };
         if let Some(message) = message {
             push(number, at_ms, Event::UserMessage(message));

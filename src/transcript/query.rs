@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | `word`, `"two words"` | documents and messages that say it, whatever the case |
 //! | `type:edit` | documents of a kind, by its name or its short one; `type:message` for what the user said |
-//! | `path:src/**` | documents about a file |
+//! | `path:src/**` | documents about a file; commands that name one, or print its name |
 //! | `exit!=0`, `exit>1` | commands by how they ended |
 //! | `state:failed` | documents by state: `failed`, `ok`, `open`, `applied`, `rejected`, `pending`, `running`, … |
 //! | `tool:grep` `model:qwen` `mode:plan` | calls of a tool, answers of a model, in a mode |
@@ -171,7 +171,7 @@ impl What {
             },
             Self::Kind(kind) => it.document.is_some_and(|it| it.kind == *kind),
             Self::Message => it.document.is_none(),
-            Self::Path(glob) => it.document.is_some_and(|it| paths(it).any(|it| glob.is_match(it))),
+            Self::Path(glob) => it.document.is_some_and(|it| is_about(it, glob)),
             Self::Exit(order, code) => exit_of(it.document).is_some_and(|it| order.holds(it, *code)),
             Self::State(state) => it.document.is_some_and(|it| has_state(it, state)),
             Self::Tool(name) => it
@@ -241,6 +241,30 @@ fn says(document: &Document, finder: &Regex) -> bool {
     }
     let content = document.content.as_deref().unwrap_or_default();
     finder.is_match(content) || document.metadata.values().any(|it| anywhere(it, finder))
+}
+
+/// Whether a document is about a file that the glob names. A command names files in its line and in what it prints.
+fn is_about(document: &Document, glob: &GlobMatcher) -> bool {
+    if let View::TerminalCommand(it) = document.view() {
+        let mut words = [it.command, it.output].into_iter().flat_map(words_like_paths);
+        return words.any(|it| fits(glob, it));
+    }
+    paths(document).any(|it| fits(glob, it))
+}
+
+/// A whole path fits where its end does: the workspace is not known here.
+fn fits(glob: &GlobMatcher, path: &str) -> bool {
+    let path = path.strip_prefix("./").unwrap_or(path);
+    let is_whole = path.starts_with('/');
+    glob.is_match(path) || is_whole && path.match_indices('/').any(|(at, _)| glob.is_match(&path[at + 1..]))
+}
+
+/// What may be the name of a file, without the place in it that stands behind a colon.
+fn words_like_paths(text: &str) -> impl Iterator<Item = &str> {
+    let is_between = |it: char| it.is_whitespace() || "\"'`()[]{}<>|;&=,:".contains(it);
+    text.split(is_between)
+        .map(|it| it.trim_end_matches('.'))
+        .filter(|it| it.contains(['/', '.']))
 }
 
 /// The files that a document is about.
@@ -458,13 +482,17 @@ mod tests {
             (
                 Kind::TerminalCommand,
                 "",
-                json!({ "command": "cargo test", "exitCode": 101, "output": "one panicked" }),
+                json!({ "command": "cargo test", "exitCode": 101, "output": "one panicked\nsee tests/it.rs:7:3." }),
             ),
-            (Kind::TerminalCommand, "", json!({ "command": "ls", "exitCode": 0 })),
+            (
+                Kind::TerminalCommand,
+                "",
+                json!({ "command": "ls -l ./lib/a.sh", "exitCode": 0 }),
+            ),
             (
                 Kind::ToolCall,
                 "",
-                json!({ "toolName": "read_file", "arguments": { "target_file": "docs/a.md" }, "result": { "status": "error", "data": "gone" } }),
+                json!({ "toolName": "read_file", "arguments": { "target_file": "/home/me/shop/src/deep/a.md" }, "result": { "status": "error", "data": "gone" } }),
             ),
             (Kind::Text, "All done, see https://example.com", json!({})),
         ];
@@ -531,10 +559,15 @@ mod tests {
             ("type:command -exit!=0", vec![3]),
             ("state:failed", vec![2, 4]),
             ("state:rejected", vec![1]),
-            ("path:src/**", vec![1]),
+            ("path:src/**", vec![1, 4]),
             ("path:src/*", vec![1]),
             ("path:**/*.md", vec![4]),
+            ("path:deep/a.md", vec![4]),
+            ("path:eep/a.md", vec![]),
             ("path:*.rs", vec![]),
+            ("path:tests/** type:terminal_command exit!=0 since:7d panicked", vec![2]),
+            ("path:lib/*.sh", vec![3]),
+            ("path:src/deep/*", vec![4]),
             ("tool:read_file gone", vec![4]),
             ("model:qwen type:text", vec![5]),
             ("mode:plan", vec![]),

@@ -1,10 +1,15 @@
-//! Showing only a part of the conversation, by kind and by state.
+//! Showing only a part of the conversation: by kind and by state, and in the language in which conversations are searched.
+
+use std::sync::Arc;
 
 use super::pane::Item;
 use crate::{
     locale,
     protocol::{Applied, Document, Kind, View},
-    transcript::Transcript,
+    transcript::{
+        Transcript,
+        query::{Candidate, Query, QueryError},
+    },
 };
 
 /// One thing that documents can be asked for.
@@ -78,38 +83,80 @@ const fn state(name: &'static str, about: &'static str, test: fn(&Transcript, us
 
 /// What is shown; everything else is not listed.
 #[derive(Clone, Default)]
-pub struct Filter(Vec<&'static Facet>);
+pub struct Filter {
+    facets: Vec<&'static Facet>,
+    /// What stands beside names of facets.
+    query: Option<Arc<Query>>,
+    /// As it is written, facets first.
+    words: String,
+}
 
 impl Filter {
-    /// The words of a filter; the one that is none.
-    pub fn parse(words: &str) -> Result<Self, &str> {
-        let facet = |word| FACETS.iter().find(|it| it.name == word).ok_or(word);
-        let words = words.split([' ', ',']).filter(|it| !it.is_empty());
-        words.map(facet).collect::<Result<_, _>>().map(Self)
+    /// Reads names of facets, between commas or blanks, and terms of a query, which counts time back from `now_ms`.
+    pub fn parse(words: &str, now_ms: u64) -> Result<Self, QueryError> {
+        let facet = |word: &str| FACETS.iter().find(|it| it.name == word);
+        let mut facets = Vec::new();
+        let mut terms = Vec::new();
+        // What stands between quotes names no facet, and keeps its blanks.
+        for (nth, part) in words.split('"').enumerate() {
+            if nth % 2 == 1 {
+                terms.push(format!("\"{part}\""));
+                continue;
+            }
+            let mut rest = String::new();
+            for piece in part.split_inclusive(char::is_whitespace) {
+                let names = piece.split([',', ' ']).map(str::trim).filter(|it| !it.is_empty());
+                match names.map(facet).collect::<Option<Vec<_>>>() {
+                    Some(found) => facets.extend(found),
+                    None => rest.push_str(piece),
+                }
+            }
+            terms.push(rest);
+        }
+        let terms = terms.concat();
+        let terms = terms.trim();
+        let query = Query::parse(terms, now_ms)?;
+        let names = facets.iter().map(|it: &&Facet| it.name).chain([terms]);
+        let words = names.filter(|it| !it.is_empty()).collect::<Vec<_>>().join(" ");
+        Ok(Self {
+            facets,
+            query: (!query.is_empty()).then(|| Arc::new(query)),
+            words,
+        })
     }
 
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.facets.is_empty() && self.query.is_none()
     }
 
     pub fn has(&self, facet: &Facet) -> bool {
-        self.0.iter().any(|it| it.name == facet.name)
+        self.facets.iter().any(|it| it.name == facet.name)
     }
 
     /// As it is written.
     pub fn words(&self) -> String {
-        self.0.iter().map(|it| it.name).collect::<Vec<_>>().join(" ")
+        self.words.clone()
     }
 
     pub fn passes(&self, transcript: &Transcript, item: Item) -> bool {
-        let Item::Document(place) = item else {
+        let Some(exchange) = transcript.exchanges.get(item.exchange()) else {
             return false;
         };
-        let Some(document) = transcript.get(place) else {
+        let fits = |document| {
+            let candidate = Candidate { exchange, document };
+            self.query.as_ref().is_none_or(|it| it.matches(candidate))
+        };
+        let place = match item {
+            Item::Document(place) => place,
+            // A message is no document: only words of the query's can mean it.
+            Item::Message(_) => return self.facets.is_empty() && self.query.is_some() && fits(None),
+            Item::Thinking(..) | Item::Ending(_) => return false,
+        };
+        let Some(document) = transcript.get(place).filter(|it| fits(Some(it))) else {
             return false;
         };
         let (mut kinds, mut states) = (None, None);
-        for facet in &self.0 {
+        for facet in &self.facets {
             let (group, fits) = match facet.test {
                 Test::Kind(test) => (&mut kinds, test(&document.kind)),
                 Test::State(test) => (&mut states, test(transcript, place.exchange, document)),
@@ -143,11 +190,21 @@ mod tests {
 
     #[test]
     fn words_are_read_and_written_alike() {
-        assert_eq!(
-            Filter::parse("edits, failed").map(|it| it.words()),
-            Ok("edits failed".into())
-        );
-        assert_eq!(Filter::parse("").map(|it| it.is_empty()), Ok(true));
-        assert_eq!(Filter::parse("edits cats").map(|it| it.words()), Err("cats"));
+        for (words, wanted) in [
+            ("edits, failed", "edits failed"),
+            ("edits,failed", "edits failed"),
+            ("", ""),
+            ("total edits path:src/**", "edits total path:src/**"),
+            ("\"edits\" failed", "failed \"edits\""),
+            ("-\"two  words\"", "-\"two  words\""),
+        ] {
+            assert_eq!(
+                Filter::parse(words, 0).map(|it| it.words()),
+                Ok(wanted.to_owned()),
+                "{words}"
+            );
+        }
+        assert!(Filter::parse(" ", 0).is_ok_and(|it| it.is_empty()));
+        assert!(Filter::parse("edits type:cats", 0).is_err_and(|it| it.term == "type:cats"));
     }
 }

@@ -289,7 +289,7 @@ fn chosen(app: &mut App, choice: Choice) -> Vec<Effect> {
         }
         Choice::Chip(way) => return action::writing::chip(app, way),
         Choice::Review(verdict, place) => return action::review::judge(app, verdict, place),
-        Choice::Branch(turn) => return action::branch::go_to(app, turn),
+        Choice::Branch(turn, is_whole) => return action::branch::go_to(app, turn, is_whole),
         Choice::Back(back) => return action::undo::go_back(app, back),
         Choice::Waiting(change) => action::writing::change_waiting(app, change),
         Choice::Custom(name) => {

@@ -1,6 +1,6 @@
 //! A message of the user's is made ready: what was said before, who answers, what that one takes in.
 
-use std::sync::Arc;
+use std::{collections::HashSet, sync::Arc};
 
 use futures::StreamExt;
 
@@ -179,7 +179,9 @@ impl Driver {
             Event::Title(title) => Some(title),
             _ => None,
         });
-        if titles.clone().count() > 1 || titles.clone().any(|it| it.by_user) {
+        // One that stands in its file several times was only repeated there: it is the beginning of the first message.
+        let texts: HashSet<&str> = titles.clone().map(|it| it.text.as_str()).collect();
+        if texts.len() > 1 || titles.clone().any(|it| it.by_user) {
             return;
         }
         let mut said = history::spoken(&self.log.after(Position(0))).messages;

@@ -159,10 +159,11 @@ struct Driver {
     settled: Option<mpsc::UnboundedReceiver<Settled>>,
 }
 
-/// A command that the user runs. It stands where a model's call would, so that it is judged, held, shown and remembered
+/// A call that the user makes. It stands where a model's call would, so that it is judged, held, shown and remembered
 /// like one; the model is not asked.
 struct Own {
-    line: String,
+    name: String,
+    arguments: serde_json::Map<String, serde_json::Value>,
     is_shown: bool,
     /// The call has been made; what is asked next is what to say to its result, which is nothing.
     is_asked: bool,
@@ -182,9 +183,8 @@ impl Own {
         if std::mem::replace(&mut self.is_asked, true) {
             return Box::pin(futures::stream::iter([Piece::End(EndReason::Stop)]));
         }
-        let (id, name) = (format!("own_{now_ms}"), "run_terminal_cmd".to_owned());
-        let mut arguments = serde_json::Map::new();
-        arguments.insert("command".into(), self.line.clone().into());
+        let (id, name) = (format!("own_{now_ms}"), self.name.clone());
+        let arguments = std::mem::take(&mut self.arguments);
         Box::pin(futures::stream::iter([
             Piece::CallStart {
                 slot: 0,
@@ -476,6 +476,7 @@ impl Driver {
             // Whoever says something else does not want to be asked now.
             Command::Submit(_)
             | Command::Run { .. }
+            | Command::Again { .. }
             | Command::Compact { .. }
             | Command::Steer(_)
             | Command::Cancel => self.take_trust(None),
@@ -498,14 +499,29 @@ impl Driver {
                 if !is_shown {
                     submit.message.extra.insert(ASIDE.to_owned(), true.into());
                 }
+                let arguments = serde_json::Map::from_iter([("command".to_owned(), line.into())]);
                 let own = Own {
-                    line,
+                    name: "run_terminal_cmd".to_owned(),
+                    arguments,
                     is_shown,
                     is_asked: false,
                     from: 0,
                 };
                 self.queue.push_back((submit, Wish::Command(own)));
             }
+            Command::Again { submit, turn, document } => match self.call_behind(turn, &document) {
+                Some(called) => {
+                    let own = Own {
+                        name: called.name,
+                        arguments: called.arguments,
+                        is_shown: true,
+                        is_asked: false,
+                        from: 0,
+                    };
+                    self.queue.push_back((submit, Wish::Command(own)));
+                }
+                None => self.notice("no-call", "no call stands behind it that can be made again".to_owned()),
+            },
             // Room that is made, and a command of the user's, have no model that could hear it.
             Command::Steer(submit) if self.turn.is_answering() => {
                 let facts = self.facts(false);
@@ -545,15 +561,10 @@ impl Driver {
             Command::GoOn(branch) => self.go_on(branch),
             Command::Next => {}
             Command::Answer { response, turn: _ } if self.turn.is_running() => self.step(Input::Answer(response)),
-            Command::Answer { .. } => {
-                let notice = Notice {
-                    severity: Severity::Warning,
-                    code: "no-question".to_owned(),
-                    message: "no question is open: the answer was left out".to_owned(),
-                    document: None,
-                };
-                self.log.append(now_ms(), Event::Notice(notice));
-            }
+            Command::Answer { response, turn } => match self.answering(turn, response) {
+                Some(submit) => self.queue.push_back((submit, Wish::Answer)),
+                None => self.notice("no-question", "no question is open: the answer was left out".to_owned()),
+            },
         }
     }
 

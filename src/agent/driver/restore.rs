@@ -7,10 +7,14 @@ use futures::FutureExt;
 use super::{Driver, now_ms};
 use crate::{
     agent::{
+        history::{self, Called},
         review,
         undo::{self, Restored},
     },
-    protocol::{Applied, Branch, Event, Notice, Position, Response, Restore, Severity},
+    protocol::{
+        Applied, Branch, ClarificationResponse, DocumentId, Event, Kind, Message, Notice, Position, Response, Restore,
+        Severity, Submit, Turn,
+    },
     transcript::Transcript,
 };
 
@@ -64,6 +68,38 @@ impl Driver {
             }
         }
         self.take_back();
+    }
+
+    /// The call that a document shows, where it can be made by the user, too.
+    pub(super) fn call_behind(&self, turn: Turn, document: &DocumentId) -> Option<Called> {
+        let mut response = Response::default();
+        for entry in self.log.after(Position(0)).iter().filter(|it| it.turn == turn) {
+            response.apply(&entry.event, entry.at_ms);
+        }
+        let document = response.get(document)?;
+        let is_users = matches!(document.kind, Kind::ToolCall | Kind::TerminalCommand | Kind::FileEdit);
+        let called = history::called(document, None).filter(|_| is_users)?;
+        self.setup
+            .tools
+            .iter()
+            .any(|it| it.name == called.name)
+            .then_some(called)
+    }
+
+    /// The message that answers the question to which the conversation went back, if that is the one.
+    pub(super) fn answering(&self, turn: Turn, response: ClarificationResponse) -> Option<Submit> {
+        let transcript = Transcript::of(&self.log.after(Position(0)));
+        let question = transcript.reopened(turn, &response.document_id)?.clarification()?;
+        let message = Message {
+            content: question.readable(&response),
+            clarification_response: Some(response),
+            ..Message::user("")
+        };
+        Some(Submit {
+            message,
+            mode: self.mode.unwrap_or_default(),
+            model: None,
+        })
     }
 
     /// The conversation goes on somewhere else: the model is told what was said there, and nothing else.

@@ -146,8 +146,13 @@ impl Running {
             Shorten::Summary { keep } => match compact::plan(&memory.told, &self.sizes(memory), Cause::Asked) {
                 Ok(plan) => self.make(plan, Cause::Asked, keep, memory, effects),
                 Err(_) => {
+                    let message = if memory.told.messages.is_empty() {
+                        "nothing was said yet"
+                    } else {
+                        "all that a summary could stand for is in one already, or is too new"
+                    };
                     let details = "say something first";
-                    self.error("NOTHING_TO_COMPACT", "client", "nothing was said yet", details, effects);
+                    self.error("NOTHING_TO_COMPACT", "client", message, details, effects);
                     self.end(Status::Completed, FinishReason::Stop, memory, effects);
                 }
             },

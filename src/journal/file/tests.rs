@@ -854,7 +854,7 @@ fn of_a_long_session_the_end_is_in_memory_and_the_rest_is_there_all_the_same() {
 fn what_leads_back_behind_the_end_has_the_session_read_whole() {
     let back = Event::Branch(crate::protocol::Branch {
         after: crate::protocol::Turn(1),
-        upto: None,
+        ..Default::default()
     });
     let folder = folder();
     let (store, _) = long(folder.path(), [back, Event::UserMessage(Message::user("elsewhere"))]);
@@ -864,7 +864,7 @@ fn what_leads_back_behind_the_end_has_the_session_read_whole() {
     drop(opened.recorder);
     let near = Event::Branch(crate::protocol::Branch {
         after: crate::protocol::Turn(180),
-        upto: None,
+        ..Default::default()
     });
     let (store, bytes) = long(folder.path(), [near, Event::UserMessage(Message::user("elsewhere"))]);
     let opened = store.resume_end("s-1", 5).expect("it can be opened");

@@ -33,8 +33,8 @@ use crate::{
         sse::{Frame, FrameError, Frames},
     },
     protocol::{
-        ClarificationResponse, Command, ConversationId, DocumentId, Event, Message, Mode, Notice, Outcome, Position,
-        Progress, Response, ResponseId, Severity, Submit, Title, Turn,
+        ClarificationResponse, Command, ConversationId, Document, DocumentId, Event, Message, Mode, Notice, Outcome,
+        Position, Progress, Response, ResponseId, Severity, Submit, Title, Turn,
         codec::{Breach, Decoder, Failure, Identity, Limits},
     },
     text::figure,
@@ -283,7 +283,7 @@ impl Driver {
             // A gateway takes no word in between: it comes next.
             Command::Submit(submit) | Command::Steer(submit) => self.queue.push_back(submit),
             Command::Answer { turn, response } => self.answer(turn, response),
-            Command::Run { .. } => {
+            Command::Run { .. } | Command::Again { .. } => {
                 let notice = Notice {
                     severity: Severity::Error,
                     code: "runs-no-commands".to_owned(),
@@ -353,6 +353,16 @@ impl Driver {
     /// Takes an answer to a question. The second answer to the same one is dropped.
     fn answer(&mut self, turn: Turn, response: ClarificationResponse) {
         let document = response.document_id.clone();
+        if self.current.decoder.is_none()
+            && let Some(question) = self.reopened(turn, &document)
+        {
+            self.queue.push_front(Submit {
+                message: history::answering(&question, response),
+                mode: self.mode,
+                model: self.model.clone(),
+            });
+            return;
+        }
         let current = &mut self.current;
         let is_open = current.response.get(&document).is_some_and(history::is_open_question);
         if turn != current.turn || !is_open {
@@ -378,6 +388,12 @@ impl Driver {
             Some(path) => self.hand_over(turn, &response, path),
             None => current.waiting.push_back(response),
         }
+    }
+
+    /// The question that the conversation went back to.
+    fn reopened(&self, turn: Turn, document: &DocumentId) -> Option<Document> {
+        let transcript = Transcript::of(&self.log.after(Position(0)));
+        transcript.reopened(turn, document).cloned()
     }
 
     /// Makes the answer the next message.

@@ -160,7 +160,11 @@ impl Player {
                 log.append(now_ms, Event::Title(crate::protocol::Title { text, by_user: true }));
             }
             // A recording runs nothing.
-            Command::Run { .. } | Command::Compact { .. } | Command::Restore(_) | Command::Next => {}
+            Command::Run { .. }
+            | Command::Again { .. }
+            | Command::Compact { .. }
+            | Command::Restore(_)
+            | Command::Next => {}
             // To look at another branch changes nothing.
             Command::GoOn(branch) => {
                 if !self.in_response {

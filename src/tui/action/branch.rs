@@ -2,8 +2,9 @@
 
 use super::{Action, everywhere::focus_composer};
 use crate::{
-    protocol::{Branch, Command, DocumentId, Turn, View},
+    protocol::{Address, Branch, Command, DocumentId, Kind, Turn, View},
     say,
+    transcript::is_approval,
     tui::{
         app::App,
         effect::Effect,
@@ -27,12 +28,11 @@ pub const BRANCHES: Action = Action {
 pub const GO_ON: Action = Action {
     name: "branch",
     slash: "branch",
-    run: |app, _| {
+    run: |app, words| {
         if is_busy(app) {
             return Vec::new();
         }
-        let Some(item) = app.pane.selected else {
-            app.say(say!("action-nothing-selected"));
+        let Some(item) = meant(app, words) else {
             return Vec::new();
         };
         let Some(exchange) = app.transcript.exchanges.get(item.exchange()) else {
@@ -52,18 +52,30 @@ pub const GO_ON: Action = Action {
         let is_last = exchange.response.documents.last().map(|it| &it.id) == upto.as_ref();
         focus_composer(app);
         let upto = upto.filter(|_| !is_last);
-        vec![Effect::Send(Command::GoOn(Branch { after, upto }))]
+        vec![Effect::Send(Command::GoOn(Branch {
+            after,
+            upto,
+            is_open: false,
+        }))]
     },
 };
 
 pub const REWORD: Action = Action {
     name: "reword",
     slash: "reword",
-    run: |app, _| {
+    run: |app, words| {
         if is_busy(app) {
             return Vec::new();
         }
-        let at = app.pane.selected.map_or(usize::MAX, Item::exchange);
+        let chosen = if words.trim().is_empty() {
+            app.pane.selected
+        } else {
+            let Some(item) = meant(app, words) else {
+                return Vec::new();
+            };
+            Some(item)
+        };
+        let at = chosen.map_or(usize::MAX, Item::exchange);
         let exchanges = &app.transcript.exchanges;
         let Some(exchange) = exchanges.get(at).or(exchanges.last()) else {
             app.say(say!("action-nothing-said"));
@@ -77,42 +89,61 @@ pub const REWORD: Action = Action {
 pub const AGAIN: Action = Action {
     name: "again",
     slash: "again",
-    run: |app, _| {
+    run: |app, words| {
         if is_busy(app) {
             return Vec::new();
         }
-        let Some(place) = app.selected() else {
-            app.say(say!("action-no-document"));
-            return Vec::new();
+        let place = match meant(app, words) {
+            Some(Item::Document(place)) => place,
+            Some(_) => {
+                app.say(say!("action-no-such-document", word = words.trim()));
+                return Vec::new();
+            }
+            None => return Vec::new(),
         };
         let Some(document) = app.transcript.get(place) else {
             return Vec::new();
         };
         let turn = app.turn_of(place);
-        let before = earlier(app, place.exchange, place.document);
+        let back = Command::GoOn(Branch {
+            after: turn,
+            upto: earlier(app, place.exchange, place.document),
+            is_open: false,
+        });
+        let is_call = matches!(document.kind, Kind::TerminalCommand | Kind::ToolCall | Kind::FileEdit);
+        if is_call && !app.about.runs {
+            app.say(say!("action-makes-no-calls", peer = app.about.peer.as_str()));
+            return Vec::new();
+        }
         match document.view() {
             View::TerminalCommand(it) => {
                 let line = it.command.to_owned();
-                let mut effects = vec![Effect::Send(Command::GoOn(Branch {
+                let run = super::writing::run_command(app, &format!("! {line}"), &line, true);
+                vec![Effect::Send(back), run]
+            }
+            View::ToolCall(_) | View::FileEdit(_) => {
+                let document = document.id.clone();
+                let number = app.transcript.address(place).map(|it| it.to_string());
+                let typed = format!("/again {}", number.unwrap_or_default());
+                let submit = super::writing::own(app, &typed);
+                let again = Command::Again { submit, turn, document };
+                vec![Effect::Send(back), Effect::Send(again)]
+            }
+            View::Clarification(_) if !is_approval(document) => {
+                let open = Branch {
                     after: turn,
-                    upto: before,
-                }))];
-                effects.push(super::writing::run_command(app, &format!("! {line}"), &line, true));
-                effects
+                    upto: Some(document.id.clone()),
+                    is_open: true,
+                };
+                let name = (turn, document.id.clone());
+                app.asking.forms.remove(&name);
+                app.asking.sent.remove(&name);
+                vec![Effect::Send(Command::GoOn(open))]
             }
-            View::Clarification(it) => {
-                let asked: Vec<&str> = it.questions.iter().map(|it| it.text).collect();
-                let asked = format!("{} ", say!("draft-about-question", question = asked.join(" ")));
-                let upto = Some(document.id.clone());
-                app.composer.field.set(&asked);
-                focus_composer(app);
-                vec![Effect::Send(Command::GoOn(Branch { after: turn, upto }))]
-            }
-            View::Text(_)
+            View::Clarification(_)
+            | View::Text(_)
             | View::CodeReference(_)
             | View::CodeBlock(_)
-            | View::FileEdit(_)
-            | View::ToolCall(_)
             | View::Plan(_)
             | View::Error(_)
             | View::TodoUpdate(_)
@@ -123,6 +154,35 @@ pub const AGAIN: Action = Action {
         }
     },
 };
+
+/// What words behind a command name, a turn or a document, else what is selected; it is said where that is nothing.
+fn meant(app: &mut App, words: &str) -> Option<Item> {
+    let word = words.trim().trim_start_matches('#');
+    if word.is_empty() {
+        let selected = app.pane.selected;
+        if selected.is_none() {
+            app.say(say!("action-which-document"));
+        }
+        return selected;
+    }
+    let found = match word.split_once('.') {
+        Some((turn, number)) => turn.parse().ok().zip(number.parse().ok()).and_then(|(turn, number)| {
+            let address = Address {
+                turn: Turn(turn),
+                number,
+            };
+            app.transcript.place_of(address).map(Item::Document)
+        }),
+        None => word.parse().ok().and_then(|turn| {
+            let mut exchanges = app.transcript.exchanges.iter();
+            exchanges.position(|it| it.turn == Turn(turn)).map(Item::Ending)
+        }),
+    };
+    if found.is_none() {
+        app.say(say!("action-no-such-document", word = word));
+    }
+    found
+}
 
 /// The document before this one; of the first there is none, and then nothing of the answer counts.
 fn earlier(app: &App, exchange: usize, document: usize) -> Option<DocumentId> {
@@ -151,13 +211,20 @@ pub fn before(app: &mut App, turn: Turn) -> Vec<Effect> {
     vec![Effect::Send(Command::GoOn(branch))]
 }
 
-/// To the newest end of the branch that a turn is on.
-pub fn go_to(app: &mut App, turn: Turn) -> Vec<Effect> {
+/// To the newest end of the branch that a turn is on, or to the end of its own answer.
+pub fn go_to(app: &mut App, turn: Turn, is_whole: bool) -> Vec<Effect> {
     if is_busy(app) {
         return Vec::new();
     }
-    let after = app.transcript.newest_below(turn);
-    vec![Effect::Send(Command::GoOn(Branch { after, upto: None }))]
+    let after = if is_whole {
+        turn
+    } else {
+        app.transcript.newest_below(turn)
+    };
+    vec![Effect::Send(Command::GoOn(Branch {
+        after,
+        ..Branch::default()
+    }))]
 }
 
 fn is_busy(app: &mut App) -> bool {

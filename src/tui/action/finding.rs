@@ -86,17 +86,17 @@ pub const TIMES: Action = Action {
 
 /// Shows only what the words name; everything when there are none.
 pub fn show_only(app: &mut App, words: &str) -> Vec<Effect> {
-    match Filter::parse(if words == "everything" { "" } else { words }) {
+    match Filter::parse(if words == "everything" { "" } else { words }, app.now_ms) {
         Ok(filter) => {
             app.pane.sift(filter, &app.transcript);
             if let Some(search) = &mut app.search {
                 search.is_stale = true;
             }
         }
-        Err(word) => {
-            let names: Vec<_> = FACETS.iter().map(|it| it.name).collect();
-            let text = say!("action-no-facet", word = word, known = names.join(", "));
-            app.say(text);
+        Err(error) => {
+            let lines = error.to_string();
+            let lines: Vec<_> = lines.lines().map(str::trim).collect();
+            app.say(lines.join("; "));
         }
     }
     Vec::new()

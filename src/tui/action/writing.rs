@@ -247,16 +247,21 @@ fn run(app: &mut App, line: &str) -> Vec<Effect> {
     vec![run, Effect::NoteSent(typed)]
 }
 
-/// Has a command run, which was written like this.
-pub fn run_command(app: &mut App, typed: &str, line: &str, is_shown: bool) -> Effect {
+/// What opens a turn of the user's own, which was written like this.
+pub fn own(app: &mut App, typed: &str) -> Submit {
     app.pane.go_to_end();
     focus_composer(app);
     app.asking.submitted_ms = Some(app.now_ms);
-    let submit = Submit {
+    Submit {
         message: Message::user(typed),
         mode: app.mode,
         model: app.model.clone(),
-    };
+    }
+}
+
+/// Has a command run, which was written like this.
+pub fn run_command(app: &mut App, typed: &str, line: &str, is_shown: bool) -> Effect {
+    let submit = own(app, typed);
     Effect::Send(Command::Run {
         submit,
         line: line.to_owned(),

@@ -228,6 +228,8 @@ fn facts(call: &ToolCall<'_>, document: &Document, look: &Look<'_>, running: boo
     }
     match call.result {
         Some(it) if it.failed => facts.word(Weight::Heavy, say!("call-failed"), Role::Error),
+        // How much room was made is all that a compaction is about.
+        Some(it) if call.tool_name == COMPACT => facts.word(Weight::Heavy, outcome(call, it.data), Role::Dim),
         Some(it) => facts.word(Weight::Medium, outcome(call, it.data), Role::Dim),
         None if document.is_incomplete() => facts.word(Weight::Heavy, say!("document-broken-off"), Role::Error),
         None => facts.word(Weight::Heavy, say!("call-no-result"), Role::Error),

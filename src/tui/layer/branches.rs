@@ -15,6 +15,9 @@ use crate::{
 const BESIDE: usize = 80;
 const TWO: usize = 116;
 
+/// What stands for the rest of an answer.
+const REST: &str = "the rest of this answer";
+
 pub struct Branches {
     forks: Vec<Fork>,
     at: usize,
@@ -53,7 +56,7 @@ impl Branches {
             KeyCode::PageUp => self.top = self.top.saturating_sub(5),
             KeyCode::Enter => {
                 if let Some(fork) = self.forks.get(self.at) {
-                    return Answer::Chosen(Choice::Branch(fork.turn));
+                    return Answer::Chosen(Choice::Branch(fork.turn, fork.rest.is_some()));
                 }
             }
             _ => {}
@@ -97,8 +100,10 @@ impl Branches {
             Row::blank(),
         ];
         let body = height.saturating_sub(rows.len()).max(1);
-        let turn = self.forks.get(self.at).map(|it| it.turn).unwrap_or_default();
-        let looked = transcript.of_turn(turn);
+        let fork = self.forks.get(self.at);
+        let turn = fork.map(|it| it.turn).unwrap_or_default();
+        let from = fork.and_then(|it| it.rest);
+        let looked = transcript.of_turn(turn).map(|exchange| Looked { exchange, from });
         if columns < BESIDE {
             let above = self.forks.len().min((body / 2).max(1));
             rows.extend(self.tree(transcript, columns, above).into_iter().map(Row::of));
@@ -109,7 +114,7 @@ impl Branches {
             return;
         }
         let other = if columns >= TWO {
-            in_its_place(transcript, turn)
+            fork.and_then(|it| in_its_place(transcript, it))
         } else {
             None
         };
@@ -145,6 +150,7 @@ impl Branches {
             let mark = if is_at { Mark::BOLD } else { Mark::NONE };
             let message = transcript.of_turn(fork.turn).and_then(|it| it.message.as_ref());
             let text = message.map(|it| it.content.as_str()).unwrap_or_default();
+            let text = if fork.rest.is_some() { REST } else { text };
             let text = text.lines().find(|it| !it.trim().is_empty()).unwrap_or_default();
             let text = Clean::line(text.get(..text.floor_char_boundary(400)).unwrap_or(text));
             let depth = fork.depth.min(columns / 6);
@@ -162,8 +168,12 @@ impl Branches {
                 (_, 0 | 1) => String::new(),
                 (nth, of) => format!(" {nth}/{of}"),
             };
-            let number = width::pad_start(&fork.turn.0.to_string(), 4);
-            let used = 2 + 4 + 1 + width::width(&way) + 2 + facts.len();
+            let number = match fork.rest {
+                Some(at) => address(transcript, fork.turn, at),
+                None => fork.turn.0.to_string(),
+            };
+            let number = width::pad_start(&number, 4);
+            let used = 2 + width::width(&number) + 1 + width::width(&way) + 2 + facts.len();
             let room = columns.saturating_sub(used);
             let text = width::pad(&width::cut_end(&text, room), room);
             vec![
@@ -183,11 +193,16 @@ impl Branches {
     }
 
     /// A message and what was answered.
-    fn said(&self, exchange: Option<&Exchange>, which: &'static str, columns: usize, height: usize) -> Vec<Vec<Span>> {
-        let Some(exchange) = exchange else { return Vec::new() };
+    fn said(&self, looked: Option<Looked<'_>>, which: &'static str, columns: usize, height: usize) -> Vec<Vec<Span>> {
+        let Some(Looked { exchange, from }) = looked else {
+            return Vec::new();
+        };
         let mut rows: Vec<Vec<Span>> = Vec::new();
         if !which.is_empty() {
-            let head = format!("{which}: turn {}", exchange.turn.0);
+            let head = match from {
+                Some(_) => format!("{which}: the rest of turn {}", exchange.turn.0),
+                None => format!("{which}: turn {}", exchange.turn.0),
+            };
             rows.push(vec![Span::new(Clean::new(&width::cut_end(&head, columns)), Role::Dim)]);
             rows.push(Vec::new());
         }
@@ -198,10 +213,12 @@ impl Branches {
             .map(|it| it.content.as_str())
             .unwrap_or_default();
         let message = message.get(..message.floor_char_boundary(2000)).unwrap_or(message);
-        let words = [Span::new(Clean::new(message), Role::User).bold()];
-        body.extend(lines(&words, columns));
-        body.push(Vec::new());
-        body.extend(answer(&exchange.response, columns));
+        if from.is_none() {
+            let words = [Span::new(Clean::new(message), Role::User).bold()];
+            body.extend(lines(&words, columns));
+            body.push(Vec::new());
+        }
+        body.extend(answer(&exchange.response, from.unwrap_or_default(), columns));
         let room = height.saturating_sub(rows.len());
         let top = self.top.min(body.len().saturating_sub(room));
         rows.extend(body.into_iter().skip(top).take(room));
@@ -209,30 +226,69 @@ impl Branches {
     }
 }
 
-/// The exchange on the branch that one is on, in the place of another turn; `None`: it is that one, or there is none.
-fn in_its_place(transcript: &Transcript, turn: Turn) -> Option<&Exchange> {
-    if transcript.exchanges.iter().any(|it| it.turn == turn) {
+/// What is looked at: an exchange, or its documents from one on.
+#[derive(Clone, Copy)]
+struct Looked<'a> {
+    exchange: &'a Exchange,
+    from: Option<usize>,
+}
+
+impl<'a> Looked<'a> {
+    const fn whole(exchange: &'a Exchange) -> Self {
+        Self { exchange, from: None }
+    }
+}
+
+/// What stands on the branch that one is on, in the place of another one; `None`: it is that one, or there is none.
+fn in_its_place<'a>(transcript: &'a Transcript, fork: &Fork) -> Option<Looked<'a>> {
+    let of = |turn: Turn| transcript.exchanges.iter().position(|it| it.turn == turn);
+    if fork.is_here {
         return None;
     }
+    let next = |here: usize| transcript.exchanges.get(here + 1).map(Looked::whole);
+    if fork.rest.is_some() {
+        return next(of(fork.turn)?);
+    }
     // Where the way to it forks from the branch.
-    let mut at = transcript.of_turn(turn)?;
+    let mut at = transcript.of_turn(fork.turn)?;
     loop {
         let behind = at.behind.after;
-        let here = transcript.exchanges.iter().position(|it| it.turn == behind);
-        if let Some(here) = here {
-            return transcript.exchanges.get(here + 1);
+        if let Some(here) = of(behind) {
+            // Here the answer itself may go on where the other one leaves it.
+            let exchange = transcript.exchanges.get(here)?;
+            let upto = at.behind.upto.as_ref().and_then(|it| exchange.response.position_of(it));
+            let rest = upto
+                .map(|it| it + 1)
+                .filter(|it| *it < exchange.response.documents.len());
+            let rest = rest.map(|it| Looked {
+                exchange,
+                from: Some(it),
+            });
+            return next(here).or(rest);
         }
         match transcript.of_turn(behind).filter(|it| it.turn < at.turn) {
             Some(before) => at = before,
-            None => return transcript.exchanges.iter().find(|it| it.message.is_some()),
+            None => {
+                return transcript
+                    .exchanges
+                    .iter()
+                    .find(|it| it.message.is_some())
+                    .map(Looked::whole);
+            }
         }
     }
 }
 
-/// The documents of an answer: text as it reads, of everything else a line.
-fn answer(response: &Response, columns: usize) -> Vec<Vec<Span>> {
+/// Of a document of a turn.
+fn address(transcript: &Transcript, turn: Turn, document: usize) -> String {
+    let number = transcript.of_turn(turn).map_or(0, |it| it.response.number(document));
+    format!("{}.{number}", turn.0)
+}
+
+/// The documents of an answer from one on: text as it reads, of everything else a line.
+fn answer(response: &Response, from: usize, columns: usize) -> Vec<Vec<Span>> {
     let mut rows = Vec::new();
-    for document in response.documents.iter().take(200) {
+    for document in response.documents.iter().skip(from).take(200) {
         if document.kind == crate::protocol::Kind::Text {
             let text = document.text();
             let text = text.get(..text.floor_char_boundary(4000)).unwrap_or(text);

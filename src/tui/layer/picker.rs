@@ -35,8 +35,8 @@ pub enum Choice {
     Chip(ChipWay),
     /// What the user says of a change of a file.
     Review(Verdict, TranscriptPlace),
-    /// To the branch that a turn is on.
-    Branch(crate::protocol::Turn),
+    /// To the branch that a turn is on, or to the end of its answer, where others go on behind a part of it.
+    Branch(crate::protocol::Turn, bool),
     /// Files or conversation as they were.
     Back(super::Back),
     /// A change of the messages that wait.
@@ -114,6 +114,8 @@ pub struct Picker {
     at: usize,
     /// What holds when nothing is chosen; where it is there, what is moved to holds meanwhile.
     before: Option<Choice>,
+    /// What is typed may be terms of a query, where no entry is meant by it.
+    takes_terms: bool,
 }
 
 /// At most so many entries are shown at once.
@@ -235,7 +237,10 @@ impl Picker {
         });
         let entries = std::iter::once(everything).chain(facets).collect();
         let at = FACETS.iter().position(|it| current.has(it)).map_or(0, |it| it + 1);
-        Self::of(Clean::literal("show only"), entries, at)
+        Self {
+            takes_terms: true,
+            ..Self::of(Clean::literal("show only"), entries, at)
+        }
     }
 
     /// What was sent before, the newest first.
@@ -389,6 +394,7 @@ impl Picker {
             passing: Vec::new(),
             at: 0,
             before: None,
+            takes_terms: false,
         };
         picker.sift();
         picker.at = at;
@@ -443,6 +449,7 @@ impl Picker {
             KeyCode::Enter => {
                 return match self.here() {
                     Some(entry) => Chosen(entry.choice.clone()),
+                    None if self.takes_terms => Chosen(Choice::Filter(self.filter.clone())),
                     None => Taken,
                 };
             }
@@ -528,7 +535,12 @@ impl Picker {
             ]));
         }
         if passing.is_empty() {
-            let text = width::pad("nothing like that", inside);
+            let text = if self.takes_terms {
+                "enter shows what fits, as in exit!=0 path:src/** words"
+            } else {
+                "nothing like that"
+            };
+            let text = width::pad(text, inside);
             rows.push(Row::of(vec![
                 Span::new(Clean::literal("│  "), Role::Rule),
                 Span::new(Clean::new(width::cut(&text, inside)), Role::Dim),
@@ -566,6 +578,9 @@ impl Picker {
             &self.filter,
             texts.map(|(it, facts)| (it.label.as_str(), facts.as_str())),
         );
+        if self.takes_terms && self.filter.contains([':', '=', '<', '>', '"', ' ']) {
+            self.passing.clear();
+        }
     }
 }
 

@@ -271,8 +271,9 @@ impl Pane {
                     .filter(|it| self.filter.passes(transcript, *it));
                 let before = self.items.len();
                 self.items.extend(passing);
-                // The message says what the documents under it are about.
-                if self.items.len() > before && exchange.message.is_some() {
+                // The message says what the documents under it are about; or it is looked for itself.
+                let is_wanted = self.items.len() > before || self.filter.passes(transcript, Item::Message(at));
+                if is_wanted && exchange.message.is_some() {
                     self.items.insert(before, Item::Message(at));
                 }
                 continue;

@@ -155,12 +155,25 @@ fn a_filter_shows_a_part_and_keeps_it_so_while_more_comes() {
     assert!(desk.shows("make") && desk.shows("again"), "{}", desk.picture());
     desk.keys("<tab><esc>");
     assert!(desk.shows("a text") && !desk.shows("only edits"), "{}", desk.picture());
-    desk.keys("<esc>/filter cats<enter>");
-    assert!(
-        desk.shows("there is no cats to show; there are text, edits"),
-        "{}",
-        desk.picture()
-    );
+    desk.keys("<esc>/filter type:cats<enter>");
+    assert!(desk.shows("there is no such kind"), "{}", desk.picture());
+}
+
+#[test]
+fn a_filter_speaks_the_language_of_the_search() {
+    let mut desk = conversation(100, 30);
+    for (words, shown, hidden) in [
+        ("type:file_edit", "1.3", "1.4"),
+        ("exit!=0 since:7d", "1.4", "1.3"),
+        ("type:message now", "and now?", "add a code"),
+        ("edits path:src/**", "1.3", "1.4"),
+    ] {
+        desk.keys(&format!("/filter {words}<enter>"));
+        assert!(desk.shows(shown) && !desk.shows(hidden), "{words}\n{}", desk.picture());
+        assert!(desk.shows(&format!("only {words}")), "{words}\n{}", desk.picture());
+        desk.keys("<tab><esc><esc>");
+        assert!(desk.shows("1.3") && desk.shows("1.4"), "{}", desk.picture());
+    }
 }
 
 #[test]
@@ -172,6 +185,10 @@ fn a_filter_is_chosen_from_a_list_that_counts() {
     assert!(counts.trim_end().ends_with("1 │"), "{picture}");
     desk.keys("failed<enter>");
     assert!(desk.shows("cargo test") && !desk.shows("1.1"), "{}", desk.picture());
+    desk.keys("fpath:src/** type:edit");
+    assert!(desk.shows("enter shows what fits"), "{}", desk.picture());
+    desk.keys("<enter>");
+    assert!(desk.shows("1.3") && !desk.shows("cargo test"), "{}", desk.picture());
 }
 
 #[test]

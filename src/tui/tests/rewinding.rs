@@ -233,7 +233,7 @@ fn branched(width: u16) -> Desk {
     desk.exchange("in blue", &["it is blue"]);
     desk.events([Event::Branch(Branch {
         after: Turn(1),
-        upto: None,
+        ..Branch::default()
     })]);
     assert!(!desk.shows("in blue") && desk.shows("begun"), "{}", desk.picture());
     desk.exchange("in red", &["it is red"]);
@@ -260,7 +260,7 @@ fn the_tree_shows_every_branch_and_leads_to_each() {
         desk.keys("<enter>");
         let go_on = Command::GoOn(Branch {
             after: Turn(2),
-            upto: None,
+            ..Branch::default()
         });
         assert_eq!(desk.sent(), [go_on]);
     }
@@ -276,6 +276,7 @@ fn a_message_is_written_again_and_a_document_is_gone_on_from() {
         Command::GoOn(Branch {
             after: Turn(after),
             upto: upto.map(Into::into),
+            is_open: false,
         })
     };
     assert_eq!(desk.sent(), [go_on(1, None)]);

@@ -462,7 +462,7 @@ fn a_conversation_that_is_read_again_is_as_short_as_it_was() {
         // And before it, on another branch, it is as long as it was.
         let before = Effect::Append(Event::Branch(crate::protocol::Branch {
             after: ProtocolTurn(7),
-            upto: None,
+            ..Default::default()
         }));
         effects.push(before);
         assert_eq!(

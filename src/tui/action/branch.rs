@@ -96,7 +96,7 @@ pub const AGAIN: Action = Action {
         let place = match meant(app, words) {
             Some(Item::Document(place)) => place,
             Some(_) => {
-                app.say(say!("action-no-such-document", word = words.trim()));
+                app.say(say!("action-not-here", word = words.trim()));
                 return Vec::new();
             }
             None => return Vec::new(),
@@ -179,7 +179,7 @@ fn meant(app: &mut App, words: &str) -> Option<Item> {
         }),
     };
     if found.is_none() {
-        app.say(say!("action-no-such-document", word = word));
+        app.say(say!("action-not-here", word = word));
     }
     found
 }

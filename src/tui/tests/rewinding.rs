@@ -8,7 +8,8 @@ use super::super::{
     msg::{Msg, Outcome},
 };
 use crate::protocol::{
-    Branch, Clash, Command, Event, FileChange, Operation, Restoration, Restore, Target, Turn, TurnChanges,
+    Branch, Clash, Command, Done, Event, FileChange, Message, Operation, Restoration, Restore, Target, Turn,
+    TurnChanges,
 };
 
 fn file(path: &str, clash: Option<Clash>) -> FileChange {
@@ -285,6 +286,76 @@ fn a_message_is_written_again_and_a_document_is_gone_on_from() {
     desk.take(Msg::Input(super::super::input::Input::Focus(true)));
     let effects = (super::super::action::branch::GO_ON.run)(&mut desk.app, "");
     assert_eq!(effects, [Effect::Send(go_on(1, Some("doc_001")))]);
+}
+
+#[test]
+fn a_call_is_made_again_and_a_question_opened_by_their_addresses() {
+    let mut desk = Desk::new(100, 24);
+    desk.events([Event::UserMessage(Message::user("go"))]);
+    let read = json!({ "toolName": "read_file", "arguments": { "target_file": "a" }, "result": { "status": "success", "data": "x" } });
+    desk.events(document("a", "tool_call", None, read));
+    let options = json!([{ "id": "up", "label": "upward" }, { "id": "down", "label": "downward" }]);
+    let asked = json!({ "questions": [{ "id": "q", "prompt": "which way?", "options": options }],
+        "outcome": "answered", "answers": [{ "questionId": "q", "selectedOptionIds": ["up"] }] });
+    desk.events(document("b", "clarification", None, asked));
+    desk.events(document("c", "text", Some("the rest"), json!({})));
+    desk.events([Event::Done(Done::default())]);
+    let go_on = |upto: &str, is_open| {
+        Command::GoOn(Branch {
+            after: Turn(1),
+            upto: Some(upto.into()),
+            is_open,
+        })
+    };
+    desk.keys("/again 1.3<enter>");
+    assert!(
+        desk.sent().is_empty() && desk.shows("only calls and questions"),
+        "{}",
+        desk.picture()
+    );
+    desk.keys("/again 7.1<enter>");
+    assert!(
+        desk.sent().is_empty() && desk.shows("there is no 7.1"),
+        "{}",
+        desk.picture()
+    );
+    desk.keys("/branch 1.1<enter>");
+    desk.keys("/again 1.1<enter>");
+    desk.keys("/again 1.2<enter>");
+    let sent = desk.sent();
+    assert_eq!(sent[0], go_on("a", false));
+    assert_eq!(sent[1], go_on(Branch::NOTHING, false));
+    assert!(
+        matches!(&sent[2], Command::Again { submit, turn: Turn(1), document } if submit.message.content == "/again 1.1" && *document == "a".into()),
+        "{sent:?}"
+    );
+    assert_eq!(sent[3], go_on("b", true));
+    let Command::GoOn(open) = sent[3].clone() else {
+        panic!("{sent:?}")
+    };
+    desk.events([Event::Branch(open)]);
+    assert!(desk.shows("downward") && !desk.shows("the rest"), "{}", desk.picture());
+    // It has the keys, as a new one would.
+    desk.later(1000);
+    desk.keys("2<enter>");
+    let sent = desk.sent();
+    assert!(
+        matches!(sent.last(), Some(Command::Answer { turn: Turn(1), response }) if response.answers[0].selected_option_ids == ["down"]),
+        "{sent:?}"
+    );
+    // The rest of the answer is a branch, and one gets back to it.
+    desk.keys("<ctrl+u>/branches<enter>");
+    assert!(
+        desk.shows("the rest of this answer") && desk.shows("1.3"),
+        "{}",
+        desk.picture()
+    );
+    desk.keys("j<enter>");
+    let back = Command::GoOn(Branch {
+        after: Turn(1),
+        ..Branch::default()
+    });
+    assert_eq!(desk.sent().last(), Some(&back));
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! What the user says and does besides: steering, limits, commands of their own, changes taken back.
 
+use sheaf::protocol::Branch;
+
 use super::{broken::stage, *};
 
 /// A message may say how hard it is to be thought about, and the next one is as the settings say again.
@@ -267,6 +269,114 @@ async fn what_the_user_runs_is_a_document_and_told_only_where_that_is_wanted() {
         "after commands of the user's",
         &asked.last().expect("it was asked").messages,
     );
+}
+
+#[tokio::test]
+async fn a_question_is_answered_in_another_way_and_a_call_made_again_each_on_a_branch() {
+    let options = json!([{ "id": "up", "label": "up" }, { "id": "down", "label": "down" }]);
+    let questions = json!([{ "id": "q", "prompt": "Which way?", "options": options }]);
+    let script = Script::new(move |at, _| match at {
+        0 => ending(
+            vec![call(
+                "a",
+                "ask",
+                &json!({ "title": "Rounding", "questions": questions }),
+            )],
+            EndReason::ToolUse,
+        ),
+        1 => ending(
+            vec![call("r", "read_file", &json!({ "target_file": "a.txt" }))],
+            EndReason::ToolUse,
+        ),
+        _ => ok(),
+    });
+    let (_outside, _root, mut stage) = stage(&script);
+    stage.answer = Some("allow_once");
+    stage.say("round it", Mode::Agent);
+    stage.done(1).await;
+    stage.answer = None;
+    let find = |stage: &Stage, kind: &Kind| {
+        let documents = stage.documents();
+        let found = documents.iter().find(|it| it.kind == *kind);
+        found.map(|it| it.id.clone()).expect("it is there")
+    };
+    let (question, read) = (find(&stage, &Kind::Clarification), find(&stage, &Kind::ToolCall));
+    let turn = stage.transcript.exchanges.last().expect("a turn").turn;
+
+    let open = Branch {
+        after: turn,
+        upto: Some(question.clone()),
+        is_open: true,
+    };
+    stage.send(Command::GoOn(open));
+    stage
+        .until("an open question", |it| it.transcript.waiting().is_some())
+        .await;
+    let answer = Answer {
+        question_id: "q".to_owned(),
+        selected_option_ids: vec!["down".to_owned()],
+        free_text: None,
+    };
+    let response = ClarificationResponse {
+        document_id: question.clone(),
+        outcome: Dealt::Answered,
+        answers: vec![answer],
+        reason: None,
+    };
+    stage.send(Command::Answer { turn, response });
+    stage.done(2).await;
+    let asked = script.asked();
+    let heard = told(asked.last().expect("it was asked"));
+    assert!(heard.contains("down") && !heard.contains("one\\ntwo"), "{heard}");
+    check_paired("another answer", &asked.last().expect("it was asked").messages);
+
+    let before = Branch {
+        after: turn,
+        upto: Some(question),
+        is_open: false,
+    };
+    stage.send(Command::GoOn(before));
+    stage.send(Command::Again {
+        submit: Submit {
+            message: Message::user("/again 1.2"),
+            mode: Mode::Agent,
+            model: None,
+        },
+        turn,
+        document: read.clone(),
+    });
+    stage.done(3).await;
+    let documents = stage.documents();
+    let again = documents.last().expect("the call");
+    assert_eq!(
+        (again.kind.clone(), &again.metadata["toolName"]),
+        (Kind::ToolCall, &json!("read_file"))
+    );
+    assert_eq!(again.metadata["result"]["status"], "success", "{again:?}");
+    assert_eq!(script.asked().len(), asked.len(), "the model is not asked");
+
+    // What is no call is not made.
+    stage.send(Command::Again {
+        submit: Submit {
+            message: Message::user("/again 1.1"),
+            mode: Mode::Agent,
+            model: None,
+        },
+        turn,
+        document: "nothing".into(),
+    });
+    let is_said = |it: &Stage| {
+        it.events
+            .iter()
+            .any(|it| matches!(it, Event::Notice(it) if it.code == "no-call"))
+    };
+    stage.until("a word on it", is_said).await;
+    stage.say("and?", Mode::Agent);
+    stage.done(4).await;
+    let asked = script.asked();
+    let heard = told(asked.last().expect("it was asked"));
+    assert!(heard.contains("two"), "the model is told of the call: {heard}");
+    check_paired("a call of the user's", &asked.last().expect("it was asked").messages);
 }
 
 #[tokio::test]

@@ -142,7 +142,7 @@ call-step-tool = Schritt { $number }: { $tool }
 call-in = { $what } in { $place }
 call-search-in = { $what }  in { $place }
 call-changed-files = geänderte Dateien
-call-keeping = behält { $what }
+call-keeping = behält „{ $what }“
 call-without-result = ohne das Ergebnis von { $what }
 call-last-lines = { $count ->
     [one] letzte { NUMBER($count) } Zeile

@@ -24,6 +24,7 @@ use super::{
 };
 use crate::{
     config::{Paths, Settings},
+    index::Symbols,
     journal::Log,
     link::Asker,
     model::{Chosen, Effort, ModelMessage, ModelRequest, Part, ToolSpec, catalogue},
@@ -40,6 +41,7 @@ pub struct Briefing {
     /// Until the first message takes it.
     gathering: Option<Gathering>,
     files: Option<Files>,
+    symbols: Arc<Symbols>,
     checks: Checks,
 }
 
@@ -117,6 +119,7 @@ impl Briefing {
             is_ready,
             gathering,
             files,
+            symbols: Arc::default(),
             checks,
         }
     }
@@ -414,6 +417,18 @@ impl Briefing {
                     files.ready(PATIENCE).await;
                     let ranked = tokio::task::spawn_blocking(move || files.rank(&pattern, limit)).await;
                     ranked.ok().map(Reply::Files)
+                })
+            }
+            Query::Symbols { pattern, limit } => {
+                let (Some(files), Some(workspace)) = (self.files.clone(), setup.workspace.clone()) else {
+                    return Box::pin(std::future::ready(None));
+                };
+                let symbols = Arc::clone(&self.symbols);
+                Box::pin(async move {
+                    files.ready(PATIENCE).await;
+                    let find = move || context::symbols::find(&symbols, &files, &workspace, &pattern, limit);
+                    let found = tokio::task::spawn_blocking(find).await;
+                    found.ok().map(Reply::Symbols)
                 })
             }
             Query::Context => {

@@ -234,6 +234,7 @@ pub fn ask(query: &Query, seen: &Seen, workspace: &Workspace, entries: &[Arc<Ent
         }
         Query::Models
         | Query::Files { .. }
+        | Query::Symbols { .. }
         | Query::Context
         | Query::Trust
         | Query::Opened(_)

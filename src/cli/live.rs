@@ -231,6 +231,7 @@ mod tests {
                 question_id: it.id.to_owned(),
                 selected_option_ids: it.options.first().map(|it| it.id.to_owned()).into_iter().collect(),
                 free_text: None,
+                hunks: Vec::new(),
             });
             let response = ClarificationResponse {
                 document_id: document.id.clone(),

@@ -871,6 +871,13 @@ pub const KEYS: &[Key] = &[
         "A command whose first line of output stands there instead; it is told the state as JSON on its standard input.",
     ),
     Key::new(
+        "ui.images",
+        Kind::Word(&["auto", "off"]),
+        |it, _| Slot::Text(&mut it.ui.images),
+        "Whether pictures are drawn in terminals that know how (kitty, Ghostty); elsewhere a line says what they are.",
+    )
+    .variable("SHEAF_UI_IMAGES"),
+    Key::new(
         "ui.vim",
         Kind::Flag,
         |it, _| Slot::Flag(&mut it.ui.vim),

@@ -110,6 +110,8 @@ pub struct Ui {
     pub language: String,
     /// A theme for code in TextMate's form: a path, or a name in the folder of themes.
     pub syntax_theme: Option<String>,
+    /// `auto` or `off`: whether pictures are drawn where the terminal can.
+    pub images: String,
     /// Whether drafts are edited as in Vim.
     pub vim: bool,
     /// Parts of the header's right side, in their order.
@@ -333,6 +335,7 @@ impl Default for Settings {
                 notify: "auto".to_owned(),
                 language: "auto".to_owned(),
                 syntax_theme: None,
+                images: "auto".to_owned(),
                 vim: false,
                 status: ["model", "effort", "context", "cost", "sandbox"]
                     .map(str::to_owned)

@@ -442,6 +442,7 @@ fn colour_of(role: Role) -> Option<String> {
         }
         Role::Indexed(index) => Some(hex(of_index(index)?)),
         Role::Rgb(red, green, blue) => Some(hex(Rgb(red, green, blue))),
+        Role::Picture(..) => None,
         other => {
             let name = ROLES.iter().find(|it| it.1 == other)?.0;
             Some(format!("var(--{})", name.replace('.', "-")))

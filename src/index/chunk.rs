@@ -71,7 +71,7 @@ impl Cutter {
         Some(join(pieces).into_iter().filter_map(|it| it.part(&lines)).collect())
     }
 
-    fn parse(&mut self, language: usize, text: &str, is_over: IsOver<'_>) -> Option<Tree> {
+    pub(super) fn parse(&mut self, language: usize, text: &str, is_over: IsOver<'_>) -> Option<Tree> {
         if !self.parsers.iter().any(|(it, _)| *it == language) {
             let mut parser = Parser::new();
             parser.set_language(&grammar::language(language)?).ok()?;

@@ -8,6 +8,7 @@
 
 mod chunk;
 mod grammar;
+mod symbol;
 mod syntax;
 mod word;
 
@@ -24,10 +25,16 @@ use std::{
 
 use word::Words;
 
+pub use symbol::{Symbol, Symbols};
 pub use syntax::errors;
 
 /// Longer files are generated, or data.
 pub const LONGEST_FILE: u64 = 512 * 1024;
+
+/// Whether a file is in a language whose code can be read.
+pub fn is_code(path: &Path) -> bool {
+    grammar::of(path).is_some()
+}
 
 /// What all chunks together may take.
 const MOST_BYTES: usize = 128 << 20;

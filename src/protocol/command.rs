@@ -102,6 +102,8 @@ pub enum Query {
     Models,
     /// Files of the workspace whose path fits what was typed, the best first.
     Files { pattern: String, limit: usize },
+    /// Functions and types of the workspace's code whose name fits what was typed, the best first.
+    Symbols { pattern: String, limit: usize },
     /// What the next request would hold, part by part.
     Context,
     /// Ask the user again whether the workspace may act.
@@ -122,12 +124,28 @@ pub enum Reply {
     Models(Vec<String>),
     /// Paths from the workspace's root, directories with a `/` at the end.
     Files(Vec<String>),
+    Symbols(Vec<SymbolPlace>),
     Context(Vec<ContextPart>),
     Changes(Vec<TurnChanges>),
     Restoration(Restoration),
     Sandbox(Sandbox),
     /// It is done; what comes of it is seen in the log.
     Heard,
+}
+
+/// Where a name of the code stands.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SymbolPlace {
+    pub name: String,
+    /// The type or module that it belongs to.
+    pub owner: Option<String>,
+    /// What it is, in the words of its language: `fn`, `class`.
+    pub word: String,
+    /// From the workspace's root.
+    pub path: String,
+    /// Lines from 1, inclusive.
+    pub first: u64,
+    pub last: u64,
 }
 
 /// What the calls of a turn did to files.

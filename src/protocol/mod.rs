@@ -18,15 +18,15 @@ mod response;
 mod word;
 
 pub use command::{
-    Clash, Command, ContextPart, FileChange, Query, Reply, Restoration, Restore, Sandbox, Shorten, Submit, Target,
-    TurnChanges, Wall,
+    Clash, Command, ContextPart, FileChange, Query, Reply, Restoration, Restore, Sandbox, Shorten, Submit, SymbolPlace,
+    Target, TurnChanges, Wall,
 };
 pub use document::{Document, ERROR_CODES, FileEdit, Todo as PlanTodo, View};
 pub use event::{
     Branch, DocumentStart, Done, Entry, Event, Notice, Progress, ResponseStart, Severity, Spent, Title, Usage,
 };
 pub use id::{Address, ConversationId, DocumentId, Position, ResponseId, Turn};
-pub use request::{Answer, ClarificationResponse, Dialect, Message, Request};
+pub use request::{Answer, ClarificationResponse, Dialect, HunkAnswer, Message, Request};
 pub use response::{Change, Ending, Response, Thinking};
 pub use word::{
     Applied, CommandState, FinishReason, Kind, Mode, Operation, Outcome, Permission, Purpose, QuestionKind, Role,

@@ -60,6 +60,38 @@ pub struct Answer {
     pub selected_option_ids: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub free_text: Option<String>,
+    /// For a change of a file whose approval lists its hunks: what is said of each. The option beside it is a rejection, so
+    /// that whoever knows nothing of hunks writes nothing.
+    #[serde(skip_serializing_if = "Vec::is_empty", default, deserialize_with = "hunks")]
+    pub hunks: Vec<HunkAnswer>,
+}
+
+/// What the user says of one hunk of a change that waits to be allowed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct HunkAnswer {
+    /// Which hunk of the change, counted from 1.
+    pub index: u64,
+    /// It is to be made. A hunk that nothing is said of is not.
+    pub accepted: bool,
+    /// Is to be written in the place of what was proposed.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub new_string: Option<String>,
+    /// For the model.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub comment: Option<String>,
+}
+
+impl HunkAnswer {
+    /// Those of a list that can be read; the others are not accepted.
+    pub fn list(value: &Value) -> Vec<Self> {
+        let items = value.as_array().into_iter().flatten();
+        items.filter_map(|it| Self::deserialize(it).ok()).collect()
+    }
+}
+
+fn hunks<'de, D: serde::Deserializer<'de>>(source: D) -> Result<Vec<HunkAnswer>, D::Error> {
+    Ok(HunkAnswer::list(&Value::deserialize(source)?))
 }
 
 /// The body of `POST /api/v1/chat/completions`.

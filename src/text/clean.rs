@@ -38,6 +38,23 @@ impl Clean {
         Self(Cow::Owned(text.into_owned()))
     }
 
+    /// A cell of a picture that the terminal was given: a character of private use that says where in the picture it is.
+    pub fn picture_cell(row: usize, column: usize) -> Self {
+        /// The marks that stand for the numbers from nought, as kitty's protocol lists them.
+        const MARKS: [char; 64] = [
+            '\u{305}', '\u{30d}', '\u{30e}', '\u{310}', '\u{312}', '\u{33d}', '\u{33e}', '\u{33f}', '\u{346}',
+            '\u{34a}', '\u{34b}', '\u{34c}', '\u{350}', '\u{351}', '\u{352}', '\u{357}', '\u{35b}', '\u{363}',
+            '\u{364}', '\u{365}', '\u{366}', '\u{367}', '\u{368}', '\u{369}', '\u{36a}', '\u{36b}', '\u{36c}',
+            '\u{36d}', '\u{36e}', '\u{36f}', '\u{483}', '\u{484}', '\u{485}', '\u{486}', '\u{487}', '\u{592}',
+            '\u{593}', '\u{594}', '\u{595}', '\u{597}', '\u{598}', '\u{599}', '\u{59c}', '\u{59d}', '\u{59e}',
+            '\u{59f}', '\u{5a0}', '\u{5a1}', '\u{5a8}', '\u{5a9}', '\u{5ab}', '\u{5ac}', '\u{5af}', '\u{5c4}',
+            '\u{610}', '\u{611}', '\u{612}', '\u{613}', '\u{614}', '\u{615}', '\u{616}', '\u{617}', '\u{657}',
+            '\u{658}',
+        ];
+        let mark = |it: usize| MARKS.get(it).copied().unwrap_or('\u{305}');
+        Self(Cow::Owned(String::from_iter(['\u{10eeee}', mark(row), mark(column)])))
+    }
+
     pub fn as_str(&self) -> &str {
         &self.0
     }

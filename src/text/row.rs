@@ -39,6 +39,8 @@ pub enum Role {
     Indexed(u8),
     /// A colour that a command printed, as red, green, blue.
     Rgb(u8, u8, u8),
+    /// Not a colour but the number of a picture, in the place of one: it reaches the terminal as it is.
+    Picture(u8, u8, u8),
 }
 
 /// What a piece of text stands on.

@@ -113,7 +113,7 @@ const fn role_index(role: Role) -> Option<usize> {
         Role::ModePlan => 21,
         Role::ModeAsk => 22,
         Role::ModeDebug => 23,
-        Role::Indexed(_) | Role::Rgb(..) => return None,
+        Role::Indexed(_) | Role::Rgb(..) | Role::Picture(..) => return None,
     })
 }
 
@@ -294,6 +294,7 @@ impl Theme {
                 Some(_) | None => self.index(index),
             },
             Role::Rgb(red, green, blue) => self.shown(push(Rgb(red, green, blue)), behind, needed),
+            Role::Picture(red, green, blue) => Some(Color::Rgb(red, green, blue)),
             Role::Text
             | Role::Strong
             | Role::Dim

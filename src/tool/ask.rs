@@ -271,6 +271,7 @@ mod tests {
             question_id: id.to_owned(),
             selected_option_ids: chosen.iter().map(|&it| it.to_owned()).collect(),
             free_text: text.map(str::to_owned),
+            hunks: Vec::new(),
         };
         assert_eq!(
             form.answered(&[answer("a", &["2", "1"], None), answer("b", &[], Some("here"))]),

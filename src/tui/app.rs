@@ -117,6 +117,8 @@ pub struct App {
     pub chrome: Option<Chrome>,
     /// Without the alternate screen: what of the conversation stands in the terminal's own lines.
     pub inline: Option<super::inline::Inline>,
+    /// What of the conversation's pictures the terminal has.
+    pub images: super::image::Images,
     /// Sequences for the terminal that paint nothing (a copy), written before the next frame.
     pub aside: Vec<u8>,
 }
@@ -167,11 +169,17 @@ pub struct Mention {
     pub pattern: String,
     /// Documents by their addresses, behind a `#`, instead of files.
     pub is_documents: bool,
-    /// What a document says, beside its address.
+    /// What a document says, beside its address; what a symbol is, and where.
     pub about: Vec<String>,
     /// Somebody has moved in the list.
     pub is_moved: bool,
     pub files: Vec<String>,
+    /// What is put into the draft for each of these, where that is not its name.
+    pub places: Vec<String>,
+    /// The files that were found, and the functions and types, with what they were found for: `files` is made of both.
+    pub paths: Vec<String>,
+    pub symbols: Vec<crate::protocol::SymbolPlace>,
+    pub symbols_for: Option<String>,
     /// What they were found for; until they are found for the pattern, nothing can be chosen.
     pub found_for: Option<String>,
     /// Tab was pressed before they were found: the first one is meant.
@@ -236,6 +244,8 @@ pub struct Asking {
     pub sent: HashSet<(Turn, DocumentId)>,
     /// When a message was sent that has not come back as an event yet.
     pub submitted_ms: Option<u64>,
+    /// What is said of the hunks of changes that wait.
+    pub picks: super::picks::Picks,
 }
 
 impl App {

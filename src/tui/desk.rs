@@ -144,6 +144,7 @@ impl Desk {
             chrome: None,
             is_unstored: false,
             inline: None,
+            images: super::image::Images::default(),
             aside: Vec::new(),
         };
         let size = at_least_one;

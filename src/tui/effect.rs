@@ -34,6 +34,8 @@ pub enum Effect {
     Models,
     /// Files that fit what was typed behind an `@`.
     Files(String),
+    /// Functions and types whose name fits what was typed behind an `@`.
+    Symbols(String),
     /// Read the commands that the workspace and the user have written.
     Commands,
     /// A new conversation in the place of this one.
@@ -77,6 +79,13 @@ pub enum Effect {
     EditDraft(String),
     /// The pasted text at the caret in the user's editor.
     EditChip(String),
+    /// A hunk of a change that waits, in the user's editor.
+    EditHunk {
+        turn: Turn,
+        document: DocumentId,
+        index: u64,
+        text: String,
+    },
     /// Read a picture for the draft.
     Picture(Source),
     /// Remember what was sent.

@@ -131,6 +131,7 @@ impl Hands {
                             | Reply::Sandbox(_)
                             | Reply::Changes(_)
                             | Reply::Restoration(_)
+                            | Reply::Symbols(_)
                             | Reply::Heard,
                         ) => Err("the answer is to another question".to_owned()),
                         Err(error) => Err(error.to_string()),
@@ -154,11 +155,24 @@ impl Hands {
                             | Reply::Sandbox(_)
                             | Reply::Changes(_)
                             | Reply::Restoration(_)
+                            | Reply::Symbols(_)
                             | Reply::Heard,
                         )
                         | Err(_) => Vec::new(),
                     };
                     let _ = send.send(Outcome::Files { pattern, files });
+                });
+            }
+            Effect::Symbols(pattern) => {
+                let query = Query::Symbols {
+                    pattern: pattern.clone(),
+                    limit: super::mention::MOST,
+                };
+                let reply = app.link.ask(query);
+                tokio::spawn(async move {
+                    if let Ok(Reply::Symbols(symbols)) = reply.await {
+                        let _ = send.send(Outcome::Symbols { pattern, symbols });
+                    }
                 });
             }
             Effect::Picture(source) => {
@@ -237,6 +251,7 @@ impl Hands {
                             | Reply::Sandbox(_)
                             | Reply::Changes(_)
                             | Reply::Restoration(_)
+                            | Reply::Symbols(_)
                             | Reply::Heard,
                         ) => Err("the answer is to another question".to_owned()),
                         Err(error) => Err(error.to_string()),
@@ -256,6 +271,7 @@ impl Hands {
                             | Reply::Context(_)
                             | Reply::Sandbox(_)
                             | Reply::Restoration(_)
+                            | Reply::Symbols(_)
                             | Reply::Heard,
                         )
                         | Err(_) => Vec::new(),
@@ -274,6 +290,7 @@ impl Hands {
                             | Reply::Context(_)
                             | Reply::Sandbox(_)
                             | Reply::Changes(_)
+                            | Reply::Symbols(_)
                             | Reply::Heard,
                         )
                         | Err(_) => Restoration::default(),
@@ -292,6 +309,7 @@ impl Hands {
                             | Reply::Context(_)
                             | Reply::Changes(_)
                             | Reply::Restoration(_)
+                            | Reply::Symbols(_)
                             | Reply::Heard,
                         ) => Err("the answer is to another question".to_owned()),
                         Err(error) => Err(error.to_string()),
@@ -334,6 +352,7 @@ impl Hands {
             | Effect::EditDraft(_)
             | Effect::EditChip(_)
             | Effect::EditPlan { .. }
+            | Effect::EditHunk { .. }
             | Effect::OpenFile { .. } => return Carried::Terminal(effect),
         }
         Carried::Away

@@ -1,17 +1,26 @@
-//! `--inline`: no alternate screen. What has ended stands in the terminal's own lines, for good; what is still open, the
-//! draft and what is around it live in a region at the bottom, and pages that need room borrow the alternate screen.
+//! `--inline`: no alternate screen. What has ended stands in the terminal's own lines, for good, and so do the finished
+//! blocks of an answer that is still being written; what is open, the draft and what is around it live in a region at the
+//! bottom, and pages that need room borrow the alternate screen. What stands there was broken for the width that the
+//! terminal had then: nothing of ours is ever written twice.
 //!
 //! The region is pinned to the bottom of the terminal, so its first line is known without asking. Above it stands the
 //! history; lines between the two are blank and are used first. All of a frame is one write.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
+
 use super::{
     app::{App, Focus},
+    doc::Sheet,
     layer::Layer,
     paint::Screen,
     pane::{Item, transcript::Following},
     tty,
 };
-use crate::{protocol::Document, say};
+use crate::{
+    protocol::{Document, Kind},
+    say,
+    text::{NoColours, markdown::Flow},
+};
 
 /// Items that are put into the terminal's lines when a long conversation is taken up; those before them are named.
 const MOST_AT_ONCE: usize = 400;
@@ -30,6 +39,22 @@ pub struct Inline {
     pub live: usize,
     /// What is to stand in the terminal's lines besides documents.
     pub aside: String,
+    /// How much of the item behind those stands there, too.
+    pub flowed: Flowed,
+}
+
+/// How much of an open document stands in the terminal's lines.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Flowed {
+    /// `None`: nothing of any.
+    item: Option<Item>,
+    /// Its rows, for a width.
+    rows: usize,
+    width: usize,
+    /// Bytes of the text that they show.
+    bytes: usize,
+    /// What they said.
+    said: u64,
 }
 
 /// Where the region is on the terminal, and what is above it.
@@ -252,12 +277,97 @@ impl App {
         self.lay_out();
         let to = self.settled_to(from);
         if to > from {
-            text.push_str(&self.printed(from..to));
+            text.push_str(&self.go_on(from));
+            text.push_str(&self.printed(from + 1..to));
         }
         if let Some(inline) = &mut self.inline {
             inline.printed = to;
         }
+        text.push_str(&self.flow_out(to));
         text
+    }
+
+    /// The item at `at` has ended: what of it is not printed yet.
+    fn go_on(&mut self, at: usize) -> String {
+        let flowed = self.flowed(at);
+        if let Some(inline) = &mut self.inline {
+            inline.flowed = Flowed::default();
+        }
+        // Where it ended as something else than it began, all of it stands there again: nothing that counts is missing.
+        let rows = flowed.rows;
+        let is_same = rows == 0 || flowed.width != self.layout.columns || self.said(at, rows) == flowed.said;
+        self.printed_rows(at, if is_same { rows..usize::MAX } else { 0..usize::MAX })
+    }
+
+    /// The blocks of the open document at `at` that are finished and not printed yet.
+    fn flow_out(&mut self, at: usize) -> String {
+        let Some(item) = self.pane.items.get(at).copied() else {
+            return String::new();
+        };
+        let Item::Document(place) = item else {
+            return String::new();
+        };
+        let is_text = |it: &Document| it.is_open() && it.kind == Kind::Text;
+        if !self.transcript.get(place).is_some_and(is_text) {
+            return String::new();
+        }
+        let (rows, bytes) = self.with_pane(|pane, context| {
+            let count = pane.rows_of(item, context).len();
+            let settled = pane.sheet(item).map(Sheet::settled);
+            // What is folded is not written as it stands there.
+            settled.filter(|it| it.0 <= count).unwrap_or_default()
+        });
+        let before = self.flowed(at).rows;
+        if rows <= before {
+            return String::new();
+        }
+        let text = self.printed_rows(at, before..rows);
+        let flowed = Flowed {
+            item: Some(item),
+            rows,
+            width: self.layout.columns,
+            bytes,
+            said: self.said(at, rows),
+        };
+        if let Some(inline) = &mut self.inline {
+            inline.flowed = flowed;
+        }
+        text
+    }
+
+    /// How much of the item at `at` is printed, in rows as they are broken now.
+    fn flowed(&self, at: usize) -> Flowed {
+        let Some(inline) = &self.inline else {
+            return Flowed::default();
+        };
+        let mut flowed = inline.flowed;
+        let Some(item) = self.pane.items.get(at).copied().filter(|it| flowed.item == Some(*it)) else {
+            return Flowed::default();
+        };
+        if flowed.width != self.layout.columns
+            && let Item::Document(place) = item
+            && let Some(text) = self.transcript.get(place).map(Document::text)
+        {
+            let text = text.get(..text.floor_char_boundary(flowed.bytes)).unwrap_or_default();
+            let mut rows = Vec::new();
+            Flow::new(0).update(text, true, self.layout.content(), &NoColours, &mut rows);
+            flowed.rows = rows.len();
+        }
+        flowed
+    }
+
+    /// What the first rows of an item say.
+    fn said(&mut self, at: usize, rows: usize) -> u64 {
+        let Some(item) = self.pane.items.get(at).copied() else {
+            return 0;
+        };
+        self.with_pane(|pane, context| {
+            let mut hasher = DefaultHasher::new();
+            for row in pane.rows_of(item, context).iter().take(rows) {
+                row.plain().hash(&mut hasher);
+            }
+            hasher.finish()
+        })
     }
 
     /// The first item from `from` on that may still change.
@@ -298,12 +408,15 @@ impl App {
         let around = LEAST - 1 + drafted + waiting;
         let printed = self.inline.as_ref().map_or(0, |it| it.printed);
         let room = most.saturating_sub(around);
+        let flowed = self.flowed(printed).rows;
         let live = self.with_pane(|pane, context| {
             let mut lines = 0;
             for at in (printed.min(pane.items.len())..pane.items.len()).rev() {
                 let Some(item) = pane.items.get(at).copied() else { break };
                 let count = pane.rows_of(item, context).len();
-                if count > 0 {
+                if at == printed && flowed > 0 {
+                    lines += count.saturating_sub(flowed);
+                } else if count > 0 {
                     lines += count + pane.gap(at, context);
                 }
                 if lines > room {

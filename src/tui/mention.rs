@@ -1,4 +1,4 @@
-//! The files that are offered while one types behind an `@`, and the documents behind a `#`.
+//! The files, functions and types that are offered while one types behind an `@`, and the documents behind a `#`.
 //!
 //! The list follows the draft; it takes only the keys that choose, so that typing is never in its way. What fits is for
 //! the link to say: it knows the workspace.
@@ -11,9 +11,13 @@ use super::{
     effect::Effect,
     pane::Item,
 };
+use crate::protocol::SymbolPlace;
 
 /// So many are worth looking at.
 pub const MOST: usize = 10;
+
+/// So many lines of the list are for functions and types, where more files fit than there is room for.
+const SYMBOLS: usize = 4;
 
 /// So many documents are looked at behind a `#`: whoever means an older one knows its address.
 const MOST_SEARCHED: usize = 2000;
@@ -44,7 +48,17 @@ pub fn look(app: &mut App) -> Vec<Effect> {
     mention.is_hidden = false;
     mention.takes_first = false;
     mention.is_documents = false;
-    vec![Effect::Files(pattern)]
+    let mut effects = vec![Effect::Files(pattern.clone())];
+    if is_name(&pattern) {
+        effects.push(Effect::Symbols(pattern));
+    }
+    effects
+}
+
+/// Whether it may be the beginning of a name in code, rather than a path: `total`, `Cart::total`.
+fn is_name(pattern: &str) -> bool {
+    let is_part = |it: char| it.is_alphanumeric() || matches!(it, '_' | ':' | '.');
+    pattern.chars().nth(1).is_some() && pattern.chars().all(is_part)
 }
 
 /// The documents that fit what is typed behind a `#`, the newest first.
@@ -86,15 +100,57 @@ pub fn offer(app: &mut App, asked: &str, files: Vec<String>) {
     let before = before.unwrap_or_default();
     app.composer.mention = Some(Mention {
         pattern: asked.to_owned(),
-        files,
+        paths: files,
         found_for: Some(asked.to_owned()),
         at: 0,
         ..before
     });
+    fill(app);
     let mention = app.composer.mention.as_ref();
     if mention.is_some_and(|it| it.takes_first && it.is_shown()) {
         choose(app);
     }
+}
+
+/// Functions and types that fit are there: they stand behind the files.
+pub fn offer_symbols(app: &mut App, asked: &str, symbols: &[SymbolPlace]) {
+    let Some(mention) = app.composer.mention.as_mut().filter(|it| it.pattern == asked) else {
+        return;
+    };
+    mention.symbols = symbols.to_vec();
+    mention.symbols_for = Some(asked.to_owned());
+    fill(app);
+}
+
+/// Makes the list of what was found: what is chosen already keeps its place.
+fn fill(app: &mut App) {
+    let Some(mention) = &mut app.composer.mention else {
+        return;
+    };
+    let fits = mention.symbols_for.as_ref() == Some(&mention.pattern);
+    let symbols = if fits { mention.symbols.as_slice() } else { &[] };
+    let kept = MOST - SYMBOLS.min(symbols.len());
+    let kept = if mention.is_moved {
+        kept.max(mention.at + 1)
+    } else {
+        kept
+    };
+    let paths = mention.paths.iter().take(kept);
+    mention.files = paths.cloned().collect();
+    mention.places = mention.files.clone();
+    mention.about = vec![String::new(); mention.files.len()];
+    for it in symbols.iter().take(MOST.saturating_sub(mention.places.len())) {
+        let owner = it
+            .owner
+            .as_ref()
+            .map_or_else(String::new, |owner| format!("{owner} · "));
+        mention.files.push(it.name.clone());
+        mention.places.push(format!("{}:{}-{}", it.path, it.first, it.last));
+        mention
+            .about
+            .push(format!("{}   {owner}{}:{}", it.word, it.path, it.first));
+    }
+    mention.at = mention.at.min(mention.files.len().saturating_sub(1));
 }
 
 /// Puts the chosen file in the place of what was typed.
@@ -102,7 +158,7 @@ fn choose(app: &mut App) {
     let Some(mention) = app.composer.mention.take() else {
         return;
     };
-    let Some(file) = mention.files.get(mention.at) else {
+    let Some(file) = mention.places.get(mention.at).or_else(|| mention.files.get(mention.at)) else {
         return;
     };
     let typed = mention.pattern.chars().count();
@@ -149,7 +205,7 @@ pub fn key(app: &mut App, event: KeyEvent) -> bool {
         KeyCode::Char('n') if ctrl => mention.at = (mention.at + 1) % count,
         KeyCode::Esc => mention.is_hidden = true,
         KeyCode::Tab | KeyCode::Enter if event.modifiers.is_empty() => {
-            let Some(file) = mention.files.get(mention.at) else {
+            let Some(file) = mention.places.get(mention.at).or_else(|| mention.files.get(mention.at)) else {
                 return false;
             };
             // What is written out already is sent, and so is what the list is not yet for.

@@ -12,7 +12,7 @@ use super::{
 use crate::{
     journal::Log,
     link::Link,
-    protocol::{ContextPart, Entry, Restoration, Restore, Sandbox, Spent, Turn, TurnChanges},
+    protocol::{ContextPart, Entry, Restoration, Restore, Sandbox, Spent, SymbolPlace, Turn, TurnChanges},
 };
 
 pub enum Msg {
@@ -58,6 +58,11 @@ pub enum Outcome {
         pattern: String,
         files: Vec<String>,
     },
+    /// Functions and types that fit it.
+    Symbols {
+        pattern: String,
+        symbols: Vec<SymbolPlace>,
+    },
     /// The commands that files hold.
     Commands(Vec<Custom>),
     Context(Result<Vec<ContextPart>, String>),
@@ -98,6 +103,12 @@ pub enum Outcome {
     PlanEdited {
         turn: Turn,
         document: crate::protocol::DocumentId,
+        text: Result<String, String>,
+    },
+    HunkEdited {
+        turn: Turn,
+        document: crate::protocol::DocumentId,
+        index: u64,
         text: Result<String, String>,
     },
     /// What the user's command for the header said.

@@ -32,16 +32,34 @@ impl App {
             let mut text = String::new();
             let mut line = Line::blank(columns);
             for at in items {
-                print(pane, at, &context, gutter, &theme, &mut line, &mut text);
+                print(pane, at, 0..usize::MAX, &context, gutter, &theme, &mut line, &mut text);
             }
+            text
+        })
+    }
+
+    /// Some rows of one item, in the same way; the gap above it stands before its first row.
+    pub fn printed_rows(&mut self, at: usize, rows: Range<usize>) -> String {
+        let columns = self.layout.columns.max(1);
+        let gutter = self.layout.gutter;
+        let theme = self.theme.clone();
+        self.with_pane(|pane, context| {
+            let context = Context {
+                has_focus: false,
+                ..*context
+            };
+            let (mut text, mut line) = (String::new(), Line::blank(columns));
+            print(pane, at, rows, &context, gutter, &theme, &mut line, &mut text);
             text
         })
     }
 }
 
+#[expect(clippy::too_many_arguments, reason = "what stands on a line, and where")]
 fn print(
     pane: &mut Pane,
     at: usize,
+    rows: Range<usize>,
     context: &Context<'_>,
     gutter: usize,
     theme: &Theme,
@@ -55,12 +73,14 @@ fn print(
     if count == 0 {
         return;
     }
-    for _ in 0..pane.gap(at, context) {
-        text.push_str("\r\n");
+    if rows.start == 0 {
+        for _ in 0..pane.gap(at, context) {
+            text.push_str("\r\n");
+        }
     }
     // The gap looks at what stands before it.
     pane.rows_of(item, context);
-    for row in 0..count {
+    for row in rows.start..rows.end.min(count) {
         let Some((content, glyph)) = pane.row(&Shown::Row { item, row }) else {
             continue;
         };

@@ -341,6 +341,12 @@ impl Session {
             let _ = self.tty.write(&mut out);
             tty::withdraw();
         }
+        let mut out = Vec::new();
+        self.app.images.leave(&mut out);
+        if !out.is_empty() {
+            // The same holds for this: what stays is a picture that nobody sees.
+            let _ = self.tty.write(&mut out);
+        }
         tty::leave();
         self.out.clear();
     }
@@ -475,6 +481,21 @@ impl Session {
                 let outcome = Outcome::PlanEdited { turn, document, text };
                 Box::pin(self.handle(Msg::Done(outcome))).await;
             }
+            Effect::EditHunk {
+                turn,
+                document,
+                index,
+                text,
+            } => {
+                let text = self.edit_draft(&text).await;
+                let outcome = Outcome::HunkEdited {
+                    turn,
+                    document,
+                    index,
+                    text,
+                };
+                Box::pin(self.handle(Msg::Done(outcome))).await;
+            }
             Effect::OpenFile { path, line } => {
                 if let Err(why) = self.open_file(&path, line).await {
                     Box::pin(self.handle(Msg::Done(Outcome::Failed(why)))).await;
@@ -509,6 +530,8 @@ impl Session {
             self.out.splice(began..began, *b"\x1b[?2026h");
         }
         self.app.measure();
+        // Pictures that came into view have to be there before the cells that show them.
+        self.out.append(&mut self.app.aside);
         self.app.draw(&mut self.screen, &mut self.out);
         if is_moved && self.screen.synchronized {
             self.out.extend_from_slice(b"\x1b[?2026l");

@@ -11,6 +11,7 @@ use tokio::sync::mpsc;
 use super::{
     app::{App, Asking, Composer, Focus, Mouse, Themes, Where},
     earlier,
+    image::{self, Images},
     keymap::Keymap,
     library::Library,
     pane::Pane,
@@ -88,6 +89,7 @@ pub fn app(setup: &Setup, size: (u16, u16), colours: Arc<dyn Colours + Send + Sy
         1 => Some("the settings have a problem: /problems".to_owned()),
         n => Some(format!("the settings have {n} problems: /problems")),
     };
+    let draws_images = settings.ui.images == "auto";
     let mut composer = Composer::default();
     composer.field.vim = settings.ui.vim.then(super::vim::Vim::default);
     App {
@@ -130,6 +132,7 @@ pub fn app(setup: &Setup, size: (u16, u16), colours: Arc<dyn Colours + Send + Sy
         chrome: None,
         is_unstored: false,
         inline: setup.is_inline.then(super::inline::Inline::default),
+        images: Images::new(draws_images && !setup.is_inline && image::is_able(&|name| std::env::var(name).ok())),
         aside: Vec::new(),
     }
 }

@@ -20,7 +20,7 @@ use super::{
     effect::Effect,
     msg::{Msg, Outcome},
 };
-use crate::protocol::{Command, Done, Event, FinishReason, Message, Mode, Notice, Severity};
+use crate::protocol::{Command, Done, Event, FinishReason, Message, Mode, Notice, Severity, SymbolPlace};
 use crate::text::{Clean, CodeLine, Colours, Role, Span};
 
 fn words(n: usize) -> String {
@@ -274,6 +274,60 @@ fn lines_are_named_right_behind_a_file_that_was_put_in() {
     assert_eq!(
         desk.app.composer.field.text(),
         "@src/cart.rs:3-9 and @src/cart.rs is : here"
+    );
+}
+
+#[test]
+fn functions_and_types_stand_behind_the_files_and_put_in_their_lines() {
+    let mut desk = Desk::new(80, 30);
+    let symbol = |name: &str, first: u64| SymbolPlace {
+        name: name.to_owned(),
+        owner: Some("Cart".to_owned()),
+        word: "fn".to_owned(),
+        path: "src/cart.rs".to_owned(),
+        first,
+        last: first + 9,
+    };
+    let files = |pattern: &str| {
+        Msg::Done(Outcome::Files {
+            pattern: pattern.to_owned(),
+            files: (0..10).map(|it| format!("docs/total{it}.md")).collect(),
+        })
+    };
+    let symbols = |pattern: &str, symbols: Vec<SymbolPlace>| {
+        Msg::Done(Outcome::Symbols {
+            pattern: pattern.to_owned(),
+            symbols,
+        })
+    };
+    desk.keys("@t");
+    assert_eq!(
+        desk.effects.last(),
+        Some(&Effect::Files("t".to_owned())),
+        "a letter is no name"
+    );
+    desk.keys("ot");
+    assert_eq!(desk.effects.last(), Some(&Effect::Symbols("tot".to_owned())));
+    desk.take(files("tot"));
+    desk.take(symbols("tot", vec![symbol("total", 10), symbol("total_of", 30)]));
+    let picture = desk.picture();
+    for text in ["docs/total7.md", "total_of", "fn   Cart · src/cart.rs:30"] {
+        assert!(picture.contains(text), "{text}\n{picture}");
+    }
+    assert!(!picture.contains("docs/total8.md"), "{picture}");
+    // An answer to what is not typed any more changes nothing.
+    desk.take(symbols("to", vec![symbol("other", 1)]));
+    assert!(!desk.shows("other"), "{}", desk.picture());
+    desk.keys("<up><tab>");
+    assert_eq!(desk.app.composer.field.text(), "@src/cart.rs:30-39 ");
+    // What comes before the files do stays when they come.
+    desk.keys("and @tot");
+    desk.take(symbols("tot", vec![symbol("total", 10)]));
+    desk.take(files("tot"));
+    assert!(
+        desk.shows("docs/total8.md") && desk.shows("fn   Cart"),
+        "{}",
+        desk.picture()
     );
 }
 

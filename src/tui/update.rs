@@ -288,7 +288,8 @@ fn chosen(app: &mut App, choice: Choice) -> Vec<Effect> {
             return action.go(app, &words);
         }
         Choice::Chip(way) => return action::writing::chip(app, way),
-        Choice::Review(verdict, place) => return action::review::judge(app, verdict, place),
+        Choice::Review(verdict, spot) => return action::review::judge(app, verdict, spot),
+        Choice::Remark(text) => return action::review::remark(app, text),
         Choice::Branch(turn, is_whole) => return action::branch::go_to(app, turn, is_whole),
         Choice::Back(back) => return action::undo::go_back(app, back),
         Choice::Waiting(change) => action::writing::change_waiting(app, change),
@@ -706,6 +707,7 @@ fn done(app: &mut App, outcome: Outcome) -> Vec<Effect> {
         }
         Outcome::Models(Err(why)) => app.say(why),
         Outcome::Files { pattern, files } => mention::offer(app, &pattern, files),
+        Outcome::Symbols { pattern, symbols } => mention::offer_symbols(app, &pattern, &symbols),
         Outcome::Commands(commands) => command::found(app, commands),
         Outcome::Context(Ok(parts)) => {
             app.toast = None;
@@ -785,7 +787,15 @@ fn done(app: &mut App, outcome: Outcome) -> Vec<Effect> {
             texts,
             is_everywhere: false,
         } => app.composer.history.begin(texts),
-        Outcome::Edited(Err(why)) | Outcome::PlanEdited { text: Err(why), .. } => app.say(why),
+        Outcome::Edited(Err(why))
+        | Outcome::PlanEdited { text: Err(why), .. }
+        | Outcome::HunkEdited { text: Err(why), .. } => app.say(why),
+        Outcome::HunkEdited {
+            turn,
+            document,
+            index,
+            text: Ok(text),
+        } => return action::review::edited(app, turn, &document, index, &text),
         Outcome::PlanEdited {
             turn,
             document,

@@ -144,6 +144,7 @@ impl App {
             show_thinking: self.show_thinking,
             has_focus: self.focus == Focus::Transcript,
             root: self.settings.links.then(|| self.place.workspace.to_str()).flatten(),
+            images: &self.images,
         };
         let result = f(&mut pane, &context);
         self.pane = pane;
@@ -162,6 +163,7 @@ impl App {
         };
         let before = (self.pane.unseen, self.pane.follow);
         self.with_pane(|pane, context| pane.measure(context, height));
+        self.send_images();
         if before != (self.pane.unseen, self.pane.follow) {
             self.chrome = None;
         }
@@ -184,7 +186,7 @@ impl App {
                         self.colours_version,
                         self.now_ms,
                     );
-                    review.lay_out(&self.transcript, &look, columns, rows);
+                    review.lay_out(&self.transcript, &self.asking.picks, &look, columns, rows);
                 }
                 Layer::Rewind(it) => it.lay_out(columns, rows),
                 Layer::Branches(it) => it.lay_out(&self.transcript, columns, rows),

@@ -3,6 +3,7 @@
 
 mod broken;
 mod checks;
+mod hunks;
 mod limits;
 mod modes;
 mod talk;
@@ -218,6 +219,7 @@ impl Stage {
                     question_id: "approval".to_owned(),
                     selected_option_ids: vec![answer.to_owned()],
                     free_text: None,
+                    hunks: Vec::new(),
                 }],
                 reason: None,
             }

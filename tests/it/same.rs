@@ -534,6 +534,7 @@ async fn play(link: &dyn Link, turns: usize) -> (Vec<Arc<Entry>>, Transcript) {
                 question_id: it.id.to_owned(),
                 selected_option_ids: it.options.last().map(|it| it.id.to_owned()).into_iter().collect(),
                 free_text: None,
+                hunks: Vec::new(),
             });
             link.send(Command::Answer {
                 turn: Turn(turn as u32),

@@ -75,6 +75,10 @@ const DATA: &[(&str, &str, &str)] = &[
     ("tui/doc/tool_call.rs", " File: ", "it is read in a patch"),
     ("tui/doc/tool_call.rs", "background", "it is compared"),
     ("tui/doc/value.rs", "null", "JSON"),
+    ("tui/picks.rs", "none of it", "it is sent to the model"),
+    ("tui/picks.rs", "all of it, changed", "it is sent to the model"),
+    ("tui/picks.rs", "only hunk", "it is sent to the model"),
+    ("tui/picks.rs", "; hunk", "it is sent to the model"),
     ("tui/view.rs", "sheaf ", "a name"),
 ];
 

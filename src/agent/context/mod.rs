@@ -12,6 +12,7 @@ mod git;
 mod layout;
 pub mod mentions;
 mod message;
+pub mod symbols;
 
 use std::{collections::BTreeMap, fmt::Write, path::PathBuf, sync::Arc, time::Duration};
 

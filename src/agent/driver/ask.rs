@@ -83,7 +83,7 @@ impl Driver {
                     ))));
                 });
             }
-            Query::Files { .. } | Query::Context => {
+            Query::Files { .. } | Query::Symbols { .. } | Query::Context => {
                 let answer = self.briefing.ask(query, &self.setup, &self.chosen, &self.turn.memory);
                 tokio::spawn(async move {
                     let _ = reply.send(answer.await.ok_or(AskError::Unsupported { peer }));

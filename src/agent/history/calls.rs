@@ -156,7 +156,10 @@ fn edit(document: &Document, it: &FileEdit<'_>, error: Option<&Document>) -> Tol
         ),
     };
     let result = match it.applied {
-        Applied::Applied | Applied::Other(_) => Ok(format!("`{path}` is changed.")),
+        Applied::Applied | Applied::Other(_) => Ok(match text(&document.metadata, "comment") {
+            Some(comment) => format!("`{path}` is changed.\nThe user says: {comment}"),
+            None => format!("`{path}` is changed."),
+        }),
         Applied::Pending => Ok(format!("`{path}` is to be changed.")),
         Applied::Rejected => Err(refusal(document)),
         Applied::Failed => Err(match error.map(Document::view) {

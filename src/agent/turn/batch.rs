@@ -4,6 +4,7 @@
 //! questions to the user come last. What needs no look at the disk first is judged at once, so that the user sees all
 //! questions of a message together.
 
+mod parts;
 mod shown;
 mod verdict;
 
@@ -12,7 +13,10 @@ use std::{collections::BTreeSet, sync::Arc};
 use serde_json::{Map, Value, json};
 
 use self::shown::{command_metadata, plain};
-pub use self::shown::{edits, gist, object, settle};
+pub use self::{
+    parts::choices,
+    shown::{edits, gist, object, settle},
+};
 use super::{
     Effect, Fault, JobId, Memory, Phase, Prepared, Running,
     fit::{Bound, fit},
@@ -21,9 +25,9 @@ use super::{
 use crate::{
     agent::offer,
     model::{Call, CallResult},
-    protocol::{CommandState, DocumentId, Event, FinishReason, Kind, Outcome as Dealt, Status},
+    protocol::{CommandState, DocumentId, Event, FinishReason, HunkAnswer, Kind, Outcome as Dealt, Status},
     sandbox::Tier,
-    tool::{self, Access, Class, Input as Arguments, Proposal, Tool, Work, arguments},
+    tool::{self, Access, Class, Input as Arguments, Proposal, Tool, Work, arguments, edit::pick::Picked},
 };
 
 /// The calls of one message, in their order.
@@ -53,6 +57,10 @@ pub struct Job {
     /// A rule of the user's forbids it, and nothing else does.
     pub is_forbidden: bool,
     pub was_asked: bool,
+    /// What the user said of the hunks of its changes, by the place of the change in the proposal.
+    pub said: Vec<(usize, Vec<HunkAnswer>)>,
+    /// The changes that are made in part.
+    pub picked: Vec<Picked>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -204,6 +212,8 @@ impl Running {
             is_forbidden: false,
             tier: Tier::None,
             was_asked: false,
+            said: Vec::new(),
+            picked: Vec::new(),
             call,
         }
     }
@@ -358,6 +368,9 @@ impl Running {
         job.stage = Stage::Running;
         match (tool.work, job.proposal.take()) {
             (Work::Change(_), Some(proposal)) => {
+                let Some(proposal) = self.pick(job, proposal, effects) else {
+                    return;
+                };
                 job.proposal = Some(proposal.clone());
                 effects.push(Effect::Make {
                     job: job.id,

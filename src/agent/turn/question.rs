@@ -6,15 +6,15 @@ use serde_json::{Map, Value, json};
 
 use super::{
     Effect, Fault, JobId, Memory, Phase, Running,
-    batch::{Job, Stage, edits, gist, object, settle},
+    batch::{Job, Stage, choices, edits, gist, object, settle},
 };
 use crate::{
     agent::approval::{self, Rule},
     link::Asker,
     model::Part as Told,
     protocol::{
-        Applied, ClarificationResponse, DocumentId, Event, FinishReason, Kind, Outcome as Dealt, Permission,
-        QuestionKind, Status,
+        Applied, ClarificationResponse, DocumentId, Event, FinishReason, HunkAnswer, Kind, Outcome as Dealt,
+        Permission, QuestionKind, Status,
     },
     tool::{
         self, Access, Change, Outcome, Part, Tool,
@@ -38,6 +38,8 @@ enum Purpose {
         job: JobId,
         always: Vec<Rule>,
         session: Vec<Rule>,
+        /// Which change of the proposal it is about, where its hunks can be chosen one by one.
+        change: Option<usize>,
     },
     Form {
         job: JobId,
@@ -151,7 +153,13 @@ impl Running {
             }));
         }
         options.push(json!({ "id": "reject_once", "label": "Reject" }));
-        for (lead, text, subject) in Self::subjects(job, tool, question) {
+        for (at, (lead, text, subject)) in Self::subjects(job, tool, question).into_iter().enumerate() {
+            let purpose = Purpose::Approve {
+                job: job.id,
+                always: question.always.clone(),
+                session: question.session.clone(),
+                change: subject.pointer("/metadata/hunks").map(|_| at),
+            };
             let metadata = object(json!({
                 "kind": QuestionKind::Approval,
                 "toolCallId": job.call.id,
@@ -163,11 +171,6 @@ impl Running {
                     "options": options,
                 }],
             }));
-            let purpose = Purpose::Approve {
-                job: job.id,
-                always: question.always.clone(),
-                session: question.session.clone(),
-            };
             self.ask_user(&lead, metadata, purpose, effects);
         }
     }
@@ -204,7 +207,7 @@ impl Running {
                     let text = format!("Allow to {} `{}`?", change.operation, change.file.shown);
                     let lead = match count {
                         0 | 1 => why.clone(),
-                        _ => format!("{} of {count} that are made together or not at all; {why}", at + 1),
+                        _ => format!("{} of {count} that are made together; {why}", at + 1),
                     };
                     (lead, text, subject)
                 })
@@ -479,10 +482,19 @@ impl Running {
                 .first()
                 .is_some_and(|it| it.starts_with("allow_") || *it == "yes");
         match &question.purpose {
-            Purpose::Approve { job, always, session } => {
+            Purpose::Approve {
+                job,
+                always,
+                session,
+                change,
+            } => {
                 let (job, always, session) = (*job, always.clone(), session.clone());
+                // Who chooses hunks says no to the whole and yes to a part: whoever knows nothing of hunks hears the no.
+                let hunks = dealt.answers.iter().flat_map(|it| it.hunks.iter().cloned());
+                let hunks: Vec<HunkAnswer> = hunks.filter(|_| dealt.outcome == Dealt::Answered).collect();
+                let said = change.filter(|_| !hunks.is_empty()).map(|it| (it, hunks));
                 self.close(question, dealt, effects);
-                if !is_yes {
+                if !is_yes && said.is_none() {
                     self.close_approvals(job, effects);
                     let reason = words.map_or_else(String::new, |it| format!("; reason: {it}"));
                     let fault = Fault::new("TOOL_REJECTED", format!("the user rejected this{reason}"))
@@ -499,6 +511,7 @@ impl Running {
                 }
                 let is_open = self.questions.iter().any(|it| it.purpose.job() == Some(job));
                 self.with_job(job, Stage::Asking, memory, effects, |_, job, _, _| {
+                    job.said.extend(said);
                     if !is_open {
                         job.stage = Stage::Ready;
                     }
@@ -616,8 +629,6 @@ fn unanswered(document: &DocumentId, outcome: Dealt) -> ClarificationResponse {
     }
 }
 
-/// A change as a document without id and sequence. Several places become one, from the first to the last, so that the
-/// whole change is in view.
 /// The text whose lines the hunks of a change count.
 fn before(change: &Change) -> Option<&str> {
     match &change.cell {
@@ -626,6 +637,8 @@ fn before(change: &Change) -> Option<&str> {
     }
 }
 
+/// A change as a document without id and sequence. Several places become one, from the first to the last, so that the
+/// whole change is in view; `hunks` says them one by one, where they can be chosen so.
 fn preview(change: &Change, name: &str, call: &str) -> Value {
     let mut whole = change.clone();
     if let [first, .., last] = change.hunks.as_slice()
@@ -659,6 +672,9 @@ fn preview(change: &Change, name: &str, call: &str) -> Value {
         whole.hunks = vec![hunk];
     }
     let documents = edits(&whole, name, call, &Applied::Pending);
-    let (_, content, metadata) = documents.into_iter().next().unwrap_or_default();
+    let (_, content, mut metadata) = documents.into_iter().next().unwrap_or_default();
+    if let Some(hunks) = choices(change) {
+        metadata.insert("hunks".into(), hunks);
+    }
     json!({ "type": Kind::FileEdit, "content": content, "metadata": metadata })
 }

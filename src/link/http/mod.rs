@@ -157,6 +157,7 @@ impl Link for Http {
                 }
                 // The workspace and the prompt are the gateway's own affair.
                 Query::Files { .. }
+                | Query::Symbols { .. }
                 | Query::Context
                 | Query::Trust
                 | Query::Changes

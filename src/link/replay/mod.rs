@@ -127,6 +127,7 @@ impl Link for Replay {
         let reply = match query {
             Query::Models => Ok(Reply::Models(self.about.model.clone().into_iter().collect())),
             Query::Files { .. }
+            | Query::Symbols { .. }
             | Query::Context
             | Query::Trust
             | Query::Changes

@@ -308,6 +308,7 @@ impl Player {
                     question_id: first.id.to_owned(),
                     selected_option_ids: Vec::new(),
                     free_text: Some(message.content.clone()),
+                    hunks: Vec::new(),
                 }]
             } else {
                 Vec::new()

@@ -4,7 +4,8 @@ use serde_json::{Map, Value, json};
 
 use super::payload::{take_text, text_of};
 use crate::protocol::{
-    Answer, ClarificationResponse, Dialect, Message, Mode, Notice, Outcome, Request, Role, Severity, document::member,
+    Answer, ClarificationResponse, Dialect, HunkAnswer, Message, Mode, Notice, Outcome, Request, Role, Severity,
+    document::member,
 };
 
 /// Why a request cannot be answered; the client has to mend it.
@@ -439,9 +440,11 @@ fn answer(value: Value) -> Option<Answer> {
         Some(one @ (Value::String(_) | Value::Number(_))) => vec![text_of(&one)],
         Some(Value::Null | Value::Bool(_) | Value::Object(_)) | None => Vec::new(),
     };
+    let hunks = members.shift_remove("hunks").as_ref().map(HunkAnswer::list);
     Some(Answer {
         question_id: take_text(&mut members, &["questionId"])?,
         selected_option_ids: selected,
         free_text: take_text(&mut members, &["freeText"]),
+        hunks: hunks.unwrap_or_default(),
     })
 }

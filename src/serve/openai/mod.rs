@@ -138,6 +138,7 @@ async fn names(house: &House) -> Result<Vec<String>, Refusal> {
                 | Reply::Sandbox(_)
                 | Reply::Changes(_)
                 | Reply::Restoration(_)
+                | Reply::Symbols(_)
                 | Reply::Heard,
             )
             | Err(AskError::Failed { .. }),

@@ -162,6 +162,16 @@ impl Flow {
         changed.min(rows.len())
     }
 
+    /// Rows that stay as they are whatever is added, and the bytes of the source that they show. None as long as code among
+    /// them waits for its colours.
+    pub fn settled(&self) -> (usize, usize) {
+        if self.waiting.is_empty() {
+            (self.frozen_rows, self.frozen)
+        } else {
+            (0, 0)
+        }
+    }
+
     /// Whether the source was only added to.
     fn goes_on(&self, source: &str, closed: bool, width: usize, rows: &[Row]) -> bool {
         let before = source.get(..self.seen);

@@ -8,6 +8,7 @@ pub mod hunks;
 pub mod merge;
 pub mod notebook;
 pub mod patch;
+pub mod pick;
 pub mod replace;
 pub mod sketch;
 pub mod text;

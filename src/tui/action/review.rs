@@ -4,14 +4,15 @@ use serde_json::{Map, Value};
 
 use super::{Action, answer, everywhere::focus_composer};
 use crate::{
-    protocol::{Answer, Applied, ClarificationResponse, Command, Kind, Outcome, View},
+    protocol::{Answer, Applied, ClarificationResponse, Command, DocumentId, Kind, Outcome, Turn, View},
     say,
     transcript::Place,
     tui::{
         app::App,
         doc,
         effect::Effect,
-        layer::{Layer, Review, Verdict},
+        layer::{Choice, Layer, Prompt, Review, Spot, Verdict},
+        picks,
     },
 };
 
@@ -61,6 +62,7 @@ fn decide(app: &mut App, place: Place, is_allowed: bool) -> Vec<Effect> {
                 question_id: question.to_owned(),
                 selected_option_ids: vec![option.to_owned()],
                 free_text: None,
+                hunks: Vec::new(),
             };
             (Outcome::Answered, vec![answer])
         }
@@ -92,8 +94,12 @@ fn open(app: &mut App, on: Option<Place>) {
     }
 }
 
-/// What is said of the change at a place.
-pub fn judge(app: &mut App, verdict: Verdict, place: Place) -> Vec<Effect> {
+/// What is said of a change.
+pub fn judge(app: &mut App, verdict: Verdict, spot: Spot) -> Vec<Effect> {
+    if let Some(index) = spot.hunk {
+        return judge_hunk(app, verdict, spot.place, index);
+    }
+    let place = spot.place;
     let turn = app.turn_of(place);
     let Some(document) = app.transcript.get(place) else {
         return Vec::new();
@@ -102,7 +108,7 @@ pub fn judge(app: &mut App, verdict: Verdict, place: Place) -> Vec<Effect> {
     let document = match (&staged, verdict) {
         (Some(_), Verdict::Accept | Verdict::Reject) => return decide(app, place, verdict == Verdict::Accept),
         (Some(_), Verdict::Edit) => {
-            app.say(say!("action-not-written-yet"));
+            app.say(say!("action-change-whole"));
             return Vec::new();
         }
         (Some(staged), Verdict::Comment) => staged,
@@ -145,4 +151,100 @@ pub fn judge(app: &mut App, verdict: Verdict, place: Place) -> Vec<Effect> {
             Vec::new()
         }
     }
+}
+
+/// What is said of one hunk of a change that waits. Once something is said of each, the answer goes out.
+fn judge_hunk(app: &mut App, verdict: Verdict, place: Place, index: u64) -> Vec<Effect> {
+    let turn = app.turn_of(place);
+    let Some(document) = app.transcript.get(place) else {
+        return Vec::new();
+    };
+    let id = document.id.clone();
+    if app.asking.sent.contains(&(turn, id.clone())) {
+        return Vec::new();
+    }
+    match verdict {
+        Verdict::Accept => app.asking.picks.say(turn, &id, index, |it| it.accepted = true),
+        Verdict::Reject => app.asking.picks.say(turn, &id, index, |it| it.accepted = false),
+        Verdict::Comment => {
+            let said = app.asking.picks.get(turn, &id, index);
+            let before = said.and_then(|it| it.comment.clone()).unwrap_or_default();
+            let title = say!("action-hunk-comment");
+            app.layers
+                .push(Layer::Prompt(Prompt::new(title, &before, Choice::Remark)));
+            return Vec::new();
+        }
+        Verdict::Edit => {
+            let Some(staged) = doc::staged(document) else {
+                return Vec::new();
+            };
+            let hunk = picks::hunk(&staged, index, app.asking.picks.get(turn, &id, index));
+            return vec![Effect::EditHunk {
+                turn,
+                document: id,
+                index,
+                text: picks::text(&hunk),
+            }];
+        }
+    }
+    send_picks(app, place)
+}
+
+/// A word for the model on the hunk that the review is at. A hunk that was not accepted is left out because of it.
+pub fn remark(app: &mut App, text: String) -> Vec<Effect> {
+    let Some(Layer::Review(review)) = app.layers.last_mut() else {
+        return Vec::new();
+    };
+    let Some(Spot {
+        place,
+        hunk: Some(index),
+    }) = review.spot()
+    else {
+        return Vec::new();
+    };
+    let turn = app.turn_of(place);
+    let Some(id) = app.transcript.get(place).map(|it| it.id.clone()) else {
+        return Vec::new();
+    };
+    app.asking.picks.say(turn, &id, index, |it| it.comment = Some(text));
+    send_picks(app, place)
+}
+
+/// What the user wrote in the place of a hunk is accepted with that.
+pub fn edited(app: &mut App, turn: Turn, document: &DocumentId, index: u64, text: &str) -> Vec<Effect> {
+    let Some(place) = app.transcript.place_of_document(turn, document) else {
+        return Vec::new();
+    };
+    let staged = app.transcript.get(place).and_then(doc::staged);
+    let Some(staged) = staged.filter(|_| !app.asking.sent.contains(&(turn, document.clone()))) else {
+        app.say(say!("action-answered-meanwhile"));
+        return Vec::new();
+    };
+    let shown = picks::hunk(&staged, index, app.asking.picks.get(turn, document, index));
+    if picks::text(&shown) == text {
+        app.say(say!("action-hunk-unchanged"));
+        return Vec::new();
+    }
+    let is_proposed = picks::text(&picks::hunk(&staged, index, None)) == text;
+    app.asking.picks.say(turn, document, index, |it| {
+        it.accepted = true;
+        it.new_string = (!is_proposed).then(|| text.to_owned());
+    });
+    send_picks(app, place)
+}
+
+fn send_picks(app: &mut App, place: Place) -> Vec<Effect> {
+    let turn = app.turn_of(place);
+    let Some(document) = app.transcript.get(place) else {
+        return Vec::new();
+    };
+    let Some(response) = app.asking.picks.answer(turn, document) else {
+        return Vec::new();
+    };
+    let id = document.id.clone();
+    app.asking.picks.forget(turn, &id);
+    if !app.asking.sent.insert((turn, id)) {
+        return Vec::new();
+    }
+    vec![Effect::Send(Command::Answer { turn, response })]
 }

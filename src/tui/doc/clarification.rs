@@ -680,6 +680,10 @@ fn verdict(
 ) -> (Clean, Role) {
     let is_over = !document.is_open() && form.is_none();
     match &view.outcome {
+        Some(Outcome::Answered | Outcome::Other(_)) if let Some((made, count)) = parts(view) => match made {
+            0 => (signed("✗", say!("approval-rejected")), Role::Error),
+            _ => (signed("✓", &say!("approval-hunks", made = made, count = count)), Role::Done),
+        },
         Some(Outcome::Answered | Outcome::Other(_)) => {
             let id = view.answers.iter().flat_map(|it| &it.selected_option_ids).next();
             match id.map(String::as_str) {
@@ -742,7 +746,23 @@ fn needs(subject: Option<&Document>) -> Option<Clean> {
     (!names.is_empty()).then(|| visible_line(&names.join(", ")))
 }
 
+/// How many hunks were allowed, of how many, where each was decided on.
+fn parts(view: &Clarification<'_>) -> Option<(usize, usize)> {
+    let hunks = &view.answers.iter().find(|it| !it.hunks.is_empty())?.hunks;
+    Some((hunks.iter().filter(|it| it.accepted).count(), hunks.len()))
+}
+
 fn because(view: &Clarification<'_>, columns: usize) -> Vec<Row> {
+    if parts(view).is_some() {
+        // What was left out stands below, as changes that were rejected; here is what was said of each.
+        let hunks = view.answers.iter().flat_map(|it| &it.hunks);
+        let said = hunks.filter_map(|it| Some((it.index, it.comment.as_deref()?)));
+        let rows = said.flat_map(|(index, comment)| {
+            let comment = [Span::new(Clean::new(comment.trim()), Role::Text)];
+            labelled(&say!("approval-hunk", index = index), &comment, columns)
+        });
+        return rows.collect();
+    }
     let reason = view
         .answers
         .iter()

@@ -374,6 +374,7 @@ impl Form {
                 question_id: question.id.to_owned(),
                 selected_option_ids: ids.map(|it| it.id.to_owned()).collect(),
                 free_text: (!field.text.is_empty()).then(|| field.text.clone()),
+                hunks: Vec::new(),
             }
         });
         self.response(Dealt::Answered, answers.collect())
@@ -387,6 +388,7 @@ impl Form {
             question_id: question.id.to_owned(),
             selected_option_ids: vec![option.id.to_owned()],
             free_text: (!reason.is_empty()).then(|| reason.to_owned()),
+            hunks: Vec::new(),
         };
         Outcome::Answer(self.response(Dealt::Answered, vec![answer]))
     }

@@ -262,7 +262,7 @@ const fn letter(role: Role) -> char {
         Role::ModePlan => '2',
         Role::ModeAsk => '3',
         Role::ModeDebug => '4',
-        Role::Indexed(_) | Role::Rgb(..) => 'x',
+        Role::Indexed(_) | Role::Rgb(..) | Role::Picture(..) => 'x',
     }
 }
 

@@ -271,6 +271,11 @@ impl Sheet {
         self.is_colouring
     }
 
+    /// Of Markdown that is being written: rows that stay as they are, and the bytes of the text that they show.
+    pub fn settled(&self) -> (usize, usize) {
+        self.memo.flow.as_ref().map_or((0, 0), Flow::settled)
+    }
+
     fn lay(&mut self, document: &Document, look: &Look<'_>) -> Option<usize> {
         // What grows has to find its rows as it left them.
         let had_note = std::mem::take(&mut self.has_note);

@@ -19,7 +19,7 @@ pub use outline::Outline;
 pub use page::Page;
 pub use picker::{ChipWay, Choice, Offer, Picker, role_of};
 pub use prompt::Prompt;
-pub use review::{Review, Verdict, look as review_look};
+pub use review::{Review, Spot, Verdict, look as review_look};
 pub use rewind::{Back, Rewind};
 pub use sessions::Sessions;
 pub use waiting::{Change, Waiting};

@@ -5,7 +5,6 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use crate::{
     protocol::Mode,
     text::{Clean, Ground, Mark, Role, Row, Span, width},
-    transcript::Place as TranscriptPlace,
     tui::{
         action::{self, Action},
         app::App,
@@ -13,7 +12,7 @@ use crate::{
         filter::{FACETS, Filter},
         fuzzy,
         keymap::Place,
-        layer::{Change, Verdict},
+        layer::{Change, Spot, Verdict},
         library::Kept,
         pane::Item,
         places::Named,
@@ -34,7 +33,9 @@ pub enum Choice {
     /// What becomes of the pasted text at the caret.
     Chip(ChipWay),
     /// What the user says of a change of a file.
-    Review(Verdict, TranscriptPlace),
+    Review(Verdict, Spot),
+    /// For the model, on the hunk that the review below is at.
+    Remark(String),
     /// To the branch that a turn is on, or to the end of its answer, where others go on behind a part of it.
     Branch(crate::protocol::Turn, bool),
     /// Files or conversation as they were.

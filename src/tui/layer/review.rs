@@ -2,7 +2,8 @@
 //! right, a decision for each.
 //!
 //! It holds places, not documents: what a decision did is seen in the conversation, like everything else. Only the change
-//! that is looked at is ever laid out. A change that waits to be allowed is one of them: accepting it lets it be written.
+//! that is looked at is ever laid out. A change that waits to be allowed is one of them, hunk by hunk where whoever asks
+//! lists them: what is accepted is written once something is said of each.
 
 use std::borrow::Cow;
 
@@ -10,10 +11,13 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::{Answer, Choice};
 use crate::{
-    protocol::{Applied, Document, Kind, View},
+    protocol::{Applied, Document, HunkAnswer, Kind, View},
     text::{Clean, Colours, Ground, Mark, Role, Row, Span, width},
     transcript::{Place, Transcript},
-    tui::doc::{self, Cited, Fold, Look, Sheet},
+    tui::{
+        doc::{self, Cited, Fold, Look, Sheet},
+        picks::{self, Picks},
+    },
 };
 
 /// Side by side needs this many columns for the change alone.
@@ -26,6 +30,23 @@ pub enum Verdict {
     Reject,
     Edit,
     Comment,
+}
+
+/// A change that can be decided on: a document, or a hunk of one that waits to be allowed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Spot {
+    pub place: Place,
+    /// Counted from 1.
+    pub hunk: Option<u64>,
+}
+
+/// How a change stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// Nothing was said of it.
+    Open,
+    Accepted,
+    Rejected,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,8 +68,8 @@ pub struct Review {
     /// The turn that it was opened on.
     turn: usize,
     /// The changes, sorted by file and then by time.
-    places: Vec<Place>,
-    /// The first change of each file in `places`, and its path.
+    spots: Vec<Spot>,
+    /// The first change of each file in `spots`, and its path.
     files: Vec<(usize, String)>,
     at: usize,
     sides: Sides,
@@ -58,7 +79,7 @@ pub struct Review {
     /// How many rows the change has, and how many are seen.
     extent: (usize, usize),
     width: usize,
-    sheet: Option<(Place, usize, Sheet)>,
+    sheet: Option<(Spot, usize, Sheet)>,
     pub rows: Vec<Row>,
     /// Since when this change is looked at: what decides is ignored for a moment.
     pub since_ms: u64,
@@ -77,7 +98,7 @@ impl Review {
         let mut review = Self {
             scope: Scope::Turn(turn),
             turn,
-            places: Vec::new(),
+            spots: Vec::new(),
             files: Vec::new(),
             at: 0,
             sides: Sides::ByWidth,
@@ -91,27 +112,41 @@ impl Review {
         };
         review.collect(transcript);
         if let Some(place) = on {
-            review.at = review.places.iter().position(|it| *it == place).unwrap_or_default();
+            review.at = review.spots.iter().position(|it| it.place == place).unwrap_or_default();
         }
-        (!review.places.is_empty()).then_some(review)
+        (!review.spots.is_empty()).then_some(review)
+    }
+
+    /// The change that is looked at.
+    pub fn spot(&self) -> Option<Spot> {
+        self.spots.get(self.at).copied()
     }
 
     fn collect(&mut self, transcript: &Transcript) {
-        let here = self.places.get(self.at).copied();
+        let here = self.spot();
         let exchanges = match self.scope {
             Scope::Turn(at) => at..at + 1,
             Scope::All => 0..transcript.exchanges.len(),
         };
-        let mut found: Vec<(String, Place)> = Vec::new();
+        let mut found: Vec<(String, Spot)> = Vec::new();
         for exchange in exchanges {
             let Some(response) = transcript.exchanges.get(exchange).map(|it| &it.response) else {
                 continue;
             };
             for (document, it) in response.documents.iter().enumerate() {
+                let is_staged = it.kind != Kind::FileEdit;
                 if let Some(it) = changed(it)
                     && let View::FileEdit(edit) = it.view()
                 {
-                    found.push((edit.file_path.to_owned(), Place { exchange, document }));
+                    let place = Place { exchange, document };
+                    let count = if is_staged { picks::count(&it) as u64 } else { 0 };
+                    if count == 0 {
+                        found.push((edit.file_path.to_owned(), Spot { place, hunk: None }));
+                    }
+                    for index in 1..=count {
+                        let hunk = Some(index);
+                        found.push((edit.file_path.to_owned(), Spot { place, hunk }));
+                    }
                 }
             }
         }
@@ -123,9 +158,9 @@ impl Review {
             }
         }
         let rank = |path: &String| order.iter().position(|it| *it == path);
-        let mut sorted: Vec<(Option<usize>, String, Place)> = found
+        let mut sorted: Vec<(Option<usize>, String, Spot)> = found
             .iter()
-            .map(|(path, place)| (rank(path), path.clone(), *place))
+            .map(|(path, spot)| (rank(path), path.clone(), *spot))
             .collect();
         sorted.sort_by_key(|it| (it.0, it.2));
         self.files.clear();
@@ -134,17 +169,17 @@ impl Review {
                 self.files.push((at, path.clone()));
             }
         }
-        self.places = sorted.into_iter().map(|it| it.2).collect();
+        self.spots = sorted.into_iter().map(|it| it.2).collect();
         self.at = here
-            .and_then(|here| self.places.iter().position(|it| *it == here))
+            .and_then(|here| self.spots.iter().position(|it| *it == here))
             .unwrap_or(self.at)
-            .min(self.places.len().saturating_sub(1));
+            .min(self.spots.len().saturating_sub(1));
     }
 
     pub fn key(&mut self, event: KeyEvent) -> Answer {
-        let here = self.places.get(self.at).copied();
+        let here = self.spot();
         let judge = |verdict| match here {
-            Some(place) => Answer::Live(Choice::Review(verdict, place)),
+            Some(spot) => Answer::Live(Choice::Review(verdict, spot)),
             None => Answer::Taken,
         };
         match event.code {
@@ -155,11 +190,20 @@ impl Review {
                 self.step(1);
                 return answer;
             }
-            KeyCode::Char('r') => return judge(Verdict::Reject),
+            KeyCode::Char('r') => {
+                let answer = judge(Verdict::Reject);
+                // Nothing is undone here that one would want to see go.
+                if here.is_some_and(|it| it.hunk.is_some()) {
+                    self.step(1);
+                }
+                return answer;
+            }
             KeyCode::Char('e') => return judge(Verdict::Edit),
             KeyCode::Char('c') => {
                 return match here {
-                    Some(place) => Answer::Chosen(Choice::Review(Verdict::Comment, place)),
+                    // What is said of a hunk that waits goes out with the answer.
+                    Some(Spot { hunk: Some(_), .. }) => judge(Verdict::Comment),
+                    Some(spot) => Answer::Chosen(Choice::Review(Verdict::Comment, spot)),
                     None => Answer::Close,
                 };
             }
@@ -200,7 +244,7 @@ impl Review {
     }
 
     fn step(&mut self, by: isize) {
-        let last = self.places.len().saturating_sub(1);
+        let last = self.spots.len().saturating_sub(1);
         self.go(self.at.saturating_add_signed(by).min(last));
     }
 
@@ -228,30 +272,38 @@ impl Review {
     }
 
     /// Makes the rows in view.
-    pub fn lay_out(&mut self, transcript: &Transcript, look: &Look<'_>, columns: usize, height: usize) {
+    pub fn lay_out(&mut self, transcript: &Transcript, picks: &Picks, look: &Look<'_>, columns: usize, height: usize) {
         self.collect(transcript);
         let list = if columns >= 70 { (columns / 4).clamp(18, 36) } else { 0 };
         let room = columns.saturating_sub(if list > 0 { list + 3 } else { 0 }).max(1);
         self.width = room;
         let body_height = height.saturating_sub(2).max(1);
         let mut right = Vec::new();
-        let here = self.places.get(self.at).and_then(|it| transcript.get(*it));
-        if let Some(document) = here.and_then(changed) {
-            right = self.change(&document, look, room, body_height);
+        if let Some(spot) = self.spot()
+            && let Some(document) = transcript.get(spot.place)
+        {
+            let said = said(document, spot, transcript, picks);
+            let document = changed(document).map(|it| match spot.hunk {
+                Some(index) => Cow::Owned(picks::hunk(&it, index, said)),
+                None => it,
+            });
+            if let Some(document) = document {
+                right = self.change(&document, said, look, room, body_height);
+            }
         }
-        let names = self.names(transcript, list, body_height);
-        let accepted = |it: &&Place| transcript.get(**it).is_some_and(is_accepted);
-        let rejected = |it: &&Place| transcript.get(**it).is_some_and(is_rejected);
+        let states: Vec<State> = self.spots.iter().map(|it| state(*it, transcript, picks)).collect();
+        let names = self.names(&states, list, body_height);
+        let count = |state: State| states.iter().filter(|it| **it == state).count();
         let scope = match self.scope {
             Scope::Turn(_) => "this turn",
             Scope::All => "the whole conversation",
         };
         let facts = format!(
             "{} of {}   {} accepted   {} rejected",
-            (self.at + 1).min(self.places.len()),
-            self.places.len(),
-            self.places.iter().filter(accepted).count(),
-            self.places.iter().filter(rejected).count(),
+            (self.at + 1).min(self.spots.len()),
+            self.spots.len(),
+            count(State::Accepted),
+            count(State::Rejected),
         );
         self.rows.clear();
         self.rows.push(
@@ -279,20 +331,17 @@ impl Review {
     }
 
     /// The files, each with how its changes stand.
-    fn names(&self, transcript: &Transcript, columns: usize, height: usize) -> Vec<Vec<Span>> {
+    fn names(&self, states: &[State], columns: usize, height: usize) -> Vec<Vec<Span>> {
         let here = self.files.iter().rposition(|it| it.0 <= self.at).unwrap_or_default();
         let first = (here + 1).saturating_sub(height);
         let files = self.files.iter().enumerate().skip(first).take(height);
         files
             .map(|(n, (start, path))| {
-                let end = self.files.get(n + 1).map_or(self.places.len(), |it| it.0);
-                let documents = || {
-                    let places = self.places.get(*start..end).unwrap_or_default();
-                    places.iter().filter_map(|it| transcript.get(*it))
-                };
-                let (sign, role) = if documents().any(|it| !is_accepted(it) && !is_rejected(it)) {
+                let end = self.files.get(n + 1).map_or(self.spots.len(), |it| it.0);
+                let states = states.get(*start..end).unwrap_or_default();
+                let (sign, role) = if states.contains(&State::Open) {
                     ("○", Role::Dim)
-                } else if documents().all(is_rejected) {
+                } else if states.iter().all(|it| *it == State::Rejected) {
                     ("✗", Role::Error)
                 } else {
                     ("✓", Role::Done)
@@ -314,9 +363,16 @@ impl Review {
     }
 
     /// The change that is looked at, as far as it is in view.
-    fn change(&mut self, document: &Document, look: &Look<'_>, room: usize, height: usize) -> Vec<Vec<Span>> {
-        let place = self.places.get(self.at).copied();
-        let mut head = heading(document, transcript_address(place), room);
+    fn change(
+        &mut self,
+        document: &Document,
+        said: Option<&HunkAnswer>,
+        look: &Look<'_>,
+        room: usize,
+        height: usize,
+    ) -> Vec<Vec<Span>> {
+        let spot = self.spot();
+        let mut head = heading(document, said, address(spot, document), room);
         let mut body: Vec<Vec<Span>> = Vec::new();
         let rest = height.saturating_sub(head.len());
         let beside = if self.is_beside() {
@@ -334,7 +390,7 @@ impl Review {
                 // Long lines are cut with a mark, not broken: they are scrolled. The look gets room for all of it.
                 let wide = room.max(longest(document) + 16).min(4000);
                 let sheet = match self.sheet.take() {
-                    Some((of, at, sheet)) if Some(of) == place && at == wide => sheet,
+                    Some((of, at, sheet)) if Some(of) == spot && at == wide => sheet,
                     Some(_) | None => Sheet::default(),
                 };
                 let mut sheet = sheet;
@@ -352,8 +408,8 @@ impl Review {
                 for row in rows.iter().skip(self.top).take(rest) {
                     body.push(cut(row, self.left, room));
                 }
-                if let Some(place) = place {
-                    self.sheet = Some((place, wide, sheet));
+                if let Some(spot) = spot {
+                    self.sheet = Some((spot, wide, sheet));
                 }
             }
         }
@@ -392,8 +448,31 @@ pub fn look<'a>(transcript: &'a Transcript, colours: &'a dyn Colours, colours_ve
     }
 }
 
-fn transcript_address(place: Option<Place>) -> String {
-    place.map_or_else(String::new, |it| format!("change {}", it.document + 1))
+/// What was said of a hunk that waits.
+fn said<'a>(document: &Document, spot: Spot, transcript: &Transcript, picks: &'a Picks) -> Option<&'a HunkAnswer> {
+    let turn = transcript.exchanges.get(spot.place.exchange)?.turn;
+    picks.get(turn, &document.id, spot.hunk?)
+}
+
+fn state(spot: Spot, transcript: &Transcript, picks: &Picks) -> State {
+    let Some(document) = transcript.get(spot.place) else {
+        return State::Open;
+    };
+    match said(document, spot, transcript, picks) {
+        Some(said) if said.accepted => State::Accepted,
+        Some(_) => State::Rejected,
+        None if is_accepted(document) => State::Accepted,
+        None if is_rejected(document) => State::Rejected,
+        None => State::Open,
+    }
+}
+
+fn address(spot: Option<Spot>, document: &Document) -> String {
+    let Some(spot) = spot else { return String::new() };
+    match (spot.hunk, document.view()) {
+        (Some(_), View::FileEdit(it)) if let Some(hunk) = it.hunk => format!("hunk {} of {}", hunk.index, hunk.count),
+        _ => format!("change {}", spot.place.document + 1),
+    }
 }
 
 fn is_accepted(document: &Document) -> bool {
@@ -404,12 +483,17 @@ fn is_rejected(document: &Document) -> bool {
     matches!(document.view(), View::FileEdit(it) if it.applied == Applied::Rejected)
 }
 
-/// Path, lines, state.
-fn heading(document: &Document, address: String, room: usize) -> Vec<Vec<Span>> {
+/// Path, lines, state; then what the user says to the model of it.
+fn heading(document: &Document, said: Option<&HunkAnswer>, address: String, room: usize) -> Vec<Vec<Span>> {
     let View::FileEdit(edit) = document.view() else {
         return Vec::new();
     };
     let (state, role) = match edit.applied {
+        Applied::Pending if let Some(said) = said => match (said.accepted, &said.new_string) {
+            (true, Some(_)) => ("✓ accepted, edited", Role::Done),
+            (true, None) => ("✓ accepted", Role::Done),
+            (false, _) => ("✗ left out", Role::Error),
+        },
         Applied::Rejected => ("✗ rejected", Role::Error),
         Applied::Failed => ("✗ failed", Role::Error),
         Applied::Pending => ("◐ not written yet", Role::Waiting),
@@ -429,15 +513,18 @@ fn heading(document: &Document, address: String, room: usize) -> Vec<Vec<Span>> 
     let used = width::width(&facts) + width::width(state) + 2;
     let path = width::cut_start(&Clean::line(&path), room.saturating_sub(used));
     let gap = room.saturating_sub(width::width(&path) + used) + 2;
-    vec![
-        vec![
-            Span::new(Clean::new(&path), Role::Strong).bold(),
-            Span::new(Clean::new(&" ".repeat(gap)), Role::Text),
-            Span::new(Clean::line(&facts), Role::Dim),
-            Span::new(Clean::literal(state), role),
-        ],
-        Vec::new(),
-    ]
+    let mut rows = vec![vec![
+        Span::new(Clean::new(&path), Role::Strong).bold(),
+        Span::new(Clean::new(&" ".repeat(gap)), Role::Text),
+        Span::new(Clean::line(&facts), Role::Dim),
+        Span::new(Clean::literal(state), role),
+    ]];
+    if let Some(comment) = said.and_then(|it| it.comment.as_deref()) {
+        let comment = Clean::line(&format!("you say: {comment}"));
+        rows.push(vec![Span::new(Clean::new(&width::cut_end(&comment, room)), Role::User)]);
+    }
+    rows.push(Vec::new());
+    rows
 }
 
 /// Columns of the longest line of either side.

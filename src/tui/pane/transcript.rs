@@ -16,6 +16,7 @@ use crate::{
         app::{Asking, Citation},
         doc::{self, Fold, Look, Sheet},
         filter::Filter,
+        image::Images,
         paint::key::{self, Quick},
     },
 };
@@ -87,6 +88,7 @@ pub struct Context<'a> {
     pub show_thinking: bool,
     pub has_focus: bool,
     pub root: Option<&'a str>,
+    pub images: &'a Images,
 }
 
 #[derive(Default)]
@@ -671,6 +673,9 @@ impl Pane {
                     && let Some(message) = &exchange.message
                 {
                     kept.sheet = Sheet::message(message, &clock(exchange.at_ms), &look);
+                    if look.fold != Fold::Folded {
+                        kept.sheet.rows.extend(context.images.rows(message, look.width));
+                    }
                     kept.rekey(Some(0));
                 }
             }

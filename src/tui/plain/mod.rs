@@ -79,6 +79,7 @@ pub async fn run(mut setup: Setup, console: Console) -> Result<u8, Error> {
     let size = (console.columns.clamp(40, 500) + 9, PAGE_ROWS);
     setup.settings.color = false;
     setup.settings.links = false;
+    setup.settings.ui.images = "off".to_owned();
     let (outcomes, mut outcomes_here) = mpsc::unbounded_channel();
     let opened = wakes.clone();
     let mut talk = Talk {
@@ -318,7 +319,9 @@ impl Talk {
             Carried::Away | Carried::Sent => {}
             Carried::Quit(code) => self.exit = Some(code),
             Carried::Terminal(Effect::Print(_)) => self.read_all(),
-            Carried::Terminal(Effect::OpenFile { .. } | Effect::EditDraft(_) | Effect::EditChip(_)) => {
+            Carried::Terminal(
+                Effect::OpenFile { .. } | Effect::EditDraft(_) | Effect::EditChip(_) | Effect::EditHunk { .. },
+            ) => {
                 self.note(say!("plain-editor"));
             }
             Carried::Terminal(_) => {}

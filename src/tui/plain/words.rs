@@ -183,6 +183,7 @@ pub fn answer(question: &Question<'_>, line: &str) -> Result<Answer, String> {
         question_id: question.id.to_owned(),
         selected_option_ids: Vec::new(),
         free_text: None,
+        hunks: Vec::new(),
     };
     if let Some(numbers) = numbers.filter(|it| count > 0 && !it.is_empty()) {
         if numbers.len() > 1 && !question.allow_multiple {

@@ -2,7 +2,11 @@
 
 use serde_json::json;
 
-use super::super::{desk::*, effect::Effect};
+use super::super::{
+    desk::*,
+    effect::Effect,
+    msg::{Msg, Outcome},
+};
 use crate::protocol::{Command, Done, Event, Message};
 
 fn edit(id: &str, path: &str, old: &str, new: &str, line: u64) -> [Event; 2] {
@@ -178,5 +182,112 @@ fn a_change_that_waits_is_allowed_or_rejected_in_the_review() {
             panic!("{sent:?}")
         };
         assert_eq!(response.answers[0].selected_option_ids, [option]);
+    }
+}
+
+/// A change of three hunks that waits to be allowed.
+fn staged(width: u16) -> Desk {
+    let mut desk = Desk::new(width, 30);
+    let hunk = |index: u64| {
+        json!({ "index": index, "oldString": format!("let a{index} = 1;\n"), "newString": format!("let a{index} = 2;\n"),
+            "startLine": index * 10, "endLine": index * 10 })
+    };
+    desk.events([Event::UserMessage(Message::user("change it"))]);
+    desk.events([start(
+        "ask",
+        "clarification",
+        json!({
+            "kind": "approval",
+            "subject": { "type": "file_edit", "metadata": {
+                "filePath": "src/cart.rs", "operation": "edit", "language": "rust",
+                "diff": { "oldString": "let a1 = 1;\n", "newString": "let a1 = 2;\n", "startLine": 10 },
+                "hunks": [hunk(1), hunk(2), hunk(3)] } },
+            "questions": [{ "id": "approval", "text": "Allow it?", "options": [
+                { "id": "allow_once", "label": "once" }, { "id": "reject_once", "label": "no" }] }],
+        }),
+    )]);
+    desk.later(1000);
+    desk.keys("<ctrl+e>");
+    desk.later(1000);
+    desk
+}
+
+fn answered(desk: &Desk) -> serde_json::Value {
+    let sent = desk.sent();
+    let [Command::Answer { response, .. }] = sent.as_slice() else {
+        panic!("{sent:?}")
+    };
+    serde_json::to_value(&response.answers[0]).unwrap()
+}
+
+#[test]
+fn hunks_of_a_change_that_waits_are_decided_one_by_one() {
+    let mut desk = staged(100);
+    assert!(
+        desk.shows("hunk 1 of 3") && desk.shows("let a1 = 2;"),
+        "{}",
+        desk.picture()
+    );
+    desk.keys("a");
+    assert!(
+        desk.shows("hunk 2 of 3") && desk.shows("1 accepted") && desk.shows("let a2 = 2;"),
+        "{}",
+        desk.picture()
+    );
+    desk.keys("cwhy two?<enter>");
+    assert!(
+        desk.shows("you say: why two?") && desk.shows("✗ left out"),
+        "{}",
+        desk.picture()
+    );
+    desk.keys("je");
+    let Some(Effect::EditHunk {
+        turn,
+        document,
+        index: 3,
+        text,
+    }) = desk.effects.last().cloned()
+    else {
+        panic!("{:?}", desk.effects)
+    };
+    assert_eq!(text, "let a3 = 2;\n");
+    assert_eq!(desk.sent(), [], "one is still open");
+    // Left and opened again it is as it was.
+    desk.keys("<esc><ctrl+e>");
+    assert!(desk.shows("1 accepted   1 rejected"), "{}", desk.picture());
+    desk.take(Msg::Done(Outcome::HunkEdited {
+        turn,
+        document,
+        index: 3,
+        text: Ok("let a3 = 3;\n".to_owned()),
+    }));
+    assert_eq!(
+        answered(&desk),
+        json!({ "questionId": "approval", "selectedOptionIds": ["reject_once"],
+            "freeText": "only hunk 1, 3 of 3; hunk 2: why two?; hunk 3 is to be:\nlet a3 = 3;\n",
+            "hunks": [
+                { "index": 1, "accepted": true },
+                { "index": 2, "accepted": false, "comment": "why two?" },
+                { "index": 3, "accepted": true, "newString": "let a3 = 3;\n" },
+            ] })
+    );
+}
+
+#[test]
+fn all_hunks_accepted_are_a_yes_and_none_is_a_no() {
+    for (keys, answer) in [
+        (
+            "aaa",
+            json!({ "questionId": "approval", "selectedOptionIds": ["allow_once"] }),
+        ),
+        (
+            "rrr",
+            json!({ "questionId": "approval", "selectedOptionIds": ["reject_once"], "freeText": "none of it",
+                "hunks": [1, 2, 3].map(|it| json!({ "index": it, "accepted": false })) }),
+        ),
+    ] {
+        let mut desk = staged(80);
+        desk.keys(keys);
+        assert_eq!(answered(&desk), answer);
     }
 }

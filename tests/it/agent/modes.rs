@@ -230,6 +230,7 @@ async fn another_mode_needs_a_yes() {
                 question_id: "approval".to_owned(),
                 selected_option_ids: vec![answer.to_owned()],
                 free_text: None,
+                hunks: Vec::new(),
             }],
             reason: None,
         };

@@ -147,6 +147,7 @@ async fn limits_of_the_settings_ask_whether_to_go_on() {
                 question_id: "go_on".to_owned(),
                 selected_option_ids: vec![word.to_owned()],
                 free_text: None,
+                hunks: Vec::new(),
             }],
             reason: None,
         };

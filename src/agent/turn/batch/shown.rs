@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 use super::{
     super::{Effect, Fault, JobId, Memory, Running},
     Job, Shown, Stage,
+    parts::parts,
     verdict::why_not,
 };
 use crate::{
@@ -181,10 +182,14 @@ impl Running {
             settle(job, "Nothing changed.".to_owned(), false, Vec::new());
             return;
         };
-        let all = proposal.changes.iter();
-        let mut documents: Vec<Edit> = all
-            .flat_map(|it| edits(it, &job.name(), &job.call.id, &Applied::Applied))
-            .collect();
+        let mut documents: Vec<Edit> = if job.picked.is_empty() {
+            let all = proposal.changes.iter();
+            all.flat_map(|it| edits(it, &job.name(), &job.call.id, &Applied::Applied))
+                .collect()
+        } else {
+            let all = job.picked.iter();
+            all.flat_map(|it| parts(it, &job.name(), &job.call.id)).collect()
+        };
         // The result is the call's: it stands once, where the call is over.
         if let Some((_, _, end)) = documents.last_mut() {
             end.insert("result".into(), json!({ "status": "success", "data": proposal.data }));
@@ -381,7 +386,7 @@ pub fn edit_start(path: &str, operation: &Operation, name: &str, call: &str) -> 
 }
 
 /// A document of a change: what it starts with, its content, and what it ends with.
-type Edit = (Map<String, Value>, Option<String>, Map<String, Value>);
+pub type Edit = (Map<String, Value>, Option<String>, Map<String, Value>);
 
 /// The documents of a change: one for each hunk, or one for the whole.
 pub fn edits(change: &Change, name: &str, call: &str, applied: &Applied) -> Vec<Edit> {

@@ -7,8 +7,9 @@ use serde_json::{Map, Value, json};
 
 use super::{batch::object, *};
 use crate::{
+    agent::approval::RunMode,
     model::{EndReason, Failure, FailureKind, ModelMessage},
-    protocol::{Answer, Done, FinishReason, Operation, Outcome as Dealt, Progress, Status, Usage},
+    protocol::{Answer, Done, FinishReason, HunkAnswer, Operation, Outcome as Dealt, Progress, Status, Usage},
     sandbox::{Change, Hunk, Located, Place},
     tool::{self, Class, Work, ask, create_plan, switch_mode, todo_write},
 };
@@ -377,6 +378,7 @@ fn answer(document: &str, option: &str) -> Input {
             question_id: "approval".to_owned(),
             selected_option_ids: vec![option.to_owned()],
             free_text: None,
+            hunks: Vec::new(),
         }],
         reason: None,
     })

@@ -53,6 +53,7 @@ fn what_the_user_rejects_is_not_done_and_the_model_hears_why() {
             question_id: "approval".to_owned(),
             selected_option_ids: vec!["reject_once".to_owned()],
             free_text: Some("use ninja".to_owned()),
+            hunks: Vec::new(),
         }],
         reason: None,
     });
@@ -111,6 +112,7 @@ fn a_question_of_the_models_is_answered() {
             question_id: "q".to_owned(),
             selected_option_ids: vec!["Two".to_owned()],
             free_text: None,
+            hunks: Vec::new(),
         }],
         reason: None,
     });
@@ -222,4 +224,123 @@ fn what_the_settings_want_asked_is_not_answered_by_a_yes_to_something_else() {
     );
     let shown = talk.says(answer("doc_002", "allow_once"));
     assert!(shown.contains("run 2 look"), "{shown}");
+}
+
+/// A change of `a.rs` in three places, and the answer that says of each whether it is made.
+fn asked_by_hunk(says: &[(bool, Option<&str>, Option<&str>)]) -> (Talk, String) {
+    let mut said = submission("hi");
+    said.policy.run = RunMode::Ask;
+    let mut talk = Talk::of(said);
+    let hunk = |at: u64| Hunk {
+        old: format!("old {at}\n"),
+        new: format!("new {at}\n"),
+        start: at,
+        end: at,
+    };
+    let text = |word: &str| format!("{word} 1\nsame\nsame\nsame\n{word} 5\nsame\nsame\nsame\n{word} 9\n");
+    let change = Change {
+        file: place("a.rs"),
+        operation: Operation::Edit,
+        to: None,
+        old: Some(text("old").into_bytes().into()),
+        new: Some(text("new").into_bytes().into()),
+        hunks: vec![hunk(1), hunk(5), hunk(9)],
+        cell: None,
+    };
+    let proposal = Proposal {
+        changes: vec![change],
+        text: "changed a.rs".to_owned(),
+        data: Map::new(),
+    };
+    talk.all([call("a", "change", json!({})), ends(EndReason::ToolUse)]);
+    let asked = talk.says(Input::Prepared {
+        job: JobId(1),
+        result: Ok(Prepared {
+            accesses: proposal.accesses(),
+            proposal: Some(proposal),
+            tier: Tier::Partial,
+        }),
+    });
+    assert!(asked.contains("+1 clarification"), "{asked}");
+    let hunks = talk.effects.iter().find_map(|it| match it {
+        Effect::Append(Event::MetadataDelta { metadata, .. }) => {
+            metadata["subject"].pointer("/metadata/hunks").cloned()
+        }
+        _ => None,
+    });
+    assert_eq!(
+        hunks.expect("they are listed")[1],
+        json!({ "index": 2, "oldString": "old 5\n", "newString": "new 5\n", "startLine": 5, "endLine": 5 })
+    );
+    let hunks = says
+        .iter()
+        .zip(1..)
+        .map(|((accepted, new, comment), index)| HunkAnswer {
+            index,
+            accepted: *accepted,
+            new_string: new.map(str::to_owned),
+            comment: comment.map(str::to_owned),
+        });
+    let shown = talk.says(Input::Answer(ClarificationResponse {
+        document_id: "doc_001".into(),
+        outcome: Dealt::Answered,
+        answers: vec![Answer {
+            question_id: "approval".to_owned(),
+            selected_option_ids: vec!["reject_once".to_owned()],
+            free_text: Some("only some".to_owned()),
+            hunks: hunks.collect(),
+        }],
+        reason: None,
+    }));
+    (talk, shown)
+}
+
+#[test]
+fn only_the_hunks_that_the_user_accepted_are_made() {
+    let (mut talk, shown) = asked_by_hunk(&[
+        (true, None, None),
+        (false, None, Some("keep it")),
+        (true, Some("mine\n"), None),
+    ]);
+    assert_eq!(shown, "-doc_001 answered | make 1");
+    let made = talk.effects.iter().find_map(|it| match it {
+        Effect::Make { proposal, .. } => proposal.changes[0].new.as_deref(),
+        _ => None,
+    });
+    assert_eq!(
+        made,
+        Some("new 1\nsame\nsame\nsame\nold 5\nsame\nsame\nsame\nmine\n".as_bytes())
+    );
+    assert_eq!(
+        talk.says(ran(1, "")),
+        "+2 file_edit | \"new 1\\n\" | -doc_002 applied | +3 file_edit | \"new 5\\n\" | -doc_003 rejected | \
+         +4 file_edit | \"mine\\n\" | -doc_004 applied | call m with 3"
+    );
+    let told = talk.results().concat();
+    for text in [
+        "Changed `a.rs`: 2 lines added, 2 removed.",
+        "5|old 5",
+        "9|mine",
+        "let 2 of 3 hunks of `a.rs` be written",
+        "Not written: hunk 2 (line 5). The user says: keep it",
+        "Hunk 3 (line 9) was rewritten by the user",
+    ] {
+        assert!(told.contains(text), "{text}\n{told}");
+    }
+    assert!(!told.starts_with('!'), "it is no error: {told}");
+}
+
+#[test]
+fn where_no_hunk_is_accepted_nothing_is_made() {
+    let (talk, shown) = asked_by_hunk(&[(false, None, Some("no")), (false, None, None)]);
+    assert_eq!(
+        shown,
+        "-doc_001 answered | +2 file_edit | \"new 1\\n\" | -doc_002 rejected | +3 file_edit | \"new 5\\n\" | -doc_003 rejected | \
+         +4 file_edit | \"new 9\\n\" | -doc_004 rejected | call m with 3"
+    );
+    let told = talk.results().concat();
+    assert!(
+        told.starts_with("!a: Error [TOOL_REJECTED]: nothing was written") && told.contains("The user says: no"),
+        "{told}"
+    );
 }

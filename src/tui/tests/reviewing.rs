@@ -283,7 +283,7 @@ fn all_hunks_accepted_are_a_yes_and_none_is_a_no() {
         (
             "rrr",
             json!({ "questionId": "approval", "selectedOptionIds": ["reject_once"], "freeText": "none of it",
-                "hunks": [1, 2, 3].map(|it| json!({ "index": it, "accepted": false })) }),
+                "hunks": [{ "index": 1, "accepted": false }, { "index": 2, "accepted": false }, { "index": 3, "accepted": false }] }),
         ),
     ] {
         let mut desk = staged(80);

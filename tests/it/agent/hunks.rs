@@ -1,7 +1,7 @@
 //! A change of which the user lets only some hunks be written: what stands on the disk, what the model and the conversation
 //! are told, and what taking it back does.
 
-use sheaf::protocol::{HunkAnswer, Restore, Target};
+use sheaf::protocol::HunkAnswer;
 
 use super::*;
 
@@ -101,12 +101,15 @@ async fn a_part_of_a_change_is_written_told_and_taken_back() {
     ] {
         assert!(told.contains(text), "{text}: {told}");
     }
-    stage.send(Command::Restore(Restore {
-        what: Target::Turn(Turn(1)),
-        but: Vec::new(),
-        over: false,
-    }));
-    stage.until("it is taken back", |_| read() == BEFORE).await;
+    // The hunk that the user wrote is taken back where it stands; the one that was left out moves nothing.
+    let last = stage.documents().into_iter().rfind(|it| it.kind == Kind::FileEdit);
+    stage.send(Command::Update {
+        turn: Turn(1),
+        document: last.expect("it is there").id.clone(),
+        metadata: json!({ "applied": "rejected" }).as_object().expect("members").clone(),
+    });
+    let back = "ONE\n2\n3\n4\nfive\n6\n7\n8\nnine\n";
+    stage.until("it is taken back", |_| read() == back).await;
 }
 
 #[tokio::test]

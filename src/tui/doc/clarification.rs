@@ -682,7 +682,10 @@ fn verdict(
     match &view.outcome {
         Some(Outcome::Answered | Outcome::Other(_)) if let Some((made, count)) = parts(view) => match made {
             0 => (signed("✗", say!("approval-rejected")), Role::Error),
-            _ => (signed("✓", &say!("approval-hunks", made = made, count = count)), Role::Done),
+            _ => (
+                signed("✓", &say!("approval-hunks", made = made, count = count)),
+                Role::Done,
+            ),
         },
         Some(Outcome::Answered | Outcome::Other(_)) => {
             let id = view.answers.iter().flat_map(|it| &it.selected_option_ids).next();

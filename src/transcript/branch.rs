@@ -438,6 +438,7 @@ mod tests {
                     question_id: "q".into(),
                     selected_option_ids: Vec::new(),
                     free_text: Some(word.to_owned()),
+                    hunks: Vec::new(),
                 }],
                 reason: None,
             });

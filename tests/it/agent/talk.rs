@@ -317,6 +317,7 @@ async fn a_question_is_answered_in_another_way_and_a_call_made_again_each_on_a_b
         question_id: "q".to_owned(),
         selected_option_ids: vec!["down".to_owned()],
         free_text: None,
+        hunks: Vec::new(),
     };
     let response = ClarificationResponse {
         document_id: question.clone(),

@@ -13,7 +13,9 @@ fn variables<'a>(pattern: &Pattern<&'a str>, into: &mut BTreeSet<&'a str>) {
                 into.insert(id.name);
             }
             InlineExpression::FunctionReference { arguments, .. } => {
-                arguments.positional.iter().for_each(|it| inline(it, into));
+                for it in &arguments.positional {
+                    inline(it, into);
+                }
             }
             InlineExpression::Placeable { expression } => any(expression, into),
             _ => {}
@@ -24,7 +26,9 @@ fn variables<'a>(pattern: &Pattern<&'a str>, into: &mut BTreeSet<&'a str>) {
             Expression::Inline(it) => inline(it, into),
             Expression::Select { selector, variants } => {
                 inline(selector, into);
-                variants.iter().for_each(|it| variables(&it.value, into));
+                for it in variants {
+                    variables(&it.value, into);
+                }
             }
         }
     }

@@ -81,7 +81,6 @@ fn the_end_stands_there_without_the_rest_and_goes_on() {
         dollars: Some(1.5),
     };
     for log in [Arc::clone(desk.app.link.log()), Log::new()] {
-        let spent = spent.clone();
         desk.take(Msg::Done(Outcome::SpentEarlier { log, spent }));
     }
     assert_eq!(desk.app.transcript.usage().1.total_tokens, 77);

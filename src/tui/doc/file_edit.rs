@@ -135,6 +135,8 @@ fn glyph(edit: &FileEdit<'_>, look: &Look<'_>) -> Span {
 }
 
 fn head(edit: &FileEdit<'_>, document: &Document, counts: Option<(usize, usize)>, look: &Look<'_>) -> Row {
+    let mut told = Facts::default();
+    state(edit, document, &mut told);
     let mut facts = Facts::default();
     if let Some((added, removed)) = counts {
         let mut list = Vec::new();
@@ -150,7 +152,13 @@ fn head(edit: &FileEdit<'_>, document: &Document, counts: Option<(usize, usize)>
                 Role::Removed,
             ));
         }
-        facts.push(Weight::Heavy, list);
+        // How much it is gives way to a state that is news.
+        let weight = if told.has(Weight::Heavy) {
+            Weight::Medium
+        } else {
+            Weight::Heavy
+        };
+        facts.push(weight, list);
     }
     if let Some(cell) = edit.cell {
         let number = cell.index.saturating_add(1);
@@ -165,7 +173,7 @@ fn head(edit: &FileEdit<'_>, document: &Document, counts: Option<(usize, usize)>
         let text = say!("edit-hunk", place = hunk.index, count = hunk.count);
         facts.word(Weight::Light, text, Role::Dim);
     }
-    state(edit, document, &mut facts);
+    facts.extend(told);
     let behind: Vec<Span> = if look.read_only {
         vec![gap(2), super::badge()]
     } else {

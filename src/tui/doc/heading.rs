@@ -56,6 +56,15 @@ impl Facts {
         );
     }
 
+    pub fn has(&self, weight: Weight) -> bool {
+        self.0.iter().any(|it| it.weight == weight)
+    }
+
+    /// Puts others behind these.
+    pub fn extend(&mut self, others: Self) {
+        self.0.extend(others.0);
+    }
+
     pub fn duration(&mut self, milliseconds: Option<u64>) {
         if let Some(it) = milliseconds {
             self.word(Weight::Medium, figure::duration(it), Role::Dim);

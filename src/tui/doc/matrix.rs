@@ -11,9 +11,10 @@ use serde_json::{Value, json};
 use super::{
     Cited, Fold, Look, Sheet,
     form::Form,
-    testing::{closed, look, open},
+    testing::{closed, look, open, paint, too_wide},
 };
 use crate::{
+    locale,
     protocol::{
         Applied, CommandState, Document, Kind, Operation, Outcome, Permission, Purpose, QuestionKind, TextFormat,
         TodoStatus,
@@ -361,6 +362,109 @@ fn every_kind_in_every_state_at_every_width() {
     }
 }
 
+/// A document unfolded as usual and as one line, laid out for so many columns.
+fn laid(document: &Document, look: &Look<'_>, columns: usize) -> [Sheet; 2] {
+    [Fold::Usual, Fold::Folded].map(|fold| {
+        let mut sheet = Sheet::default();
+        let look = Look {
+            width: columns,
+            fold,
+            ..*look
+        };
+        sheet.update(document, &look);
+        sheet
+    })
+}
+
+#[test]
+fn in_german_every_state_is_seen_at_forty_columns() {
+    let (screen, columns) = WIDTHS[0];
+    let mut page = String::new();
+    for kind in kinds() {
+        for (name, document, look) in states(&kind) {
+            let english = laid(&document, &look, columns);
+            let german = locale::within("de", || laid(&document, &look, columns));
+            page.extend([format!("-- {kind} {name}\n")]);
+            for (english, german) in english.iter().zip(&german) {
+                assert_eq!(too_wide(german, columns), None, "{kind} {name}");
+                let facts = |sheet: &Sheet| sheet.rows.iter().filter(|it| !it.facts.is_empty()).count();
+                assert_eq!(facts(german), facts(english), "{kind} {name} loses its state");
+                page.push_str(&paint(german, columns));
+            }
+        }
+    }
+    insta::assert_snapshot!(format!("german_{screen}"), page);
+}
+
+/// The message of each state that a heading says, and where it is seen.
+const SAID: &[(&str, &str, &str)] = &[
+    ("code_reference", "missing", "citation-no-file"),
+    ("code_reference", "another", "citation-differs"),
+    ("file_edit", "open", "edit-writing"),
+    ("file_edit", "pending", "edit-pending"),
+    ("file_edit", "applied", "edit-applied"),
+    ("file_edit", "rejected", "edit-rejected"),
+    ("file_edit", "failed", "edit-failed"),
+    ("file_edit", "create", "edit-create"),
+    ("file_edit", "edit", "edit-edit"),
+    ("file_edit", "delete", "edit-delete"),
+    ("file_edit", "rename", "edit-rename"),
+    ("tool_call", "error", "call-failed"),
+    ("tool_call", "without a result", "call-no-result"),
+    ("terminal_command", "open", "command-running"),
+    ("terminal_command", "completed", "command-ended"),
+    ("terminal_command", "background", "command-background"),
+    ("terminal_command", "timed_out", "command-timed-out"),
+    ("terminal_command", "rejected", "command-rejected"),
+    ("terminal_command", "cancelled", "command-killed"),
+    ("clarification", "question waiting", "question-waiting"),
+    ("clarification", "question answered", "question-answered"),
+    ("clarification", "question skipped", "question-skipped"),
+    ("clarification", "question cancelled", "question-cancelled"),
+    ("clarification", "approval answered", "approval-allowed-once"),
+    ("clarification", "approval skipped", "approval-rejected"),
+    ("clarification", "approval cancelled", "question-cancelled"),
+    ("chart", "closed", "document-unknown"),
+];
+
+#[test]
+fn every_language_says_each_state_at_forty_columns() {
+    for language in locale::LANGUAGES {
+        locale::within(language.tag, || {
+            for (kind, state, id) in SAID {
+                let states = states(&Kind::parse(kind));
+                let found = states.iter().find(|it| it.0 == *state);
+                let (_, document, look) = found.unwrap_or_else(|| panic!("{kind} has no state {state}"));
+                for sheet in laid(document, look, WIDTHS[0].1) {
+                    let picture = paint(&sheet, WIDTHS[0].1);
+                    let word = locale::text(id);
+                    assert!(
+                        picture.contains(word),
+                        "{}: {kind} {state}: {word}\n{picture}",
+                        language.tag
+                    );
+                }
+            }
+        });
+    }
+}
+
+#[test]
+fn in_german_nothing_is_too_wide_at_any_width() {
+    for kind in kinds() {
+        for (name, document, look) in states(&kind) {
+            for columns in 1..=120 {
+                let german = locale::within("de", || laid(&document, &look, columns));
+                for sheet in &german {
+                    // Narrower than that a sign of two columns has no room, in any language.
+                    let wide = too_wide(sheet, columns).filter(|_| columns > 2);
+                    assert_eq!(wide, None, "{kind} {name} at {columns}");
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn there_is_a_picture_for_each_kind_and_width_and_for_nothing_else() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/tui/doc/snapshots");
@@ -368,7 +472,7 @@ fn there_is_a_picture_for_each_kind_and_width_and_for_nothing_else() {
         .expect("the folder")
         .flatten()
         .filter_map(|it| it.file_name().into_string().ok())
-        .filter_map(|it| it.rsplit_once("__matrix_").map(|it| it.1.to_owned()))
+        .filter_map(|it| it.rsplit_once("__matrix__matrix_").map(|it| it.1.to_owned()))
         .collect();
     let wanted: BTreeSet<String> = kinds()
         .iter()

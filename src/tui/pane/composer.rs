@@ -1,9 +1,10 @@
 //! The rule above the draft bears the mode, and on the right what is going on.
 
 use crate::{
+    locale::figure,
     protocol::Progress,
     say,
-    text::{Clean, Role, Span, figure, width},
+    text::{Clean, Role, Span, width},
     tui::{app::App, layer::role_of, pane::transcript::Following},
 };
 

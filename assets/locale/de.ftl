@@ -629,6 +629,13 @@ copied-conversation = das Gespräch
 copied-last-answer = die letzte Antwort
 copied-reasoning = die Gedanken
 copied-selection = das Markierte
+copied-what-came = was ankam
+copied-curl = die Anfrage als curl
+copied-resume = was es in { $folder } fortsetzt
+copied-characters = { NUMBER($count) } { $count ->
+    [one] Zeichen
+   *[other] Zeichen
+}
 
 ## Eine Zeile, die man schreibt
 
@@ -639,3 +646,293 @@ prompt-search = suchen
 ## Was in den Entwurf gestellt wird
 
 draft-about-plan = Zum Plan „{ $title }“:
+
+## Der Baum der Branches
+
+branches-title = Branches
+branches-place = { $at } von { $count }
+branches-count = { NUMBER($count) } { $count ->
+    [one] Branch
+   *[other] Branches
+}
+branches-there = dort: Runde { $turn }
+branches-here = hier: Runde { $turn }
+branches-there-rest = dort: der Rest von Runde { $turn }
+branches-here-rest = hier: der Rest von Runde { $turn }
+branches-rest = der Rest dieser Antwort
+
+## Der Inspektor
+
+inspector-title = Inspektor
+inspector-nothing-yet = noch ist nichts gekommen
+inspector-steps = { $count } Schritte
+inspector-steps-gone = { $count } Schritte, die ersten { $gone } sind fort
+inspector-too-much = die Anfrage hat { $size }, zu viel zum Kopieren
+inspector-no-request = es ging keine Anfrage hinaus: wer antwortet, ist in diesem Programm
+inspector-body-too-large = der Body ist zu groß, um aufbewahrt zu werden
+inspector-when = Schritt { $step } · { $clock } · nach { $since }
+inspector-when-after = Schritt { $step } · { $clock } · +{ $gap } · nach { $since }
+inspector-came = gekommen, { $size }
+inspector-came-whole = am Stück gekommen, { $size }
+inspector-made-here = hier entstanden
+inspector-more = … noch { $size }
+inspector-before = … { $size } davor
+inspector-made-nothing = daraus wurde nichts
+inspector-document = { $kind } { $id }, { $state ->
+    [open] offen
+   *[ended] beendet
+}
+inspector-document-incomplete = { $kind } { $id }, { $state ->
+    [open] offen
+   *[ended] beendet
+}, unvollständig
+
+## Die Gliederung
+
+outline-title = Gliederung
+outline-place = { $at } von { $count }
+
+## Listen zum Wählen
+
+list-nothing = nichts dergleichen
+list-chosen-now = jetzt gewählt
+list-mode = Modus
+list-effort = Aufwand
+list-model = Modell
+list-theme = Farben
+list-show-only = nur zeigen
+list-sent-before = früher gesendet
+list-pasted = Eingefügtes
+list-copy-as = kopieren als
+list-open = öffnen
+list-do = tun
+list-commands = Befehle
+mode-about-agent = liest, ändert und führt aus
+mode-about-plan = liest, fragt und schreibt einen Plan
+mode-about-ask = liest und antwortet
+mode-about-debug = findet die Ursache eines Fehlers und behebt ihn
+effort-about-auto = wie eingestellt
+effort-about-off = wo sich das dem Modell sagen lässt
+theme-about-auto = nach dem Hintergrund des Terminals
+sandbox-about-guard = Befehle dürfen in den ganzen Workspace schreiben; Geschütztes wird zurückgelegt
+sandbox-about-strict = nichts Neues ganz oben im Workspace
+chip-view = ansehen
+chip-about-view = lesen
+chip-unfold = ausklappen
+chip-about-unfold = in den Entwurf
+chip-edit = ändern
+chip-about-edit = in $VISUAL oder $EDITOR
+chip-remove = entfernen
+chip-about-remove = wegnehmen
+copy-about-document = dieses Dokument
+copy-about-all = alles Sichtbare
+copy-markdown = Markdown
+copy-plain = Text
+copy-code = nur Code
+copy-all-markdown = alles als Markdown
+copy-all-plain = alles als Text
+copy-all-code = aller Code
+copy-about-markdown = die letzte Antwort als Markdown
+copy-about-plain = ohne Auszeichnung
+copy-about-code = nur ihr Code
+copy-about-all-code = aller sichtbare Code
+list-terms = enter zeigt, was passt, wie exit!=0 path:src/** Wörter
+
+## Das Review
+
+review-title = Review
+review-this-turn = diese Runde
+review-everything = das ganze Gespräch
+review-facts = { $at } von { $count }   { $accepted } angenommen   { $rejected } abgelehnt
+review-change = Änderung { $number }
+review-rejected = ✗ abgelehnt
+review-failed = ✗ gescheitert
+review-not-written-yet = ◐ noch nicht geschrieben
+review-accepted = ✓ angenommen
+review-applied = ○ angewendet
+review-hunk = Hunk { $at } von { $count }
+review-accepted-edited = ✓ angenommen, geändert
+review-left-out = ✗ ausgelassen
+review-you-say = du sagst: { $comment }
+
+## Zurückgehen
+
+rewind-title = Zurück
+rewind-to = vor eine Nachricht
+rewind-place = { $at } von { $count }
+rewind-no-file = keine Datei würde zurückgehen
+rewind-undone = zurückgenommen
+rewind-nothing-changed = seither wurde keine Datei geändert
+rewind-going = { $going } von { NUMBER($count) } { $count ->
+    [one] Datei
+   *[other] Dateien
+} zurück
+rewind-over = später Geändertes geht verloren
+rewind-over-key = (o behält es)
+rewind-not-over = später Geändertes bleibt
+rewind-not-over-key = (o nimmt es mit zurück)
+rewind-partial = die ältesten Änderungen sind nicht mehr aufbewahrt
+rewind-in-all = … insgesamt { $count }
+rewind-lost = nicht aufbewahrt
+rewind-stays = bleibt
+rewind-changed-since = später geändert
+rewind-changed-in = geändert in { $turn }
+rewind-comes-back = kommt zurück
+rewind-goes = geht weg
+rewind-mode = Rechte
+
+## Gespeicherte Gespräche
+
+sessions-title = Gespräche
+sessions-none = noch ist kein Gespräch gespeichert
+sessions-none-here = in diesem Ordner nichts dergleichen: tab sucht überall
+sessions-everywhere = überall
+sessions-everywhere-archived = überall, auch archivierte
+sessions-here = dieser Ordner
+sessions-here-archived = dieser Ordner, auch archivierte
+sessions-facts = { $scope }  { $at } von { $count }
+sessions-doomed = noch einmal ctrl+d entfernt es endgültig
+sessions-untitled = (nichts gesagt)
+sessions-archived = archiviert
+sessions-turns = { $place }  { $count } { $count ->
+    [one] Runde
+   *[other] Runden
+}
+ago-now = jetzt
+ago-minutes = vor { $count } min
+ago-hours = vor { $count } h
+ago-days = vor { $count } d
+ago-months = vor { $count } Mon
+ago-years = vor { $count } J
+
+## Nachrichten, die warten, bis sie dran sind
+
+waiting-title = warten, bis sie dran sind
+
+## Die Fußzeile: was eine Taste tut, in ein, zwei Wörtern
+
+footer-choose = wählen
+footer-close = schließen
+footer-scroll = scrollen
+footer-page = Seite
+footer-back = zurück
+footer-accept = annehmen
+footer-reject = ablehnen
+footer-edit = ändern
+footer-comment = Kommentar
+footer-hunk = Hunk
+footer-file = Datei
+footer-side-by-side = nebeneinander
+footer-turn-or-all = Runde/alles
+footer-go-there = hingehen
+footer-move = bewegen
+footer-forks = Abzweige
+footer-files-and-conversation = Dateien und Gespräch
+footer-files = Dateien
+footer-conversation = Gespräch
+footer-a-file = eine Datei
+footer-leave-it = so lassen
+footer-changed-since = später Geändertes
+footer-take-back = zurücknehmen
+footer-turn = Runde
+footer-letters = Buchstaben
+footer-find = suchen
+footer-go = hingehen
+footer-step = Schritt
+footer-repaired = repariert
+footer-same-document = gleiches Dokument
+footer-copy = kopieren
+footer-curl = curl
+footer-take-up = fortsetzen
+footer-folder-or-everywhere = Ordner/überall
+footer-archive = archivieren
+footer-archived-too = auch archivierte
+footer-remove = entfernen
+footer-done = fertig
+footer-take = nehmen
+footer-complete = ergänzen
+footer-run = ausführen
+footer-answer = antworten
+footer-composer = Eingabe
+footer-stop = stopp
+footer-keys = Tasten
+footer-skip = auslassen
+footer-build = bauen
+footer-todos = Todos
+footer-tick = abhaken
+footer-reword = umformulieren
+footer-insert = einfügen
+footer-steer = mitreden
+footer-queue = einreihen
+footer-newline = neue Zeile
+footer-transcript = Verlauf
+footer-send = senden
+footer-mode = Modus
+footer-palette = Palette
+footer-next = nächstes
+footer-previous = voriges
+footer-fold = klappen
+footer-plan = Plan
+
+## Seiten zum Lesen
+
+page-leave = esc geht zurück
+page-keys = Tasten und Befehle
+page-everywhere = Überall
+page-in-composer = In der Eingabe
+page-in-transcript = Im Verlauf (tab)
+page-on-plan = Auf einem Plan
+page-on-question = Auf einer Frage
+page-question-choose = wählen, oder umschalten, wo mehrere möglich sind
+page-question-send = die Antworten senden
+page-question-other = mit eigenen Worten antworten
+page-question-skip = auslassen
+page-question-approval = eine Freigabe: einmal, in dieser Sitzung, immer, nein, weil …
+page-commands = Befehle
+page-settings = Einstellungen
+page-pasted = Eingefügt
+page-context = Kontext
+page-context-about = etwa { $count } Token
+page-context-about-of = etwa { $count } Token von { $of }
+page-cost = Kosten
+page-cost-unknown = Preis unbekannt
+page-cost-facts = { $sum }   { $sent } Token hinein, { $made } heraus
+page-cost-turn = Runde
+page-cost-in = hinein
+page-cost-cached = gecacht
+page-cost-out = heraus
+page-cost-time = Zeit
+page-cost-cost = Kosten
+page-cost-model = Modell
+page-sandbox = Sandbox
+
+## Neues rechts in der Fußzeile
+
+inline-branched = von hier an ist es ein anderer Branch
+news-copied-by-terminal = kopiert: { $what } (Terminal, OSC 52)
+news-copied = kopiert: { $what } ({ $way })
+news-not-copied = nicht kopiert: { $what }: { $why }
+news-no-models = der Server listet keine Modelle; /model NAME nimmt jeden Namen
+news-nothing-sent = früher wurde nichts gesendet
+news-saved = gespeichert als { $path }
+news-not-saved = { $path } ließ sich nicht schreiben: { $why }
+news-written = geschrieben nach { $path }
+news-other-answer = die Antwort gehört zu einer anderen Frage
+news-no-picture = in der Zwischenablage ist kein Bild
+news-not-remembered = Gesendetes wird nicht gemerkt: { $why }
+news-alone = hier gibt es nur dieses Gespräch
+news-no-picture-file = { $name } ist kein PNG, JPEG, GIF oder WebP
+news-picture-too-large = { $name } ist größer als 20 MiB
+news-editor-ended = { $editor } endete mit { $status }
+news-editor-not-started = { $editor } ließ sich nicht starten: { $why }; setze $VISUAL oder $EDITOR
+news-outside = { $path } liegt außerhalb des Workspace
+news-absent = { $path } gibt es nicht
+news-problems = { $count ->
+    [one] die Einstellungen haben ein Problem: /problems
+   *[other] die Einstellungen haben { $count } Probleme: /problems
+}
+
+## Was in den Entwurf eingefügt wurde
+
+pasted-lines = { $count } Zeilen eingefügt
+pasted-characters = { $count } Zeichen eingefügt

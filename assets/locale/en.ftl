@@ -632,6 +632,13 @@ copied-conversation = the conversation
 copied-last-answer = the last answer
 copied-reasoning = the reasoning
 copied-selection = what is selected
+copied-what-came = what came
+copied-curl = the request as curl
+copied-resume = what takes it up in { $folder }
+copied-characters = { NUMBER($count) } { $count ->
+    [one] character
+   *[other] characters
+}
 
 ## A line to write
 
@@ -642,3 +649,293 @@ prompt-search = search
 ## What is put into the draft
 
 draft-about-plan = About the plan "{ $title }":
+
+## The tree of branches
+
+branches-title = Branches
+branches-place = { $at } of { $count }
+branches-count = { NUMBER($count) } { $count ->
+    [one] branch
+   *[other] branches
+}
+branches-there = there: turn { $turn }
+branches-here = here: turn { $turn }
+branches-there-rest = there: the rest of turn { $turn }
+branches-here-rest = here: the rest of turn { $turn }
+branches-rest = the rest of this answer
+
+## The inspector
+
+inspector-title = Inspector
+inspector-nothing-yet = nothing has come yet
+inspector-steps = { $count } steps
+inspector-steps-gone = { $count } steps, the first { $gone } gone
+inspector-too-much = the request has { $size }, too much to copy
+inspector-no-request = no request went out: whoever answers is in this program
+inspector-body-too-large = the body is too large to be kept
+inspector-when = step { $step } · { $clock } · { $since } into the turn
+inspector-when-after = step { $step } · { $clock } · +{ $gap } · { $since } into the turn
+inspector-came = came, { $size }
+inspector-came-whole = came whole, { $size }
+inspector-made-here = made here
+inspector-more = … { $size } more
+inspector-before = … { $size } before
+inspector-made-nothing = made nothing
+inspector-document = { $kind } { $id }, { $state ->
+    [open] open
+   *[ended] ended
+}
+inspector-document-incomplete = { $kind } { $id }, { $state ->
+    [open] open
+   *[ended] ended
+}, incomplete
+
+## The outline
+
+outline-title = outline
+outline-place = { $at } of { $count }
+
+## Lists to choose from
+
+list-nothing = nothing like that
+list-chosen-now = chosen now
+list-mode = mode
+list-effort = effort
+list-model = model
+list-theme = theme
+list-show-only = show only
+list-sent-before = sent before
+list-pasted = pasted
+list-copy-as = copy as
+list-open = open
+list-do = do
+list-commands = commands
+mode-about-agent = reads, changes and runs
+mode-about-plan = reads, asks and writes a plan
+mode-about-ask = reads and answers
+mode-about-debug = finds the cause of a fault, then mends it
+effort-about-auto = as the settings say
+effort-about-off = where the model can be told to
+theme-about-auto = by the terminal's background
+sandbox-about-guard = commands may write the whole workspace; what is protected is put back
+sandbox-about-strict = nothing new at the top of the workspace
+chip-view = view
+chip-about-view = read it
+chip-unfold = unfold
+chip-about-unfold = into the draft
+chip-edit = edit
+chip-about-edit = in $VISUAL or $EDITOR
+chip-remove = remove
+chip-about-remove = take it away
+copy-about-document = this document
+copy-about-all = everything that is shown
+copy-markdown = Markdown
+copy-plain = plain
+copy-code = code only
+copy-all-markdown = all as Markdown
+copy-all-plain = all as plain text
+copy-all-code = all code
+copy-about-markdown = the last answer as Markdown
+copy-about-plain = without marks
+copy-about-code = only its code
+copy-about-all-code = all code that is shown
+list-terms = enter shows what fits, as in exit!=0 path:src/** words
+
+## The review
+
+review-title = Review
+review-this-turn = this turn
+review-everything = the whole conversation
+review-facts = { $at } of { $count }   { $accepted } accepted   { $rejected } rejected
+review-change = change { $number }
+review-rejected = ✗ rejected
+review-failed = ✗ failed
+review-not-written-yet = ◐ not written yet
+review-accepted = ✓ accepted
+review-applied = ○ applied
+review-hunk = hunk { $at } of { $count }
+review-accepted-edited = ✓ accepted, edited
+review-left-out = ✗ left out
+review-you-say = you say: { $comment }
+
+## Going back
+
+rewind-title = Rewind
+rewind-to = to before a message
+rewind-place = { $at } of { $count }
+rewind-no-file = no file would go back
+rewind-undone = undone
+rewind-nothing-changed = no file was changed since then
+rewind-going = { $going } of { NUMBER($count) } { $count ->
+    [one] file
+   *[other] files
+} go back
+rewind-over = what was changed since is lost
+rewind-over-key = (o keeps it)
+rewind-not-over = what was changed since stays
+rewind-not-over-key = (o takes it back, too)
+rewind-partial = of the oldest changes nothing is kept any more
+rewind-in-all = … { $count } in all
+rewind-lost = was not kept
+rewind-stays = stays
+rewind-changed-since = changed since
+rewind-changed-in = changed in { $turn }
+rewind-comes-back = comes back
+rewind-goes = goes
+rewind-mode = mode
+
+## Conversations that are kept
+
+sessions-title = conversations
+sessions-none = no conversation is kept yet
+sessions-none-here = nothing like that in this folder: tab looks everywhere
+sessions-everywhere = everywhere
+sessions-everywhere-archived = everywhere, archived too
+sessions-here = this folder
+sessions-here-archived = this folder, archived too
+sessions-facts = { $scope }  { $at } of { $count }
+sessions-doomed = ctrl+d once more removes it for good
+sessions-untitled = (nothing was said)
+sessions-archived = archived
+sessions-turns = { $place }  { $count } { $count ->
+    [one] turn
+   *[other] turns
+}
+ago-now = now
+ago-minutes = { $count } min ago
+ago-hours = { $count } h ago
+ago-days = { $count } d ago
+ago-months = { $count } mo ago
+ago-years = { $count } y ago
+
+## Messages that wait for their turn
+
+waiting-title = waiting for their turn
+
+## The footer: what a key does, in a word or two
+
+footer-choose = choose
+footer-close = close
+footer-scroll = scroll
+footer-page = page
+footer-back = back
+footer-accept = accept
+footer-reject = reject
+footer-edit = edit
+footer-comment = comment
+footer-hunk = hunk
+footer-file = file
+footer-side-by-side = side by side
+footer-turn-or-all = turn or all
+footer-go-there = go there
+footer-move = move
+footer-forks = where it forks
+footer-files-and-conversation = files and conversation
+footer-files = files
+footer-conversation = conversation
+footer-a-file = a file
+footer-leave-it = leave it
+footer-changed-since = changed since
+footer-take-back = take back
+footer-turn = turn
+footer-letters = letters
+footer-find = find
+footer-go = go
+footer-step = step
+footer-repaired = repaired
+footer-same-document = same document
+footer-copy = copy
+footer-curl = curl
+footer-take-up = take up
+footer-folder-or-everywhere = folder or everywhere
+footer-archive = archive
+footer-archived-too = archived too
+footer-remove = remove
+footer-done = done
+footer-take = take
+footer-complete = complete
+footer-run = run
+footer-answer = answer
+footer-composer = composer
+footer-stop = stop
+footer-keys = keys
+footer-skip = skip
+footer-build = build
+footer-todos = todos
+footer-tick = tick
+footer-reword = reword
+footer-insert = insert
+footer-steer = steer
+footer-queue = queue
+footer-newline = newline
+footer-transcript = transcript
+footer-send = send
+footer-mode = mode
+footer-palette = palette
+footer-next = next
+footer-previous = previous
+footer-fold = fold
+footer-plan = plan
+
+## Pages to read
+
+page-leave = esc goes back
+page-keys = Keys and commands
+page-everywhere = Everywhere
+page-in-composer = In the composer
+page-in-transcript = In the transcript (tab)
+page-on-plan = On a plan
+page-on-question = On a question
+page-question-choose = choose, or toggle where several may be chosen
+page-question-send = send the answers
+page-question-other = answer in your own words
+page-question-skip = skip
+page-question-approval = an approval: once, this session, always, no because …
+page-commands = Commands
+page-settings = Settings
+page-pasted = Pasted
+page-context = Context
+page-context-about = about { $count } tokens
+page-context-about-of = about { $count } tokens of { $of }
+page-cost = Cost
+page-cost-unknown = price unknown
+page-cost-facts = { $sum }   { $sent } tokens in, { $made } out
+page-cost-turn = turn
+page-cost-in = in
+page-cost-cached = cached
+page-cost-out = out
+page-cost-time = time
+page-cost-cost = cost
+page-cost-model = model
+page-sandbox = Sandbox
+
+## News at the right of the footer
+
+inline-branched = from here on it is another branch
+news-copied-by-terminal = copied { $what } (terminal, OSC 52)
+news-copied = copied { $what } ({ $way })
+news-not-copied = { $what } could not be copied: { $why }
+news-no-models = the server lists no models; /model NAME takes any name
+news-nothing-sent = nothing was sent before
+news-saved = saved as { $path }
+news-not-saved = { $path } could not be written: { $why }
+news-written = written to { $path }
+news-other-answer = the answer is to another question
+news-no-picture = the clipboard holds no picture
+news-not-remembered = what was sent is not remembered: { $why }
+news-alone = there is only this conversation here
+news-no-picture-file = { $name } is no PNG, JPEG, GIF or WebP
+news-picture-too-large = { $name } is larger than 20 MiB
+news-editor-ended = { $editor } ended with { $status }
+news-editor-not-started = { $editor } could not be started: { $why }; set $VISUAL or $EDITOR
+news-outside = { $path } is outside the workspace
+news-absent = { $path } does not exist
+news-problems = { $count ->
+    [one] the settings have a problem: /problems
+   *[other] the settings have { $count } problems: /problems
+}
+
+## What was pasted into the draft
+
+pasted-lines = pasted { $count } lines
+pasted-characters = pasted { $count } characters

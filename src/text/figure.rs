@@ -39,16 +39,40 @@ fn two(large: u64, large_unit: &str, small: u64, small_unit: &str) -> String {
     }
 }
 
+/// How long ago something was, in the largest unit that it fills.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Age {
+    Now,
+    Minutes(u64),
+    Hours(u64),
+    Days(u64),
+    Months(u64),
+    Years(u64),
+}
+
+impl Age {
+    pub fn of(milliseconds: u64) -> Self {
+        let minutes = milliseconds / 60_000;
+        match minutes {
+            0 => Self::Now,
+            1..60 => Self::Minutes(minutes),
+            60..1440 => Self::Hours(minutes / 60),
+            1440..43_200 => Self::Days(minutes / 1440),
+            43_200..525_600 => Self::Months(minutes / 43_200),
+            _ => Self::Years(minutes / 525_600),
+        }
+    }
+}
+
 /// How long ago something was: `now`, `5 min ago`, `3 h ago`, `2 d ago`, `4 mo ago`, `1 y ago`.
 pub fn ago(milliseconds: u64) -> Clean {
-    let minutes = milliseconds / 60_000;
-    let (number, unit) = match minutes {
-        0 => return Clean::literal("now"),
-        1..60 => (minutes, "min"),
-        60..1440 => (minutes / 60, "h"),
-        1440..43_200 => (minutes / 1440, "d"),
-        43_200..525_600 => (minutes / 43_200, "mo"),
-        _ => (minutes / 525_600, "y"),
+    let (number, unit) = match Age::of(milliseconds) {
+        Age::Now => return Clean::literal("now"),
+        Age::Minutes(number) => (number, "min"),
+        Age::Hours(number) => (number, "h"),
+        Age::Days(number) => (number, "d"),
+        Age::Months(number) => (number, "mo"),
+        Age::Years(number) => (number, "y"),
     };
     Clean::from(format!("{number} {unit} ago"))
 }

@@ -12,7 +12,7 @@ use super::{
     filter::FACETS,
     layer::{Offer, Picker},
 };
-use crate::protocol::Mode;
+use crate::{protocol::Mode, say};
 
 /// What is offered.
 #[derive(Default)]
@@ -61,13 +61,13 @@ pub fn arguments(app: &App, command: &str) -> Vec<(String, &'static str)> {
         "mode" => Mode::ALL.map(|it| (it.as_str().to_owned(), "")).into(),
         "theme" => {
             let names = app.themes.names.iter().map(|it| (it.clone(), ""));
-            std::iter::once(("auto".to_owned(), "by the terminal's background"))
+            std::iter::once(("auto".to_owned(), say!("theme-about-auto")))
                 .chain(names)
                 .collect()
         }
         "effort" => literal(&[
-            ("auto", "as the settings say"),
-            ("off", "where the model can be told to"),
+            ("auto", say!("effort-about-auto")),
+            ("off", say!("effort-about-off")),
             ("low", ""),
             ("medium", ""),
             ("high", ""),
@@ -78,19 +78,16 @@ pub fn arguments(app: &App, command: &str) -> Vec<(String, &'static str)> {
         }
         "mouse" => Mouse::ALL.map(|it| (it.as_str().to_owned(), "")).into(),
         "sandbox" => literal(&[
-            (
-                "guard",
-                "commands may write the whole workspace; what is protected is put back",
-            ),
-            ("strict", "nothing new at the top of the workspace"),
+            ("guard", say!("sandbox-about-guard")),
+            ("strict", say!("sandbox-about-strict")),
         ]),
         "copy" => literal(&[
-            ("markdown", "the last answer as Markdown"),
-            ("plain", "without marks"),
-            ("code", "only its code"),
-            ("markdown all", "everything that is shown"),
-            ("plain all", "everything that is shown"),
-            ("code all", "all code that is shown"),
+            ("markdown", say!("copy-about-markdown")),
+            ("plain", say!("copy-about-plain")),
+            ("code", say!("copy-about-code")),
+            ("markdown all", say!("copy-about-all")),
+            ("plain all", say!("copy-about-all")),
+            ("code all", say!("copy-about-all-code")),
         ]),
         _ => Vec::new(),
     }
@@ -162,7 +159,7 @@ fn offer(app: &App, body: &str) -> Option<Picker> {
                 facts: it.origin.clone(),
                 draft: format!("/{} ", it.name),
             });
-            Picker::offers("commands", actions.chain(custom).collect(), body)
+            Picker::offers(say!("list-commands"), actions.chain(custom).collect(), body)
         }
     };
     (!picker.is_empty()).then_some(picker)

@@ -20,7 +20,7 @@ use super::{
     paint::Line,
     vim::{self, Vim},
 };
-use crate::text::{Clean, figure};
+use crate::{locale::figure, say, text::Clean};
 
 /// A paste of more than this many bytes or lines becomes a chip.
 const CHIP_BYTES: usize = 8 * 1024;
@@ -534,9 +534,9 @@ fn label(chip: &Chip) -> String {
         Chip::Text(text) => {
             let lines = text.lines().count();
             if lines > 1 {
-                format!("[pasted {lines} lines]")
+                format!("[{}]", say!("pasted-lines", count = lines))
             } else {
-                format!("[pasted {} characters]", text.chars().count())
+                format!("[{}]", say!("pasted-characters", count = text.chars().count()))
             }
         }
         Chip::Picture { name, bytes, .. } => format!("[{} {}]", Clean::line(name), figure::bytes(*bytes as u64)),

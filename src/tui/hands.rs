@@ -26,6 +26,7 @@ use crate::{
     link::Link,
     os::{clipboard, file, process},
     protocol::{Query, Reply, Restoration},
+    say,
     text::Clean,
     theme,
 };
@@ -80,8 +81,10 @@ impl Hands {
                 tokio::spawn(async move {
                     let outcome = match clipboard::copy(&text, &around, &folder).await {
                         Ok(clipboard::Way::Terminal(bytes)) => Outcome::Osc52 { bytes, what },
-                        Ok(way) => Outcome::Copied(Ok(format!("copied {what} ({way})"))),
-                        Err(error) => Outcome::Copied(Err(format!("{what} could not be copied: {error}"))),
+                        Ok(way) => Outcome::Copied(Ok(say!("news-copied", what = what, way = way.to_string()))),
+                        Err(error) => {
+                            Outcome::Copied(Err(say!("news-not-copied", what = what, why = error.to_string())))
+                        }
                     };
                     let _ = send.send(outcome);
                 });
@@ -97,8 +100,8 @@ impl Hands {
                             file::write(&target, text.as_bytes(), file::Access::Shared).map_err(|it| it.to_string())
                         });
                     let _ = send.send(Outcome::Saved(match saved {
-                        Ok(()) => Ok(format!("saved as {path}")),
-                        Err(why) => Err(format!("{path} could not be written: {why}")),
+                        Ok(()) => Ok(say!("news-saved", path = path)),
+                        Err(why) => Err(say!("news-not-saved", path = path, why = why)),
                     }));
                 });
             }
@@ -133,7 +136,7 @@ impl Hands {
                             | Reply::Restoration(_)
                             | Reply::Symbols(_)
                             | Reply::Heard,
-                        ) => Err("the answer is to another question".to_owned()),
+                        ) => Err(say!("news-other-answer").to_owned()),
                         Err(error) => Err(error.to_string()),
                     };
                     let _ = send.send(Outcome::Models(outcome));
@@ -181,7 +184,7 @@ impl Hands {
                     let outcome = match source {
                         Source::Clipboard => match clipboard::picture(&clipboard::Surroundings::read()).await {
                             Some(bytes) => picture::of("clipboard.png", &bytes).map_err(|it| (it, None)),
-                            None => Err(("the clipboard holds no picture".to_owned(), None)),
+                            None => Err((say!("news-no-picture").to_owned(), None)),
                         },
                         Source::Path(path, text) => {
                             let read = tokio::task::spawn_blocking(move || picture::read(&workspace.join(path)));
@@ -198,7 +201,7 @@ impl Hands {
                 let at_ms = app.now_ms;
                 tokio::task::spawn_blocking(move || {
                     if let Err(why) = keep::note(&state, &workspace, at_ms, &text) {
-                        let _ = send.send(Outcome::Failed(format!("what was sent is not remembered: {why}")));
+                        let _ = send.send(Outcome::Failed(say!("news-not-remembered", why = why.to_string())));
                     }
                 });
             }
@@ -237,7 +240,11 @@ impl Hands {
                 let log = Arc::clone(app.link.log());
                 let target = app.place.workspace.join(&path);
                 self.read(move |library| {
-                    Outcome::Saved(library.export(&log, &target).map(|()| format!("written to {path}")))
+                    Outcome::Saved(
+                        library
+                            .export(&log, &target)
+                            .map(|()| say!("news-written", path = path)),
+                    )
                 });
             }
             Effect::Context => {
@@ -253,7 +260,7 @@ impl Hands {
                             | Reply::Restoration(_)
                             | Reply::Symbols(_)
                             | Reply::Heard,
-                        ) => Err("the answer is to another question".to_owned()),
+                        ) => Err(say!("news-other-answer").to_owned()),
                         Err(error) => Err(error.to_string()),
                     };
                     let _ = send.send(Outcome::Context(outcome));
@@ -311,7 +318,7 @@ impl Hands {
                             | Reply::Restoration(_)
                             | Reply::Symbols(_)
                             | Reply::Heard,
-                        ) => Err("the answer is to another question".to_owned()),
+                        ) => Err(say!("news-other-answer").to_owned()),
                         Err(error) => Err(error.to_string()),
                     };
                     let _ = send.send(Outcome::Sandbox(outcome));
@@ -375,7 +382,7 @@ impl Hands {
         tokio::task::spawn_blocking(move || {
             let outcome = match library {
                 Some(library) => look(library.as_ref()),
-                None => Outcome::Failed("there is only this conversation here".to_owned()),
+                None => Outcome::Failed(say!("news-alone").to_owned()),
             };
             let _ = send.send(outcome);
         });
@@ -389,7 +396,7 @@ impl Hands {
         tokio::task::spawn_blocking(move || {
             let opened = match library {
                 Some(library) => open(library.as_ref()),
-                None => Err("there is only this conversation here".to_owned()),
+                None => Err(say!("news-alone").to_owned()),
             };
             match opened {
                 Ok(link) => take(link),

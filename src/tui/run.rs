@@ -39,6 +39,7 @@ use crate::{
     link::Link,
     os::{file, panic, process, resident},
     protocol::{Command, Entry, Message, Position, Query, Submit},
+    say,
     text::{Clean, highlight::Highlighter, redact::redact},
 };
 
@@ -637,9 +638,11 @@ impl Session {
         self.screen.forget();
         match ended {
             Ok(status) if status.success() => Ok(()),
-            Ok(status) => Err(format!("{editor} ended with {status}")),
-            Err(error) => Err(format!(
-                "{editor} could not be started: {error}; set $VISUAL or $EDITOR"
+            Ok(status) => Err(say!("news-editor-ended", editor = editor, status = status.to_string())),
+            Err(error) => Err(say!(
+                "news-editor-not-started",
+                editor = editor,
+                why = error.to_string()
             )),
         }
     }
@@ -658,10 +661,10 @@ impl Session {
     async fn open_file(&mut self, path: &str, line: Option<u64>) -> Result<(), String> {
         let target = self.app.place.workspace.join(path);
         if !target.starts_with(&self.app.place.workspace) || path.split('/').any(|it| it == "..") {
-            return Err(format!("{path} is outside the workspace"));
+            return Err(say!("news-outside", path = path));
         }
         if !target.exists() {
-            return Err(format!("{path} does not exist"));
+            return Err(say!("news-absent", path = path));
         }
         self.edit(places::arguments(&editor(), &target, line)).await
     }

@@ -86,8 +86,7 @@ pub fn app(setup: &Setup, size: (u16, u16), colours: Arc<dyn Colours + Send + Sy
     // The page that stands where no conversation is shows them whole; there may be a conversation at once.
     let toast = match problems.len() {
         0 => None,
-        1 => Some("the settings have a problem: /problems".to_owned()),
-        n => Some(format!("the settings have {n} problems: /problems")),
+        count => Some(say!("news-problems", count = count)),
     };
     let draws_images = settings.ui.images == "auto";
     let mut composer = Composer::default();

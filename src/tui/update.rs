@@ -26,7 +26,8 @@ use super::{
 use crate::{
     link::Link,
     protocol::{Change, Command, DocumentId, Entry, Event, FinishReason, Kind, Mode, Severity, Turn, View},
-    text::width,
+    say,
+    text::{Clean, width},
     theme,
     transcript::is_approval,
 };
@@ -279,7 +280,7 @@ fn chosen(app: &mut App, choice: Choice) -> Vec<Effect> {
     match choice {
         Choice::Mode(mode) => app.mode = mode,
         Choice::Model(name) => {
-            app.say(format!("the next answer comes from {name}"));
+            app.say(say!("action-model-chosen", model = name.as_str()));
             app.model = Some(name);
         }
         Choice::Theme(name) => app.choose_theme(&name),
@@ -312,7 +313,7 @@ fn chosen(app: &mut App, choice: Choice) -> Vec<Effect> {
             let line = format!("cd {} && sheaf --resume {}", shell_word(&it.folder), it.id);
             return vec![Effect::Copy {
                 text: line,
-                what: format!("what takes it up in {}", it.elsewhere),
+                what: say!("copied-resume", folder = it.elsewhere),
             }];
         }
         Choice::Reworded(words) => return action::plan::written(app, words, false),
@@ -428,11 +429,9 @@ fn release(app: &mut App, x: u16, y: u16) -> Vec<Effect> {
     }
     match app.selected_text() {
         Some(text) => {
-            let what = crate::text::figure::count(text.chars().count(), "character", "characters");
-            vec![Effect::Copy {
-                text,
-                what: what.into_string(),
-            }]
+            let count = text.chars().count();
+            let what = say!("copied-characters", count = count);
+            vec![Effect::Copy { text, what }]
         }
         None => Vec::new(),
     }
@@ -588,9 +587,8 @@ fn branched(app: &mut App) {
     let shown = app.pane.items.partition_point(|it| it.exchange() < last);
     if let Some(inline) = &mut app.inline {
         inline.printed = shown;
-        inline
-            .aside
-            .push_str("\r\n  ── from here on it is another branch ──\r\n");
+        let text = Clean::line(say!("inline-branched"));
+        inline.aside.push_str(&format!("\r\n  ── {text} ──\r\n"));
     }
 }
 
@@ -689,7 +687,7 @@ fn done(app: &mut App, outcome: Outcome) -> Vec<Effect> {
         Outcome::Copied(Err(why)) | Outcome::Saved(Err(why)) | Outcome::Failed(why) => app.say(why),
         Outcome::Osc52 { bytes, what } => {
             app.aside.extend_from_slice(&bytes);
-            app.say(format!("copied {what} (terminal, OSC 52)"));
+            app.say(say!("news-copied-by-terminal", what = what));
         }
         Outcome::Cited { turn, document, found } => {
             // A recording was made elsewhere: what is not here says nothing about it.
@@ -698,7 +696,7 @@ fn done(app: &mut App, outcome: Outcome) -> Vec<Effect> {
             app.asking.cited.insert((turn, document), found);
         }
         Outcome::Models(Ok(names)) if names.is_empty() => {
-            app.say("the server lists no models; /model NAME takes any name");
+            app.say(say!("news-no-models"));
         }
         Outcome::Models(Ok(names)) => {
             app.toast = None;
@@ -778,7 +776,7 @@ fn done(app: &mut App, outcome: Outcome) -> Vec<Effect> {
             is_everywhere: true,
         } => {
             if texts.is_empty() {
-                app.say("nothing was sent before");
+                app.say(say!("news-nothing-sent"));
             } else {
                 app.layers.push(Layer::Picker(Picker::history(&texts)));
             }

@@ -6,7 +6,8 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use super::{Answer, Choice};
 use crate::{
     protocol::{Response, Turn},
-    text::{Clean, Ground, Mark, Role, Row, Span, figure, width, wrap::wrap},
+    say,
+    text::{Clean, Ground, Mark, Role, Row, Span, width, wrap::wrap},
     transcript::{Exchange, Fork, Transcript},
     tui::doc,
 };
@@ -14,9 +15,6 @@ use crate::{
 /// The tree and one answer beside each other from here on, and two answers from here on.
 const BESIDE: usize = 80;
 const TWO: usize = 116;
-
-/// What stands for the rest of an answer.
-const REST: &str = "the rest of this answer";
 
 pub struct Branches {
     forks: Vec<Fork>,
@@ -87,12 +85,12 @@ impl Branches {
     /// Makes the rows in view.
     pub fn lay_out(&mut self, transcript: &Transcript, columns: usize, height: usize) {
         let ends = self.forks.iter().filter(|it| it.is_end).count();
-        let facts = format!("{} of {}", self.at + 1, self.forks.len());
+        let facts = say!("branches-place", at = self.at + 1, count = self.forks.len());
         let mut rows = vec![
             Row::of([
-                Span::new(Clean::literal("Branches"), Role::Strong).bold(),
+                Span::new(Clean::literal(say!("branches-title")), Role::Strong).bold(),
                 Span::new(
-                    Clean::new(&format!("   {}", figure::count(ends, "branch", "branches"))),
+                    Clean::new(&format!("   {}", say!("branches-count", count = ends))),
                     Role::Dim,
                 ),
             ])
@@ -109,7 +107,7 @@ impl Branches {
             rows.extend(self.tree(transcript, columns, above).into_iter().map(Row::of));
             rows.push(Row::of([Span::new(Clean::new(&"─".repeat(columns)), Role::Rule)]));
             let rest = body.saturating_sub(above + 1);
-            rows.extend(self.said(looked, "", columns, rest).into_iter().map(Row::of));
+            rows.extend(self.said(looked, None, columns, rest).into_iter().map(Row::of));
             self.rows = rows;
             return;
         }
@@ -126,8 +124,22 @@ impl Branches {
             room
         };
         let tree = self.tree(transcript, list, body);
-        let left = self.said(looked, if other.is_some() { "there" } else { "" }, half, body);
-        let right = other.map(|it| self.said(Some(it), "here", half, body));
+        let there = looked.filter(|_| other.is_some()).map(|it| {
+            let turn = it.exchange.turn.0.to_string();
+            match it.from {
+                Some(_) => say!("branches-there-rest", turn = turn),
+                None => say!("branches-there", turn = turn),
+            }
+        });
+        let left = self.said(looked, there.as_deref(), half, body);
+        let right = other.map(|it| {
+            let turn = it.exchange.turn.0.to_string();
+            let here = match it.from {
+                Some(_) => say!("branches-here-rest", turn = turn),
+                None => say!("branches-here", turn = turn),
+            };
+            self.said(Some(it), Some(&here), half, body)
+        });
         for line in 0..body {
             let mut spans = padded(tree.get(line), list);
             spans.push(Span::new(Clean::literal(" │ "), Role::Rule));
@@ -150,7 +162,11 @@ impl Branches {
             let mark = if is_at { Mark::BOLD } else { Mark::NONE };
             let message = transcript.of_turn(fork.turn).and_then(|it| it.message.as_ref());
             let text = message.map(|it| it.content.as_str()).unwrap_or_default();
-            let text = if fork.rest.is_some() { REST } else { text };
+            let text = if fork.rest.is_some() {
+                say!("branches-rest")
+            } else {
+                text
+            };
             let text = text.lines().find(|it| !it.trim().is_empty()).unwrap_or_default();
             let text = Clean::line(text.get(..text.floor_char_boundary(400)).unwrap_or(text));
             let depth = fork.depth.min(columns / 6);
@@ -192,18 +208,14 @@ impl Branches {
         shown.map(line).collect()
     }
 
-    /// A message and what was answered.
-    fn said(&self, looked: Option<Looked<'_>>, which: &'static str, columns: usize, height: usize) -> Vec<Vec<Span>> {
+    /// A message and what was answered, below a heading.
+    fn said(&self, looked: Option<Looked<'_>>, head: Option<&str>, columns: usize, height: usize) -> Vec<Vec<Span>> {
         let Some(Looked { exchange, from }) = looked else {
             return Vec::new();
         };
         let mut rows: Vec<Vec<Span>> = Vec::new();
-        if !which.is_empty() {
-            let head = match from {
-                Some(_) => format!("{which}: the rest of turn {}", exchange.turn.0),
-                None => format!("{which}: turn {}", exchange.turn.0),
-            };
-            rows.push(vec![Span::new(Clean::new(&width::cut_end(&head, columns)), Role::Dim)]);
+        if let Some(head) = head {
+            rows.push(vec![Span::new(Clean::new(&width::cut_end(head, columns)), Role::Dim)]);
             rows.push(Vec::new());
         }
         let mut body: Vec<Vec<Span>> = Vec::new();

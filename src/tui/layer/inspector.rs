@@ -12,6 +12,7 @@ use super::Answer;
 use crate::{
     journal::{Raw, Ring, Step, Trace},
     protocol::{Document, DocumentId, Event, Severity, codec::record},
+    say,
     text::{
         Clean, Ground, Role, Row, Span, figure, visible, visible_line, width,
         wrap::{wrap, wrap_hard},
@@ -80,7 +81,10 @@ impl Inspector {
         let Some(look) = look else {
             self.rows = vec![
                 title(0, 0, columns),
-                Row::of(vec![Span::new(Clean::literal("nothing has come yet"), Role::Dim)]),
+                Row::of(vec![Span::new(
+                    Clean::literal(say!("inspector-nothing-yet")),
+                    Role::Dim,
+                )]),
             ];
             return;
         };
@@ -132,18 +136,20 @@ impl Inspector {
             KeyCode::Char('N') => self.choose(|ring, from| find(ring, from, false, is_repaired)),
             KeyCode::Char(']') => self.choose(|ring, from| same(ring, from, true)),
             KeyCode::Char('[') => self.choose(|ring, from| same(ring, from, false)),
-            KeyCode::Char('y') => return self.copied(|ring, number| ring.get(number).map(raw_of), "what came"),
+            KeyCode::Char('y') => {
+                return self.copied(|ring, number| ring.get(number).map(raw_of), say!("copied-what-came"));
+            }
             KeyCode::Char('c') => {
                 let sent = self
                     .trace
                     .read(|ring| ring.request(self.number(ring)).map(|it| (it.bytes, it.to_curl())));
                 return match sent {
-                    Some((_, Some(text))) => copy(text, "the request as curl"),
+                    Some((_, Some(text))) => copy(text, say!("copied-curl")),
                     Some((bytes, None)) => {
                         let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
-                        Answer::Said(format!("the request has {}, too much to copy", figure::bytes(bytes)))
+                        Answer::Said(say!("inspector-too-much", size = figure::bytes(bytes).as_str()))
                     }
-                    None => Answer::Said("no request went out: whoever answers is in this program".to_owned()),
+                    None => Answer::Said(say!("inspector-no-request").to_owned()),
                 };
             }
             _ => {}
@@ -193,13 +199,15 @@ fn copy(text: String, what: &str) -> Answer {
 }
 
 fn title(count: u64, gone: u64, columns: usize) -> Row {
-    let mut said = format!("   {} steps", figure::grouped(count));
-    if gone > 0 {
-        said.push_str(&format!(", the first {} gone", figure::grouped(gone)));
-    }
+    let said = if gone > 0 {
+        let gone = figure::grouped(gone);
+        say!("inspector-steps-gone", count = figure::grouped(count), gone = gone)
+    } else {
+        say!("inspector-steps", count = figure::grouped(count))
+    };
     let spans = [
-        Span::new(Clean::literal("Inspector"), Role::Strong).bold(),
-        Span::new(Clean::from(said), Role::Dim),
+        Span::new(Clean::literal(say!("inspector-title")), Role::Strong).bold(),
+        Span::new(Clean::new(&format!("   {said}")), Role::Dim),
     ];
     Row::of(width::clip_spans(&spans, columns))
 }
@@ -376,7 +384,7 @@ fn raw_of(step: &Step) -> String {
         Some(Raw::Request(it)) => it
             .body
             .clone()
-            .unwrap_or_else(|| "the body is too large to be kept".to_owned()),
+            .unwrap_or_else(|| say!("inspector-body-too-large").to_owned()),
         None => {
             let lines = step.made.iter().map(|it| {
                 let (name, data) = record::parts(&it.event);
@@ -398,12 +406,23 @@ fn told(look: &Look, transcript: &Transcript, columns: usize) -> Vec<Row> {
             }
         }
     };
-    let mut when = format!("step {} · {}", figure::grouped(step.number), clock(step.at_ms));
-    if let Some(gap) = look.before_ms {
-        when.push_str(&format!(" · +{}", figure::duration(gap)));
-    }
-    when.push_str(&format!(" · {} into the turn", figure::duration(look.since_ms)));
-    let when = [Span::new(Clean::from(when), Role::Dim)];
+    let (number, clock) = (figure::grouped(step.number), clock(step.at_ms));
+    let since = figure::duration(look.since_ms);
+    let since = since.as_str();
+    let when = match look.before_ms.map(figure::duration) {
+        Some(gap) => {
+            let gap = gap.as_str();
+            say!(
+                "inspector-when-after",
+                step = number,
+                clock = clock,
+                gap = gap,
+                since = since
+            )
+        }
+        None => say!("inspector-when", step = number, clock = clock, since = since),
+    };
+    let when = [Span::new(Clean::new(&when), Role::Dim)];
     let raw = raw_of(step);
     let what = match &step.raw {
         Some(Raw::Request(it)) => format!(
@@ -412,9 +431,9 @@ fn told(look: &Look, transcript: &Transcript, columns: usize) -> Vec<Row> {
             visible_line(&it.url),
             figure::bytes(it.bytes as u64)
         ),
-        Some(Raw::Frame { bytes, .. }) => format!("came, {}", figure::bytes(*bytes as u64)),
-        Some(Raw::Body { bytes, .. }) => format!("came whole, {}", figure::bytes(*bytes as u64)),
-        None => "made here".to_owned(),
+        Some(Raw::Frame { bytes, .. }) => say!("inspector-came", size = figure::bytes(*bytes as u64).as_str()),
+        Some(Raw::Body { bytes, .. }) => say!("inspector-came-whole", size = figure::bytes(*bytes as u64).as_str()),
+        None => say!("inspector-made-here").to_owned(),
     };
     add(Clean::from(what), Role::Strong);
     // What decides over what is seen may hide nothing.
@@ -422,11 +441,12 @@ fn told(look: &Look, transcript: &Transcript, columns: usize) -> Vec<Row> {
     add(visible(beginning.trim_end()), Role::Text);
     if beginning.len() < raw.len() {
         let left = (raw.len() - beginning.len()) as u64;
-        add(Clean::from(format!("… {} more", figure::bytes(left))), Role::Faint);
+        let more = say!("inspector-more", size = figure::bytes(left).as_str());
+        add(Clean::new(&more), Role::Faint);
     }
     add(Clean::from(String::new()), Role::Text);
     if step.made.is_empty() && !matches!(step.raw, Some(Raw::Request(_))) {
-        add(Clean::literal("made nothing"), Role::Dim);
+        add(Clean::literal(say!("inspector-made-nothing")), Role::Dim);
     }
     for entry in &step.made {
         if let Event::Notice(notice) = &entry.event {
@@ -445,12 +465,14 @@ fn told(look: &Look, transcript: &Transcript, columns: usize) -> Vec<Row> {
     let found = document_of(step).and_then(|id| exchange?.response.get(&id).map(|it| (id, it)));
     if let Some((_, document)) = found {
         add(Clean::from(String::new()), Role::Text);
+        let (kind, id) = (document.kind.as_str(), document.id.to_string());
         let state = if document.is_open() { "open" } else { "ended" };
-        let is_cut = if document.is_incomplete() { ", incomplete" } else { "" };
-        add(
-            visible_line(&format!("{} {}, {state}{is_cut}", document.kind, document.id)),
-            Role::Strong,
-        );
+        let head = if document.is_incomplete() {
+            say!("inspector-document-incomplete", kind = kind, id = id, state = state)
+        } else {
+            say!("inspector-document", kind = kind, id = id, state = state)
+        };
+        add(visible_line(&head), Role::Strong);
         for (text, role) in said(document) {
             add(text, role);
         }
@@ -472,7 +494,7 @@ fn said(document: &Document) -> Vec<(Clean, Role)> {
     let from = content.ceil_char_boundary(content.len().saturating_sub(TEXT_BYTES));
     if from > 0 {
         lines.push((
-            Clean::from(format!("… {} before", figure::bytes(from as u64))),
+            Clean::new(&say!("inspector-before", size = figure::bytes(from as u64).as_str())),
             Role::Faint,
         ));
     }

@@ -8,6 +8,7 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use super::{Answer, Choice, picker::frame_row};
 use crate::{
     protocol::{Document, Kind},
+    say,
     text::{Clean, Ground, Mark, Role, Row, Span, width},
     transcript::Transcript,
     tui::{
@@ -73,9 +74,9 @@ impl Outline {
         }
         .min(last_top);
         let title = if self.filter.is_empty() {
-            " outline ".to_owned()
+            format!(" {} ", say!("outline-title"))
         } else {
-            format!(" outline › {} ", Clean::line(&self.filter))
+            format!(" {} › {} ", say!("outline-title"), Clean::line(&self.filter))
         };
         self.rows.clear();
         self.rows.push(frame_row("╭", &title, "╮", columns));
@@ -83,11 +84,12 @@ impl Outline {
             let item = self.passing.get(n).and_then(|it| self.items.get(*it));
             self.rows.push(match item {
                 Some(item) => line(transcript, *item, n == self.at, columns),
-                None => empty(if n == 0 { "nothing like that" } else { "" }, columns),
+                None => empty(if n == 0 { say!("list-nothing") } else { "" }, columns),
             });
         }
-        let place = format!(" {} of {} ", (self.at + 1).min(self.passing.len()), self.passing.len());
-        self.rows.push(frame_row("╰", &place, "╯", columns));
+        let count = self.passing.len();
+        let place = say!("outline-place", at = (self.at + 1).min(count), count = count);
+        self.rows.push(frame_row("╰", &format!(" {place} "), "╯", columns));
     }
 
     pub fn key(&mut self, event: KeyEvent) -> Answer {

@@ -5,8 +5,10 @@ use serde_json::Value;
 
 use super::Answer;
 use crate::{
+    locale::figure,
     protocol::{ContextPart, Sandbox},
-    text::{Clean, Role, Row, Span, figure, width, wrap::wrap},
+    say,
+    text::{Clean, Role, Row, Span, width, wrap::wrap},
     transcript::Transcript,
     tui::{
         action::ACTIONS,
@@ -40,15 +42,12 @@ const KEYS: usize = 26;
 impl Page {
     /// Every key and command, from the tables that run them.
     pub fn keys(keymap: &Keymap, is_developer: bool) -> Self {
-        let mut rows = vec![Part::Row(Row::of(vec![
-            Span::new(Clean::literal("Keys and commands"), Role::Strong).bold(),
-            Span::new(Clean::literal("   esc goes back"), Role::Dim),
-        ]))];
+        let mut rows = vec![title(say!("page-keys"), "")];
         for (place, title) in [
-            (Place::Everywhere, "Everywhere"),
-            (Place::Composer, "In the composer"),
-            (Place::Transcript, "In the transcript (tab)"),
-            (Place::Plan, "On a plan"),
+            (Place::Everywhere, say!("page-everywhere")),
+            (Place::Composer, say!("page-in-composer")),
+            (Place::Transcript, say!("page-in-transcript")),
+            (Place::Plan, say!("page-on-plan")),
         ] {
             rows.push(Part::Row(Row::blank()));
             rows.push(Part::Row(Row::of(vec![
@@ -65,20 +64,20 @@ impl Page {
         }
         rows.push(Part::Row(Row::blank()));
         rows.push(Part::Row(Row::of(vec![
-            Span::new(Clean::literal("On a question"), Role::Strong).bold(),
+            Span::new(Clean::literal(say!("page-on-question")), Role::Strong).bold(),
         ])));
         for (keys, about) in [
-            ("1 2 3", "choose, or toggle where several may be chosen"),
-            ("enter", "send the answers"),
-            ("o", "answer in your own words"),
-            ("s", "skip"),
-            ("y a A n", "an approval: once, this session, always, no because …"),
+            ("1 2 3", say!("page-question-choose")),
+            ("enter", say!("page-question-send")),
+            ("o", say!("page-question-other")),
+            ("s", say!("page-question-skip")),
+            ("y a A n", say!("page-question-approval")),
         ] {
             rows.push(Part::Entry(keys.to_owned(), about));
         }
         rows.push(Part::Row(Row::blank()));
         rows.push(Part::Row(Row::of(vec![
-            Span::new(Clean::literal("Commands"), Role::Strong).bold(),
+            Span::new(Clean::literal(say!("page-commands")), Role::Strong).bold(),
         ])));
         for action in ACTIONS
             .iter()
@@ -97,10 +96,7 @@ impl Page {
 
     /// What is wrong with the settings, each with its hint.
     pub fn problems(problems: &[String]) -> Self {
-        let mut parts = vec![Part::Row(Row::of(vec![
-            Span::new(Clean::literal("Settings"), Role::Strong).bold(),
-            Span::new(Clean::literal("   esc goes back"), Role::Dim),
-        ]))];
+        let mut parts = vec![title(say!("page-settings"), "")];
         for problem in problems {
             parts.push(Part::Row(Row::blank()));
             let lines = problem
@@ -119,10 +115,7 @@ impl Page {
 
     /// A text that was pasted.
     pub fn pasted(text: &str) -> Self {
-        let mut parts = vec![Part::Row(Row::of(vec![
-            Span::new(Clean::literal("Pasted"), Role::Strong).bold(),
-            Span::new(Clean::literal("   esc goes back"), Role::Dim),
-        ]))];
+        let mut parts = vec![title(say!("page-pasted"), "")];
         parts.push(Part::Row(Row::blank()));
         let lines = text
             .lines()
@@ -141,15 +134,12 @@ impl Page {
     pub fn context(parts: &[ContextPart], window: Option<u64>) -> Self {
         // The last part is the sum of the others.
         let total = parts.last().map_or(0, |it| it.tokens);
-        let of = window.map_or_else(String::new, |it| format!(" of {}", figure::tokens(it)));
-        let mut rows = vec![Part::Row(Row::of(vec![
-            Span::new(Clean::literal("Context"), Role::Strong).bold(),
-            Span::new(
-                Clean::line(&format!("   about {} tokens{of}", figure::tokens(total))),
-                Role::Text,
-            ),
-            Span::new(Clean::literal("   esc goes back"), Role::Dim),
-        ]))];
+        let total = figure::tokens(total);
+        let facts = match window.map(figure::tokens) {
+            Some(of) => say!("page-context-about-of", count = total.as_str(), of = of.as_str()),
+            None => say!("page-context-about", count = total.as_str()),
+        };
+        let mut rows = vec![title(say!("page-context"), &facts)];
         rows.push(Part::Row(Row::blank()));
         let most = parts.iter().map(|it| it.tokens).max().unwrap_or(1).max(1);
         for part in parts {
@@ -171,29 +161,30 @@ impl Page {
     /// What each turn took: tokens in and out, from the cache, time, dollars where they are known.
     pub fn cost(transcript: &Transcript) -> Self {
         let (_, total) = transcript.usage();
-        let sum = transcript
-            .cost()
-            .map_or_else(|| "price unknown".to_owned(), |it| figure::money(it).to_string());
-        let mut rows = vec![Part::Row(Row::of([
-            Span::new(Clean::literal("Cost"), Role::Strong).bold(),
-            Span::new(
-                Clean::line(&format!(
-                    "   {sum}   {} tokens in, {} out",
-                    figure::tokens(total.prompt_tokens),
-                    figure::tokens(total.completion_tokens)
-                )),
-                Role::Text,
-            ),
-            Span::new(Clean::literal("   esc goes back"), Role::Dim),
-        ]))];
-        rows.push(Part::Row(Row::blank()));
-        let head = format!(
-            "{:>5}{:>9}{:>9}{:>9}{:>10}{:>10}",
-            "turn", "in", "cached", "out", "time", "cost"
+        let sum = transcript.cost().map_or_else(
+            || say!("page-cost-unknown").to_owned(),
+            |it| figure::money(it).to_string(),
         );
+        let facts = say!(
+            "page-cost-facts",
+            sum = sum,
+            sent = figure::tokens(total.prompt_tokens).as_str(),
+            made = figure::tokens(total.completion_tokens).as_str(),
+        );
+        let mut rows = vec![title(say!("page-cost"), &facts)];
+        rows.push(Part::Row(Row::blank()));
+        let columns = [
+            (say!("page-cost-turn"), 5),
+            (say!("page-cost-in"), 9),
+            (say!("page-cost-cached"), 9),
+            (say!("page-cost-out"), 9),
+            (say!("page-cost-time"), 10),
+            (say!("page-cost-cost"), 10),
+        ];
+        let head: String = columns.iter().map(|(word, to)| width::pad_start(word, *to)).collect();
         rows.push(Part::Row(Row::of([
             Span::new(Clean::line(&head), Role::Dim),
-            Span::new(Clean::literal("  model"), Role::Dim),
+            Span::new(Clean::new(&format!("  {}", say!("page-cost-model"))), Role::Dim),
         ])));
         for it in transcript.exchanges.iter().filter(|it| it.turn.0 > 0) {
             let response = &it.response;
@@ -230,11 +221,7 @@ impl Page {
 
     /// What holds commands, wall by wall.
     pub fn sandbox(sandbox: &Sandbox) -> Self {
-        let mut rows = vec![Part::Row(Row::of(vec![
-            Span::new(Clean::literal("Sandbox"), Role::Strong).bold(),
-            Span::new(Clean::line(&format!("   {}", sandbox.head)), Role::Text),
-            Span::new(Clean::literal("   esc goes back"), Role::Dim),
-        ]))];
+        let mut rows = vec![title(say!("page-sandbox"), &sandbox.head)];
         rows.push(Part::Row(Row::blank()));
         for wall in &sandbox.walls {
             let (sign, role) = if wall.holds {
@@ -309,6 +296,16 @@ impl Page {
             .saturating_add_signed(by)
             .min(self.rows.len().saturating_sub(self.height));
     }
+}
+
+/// What the page is called, what there is to say of all of it, and how to leave.
+fn title(title: &'static str, facts: &str) -> Part {
+    let mut spans = vec![Span::new(Clean::literal(title), Role::Strong).bold()];
+    if !facts.is_empty() {
+        spans.push(Span::new(Clean::line(&format!("   {facts}")), Role::Text));
+    }
+    spans.push(Span::new(Clean::new(&format!("   {}", say!("page-leave"))), Role::Dim));
+    Part::Row(Row::of(spans))
 }
 
 fn space(columns: usize) -> Span {

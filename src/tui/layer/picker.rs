@@ -4,6 +4,7 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use crate::{
     protocol::Mode,
+    say,
     text::{Clean, Ground, Mark, Role, Row, Span, width},
     tui::{
         action::{self, Action},
@@ -125,10 +126,10 @@ const MOST_SHOWN: usize = 12;
 impl Picker {
     pub fn modes(current: Mode) -> Self {
         let about = |mode| match mode {
-            Mode::Agent => "reads, changes and runs",
-            Mode::Plan => "reads, asks and writes a plan",
-            Mode::Ask => "reads and answers",
-            Mode::Debug => "finds the cause of a fault, then mends it",
+            Mode::Agent => say!("mode-about-agent"),
+            Mode::Plan => say!("mode-about-plan"),
+            Mode::Ask => say!("mode-about-ask"),
+            Mode::Debug => say!("mode-about-debug"),
         };
         let entries = Mode::ALL.map(|mode| Entry {
             label: Clean::literal(mode.as_str()),
@@ -139,7 +140,7 @@ impl Picker {
             ..Entry::default()
         });
         let at = Mode::ALL.iter().position(|it| *it == current).unwrap_or_default();
-        Self::of(Clean::literal("mode"), entries.into(), at)
+        Self::of(Clean::literal(say!("list-mode")), entries.into(), at)
     }
 
     pub fn efforts(current: Option<&str>) -> Self {
@@ -150,10 +151,10 @@ impl Picker {
             ..Entry::default()
         };
         let words = action::everywhere::EFFORTS;
-        let mut entries = vec![row("auto", "as the settings say")];
+        let mut entries = vec![row("auto", say!("effort-about-auto"))];
         entries.extend(words.map(|it| row(it, "")));
         let at = words.iter().position(|it| Some(*it) == current).map_or(0, |it| it + 1);
-        Self::of(Clean::literal("effort"), entries, at)
+        Self::of(Clean::literal(say!("list-effort")), entries, at)
     }
 
     pub fn models(names: &[String], current: Option<&str>) -> Self {
@@ -172,7 +173,7 @@ impl Picker {
             .iter()
             .position(|it| Some(it.as_str()) == current)
             .unwrap_or_default();
-        Self::of(Clean::literal("model"), entries, at)
+        Self::of(Clean::literal(say!("list-model")), entries, at)
     }
 
     /// Files that fit what is typed in the draft; the draft itself is the filter.
@@ -200,7 +201,7 @@ impl Picker {
             .map(|name| Entry {
                 label: Clean::line(name),
                 about: if name == "auto" {
-                    Clean::literal("by the terminal's background")
+                    Clean::literal(say!("theme-about-auto"))
                 } else {
                     Clean::default()
                 },
@@ -214,7 +215,7 @@ impl Picker {
         // Moving over a name shows it; leaving brings back what was.
         Self {
             before: Some(Choice::Theme(current.to_owned())),
-            ..Self::of(Clean::literal("theme"), entries, at)
+            ..Self::of(Clean::literal(say!("list-theme")), entries, at)
         }
     }
 
@@ -240,7 +241,7 @@ impl Picker {
         let at = FACETS.iter().position(|it| current.has(it)).map_or(0, |it| it + 1);
         Self {
             takes_terms: true,
-            ..Self::of(Clean::literal("show only"), entries, at)
+            ..Self::of(Clean::literal(say!("list-show-only")), entries, at)
         }
     }
 
@@ -251,7 +252,7 @@ impl Picker {
             choice: Choice::Draft(text.clone()),
             ..Entry::default()
         });
-        Self::of(Clean::literal("sent before"), entries.collect(), 0)
+        Self::of(Clean::literal(say!("list-sent-before")), entries.collect(), 0)
     }
 
     /// What can be done with the pasted text at the caret.
@@ -264,20 +265,20 @@ impl Picker {
         };
         let mut entries = Vec::new();
         if is_text {
-            entries.push(entry("view", "read it", ChipWay::View));
-            entries.push(entry("unfold", "into the draft", ChipWay::Unfold));
-            entries.push(entry("edit", "in $VISUAL or $EDITOR", ChipWay::Edit));
+            entries.push(entry(say!("chip-view"), say!("chip-about-view"), ChipWay::View));
+            entries.push(entry(say!("chip-unfold"), say!("chip-about-unfold"), ChipWay::Unfold));
+            entries.push(entry(say!("chip-edit"), say!("chip-about-edit"), ChipWay::Edit));
         }
-        entries.push(entry("remove", "take it away", ChipWay::Remove));
-        Self::of(Clean::literal("pasted"), entries, 0)
+        entries.push(entry(say!("chip-remove"), say!("chip-about-remove"), ChipWay::Remove));
+        Self::of(Clean::literal(say!("list-pasted")), entries, 0)
     }
 
     /// The forms of a copy.
     pub fn copies(is_selected: bool) -> Self {
         let what = if is_selected {
-            "this document"
+            say!("copy-about-document")
         } else {
-            "the last answer"
+            say!("copied-last-answer")
         };
         let entry = |label, about, words| Entry {
             label: Clean::literal(label),
@@ -287,16 +288,16 @@ impl Picker {
             choice: Choice::Copy(words),
             ..Entry::default()
         };
-        let all = "everything that is shown";
+        let all = say!("copy-about-all");
         Self::of(
-            Clean::literal("copy as"),
+            Clean::literal(say!("list-copy-as")),
             vec![
-                entry("Markdown", what, "markdown"),
-                entry("plain", what, "plain"),
-                entry("code only", what, "code"),
-                entry("all as Markdown", all, "markdown all"),
-                entry("all as plain text", all, "plain all"),
-                entry("all code", all, "code all"),
+                entry(say!("copy-markdown"), what, "markdown"),
+                entry(say!("copy-plain"), what, "plain"),
+                entry(say!("copy-code"), what, "code"),
+                entry(say!("copy-all-markdown"), all, "markdown all"),
+                entry(say!("copy-all-plain"), all, "plain all"),
+                entry(say!("copy-all-code"), all, "code all"),
             ],
             0,
         )
@@ -315,7 +316,11 @@ impl Picker {
             choice: Choice::Open(path, line),
             ..Entry::default()
         };
-        Self::of(Clean::literal("open"), places.into_iter().map(entry).collect(), 0)
+        Self::of(
+            Clean::literal(say!("list-open")),
+            places.into_iter().map(entry).collect(),
+            0,
+        )
     }
 
     /// Everything one can do, what was done lately first; what may stand behind a command once somebody types it.
@@ -369,7 +374,7 @@ impl Picker {
         });
         let deep: Vec<Entry> = deep.collect();
         let entries = actions.iter().map(|it| entry(it)).chain(custom).chain(deep).collect();
-        Self::of(Clean::literal("do"), entries, 0)
+        Self::of(Clean::literal(say!("list-do")), entries, 0)
     }
 
     /// Drafts that fit what has been typed.
@@ -419,10 +424,10 @@ impl Picker {
     pub fn labels(&self) -> Vec<String> {
         let entries = self.passing.iter().filter_map(|it| self.entries.get(*it));
         let lines = entries.enumerate().map(|(at, entry)| {
-            let here = if at == self.at { ", chosen now" } else { "" };
-            let parts = [entry.label.as_str(), entry.about.as_str(), entry.facts.as_str()];
+            let here = if at == self.at { say!("list-chosen-now") } else { "" };
+            let parts = [entry.label.as_str(), entry.about.as_str(), entry.facts.as_str(), here];
             let said: Vec<_> = parts.into_iter().filter(|it| !it.is_empty()).collect();
-            format!("  {} {}{here}", at + 1, said.join(", "))
+            format!("  {} {}", at + 1, said.join(", "))
         });
         std::iter::once(self.heading().trim().to_owned()).chain(lines).collect()
     }
@@ -537,9 +542,9 @@ impl Picker {
         }
         if passing.is_empty() {
             let text = if self.takes_terms {
-                "enter shows what fits, as in exit!=0 path:src/** words"
+                say!("list-terms")
             } else {
-                "nothing like that"
+                say!("list-nothing")
             };
             let text = width::pad(text, inside);
             rows.push(Row::of(vec![

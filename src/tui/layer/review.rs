@@ -12,6 +12,7 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use super::{Answer, Choice};
 use crate::{
     protocol::{Applied, Document, HunkAnswer, Kind, View},
+    say,
     text::{Clean, Colours, Ground, Mark, Role, Row, Span, width},
     transcript::{Place, Transcript},
     tui::{
@@ -295,20 +296,20 @@ impl Review {
         let names = self.names(&states, list, body_height);
         let count = |state: State| states.iter().filter(|it| **it == state).count();
         let scope = match self.scope {
-            Scope::Turn(_) => "this turn",
-            Scope::All => "the whole conversation",
+            Scope::Turn(_) => say!("review-this-turn"),
+            Scope::All => say!("review-everything"),
         };
-        let facts = format!(
-            "{} of {}   {} accepted   {} rejected",
-            (self.at + 1).min(self.spots.len()),
-            self.spots.len(),
-            count(State::Accepted),
-            count(State::Rejected),
+        let facts = say!(
+            "review-facts",
+            at = (self.at + 1).min(self.spots.len()),
+            count = self.spots.len(),
+            accepted = count(State::Accepted),
+            rejected = count(State::Rejected),
         );
         self.rows.clear();
         self.rows.push(
             Row::of([
-                Span::new(Clean::literal("Review"), Role::Strong).bold(),
+                Span::new(Clean::literal(say!("review-title")), Role::Strong).bold(),
                 Span::new(Clean::new(&format!("   {scope}")), Role::Dim),
             ])
             .facts([Span::new(Clean::new(&facts), Role::Dim)]),
@@ -470,8 +471,10 @@ fn state(spot: Spot, transcript: &Transcript, picks: &Picks) -> State {
 fn address(spot: Option<Spot>, document: &Document) -> String {
     let Some(spot) = spot else { return String::new() };
     match (spot.hunk, document.view()) {
-        (Some(_), View::FileEdit(it)) if let Some(hunk) = it.hunk => format!("hunk {} of {}", hunk.index, hunk.count),
-        _ => format!("change {}", spot.place.document + 1),
+        (Some(_), View::FileEdit(it)) if let Some(hunk) = it.hunk => {
+            say!("review-hunk", at = hunk.index, count = hunk.count)
+        }
+        _ => say!("review-change", number = spot.place.document + 1),
     }
 }
 
@@ -490,15 +493,15 @@ fn heading(document: &Document, said: Option<&HunkAnswer>, address: String, room
     };
     let (state, role) = match edit.applied {
         Applied::Pending if let Some(said) = said => match (said.accepted, &said.new_string) {
-            (true, Some(_)) => ("✓ accepted, edited", Role::Done),
-            (true, None) => ("✓ accepted", Role::Done),
-            (false, _) => ("✗ left out", Role::Error),
+            (true, Some(_)) => (say!("review-accepted-edited"), Role::Done),
+            (true, None) => (say!("review-accepted"), Role::Done),
+            (false, _) => (say!("review-left-out"), Role::Error),
         },
-        Applied::Rejected => ("✗ rejected", Role::Error),
-        Applied::Failed => ("✗ failed", Role::Error),
-        Applied::Pending => ("◐ not written yet", Role::Waiting),
-        Applied::Applied | Applied::Other(_) if is_accepted(document) => ("✓ accepted", Role::Done),
-        Applied::Applied | Applied::Other(_) => ("○ applied", Role::Dim),
+        Applied::Rejected => (say!("review-rejected"), Role::Error),
+        Applied::Failed => (say!("review-failed"), Role::Error),
+        Applied::Pending => (say!("review-not-written-yet"), Role::Waiting),
+        Applied::Applied | Applied::Other(_) if is_accepted(document) => (say!("review-accepted"), Role::Done),
+        Applied::Applied | Applied::Other(_) => (say!("review-applied"), Role::Dim),
     };
     let target = edit.new_file_path.map_or_else(String::new, |it| format!(" → {it}"));
     let line = edit.diff.as_ref().and_then(|it| it.start_line);
@@ -520,7 +523,7 @@ fn heading(document: &Document, said: Option<&HunkAnswer>, address: String, room
         Span::new(Clean::literal(state), role),
     ]];
     if let Some(comment) = said.and_then(|it| it.comment.as_deref()) {
-        let comment = Clean::line(&format!("you say: {comment}"));
+        let comment = Clean::line(&say!("review-you-say", comment = comment));
         rows.push(vec![Span::new(Clean::new(&width::cut_end(&comment, room)), Role::User)]);
     }
     rows.push(Vec::new());

@@ -10,7 +10,8 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use super::{Answer, Choice};
 use crate::{
     protocol::{Clash, FileChange, Operation, Restoration, Restore, Target, Turn, TurnChanges},
-    text::{Clean, Ground, Mark, Role, Row, Span, figure, width},
+    say,
+    text::{Clean, Ground, Mark, Role, Row, Span, width},
     transcript::Transcript,
     tui::effect::Effect,
 };
@@ -196,7 +197,7 @@ impl Rewind {
         }
         let has_files = files && self.files().iter().any(|it| self.goes(it));
         if files && !has_files && !conversation {
-            return Answer::Said("no file would go back".to_owned());
+            return Answer::Said(say!("rewind-no-file").to_owned());
         }
         let restore = Restore {
             what: Target::Since(self.turn()),
@@ -212,11 +213,11 @@ impl Rewind {
 
     /// Makes the rows in view.
     pub fn lay_out(&mut self, columns: usize, height: usize) {
-        let facts = format!("{} of {}", self.at + 1, self.stops.len());
+        let facts = say!("rewind-place", at = self.at + 1, count = self.stops.len());
         let mut rows = vec![
             Row::of([
-                Span::new(Clean::literal("Rewind"), Role::Strong).bold(),
-                Span::new(Clean::literal("   to before a message"), Role::Dim),
+                Span::new(Clean::literal(say!("rewind-title")), Role::Strong).bold(),
+                Span::new(Clean::new(&format!("   {}", say!("rewind-to"))), Role::Dim),
             ])
             .facts([Span::new(Clean::new(&facts), Role::Dim)]),
             Row::blank(),
@@ -260,8 +261,8 @@ impl Rewind {
             let mark = if is_here { Mark::BOLD } else { Mark::NONE };
             let facts = match (stop.files, stop.undone) {
                 (0, _) => Clean::default(),
-                (files, undone) if undone == files => Clean::literal("undone"),
-                (files, _) => figure::count(files, "file", "files"),
+                (files, undone) if undone == files => Clean::literal(say!("rewind-undone")),
+                (files, _) => Clean::new(&say!("count-files", count = files)),
             };
             let role = if stop.undone == stop.files {
                 Role::Faint
@@ -287,27 +288,24 @@ impl Rewind {
     fn becomes(&mut self, columns: usize, height: usize) -> Vec<Vec<Span>> {
         let say = |text: &str, role| vec![Span::new(Clean::new(width::cut(text, columns)), role)];
         if !self.is_known() {
-            return vec![say("looking …", Role::Dim)];
+            return vec![say(say!("action-looking"), Role::Dim)];
         }
         let files = self.files();
         let mut rows = Vec::new();
         if files.is_empty() {
-            rows.push(say("no file was changed since then", Role::Dim));
+            rows.push(say(say!("rewind-nothing-changed"), Role::Dim));
             return rows;
         }
         let is_file = |it: &&FileChange| !it.path.ends_with('/');
         let count = files.iter().filter(is_file).count();
         let going = files.iter().filter(is_file).filter(|it| self.goes(it)).count();
         let clashing = files.iter().filter(|it| it.clash.is_some() && !it.is_lost).count();
-        rows.push(say(
-            &format!("{going} of {} go back", figure::count(count, "file", "files")),
-            Role::Dim,
-        ));
+        rows.push(say(&say!("rewind-going", going = going, count = count), Role::Dim));
         if clashing > 0 {
             let (word, key) = if self.over {
-                ("what was changed since is lost", "(o keeps it)")
+                (say!("rewind-over"), say!("rewind-over-key"))
             } else {
-                ("what was changed since stays", "(o takes it back, too)")
+                (say!("rewind-not-over"), say!("rewind-not-over-key"))
             };
             // What it means and how to have it otherwise are both needed, however narrow it is.
             let whole = format!("{word} {key}");
@@ -318,7 +316,7 @@ impl Rewind {
             }
         }
         if self.seen.as_ref().is_some_and(|it| it.1.is_partial) {
-            rows.push(say("of the oldest changes nothing is kept any more", Role::Waiting));
+            rows.push(say(say!("rewind-partial"), Role::Waiting));
         }
         rows.push(Vec::new());
         let first_text = files.iter().position(|it| !it.patch.is_empty());
@@ -330,7 +328,10 @@ impl Rewind {
             rows.push(self.file_line(file, self.file == Some(n), columns));
         }
         if files.len() > room {
-            rows.push(say(&format!("  … {} in all", files.len()), Role::Faint));
+            rows.push(say(
+                &format!("  {}", say!("rewind-in-all", count = files.len())),
+                Role::Faint,
+            ));
         }
         let patch = files.get(here).map(|it| it.patch.clone()).unwrap_or_default();
         let lines: Vec<&str> = patch.lines().skip(2).collect();
@@ -370,13 +371,13 @@ impl Rewind {
             ("·", Role::Faint)
         };
         let (note, role) = match file.clash {
-            _ if file.is_lost => ("was not kept".to_owned(), Role::Error),
-            _ if self.but.contains(&file.path) => ("stays".to_owned(), Role::Dim),
-            Some(Clash::Foreign) => ("changed since".to_owned(), Role::Waiting),
-            Some(Clash::Turn(turn)) => (format!("changed in {}", turn.0), Role::Waiting),
-            None if file.operation == Operation::Create => ("comes back".to_owned(), Role::Dim),
-            None if file.operation == Operation::Delete => ("goes".to_owned(), Role::Dim),
-            None if file.added + file.removed == 0 => ("mode".to_owned(), Role::Dim),
+            _ if file.is_lost => (say!("rewind-lost").to_owned(), Role::Error),
+            _ if self.but.contains(&file.path) => (say!("rewind-stays").to_owned(), Role::Dim),
+            Some(Clash::Foreign) => (say!("rewind-changed-since").to_owned(), Role::Waiting),
+            Some(Clash::Turn(turn)) => (say!("rewind-changed-in", turn = turn.0.to_string()), Role::Waiting),
+            None if file.operation == Operation::Create => (say!("rewind-comes-back").to_owned(), Role::Dim),
+            None if file.operation == Operation::Delete => (say!("rewind-goes").to_owned(), Role::Dim),
+            None if file.added + file.removed == 0 => (say!("rewind-mode").to_owned(), Role::Dim),
             None => (format!("+{} −{}", file.added, file.removed), Role::Dim),
         };
         let room = columns.saturating_sub(2 + 2 + 2 + width::width(&note));

@@ -6,7 +6,8 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::{Answer, Choice};
 use crate::{
-    text::{Clean, Ground, Mark, Role, Row, Span, figure, width, wrap::wrap},
+    say,
+    text::{Clean, Ground, Mark, Role, Row, Span, figure::Age, width, wrap::wrap},
     tui::{
         effect::Effect,
         library::{Kept, Said},
@@ -239,30 +240,32 @@ impl Sessions {
 
     fn nothing(&self) -> &'static str {
         match (self.kept.is_empty(), self.is_everywhere) {
-            (true, _) => "no conversation is kept yet",
-            (false, true) => "nothing like that",
-            (false, false) => "nothing like that in this folder: tab looks everywhere",
+            (true, _) => say!("sessions-none"),
+            (false, true) => say!("list-nothing"),
+            (false, false) => say!("sessions-none-here"),
         }
     }
 
     fn head(&self, columns: usize) -> Row {
-        let place = if self.is_everywhere {
-            "everywhere"
-        } else {
-            "this folder"
+        let scope = match (self.is_everywhere, self.with_archived) {
+            (true, false) => say!("sessions-everywhere"),
+            (true, true) => say!("sessions-everywhere-archived"),
+            (false, false) => say!("sessions-here"),
+            (false, true) => say!("sessions-here-archived"),
         };
-        let archived = if self.with_archived { ", archived too" } else { "" };
-        let facts = format!(
-            "{place}{archived}  {} of {}",
-            (self.at + 1).min(self.passing.len()),
-            self.passing.len()
+        let count = self.passing.len();
+        let facts = say!(
+            "sessions-facts",
+            scope = scope,
+            at = (self.at + 1).min(count),
+            count = count
         );
         let typed = if self.doomed.is_some() {
-            "ctrl+d once more removes it for good".to_owned()
+            say!("sessions-doomed").to_owned()
         } else if self.typed.is_empty() {
-            "conversations".to_owned()
+            say!("sessions-title").to_owned()
         } else {
-            format!("conversations › {}▏", self.typed)
+            format!("{} › {}▏", say!("sessions-title"), self.typed)
         };
         let typed = Clean::line(&typed);
         let room = columns.saturating_sub(width::width(&facts) + 1);
@@ -276,11 +279,11 @@ impl Sessions {
     fn line(&self, it: &Kept, is_here: bool, columns: usize) -> Row {
         let ground = if is_here { Ground::Selection } else { Ground::Plain };
         let mark = if is_here { Mark::BOLD } else { Mark::NONE };
-        let ago = figure::ago(self.now_ms.saturating_sub(it.changed));
-        let facts = format!(" {:>9}", ago.as_str());
+        let ago = ago(self.now_ms.saturating_sub(it.changed));
+        let facts = format!(" {}", width::pad_start(&ago, 9));
         let room = columns.saturating_sub(width::width(&facts) + 2);
         let title = if it.title.is_empty() {
-            "(nothing was said)"
+            say!("sessions-untitled")
         } else {
             &it.title
         };
@@ -292,7 +295,7 @@ impl Sessions {
         let rest = room.saturating_sub(width::width(&title) + 2);
         let marked;
         let about = if it.is_archived {
-            marked = format!("archived  {about}");
+            marked = format!("{}  {about}", say!("sessions-archived"));
             marked.as_str()
         } else {
             about
@@ -314,13 +317,12 @@ impl Sessions {
     fn preview(&self, columns: usize) -> Vec<Row> {
         let mut rows = Vec::new();
         if let Some(it) = self.here() {
-            let turns = if it.turns == 1 { "turn" } else { "turns" };
             let place = if it.elsewhere.is_empty() {
-                "this folder"
+                say!("sessions-here")
             } else {
                 &it.elsewhere
             };
-            let facts = format!("{place}  {} {turns}", it.turns);
+            let facts = say!("sessions-turns", place = place, count = it.turns);
             let facts = width::cut_end(&Clean::line(&facts), columns);
             rows.push(Row::of([Span::new(Clean::new(&facts), Role::Faint)]));
             rows.push(Row::default());
@@ -341,4 +343,16 @@ impl Sessions {
         }
         rows
     }
+}
+
+/// How long ago a conversation was changed, as the reader says it.
+fn ago(milliseconds: u64) -> Clean {
+    Clean::new(&match Age::of(milliseconds) {
+        Age::Now => return Clean::literal(say!("ago-now")),
+        Age::Minutes(count) => say!("ago-minutes", count = count),
+        Age::Hours(count) => say!("ago-hours", count = count),
+        Age::Days(count) => say!("ago-days", count = count),
+        Age::Months(count) => say!("ago-months", count = count),
+        Age::Years(count) => say!("ago-years", count = count),
+    })
 }

@@ -3,7 +3,10 @@
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::{Answer, Choice, picker::frame_row};
-use crate::text::{Clean, Ground, Mark, Role, Row, Span, width};
+use crate::{
+    say,
+    text::{Clean, Ground, Mark, Role, Row, Span, width},
+};
 
 /// What is done with one of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,7 +73,7 @@ impl Waiting {
 
     pub fn rows(&self, columns: usize) -> Vec<Row> {
         let inside = columns.saturating_sub(5);
-        let mut rows = vec![frame_row("╭", " waiting for their turn ", "╮", columns)];
+        let mut rows = vec![frame_row("╭", &format!(" {} ", say!("waiting-title")), "╮", columns)];
         let first = self.at.saturating_sub(9);
         for (n, text) in self.texts.iter().enumerate().skip(first).take(10) {
             let is_here = n == self.at;

@@ -1,6 +1,9 @@
 //! The four or five keys that matter now; a short word of news at the right.
 
+use std::borrow::Cow;
+
 use crate::{
+    say,
     text::{Clean, Role, Span, width},
     transcript::is_approval,
     tui::{
@@ -24,15 +27,15 @@ pub fn spans(app: &App, columns: usize) -> (Vec<Span>, Vec<Span>) {
         .collect();
     let room = columns.saturating_sub(width::spans_width(&news) + if news.is_empty() { 1 } else { 4 });
     let mut spans = Vec::new();
-    for (keys, word) in hints(app) {
-        let wants = width::width(&keys) + 1 + width::width(&word) + if spans.is_empty() { 0 } else { 3 };
+    for Hint { key, word, .. } in hints(app) {
+        let wants = width::width(&key) + 1 + width::width(word) + if spans.is_empty() { 0 } else { 3 };
         if width::spans_width(&spans) + wants > room {
             break;
         }
         if !spans.is_empty() {
             spans.push(Span::new(Clean::literal("   "), Role::Faint));
         }
-        spans.push(Span::new(Clean::line(&keys), Role::Dim).bold());
+        spans.push(Span::new(Clean::line(&key), Role::Dim).bold());
         if !word.is_empty() {
             spans.push(Span::new(Clean::line(&format!(" {word}")), Role::Faint));
         }
@@ -40,174 +43,190 @@ pub fn spans(app: &App, columns: usize) -> (Vec<Span>, Vec<Span>) {
     (spans, news)
 }
 
-fn hints(app: &App) -> Vec<(String, String)> {
-    let fixed = |pairs: &[(&str, &str)]| {
-        pairs
-            .iter()
-            .map(|(key, word)| ((*key).to_owned(), (*word).to_owned()))
-            .collect()
-    };
-    match app.layers.last() {
-        Some(Layer::Picker(_)) => return fixed(&[("enter", "choose"), ("↑↓", "move"), ("esc", "close")]),
-        Some(Layer::Page(_)) => return fixed(&[("↑↓", "scroll"), ("space", "page"), ("esc", "back")]),
-        Some(Layer::Review(_)) => {
-            return fixed(&[
-                ("a", "accept"),
-                ("r", "reject"),
-                ("e", "edit"),
-                ("c", "comment"),
-                ("j k", "hunk"),
-                ("J K", "file"),
-                ("u", "side by side"),
-                ("s", "turn or all"),
-                ("esc", "back"),
-            ]);
-        }
-        Some(Layer::Branches(_)) => {
-            return fixed(&[
-                ("enter", "go there"),
-                ("↑↓", "move"),
-                ("←→", "where it forks"),
-                ("space", "scroll"),
-                ("esc", "back"),
-            ]);
-        }
-        Some(Layer::Rewind(_)) => {
-            return fixed(&[
-                ("enter", "files and conversation"),
-                ("f", "files"),
-                ("c", "conversation"),
-                ("→", "a file"),
-                ("space", "leave it"),
-                ("o", "changed since"),
-                ("esc", "back"),
-            ]);
-        }
-        Some(Layer::Waiting(_)) => {
-            return fixed(&[("enter", "edit"), ("d", "take back"), ("J K", "move"), ("esc", "back")]);
-        }
-        Some(Layer::Outline(_)) => {
-            return fixed(&[
-                ("↑↓", "move"),
-                ("←→", "turn"),
-                ("letters", "find"),
-                ("enter", "go"),
-                ("esc", "back"),
-            ]);
-        }
-        Some(Layer::Inspector(_)) => {
-            return fixed(&[
-                ("↑↓", "step"),
-                ("n", "repaired"),
-                ("[ ]", "same document"),
-                ("y", "copy"),
-                ("c", "curl"),
-                ("J K", "scroll"),
-                ("esc", "back"),
-            ]);
-        }
-        Some(Layer::Sessions(_)) => {
-            return fixed(&[
-                ("↑↓", "move"),
-                ("letters", "find"),
-                ("enter", "take up"),
-                ("tab", "folder or everywhere"),
-                ("ctrl+a", "archive"),
-                ("ctrl+t", "archived too"),
-                ("ctrl+d", "remove"),
-                ("esc", "back"),
-            ]);
-        }
-        Some(Layer::Prompt(_)) => return fixed(&[("enter", "done"), ("esc", "back")]),
-        None => {}
+/// What a key does, and the key; keys are called as in the keymap, in every language.
+struct Hint {
+    key: Cow<'static, str>,
+    word: &'static str,
+    /// What it does, where it is an action: a word may be the same for two.
+    action: &'static str,
+}
+
+fn hint(key: impl Into<Cow<'static, str>>, word: &'static str) -> Hint {
+    Hint {
+        key: key.into(),
+        word,
+        action: "",
     }
-    if app.layers.is_empty()
-        && app
-            .composer
-            .mention
-            .as_ref()
-            .is_some_and(crate::tui::app::Mention::is_shown)
-    {
-        return fixed(&[("tab", "take"), ("↑↓", "choose"), ("esc", "close")]);
+}
+
+fn fixed<const N: usize>(pairs: [(&'static str, &'static str); N]) -> Vec<Hint> {
+    pairs.into_iter().map(|(key, word)| hint(key, word)).collect()
+}
+
+/// What the keys of a layer do.
+fn of_layer(layer: &Layer) -> Vec<Hint> {
+    match layer {
+        Layer::Picker(_) => fixed([
+            ("enter", say!("footer-choose")),
+            ("↑↓", say!("footer-move")),
+            ("esc", say!("footer-close")),
+        ]),
+        Layer::Page(_) => fixed([
+            ("↑↓", say!("footer-scroll")),
+            ("space", say!("footer-page")),
+            ("esc", say!("footer-back")),
+        ]),
+        Layer::Review(_) => fixed([
+            ("a", say!("footer-accept")),
+            ("r", say!("footer-reject")),
+            ("e", say!("footer-edit")),
+            ("c", say!("footer-comment")),
+            ("j k", say!("footer-hunk")),
+            ("J K", say!("footer-file")),
+            ("u", say!("footer-side-by-side")),
+            ("s", say!("footer-turn-or-all")),
+            ("esc", say!("footer-back")),
+        ]),
+        Layer::Branches(_) => fixed([
+            ("enter", say!("footer-go-there")),
+            ("↑↓", say!("footer-move")),
+            ("←→", say!("footer-forks")),
+            ("space", say!("footer-scroll")),
+            ("esc", say!("footer-back")),
+        ]),
+        Layer::Rewind(_) => fixed([
+            ("enter", say!("footer-files-and-conversation")),
+            ("f", say!("footer-files")),
+            ("c", say!("footer-conversation")),
+            ("→", say!("footer-a-file")),
+            ("space", say!("footer-leave-it")),
+            ("o", say!("footer-changed-since")),
+            ("esc", say!("footer-back")),
+        ]),
+        Layer::Waiting(_) => fixed([
+            ("enter", say!("footer-edit")),
+            ("d", say!("footer-take-back")),
+            ("J K", say!("footer-move")),
+            ("esc", say!("footer-back")),
+        ]),
+        Layer::Outline(_) => fixed([
+            ("↑↓", say!("footer-move")),
+            ("←→", say!("footer-turn")),
+            (say!("footer-letters"), say!("footer-find")),
+            ("enter", say!("footer-go")),
+            ("esc", say!("footer-back")),
+        ]),
+        Layer::Inspector(_) => fixed([
+            ("↑↓", say!("footer-step")),
+            ("n", say!("footer-repaired")),
+            ("[ ]", say!("footer-same-document")),
+            ("y", say!("footer-copy")),
+            ("c", say!("footer-curl")),
+            ("J K", say!("footer-scroll")),
+            ("esc", say!("footer-back")),
+        ]),
+        Layer::Sessions(_) => fixed([
+            ("↑↓", say!("footer-move")),
+            (say!("footer-letters"), say!("footer-find")),
+            ("enter", say!("footer-take-up")),
+            ("tab", say!("footer-folder-or-everywhere")),
+            ("ctrl+a", say!("footer-archive")),
+            ("ctrl+t", say!("footer-archived-too")),
+            ("ctrl+d", say!("footer-remove")),
+            ("esc", say!("footer-back")),
+        ]),
+        Layer::Prompt(_) => fixed([("enter", say!("footer-done")), ("esc", say!("footer-back"))]),
     }
-    if app.layers.is_empty() && app.composer.commands.shown().is_some() {
-        return fixed(&[
-            ("tab", "complete"),
-            ("enter", "run"),
-            ("↑↓", "choose"),
-            ("esc", "close"),
+}
+
+fn hints(app: &App) -> Vec<Hint> {
+    if let Some(layer) = app.layers.last() {
+        return of_layer(layer);
+    }
+    let mention = app.composer.mention.as_ref();
+    if mention.is_some_and(crate::tui::app::Mention::is_shown) {
+        return fixed([
+            ("tab", say!("footer-take")),
+            ("↑↓", say!("footer-choose")),
+            ("esc", say!("footer-close")),
         ]);
     }
-    let key = |place: Place, name: &'static str| {
-        let keys = app.keymap.keys(place, name);
-        let keys = if keys.is_empty() {
-            app.keymap.keys(Place::Everywhere, name)
-        } else {
-            keys
-        };
-        keys.first().map(ToString::to_string).unwrap_or_default()
-    };
+    if app.composer.commands.shown().is_some() {
+        return fixed([
+            ("tab", say!("footer-complete")),
+            ("enter", say!("footer-run")),
+            ("↑↓", say!("footer-choose")),
+            ("esc", say!("footer-close")),
+        ]);
+    }
     if let Some(place) = app.question() {
         let document = app.transcript.get(place);
         let name = document.map(|it| (app.turn_of(place), it.id.clone()));
         if name.is_some_and(|it| app.asking.forms.get(&it).is_some_and(Form::is_typing)) {
-            return fixed(&[("enter", "done"), ("esc", "back")]);
+            return fixed([("enter", say!("footer-done")), ("esc", say!("footer-back"))]);
         }
         if let Some(document) = document.filter(|it| is_approval(it)) {
             return vec![
-                (approval_keys(document), "answer".into()),
-                ("tab".into(), "composer".into()),
-                ("esc".into(), "stop".into()),
-                ("f1".into(), "keys".into()),
+                hint(approval_keys(document), say!("footer-answer")),
+                hint("tab", say!("footer-composer")),
+                hint("esc", say!("footer-stop")),
+                hint("f1", say!("footer-keys")),
             ];
         }
         return vec![
-            (digits(app), "answer".into()),
-            ("s".into(), "skip".into()),
-            ("tab".into(), "composer".into()),
-            ("esc".into(), "stop".into()),
-            ("?".into(), "keys".into()),
+            hint(digits(app), say!("footer-answer")),
+            hint("s", say!("footer-skip")),
+            hint("tab", say!("footer-composer")),
+            hint("esc", say!("footer-stop")),
+            hint("?", say!("footer-keys")),
         ];
     }
     let on_plan = app.focus == Focus::Transcript && app.selected() == app.transcript.newest_plan();
     let names: &[(&'static str, &'static str)] = match app.focus {
         Focus::Transcript if on_plan && app.selected().is_some() && app.pane.todo.is_none() => &[
-            ("plan.build", "build"),
-            ("plan.edit", "edit"),
-            ("plan.comment", "comment"),
-            ("todo.next", "todos"),
-            ("focus", "composer"),
-            ("keys", "keys"),
+            ("plan.build", say!("footer-build")),
+            ("plan.edit", say!("footer-edit")),
+            ("plan.comment", say!("footer-comment")),
+            ("todo.next", say!("footer-todos")),
+            ("focus", say!("footer-composer")),
+            ("keys", say!("footer-keys")),
         ],
         Focus::Transcript if on_plan && app.selected().is_some() => &[
-            ("todo.toggle", "tick"),
-            ("todo.reword", "reword"),
-            ("todo.insert", "insert"),
-            ("focus", "composer"),
-            ("keys", "keys"),
+            ("todo.toggle", say!("footer-tick")),
+            ("todo.reword", say!("footer-reword")),
+            ("todo.insert", say!("footer-insert")),
+            ("focus", say!("footer-composer")),
+            ("keys", say!("footer-keys")),
         ],
         Focus::Composer if app.is_busy() => &[
-            ("escape", "stop"),
-            ("send", if app.about.hears { "steer" } else { "queue" }),
-            ("newline", "newline"),
-            ("focus", "transcript"),
-            ("keys", "keys"),
+            ("escape", say!("footer-stop")),
+            (
+                "send",
+                if app.about.hears {
+                    say!("footer-steer")
+                } else {
+                    say!("footer-queue")
+                },
+            ),
+            ("newline", say!("footer-newline")),
+            ("focus", say!("footer-transcript")),
+            ("keys", say!("footer-keys")),
         ],
         Focus::Composer => &[
-            ("send", "send"),
-            ("newline", "newline"),
-            ("mode.next", "mode"),
-            ("focus", "transcript"),
-            ("palette", "palette"),
-            ("keys", "keys"),
+            ("send", say!("footer-send")),
+            ("newline", say!("footer-newline")),
+            ("mode.next", say!("footer-mode")),
+            ("focus", say!("footer-transcript")),
+            ("palette", say!("footer-palette")),
+            ("keys", say!("footer-keys")),
         ],
         Focus::Transcript => &[
-            ("next", "next"),
-            ("previous", "previous"),
-            ("fold", "fold"),
-            ("copy", "copy"),
-            ("focus", "composer"),
-            ("keys", "keys"),
+            ("next", say!("footer-next")),
+            ("previous", say!("footer-previous")),
+            ("fold", say!("footer-fold")),
+            ("copy", say!("footer-copy")),
+            ("focus", say!("footer-composer")),
+            ("keys", say!("footer-keys")),
         ],
     };
     let place = match app.focus {
@@ -215,35 +234,40 @@ fn hints(app: &App) -> Vec<(String, String)> {
         Focus::Transcript if on_plan => Place::Plan,
         Focus::Transcript => Place::Transcript,
     };
-    let mut hints: Vec<_> = names
-        .iter()
-        .map(|(name, word)| {
+    let key = |name: &'static str| -> Cow<'static, str> {
+        if name == "newline" {
             // The newline key that works in every terminal is the one to teach.
-            let key = if *name == "newline" {
-                "alt+enter".to_owned()
-            } else {
-                key(place, name)
-            };
-            let key = if *name == "newline" && app.is_busy() {
-                "ctrl+j".to_owned()
-            } else {
-                key
-            };
-            (key, (*word).to_owned())
-        })
-        .filter(|(key, _)| !key.is_empty())
-        .collect();
-    if app.focus == Focus::Composer && app.transcript.waiting().is_some() {
+            return if app.is_busy() { "ctrl+j" } else { "alt+enter" }.into();
+        }
+        let keys = match app.keymap.keys(place, name) {
+            [] => app.keymap.keys(Place::Everywhere, name),
+            keys => keys,
+        };
+        keys.first().map(ToString::to_string).unwrap_or_default().into()
+    };
+    let named = names.iter().map(|&(action, word)| Hint {
+        key: key(action),
+        word,
+        action,
+    });
+    let mut hints: Vec<_> = named.filter(|it| !it.key.is_empty()).collect();
+    let other = if app.focus != Focus::Composer {
+        None
+    } else if app.transcript.waiting().is_some() {
         let key = if app.asks_from_the_composer() {
             digits(app)
         } else {
             "tab".to_owned()
         };
-        hints.insert(0, (key, "answer".into()));
-        hints.retain(|(_, word)| word != "transcript");
-    } else if app.focus == Focus::Composer && app.plan_to_build().is_some() {
-        hints.insert(0, ("tab".into(), "plan".into()));
-        hints.retain(|(_, word)| word != "transcript");
+        Some(hint(key, say!("footer-answer")))
+    } else if app.plan_to_build().is_some() {
+        Some(hint("tab", say!("footer-plan")))
+    } else {
+        None
+    };
+    if let Some(other) = other {
+        hints.retain(|it| it.action != "focus");
+        hints.insert(0, other);
     }
     hints
 }

@@ -110,6 +110,8 @@ pub fn hunk(staged: &Document, index: u64, said: Option<&HunkAnswer>) -> Documen
     let mut hasher = DefaultHasher::new();
     (document.version, index, written).hash(&mut hasher);
     document.version = hasher.finish();
+    // Its code is another than that of the whole change, and gets its own colours.
+    document.id = format!("{}#{index}.{:x}", document.id, document.version).into();
     document
 }
 

@@ -117,6 +117,8 @@ pub fn parts(picked: &Picked, name: &str, call: &str) -> Vec<Edit> {
         // Where what the user wrote is what was there, nothing was made.
         let is_made = said.is_made && picked.change.is_some();
         if is_made {
+            // They have looked at it: a review need not ask again.
+            end.insert("accepted".into(), true.into());
             end.extend(said.comment.clone().map(|it| ("comment".to_owned(), it.into())));
         } else {
             let reason = said.comment.as_deref().unwrap_or(LEFT_OUT);

@@ -396,19 +396,7 @@ fn approval(view: &Clarification<'_>, document: &Document, look: &Look<'_>, form
     if let Some(subject) = &subject {
         rows.extend(details(subject, look));
     }
-    let lead = view.content.trim();
-    let is_said = matches!(
-        subject.as_ref().map(Document::view),
-        Some(View::ToolCall(it)) if wanted_mode(&it).is_some_and(|(_, why)| why == lead)
-    );
-    if view.subject.is_some() && !lead.is_empty() && !is_said && (lead.contains('\n') || !lead.ends_with('?')) {
-        let role = if is_grave(view, subject.as_ref()) {
-            Role::Error
-        } else {
-            Role::Dim
-        };
-        rows.extend(wrap(&[Span::new(visible(lead), role)], columns, &[], &[]));
-    }
+    rows.extend(context(view, subject.as_ref(), columns));
     if let Some(needs) = needs(subject.as_ref()).filter(|_| columns < FACTS_FROM && view.outcome.is_none()) {
         rows.extend(labelled(
             say!("approval-needs"),
@@ -576,6 +564,40 @@ fn details(subject: &Document, look: &Look<'_>) -> Vec<Row> {
         | View::Error(_)
         | View::TodoUpdate(_) => wrap(&[Span::new(visible(subject.text()), Role::Text)], look.width, &[], &[]),
     }
+}
+
+/// What is said before the question, where it says more than that there is one.
+fn context(view: &Clarification<'_>, subject: Option<&Document>, columns: usize) -> Vec<Row> {
+    let lead = view.content.trim();
+    let is_said = matches!(
+        subject.map(Document::view),
+        Some(View::ToolCall(it)) if wanted_mode(&it).is_some_and(|(_, why)| why == lead)
+    );
+    if view.subject.is_none() || lead.is_empty() || is_said || (!lead.contains('\n') && lead.ends_with('?')) {
+        return Vec::new();
+    }
+    let role = if is_grave(view, subject) {
+        Role::Error
+    } else {
+        Role::Dim
+    };
+    wrap(&[Span::new(visible(lead), role)], columns, &[], &[])
+}
+
+/// What stands beside the change itself when a change is asked for: whoever decides on it elsewhere has to see that, too.
+pub(super) fn caution(document: &Document, columns: usize) -> Vec<Row> {
+    let View::Clarification(view) = document.view() else {
+        return Vec::new();
+    };
+    let subject = subject(&view, document);
+    let mut rows = Vec::new();
+    if is_protected(&view) {
+        let word = Span::new(Clean::literal(say!("approval-protected")), Role::Error);
+        rows.extend(wrap(&[word], columns, &[], &[]));
+    }
+    rows.extend(context(&view, subject.as_ref(), columns));
+    rows.extend(consequences(&view, columns));
+    rows
 }
 
 /// What would be reached and written, and what "always" would store.

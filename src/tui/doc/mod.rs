@@ -505,6 +505,15 @@ pub fn staged(document: &Document) -> Option<Document> {
     Some(change)
 }
 
+/// What has to be seen beside a change that waits to be allowed.
+pub fn caution(document: &Document, columns: usize) -> Vec<Row> {
+    if staged(document).is_some() {
+        clarification::caution(document, columns)
+    } else {
+        Vec::new()
+    }
+}
+
 /// One line that says what the document is, for the outline and for notifications.
 pub fn summary(document: &Document) -> Clean {
     match document.view() {

@@ -84,6 +84,8 @@ pub struct Review {
     pub rows: Vec<Row>,
     /// Since when this change is looked at: what decides is ignored for a moment.
     pub since_ms: u64,
+    /// Another change has come to stand where one was that is gone: nobody has read it yet.
+    has_slid: bool,
 }
 
 impl Review {
@@ -110,6 +112,7 @@ impl Review {
             sheet: None,
             rows: Vec::new(),
             since_ms: now_ms,
+            has_slid: false,
         };
         review.collect(transcript);
         if let Some(place) = on {
@@ -171,10 +174,9 @@ impl Review {
             }
         }
         self.spots = sorted.into_iter().map(|it| it.2).collect();
-        self.at = here
-            .and_then(|here| self.spots.iter().position(|it| *it == here))
-            .unwrap_or(self.at)
-            .min(self.spots.len().saturating_sub(1));
+        let found = here.and_then(|here| self.spots.iter().position(|it| *it == here));
+        self.has_slid |= here.is_some() && found.is_none();
+        self.at = found.unwrap_or(self.at).min(self.spots.len().saturating_sub(1));
     }
 
     pub fn key(&mut self, event: KeyEvent) -> Answer {
@@ -275,6 +277,10 @@ impl Review {
     /// Makes the rows in view.
     pub fn lay_out(&mut self, transcript: &Transcript, picks: &Picks, look: &Look<'_>, columns: usize, height: usize) {
         self.collect(transcript);
+        if std::mem::take(&mut self.has_slid) {
+            self.since_ms = look.now_ms;
+            (self.top, self.left) = (0, 0);
+        }
         let list = if columns >= 70 { (columns / 4).clamp(18, 36) } else { 0 };
         let room = columns.saturating_sub(if list > 0 { list + 3 } else { 0 }).max(1);
         self.width = room;
@@ -284,12 +290,15 @@ impl Review {
             && let Some(document) = transcript.get(spot.place)
         {
             let said = said(document, spot, transcript, picks);
+            let caution = doc::caution(document, room);
             let document = changed(document).map(|it| match spot.hunk {
                 Some(index) => Cow::Owned(picks::hunk(&it, index, said)),
                 None => it,
             });
             if let Some(document) = document {
-                right = self.change(&document, said, look, room, body_height);
+                right = caution.into_iter().map(|it| it.spans.to_vec()).collect();
+                let rest = body_height.saturating_sub(right.len()).max(1);
+                right.extend(self.change(&document, said, look, room, rest));
             }
         }
         let states: Vec<State> = self.spots.iter().map(|it| state(*it, transcript, picks)).collect();

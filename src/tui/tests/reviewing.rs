@@ -185,6 +185,69 @@ fn a_change_that_waits_is_allowed_or_rejected_in_the_review() {
     }
 }
 
+#[test]
+fn what_makes_a_yes_grave_is_said_in_the_review() {
+    let mut desk = Desk::new(120, 30);
+    desk.events([Event::UserMessage(Message::user("change it"))]);
+    desk.events([start(
+        "ask",
+        "clarification",
+        json!({
+            "kind": "approval",
+            "subject": { "type": "file_edit", "metadata": {
+                "filePath": ".vscode/settings.json", "operation": "edit", "protected": true,
+                "diff": { "oldString": "1\n", "newString": "2\n", "startLine": 10 } } },
+            "questions": [{ "id": "approval", "text": "Allow it?", "options": [
+                { "id": "allow_once", "label": "once" }, { "id": "reject_once", "label": "no" }] }],
+        }),
+    )]);
+    desk.events([Event::ContentDelta {
+        document: "ask".into(),
+        delta: "2 of 3 that are made together or not at all.".to_owned(),
+    }]);
+    desk.later(1000);
+    desk.keys("<ctrl+e>");
+    for text in ["protected", "2 of 3 that are made together", "not written yet"] {
+        assert!(desk.shows(text), "{text}\n{}", desk.picture());
+    }
+}
+
+#[test]
+fn a_change_that_takes_the_place_of_another_is_not_decided_on_unread() {
+    let mut desk = Desk::new(120, 30);
+    desk.events([Event::UserMessage(Message::user("change them"))]);
+    let ask = |id: &str, path: &str| {
+        start(
+            id,
+            "clarification",
+            json!({
+                "kind": "approval",
+                "subject": { "type": "file_edit", "metadata": {
+                    "filePath": path, "operation": "edit",
+                    "diff": { "oldString": "1\n", "newString": "2\n", "startLine": 10 } } },
+                "questions": [{ "id": "approval", "text": "Allow it?", "options": [
+                    { "id": "allow_once", "label": "once" }, { "id": "reject_once", "label": "no" }] }],
+            }),
+        )
+    };
+    desk.events([ask("one", "a.rs"), ask("two", "b.rs")]);
+    desk.later(1000);
+    desk.keys("<ctrl+e>");
+    desk.later(1000);
+    assert!(desk.shows("a.rs") && desk.shows("b.rs"), "{}", desk.picture());
+    // The first one is answered in another window.
+    desk.events([Event::DocumentEnd {
+        document: "one".into(),
+        final_content: None,
+        metadata: serde_json::from_value(json!({ "outcome": "answered", "answers": [{ "questionId": "approval", "selectedOptionIds": ["allow_once"] }] })).unwrap(),
+    }]);
+    desk.keys("a");
+    assert_eq!(desk.sent(), [], "{}", desk.picture());
+    desk.later(1000);
+    desk.keys("a");
+    assert_eq!(desk.sent().len(), 1, "{}", desk.picture());
+}
+
 /// A change of three hunks that waits to be allowed.
 fn staged(width: u16) -> Desk {
     let mut desk = Desk::new(width, 30);

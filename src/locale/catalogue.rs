@@ -86,6 +86,12 @@ impl Catalogue {
         self.format(id, &FluentArgs::new()).map(|it| kept(&it))
     }
 
+    /// Every message that is text alone, by id.
+    #[cfg(test)]
+    pub fn all_plain(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
+        self.plain.iter().map(|(id, text)| (*id, *text))
+    }
+
     /// What the message says with these arguments; `None`: there is no such message.
     pub fn format(&self, id: &str, arguments: &FluentArgs<'_>) -> Option<String> {
         if let Some(text) = self.plain.get(id) {

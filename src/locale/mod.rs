@@ -189,6 +189,14 @@ pub fn within<T>(tag: &str, then: impl FnOnce() -> T) -> T {
     answer
 }
 
+/// What English says without arguments and the language `tag` in other words.
+#[cfg(test)]
+pub fn said_otherwise(tag: &str) -> Vec<&'static str> {
+    let other = built_in(tag);
+    let differs = |(id, text): &(&'static str, &'static str)| other.and_then(|it| it.plain(id)) != Some(*text);
+    ENGLISH.all_plain().filter(differs).map(|it| it.1).collect()
+}
+
 /// What the interface says under an id: `&'static str` without arguments, else a `String`.
 ///
 /// Ids are literals, so that a test can find them all; where a table names them, see [`text`](crate::locale::text).

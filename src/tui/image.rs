@@ -18,9 +18,10 @@ use super::{
     pane::{Item, transcript::Shown},
 };
 use crate::{
+    locale::figure,
     protocol::Message,
     say,
-    text::{Clean, Role, Row, Span, figure},
+    text::{Clean, Role, Row, Span},
 };
 
 /// Cells that a picture takes at most. The protocol has signs for more; a conversation has better things to show.

@@ -11,6 +11,7 @@ mod commands;
 mod composing;
 mod earlier;
 mod finding;
+mod german;
 mod looks;
 mod reviewing;
 mod rewinding;

@@ -39,12 +39,12 @@ impl Action {
         locale::text(&self.id("about"))
     }
 
-    /// What it is found by in every language: its name and, where that is another language, what it is called in English.
+    /// What it is found by besides what is shown of it: in English by nothing, else by its name and by both words for it.
     pub fn aliases(&self) -> String {
         if locale::tag() == "en" {
             return String::new();
         }
-        format!("{} {}", self.name, locale::english(&self.id("hint")))
+        format!("{} {} {}", self.name, self.hint(), locale::english(&self.id("hint")))
     }
 
     fn id(&self, of: &str) -> String {

@@ -364,7 +364,7 @@ fn kept(id: &str, title: &str, elsewhere: &str) -> crate::tui::library::Kept {
 }
 
 /// Opens the list of two conversations here and one elsewhere.
-fn shelf(width: u16) -> Desk {
+pub fn shelf(width: u16) -> Desk {
     let mut desk = conversation(width, 30);
     desk.keys("/resume<enter>");
     assert_eq!(desk.effects.last(), Some(&Effect::Sessions));

@@ -52,7 +52,7 @@ fn answered(desk: &mut Desk, files: Vec<FileChange>) {
     desk.take(Msg::Done(Outcome::Restoration { of, found }));
 }
 
-fn rewinding(width: u16) -> Desk {
+pub fn rewinding(width: u16) -> Desk {
     let mut desk = Desk::new(width, 24);
     desk.exchange("add a discount", &["done"]);
     desk.exchange("say so in the readme", &["done, too"]);
@@ -228,7 +228,7 @@ fn what_is_taken_back_says_so() {
     );
 }
 
-fn branched(width: u16) -> Desk {
+pub fn branched(width: u16) -> Desk {
     let mut desk = Desk::new(width, 24);
     desk.exchange("begin", &["begun"]);
     desk.exchange("in blue", &["it is blue"]);

@@ -1,0 +1,258 @@
+//! What opens over a conversation, in German and where there is little room: nothing of it is left in English, and the footer is
+//! cut between hints, never within one.
+
+use serde_json::json;
+
+use super::{
+    super::{
+        action,
+        desk::*,
+        msg::{Msg, Outcome},
+    },
+    finding::{conversation, shelf},
+    reviewing::changed,
+    rewinding::{branched, rewinding},
+};
+use crate::{
+    locale,
+    protocol::{ContextPart, Event, Message, Sandbox, Wall},
+};
+
+const WIDTHS: [u16; 6] = [20, 40, 60, 80, 120, 300];
+
+/// A place of the screen, and how one comes there.
+type Place = (&'static str, fn(u16) -> Desk);
+
+const PLACES: &[Place] = &[
+    ("the composer", |width| Desk::new(width, 24)),
+    ("the composer at work", |width| {
+        let mut desk = Desk::new(width, 24);
+        desk.events([Event::UserMessage(Message::user("go"))]);
+        desk.keys("later<enter>");
+        desk
+    }),
+    ("the transcript", |width| after(conversation(width, 24), "<tab>")),
+    ("keys", |width| did(Desk::new(width, 400), "keys")),
+    ("problems", |width| {
+        let mut desk = Desk::new(width, 24);
+        desk.app.problems = vec!["config.toml:3: x".to_owned()];
+        did(desk, "problems")
+    }),
+    ("context", |width| {
+        told(
+            conversation(width, 24),
+            Outcome::Context(Ok(vec![ContextPart {
+                name: "x".to_owned(),
+                tokens: 1_200,
+                note: String::new(),
+            }])),
+        )
+    }),
+    ("sandbox", |width| {
+        let wall = Wall {
+            name: "x".to_owned(),
+            ..Wall::default()
+        };
+        let sandbox = Sandbox {
+            head: "y".to_owned(),
+            walls: vec![wall],
+            notes: Vec::new(),
+        };
+        told(Desk::new(width, 24), Outcome::Sandbox(Ok(sandbox)))
+    }),
+    ("cost", |width| did(conversation(width, 24), "conversation.cost")),
+    ("palette", |width| did(Desk::new(width, 24), "palette")),
+    ("palette, looked through", |width| {
+        after(did(Desk::new(width, 24), "palette"), "<pgdn><pgdn><pgdn>")
+    }),
+    ("modes", |width| did(Desk::new(width, 24), "mode")),
+    ("models", |width| {
+        let names = vec!["one".to_owned()];
+        told(Desk::new(width, 24), Outcome::Models(Ok(names)))
+    }),
+    ("efforts", |width| {
+        let mut desk = Desk::new(width, 24);
+        desk.app.about.hears = true;
+        did(desk, "effort")
+    }),
+    ("themes", |width| did(Desk::new(width, 24), "theme")),
+    ("facets", |width| did(conversation(width, 24), "filter")),
+    ("forms of a copy", |width| did(conversation(width, 24), "copy.as")),
+    ("a chip", |width| {
+        let mut desk = Desk::new(width, 24);
+        desk.paste(&"long\n".repeat(40));
+        did(desk, "chip")
+    }),
+    ("what was pasted", |width| {
+        let mut desk = Desk::new(width, 24);
+        desk.paste(&"long\n".repeat(40));
+        after(did(desk, "chip"), "<enter>")
+    }),
+    ("history", |width| {
+        let outcome = Outcome::History {
+            texts: vec!["x".to_owned()],
+            is_everywhere: true,
+        };
+        told(Desk::new(width, 24), outcome)
+    }),
+    ("nothing fits", |width| {
+        after(did(Desk::new(width, 24), "palette"), "qqqqq")
+    }),
+    ("commands", |width| after(Desk::new(width, 24), "/")),
+    ("what stands behind a command", |width| {
+        after(Desk::new(width, 24), "/sandbox ")
+    }),
+    ("review", |width| after(changed(width), "<ctrl+e>")),
+    ("rewind", rewinding),
+    ("branches", |width| did(branched(width), "branches")),
+    ("branches, the other one", |width| {
+        after(did(branched(width), "branches"), "k")
+    }),
+    ("outline", |width| did(conversation(width, 24), "outline")),
+    ("outline of nothing", |width| {
+        after(did(conversation(width, 24), "outline"), "qqq")
+    }),
+    ("conversations", shelf),
+    ("conversations, one to be removed", |width| {
+        after(shelf(width), "<ctrl+d>")
+    }),
+    ("no conversation", |width| after(shelf(width), "qqq")),
+    ("inspector", |width| did(conversation(width, 24), "inspect")),
+    ("messages that wait", |width| {
+        let mut desk = Desk::new(width, 24);
+        desk.events([Event::UserMessage(Message::user("go"))]);
+        desk.keys("later<enter>");
+        did(desk, "queued")
+    }),
+    ("a search", |width| after(conversation(width, 24), "<tab>/cart")),
+    ("a form", |width| {
+        let mut desk = Desk::new(width, 24);
+        desk.events([Event::UserMessage(Message::user("x"))]);
+        desk.events([start(
+            "a",
+            "clarification",
+            json!({ "questions": [{ "id": "q", "text": "Y?", "options": [{ "id": "a", "label": "A" }, { "id": "b", "label": "B" }] }] }),
+        )]);
+        desk
+    }),
+    ("an approval", |width| {
+        let mut desk = Desk::new(width, 24);
+        desk.events([Event::UserMessage(Message::user("x"))]);
+        desk.events([start(
+            "a",
+            "clarification",
+            json!({ "kind": "approval", "subject": { "type": "terminal_command", "metadata": { "command": "git push" } },
+                "questions": [{ "id": "q", "text": "Y?", "options": [
+                    { "id": "allow_once", "label": "x" }, { "id": "allow_always", "label": "y" }, { "id": "reject_once", "label": "z" }
+                ] }] }),
+        )]);
+        desk
+    }),
+    ("a plan", |width| {
+        let mut desk = Desk::new(width, 24);
+        desk.events([Event::UserMessage(Message::user("x"))]);
+        desk.events(document(
+            "a",
+            "plan",
+            Some("y"),
+            json!({ "title": "z", "todos": [{ "id": "1", "content": "w", "status": "pending" }] }),
+        ));
+        after(desk, "<tab>")
+    }),
+    ("a todo", |width| {
+        let mut desk = Desk::new(width, 24);
+        desk.events([Event::UserMessage(Message::user("x"))]);
+        desk.events(document(
+            "a",
+            "plan",
+            Some("y"),
+            json!({ "title": "z", "todos": [{ "id": "1", "content": "w", "status": "pending" }] }),
+        ));
+        did(after(desk, "<tab>"), "todo.next")
+    }),
+    ("a new todo", |width| {
+        let mut desk = Desk::new(width, 24);
+        desk.events([Event::UserMessage(Message::user("x"))]);
+        desk.events(document("a", "plan", Some("y"), json!({ "title": "z", "todos": [] })));
+        did(after(desk, "<tab>"), "todo.insert")
+    }),
+];
+
+fn after(mut desk: Desk, keys: &str) -> Desk {
+    desk.keys(keys);
+    desk
+}
+
+fn did(mut desk: Desk, name: &str) -> Desk {
+    let action = action::find(name).unwrap_or_else(|| panic!("there is no action {name}"));
+    action.go(&mut desk.app, "");
+    desk.app.chrome = None;
+    desk.draw();
+    desk
+}
+
+fn told(mut desk: Desk, outcome: Outcome) -> Desk {
+    desk.take(Msg::Done(outcome));
+    desk
+}
+
+/// The hints below the draft or the layer, without what is said at the right.
+fn footer(desk: &mut Desk) -> String {
+    desk.app.toast = None;
+    desk.app.chrome = None;
+    desk.draw();
+    desk.picture().lines().last().unwrap_or_default().trim().to_owned()
+}
+
+#[test]
+fn everything_opens_at_any_width_and_hints_are_cut_between_each_other() {
+    for (name, open) in PLACES {
+        let whole = locale::within("de", || footer(&mut open(600)));
+        assert!(!whole.is_empty(), "{name}");
+        let hints: Vec<&str> = whole.split("   ").collect();
+        for width in WIDTHS {
+            let here = locale::within("de", || footer(&mut open(width)));
+            let is_cut_between = (0..=hints.len()).any(|it| hints[..it].join("   ") == here);
+            assert!(is_cut_between, "{name} at {width}: {here:?} of {whole:?}");
+        }
+        let narrow = locale::within("de", || footer(&mut open(40)));
+        assert!(!narrow.is_empty(), "{name}: no hint has room in 40 columns");
+    }
+}
+
+#[test]
+fn nothing_that_opens_says_in_english_what_german_says() {
+    // One word may be a name; what is said in several is speech.
+    let english: Vec<_> = locale::said_otherwise("de")
+        .into_iter()
+        .filter(|it| it.contains(' '))
+        .collect();
+    assert!(english.len() > 300, "{}", english.len());
+    for (name, open) in PLACES {
+        for width in [80, 200] {
+            let desk = locale::within("de", || open(width));
+            let left: Vec<_> = english.iter().filter(|it| desk.shows(it)).collect();
+            assert!(left.is_empty(), "{name} at {width} says {left:?}\n{}", desk.picture());
+        }
+        // The test sees: in English it is all there.
+        let desk = open(200);
+        let is_said = english.iter().any(|it| desk.shows(it));
+        assert!(is_said, "{name} says nothing of it\n{}", desk.picture());
+    }
+}
+
+#[test]
+fn the_palette_finds_by_words_of_the_language_and_by_english_names() {
+    locale::within("de", || {
+        for typed in ["kopieren als", "copy as", "copy.as"] {
+            let desk = after(did(Desk::new(100, 24), "palette"), typed);
+            assert!(desk.shows("kopieren als  "), "{typed}\n{}", desk.picture());
+        }
+        for typed in ["Gliederung", "outline"] {
+            let desk = after(did(Desk::new(100, 24), "palette"), typed);
+            assert!(desk.shows("/outline"), "{typed}\n{}", desk.picture());
+        }
+    });
+    let desk = after(did(Desk::new(100, 24), "palette"), "kopieren als");
+    assert!(desk.shows("nothing like that"), "{}", desk.picture());
+}

@@ -40,14 +40,29 @@ fn fold(entries: &[Entry]) -> Transcript {
     transcript
 }
 
+/// All branches count, and where the conversation stands in the end.
 pub fn compare(found: &Transcript, wanted: &Transcript) -> Vec<String> {
     let mut said = Vec::new();
-    let turns = |it: &Transcript| it.exchanges.len();
-    if turns(found) != turns(wanted) {
-        said.push(format!("{} turns instead of {}", turns(found), turns(wanted)));
+    let (ours, theirs) = (found.all(), wanted.all());
+    if ours.len() != theirs.len() {
+        said.push(format!("{} turns instead of {}", ours.len(), theirs.len()));
     }
-    for (one, other) in found.exchanges.iter().zip(&wanted.exchanges) {
+    for (one, other) in ours.into_iter().zip(theirs) {
         exchange(one, other, &mut said);
+    }
+    // By the order of turns, which recordings number in their own ways.
+    let way = |it: &Transcript| {
+        let all = it.all();
+        let nth = |one: &Exchange| all.iter().position(|it| it.turn == one.turn).map_or(0, |it| it + 1);
+        let turns = it.exchanges.iter().map(|it| nth(it).to_string());
+        turns.collect::<Vec<_>>().join(" ")
+    };
+    if way(found) != way(wanted) {
+        said.push(format!(
+            "it stands behind the turns {} instead of {}",
+            way(found),
+            way(wanted)
+        ));
     }
     said
 }
@@ -143,6 +158,7 @@ mod tests {
     use pretty_assertions::assert_eq;
 
     use super::*;
+    use crate::protocol::{Branch, Done, Event, Message, Position, Turn};
 
     fn recording(output: &str, exit: i64, text: &str) -> Recording {
         let lines = [
@@ -169,6 +185,49 @@ mod tests {
                 "1.1 terminal_command: exitCode is `1` instead of `0`",
                 "1.2 text: `Done!` instead of `Done.`",
             ]
+        );
+    }
+
+    #[test]
+    fn what_lies_on_another_branch_is_compared_too() {
+        let branched = |text: &str, after: u32| {
+            let lines = recording("a", 0, text);
+            let mut lines: Vec<Entry> = lines.entries().to_vec();
+            let mut say = |turn: u32, event: Event| {
+                lines.push(Entry {
+                    position: Position(lines.len() as u64 + 1),
+                    turn: Turn(turn),
+                    at_ms: 9,
+                    event,
+                });
+            };
+            say(
+                1,
+                Event::Branch(Branch {
+                    after: Turn(0),
+                    ..Branch::default()
+                }),
+            );
+            say(2, Event::UserMessage(Message::user("anew")));
+            say(2, Event::Done(Done::default()));
+            say(
+                2,
+                Event::Branch(Branch {
+                    after: Turn(after),
+                    ..Branch::default()
+                }),
+            );
+            Recording::new("branched", lines)
+        };
+        let wanted = branched("Done.", 2);
+        assert_eq!(differences(&branched("Done.", 2), &wanted), Vec::<String>::new());
+        assert_eq!(
+            differences(&branched("Done!", 2), &wanted),
+            ["1.2 text: `Done!` instead of `Done.`"]
+        );
+        assert_eq!(
+            differences(&branched("Done.", 1), &wanted),
+            ["it stands behind the turns 1 instead of 2"]
         );
     }
 }

@@ -22,7 +22,7 @@ use crate::{
 const TOKEN: &str = "serve-token";
 
 /// The folder of kept conversations, in the state folder.
-const KEPT: &str = "served";
+pub(super) const KEPT: &str = "served";
 
 pub fn run(arguments: &Serve) -> Result<u8> {
     let mut base = Base::by(&arguments.common, &arguments.whom, Word::Settings)?;

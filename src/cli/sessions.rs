@@ -16,6 +16,7 @@ use super::{
     arguments::{Exported, Get, Got, Session as Ask, Sessions, Whom},
     cache::Cache,
     code, complain, say, searching,
+    serve::KEPT,
 };
 use crate::{
     export::{self, Form, Rules, Single, Whole},
@@ -200,12 +201,21 @@ const CHECKPOINTS: &str = "checkpoints";
 /// What belongs to no session may belong to one that is not kept and runs still.
 const FORGOTTEN: Duration = Duration::from_hours(7 * 24);
 
+/// The user's own conversations, and those that `serve` keeps for its clients: both may need what is kept of files.
 fn doctor(base: &Base, store: &Store, repair: bool) -> Result<u8> {
-    let examined = store
-        .examine()
-        .context("the folder of the conversations cannot be read")?;
+    let served = Store::new(base.paths.state.join(KEPT));
+    let mut stores = Vec::new();
+    for (folder, store) in [("", store), (KEPT, &served)] {
+        let examined = store
+            .examine()
+            .with_context(|| format!("{} cannot be read", store.folder().display()))?;
+        stores.push((folder, store, examined));
+    }
     let mut left = 0;
-    for finding in &examined.findings {
+    let findings = stores
+        .iter()
+        .flat_map(|(folder, store, examined)| examined.findings.iter().map(move |it| (*folder, *store, it)));
+    for (folder, store, finding) in findings.clone() {
         let does = match (finding.wrong.remedy(), repair) {
             (Some(remedy), false) => format!("--repair: {remedy}"),
             (Some(remedy), true) => match store.repair(finding, now_ms()) {
@@ -218,18 +228,17 @@ fn doctor(base: &Base, store: &Store, repair: bool) -> Result<u8> {
             (None, _) => finding.wrong.comfort().to_owned(),
         };
         left += usize::from(!repair && finding.wrong.remedy().is_some());
-        say(&format!("{}\n  {}\n  {does}\n", finding.file, finding.wrong.words()));
+        let file = Path::new(folder).join(&finding.file);
+        say(&format!("{}\n  {}\n  {does}\n", file.display(), finding.wrong.words()));
     }
     let folder = base.paths.state.join(CHECKPOINTS);
     let is_known = |name: &str| {
-        examined
-            .conversations
-            .iter()
-            .any(|it| Checkpoints::is_of(name, it.as_str()))
+        let mut known = stores.iter().flat_map(|it| &it.2.conversations);
+        known.any(|it| Checkpoints::is_of(name, it.as_str()))
     };
     // Of a file that cannot be read nobody knows what it needs.
     let is_riddle = |it: &Finding| matches!(it.wrong, Wrong::Unreadable(_) | Wrong::Newer);
-    let is_all_known = !examined.findings.iter().any(is_riddle);
+    let is_all_known = !findings.clone().any(|it| is_riddle(it.2));
     let forgotten = |used: SystemTime| is_all_known && used.elapsed().is_ok_and(|it| it > FORGOTTEN);
     let orphans = Checkpoints::stores(&folder)
         .into_iter()
@@ -250,8 +259,9 @@ fn doctor(base: &Base, store: &Store, repair: bool) -> Result<u8> {
             bytes.as_str()
         ));
     }
-    let count = figure::count(examined.sessions, "conversation", "conversations");
-    let verdict = match (examined.findings.is_empty(), left) {
+    let sessions = stores.iter().map(|it| it.2.sessions).sum();
+    let count = figure::count(sessions, "conversation", "conversations");
+    let verdict = match (findings.clone().next().is_none(), left) {
         (true, 0) => "nothing is wrong".to_owned(),
         (_, 0) => "nothing is left to be done".to_owned(),
         (_, left) => format!("{} to be repaired", figure::count(left, "thing", "things").as_str()),

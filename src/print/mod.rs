@@ -275,6 +275,10 @@ impl Printer<'_> {
     fn take(&mut self, batch: &[Arc<Entry>], now_ms: fn() -> u64) -> Vec<Command> {
         let mut commands = Vec::new();
         for entry in batch {
+            // What was said is printed in its order: what stands on the paper is not taken back where one went elsewhere.
+            if matches!(entry.event, Event::Branch(_)) {
+                continue;
+            }
             let moved = self.transcript.apply(entry);
             self.tell(entry, moved);
             match moved.change {

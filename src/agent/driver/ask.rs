@@ -84,6 +84,11 @@ impl Driver {
                 });
             }
             Query::Files { .. } | Query::Symbols { .. } | Query::Context => {
+                // What was said before this program ran is part of what the next request holds.
+                if query == Query::Context && !self.turn.is_running() && self.next.is_none() {
+                    self.size_up();
+                    self.remember_once();
+                }
                 let answer = self.briefing.ask(query, &self.setup, &self.chosen, &self.turn.memory);
                 tokio::spawn(async move {
                     let _ = reply.send(answer.await.ok_or(AskError::Unsupported { peer }));

@@ -29,9 +29,7 @@ impl Driver {
         }
         self.choose(submit.model.as_deref());
         self.size_up();
-        if !std::mem::replace(&mut self.is_seeded, true) {
-            self.remember();
-        }
+        self.remember_once();
         // What only makes room tells the model nothing.
         let facts = Said {
             is_aside: self.shorten.is_some(),
@@ -40,7 +38,13 @@ impl Driver {
         self.next = Some(self.briefing.brief(submit, facts, &self.setup));
     }
 
-    /// What was said before this program ran.
+    /// What was said before this program ran, when it is needed first.
+    pub(super) fn remember_once(&mut self) {
+        if !std::mem::replace(&mut self.is_seeded, true) {
+            self.remember();
+        }
+    }
+
     fn remember(&mut self) {
         if let Some(recent) = self.log.recent().cloned()
             && let Some(before) = self.said_lately(&recent)

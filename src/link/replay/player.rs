@@ -207,10 +207,10 @@ impl Player {
         if self.waits_to_begin {
             return true;
         }
-        let at_message = self
-            .script
-            .get(self.next)
-            .is_none_or(|it| matches!(it.event, Event::UserMessage(_)));
+        // Where the next message goes elsewhere, the conversation stays where it is until that message comes.
+        let rest = self.script.get(self.next..).unwrap_or_default();
+        let next = rest.iter().find(|it| !matches!(it.event, Event::Branch(_)));
+        let at_message = rest.is_empty() || next.is_some_and(|it| matches!(it.event, Event::UserMessage(_)));
         match self.audience {
             Audience::Absent => false,
             Audience::Asking => at_message,
@@ -349,7 +349,7 @@ impl Player {
         if let Some(Event::UserMessage(_)) = rest.get(aside.len()).map(|it| &it.event) {
             self.next += aside.len();
             for entry in aside {
-                log.append(self.time(entry.at_ms, at_ms), entry.event);
+                log.append(self.time(entry.at_ms, at_ms), self.here(entry.event));
             }
         }
         log.append(at_ms, Event::UserMessage(message));
@@ -387,13 +387,18 @@ impl Player {
         {
             self.chosen.insert(document.clone(), option_ids(answers));
         }
-        let mut event = entry.event.clone();
+        let event = self.here(entry.event.clone());
+        self.append(event, log, at_ms);
+    }
+
+    /// With the turns as they are numbered here.
+    fn here(&self, mut event: Event) -> Event {
         if let Event::Branch(branch) = &mut event
             && let Some(turn) = self.turns.get(&branch.after)
         {
             branch.after = *turn;
         }
-        self.append(event, log, at_ms);
+        event
     }
 
     fn append(&mut self, event: Event, log: &Log, at_ms: u64) {

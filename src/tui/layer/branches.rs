@@ -258,8 +258,8 @@ fn in_its_place<'a>(transcript: &'a Transcript, fork: &Fork) -> Option<Looked<'a
         return None;
     }
     let next = |here: usize| transcript.exchanges.get(here + 1).map(Looked::whole);
-    if fork.rest.is_some() {
-        return next(of(fork.turn)?);
+    if let (Some(_), Some(here)) = (fork.rest, of(fork.turn)) {
+        return next(here);
     }
     // Where the way to it forks from the branch.
     let mut at = transcript.of_turn(fork.turn)?;

@@ -12,8 +12,9 @@ use std::{
 use super::hashed;
 use crate::os::file;
 
-/// Of so many conversations; the ones that were used longest ago go.
+/// Of so many conversations, and so much of all of them; the ones that were used longest ago go.
 pub(super) const MOST_CONVERSATIONS: usize = 64;
+pub(super) const MOST_IN_ALL: u64 = 2 << 30;
 
 /// What is kept, and how much of it.
 #[derive(Debug)]
@@ -116,7 +117,7 @@ impl Kept {
         if !self.is_made {
             file::private_folder(&self.folder.join("kept")).map_err(io::Error::other)?;
             if let Some(all) = self.folder.parent() {
-                prune(all, &self.folder);
+                prune(all, &self.folder, MOST_IN_ALL - self.most_bytes.min(MOST_IN_ALL));
             }
             self.is_made = true;
         }
@@ -147,18 +148,22 @@ fn used(folder: &Path) -> SystemTime {
     used.unwrap_or(SystemTime::UNIX_EPOCH)
 }
 
-/// Removes the conversations that were used longest ago, but not `own`.
-fn prune(folder: &Path, own: &Path) {
-    let Ok(entries) = fs::read_dir(folder) else { return };
-    let mut others: Vec<(SystemTime, PathBuf)> = entries
-        .flatten()
-        .map(|it| it.path())
-        .filter(|it| it != own && it.join("kept").is_dir())
-        .map(|it| (used(&it), it))
+/// Removes the conversations that were used longest ago, but not `own`, until the others keep no more than so many bytes.
+pub(super) fn prune(folder: &Path, own: &Path, most_bytes: u64) {
+    let mut others: Vec<_> = stores(folder)
+        .into_iter()
+        .map(|(name, bytes, used)| (used, folder.join(name), bytes))
+        .filter(|it| it.1 != own)
         .collect();
     others.sort();
-    let spare = (others.len() + 1).saturating_sub(MOST_CONVERSATIONS);
-    for (_, path) in others.into_iter().take(spare) {
+    let mut bytes: u64 = others.iter().map(|it| it.2).sum();
+    let mut count = others.len() + 1;
+    for (_, path, its) in others {
+        if count <= MOST_CONVERSATIONS && bytes <= most_bytes {
+            return;
+        }
         fs::remove_dir_all(path).ok();
+        bytes -= its;
+        count -= 1;
     }
 }

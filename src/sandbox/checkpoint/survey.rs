@@ -92,9 +92,15 @@ struct Known {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Seen {
     Nothing,
-    /// Its bytes, where they are kept.
+    /// Its bytes.
     File {
-        piece: Option<Piece>,
+        piece: Piece,
+        mode: u32,
+    },
+    /// A file whose bytes are not kept: it is too large, or there is no room. That it is another one is known all the same.
+    Unkept {
+        size: i64,
+        modified: i128,
         mode: u32,
     },
     Link(PathBuf),
@@ -261,12 +267,12 @@ impl Survey {
         match seen {
             Seen::Nothing => Found::NOTHING,
             Seen::File { piece, mode } => {
-                let bytes = piece.and_then(|it| self.scratch.as_ref()?.get(it));
+                let bytes = self.scratch.as_ref().and_then(|it| it.get(*piece));
                 bytes.map_or(bare(Stand::Other), |it| Found::file(it, *mode))
             }
             Seen::Link(target) => bare(Stand::Link { target: target.clone() }),
             Seen::Folder { mode } => bare(Stand::Folder { mode: *mode }),
-            Seen::Other => bare(Stand::Other),
+            Seen::Unkept { .. } | Seen::Other => bare(Stand::Other),
         }
     }
 
@@ -332,25 +338,24 @@ impl Survey {
             FileType::Symlink => target(folder, name).map_or(Seen::Other, Seen::Link),
             FileType::RegularFile => {
                 let mode = about.mode & 0o7777;
+                let unkept = Seen::Unkept {
+                    size: about.size,
+                    modified: about.modified,
+                    mode,
+                };
                 let Some(scratch) = &mut self.scratch else {
-                    return Seen::File { piece: None, mode };
+                    return unkept;
                 };
                 let Ok(Some(bytes)) = contents(folder, name, FILE_BYTES) else {
-                    return Seen::File { piece: None, mode };
+                    return unkept;
                 };
-                if let Some(Seen::File { piece: Some(piece), .. }) = old
+                if let Some(Seen::File { piece, .. }) = old
                     && piece.bytes == bytes.len() as u64
                     && scratch.get(*piece).as_deref() == Some(&bytes)
                 {
-                    return Seen::File {
-                        piece: Some(*piece),
-                        mode,
-                    };
+                    return Seen::File { piece: *piece, mode };
                 }
-                Seen::File {
-                    piece: scratch.put(&bytes),
-                    mode,
-                }
+                scratch.put(&bytes).map_or(unkept, |piece| Seen::File { piece, mode })
             }
             _ => Seen::Other,
         }

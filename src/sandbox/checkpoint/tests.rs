@@ -493,6 +493,42 @@ fn old_conversations_go() {
 }
 
 #[test]
+fn conversations_that_keep_too_much_together_go_the_oldest_first() {
+    let folder = tempfile::tempdir().unwrap();
+    let keep = |name: &str, seconds: u64| {
+        let store = Checkpoints::open(folder.path(), name).unwrap();
+        store.began("c", vec![("/x".into(), Found::file(vec![7; 1000].into(), 0o644))]);
+        let own = store.lock().kept.folder().to_owned();
+        let used = SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(seconds);
+        fs::File::open(own.join(LIST)).unwrap().set_modified(used).unwrap();
+        own
+    };
+    let [old, older, own] = [("old", 20), ("older", 10), ("own", 5)].map(|(name, used)| keep(name, used));
+    kept::prune(folder.path(), &own, 2000);
+    assert!(old.exists() && older.exists());
+    kept::prune(folder.path(), &own, 1999);
+    assert!(old.exists() && !older.exists() && own.exists(), "the one in use stays");
+    kept::prune(folder.path(), &own, 0);
+    assert!(!old.exists() && own.exists());
+}
+
+#[test]
+fn a_file_that_is_too_large_to_be_kept_is_named_and_stays() {
+    let bench = Bench::new();
+    let large = |letter: &str| letter.repeat(3 << 20);
+    bench.ground.put("shop/large", large("a"));
+    bench.seen.begin(1);
+    let count = bench.command("c1", |root| fs::write(root.join("large"), large("b")).unwrap());
+    assert_eq!(count, 1);
+    let plan = bench.plan(Which::Turn(1));
+    let files: Vec<_> = plan.files.iter().map(|it| (it.shown.as_str(), it.is_lost)).collect();
+    assert_eq!(files, [("large", true)]);
+    assert_eq!(bench.turn(Which::Turn(1)).left, ["large"]);
+    assert_eq!(bench.text("large"), Some(large("b")));
+    assert_eq!(bench.command("c2", |_| ()), 0, "who does nothing to it is not named");
+}
+
+#[test]
 fn a_path_that_is_no_text_is_kept_as_it_is() {
     use std::os::unix::ffi::OsStrExt as _;
     let bench = Bench::new();

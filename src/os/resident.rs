@@ -4,6 +4,9 @@
 //! them again, and would be more than half of what an idle program holds. They are the file's own and unchanged, so dropping
 //! them costs a page fault where one is needed after all.
 
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 /// To be called once, some time after the start. Where it cannot be done, nothing happens.
 #[cfg(target_os = "linux")]
 pub fn give_back() {
@@ -34,19 +37,39 @@ pub fn give_back() {
 #[cfg(not(target_os = "linux"))]
 pub fn give_back() {}
 
-/// Gives back what was freed: of many small pieces the allocator keeps the pages, in case that much is needed once more. Takes
-/// some milliseconds for each gigabyte.
+/// Gives back what was freed since the last time, where it may be much: of many small pieces the allocator keeps the pages, in
+/// case that they are needed once more. Takes some milliseconds for each gigabyte.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
-pub fn trim() {
+pub fn trim_when_worth() {
+    /// Pages that were resident after the last time.
+    static LEAST: AtomicUsize = AtomicUsize::new(0);
+    // 64 MiB on a machine with pages of 4 KiB.
+    const WORTH_PAGES: usize = 16 << 10;
+
+    let Some(before) = resident_pages() else { return };
+    if before < LEAST.load(Ordering::Relaxed).saturating_add(WORTH_PAGES) {
+        return;
+    }
     #[expect(unsafe_code, reason = "malloc_trim(3) has no safe wrapper")]
     // SAFETY: it may be called by any thread at any time, and touches nothing that is in use.
     unsafe {
         libc::malloc_trim(0);
     }
+    LEAST.store(resident_pages().unwrap_or(before), Ordering::Relaxed);
 }
 
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
-pub fn trim() {}
+pub fn trim_when_worth() {}
+
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+fn resident_pages() -> Option<usize> {
+    std::fs::read_to_string("/proc/self/statm")
+        .ok()?
+        .split(' ')
+        .nth(1)?
+        .parse()
+        .ok()
+}
 
 /// Start and length of the mappings of the file that holds `code` which are as they are in the file: its code, and the
 /// constants at its very beginning. What lies behind has been written to by the loader before it was made read-only.
@@ -97,6 +120,20 @@ a000-b000 r-xp 00000000 00:00 0   [vdso]
     fn code_that_is_in_no_file_gives_nothing() {
         assert_eq!(unchanged(MAPS, 0xa010), []);
         assert_eq!(unchanged("what is this", 0xa010), []);
+    }
+
+    #[cfg(target_env = "gnu")]
+    #[test]
+    fn what_was_freed_goes_back_to_the_system() {
+        let small: Vec<Vec<u8>> = (0..400_000).map(|it| vec![it as u8; 500]).collect();
+        // Of the first of them the allocator can give back nothing by itself, because of this one behind them.
+        let last = vec![1_u8; 500];
+        let with = resident_pages().expect("it is Linux");
+        drop(small);
+        trim_when_worth();
+        let after = resident_pages().expect("it is Linux");
+        assert!(after + (20 << 10) < with, "{with} pages before, {after} after");
+        drop(last);
     }
 
     #[test]

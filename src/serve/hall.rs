@@ -18,8 +18,6 @@ use crate::{
 const GONE: usize = 4096;
 /// What the responses that have ended may take together, beside the last one.
 const MOST_BYTES: usize = 64 << 20;
-/// After so much has been let go of, the system gets it back: the allocator by itself keeps most of what was in small pieces.
-const WORTH_GIVING_BACK: usize = 16 << 20;
 
 #[derive(Default)]
 pub struct Hall(Mutex<Table>);
@@ -28,8 +26,6 @@ pub struct Hall(Mutex<Table>);
 struct Table {
     here: HashMap<ResponseId, Kept>,
     gone: VecDeque<ResponseId>,
-    /// What the responses took that have left since the allocator was last asked to give back.
-    freed: usize,
 }
 
 struct Kept {
@@ -102,8 +98,13 @@ impl Hall {
         self.lock().leave(id);
     }
 
-    /// Sends those away that ended longer than `keep` ago; whether so much is free now that the system should get it back.
-    pub fn sweep(&self, keep: Duration) -> bool {
+    /// Whether nothing runs.
+    pub fn is_quiet(&self) -> bool {
+        self.lock().here.values().all(|it| it.ended.is_some())
+    }
+
+    /// Sends those away that ended longer than `keep` ago.
+    pub fn sweep(&self, keep: Duration) {
         let old: Vec<_> = {
             let mut table = self.lock();
             for kept in table.here.values_mut() {
@@ -119,12 +120,6 @@ impl Hall {
         for id in old {
             self.leave(&id);
         }
-        let mut table = self.lock();
-        let is_worth = table.freed >= WORTH_GIVING_BACK;
-        if is_worth {
-            table.freed = 0;
-        }
-        is_worth
     }
 
     fn lock(&self) -> MutexGuard<'_, Table> {
@@ -135,8 +130,7 @@ impl Hall {
 
 impl Table {
     fn leave(&mut self, id: &ResponseId) {
-        if let Some(kept) = self.here.remove(id) {
-            self.freed += kept.weight;
+        if self.here.remove(id).is_some() {
             self.gone.push_back(id.clone());
             if self.gone.len() > GONE {
                 self.gone.pop_front();
@@ -185,6 +179,7 @@ mod tests {
         hall.ended(&"b".into());
         assert!(here("a") && here("b"), "there is room for both");
         hall.ended(&"c".into());
+        assert!(!hall.is_quiet());
         assert!(matches!(hall.find("a"), Found::Gone), "the oldest makes room");
         assert!(
             here("b") && here("c") && here("runs"),
@@ -195,8 +190,6 @@ mod tests {
             here("runs") && !here("b") && !here("c"),
             "the last one stays, however large"
         );
-        let keep = Duration::from_hours(1);
-        assert!(hall.sweep(keep), "much has left");
-        assert!(!hall.sweep(keep), "and nothing since");
+        assert!(hall.is_quiet());
     }
 }

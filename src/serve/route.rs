@@ -62,9 +62,10 @@ impl House {
 
     /// Lets go of what nobody came back for.
     pub async fn sweep(&self, keep: Duration) {
-        if self.hall.sweep(keep) {
+        self.hall.sweep(keep);
+        if self.hall.is_quiet() {
             // Only a panic there would be an error, and then nothing was given back.
-            let _ = tokio::task::spawn_blocking(crate::os::resident::trim).await;
+            let _ = tokio::task::spawn_blocking(crate::os::resident::trim_when_worth).await;
         }
         if let Some(kept) = &self.kept {
             kept.sweep(keep).await;

@@ -325,6 +325,10 @@ plain-branch = das Gespräch geht an einer früheren Stelle weiter; was danach k
 plain-plan-waits = der Plan wartet: /build führt ihn aus, und Worte sagen, was anders sein soll
 plain-your-turn = du bist dran, Modus { $mode }
 plain-input-ended = die Eingabe ist zu Ende, und niemand beantwortet das
+plain-pasted = { $count ->
+    [one] { NUMBER($count) } Zeile eingefügt; die nächste beendet sie, eine leere schickt sie, wie sie ist
+   *[other] { NUMBER($count) } Zeilen eingefügt; die nächste beendet sie, eine leere schickt sie, wie sie sind
+}
 plain-turn = Runde { $address }
 plain-message = { $address } Nachricht
 plain-waiting = { $label }, wartet

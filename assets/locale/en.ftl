@@ -328,6 +328,10 @@ plain-branch = the conversation goes on from an earlier place; what was said sin
 plain-plan-waits = the plan waits: /build carries it out, and words say what should be different
 plain-your-turn = your turn, { $mode } mode
 plain-input-ended = the input has ended, and nobody answers this
+plain-pasted = { $count ->
+    [one] { NUMBER($count) } line was pasted; the next line ends it, an empty one sends it as it is
+   *[other] { NUMBER($count) } lines were pasted; the next line ends them, an empty one sends them as they are
+}
 plain-turn = turn { $address }
 plain-message = { $address } message
 plain-waiting = { $label }, waiting

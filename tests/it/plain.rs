@@ -45,6 +45,22 @@ fn lines_go_in_and_labelled_lines_come_out() {
 }
 
 #[test]
+fn what_is_pasted_is_one_message() {
+    let model = Model::start();
+    let sheaf = start(&model).run();
+    sheaf.wait_for("your turn, agent mode");
+    sheaf.send("first\nsecond\nthi");
+    sheaf.wait_for("2 lines were pasted");
+    sheaf.send("rd\n");
+    let answer = model.asked();
+    assert_eq!(answer.message(), "first\nsecond\nthird");
+    answer.says("To all three.");
+    answer.finish();
+    sheaf.wait_for("  To all three.");
+    assert!(is_only_text(&sheaf), "{}", sheaf.picture());
+}
+
+#[test]
 fn lines_of_a_pipe_wait_for_each_other() {
     let model = Model::start();
     let sheaf = start(&model).piped("first\nsecond\n").run();

@@ -5,7 +5,7 @@
 //! that is looked at is ever laid out. A change that waits to be allowed is one of them, hunk by hunk where whoever asks
 //! lists them: what is accepted is written once something is said of each.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::HashMap};
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
@@ -155,22 +155,26 @@ impl Review {
             }
         }
         // Files in the order in which they were touched first.
-        let mut order: Vec<&String> = Vec::new();
+        let mut ranks: HashMap<&str, usize> = HashMap::new();
         for (path, _) in &found {
-            if !order.contains(&path) {
-                order.push(path);
-            }
+            let next = ranks.len();
+            ranks.entry(path).or_insert(next);
         }
-        let rank = |path: &String| order.iter().position(|it| *it == path);
-        let mut sorted: Vec<(Option<usize>, String, Spot)> = found
+        let mut sorted: Vec<(usize, &str, Spot)> = found
             .iter()
-            .map(|(path, spot)| (rank(path), path.clone(), *spot))
+            .map(|(path, spot)| {
+                (
+                    ranks.get(path.as_str()).copied().unwrap_or_default(),
+                    path.as_str(),
+                    *spot,
+                )
+            })
             .collect();
-        sorted.sort_by_key(|it| (it.0, it.2));
+        sorted.sort_unstable_by_key(|it| (it.0, it.2));
         self.files.clear();
         for (at, (_, path, _)) in sorted.iter().enumerate() {
             if self.files.last().is_none_or(|it| it.1 != *path) {
-                self.files.push((at, path.clone()));
+                self.files.push((at, (*path).to_owned()));
             }
         }
         self.spots = sorted.into_iter().map(|it| it.2).collect();

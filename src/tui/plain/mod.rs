@@ -4,11 +4,12 @@
 //! standard input as the terminal gives them, and nothing is ever written but text and line breaks: no colours, no
 //! movement of the cursor. A document is said when it has ended, so that nothing is said twice.
 
+mod lines;
 mod words;
 
 use std::{
     collections::HashSet,
-    io::{self, BufRead as _, Write},
+    io::{self, Write},
     pin::pin,
     sync::Arc,
     time::Duration,
@@ -98,6 +99,7 @@ pub async fn run(mut setup: Setup, console: Console) -> Result<u8, Error> {
         answers: Vec::new(),
         was_idle: false,
         is_typed: console.is_typed,
+        paste: lines::Paste::default(),
         asked_ms: 0,
         layer_shown: 0,
         exit: None,
@@ -106,7 +108,7 @@ pub async fn run(mut setup: Setup, console: Console) -> Result<u8, Error> {
     talk.app.transcript = Transcript::default();
     let mut switch = setup.switch;
     let mut follower = watched(&setup.link, true);
-    let mut lines = read_lines();
+    let mut lines = lines::read(talk.is_typed);
     let mut has_ended = false;
     talk.begin();
     talk.hands.recall(Some(talk.app.place.workspace.clone()));
@@ -166,7 +168,7 @@ pub async fn run(mut setup: Setup, console: Console) -> Result<u8, Error> {
                 life.as_mut().reset(tokio::time::Instant::now() + SIGN_OF_LIFE);
             }
             line = lines.recv(), if takes_lines => match line {
-                Some(line) => talk.line(&line),
+                Some(line) => talk.typed(line),
                 None => has_ended = true,
             },
             () = &mut life, if talk.is_working() => {
@@ -200,25 +202,6 @@ fn listen(wakes: &mpsc::UnboundedSender<Wake>) -> io::Result<()> {
     Ok(())
 }
 
-/// The lines of standard input, read by a thread that may wait for them for ever.
-fn read_lines() -> mpsc::Receiver<String> {
-    let (send, lines) = mpsc::channel(1);
-    std::thread::spawn(move || {
-        let mut input = io::stdin().lock();
-        let mut bytes = Vec::new();
-        while input.read_until(b'\n', &mut bytes).is_ok_and(|it| it > 0) {
-            let line = String::from_utf8_lossy(&bytes)
-                .trim_end_matches(['\n', '\r'])
-                .to_owned();
-            bytes.clear();
-            if send.blocking_send(line).is_err() {
-                break;
-            }
-        }
-    });
-    lines
-}
-
 struct Talk {
     app: App,
     out: Box<dyn Write + Send>,
@@ -232,6 +215,7 @@ struct Talk {
     answers: Vec<Answer>,
     was_idle: bool,
     is_typed: bool,
+    paste: lines::Paste,
     /// When the question that waits was read out.
     asked_ms: u64,
     /// So many layers there were when the last one was read out.
@@ -642,6 +626,15 @@ impl Talk {
             }
         } else {
             self.exit = Some(130);
+        }
+    }
+
+    /// A line as it came: several that came at once are one.
+    fn typed(&mut self, line: lines::Line) {
+        match self.paste.take(line) {
+            lines::Came::Whole(text) => self.line(&text),
+            lines::Came::Part => {}
+            lines::Came::Pasted(count) => self.note(&say!("plain-pasted", count = count)),
         }
     }
 

@@ -1,0 +1,113 @@
+//! The lines of standard input, and which of them came at once: that is a paste, and one message.
+//!
+//! Nothing is asked of the terminal for it, so that nothing is written to it either. What is pasted may end within a line,
+//! which comes only when Enter is pressed: so a paste waits for one more line, an empty one if there is nothing to add.
+
+use std::{
+    io::{self, BufRead},
+    time::Duration,
+};
+
+use tokio::sync::mpsc;
+
+/// Nobody writes two lines within this; what is pasted comes faster.
+const AT_ONCE: Duration = Duration::from_millis(15);
+
+/// A line, and whether the next one was there with it.
+pub struct Line {
+    pub text: String,
+    pub goes_on: bool,
+}
+
+/// The lines of standard input, read by a thread that may wait for them for ever. Only lines that are typed can be pasted.
+pub fn read(is_typed: bool) -> mpsc::Receiver<Line> {
+    let (send, lines) = mpsc::channel(1);
+    std::thread::spawn(move || {
+        let mut input = io::stdin().lock();
+        let mut bytes = Vec::new();
+        while input.read_until(b'\n', &mut bytes).is_ok_and(|it| it > 0) {
+            let text = String::from_utf8_lossy(&bytes)
+                .trim_end_matches(['\n', '\r'])
+                .to_owned();
+            bytes.clear();
+            let goes_on = is_typed && {
+                std::thread::sleep(AT_ONCE);
+                rustix::io::ioctl_fionread(io::stdin()).is_ok_and(|it| it > 0)
+            };
+            if send.blocking_send(Line { text, goes_on }).is_err() {
+                break;
+            }
+        }
+    });
+    lines
+}
+
+/// Lines that were pasted and wait for one that is not.
+#[derive(Debug, Default)]
+pub struct Paste {
+    lines: Vec<String>,
+    /// More of it is on its way.
+    goes_on: bool,
+}
+
+/// What a line comes to.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Came {
+    /// What was written, on one line or several.
+    Whole(String),
+    /// A part of a paste.
+    Part,
+    /// So many lines were pasted, and no more come by themselves.
+    Pasted(usize),
+}
+
+impl Paste {
+    pub fn take(&mut self, line: Line) -> Came {
+        let is_pasted = self.goes_on || line.goes_on;
+        self.goes_on = line.goes_on;
+        if !is_pasted && self.lines.is_empty() {
+            return Came::Whole(line.text);
+        }
+        // A line alone ends it; what was pasted may have an empty one at its end.
+        if is_pasted || !line.text.is_empty() {
+            self.lines.push(line.text);
+        }
+        match (is_pasted, self.goes_on) {
+            (true, true) => Came::Part,
+            (true, false) => Came::Pasted(self.lines.len()),
+            (false, _) => Came::Whole(std::mem::take(&mut self.lines).join("\n")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_comes_at_once_is_one_message() {
+        let whole = |text: &str| Came::Whole(text.to_owned());
+        let mut paste = Paste::default();
+        let mut take = |text: &str, goes_on: bool| {
+            paste.take(Line {
+                text: text.to_owned(),
+                goes_on,
+            })
+        };
+        assert_eq!(take("one", false), whole("one"));
+        assert_eq!(take("", false), whole(""));
+        // It ended within a line: that comes with Enter.
+        assert_eq!(take("a", true), Came::Part);
+        assert_eq!(take("b", false), Came::Pasted(2));
+        assert_eq!(take("c", false), whole("a\nb\nc"));
+        // It ended with a line; an empty one sends it.
+        assert_eq!(take("a", true), Came::Part);
+        assert_eq!(take("", true), Came::Part);
+        assert_eq!(take("b", false), Came::Pasted(3));
+        // And one more paste belongs to it.
+        assert_eq!(take("c", true), Came::Part);
+        assert_eq!(take("d", false), Came::Pasted(5));
+        assert_eq!(take("", false), whole("a\n\nb\nc\nd"));
+        assert_eq!(take("two", false), whole("two"));
+    }
+}

@@ -25,6 +25,8 @@ pub struct Catalogue {
     /// Messages that say the same whatever happens: most of them, and most often asked for.
     plain: HashMap<&'static str, &'static str>,
     bundle: FluentBundle<&'static FluentResource>,
+    /// Says what this one does not.
+    under: Option<&'static Self>,
 }
 
 impl Catalogue {
@@ -35,6 +37,11 @@ impl Catalogue {
 
     /// Reads a file; what is wrong in it is left out and told.
     pub fn read(tag: &str, text: Cow<'static, str>) -> (&'static Self, Vec<Fault>) {
+        Self::read_over(None, tag, text)
+    }
+
+    /// The same over another catalogue of the language, which says what the file does not.
+    pub fn read_over(under: Option<&'static Self>, tag: &str, text: Cow<'static, str>) -> (&'static Self, Vec<Fault>) {
         let text = match text {
             Cow::Borrowed(text) => text.to_owned(),
             // A user's file: no escape sequence of it may reach the terminal.
@@ -58,13 +65,15 @@ impl Catalogue {
         bundle.set_use_isolating(false);
         bundle.add_resource_overriding(resource);
         let plain: HashMap<_, _> = resource.entries().filter_map(plain).collect();
-        let group = plain.get("figure-group").copied().unwrap_or(",");
+        let group = plain.get("figure-group").copied();
+        let group = group.or_else(|| under?.plain("figure-group")).unwrap_or(",");
         // There is no other function, so there is none already.
         let _ = bundle.add_function("NUMBER", move |values, _| number(values.first(), group));
         let catalogue = Box::leak(Box::new(Self {
             tag: kept(tag),
             plain,
             bundle,
+            under,
         }));
         (catalogue, faults)
     }
@@ -83,7 +92,8 @@ impl Catalogue {
             return Some(text);
         }
         // It names another message, or is asked for without what it needs.
-        self.format(id, &FluentArgs::new()).map(|it| kept(&it))
+        let own = self.own(id, &FluentArgs::new()).map(|it| kept(&it));
+        own.or_else(|| self.under?.plain(id))
     }
 
     /// Every message that is text alone, by id.
@@ -97,6 +107,10 @@ impl Catalogue {
         if let Some(text) = self.plain.get(id) {
             return Some((*text).to_owned());
         }
+        self.own(id, arguments).or_else(|| self.under?.format(id, arguments))
+    }
+
+    fn own(&self, id: &str, arguments: &FluentArgs<'_>) -> Option<String> {
         let pattern = self.bundle.get_message(id)?.value()?;
         // What goes wrong stands in the text, in braces: better than to say nothing.
         let mut errors = Vec::new();

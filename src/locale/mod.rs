@@ -126,7 +126,9 @@ pub fn find(wanted: &[String], folder: Option<&Path>) -> Result<(Option<&'static
                 match file::read(&folder.join(format!("{tag}.ftl")), MOST_BYTES) {
                     Ok(bytes) => {
                         let text = String::from_utf8_lossy(&bytes).into_owned();
-                        let (catalogue, faults) = Catalogue::read(tag, Cow::Owned(text));
+                        // What it does not say ours may, of this language or that of the country.
+                        let ours = built_in(tag).or_else(|| built_in(tag.split_once('-')?.0));
+                        let (catalogue, faults) = Catalogue::read_over(ours, tag, Cow::Owned(text));
                         return Ok((Some(catalogue), faults));
                     }
                     Err(error) if error.is_absent() => {}

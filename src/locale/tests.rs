@@ -138,6 +138,14 @@ fn the_users_file_comes_before_ours_and_a_country_before_its_language() {
         found.map(|it| (it.tag(), it.plain("composer-working")))
     };
     assert_eq!(of(&["de-CH"]), Some(("de-CH", Some("schafft"))));
+    let tags = ["de-CH".to_owned()];
+    let (swiss, _) = find(&tags, Some(folder.path())).expect("it can be read");
+    let queued = swiss.and_then(|it| it.format("composer-queued", &[("count", 2)].into_iter().collect()));
+    assert_eq!(
+        (swiss.and_then(|it| it.plain("composer-waiting")), queued.as_deref()),
+        (Some("wartet auf dich"), Some("2 wartend")),
+        "what the country does not say its language says"
+    );
     assert_eq!(of(&["de-AT"]), Some(("de", Some("arbeitet"))));
     assert_eq!(of(&["fr", "de"]), Some(("de", Some("arbeitet"))));
     assert_eq!(of(&["en-GB", "de"]), None, "English is what everything falls back to");

@@ -72,7 +72,7 @@ fn of_layer(layer: &Layer) -> Vec<Hint> {
             ("esc", say!("footer-close")),
         ]),
         Layer::Page(_) => fixed([
-            ("↑↓", say!("footer-scroll")),
+            ("↑↓", say!("footer-lines")),
             ("space", say!("footer-page")),
             ("esc", say!("footer-back")),
         ]),
@@ -106,7 +106,7 @@ fn of_layer(layer: &Layer) -> Vec<Hint> {
         Layer::Waiting(_) => fixed([
             ("enter", say!("footer-edit")),
             ("d", say!("footer-take-back")),
-            ("J K", say!("footer-move")),
+            ("J K", say!("footer-reorder")),
             ("esc", say!("footer-back")),
         ]),
         Layer::Outline(_) => fixed([

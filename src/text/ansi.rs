@@ -502,6 +502,8 @@ impl Emulator {
 #[expect(clippy::format_collect, reason = "short texts, and read more easily")]
 mod tests {
     use super::*;
+    use std::fmt::Write as _;
+
     use crate::text::Clean;
     use proptest::prelude::*;
 

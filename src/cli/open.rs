@@ -24,7 +24,7 @@ use crate::{
         replay::{Audience, Recording, Replay, Speed},
     },
     model::{self, Roles, catalogue, script},
-    protocol::{ConversationId, Dialect, Event, Position},
+    protocol::{ConversationId, Dialect, Entry, Event, Position},
     sandbox::{self, Fence, Tier, Workspace},
     serve::Wanted,
     tool::{self, Stop, Tool},
@@ -109,16 +109,19 @@ fn surroundings(settings: &Settings, gateway: &Gateway, talk: &Talk) -> http::Co
 
 /// The conversation that a log holds, as its last answer names it.
 pub(super) fn conversation(log: &Log) -> Option<ConversationId> {
-    let named = |since: Position| {
-        log.after(since).iter().rev().find_map(|it| match &it.event {
+    let named = |entries: Vec<Arc<Entry>>| {
+        entries.iter().rev().find_map(|it| match &it.event {
             Event::ResponseStart(start) => start.conversation_id.clone(),
             Event::Done(done) => done.conversation_id.clone(),
             _ => None,
         })
     };
-    // Of a long conversation the end says it as well as the whole.
-    let recent = log.recent().and_then(|it| named(it.after));
-    recent.or_else(|| named(Position(0)))
+    match log.recent() {
+        // Every answer of ours bears the name. Where none near the end does, nobody has one: an imported conversation, which
+        // is not read whole for that.
+        Some(recent) => named(log.after(recent.after)).or_else(|| named(log.lately().unwrap_or_default())),
+        None => named(log.after(Position(0))),
+    }
 }
 
 /// A documents gateway.

@@ -10,9 +10,11 @@ pub trait Earlier: Send + Sync + Debug {
     /// All of them, in order. What cannot be read any more is left out.
     fn entries(&self) -> Vec<Entry>;
 
-    /// The last few mebibytes of them, from a turn on that needs nothing before it; nothing where there is no such turn.
-    fn last(&self) -> Vec<Entry> {
-        Vec::new()
+    /// About so many bytes of them, the last ones, from a turn on that needs nothing before it; `None` where there is no such
+    /// turn.
+    fn last(&self, bytes: u64) -> Option<(Turn, Vec<Entry>)> {
+        let _ = bytes;
+        None
     }
 
     /// What they came to, without keeping them.

@@ -15,6 +15,9 @@ use super::{
 };
 use crate::protocol::{DocumentId, Entry, Event, Position, Spent, Turn};
 
+/// So much of what stands in front is read for whoever wants more than the part in memory, and not all.
+const LATELY_BYTES: u64 = 4 << 20;
+
 /// As much of what a close follower has not read yet is kept for it, although its documents have ended.
 const SPENT_BYTES: usize = 1 << 20;
 
@@ -101,10 +104,19 @@ impl Log {
 
     /// The part in memory with some of what stands in front of it, where the log has more than that.
     pub fn lately(&self) -> Option<Vec<Arc<Entry>>> {
+        let (recent, _) = self.earlier.as_ref()?;
+        let further = self.further(LATELY_BYTES).map(|it| it.1);
+        Some(further.unwrap_or_else(|| self.after(recent.after)))
+    }
+
+    /// That part with about so many bytes of what stands in front of it, and the turn with which they begin; `None`: only all
+    /// of it can be read.
+    pub fn further(&self, bytes: u64) -> Option<(Turn, Vec<Arc<Entry>>)> {
         let (recent, earlier) = self.earlier.as_ref()?;
-        let mut entries: Vec<_> = earlier.last().into_iter().map(Arc::new).collect();
+        let (turn, entries) = earlier.last(bytes)?;
+        let mut entries: Vec<_> = entries.into_iter().map(Arc::new).collect();
         entries.extend(self.after(recent.after));
-        Some(entries)
+        Some((turn, entries))
     }
 
     /// What the answers in front of that part have cost. Takes a while.

@@ -37,6 +37,8 @@ pub struct Transcript {
     since: Option<Turn>,
     /// What they have cost.
     spent: Spent,
+    /// The turns before this one are what `spent` is about.
+    spent_before: Turn,
 }
 
 /// A user's message and the response to it.
@@ -101,11 +103,21 @@ impl Transcript {
         self.since.is_some()
     }
 
-    /// What the turns have cost that were not folded.
-    pub fn count_earlier(&mut self, spent: Spent) {
+    /// What the turns before one have cost, of which some or none were folded.
+    pub fn count_earlier(&mut self, spent: Spent, before: Turn) {
         if self.since.is_some() {
-            self.spent = spent;
+            (self.spent, self.spent_before) = (spent, before);
         }
+    }
+
+    /// As a fold of less of the same conversation was told.
+    pub fn count_earlier_of(&mut self, less: &Self) {
+        self.count_earlier(less.spent, less.spent_before);
+    }
+
+    /// Those whose cost is not counted yet.
+    fn uncounted(&self) -> impl Iterator<Item = &Exchange> {
+        self.exchanges.iter().filter(|it| it.turn >= self.spent_before)
     }
 
     /// What it is called.
@@ -306,27 +318,20 @@ impl Transcript {
                 .get("costUsd")
                 .and_then(serde_json::Value::as_f64)
         };
-        let costs: Vec<f64> = self
-            .exchanges
-            .iter()
-            .filter_map(said)
-            .chain(self.spent.dollars)
-            .collect();
+        let costs: Vec<f64> = self.uncounted().filter_map(said).chain(self.spent.dollars).collect();
         (!costs.is_empty()).then(|| costs.iter().sum())
     }
 
     /// Tokens of the last request (what fills the window) and of the whole conversation.
     pub fn usage(&self) -> (Usage, Usage) {
         let mut total = self.spent.usage;
-        let mut last = Usage::default();
-        for exchange in &self.exchanges {
+        let mut newest = self.exchanges.iter().rev().map(|it| it.response.usage);
+        let last = newest.find(|it| it.total_tokens > 0).unwrap_or_default();
+        for exchange in self.uncounted() {
             let usage = exchange.response.usage;
             total.prompt_tokens = total.prompt_tokens.saturating_add(usage.prompt_tokens);
             total.completion_tokens = total.completion_tokens.saturating_add(usage.completion_tokens);
             total.total_tokens = total.total_tokens.saturating_add(usage.total_tokens);
-            if usage.total_tokens > 0 {
-                last = usage;
-            }
         }
         (last, total)
     }

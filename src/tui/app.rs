@@ -66,6 +66,8 @@ pub struct App {
     pub transcript: Transcript,
     /// The transcript was made anew as far as here: what comes is read from here on.
     pub reads_from: Option<Position>,
+    /// So many bytes of what was said before the end of a long conversation were taken up.
+    pub looked_back: u64,
     /// What is written stays where it is: a long conversation is read from its first entry.
     pub reads_whole: bool,
     pub pane: Pane,

@@ -100,6 +100,7 @@ impl Desk {
             link: Arc::clone(&link) as Arc<dyn Link>,
             transcript,
             reads_from: None,
+            looked_back: 0,
             reads_whole: false,
             pane: Pane::default(),
             composer: Composer::default(),

@@ -4,7 +4,15 @@
 use std::sync::Arc;
 
 use super::{action::Action, app::App, effect::Effect};
-use crate::{journal::Log, protocol::Position, transcript::Transcript};
+use crate::{
+    journal::Log,
+    protocol::{Entry, Position},
+    transcript::Transcript,
+};
+
+/// Who reads on upwards is given so much more at first, and twice as much each time: one who only wants to see what was said a
+/// while ago does not pay for all of it, and one who wants the beginning reads what lies between a few times at most.
+const FURTHER_BYTES: u64 = 4 << 20;
 
 /// Actions that are about what is shown, or about no document at all. All others look at the whole conversation.
 const NEAR: &[&str] = &[
@@ -86,20 +94,39 @@ impl App {
             return;
         }
         let entries = self.link.log().after(Position(0));
+        let whole = Transcript::of(&entries);
+        self.take_up(whole, &entries);
+    }
+
+    /// Takes up a part of it, and all where there is no such part.
+    fn look_further_back(&mut self) {
+        self.looked_back = (self.looked_back * 2).max(FURTHER_BYTES);
+        let log = self.link.log();
+        let (Some((turn, entries)), Some(recent)) = (log.further(self.looked_back), log.recent()) else {
+            return self.look_back();
+        };
+        let mut more = Transcript::since(turn, recent.title.clone());
+        more.apply_all(&entries);
+        more.count_earlier_of(&self.transcript);
+        self.take_up(more, &entries);
+    }
+
+    /// Another fold takes the place of this one, which is the end of it.
+    fn take_up(&mut self, transcript: Transcript, entries: &[Arc<Entry>]) {
         let first = self.transcript.exchanges.first().map(|it| it.turn);
-        self.transcript = Transcript::of(&entries);
+        self.transcript = transcript;
         let mut exchanges = self.transcript.exchanges.iter();
         let by = exchanges.position(|it| Some(it.turn) == first).unwrap_or_default();
         self.pane.put_in_front(by, &self.transcript);
         (self.search, self.selection) = (None, None);
-        self.reads_from = entries.last().map(|it: &Arc<_>| it.position);
+        self.reads_from = entries.last().map(|it| it.position);
         self.chrome = None;
     }
 
     /// Whoever has come to the first line of the end wants to go on.
     pub fn look_back_from_the_top(&mut self) {
         if self.transcript.is_end_only() && self.layers.is_empty() && self.pane.is_at_top() {
-            self.look_back();
+            self.look_further_back();
         }
     }
 }

@@ -96,6 +96,7 @@ pub fn app(setup: &Setup, size: (u16, u16), colours: Arc<dyn Colours + Send + Sy
         link: Arc::clone(&setup.link),
         transcript: earlier::beginning(setup.link.log(), setup.is_inline).0,
         reads_from: None,
+        looked_back: 0,
         reads_whole: setup.is_inline,
         pane: Pane::default(),
         composer,

@@ -666,6 +666,7 @@ fn switch(app: &mut App, link: Arc<dyn Link>) -> Vec<Effect> {
     app.about = link.about();
     app.link = link;
     app.transcript = super::earlier::beginning(app.link.log(), app.reads_whole).0;
+    app.looked_back = 0;
     app.pane.reset();
     if let Some(inline) = &mut app.inline {
         inline.printed = 0;
@@ -757,7 +758,8 @@ fn done(app: &mut App, outcome: Outcome) -> Vec<Effect> {
         // Another conversation may have taken the place meanwhile.
         Outcome::SpentEarlier { log, .. } if !Arc::ptr_eq(&log, app.link.log()) => {}
         Outcome::SpentEarlier { spent, .. } => {
-            app.transcript.count_earlier(spent);
+            let before = app.link.log().recent().map_or(Turn(0), |it| it.turn);
+            app.transcript.count_earlier(spent, before);
             app.chrome = None;
         }
         Outcome::Picture(Ok(it)) => {

@@ -29,8 +29,6 @@ use crate::{
 const LONG_BYTES: u64 = 8 << 20;
 /// How much of the end is looked at; more where that has no beginning that will do.
 const END_BYTES: [u64; 3] = [1 << 20, 4 << 20, 16 << 20];
-/// So much of what stands in front is read for whoever wants more than the end, and not all.
-const LAST_BYTES: u64 = 4 << 20;
 /// The first line says what the session is, and is no longer than this.
 const FIRST_BYTES: u64 = 64 << 10;
 /// What the line of a message holds near its beginning, which opens a turn.
@@ -161,18 +159,6 @@ fn leads_back(entries: &[Entry], turn: Turn) -> bool {
 }
 
 impl Front {
-    fn read_last(&self) -> Option<Vec<Entry>> {
-        let from = self.bytes.checked_sub(LAST_BYTES)?;
-        let mut file = file::open(&self.path).ok()?;
-        file.seek(SeekFrom::Start(from)).ok()?;
-        let mut bytes = Vec::new();
-        file.take(LAST_BYTES).read_to_end(&mut bytes).ok()?;
-        let (start, begins) = first_turn(&bytes, &Regex::new(MESSAGE).ok()?)?;
-        let stored = load::read(&self.id, bytes.get(start..)?).ok()?;
-        let stands_alone = stored.notices.is_empty() && !leads_back(&stored.entries, Turn(begins.turn));
-        stands_alone.then_some(stored.entries)
-    }
-
     fn open(&self) -> Option<impl std::io::Read> {
         let file = file::open(&self.path).inspect_err(|error| {
             tracing::warn!(%error, "what was said earlier cannot be read");
@@ -190,8 +176,17 @@ impl Earlier for Front {
         load::read(&self.id, &bytes).map(|it| it.entries).unwrap_or_default()
     }
 
-    fn last(&self) -> Vec<Entry> {
-        self.read_last().unwrap_or_default()
+    fn last(&self, bytes: u64) -> Option<(Turn, Vec<Entry>)> {
+        let from = self.bytes.checked_sub(bytes)?;
+        let mut file = file::open(&self.path).ok()?;
+        file.seek(SeekFrom::Start(from)).ok()?;
+        let mut text = Vec::new();
+        file.take(bytes).read_to_end(&mut text).ok()?;
+        let (start, begins) = first_turn(&text, &Regex::new(MESSAGE).ok()?)?;
+        let turn = Turn(begins.turn);
+        let stored = load::read(&self.id, text.get(start..)?).ok()?;
+        let stands_alone = stored.notices.is_empty() && !leads_back(&stored.entries, turn);
+        stands_alone.then_some((turn, stored.entries))
     }
 
     fn spent(&self) -> Spent {

@@ -15,12 +15,22 @@ use crate::{
 struct Old {
     entries: Vec<Entry>,
     read: Arc<AtomicUsize>,
+    /// A part of them can be read, too.
+    pieces: bool,
 }
 
 impl Earlier for Old {
     fn entries(&self) -> Vec<Entry> {
         self.read.fetch_add(1, Ordering::Relaxed);
         self.entries.clone()
+    }
+
+    /// Ten turns for each step of the reader's, as long as there are so many.
+    fn last(&self, bytes: u64) -> Option<(Turn, Vec<Entry>)> {
+        let turns = u32::try_from(bytes >> 22).ok()? * 10;
+        let turn = Turn(51_u32.checked_sub(turns).filter(|it| self.pieces && *it > 1)?);
+        let entries = self.entries.iter().filter(|it| it.turn >= turn);
+        Some((turn, entries.cloned().collect()))
     }
 
     fn spent(&self) -> Spent {
@@ -30,6 +40,10 @@ impl Earlier for Old {
 
 /// Sixty exchanges, of which the last ten are in memory; and how often the others were read.
 fn long() -> (Desk, Arc<AtomicUsize>) {
+    conversation(false)
+}
+
+fn conversation(pieces: bool) -> (Desk, Arc<AtomicUsize>) {
     let all = Log::new();
     for nth in 1..=60 {
         all.append(1, Event::UserMessage(Message::user(format!("question {nth}"))));
@@ -47,6 +61,7 @@ fn long() -> (Desk, Arc<AtomicUsize>) {
     let old = Old {
         entries,
         read: Arc::clone(&read),
+        pieces,
     };
     let start = Recent {
         after,
@@ -129,6 +144,39 @@ fn who_reads_up_comes_to_the_beginning() {
     assert_eq!(desk.app.transcript.exchanges.len(), 61);
     assert_eq!(desk.app.transcript.exchanges[60].response.documents.len(), 1);
     assert_eq!(read.load(Ordering::Relaxed), 1);
+}
+
+#[test]
+fn who_reads_up_is_given_more_each_time_and_all_of_it_last() {
+    let (mut desk, read) = conversation(true);
+    let usage = Usage {
+        total_tokens: 77,
+        ..Usage::default()
+    };
+    let log = Arc::clone(desk.app.link.log());
+    let spent = Spent { usage, dollars: None };
+    desk.take(Msg::Done(Outcome::SpentEarlier { log, spent }));
+    desk.keys("<tab>");
+    let mut counts = vec![10];
+    for _ in 0..400 {
+        desk.keys("<pgup>");
+        let transcript = &desk.app.transcript;
+        if counts.last() != Some(&transcript.exchanges.len()) {
+            counts.push(transcript.exchanges.len());
+            let first = transcript.exchanges.first().map(|it| it.turn.0);
+            assert_eq!(first, Some(61 - u32::try_from(transcript.exchanges.len()).unwrap()));
+            // What was read meanwhile is not counted twice.
+            let wanted = if transcript.is_end_only() { 77 } else { 0 };
+            assert_eq!(transcript.usage().1.total_tokens, wanted);
+        }
+    }
+    assert_eq!(counts, [10, 20, 30, 50, 60]);
+    assert_eq!(read.load(Ordering::Relaxed), 1, "all of it is read once");
+    assert!(desk.shows("1 ▌ question 1 "), "{}", desk.picture());
+    desk.keys("G");
+    desk.exchange("question 61", &["answer 61"]);
+    assert!(desk.shows("answer 61"), "{}", desk.picture());
+    assert_eq!(desk.app.transcript.exchanges.len(), 61);
 }
 
 #[test]

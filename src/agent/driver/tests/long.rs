@@ -28,11 +28,9 @@ impl Earlier for Old {
         self.entries.clone()
     }
 
-    fn last(&self) -> Vec<Entry> {
-        self.entries
-            .get(self.entries.len() - self.last..)
-            .unwrap_or_default()
-            .to_vec()
+    fn last(&self, _: u64) -> Option<(Turn, Vec<Entry>)> {
+        let entries = self.entries.get(self.entries.len() - self.last..).unwrap_or_default();
+        Some((entries.first()?.turn, entries.to_vec()))
     }
 
     fn spent(&self) -> Spent {

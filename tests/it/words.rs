@@ -34,7 +34,9 @@ const UNSEEN: [&str; 19] = [
 ];
 
 /// What is shown when it is called with a word; one word is enough.
-const SHOWS: [&str; 7] = ["Clean", "Part", "Prompt", "Span", "count", "say", "toast"];
+const SHOWS: [&str; 11] = [
+    "Clean", "Part", "Prompt", "Span", "count", "heading", "labelled", "say", "sign", "toast", "word",
+];
 
 const KEYMAP: &str = "a fault of a file of settings, in the same words as those of the other files";
 

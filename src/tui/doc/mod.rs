@@ -5,6 +5,7 @@
 //! the rows of one document and only lays out again what may have changed: a document that grows is laid from its last
 //! unfinished line or block on.
 
+mod approval;
 mod clarification;
 mod code;
 mod code_block;
@@ -52,7 +53,7 @@ use crate::{
     transcript::Todos,
 };
 
-pub use clarification::command_asked_for;
+pub use approval::command_asked_for;
 pub use copy::{code_only, copy_text, markdown};
 pub use error::is_retryable;
 pub use file_edit::{joins, sides};
@@ -498,7 +499,7 @@ pub fn staged(document: &Document) -> Option<Document> {
     if view.kind != QuestionKind::Approval || view.outcome.is_some() {
         return None;
     }
-    let mut change = clarification::subject(&view, document).filter(|it| it.kind == Kind::FileEdit)?;
+    let mut change = approval::subject(&view, document).filter(|it| it.kind == Kind::FileEdit)?;
     change
         .metadata
         .insert("applied".to_owned(), Applied::Pending.as_str().into());
@@ -508,7 +509,7 @@ pub fn staged(document: &Document) -> Option<Document> {
 /// What has to be seen beside a change that waits to be allowed.
 pub fn caution(document: &Document, columns: usize) -> Vec<Row> {
     if staged(document).is_some() {
-        clarification::caution(document, columns)
+        approval::caution(document, columns)
     } else {
         Vec::new()
     }

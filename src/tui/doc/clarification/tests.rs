@@ -1,11 +1,12 @@
 use crossterm::event::{KeyCode, KeyEvent};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::super::{
     Fold, Sheet,
     testing::{closed, look, open, picture, pictures, roles},
 };
 use super::*;
+use crate::protocol::View;
 
 fn typed(document: &Document, keys: &str) -> Form {
     let mut form = Form::new(document.id.clone());

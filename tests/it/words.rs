@@ -34,8 +34,8 @@ const UNSEEN: [&str; 19] = [
 ];
 
 /// What is shown when it is called with a word; one word is enough.
-const SHOWS: [&str; 11] = [
-    "Clean", "Part", "Prompt", "Span", "count", "heading", "labelled", "say", "sign", "toast", "word",
+const SHOWS: [&str; 10] = [
+    "Clean", "Part", "Prompt", "Span", "count", "heading", "labelled", "say", "sign", "toast",
 ];
 
 const KEYMAP: &str = "a fault of a file of settings, in the same words as those of the other files";

@@ -86,6 +86,12 @@ pub enum Effect {
         index: u64,
         text: String,
     },
+    /// Read a picture that a tool has read, to draw it.
+    ReadPicture {
+        turn: Turn,
+        document: DocumentId,
+        path: String,
+    },
     /// Read a picture for the draft.
     Picture(Source),
     /// Remember what was sent.

@@ -16,7 +16,7 @@ use super::{
     app::{App, Citation},
     custom,
     effect::Effect,
-    keep,
+    image, keep,
     library::Library,
     msg::Outcome,
     picture::{self, Source},
@@ -176,6 +176,13 @@ impl Hands {
                     if let Ok(Reply::Symbols(symbols)) = reply.await {
                         let _ = send.send(Outcome::Symbols { pattern, symbols });
                     }
+                });
+            }
+            Effect::ReadPicture { turn, document, path } => {
+                let root = app.place.workspace.clone();
+                tokio::task::spawn_blocking(move || {
+                    let data = image::read(&root, &path);
+                    let _ = send.send(Outcome::PictureRead { turn, document, data });
                 });
             }
             Effect::Picture(source) => {

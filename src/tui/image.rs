@@ -1,4 +1,5 @@
-//! Pictures in the transcript: what a message carries, as cells where the terminal can draw it, and in words where it cannot.
+//! Pictures in the transcript: what a message carries and what a tool has read, as cells where the terminal can draw it, and in
+//! words where it cannot.
 //!
 //! Drawn are PNGs, by terminals that know kitty's graphics protocol with its placeholders: the picture is sent once and has
 //! a number, and a cell names the number (as its colour), a row and a column. Such cells are text like any other, so that
@@ -8,18 +9,23 @@
 //! A picture is hostile until its head was read: what says that it is huge, or is no base64, is words only. Nothing is
 //! decoded here.
 
-use std::collections::{HashMap, VecDeque};
+use std::{
+    collections::{HashMap, VecDeque},
+    path::Path,
+};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::Value;
 
 use super::{
     app::App,
+    effect::Effect,
     pane::{Item, transcript::Shown},
 };
 use crate::{
     locale::figure,
-    protocol::Message,
+    os::file,
+    protocol::{Document, DocumentId, Kind, Message, Turn, View},
     say,
     text::{Clean, Role, Row, Span},
 };
@@ -51,6 +57,8 @@ pub struct Images {
     kept: VecDeque<(u32, usize)>,
     /// The cells that each was placed on.
     has: HashMap<u32, (usize, usize)>,
+    /// What tools have read, in base64; `None`: it is asked for, or cannot be had.
+    read: HashMap<(Turn, DocumentId), Option<String>>,
 }
 
 /// What can be said of a picture without decoding it.
@@ -96,6 +104,28 @@ impl Images {
             rows.push(Row::of([Span::new(words(&head), Role::Dim)]));
         }
         rows
+    }
+
+    /// The rows of what a tool has read, where it can be drawn: in words it stands in the document already.
+    pub fn rows_of_tool(&self, turn: Turn, document: &Document, width: usize) -> Vec<Row> {
+        // Most documents are no picture: nothing is hashed for them.
+        if self.read.is_empty() {
+            return Vec::new();
+        }
+        let data = self.read.get(&(turn, document.id.clone())).and_then(Option::as_deref);
+        let cells = data.and_then(|it| Some((it, cells(&head(it), width)?)));
+        let drawn = cells.map(|(data, (columns, rows))| drawn(number(data), columns, rows));
+        drawn.into_iter().flatten().collect()
+    }
+
+    /// A picture that was asked for is there, or cannot be had.
+    pub fn take(&mut self, turn: Turn, document: DocumentId, data: Option<String>) {
+        let data = data.filter(|it| is_base64(it));
+        let bytes = |it: &Option<String>| it.as_ref().map_or(0, String::len);
+        let kept: usize = self.read.values().map(bytes).sum();
+        // What is not kept is read again when somebody comes back to it in another run of the program.
+        let data = data.filter(|it| kept + it.len() <= KEPT_BYTES);
+        self.read.insert((turn, document), data);
     }
 
     /// Gives the terminal what is in view and it does not have.
@@ -145,25 +175,88 @@ impl App {
             return;
         }
         let mut last = None;
+        let width = self.layout.content();
+        for shown in &self.pane.lines {
+            let Some(item) = shown.item().filter(|it| last != Some(*it)) else {
+                continue;
+            };
+            last = Some(item);
+            match item {
+                Item::Message(at) => {
+                    let exchange = self.transcript.exchanges.get(at);
+                    if let Some(message) = exchange.and_then(|it| it.message.as_ref()) {
+                        self.images.send(pictures(message), width, &mut self.aside);
+                    }
+                }
+                Item::Document(place) if !self.images.read.is_empty() => {
+                    let Some(document) = self.transcript.get(place) else {
+                        continue;
+                    };
+                    let key = (self.turn_of(place), document.id.clone());
+                    if let Some(data) = self.images.read.get(&key).cloned().flatten() {
+                        self.images.send(std::iter::once(data.as_str()), width, &mut self.aside);
+                    }
+                }
+                Item::Document(_) | Item::Thinking(..) | Item::Ending(_) => {}
+            }
+        }
+    }
+
+    /// Pictures that tools have read, in view and not looked at yet.
+    pub fn pictures_read(&mut self) -> Vec<Effect> {
+        let mut effects = Vec::new();
+        if !self.images.is_on {
+            return effects;
+        }
         for shown in &self.pane.lines {
             let Shown::Row {
-                item: item @ Item::Message(at),
-                ..
+                item: Item::Document(place),
+                row: 0,
             } = *shown
             else {
                 continue;
             };
-            if last == Some(item) {
+            let Some(document) = self.transcript.get(place) else {
                 continue;
-            }
-            last = Some(item);
-            let exchange = self.transcript.exchanges.get(at);
-            if let Some(message) = exchange.and_then(|it| it.message.as_ref()) {
-                let width = self.layout.content();
-                self.images.send(pictures(message), width, &mut self.aside);
+            };
+            let Some(path) = read_picture(document) else { continue };
+            let key = (self.turn_of(place), document.id.clone());
+            if !self.images.read.contains_key(&key) {
+                effects.push(Effect::ReadPicture {
+                    turn: key.0,
+                    document: key.1.clone(),
+                    path: path.to_owned(),
+                });
+                self.images.read.insert(key, None);
             }
         }
+        effects
     }
+}
+
+/// The path of the picture that a call has read.
+fn read_picture(document: &Document) -> Option<&str> {
+    if document.kind != Kind::ToolCall || document.is_open() {
+        return None;
+    }
+    let View::ToolCall(call) = document.view() else {
+        return None;
+    };
+    let data = call.result.filter(|it| !it.failed)?.data;
+    let is_png = data.get("mediaType").and_then(Value::as_str) == Some("image/png");
+    let path = call
+        .arguments
+        .get("path")
+        .or_else(|| call.arguments.get("target_file"))?;
+    path.as_str().filter(|_| is_png && call.tool_name == "read_file")
+}
+
+/// Reads a picture beneath a folder, as the terminal takes it.
+pub fn read(root: &Path, path: &str) -> Option<String> {
+    let path = Path::new(path);
+    let path = path.strip_prefix(root).unwrap_or(path);
+    let bytes = file::read_beneath(root, path, MOST_BYTES as u64).ok()?;
+    Some(STANDARD.encode(bytes))
 }
 
 /// What a message carries, in base64.

@@ -10,7 +10,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use super::{
     app::{App, Focus},
-    doc::Sheet,
+    doc::{MEASURE, Sheet},
     layer::Layer,
     paint::Screen,
     pane::{Item, transcript::Following},
@@ -350,7 +350,7 @@ impl App {
         {
             let text = text.get(..text.floor_char_boundary(flowed.bytes)).unwrap_or_default();
             let mut rows = Vec::new();
-            Flow::new(0).update(text, true, self.layout.content(), &NoColours, &mut rows);
+            Flow::new(0).update(text, true, self.layout.content().min(MEASURE), &NoColours, &mut rows);
             flowed.rows = rows.len();
         }
         flowed

@@ -111,6 +111,12 @@ pub enum Outcome {
         index: u64,
         text: Result<String, String>,
     },
+    /// A picture that a tool has read, in base64.
+    PictureRead {
+        turn: Turn,
+        document: crate::protocol::DocumentId,
+        data: Option<String>,
+    },
     /// What the user's command for the header said.
     Status(Result<String, String>),
     Failed(String),

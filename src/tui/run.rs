@@ -545,7 +545,9 @@ impl Session {
             tty::abandon();
             self.exit = Some(129);
         }
-        for effect in self.app.citations() {
+        let mut wanted = self.app.citations();
+        wanted.extend(self.app.pictures_read());
+        for effect in wanted {
             self.spawn(effect);
         }
     }

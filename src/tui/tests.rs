@@ -12,6 +12,7 @@ mod composing;
 mod earlier;
 mod finding;
 mod german;
+mod images;
 mod looks;
 mod reviewing;
 mod rewinding;

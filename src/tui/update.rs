@@ -696,6 +696,12 @@ fn done(app: &mut App, outcome: Outcome) -> Vec<Effect> {
             let found = if is_elsewhere { Citation::Unread } else { found };
             app.asking.cited.insert((turn, document), found);
         }
+        Outcome::PictureRead { turn, document, data } => {
+            if let Some(place) = app.transcript.place_of_document(turn, &document) {
+                app.pane.forget(Item::Document(place));
+            }
+            app.images.take(turn, document, data);
+        }
         Outcome::Models(Ok(names)) if names.is_empty() => {
             app.say(say!("news-no-models"));
         }

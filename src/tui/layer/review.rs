@@ -301,6 +301,9 @@ impl Review {
             });
             if let Some(document) = document {
                 right = caution.into_iter().map(|it| it.spans.to_vec()).collect();
+                if !right.is_empty() {
+                    right.push(Vec::new());
+                }
                 let rest = body_height.saturating_sub(right.len()).max(1);
                 right.extend(self.change(&document, said, look, room, rest));
             }

@@ -737,6 +737,11 @@ impl Pane {
                     look.form = context.asking.forms.get(&key);
                 }
                 let changed = kept.sheet.update(document, &look);
+                if changed.is_some() && look.fold != Fold::Folded {
+                    let drawn = context.images.rows_of_tool(exchange.turn, document, look.width);
+                    kept.sheet.is_line &= drawn.is_empty();
+                    kept.sheet.rows.extend(drawn);
+                }
                 kept.rekey(changed);
             }
         }
@@ -752,6 +757,11 @@ impl Pane {
         if old > 0 {
             self.anchor.line = self.anchor.line * new / (old + 1);
         }
+    }
+
+    /// What an item looks like depends on something else now.
+    pub fn forget(&mut self, item: Item) {
+        self.sheets.remove(&item);
     }
 
     /// Rows far from the view are made again when they are needed.

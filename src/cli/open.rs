@@ -404,3 +404,66 @@ impl Source {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        journal::{Earlier, Recent},
+        protocol::{Done, Message, Spent, Turn},
+    };
+
+    /// The front of a long conversation, which must not be read whole.
+    #[derive(Debug)]
+    struct Front(Vec<Entry>);
+
+    impl Earlier for Front {
+        fn entries(&self) -> Vec<Entry> {
+            panic!("it was read whole")
+        }
+
+        fn last(&self, _: u64) -> Option<(Turn, Vec<Entry>)> {
+            Some((self.0.first()?.turn, self.0.clone()))
+        }
+
+        fn spent(&self) -> Spent {
+            Spent::default()
+        }
+    }
+
+    fn answers(names: &[Option<&str>]) -> Vec<Entry> {
+        let log = Log::new();
+        for name in names {
+            log.append(1, Event::UserMessage(Message::user("go")));
+            let conversation_id = name.map(ConversationId::from);
+            log.append(
+                1,
+                Event::Done(Done {
+                    conversation_id,
+                    ..Done::default()
+                }),
+            );
+        }
+        log.after(Position(0)).iter().map(|it| Entry::clone(it)).collect()
+    }
+
+    #[test]
+    fn what_a_long_conversation_is_called_stands_near_its_end_or_nowhere() {
+        for (names, wanted) in [
+            ([Some("a"), Some("b"), Some("c")], Some("c")),
+            ([Some("a"), Some("b"), None], Some("b")),
+            ([None, None, None], None),
+        ] {
+            let mut entries = answers(&names);
+            let recent = entries.split_off(4);
+            let after = entries.last().map_or(Position(0), |it| it.position);
+            let start = Recent {
+                after,
+                turn: Turn(3),
+                title: None,
+            };
+            let log = Log::from_recent(start, Box::new(Front(entries)), recent);
+            assert_eq!(conversation(&log).as_ref().map(ConversationId::as_str), wanted);
+        }
+    }
+}

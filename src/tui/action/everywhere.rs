@@ -217,7 +217,9 @@ pub const ESCAPE: Action = Action {
         if app.focus == Focus::Transcript && app.search.take().is_some() {
             return Vec::new();
         }
-        if app.focus == Focus::Transcript && !app.pane.filter.is_empty() {
+        // Where nothing fits there is nothing to go to first.
+        let is_at_hand = app.focus == Focus::Transcript || app.pane.items.is_empty();
+        if is_at_hand && !app.pane.filter.is_empty() {
             return super::finding::show_only(app, "");
         }
         if app.focus == Focus::Transcript && !app.is_busy() {

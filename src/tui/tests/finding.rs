@@ -155,6 +155,14 @@ fn a_filter_shows_a_part_and_keeps_it_so_while_more_comes() {
     assert!(desk.shows("make") && desk.shows("again"), "{}", desk.picture());
     desk.keys("<tab><esc>");
     assert!(desk.shows("a text") && !desk.shows("only edits"), "{}", desk.picture());
+    desk.keys("<esc>/filter nowhere<enter>");
+    assert!(desk.shows("nothing here is nowhere"), "{}", desk.picture());
+    desk.keys("<esc>");
+    assert!(
+        desk.shows("a text") && !desk.shows("only nowhere"),
+        "{}",
+        desk.picture()
+    );
     desk.keys("<esc>/filter type:cats<enter>");
     assert!(desk.shows("there is no such kind"), "{}", desk.picture());
 }

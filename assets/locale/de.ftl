@@ -278,13 +278,14 @@ header-sandbox-none = OHNE SANDBOX
 
 ## Was gezeigt, gefunden und eingereiht ist
 
+filter-everything = alles
 filter-text = was gesagt wurde
 filter-edits = Änderungen an Dateien
 filter-commands = was ausgeführt wurde
 filter-calls = andere Tools
 filter-code = Code und Zitate
 filter-plans = Pläne und ihre Todos
-filter-questions = Fragen und Erlaubnisse
+filter-questions = Fragen und Freigaben
 filter-errors = Fehler
 filter-failed = Fehler und was gescheitert ist
 filter-waiting = Fragen, die auf dich warten

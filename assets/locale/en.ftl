@@ -281,6 +281,7 @@ header-sandbox-none = NO SANDBOX
 
 ## What is listed, found and in line
 
+filter-everything = { "" }
 filter-text = what was said
 filter-edits = changes of files
 filter-commands = what was run

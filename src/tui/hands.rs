@@ -208,7 +208,7 @@ impl Hands {
                 let at_ms = app.now_ms;
                 tokio::task::spawn_blocking(move || {
                     if let Err(why) = keep::note(&state, &workspace, at_ms, &text) {
-                        let _ = send.send(Outcome::Failed(say!("news-not-remembered", why = why.to_string())));
+                        let _ = send.send(Outcome::Failed(say!("news-not-remembered", why = why)));
                     }
                 });
             }

@@ -11,10 +11,11 @@ use serde_json::Value;
 use super::Answer;
 use crate::{
     journal::{Raw, Ring, Step, Trace},
+    locale::figure,
     protocol::{Document, DocumentId, Event, Severity, codec::record},
     say,
     text::{
-        Clean, Ground, Role, Row, Span, figure, visible, visible_line, width,
+        Clean, Ground, Role, Row, Span, visible, visible_line, width,
         wrap::{wrap, wrap_hard},
     },
     transcript::Transcript,

@@ -223,7 +223,7 @@ impl Picker {
     pub fn facets(current: &Filter, counts: &[usize]) -> Self {
         let everything = Entry {
             label: Clean::literal("everything"),
-            about: Clean::default(),
+            about: Clean::literal(say!("filter-everything")),
             facts: Clean::default(),
             role: Role::Text,
             choice: Choice::Filter(String::new()),

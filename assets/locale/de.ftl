@@ -594,6 +594,7 @@ action-makes-no-calls = { $peer } macht keine Aufrufe von dir; der eigene Agent 
 action-not-allowed-here = hier lässt es sich nicht erlauben; esc geht zurück zur Frage
 action-no-file-changed = keine Datei wurde geändert
 action-change-whole = wer fragt, nimmt diese Änderung ganz oder gar nicht; bearbeiten kannst du sie, wenn sie geschrieben ist
+action-decided-by-hunks = über Teile dieser Änderung ist schon entschieden: ctrl+e macht dort weiter
 action-answered-meanwhile = die Antwort ist inzwischen gegeben
 action-hunk-unchanged = nichts ist geändert: die Stelle wartet wie zuvor
 action-hunk-comment = was hier anders sein soll

@@ -597,6 +597,7 @@ action-makes-no-calls = { $peer } makes no calls of yours; sheaf's own agent doe
 action-not-allowed-here = it cannot be allowed here; esc goes back to the question
 action-no-file-changed = no file was changed
 action-change-whole = whoever asks takes this change whole or not at all; it can be edited once it is written
+action-decided-by-hunks = hunks of this change were decided on: ctrl+e goes on there
 action-answered-meanwhile = it was answered meanwhile
 action-hunk-unchanged = nothing was changed: the hunk waits as it was
 action-hunk-comment = what should be different here

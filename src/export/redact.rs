@@ -60,7 +60,7 @@ impl Rules {
         let Some(mut written) = record::to_json(&entry) else {
             return Some(entry);
         };
-        let is_changed = written.get_mut("data").is_some_and(|it| self.value(it));
+        let is_changed = written.get_mut("data").is_some_and(|it| self.value(it, true));
         if is_changed {
             record::from_json(written).ok()
         } else {
@@ -68,8 +68,8 @@ impl Rules {
         }
     }
 
-    /// Whether there was something to take out.
-    fn value(&self, value: &mut Value) -> bool {
+    /// Whether there was something to take out. `is_ours`: the members are the protocol's, and not somebody's data.
+    fn value(&self, value: &mut Value, is_ours: bool) -> bool {
         match value {
             Value::String(text) => match self.text(text) {
                 Cow::Owned(without) if without != *text => {
@@ -78,17 +78,46 @@ impl Rules {
                 }
                 Cow::Owned(_) | Cow::Borrowed(_) => false,
             },
-            // All of them, and not only until the first one.
-            Value::Array(items) => items.iter_mut().fold(false, |is, it| self.value(it) || is),
-            Value::Object(members) => self.members(members),
+            // A telephone number is one, too.
+            Value::Number(number) if !is_ours => match self.text(&number.to_string()) {
+                Cow::Owned(without) if without != number.to_string() => {
+                    *value = Value::String(without);
+                    true
+                }
+                Cow::Owned(_) | Cow::Borrowed(_) => false,
+            },
+            Value::Array(items) => {
+                let mut is_changed = false;
+                for item in items {
+                    is_changed |= self.value(item, is_ours);
+                }
+                is_changed
+            }
+            Value::Object(members) => self.members(members, is_ours),
             Value::Null | Value::Bool(_) | Value::Number(_) => false,
         }
     }
 
-    fn members(&self, members: &mut Map<String, Value>) -> bool {
+    fn members(&self, members: &mut Map<String, Value>, is_ours: bool) -> bool {
         let mut is_changed = false;
         for (name, value) in members.iter_mut() {
-            is_changed |= !is_bone(name) && self.value(value);
+            if is_ours && is_bone(name) && !value.is_object() && !value.is_array() {
+                continue;
+            }
+            // A tool's own words: any name may stand for anything in there.
+            let is_ours = is_ours && !matches!(name.as_str(), "arguments" | "result" | "data" | "context");
+            is_changed |= self.value(value, is_ours);
+        }
+        if !is_ours {
+            let named = |it: &String| matches!(self.text(it), Cow::Owned(without) if without != *it);
+            if members.keys().any(named) {
+                let old = std::mem::take(members);
+                members.extend(
+                    old.into_iter()
+                        .map(|(name, value)| (self.text(&name).into_owned(), value)),
+                );
+                is_changed = true;
+            }
         }
         is_changed
     }
@@ -115,11 +144,51 @@ fn joined(entries: Vec<Entry>) -> Vec<Entry> {
         _ => None,
     });
     let said: HashSet<_> = said.collect();
+    // Members that the end of a document says whole.
+    let ended = entries.iter().filter_map(|it| match &it.event {
+        Event::DocumentEnd { document, metadata, .. } => {
+            let name = (it.turn, document.clone());
+            Some(metadata.keys().map(move |it| (name.clone(), it.clone())))
+        }
+        _ => None,
+    });
+    let ended: HashSet<((Turn, DocumentId), String)> = ended.flatten().collect();
     let mut whole: Vec<Entry> = Vec::new();
     // Where the text of a document, and the newest thought of a turn, stand among these.
     let mut texts: HashMap<(Turn, DocumentId), usize> = HashMap::new();
     let mut thoughts: HashMap<Turn, usize> = HashMap::new();
-    for entry in entries {
+    // Where what was appended to a member stands.
+    let mut appended: HashMap<((Turn, DocumentId), String), usize> = HashMap::new();
+    for mut entry in entries {
+        if let Event::MetadataDelta {
+            document,
+            metadata,
+            append,
+        } = &mut entry.event
+        {
+            let name = (entry.turn, document.clone());
+            for member in metadata.keys() {
+                appended.remove(&(name.clone(), member.clone()));
+            }
+            append.retain(|(member, piece)| {
+                let member = (name.clone(), member.clone());
+                if ended.contains(&member) {
+                    return false;
+                }
+                let at = *appended.entry(member.clone()).or_insert(whole.len());
+                let Some(Event::MetadataDelta { append, .. }) = whole.get_mut(at).map(|it| &mut it.event) else {
+                    return true;
+                };
+                match append.iter_mut().find(|it| it.0 == member.1) {
+                    Some((_, text)) => text.push_str(piece),
+                    None => append.push((member.1, piece.clone())),
+                }
+                false
+            });
+            if metadata.is_empty() && append.is_empty() {
+                continue;
+            }
+        }
         let place = match &entry.event {
             Event::ContentDelta { document, .. } => {
                 let name = (entry.turn, document.clone());
@@ -199,6 +268,19 @@ mod tests {
                 metadata: command.as_object().cloned().unwrap_or_default(),
             },
         );
+        let call = json!({ "toolName": "crm", "arguments": { "customerId": "Ada Lovelace", "Ada Lovelace": { "id": ["030 1234567"] } } });
+        log.append(1, start("c", Kind::ToolCall, call));
+        log.append(1, start("d", Kind::TerminalCommand, json!({ "command": "call" })));
+        for piece in ["Ada Love", "lace answers, sk-proj-abcdefghijk", "lmnopqrstuvwxyz0123"] {
+            log.append(
+                1,
+                Event::MetadataDelta {
+                    document: "d".into(),
+                    metadata: Map::new(),
+                    append: vec![("output".to_owned(), piece.to_owned())],
+                },
+            );
+        }
         log.append(1, Event::Done(Done::default()));
         log.after(Position(0)).iter().map(|it| (**it).clone()).collect()
     }

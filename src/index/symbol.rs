@@ -124,7 +124,15 @@ impl Symbols {
                     is_whole = false;
                     continue;
                 }
-                None => Arc::new(outline(&mut cutter, &file, read, is_over)),
+                None => match outline(&mut cutter, &file, read, is_over) {
+                    // What was broken off is not what the file holds.
+                    Some(_) if is_over() => {
+                        is_whole = false;
+                        continue;
+                    }
+                    Some(it) => Arc::new(it),
+                    None => continue,
+                },
             };
             let Some(left) = room.checked_sub(outline.size()) else {
                 break;
@@ -141,8 +149,9 @@ impl Symbols {
     }
 }
 
-fn outline(cutter: &mut Cutter, file: &File, read: Read<'_>, is_over: IsOver<'_>) -> Outline {
-    let bytes = read(&file.path).unwrap_or_default();
+/// `None`: the file cannot be read.
+fn outline(cutter: &mut Cutter, file: &File, read: Read<'_>, is_over: IsOver<'_>) -> Option<Outline> {
+    let bytes = read(&file.path)?;
     let text = String::from_utf8_lossy(&bytes);
     let path = Path::new(&file.shown);
     let tree = grammar::of(path).and_then(|it| cutter.parse(it, &text, is_over));
@@ -150,13 +159,13 @@ fn outline(cutter: &mut Cutter, file: &File, read: Read<'_>, is_over: IsOver<'_>
     if let Some(tree) = tree {
         collect(tree.root_node(), &text, None, 0, &mut items);
     }
-    Outline {
+    Some(Outline {
         shown: file.shown.as_str().into(),
         modified: file.modified,
         bytes: file.bytes,
         items: items.into_boxed_slice(),
         is_aside: is_aside(&file.shown),
-    }
+    })
 }
 
 /// How a kind of node names something.
@@ -371,7 +380,7 @@ mod tests {
             let owner = it.owner.as_ref().map_or_else(String::new, |it| format!("{it}."));
             format!("{} {owner}{} {}-{}", it.word, it.name, it.first, it.last)
         };
-        outline.items.iter().map(line).collect()
+        outline.expect("it can be read").items.iter().map(line).collect()
     }
 
     #[test]

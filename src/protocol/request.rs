@@ -83,10 +83,19 @@ pub struct HunkAnswer {
 }
 
 impl HunkAnswer {
-    /// Those of a list that can be read; the others are not accepted.
+    /// Those of a list. One that cannot be read is one of no hunk that is not accepted: a list that says something never
+    /// becomes one that says nothing, which would be a yes to all.
     pub fn list(value: &Value) -> Vec<Self> {
         let items = value.as_array().into_iter().flatten();
-        items.filter_map(|it| Self::deserialize(it).ok()).collect()
+        let unread = Self {
+            index: 0,
+            accepted: false,
+            new_string: None,
+            comment: None,
+        };
+        items
+            .map(|it| Self::deserialize(it).unwrap_or_else(|_| unread.clone()))
+            .collect()
     }
 }
 

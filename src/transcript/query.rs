@@ -256,7 +256,11 @@ fn is_about(document: &Document, glob: &GlobMatcher) -> bool {
 fn fits(glob: &GlobMatcher, path: &str) -> bool {
     let path = path.strip_prefix("./").unwrap_or(path);
     let is_whole = path.starts_with('/');
-    glob.is_match(path) || is_whole && path.match_indices('/').any(|(at, _)| glob.is_match(&path[at + 1..]))
+    glob.is_match(path)
+        || is_whole
+            && path
+                .match_indices('/')
+                .any(|(at, _)| path.get(at + 1..).is_some_and(|it| glob.is_match(it)))
 }
 
 /// What may be the name of a file, without the place in it that stands behind a colon.
@@ -264,7 +268,8 @@ fn words_like_paths(text: &str) -> impl Iterator<Item = &str> {
     let is_between = |it: char| it.is_whitespace() || "\"'`()[]{}<>|;&=,:".contains(it);
     text.split(is_between)
         .map(|it| it.trim_end_matches('.'))
-        .filter(|it| it.contains(['/', '.']))
+        // No path is longer, and what is printed in base64 begins with a slash, too.
+        .filter(|it| it.len() <= 4096 && it.contains(['/', '.']))
 }
 
 /// The files that a document is about.

@@ -130,8 +130,16 @@ impl Images {
 
     /// Gives the terminal what is in view and it does not have.
     fn send<'a>(&mut self, pictures: impl Iterator<Item = &'a str>, width: usize, out: &mut Vec<u8>) {
+        let mut in_view = Vec::new();
+        let mut room = KEPT_BYTES;
         for data in pictures {
             let id = number(data);
+            // What is in view is never sent away for something else in view: it would come again with each frame.
+            match room.checked_sub(data.len()) {
+                Some(rest) => room = rest,
+                None => continue,
+            }
+            in_view.push(id);
             let Some(place @ (columns, rows)) = cells(&head(data), width) else {
                 continue;
             };
@@ -152,7 +160,11 @@ impl Images {
             self.has.insert(id, place);
             self.kept.push_back((id, data.len()));
             while self.kept.iter().map(|it| it.1).sum::<usize>() > KEPT_BYTES {
-                let Some((old, _)) = self.kept.pop_front() else { break };
+                let is_behind = |it: &(u32, usize)| !in_view.contains(&it.0);
+                let Some(at) = self.kept.iter().position(is_behind) else {
+                    break;
+                };
+                let Some((old, _)) = self.kept.remove(at) else { break };
                 self.has.remove(&old);
                 forget(old, out);
             }

@@ -59,6 +59,11 @@ impl Picks {
         Some(response(&view, document, said))
     }
 
+    /// Whether something was said of a hunk of it.
+    pub fn has(&self, turn: Turn, document: &DocumentId) -> bool {
+        self.0.contains_key(&(turn, document.clone()))
+    }
+
     /// It is answered.
     pub fn forget(&mut self, turn: Turn, document: &DocumentId) {
         self.0.remove(&(turn, document.clone()));

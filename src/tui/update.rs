@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
 use super::{
     action::{
@@ -34,6 +34,9 @@ use crate::{
 
 /// Keys that decide are dropped for so long after a prompt appeared or got the focus: they were meant for something else.
 pub const TOO_EARLY_MS: u64 = 300;
+
+/// A key that is held comes again sooner than this; nobody presses one twice as fast.
+const REPEAT_MS: u64 = 80;
 
 /// Warnings of the agent's that are for the user, unlike repairs of a stream.
 const OWN_NOTICES: [&str; 13] = [
@@ -115,6 +118,16 @@ fn key(app: &mut App, event: KeyEvent) -> Vec<Effect> {
         && matches!(event.code, KeyCode::Char('a' | 'r'))
     {
         return Vec::new();
+    }
+    if let Some(Layer::Review(review)) = app.layers.last_mut()
+        && matches!(event.code, KeyCode::Char('a' | 'r'))
+    {
+        // A key that is held decides on one change, and not on those behind it that nobody has seen.
+        let (key, at_ms) = std::mem::replace(&mut review.decided, (event.code, app.now_ms));
+        let is_held = key == event.code && app.now_ms.saturating_sub(at_ms) < REPEAT_MS;
+        if is_held || event.kind == KeyEventKind::Repeat {
+            return Vec::new();
+        }
     }
     if let Some(Layer::Rewind(rewind)) = app.layers.last()
         && app.now_ms.saturating_sub(rewind.since_ms) < TOO_EARLY_MS
@@ -267,6 +280,16 @@ fn form_key(app: &mut App, event: KeyEvent) -> Option<Vec<Effect>> {
         FormOutcome::Changed => Some(Vec::new()),
         FormOutcome::Answer(response) => {
             let turn = name.0;
+            let is_yes = |it: &crate::protocol::Answer| it.selected_option_ids.iter().any(|it| it.starts_with("allow"));
+            if app.asking.picks.has(turn, &name.1) {
+                // A yes to all of it would write what was left out, hunk by hunk.
+                if response.answers.iter().any(is_yes) {
+                    app.asking.forms.remove(&name);
+                    app.say(say!("action-decided-by-hunks"));
+                    return Some(Vec::new());
+                }
+                app.asking.picks.forget(turn, &name.1);
+            }
             app.asking.sent.insert(name);
             if app.asking.took_focus {
                 focus_composer(app);
@@ -586,6 +609,7 @@ fn branched(app: &mut App) {
     let last = app.transcript.exchanges.len().saturating_sub(1);
     let shown = app.pane.items.partition_point(|it| it.exchange() < last);
     if let Some(inline) = &mut app.inline {
+        inline.flowed = super::inline::Flowed::default();
         inline.printed = shown;
         let text = Clean::line(say!("inline-branched"));
         inline.aside.push_str(&format!("\r\n  ── {text} ──\r\n"));
@@ -669,6 +693,7 @@ fn switch(app: &mut App, link: Arc<dyn Link>) -> Vec<Effect> {
     app.looked_back = 0;
     app.pane.reset();
     if let Some(inline) = &mut app.inline {
+        inline.flowed = super::inline::Flowed::default();
         inline.printed = 0;
     }
     (app.search, app.selection) = (None, None);

@@ -156,10 +156,17 @@ fn edit(document: &Document, it: &FileEdit<'_>, error: Option<&Document>) -> Tol
         ),
     };
     let result = match it.applied {
-        Applied::Applied | Applied::Other(_) => Ok(match text(&document.metadata, "comment") {
-            Some(comment) => format!("`{path}` is changed.\nThe user says: {comment}"),
-            None => format!("`{path}` is changed."),
-        }),
+        Applied::Applied | Applied::Other(_) => {
+            let mut said = format!("`{path}` is changed.");
+            if document.metadata.get("edited") == Some(&Value::Bool(true)) {
+                said.push_str("\nThe user rewrote this part: it stands as they wrote it.");
+            }
+            if let Some(comment) = text(&document.metadata, "comment") {
+                said.push_str("\nThe user says: ");
+                said.push_str(comment);
+            }
+            Ok(said)
+        }
         Applied::Pending => Ok(format!("`{path}` is to be changed.")),
         Applied::Rejected => Err(refusal(document)),
         Applied::Failed => Err(match error.map(Document::view) {

@@ -6,7 +6,7 @@ use std::{
     io::Write as _,
     path::{Path, PathBuf},
     sync::Arc,
-    time::SystemTime,
+    time::{Duration, SystemTime},
 };
 
 use super::hashed;
@@ -148,6 +148,9 @@ fn used(folder: &Path) -> SystemTime {
     used.unwrap_or(SystemTime::UNIX_EPOCH)
 }
 
+/// What was used within this may be in use.
+const RECENT: Duration = Duration::from_hours(24);
+
 /// Removes the conversations that were used longest ago, but not `own`, until the others keep no more than so many bytes.
 pub(super) fn prune(folder: &Path, own: &Path, most_bytes: u64) {
     let mut others: Vec<_> = stores(folder)
@@ -158,9 +161,14 @@ pub(super) fn prune(folder: &Path, own: &Path, most_bytes: u64) {
     others.sort();
     let mut bytes: u64 = others.iter().map(|it| it.2).sum();
     let mut count = others.len() + 1;
-    for (_, path, its) in others {
+    for (used, path, its) in others {
         if count <= MOST_CONVERSATIONS && bytes <= most_bytes {
             return;
+        }
+        // Another window may be in the middle of it: such a one goes only where twice as much is kept.
+        let is_recent = used.elapsed().map_or(true, |it| it < RECENT);
+        if is_recent && count <= MOST_CONVERSATIONS && bytes <= most_bytes.saturating_mul(2) {
+            continue;
         }
         fs::remove_dir_all(path).ok();
         bytes -= its;

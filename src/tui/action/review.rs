@@ -195,17 +195,26 @@ pub fn remark(app: &mut App, text: String) -> Vec<Effect> {
     let Some(Layer::Review(review)) = app.layers.last_mut() else {
         return Vec::new();
     };
-    let Some(Spot {
-        place,
-        hunk: Some(index),
-    }) = review.spot()
+    let spot = review.remarked();
+    let turn = spot.map(|it| app.turn_of(it.place));
+    let id = spot.and_then(|it| app.transcript.get(it.place)).map(|it| it.id.clone());
+    let (
+        Some(Spot {
+            place,
+            hunk: Some(index),
+        }),
+        Some(turn),
+        Some(id),
+    ) = (spot, turn, id)
     else {
+        app.say(say!("action-answered-meanwhile"));
         return Vec::new();
     };
-    let turn = app.turn_of(place);
-    let Some(id) = app.transcript.get(place).map(|it| it.id.clone()) else {
+    let is_waiting = app.transcript.get(place).and_then(doc::staged).is_some();
+    if !is_waiting || app.asking.sent.contains(&(turn, id.clone())) {
+        app.say(say!("action-answered-meanwhile"));
         return Vec::new();
-    };
+    }
     app.asking.picks.say(turn, &id, index, |it| it.comment = Some(text));
     send_picks(app, place)
 }

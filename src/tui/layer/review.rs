@@ -84,6 +84,10 @@ pub struct Review {
     pub rows: Vec<Row>,
     /// Since when this change is looked at: what decides is ignored for a moment.
     pub since_ms: u64,
+    /// Which of a and r was pressed last, and when.
+    pub decided: (KeyCode, u64),
+    /// What a remark that is being written is about.
+    remarking: Option<Spot>,
     /// Another change has come to stand where one was that is gone: nobody has read it yet.
     has_slid: bool,
 }
@@ -112,6 +116,8 @@ impl Review {
             sheet: None,
             rows: Vec::new(),
             since_ms: now_ms,
+            decided: (KeyCode::Null, 0),
+            remarking: None,
             has_slid: false,
         };
         review.collect(transcript);
@@ -124,6 +130,11 @@ impl Review {
     /// The change that is looked at.
     pub fn spot(&self) -> Option<Spot> {
         self.spots.get(self.at).copied()
+    }
+
+    /// What the remark is about that was begun; nothing if that is not what is looked at any more.
+    pub fn remarked(&mut self) -> Option<Spot> {
+        self.remarking.take().filter(|it| Some(*it) == self.spot())
     }
 
     fn collect(&mut self, transcript: &Transcript) {
@@ -209,7 +220,10 @@ impl Review {
             KeyCode::Char('c') => {
                 return match here {
                     // What is said of a hunk that waits goes out with the answer.
-                    Some(Spot { hunk: Some(_), .. }) => judge(Verdict::Comment),
+                    Some(Spot { hunk: Some(_), .. }) => {
+                        self.remarking = here;
+                        judge(Verdict::Comment)
+                    }
                     Some(spot) => Answer::Chosen(Choice::Review(Verdict::Comment, spot)),
                     None => Answer::Close,
                 };

@@ -8,6 +8,7 @@ use std::{
     time::Duration,
 };
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::sync::mpsc;
 
 /// Nobody writes two lines within this; what is pasted comes faster.
@@ -30,16 +31,22 @@ pub fn read(is_typed: bool) -> mpsc::Receiver<Line> {
                 .trim_end_matches(['\n', '\r'])
                 .to_owned();
             bytes.clear();
-            let goes_on = is_typed && {
-                std::thread::sleep(AT_ONCE);
-                rustix::io::ioctl_fionread(io::stdin()).is_ok_and(|it| it > 0)
-            };
+            let goes_on = is_typed && is_there(AT_ONCE);
             if send.blocking_send(Line { text, goes_on }).is_err() {
                 break;
             }
         }
     });
     lines
+}
+
+/// Whether there is more to read within a while: at once, if it is there.
+fn is_there(within: Duration) -> bool {
+    let input = io::stdin();
+    let mut fds = [PollFd::new(&input, PollFlags::IN)];
+    let within = Timespec::try_from(within).ok();
+    poll(&mut fds, within.as_ref()).is_ok_and(|it| it > 0)
+        && rustix::io::ioctl_fionread(io::stdin()).is_ok_and(|it| it > 0)
 }
 
 /// Lines that were pasted and wait for one that is not.

@@ -337,6 +337,47 @@ fn hunks_of_a_change_that_waits_are_decided_one_by_one() {
 }
 
 #[test]
+fn a_yes_to_all_does_not_write_what_was_left_out() {
+    let mut desk = staged(100);
+    desk.keys("r<esc>");
+    desk.later(1000);
+    desk.keys("y");
+    assert_eq!(desk.sent(), [], "{}", desk.picture());
+    assert!(desk.shows("decided on"), "{}", desk.picture());
+    desk.keys("<ctrl+e>");
+    desk.later(1000);
+    assert!(desk.shows("1 rejected"), "{}", desk.picture());
+    desk.keys("<esc>n<enter>");
+    assert_eq!(answered(&desk)["selectedOptionIds"], json!(["reject_once"]));
+}
+
+#[test]
+fn a_key_that_is_held_decides_on_one_hunk() {
+    let mut desk = staged(100);
+    desk.keys("aaaa");
+    assert!(
+        desk.shows("1 accepted") && desk.shows("hunk 2 of 3"),
+        "{}",
+        desk.picture()
+    );
+    assert_eq!(desk.sent(), []);
+}
+
+#[test]
+fn a_remark_is_about_what_it_was_begun_on() {
+    let mut desk = staged(100);
+    desk.keys("cwhy");
+    desk.events([Event::DocumentEnd {
+        document: "ask".into(),
+        final_content: None,
+        metadata: serde_json::from_value(json!({ "outcome": "answered" })).unwrap(),
+    }]);
+    desk.keys("<enter>");
+    assert_eq!(desk.sent(), []);
+    assert!(desk.shows("answered"), "{}", desk.picture());
+}
+
+#[test]
 fn all_hunks_accepted_are_a_yes_and_none_is_a_no() {
     for (keys, answer) in [
         (
@@ -350,7 +391,10 @@ fn all_hunks_accepted_are_a_yes_and_none_is_a_no() {
         ),
     ] {
         let mut desk = staged(80);
-        desk.keys(keys);
+        for key in keys.chars() {
+            desk.keys(&key.to_string());
+            desk.later(200);
+        }
         assert_eq!(answered(&desk), answer);
     }
 }

@@ -3,6 +3,8 @@
 //! Each line is one kind of wait, from the key to the bytes of its frame, many times over: the median, the wait that 95 of
 //! 100 stay below, the longest, and the bound that the project has set itself. Run it on an idle machine.
 
+#![expect(clippy::print_stdout, reason = "a table of figures is what it is for")]
+
 use std::{
     sync::Arc,
     time::{Duration, Instant},

@@ -10,7 +10,7 @@
 //! decoded here.
 
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::{HashMap, VecDeque, hash_map::Entry},
     path::Path,
 };
 
@@ -233,13 +233,11 @@ impl App {
             };
             let Some(path) = read_picture(document) else { continue };
             let key = (self.turn_of(place), document.id.clone());
-            if !self.images.read.contains_key(&key) {
-                effects.push(Effect::ReadPicture {
-                    turn: key.0,
-                    document: key.1.clone(),
-                    path: path.to_owned(),
-                });
-                self.images.read.insert(key, None);
+            if let Entry::Vacant(free) = self.images.read.entry(key) {
+                let (turn, document) = free.key().clone();
+                let path = path.to_owned();
+                effects.push(Effect::ReadPicture { turn, document, path });
+                free.insert(None);
             }
         }
         effects

@@ -314,7 +314,7 @@ impl Review {
                 None => it,
             });
             if let Some(document) = document {
-                right = caution.into_iter().map(|it| it.spans.to_vec()).collect();
+                right = caution.into_iter().map(|it| it.spans).collect();
                 if !right.is_empty() {
                     right.push(Vec::new());
                 }

@@ -102,7 +102,7 @@ fn state(app: &App) -> Vec<Span> {
         return parts;
     }
     let since = app.transcript.exchanges.last().map_or(app.now_ms, |it| it.at_ms);
-    let elapsed = figure::duration(app.now_ms.saturating_sub(since) / 1000 * 1000);
+    let elapsed_ms = app.now_ms.saturating_sub(since) / 1000 * 1000;
     match &app.transcript.progress {
         Some(Progress::Connecting { peer }) => push(
             Clean::line(&say!("composer-connecting", peer = peer.as_str())),
@@ -136,6 +136,9 @@ fn state(app: &App) -> Vec<Span> {
         }
         Some(Progress::Idle) | None => push(Clean::literal(say!("composer-working")), Role::Dim),
     }
-    push(elapsed, Role::Dim);
+    // A clock that counts in seconds has nothing to say before the first one is over.
+    if elapsed_ms > 0 {
+        push(figure::duration(elapsed_ms), Role::Dim);
+    }
     parts
 }

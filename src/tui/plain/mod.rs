@@ -80,7 +80,7 @@ pub async fn run(mut setup: Setup, console: Console) -> Result<u8, Error> {
     let size = (console.columns.clamp(40, 500) + 9, PAGE_ROWS);
     setup.settings.color = false;
     setup.settings.links = false;
-    setup.settings.ui.images = "off".to_owned();
+    "off".clone_into(&mut setup.settings.ui.images);
     let (outcomes, mut outcomes_here) = mpsc::unbounded_channel();
     let opened = wakes.clone();
     let mut talk = Talk {

@@ -94,7 +94,9 @@ fn variables(pattern: &Pattern<&str>, into: &mut BTreeSet<String>) {
         let selector = match it {
             Expression::Inline(it) => it,
             Expression::Select { selector, variants } => {
-                variants.iter().for_each(|it| variables(&it.value, into));
+                for it in variants {
+                    variables(&it.value, into);
+                }
                 selector
             }
         };

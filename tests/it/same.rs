@@ -48,8 +48,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 const WIDTHS: [u16; 3] = [40, 80, 132];
 
-/// A link whose log the test writes.
-struct Scripted(Arc<Log>);
+/// A link whose log the test writes, once the message stands in it: what came before that would be nobody's answer.
+struct Scripted(Arc<Log>, std::sync::Mutex<mpsc::Sender<Arc<Log>>>);
 
 impl Link for Scripted {
     fn log(&self) -> &Arc<Log> {
@@ -59,6 +59,8 @@ impl Link for Scripted {
     fn send(&self, command: Command) {
         if let Command::Submit(submit) = command {
             self.0.append(1, Event::UserMessage(submit.message));
+            let begun = self.1.lock().expect("no test panics with it");
+            begun.send(Arc::clone(&self.0)).ok();
         }
     }
 
@@ -435,12 +437,8 @@ fn gateway_here() -> (std::net::SocketAddr, mpsc::Receiver<Arc<Log>>) {
         linger: std::time::Duration::ZERO,
         tools: Vec::new(),
         open: Box::new(move |_, log| {
-            opened
-                .lock()
-                .expect("no test panics with it")
-                .send(Arc::clone(&log))
-                .ok();
-            Ok(Arc::new(Scripted(log)))
+            let begun = opened.lock().expect("no test panics with it").clone();
+            Ok(Arc::new(Scripted(log, std::sync::Mutex::new(begun))))
         }),
         visited: Box::new(|_| {}),
         limits: Limits::default(),

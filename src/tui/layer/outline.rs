@@ -18,6 +18,9 @@ use crate::{
     },
 };
 
+/// So many items are worth a second thread.
+const MANY: usize = 2000;
+
 pub struct Outline {
     items: Vec<Item>,
     /// What each item says, in small letters, once somebody looks for something.
@@ -63,8 +66,7 @@ impl Outline {
     pub fn lay_out(&mut self, transcript: &Transcript, columns: usize, height: usize) {
         self.height = height.saturating_sub(2).max(1);
         if self.said.is_empty() && !self.filter.is_empty() {
-            let said = |it: &Item| says(transcript, *it).1.to_lowercase();
-            self.said = self.items.iter().map(said).collect();
+            self.said = said(transcript, &self.items);
             self.sift();
         }
         let last_top = self.passing.len().saturating_sub(self.height);
@@ -173,6 +175,25 @@ impl Outline {
         self.at = near.min(self.passing.len().saturating_sub(1));
         self.top = usize::MAX;
     }
+}
+
+/// What each item says, to be looked through. Of a long conversation two threads make it: nobody waits for it but who has typed
+/// the first letter.
+fn said(transcript: &Transcript, items: &[Item]) -> Vec<String> {
+    let all = |items: &[Item]| -> Vec<String> {
+        let said = |it: &Item| says(transcript, *it).1.to_lowercase();
+        items.iter().map(said).collect()
+    };
+    if items.len() < MANY {
+        return all(items);
+    }
+    let (first, second) = items.split_at(items.len() / 2);
+    std::thread::scope(|scope| {
+        let second = scope.spawn(|| all(second));
+        let mut said = all(first);
+        said.extend(second.join().unwrap_or_default());
+        said
+    })
 }
 
 /// The sign of an item and what it says in a line.

@@ -88,6 +88,14 @@ impl Driver {
 
     /// The message that answers the question to which the conversation went back, if that is the one.
     pub(super) fn answering(&self, turn: Turn, response: ClarificationResponse) -> Option<Submit> {
+        let is_of_it = |it: &Submit| {
+            let answer = it.message.clarification_response.as_ref();
+            answer.is_some_and(|it| it.document_id == response.document_id)
+        };
+        // The first answer counts, also when its turn has not begun yet.
+        if self.next.is_some() || self.queue.iter().any(|it| is_of_it(&it.0)) {
+            return None;
+        }
         let transcript = Transcript::of(&self.log.after(Position(0)));
         let question = transcript.reopened(turn, &response.document_id)?.clarification()?;
         let message = Message {

@@ -353,7 +353,12 @@ impl Driver {
     /// Takes an answer to a question. The second answer to the same one is dropped.
     fn answer(&mut self, turn: Turn, response: ClarificationResponse) {
         let document = response.document_id.clone();
+        let is_of_it = |it: &Submit| {
+            let answer = it.message.clarification_response.as_ref();
+            answer.is_some_and(|it| it.document_id == document)
+        };
         if self.current.decoder.is_none()
+            && !self.queue.iter().any(is_of_it)
             && let Some(question) = self.reopened(turn, &document)
         {
             self.queue.push_front(Submit {

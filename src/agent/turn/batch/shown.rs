@@ -190,8 +190,12 @@ impl Running {
             let all = job.picked.iter();
             all.flat_map(|it| parts(it, &job.name(), &job.call.id)).collect()
         };
-        // The result is the call's: it stands once, where the call is over.
-        if let Some((_, _, end)) = documents.last_mut() {
+        // The result is the call's: it stands once, on the last part that was made.
+        let made = documents
+            .iter()
+            .rposition(|it| it.2.get("applied").and_then(Value::as_str) == Some("applied"));
+        let last = made.or_else(|| documents.len().checked_sub(1));
+        if let Some((_, _, end)) = last.and_then(|it| documents.get_mut(it)) {
             end.insert("result".into(), json!({ "status": "success", "data": proposal.data }));
         }
         for (start, content, end) in documents {

@@ -7,7 +7,7 @@
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// To be called once, some time after the start. Where it cannot be done, nothing happens.
+/// To be called some time after the start, and after other things that are seldom done. Where it cannot be done, nothing happens.
 #[cfg(target_os = "linux")]
 pub fn give_back() {
     use rustix::mm::{Advice, madvise};

@@ -45,6 +45,8 @@ use crate::{
 
 /// So long after the first frame the start is over.
 const SETTLED: Duration = Duration::from_secs(2);
+/// So long after something was sent, what it took to send it is not needed any more.
+const ASKED: Duration = Duration::from_millis(1500);
 
 /// An Esc that stands alone for so long was the key.
 const ESCAPE: Duration = Duration::from_millis(25);
@@ -131,10 +133,7 @@ pub async fn run(setup: Setup) -> Result<u8, Error> {
         };
         session.app.link.send(Command::Submit(submit));
     }
-    tokio::spawn(async {
-        tokio::time::sleep(SETTLED).await;
-        resident::give_back();
-    });
+    give_back_after(SETTLED);
     forward(signals, setup.switch, &wakes);
     // As a task of its own, because waking the future that `block_on` runs costs a system call each time.
     let ended = tokio::spawn(async move {
@@ -146,6 +145,14 @@ pub async fn run(setup: Setup) -> Result<u8, Error> {
         Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
         Err(_) => Ok(0),
     }
+}
+
+/// Drops the pages of code that ran once, a while from now.
+fn give_back_after(rest: Duration) {
+    tokio::spawn(async move {
+        tokio::time::sleep(rest).await;
+        resident::give_back();
+    });
 }
 
 /// Follows a link, and keeps what comes for the inspector.
@@ -514,7 +521,11 @@ impl Session {
         match self.hands.carry_out(effect, &self.app) {
             // What is the terminal's is asked for by keys only.
             Carried::Away | Carried::Terminal(_) => {}
-            Carried::Sent => self.has_sent = true,
+            Carried::Sent => {
+                self.has_sent = true;
+                // Asking ran through code that the answer does not need.
+                give_back_after(ASKED);
+            }
             Carried::Quit(code) => self.exit = Some(code),
         }
     }

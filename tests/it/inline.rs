@@ -49,6 +49,10 @@ fn what_has_ended_stands_in_the_terminals_own_lines() {
         sheaf.picture()
     );
     // Each point went up exactly once, in order: the scrolled lines and those in view are the conversation.
+    let said = sheaf.look(super::pty::Seen::history);
+    let points = said.iter().filter_map(|it| Some(it.split_once("point ")?.1.trim()));
+    let points: Vec<u32> = points.filter_map(|it| it.parse().ok()).collect();
+    assert_eq!(points, (1..=40).collect::<Vec<u32>>(), "{said:#?}");
     sheaf.send("/quit\r");
     assert_eq!(sheaf.exit(), 0, "{}", sheaf.picture());
     assert!(!sheaf.is_raw());

@@ -14,6 +14,9 @@ use std::{
 use portable_pty::{CommandBuilder, MasterPty, NativePtySystem, PtySize, PtySystem, SlavePty};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 
+/// Lines that the terminal keeps of what has scrolled off its top.
+const SCROLLED: usize = 1000;
+
 /// Only a failure waits for so long; a disk that is busy with a build has made files wait for half a minute.
 pub const LIMIT: Duration = Duration::from_mins(2);
 
@@ -71,6 +74,21 @@ pub struct Seen {
 impl Seen {
     pub fn screen(&self) -> &vt100::Screen {
         self.parser.screen()
+    }
+
+    /// What has scrolled off the top, oldest first, and what is on the screen.
+    pub fn history(&self) -> Vec<String> {
+        let mut screen = self.screen().clone();
+        let columns = screen.size().1.get();
+        screen.set_scrollback(SCROLLED);
+        let mut lines = Vec::new();
+        for above in (1..=screen.scrollback()).rev() {
+            screen.set_scrollback(above);
+            lines.extend(screen.rows(0, columns).next());
+        }
+        screen.set_scrollback(0);
+        lines.extend(screen.rows(0, columns));
+        lines
     }
 
     pub fn shows(&self, text: &str) -> bool {
@@ -385,7 +403,7 @@ fn size((columns, rows): (u16, u16)) -> PtySize {
 
 fn parser((columns, rows): (u16, u16)) -> vt100::Parser {
     let [columns, rows] = [columns, rows].map(|it| NonZeroU16::new(it).expect("not zero"));
-    vt100::Parser::new(rows, columns, 0)
+    vt100::Parser::new(rows, columns, SCROLLED)
 }
 
 /// Every mode of the terminal; two texts are equal when all modes are.

@@ -76,6 +76,34 @@ fn log_with(bytes: [usize; 3], last: Vec<Event>) -> (Arc<Log>, Arc<AtomicUsize>)
     (Log::from_recent(start, Box::new(old), recent), read)
 }
 
+/// Asks something behind the conversation: the request, which of the questions before the model is told of, and how often all
+/// was read for it.
+async fn told_of(log: Arc<Log>, read: &AtomicUsize) -> (String, Vec<&'static str>, usize) {
+    let (told, mut diary) = peer::diary();
+    let url = peer::listen(move |mut socket: Socket| {
+        let told = told.clone();
+        async move {
+            told.send(body(&socket.request().await)).ok();
+            socket.send(answer("ok")).await;
+        }
+    })
+    .await;
+    let provider = config::Provider {
+        connection: Connection::default().at(&url),
+        ..config::Provider::default()
+    };
+    let provider = model::open(&provider, &Environment::default()).expect("sound settings");
+    let conversation = Conversation::about(log, provider);
+    let before = read.load(Ordering::Relaxed);
+    conversation.say("and now?");
+    let asked = diary.next().await.to_string();
+    let found = ["far", "near", "end"]
+        .into_iter()
+        .filter(|it| asked.contains(&format!("{it} xxxxxxxxx")))
+        .collect();
+    (asked, found, read.load(Ordering::Relaxed) - before)
+}
+
 #[tokio::test]
 async fn no_more_of_a_long_conversation_is_read_than_a_request_can_hold() {
     const MUCH: usize = 1_200_000;
@@ -86,31 +114,10 @@ async fn no_more_of_a_long_conversation_is_read_than_a_request_can_hold() {
         ([9, 9, 9], ["far", "near", "end"].as_slice(), 1),
     ];
     for (bytes, wanted, reads) in cases {
-        let (told, mut diary) = peer::diary();
-        let url = peer::listen(move |mut socket: Socket| {
-            let told = told.clone();
-            async move {
-                told.send(body(&socket.request().await)).ok();
-                socket.send(answer("ok")).await;
-            }
-        })
-        .await;
         let (log, read) = log(bytes);
-        let provider = config::Provider {
-            connection: Connection::default().at(&url),
-            ..config::Provider::default()
-        };
-        let provider = model::open(&provider, &Environment::default()).expect("sound settings");
-        let conversation = Conversation::about(log, provider);
-        let before = read.load(Ordering::Relaxed);
-        conversation.say("and now?");
-        let asked = diary.next().await.to_string();
-        let found: Vec<&str> = ["far", "near", "end"]
-            .into_iter()
-            .filter(|it| asked.contains(&format!("{it} xxxxxxxxx")))
-            .collect();
+        let (asked, found, read) = told_of(log, &read).await;
         assert_eq!(found, wanted);
-        assert_eq!(read.load(Ordering::Relaxed) - before, reads, "{wanted:?}");
+        assert_eq!(read, reads, "{wanted:?}");
         assert!(asked.contains("and now?"));
     }
 }
@@ -146,31 +153,10 @@ async fn a_summary_that_kept_turns_in_front_of_the_end_is_not_enough() {
         (3, ["near", "end"].as_slice(), 0),
         (5, ["far", "near", "end"].as_slice(), 1),
     ] {
-        let (told, mut diary) = peer::diary();
-        let url = peer::listen(move |mut socket: Socket| {
-            let told = told.clone();
-            async move {
-                told.send(body(&socket.request().await)).ok();
-                socket.send(answer("ok")).await;
-            }
-        })
-        .await;
         let (log, read) = log_with([9, 9, 9], summary(kept).to_vec());
-        let provider = config::Provider {
-            connection: Connection::default().at(&url),
-            ..config::Provider::default()
-        };
-        let provider = model::open(&provider, &Environment::default()).expect("sound settings");
-        let conversation = Conversation::about(log, provider);
-        let before = read.load(Ordering::Relaxed);
-        conversation.say("and now?");
-        let asked = diary.next().await.to_string();
-        let found: Vec<&str> = ["far", "near", "end"]
-            .into_iter()
-            .filter(|it| asked.contains(&format!("{it} xxxxxxxxx")))
-            .collect();
+        let (asked, found, read) = told_of(log, &read).await;
         assert_eq!(found, wanted, "{kept}");
-        assert_eq!(read.load(Ordering::Relaxed) - before, reads, "{kept}");
+        assert_eq!(read, reads, "{kept}");
         assert!(asked.contains("they spoke about xx"), "{kept}");
     }
 }

@@ -602,12 +602,13 @@ impl Session {
             Signal::Continue if std::mem::take(&mut self.is_back) => {}
             Signal::Continue => {
                 // Somebody stopped us without asking: the terminal may be anything now, and what the shell wrote is not ours.
+                // A page may have had the whole terminal: leaving gives that back before it is forgotten.
+                tty::withdraw();
+                tty::leave();
                 if let Some(region) = &mut self.region {
                     *region = Region::new(self.tty.size().unwrap_or(self.app.size));
                     self.app.come_back();
-                    tty::withdraw();
                 }
-                tty::leave();
                 self.out.clear();
                 if self.tty.enter(&mut self.out).is_err() {
                     self.exit = Some(129);

@@ -300,6 +300,8 @@ fn named(name: &str) -> Vec<u8> {
         "alt+/" => b"\x1b/",
         "up" => b"\x1b[A",
         "down" => b"\x1b[B",
+        "right" => b"\x1b[C",
+        "left" => b"\x1b[D",
         "pgup" => b"\x1b[5~",
         "pgdn" => b"\x1b[6~",
         "f1" => b"\x1bOP",

@@ -84,6 +84,8 @@ pub enum Effect {
         turn: Turn,
         document: DocumentId,
         index: u64,
+        /// The file that it is a part of.
+        path: String,
         text: String,
     },
     /// Read a picture that a tool has read, to draw it.

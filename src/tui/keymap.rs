@@ -1,7 +1,8 @@
 //! Which key does what, where: `assets/keymap.toml`, over it the user's own file.
 //!
 //! A key belongs to a place (composer, transcript, question, plan); what a place does not claim is looked up under
-//! `everywhere`. A key that nobody claims goes to the composer as text.
+//! `everywhere`. A key that nobody claims goes to the composer as text. Where the user's keys get in each other's way, or in
+//! the way of what could not be done any more, that is a problem like a wrong name.
 
 use std::{collections::HashMap, fmt, path::Path};
 
@@ -116,6 +117,8 @@ impl Keymap {
                 )];
             }
         };
+        let before = self.clone();
+        let mut taken: Vec<Taken> = Vec::new();
         for (section, keys) in document.get_ref() {
             let Some(place) = Place::ALL
                 .into_iter()
@@ -140,6 +143,16 @@ impl Keymap {
                     );
                     continue;
                 };
+                if let Some(other) = taken.iter().find(|it| (it.place, it.chord) == (place, chord)) {
+                    let message = format!("`{}` is the same key as `{}`", key.get_ref(), other.written);
+                    problems.push(Problem::new(source.place(key.span()), message));
+                    continue;
+                }
+                if matches!(place, Place::Everywhere | Place::Composer) && chord.is_text() {
+                    let message = format!("`{chord}` could not be typed any more");
+                    problems.push(Problem::new(source.place(key.span()), message).hint("put ctrl or alt before it"));
+                    continue;
+                }
                 let Some(word) = name.get_ref().as_str() else {
                     problems.push(Problem::new(
                         source.place(name.span()),
@@ -147,11 +160,21 @@ impl Keymap {
                     ));
                     continue;
                 };
+                let action = action::find(word);
+                if word.is_empty() || action.is_some() {
+                    taken.push(Taken {
+                        place,
+                        chord,
+                        written: key.get_ref().to_string(),
+                        span: key.span(),
+                        by: action,
+                    });
+                }
                 if word.is_empty() {
                     self.table.remove(&(place, chord));
                     continue;
                 }
-                match action::find(word) {
+                match action {
                     Some(action) => {
                         self.table.insert((place, chord), action);
                     }
@@ -166,8 +189,51 @@ impl Keymap {
             }
         }
         self.index();
+        for it in &taken {
+            let conflict = self.hidden(it, &taken).or_else(|| self.lost(it, &before));
+            problems.extend(conflict.map(|(message, hint)| Problem::new(source.place(it.span.clone()), message).hint(hint)));
+        }
         problems
     }
+
+    /// A key for everywhere that a place has another use for.
+    fn hidden(&self, taken: &Taken, all: &[Taken]) -> Option<(String, String)> {
+        let action = taken.by.filter(|_| taken.place == Place::Everywhere)?;
+        let chord = taken.chord;
+        let (place, other) = Place::ALL.into_iter().find_map(|place| {
+            let is_own = all.iter().any(|it| (it.place, it.chord) == (place, chord));
+            let found = self.find_only(place, chord)?;
+            (!is_own && found.name != action.name).then_some((place.as_str(), found.name))
+        })?;
+        Some((
+            format!("`{chord}` does `{other}` in [{place}], so it does not do `{}` there", action.name),
+            format!("\"{chord}\" = \"\" under [{place}] takes it away"),
+        ))
+    }
+
+    /// A key that was the last one of something that only a key does.
+    fn lost(&self, taken: &Taken, before: &Self) -> Option<(String, String)> {
+        let chord = taken.chord;
+        let lost = before.find_only(taken.place, chord)?;
+        let is_there = self.table.values().any(|it| it.name == lost.name);
+        (taken.by.is_some() && !is_there && lost.slash.is_empty()).then(|| {
+            (
+                format!("`{chord}` was the key of `{}`, which has none now", lost.name),
+                format!("give `{}` another key", lost.name),
+            )
+        })
+    }
+}
+
+/// A key that the file that is being read says something of.
+struct Taken {
+    place: Place,
+    chord: Chord,
+    /// As it stands there.
+    written: String,
+    span: std::ops::Range<usize>,
+    /// What it does from there on; nothing: it was taken away.
+    by: Option<&'static action::Action>,
 }
 
 fn unknown<'a>(
@@ -237,7 +303,20 @@ impl Chord {
                 ),
             },
         };
-        Some(Self { code, modifiers })
+        // As it will be pressed, however it is written.
+        let code = match code {
+            KeyCode::Char(letter) if modifiers.contains(KeyModifiers::SHIFT) => {
+                KeyCode::Char(letter.to_ascii_uppercase())
+            }
+            code => code,
+        };
+        Some(Self::of(KeyEvent::new(code, modifiers)))
+    }
+
+    /// Whether it writes something where one types.
+    fn is_text(self) -> bool {
+        let command = KeyModifiers::CONTROL | KeyModifiers::ALT | KeyModifiers::SUPER;
+        matches!(self.code, KeyCode::Char(_)) && !self.modifiers.intersects(command)
     }
 }
 
@@ -305,6 +384,63 @@ mod tests {
         }
         for text in ["", "hyper+x", "ctrl+", "f99", "nokey"] {
             assert_eq!(Chord::parse(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_key_is_found_however_it_is_written() {
+        for (written, pressed) in [("ctrl+K", "ctrl+k"), ("shift+g", "G"), ("shift+ctrl+up", "ctrl+shift+up")] {
+            assert_eq!(Chord::parse(written), Chord::parse(pressed), "{written}");
+        }
+    }
+
+    #[test]
+    fn keys_that_get_in_the_way_of_others_are_reported() {
+        for (text, expected) in [
+            (
+                "[composer]\n\"enter\" = \"newline\"\n",
+                &["k.toml:2:1: `enter` was the key of `send`, which has none now; give `send` another key"][..],
+            ),
+            (
+                "[composer]\n\"enter\" = \"newline\"\n\"ctrl+s\" = \"send\"\n",
+                &[],
+            ),
+            ("[everywhere]\n\"ctrl+e\" = \"palette\"\n", &[]),
+            ("[composer]\n\"ctrl+d\" = \"\"\n[transcript]\n\"ctrl+d\" = \"\"\n", &[]),
+            (
+                "[everywhere]\n\"ctrl+g\" = \"review\"\n",
+                &[
+                    "k.toml:2:1: `ctrl+g` does `editor` in [composer], so it does not do `review` there; \"ctrl+g\" = \"\" under \
+                     [composer] takes it away",
+                ],
+            ),
+            (
+                "[everywhere]\n\"ctrl+g\" = \"review\"\n[composer]\n\"ctrl+g\" = \"\"\n",
+                &[],
+            ),
+            (
+                "[everywhere]\n\"ctrl+g\" = \"review\"\n[composer]\n\"ctrl+g\" = \"history\"\n\"f9\" = \"editor\"\n",
+                &[],
+            ),
+            (
+                "[everywhere]\n\"x\" = \"palette\"\n",
+                &["k.toml:2:1: `x` could not be typed any more; put ctrl or alt before it"],
+            ),
+            (
+                "[everywhere]\n\"ctrl+K\" = \"review\"\n\"ctrl+k\" = \"mode\"\n",
+                &["k.toml:3:1: `ctrl+k` is the same key as `ctrl+K`"],
+            ),
+        ] {
+            let mut keymap = Keymap::built_in();
+            let problems = keymap.read(&Source {
+                path: Path::new("k.toml"),
+                text,
+            });
+            let shown: Vec<_> = problems
+                .iter()
+                .map(|it| it.to_string().replace("\n  ", "; "))
+                .collect();
+            assert_eq!(shown, expected, "{text}");
         }
     }
 

@@ -477,15 +477,15 @@ impl Session {
             Effect::AskColours => Tty::ask_colours(&mut self.out),
             Effect::Mouse(mouse) => self.tty.use_mouse(mouse, &mut self.out),
             Effect::EditDraft(text) => {
-                let outcome = self.edit_draft(&text).await;
+                let outcome = self.edit_draft(&text, "md").await;
                 Box::pin(self.handle(Msg::Done(Outcome::Edited(outcome)))).await;
             }
             Effect::EditChip(text) => {
-                let outcome = self.edit_draft(&text).await;
+                let outcome = self.edit_draft(&text, "md").await;
                 Box::pin(self.handle(Msg::Done(Outcome::ChipEdited(outcome)))).await;
             }
             Effect::EditPlan { turn, document, text } => {
-                let text = self.edit_draft(&text).await;
+                let text = self.edit_draft(&text, "md").await;
                 let outcome = Outcome::PlanEdited { turn, document, text };
                 Box::pin(self.handle(Msg::Done(outcome))).await;
             }
@@ -493,9 +493,10 @@ impl Session {
                 turn,
                 document,
                 index,
+                path,
                 text,
             } => {
-                let text = self.edit_draft(&text).await;
+                let text = self.edit_draft(&text, ending(&path)).await;
                 let outcome = Outcome::HunkEdited {
                     turn,
                     document,
@@ -661,8 +662,10 @@ impl Session {
         }
     }
 
-    async fn edit_draft(&mut self, text: &str) -> Result<String, String> {
-        let path = self.hands.paths.state.join(format!("draft-{}.md", std::process::id()));
+    /// Has a text written in the editor, which knows by `ending` what it is.
+    async fn edit_draft(&mut self, text: &str, ending: &str) -> Result<String, String> {
+        let name = format!("draft-{}.{ending}", std::process::id());
+        let path = self.hands.paths.state.join(name);
         file::private_folder(&self.hands.paths.state).map_err(|it| it.to_string())?;
         file::write(&path, text.as_bytes(), file::Access::Private).map_err(|it| it.to_string())?;
         let edited = self.edit(vec![path.clone().into()]).await;
@@ -682,6 +685,14 @@ impl Session {
         }
         self.edit(places::arguments(&editor(), &target, line)).await
     }
+}
+
+/// What the name of a draft ends in where a part of the file at `path` is written.
+fn ending(path: &str) -> &str {
+    let ending = path.rsplit('/').next().and_then(|it| Some(it.rsplit_once('.')?.1));
+    ending
+        .filter(|it| (1..=10).contains(&it.len()) && it.bytes().all(|it| it.is_ascii_alphanumeric()))
+        .unwrap_or("txt")
 }
 
 enum Signal {

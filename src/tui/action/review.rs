@@ -179,10 +179,14 @@ fn judge_hunk(app: &mut App, verdict: Verdict, place: Place, index: u64) -> Vec<
                 return Vec::new();
             };
             let hunk = picks::hunk(&staged, index, app.asking.picks.get(turn, &id, index));
+            let View::FileEdit(edit) = hunk.view() else {
+                return Vec::new();
+            };
             return vec![Effect::EditHunk {
                 turn,
                 document: id,
                 index,
+                path: edit.new_file_path.unwrap_or(edit.file_path).to_owned(),
                 text: picks::text(&hunk),
             }];
         }

@@ -207,7 +207,7 @@ fn head(edit: &FileEdit<'_>, document: &Document, counts: Option<(usize, usize)>
 }
 
 /// What a heading calls an operation.
-fn name(operation: &Operation) -> &str {
+pub fn name(operation: &Operation) -> &str {
     match operation {
         Operation::Create => say!("edit-create"),
         Operation::Edit => say!("edit-edit"),

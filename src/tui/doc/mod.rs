@@ -56,7 +56,7 @@ use crate::{
 pub use approval::command_asked_for;
 pub use copy::{code_only, copy_text, markdown};
 pub use error::is_retryable;
-pub use file_edit::{joins, sides};
+pub use file_edit::{joins, name as operation, sides};
 pub use form::{Form, Outcome, approval_keys};
 
 use lines::{Counted, Lines};
@@ -555,7 +555,7 @@ fn form<'a>(document: &Document, look: &Look<'a>) -> Option<&'a Form> {
 }
 
 /// What is said of a document whose doing was taken back.
-fn undone(document: &Document) -> Option<Clean> {
+pub fn undone(document: &Document) -> Option<Clean> {
     let word = match document.metadata.get("undone") {
         Some(serde_json::Value::Bool(true)) => Some(say!("document-undone")),
         Some(serde_json::Value::String(word)) if word == "partly" => Some(say!("document-undone-partly")),

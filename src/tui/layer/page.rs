@@ -62,18 +62,34 @@ impl Page {
                 rows.push(Part::Entry(keys.join(" "), action.about()));
             }
         }
-        rows.push(Part::Row(Row::blank()));
-        rows.push(Part::Row(Row::of(vec![
-            Span::new(Clean::literal(say!("page-on-question")), Role::Strong).bold(),
-        ])));
-        for (keys, about) in [
+        let question = [
             ("1 2 3", say!("page-question-choose")),
             ("enter", say!("page-question-send")),
             ("o", say!("page-question-other")),
             ("s", say!("page-question-skip")),
             ("y a A n", say!("page-question-approval")),
+        ];
+        let review = [
+            ("a", say!("page-review-accept")),
+            ("r", say!("page-review-reject")),
+            ("e", say!("page-review-edit")),
+            ("c", say!("page-review-comment")),
+            ("j k", say!("page-review-step")),
+            ("J K", say!("page-review-file")),
+            ("up down left right", say!("page-review-scroll")),
+            ("u", say!("page-review-sides")),
+            ("s", say!("page-review-scope")),
+        ];
+        for (title, keys) in [
+            (say!("page-on-question"), &question[..]),
+            (say!("page-in-review"), &review[..]),
         ] {
-            rows.push(Part::Entry(keys.to_owned(), about));
+            rows.push(Part::Row(Row::blank()));
+            rows.push(Part::Row(Row::of(vec![
+                Span::new(Clean::literal(title), Role::Strong).bold(),
+            ])));
+            let entry = |(keys, about): &(&str, &'static str)| Part::Entry((*keys).to_owned(), about);
+            rows.extend(keys.iter().map(entry));
         }
         rows.push(Part::Row(Row::blank()));
         rows.push(Part::Row(Row::of(vec![

@@ -48,6 +48,8 @@ enum State {
     Open,
     Accepted,
     Rejected,
+    /// It was taken back with others.
+    Undone,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -139,6 +141,7 @@ impl Review {
 
     fn collect(&mut self, transcript: &Transcript) {
         let here = self.spot();
+        let behind = self.spots.get(self.at..).unwrap_or_default().to_vec();
         let exchanges = match self.scope {
             Scope::Turn(at) => at..at + 1,
             Scope::All => 0..transcript.exchanges.len(),
@@ -189,8 +192,10 @@ impl Review {
             }
         }
         self.spots = sorted.into_iter().map(|it| it.2).collect();
-        let found = here.and_then(|here| self.spots.iter().position(|it| *it == here));
-        self.has_slid |= here.is_some() && found.is_none();
+        // What is gone makes room for what stood behind it.
+        let place = |spot: &Spot| self.spots.iter().position(|it| it == spot);
+        let found = behind.iter().find_map(place);
+        self.has_slid |= here.is_some() && found.and_then(|it| self.spots.get(it)) != here.as_ref();
         self.at = found.unwrap_or(self.at).min(self.spots.len().saturating_sub(1));
     }
 
@@ -308,6 +313,7 @@ impl Review {
             && let Some(document) = transcript.get(spot.place)
         {
             let said = said(document, spot, transcript, picks);
+            let address = transcript.address(spot.place).map(|it| it.to_string()).unwrap_or_default();
             let caution = doc::caution(document, room);
             let document = changed(document).map(|it| match spot.hunk {
                 Some(index) => Cow::Owned(picks::hunk(&it, index, said)),
@@ -319,31 +325,16 @@ impl Review {
                     right.push(Vec::new());
                 }
                 let rest = body_height.saturating_sub(right.len()).max(1);
-                right.extend(self.change(&document, said, look, room, rest));
+                right.extend(self.change(&document, said, &address, look, room, rest));
             }
         }
         let states: Vec<State> = self.spots.iter().map(|it| state(*it, transcript, picks)).collect();
         let names = self.names(&states, list, body_height);
         let count = |state: State| states.iter().filter(|it| **it == state).count();
-        let scope = match self.scope {
-            Scope::Turn(_) => say!("review-this-turn"),
-            Scope::All => say!("review-everything"),
-        };
-        let facts = say!(
-            "review-facts",
-            at = (self.at + 1).min(self.spots.len()),
-            count = self.spots.len(),
-            accepted = count(State::Accepted),
-            rejected = count(State::Rejected),
-        );
+        let place = ((self.at + 1).min(self.spots.len()), self.spots.len());
+        let head = self.head(place, count(State::Accepted), count(State::Rejected), columns);
         self.rows.clear();
-        self.rows.push(
-            Row::of([
-                Span::new(Clean::literal(say!("review-title")), Role::Strong).bold(),
-                Span::new(Clean::new(&format!("   {scope}")), Role::Dim),
-            ])
-            .facts([Span::new(Clean::new(&facts), Role::Dim)]),
-        );
+        self.rows.push(head);
         self.rows.push(Row::blank());
         for line in 0..body_height {
             let mut spans = Vec::new();
@@ -361,6 +352,45 @@ impl Review {
         }
     }
 
+    /// What is looked at and how it stands; where there is little room, in few words.
+    fn head(&self, (at, count): (usize, usize), accepted: usize, rejected: usize, columns: usize) -> Row {
+        let title = say!("review-title");
+        let scope = match self.scope {
+            Scope::Turn(_) => say!("review-this-turn"),
+            Scope::All => say!("review-everything"),
+        };
+        let long = say!(
+            "review-facts",
+            at = at,
+            count = count,
+            accepted = accepted,
+            rejected = rejected
+        );
+        let short = say!(
+            "review-facts-short",
+            at = at,
+            count = count,
+            accepted = accepted,
+            rejected = rejected
+        );
+        let scope = format!("   {scope}");
+        let wants = |scope: &str, facts: &str| width::width(title) + width::width(scope) + 2 + width::width(facts);
+        let (scope, facts) = if wants(&scope, &long) <= columns {
+            (scope, long)
+        } else if wants(&scope, &short) <= columns {
+            (scope, short)
+        } else {
+            (String::new(), short)
+        };
+        let room = columns.saturating_sub(wants(&scope, &facts) - 2);
+        Row::of([
+            Span::new(Clean::literal(title), Role::Strong).bold(),
+            Span::new(Clean::new(&scope), Role::Dim),
+            Span::new(Clean::new(&" ".repeat(room)), Role::Text),
+            Span::new(Clean::new(&facts), Role::Dim),
+        ])
+    }
+
     /// The files, each with how its changes stand.
     fn names(&self, states: &[State], columns: usize, height: usize) -> Vec<Vec<Span>> {
         let here = self.files.iter().rposition(|it| it.0 <= self.at).unwrap_or_default();
@@ -370,16 +400,23 @@ impl Review {
             .map(|(n, (start, path))| {
                 let end = self.files.get(n + 1).map_or(self.spots.len(), |it| it.0);
                 let states = states.get(*start..end).unwrap_or_default();
+                let accepted = states.iter().filter(|it| **it == State::Accepted).count();
                 let (sign, role) = if states.contains(&State::Open) {
                     ("○", Role::Dim)
-                } else if states.iter().all(|it| *it == State::Rejected) {
+                } else if accepted > 0 {
+                    ("✓", Role::Done)
+                } else if states.contains(&State::Rejected) {
                     ("✗", Role::Error)
                 } else {
-                    ("✓", Role::Done)
+                    ("↶", Role::Dim)
                 };
                 let ground = if n == here { Ground::Selection } else { Ground::Plain };
                 let mark = if n == here { Mark::BOLD } else { Mark::NONE };
-                let count = (end - start).to_string();
+                let count = if sign == "✓" && accepted < states.len() {
+                    format!("{accepted}/{}", states.len())
+                } else {
+                    states.len().to_string()
+                };
                 let room = columns.saturating_sub(3 + count.len());
                 let name = width::pad(&width::cut_start(&Clean::line(path), room), room);
                 vec![
@@ -398,21 +435,26 @@ impl Review {
         &mut self,
         document: &Document,
         said: Option<&HunkAnswer>,
+        address: &str,
         look: &Look<'_>,
         room: usize,
         height: usize,
     ) -> Vec<Vec<Span>> {
         let spot = self.spot();
-        let mut head = heading(document, said, address(spot, document), room);
+        let mut head = heading(document, said, address, room);
         let mut body: Vec<Vec<Span>> = Vec::new();
         let rest = height.saturating_sub(head.len());
-        let beside = if self.is_beside() {
-            beside(document, look, room, self.left)
+        let pairs = if self.is_beside() {
+            doc::sides(document, look)
         } else {
             None
         };
-        match beside {
-            Some(rows) => {
+        match pairs {
+            Some(pairs) => {
+                let half = room.saturating_sub(3) / 2;
+                let sides = pairs.iter().flat_map(|(old, new)| [old, new]).flatten();
+                self.left = self.left.min(overhang(sides, half, self.left));
+                let rows = beside(pairs, half, self.left);
                 self.extent = (rows.len(), rest);
                 self.scroll(0);
                 body.extend(rows.into_iter().skip(self.top).take(rest));
@@ -436,6 +478,7 @@ impl Review {
                 self.extent = (rows.len(), rest);
                 let last = self.extent.0.saturating_sub(self.extent.1);
                 self.top = self.top.min(last);
+                self.left = self.left.min(overhang(rows, room, self.left));
                 for row in rows.iter().skip(self.top).take(rest) {
                     body.push(cut(row, self.left, room));
                 }
@@ -449,12 +492,22 @@ impl Review {
     }
 }
 
-/// The change that a document is, or asks to be allowed.
+/// The change that a document is, or asks to be allowed. One that failed changed nothing.
 fn changed(document: &Document) -> Option<Cow<'_, Document>> {
-    if document.kind == Kind::FileEdit {
-        return Some(Cow::Borrowed(document));
+    match document.view() {
+        View::FileEdit(it) if it.applied == Applied::Failed => None,
+        View::FileEdit(_) => Some(Cow::Borrowed(document)),
+        View::Clarification(_) => doc::staged(document).map(Cow::Owned),
+        View::Text(_)
+        | View::CodeReference(_)
+        | View::CodeBlock(_)
+        | View::ToolCall(_)
+        | View::TerminalCommand(_)
+        | View::Plan(_)
+        | View::Error(_)
+        | View::TodoUpdate(_)
+        | View::Unknown(_) => None,
     }
-    doc::staged(document).map(Cow::Owned)
 }
 
 /// What looks depend on besides the document; a change depends on little.
@@ -492,19 +545,10 @@ fn state(spot: Spot, transcript: &Transcript, picks: &Picks) -> State {
     match said(document, spot, transcript, picks) {
         Some(said) if said.accepted => State::Accepted,
         Some(_) => State::Rejected,
-        None if is_accepted(document) => State::Accepted,
         None if is_rejected(document) => State::Rejected,
+        None if doc::undone(document).is_some() => State::Undone,
+        None if is_accepted(document) => State::Accepted,
         None => State::Open,
-    }
-}
-
-fn address(spot: Option<Spot>, document: &Document) -> String {
-    let Some(spot) = spot else { return String::new() };
-    match (spot.hunk, document.view()) {
-        (Some(_), View::FileEdit(it)) if let Some(hunk) = it.hunk => {
-            say!("review-hunk", at = hunk.index, count = hunk.count)
-        }
-        _ => say!("review-change", number = spot.place.document + 1),
     }
 }
 
@@ -517,10 +561,11 @@ fn is_rejected(document: &Document) -> bool {
 }
 
 /// Path, lines, state; then what the user says to the model of it.
-fn heading(document: &Document, said: Option<&HunkAnswer>, address: String, room: usize) -> Vec<Vec<Span>> {
+fn heading(document: &Document, said: Option<&HunkAnswer>, address: &str, room: usize) -> Vec<Vec<Span>> {
     let View::FileEdit(edit) = document.view() else {
         return Vec::new();
     };
+    let undone = doc::undone(document);
     let (state, role) = match edit.applied {
         Applied::Pending if let Some(said) = said => match (said.accepted, &said.new_string) {
             (true, Some(_)) => (say!("review-accepted-edited"), Role::Done),
@@ -530,6 +575,7 @@ fn heading(document: &Document, said: Option<&HunkAnswer>, address: String, room
         Applied::Rejected => (say!("review-rejected"), Role::Error),
         Applied::Failed => (say!("review-failed"), Role::Error),
         Applied::Pending => (say!("review-not-written-yet"), Role::Waiting),
+        Applied::Applied | Applied::Other(_) if let Some(undone) = &undone => (undone.as_str(), Role::Dim),
         Applied::Applied | Applied::Other(_) if is_accepted(document) => (say!("review-accepted"), Role::Done),
         Applied::Applied | Applied::Other(_) => (say!("review-applied"), Role::Dim),
     };
@@ -538,8 +584,12 @@ fn heading(document: &Document, said: Option<&HunkAnswer>, address: String, room
     let line = line.map_or_else(String::new, |it| format!(":{it}"));
     let path = format!("{}{target}{line}", edit.file_path);
     // Where there is little room, it is for the path.
+    let hunk = edit.hunk.filter(|_| edit.applied == Applied::Pending);
+    let hunk = hunk.map_or_else(String::new, |it| {
+        format!("   {}", say!("review-hunk", at = it.index, count = it.count))
+    });
     let facts = if room >= 60 {
-        format!("{}   {address}   ", edit.operation)
+        format!("{}   {address}{hunk}   ", doc::operation(&edit.operation))
     } else {
         String::new()
     };
@@ -550,7 +600,7 @@ fn heading(document: &Document, said: Option<&HunkAnswer>, address: String, room
         Span::new(Clean::new(&path), Role::Strong).bold(),
         Span::new(Clean::new(&" ".repeat(gap)), Role::Text),
         Span::new(Clean::line(&facts), Role::Dim),
-        Span::new(Clean::literal(state), role),
+        Span::new(Clean::new(state), role),
     ]];
     if let Some(comment) = said.and_then(|it| it.comment.as_deref()) {
         let comment = Clean::line(&say!("review-you-say", comment = comment));
@@ -578,12 +628,27 @@ fn longest(document: &Document) -> usize {
         .unwrap_or_default()
 }
 
-/// A row from column `left` of its text on, its gutter kept, padded on its ground, with a mark where it is cut.
+/// How far the longest of the rows reaches behind a view that begins at its first column; looked at only where that counts.
+fn overhang<'a>(rows: impl IntoIterator<Item = &'a Row>, room: usize, left: usize) -> usize {
+    if left == 0 {
+        return 0;
+    }
+    let rows = rows.into_iter();
+    rows.map(|it| (width::spans_width(it.gutter()) + width::spans_width(it.content())).saturating_sub(room))
+        .max()
+        .unwrap_or_default()
+}
+
+/// A row from column `left` of its text on, its gutter kept, padded on its ground, with a mark on either side where it is cut.
 fn cut(row: &Row, left: usize, room: usize) -> Vec<Span> {
     let gutter = row.gutter().to_vec();
     let kept = room.saturating_sub(width::spans_width(&gutter));
     let mut spans = gutter;
-    let text = skip_columns(row.content(), left);
+    let is_cut = left > 0 && width::spans_width(row.content()) > 0;
+    let mut text = skip_columns(row.content(), if is_cut { left + 1 } else { left });
+    if is_cut {
+        text.insert(0, Span::new(Clean::literal("…"), Role::Faint).on(row.ground));
+    }
     if width::spans_width(&text) > kept {
         spans.extend(width::clip_spans(&text, kept.saturating_sub(1)));
         spans.push(Span::new(Clean::literal("…"), Role::Faint).on(row.ground));
@@ -603,26 +668,52 @@ fn skip_columns(spans: &[Span], mut left: usize) -> Vec<Span> {
             left -= columns;
             continue;
         }
-        let from = width::cut(&span.text, left).len();
+        let mut before = width::cut(&span.text, left);
+        let halved = left - width::width(before);
+        if halved > 0 {
+            // A wide sign that is cut in two leaves its second column.
+            before = width::cut(&span.text, left + 1);
+            let gap = " ".repeat(width::width(before) - left);
+            kept.push(Span {
+                text: Clean::new(&gap),
+                ..span.clone()
+            });
+        }
+        let from = before.len();
         left = 0;
         kept.push(width::part(span, from..span.text.len()));
     }
     kept
 }
 
-/// Old and new beside each other: what was replaced stands on one line with what replaced it. `None`: there is only one side.
-fn beside(document: &Document, look: &Look<'_>, room: usize, left: usize) -> Option<Vec<Vec<Span>>> {
-    let half = room.saturating_sub(3) / 2;
+/// Old and new beside each other: what was replaced stands on one line with what replaced it.
+fn beside(pairs: Vec<(Option<Row>, Option<Row>)>, half: usize, left: usize) -> Vec<Vec<Span>> {
     let side = |row: Option<Row>| match row {
         Some(row) => cut(&row, left, half),
         None => vec![Span::new(Clean::new(&" ".repeat(half)), Role::Text)],
     };
-    let pairs = doc::sides(document, look)?;
     let rows = pairs.into_iter().map(|(old, new)| {
         let mut row = side(old);
         row.push(Span::new(Clean::literal(" │ "), Role::Rule));
         row.extend(side(new));
         row
     });
-    Some(rows.collect())
+    rows.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_with_wide_signs_stay_in_their_columns_when_they_are_scrolled() {
+        let spans = [
+            Span::new(Clean::literal("a购物"), Role::Text),
+            Span::new(Clean::literal("车b"), Role::Strong),
+        ];
+        let shown: Vec<String> = (0..9)
+            .map(|left| skip_columns(&spans, left).iter().map(|it| it.text.as_str()).collect())
+            .collect();
+        assert_eq!(shown, ["a购物车b", "购物车b", " 物车b", "物车b", " 车b", "车b", " b", "b", ""]);
+    }
 }

@@ -27,11 +27,7 @@ pub fn spans(app: &App, columns: usize) -> (Vec<Span>, Vec<Span>) {
         .collect();
     let room = columns.saturating_sub(width::spans_width(&news) + if news.is_empty() { 1 } else { 4 });
     let mut spans = Vec::new();
-    for Hint { key, word, .. } in hints(app) {
-        let wants = width::width(&key) + 1 + width::width(word) + if spans.is_empty() { 0 } else { 3 };
-        if width::spans_width(&spans) + wants > room {
-            break;
-        }
+    for Hint { key, word, .. } in fitting(hints(app), room) {
         if !spans.is_empty() {
             spans.push(Span::new(Clean::literal("   "), Role::Faint));
         }
@@ -41,6 +37,19 @@ pub fn spans(app: &App, columns: usize) -> (Vec<Span>, Vec<Span>) {
         }
     }
     (spans, news)
+}
+
+/// The hints that there is room for, from the first on; the way out of what is open is always one of them.
+fn fitting(mut hints: Vec<Hint>, room: usize) -> Vec<Hint> {
+    let wants = |it: &Hint| width::width(&it.key) + 1 + width::width(it.word);
+    let all = |hints: &[Hint]| hints.iter().map(|it| wants(it) + 3).sum::<usize>().saturating_sub(3);
+    let out = hints.pop_if(|it| it.key == "esc");
+    let rest = room.saturating_sub(out.as_ref().map_or(0, |it| wants(it) + 3));
+    while all(&hints) > rest {
+        hints.pop();
+    }
+    hints.extend(out.filter(|it| all(&hints) + wants(it) <= room));
+    hints
 }
 
 /// What a key does, and the key; keys are called as in the keymap, in every language.

@@ -213,6 +213,43 @@ fn what_makes_a_yes_grave_is_said_in_the_review() {
 }
 
 #[test]
+fn a_long_line_is_scrolled_to_its_end_and_no_further() {
+    let mut desk = changed(80);
+    desk.keys("<ctrl+e>j");
+    let begin = desk.picture();
+    assert!(begin.contains("+ long long") && begin.contains('…'), "{begin}");
+    desk.keys(&"<right>".repeat(100));
+    let end = desk.picture();
+    assert!(end.contains("+ …") && end.contains("ong long "), "{end}");
+    desk.keys("<left>");
+    assert_ne!(desk.picture(), end);
+    desk.keys(&"<left>".repeat(100));
+    assert_eq!(desk.picture(), begin);
+}
+
+#[test]
+fn what_failed_is_no_change_and_what_was_taken_back_says_so() {
+    let mut desk = changed(120);
+    let failed = json!({ "filePath": "src/gone.rs", "operation": "edit", "applied": "failed" });
+    desk.events(document("d", "file_edit", None, failed));
+    desk.keys("<ctrl+e>");
+    assert!(desk.shows("1 of 3") && !desk.shows("gone.rs "), "{}", desk.picture());
+    // Two of the file: one stays, the other is taken back.
+    for (id, metadata) in [("a", json!({ "accepted": true })), ("c", json!({ "undone": true }))] {
+        desk.events([Event::DocumentUpdate {
+            document: id.into(),
+            metadata: serde_json::from_value(metadata).unwrap(),
+        }]);
+    }
+    desk.keys("j");
+    assert!(
+        desk.shows("✓ src/cart.rs") && desk.shows("1/2") && desk.shows("↶ undone"),
+        "{}",
+        desk.picture()
+    );
+}
+
+#[test]
 fn a_change_that_takes_the_place_of_another_is_not_decided_on_unread() {
     let mut desk = Desk::new(120, 30);
     desk.events([Event::UserMessage(Message::user("change them"))]);
@@ -308,12 +345,13 @@ fn hunks_of_a_change_that_waits_are_decided_one_by_one() {
         turn,
         document,
         index: 3,
+        path,
         text,
     }) = desk.effects.last().cloned()
     else {
         panic!("{:?}", desk.effects)
     };
-    assert_eq!(text, "let a3 = 2;\n");
+    assert_eq!((path.as_str(), text.as_str()), ("src/cart.rs", "let a3 = 2;\n"));
     assert_eq!(desk.sent(), [], "one is still open");
     // Left and opened again it is as it was.
     desk.keys("<esc><ctrl+e>");

@@ -191,7 +191,9 @@ impl Keymap {
         self.index();
         for it in &taken {
             let conflict = self.hidden(it, &taken).or_else(|| self.lost(it, &before));
-            problems.extend(conflict.map(|(message, hint)| Problem::new(source.place(it.span.clone()), message).hint(hint)));
+            problems.extend(
+                conflict.map(|(message, hint)| Problem::new(source.place(it.span.clone()), message).hint(hint)),
+            );
         }
         problems
     }
@@ -206,7 +208,10 @@ impl Keymap {
             (!is_own && found.name != action.name).then_some((place.as_str(), found.name))
         })?;
         Some((
-            format!("`{chord}` does `{other}` in [{place}], so it does not do `{}` there", action.name),
+            format!(
+                "`{chord}` does `{other}` in [{place}], so it does not do `{}` there",
+                action.name
+            ),
             format!("\"{chord}\" = \"\" under [{place}] takes it away"),
         ))
     }
@@ -389,7 +394,11 @@ mod tests {
 
     #[test]
     fn a_key_is_found_however_it_is_written() {
-        for (written, pressed) in [("ctrl+K", "ctrl+k"), ("shift+g", "G"), ("shift+ctrl+up", "ctrl+shift+up")] {
+        for (written, pressed) in [
+            ("ctrl+K", "ctrl+k"),
+            ("shift+g", "G"),
+            ("shift+ctrl+up", "ctrl+shift+up"),
+        ] {
             assert_eq!(Chord::parse(written), Chord::parse(pressed), "{written}");
         }
     }
@@ -401,10 +410,7 @@ mod tests {
                 "[composer]\n\"enter\" = \"newline\"\n",
                 &["k.toml:2:1: `enter` was the key of `send`, which has none now; give `send` another key"][..],
             ),
-            (
-                "[composer]\n\"enter\" = \"newline\"\n\"ctrl+s\" = \"send\"\n",
-                &[],
-            ),
+            ("[composer]\n\"enter\" = \"newline\"\n\"ctrl+s\" = \"send\"\n", &[]),
             ("[everywhere]\n\"ctrl+e\" = \"palette\"\n", &[]),
             ("[composer]\n\"ctrl+d\" = \"\"\n[transcript]\n\"ctrl+d\" = \"\"\n", &[]),
             (
@@ -436,10 +442,7 @@ mod tests {
                 path: Path::new("k.toml"),
                 text,
             });
-            let shown: Vec<_> = problems
-                .iter()
-                .map(|it| it.to_string().replace("\n  ", "; "))
-                .collect();
+            let shown: Vec<_> = problems.iter().map(|it| it.to_string().replace("\n  ", "; ")).collect();
             assert_eq!(shown, expected, "{text}");
         }
     }

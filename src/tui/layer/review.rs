@@ -313,7 +313,10 @@ impl Review {
             && let Some(document) = transcript.get(spot.place)
         {
             let said = said(document, spot, transcript, picks);
-            let address = transcript.address(spot.place).map(|it| it.to_string()).unwrap_or_default();
+            let address = transcript
+                .address(spot.place)
+                .map(|it| it.to_string())
+                .unwrap_or_default();
             let caution = doc::caution(document, room);
             let document = changed(document).map(|it| match spot.hunk {
                 Some(index) => Cow::Owned(picks::hunk(&it, index, said)),
@@ -714,6 +717,9 @@ mod tests {
         let shown: Vec<String> = (0..9)
             .map(|left| skip_columns(&spans, left).iter().map(|it| it.text.as_str()).collect())
             .collect();
-        assert_eq!(shown, ["a购物车b", "购物车b", " 物车b", "物车b", " 车b", "车b", " b", "b", ""]);
+        assert_eq!(
+            shown,
+            ["a购物车b", "购物车b", " 物车b", "物车b", " 车b", "车b", " b", "b", ""]
+        );
     }
 }

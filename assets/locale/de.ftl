@@ -9,13 +9,13 @@ composer-search = /{ $pattern }  { $place } von { $count }
 composer-filter = nur { $filter }
 composer-unstored = nicht gespeichert
 composer-read-only = nur lesend
-composer-queued = { $count } wartend
+composer-queued = { $count } eingereiht
 composer-waiting = wartet auf dich
 composer-retry = neuer Versuch in { $time }
 composer-retrying = { $because }; neuer Versuch in { $time } ({ $attempt } von { $of })
 composer-connecting = verbinde mit { $peer }
 composer-first-word = warte auf das erste Wort
-composer-silent = still seit { $time }
+composer-silent = seit { $time } still
 composer-working = arbeitet
 
 ## Zahlen
@@ -61,8 +61,8 @@ count-problems = { $count ->
    *[other] { NUMBER($count) } Probleme
 }
 count-failed-checkers = { $count ->
-    [one] { NUMBER($count) } Prüfung gescheitert
-   *[other] { NUMBER($count) } Prüfungen gescheitert
+    [one] { NUMBER($count) } Prüfung fehlgeschlagen
+   *[other] { NUMBER($count) } Prüfungen fehlgeschlagen
 }
 count-results = { $count ->
     [one] { NUMBER($count) } Ergebnis
@@ -97,7 +97,7 @@ document-read-only = nur lesend
 document-undone = rückgängig
 document-undone-partly = teils rückgängig
 document-unknown = unbekannte Art
-value-more = … mehr
+value-more = … weitere
 
 ## Denken, Code und Zitate
 
@@ -113,12 +113,12 @@ citation-differs = Datei weicht ab
 
 ## Änderungen an Dateien
 #
-# Die Vorgänge stehen in einer Spalte, die sechs breit ist.
+# Die Spalte der Vorgänge ist sechs breit; nur was selten ist, darf länger sein.
 
 edit-create = neu
 edit-edit = ändern
 edit-delete = löschen
-edit-rename = Umzug
+edit-rename = bewegen
 edit-writing = schreibt
 edit-pending = wartet
 edit-applied = angewandt
@@ -169,9 +169,9 @@ command-no-sandbox = ohne Sandbox
 
 plan-word = Plan
 plan-untitled = ohne Titel
-plan-key-build = bauen
+plan-key-build = umsetzen
 plan-key-edit = ändern
-plan-key-save = sichern
+plan-key-save = speichern
 plan-key-comment = Kommentar
 plan-key-todos = Todos
 plan-key-tick = abhaken
@@ -187,7 +187,7 @@ todo-unchanged = nichts geändert
 ## Fragen und Erlaubnisse
 
 question-answered = beantwortet
-question-skipped = übergangen
+question-skipped = übersprungen
 question-cancelled = abgebrochen
 question-waiting = wartet
 question-unanswered = unbeantwortet
@@ -197,7 +197,7 @@ question-more-other = , anderes:
 question-key-answer = antworten…
 question-key-other = anderes…
 question-key-done = fertig
-question-key-skip = übergehen
+question-key-skip = überspringen
 approval-allow = erlauben
 approval-create = anlegen:
 approval-edit = ändern:
@@ -206,6 +206,10 @@ approval-rename = umbenennen:
 approval-mode = in den Modus { $mode } wechseln
 approval-needs = braucht
 approval-needs-names = braucht { $names }
+permission-network = Netz
+permission-git-write = Schreiben in .git
+permission-all = alles
+approval-together = { $at } von { $count }, die zusammen geschrieben werden
 approval-folder = im Ordner
 approval-reach = erreicht
 approval-write = schreibt
@@ -229,24 +233,24 @@ approval-no-because = nein, weil:
 ## Wie eine Antwort endete
 
 ending-stopped = angehalten
-ending-requests = angehalten: mehr Anfragen darf eine Runde nicht; sag „weiter“, dann geht es weiter
-ending-length = die Antwort ist so lang, wie das Modell schreiben darf; sag „weiter“, dann geht es weiter
+ending-requests = angehalten: mehr Anfragen sind in einer Runde nicht erlaubt; mit „weiter“ geht es weiter
+ending-length = die Antwort ist so lang, wie das Modell schreiben darf; mit „weiter“ geht es weiter
 ending-refused = das Modell will nicht weitermachen
-ending-failed = die Antwort ist gescheitert
-ending-broke-off = der Strom brach ab; was ankam, bleibt
-ending-other = geendet: { $word }
+ending-failed = die Antwort ist fehlgeschlagen
+ending-broke-off = die Übertragung brach ab; was ankam, bleibt
+ending-other = beendet: { $word }
 
 ## Fehler und was man tun kann
 
 error-word = Fehler
-error-without-message = gescheitert, ohne zu sagen warum
+error-without-message = fehlgeschlagen, ohne zu sagen, warum
 error-step-file-not-found = Prüfe den Pfad.
 error-step-file-exists = Wähle einen anderen Namen oder lass die Datei ändern.
 error-step-permission-denied = Prüfe die Rechte der Datei oder ihres Ordners.
 error-step-path-outside-workspace = Starte sheaf mit --workspace in einem Ordner, der die Datei enthält.
 error-step-ignored-file = Eine Ignore-Datei hält sie vom Modell fern; ändere sie, wenn es sie sehen darf.
 error-step-edit-no-match = Die Datei ist nicht so, wie das Modell meint; lass es sie noch einmal lesen.
-error-step-edit-ambiguous = Verlange eine Änderung mit mehr Zeilen darum herum.
+error-step-edit-ambiguous = Verlange eine Änderung mit mehr Zeilen rundherum.
 error-step-edit-stale = Das Modell muss die Datei lesen, wie sie jetzt ist.
 error-step-command-failed-to-start = Prüfe, ob das Programm installiert ist und im Pfad liegt.
 error-step-command-timeout = Lass es im Hintergrund laufen oder gib ihm mehr Zeit.
@@ -263,17 +267,17 @@ error-step-llm-refusal = Frag mit anderen Worten.
 error-step-llm-bad-response = Der Anbieter schickte, was niemand lesen kann.
 error-step-llm-unavailable = Prüfe, ob der Server des Modells läuft; sheaf doctor sucht ihn.
 error-step-stream-interrupted = Was ankam, bleibt.
-error-step-stream-protocol = Der Server schickte keinen Strom von Dokumenten; prüfe seine Adresse.
+error-step-stream-protocol = Der Server schickt nicht, was ein Gateway schickt; prüfe seine Adresse.
 error-step-unauthorized = Prüfe das Token des Gateways (SHEAF_TOKEN); sheaf doctor sagt, welches gilt.
 error-step-rate-limited = Warte einen Moment.
-error-step-max-turns = Sag „weiter“, dann geht es weiter.
+error-step-max-turns = Mit „weiter“ geht es weiter.
 
 ## Die Kopfzeile
 
 header-tokens = { $count } Token
-header-sandbox-full = Sandbox ganz
-header-sandbox-partial = Sandbox teils
-header-sandbox-partial-but = Sandbox teils ({ $but })
+header-sandbox-full = volle Sandbox
+header-sandbox-partial = Sandbox teilweise
+header-sandbox-partial-but = Sandbox teilweise ({ $but })
 header-sandbox-none = OHNE SANDBOX
 
 ## Was gezeigt, gefunden und eingereiht ist
@@ -287,7 +291,7 @@ filter-code = Code und Zitate
 filter-plans = Pläne und ihre Todos
 filter-questions = Fragen und Freigaben
 filter-errors = Fehler
-filter-failed = Fehler und was gescheitert ist
+filter-failed = Fehler und was fehlgeschlagen ist
 filter-waiting = Fragen, die auf dich warten
 filter-running = was noch läuft
 filter-nothing = hier ist nichts mit { $filter }; esc zeigt alles
@@ -340,12 +344,12 @@ plain-letters = schreib y, n oder einen anderen der Buchstaben
 plain-how-keys = jeder Buchstabe einer Zeile ist hier eine Taste; enter, up, down und tab sind Wörter; eine leere Zeile schließt
 plain-how-picker = schreib eine Zahl; andere Wörter engen die Liste ein; eine leere Zeile schließt sie
 plain-how-prompt = schreib die Zeile; eine leere schließt
-plain-how-answer = schreib die Antwort; s übergeht
-plain-how-number = schreib eine Zahl; s übergeht
-plain-how-number-or-words = schreib eine Zahl oder andere Worte; s übergeht
-plain-how-numbers = schreib eine oder mehrere Zahlen; s übergeht
-plain-how-numbers-or-words = schreib eine oder mehrere Zahlen oder andere Worte; s übergeht
-plain-number-to = schreib eine Zahl von 1 bis { $count }; s übergeht
+plain-how-answer = schreib die Antwort; s überspringt
+plain-how-number = schreib eine Zahl; s überspringt
+plain-how-number-or-words = schreib eine Zahl oder andere Worte; s überspringt
+plain-how-numbers = schreib eine oder mehrere Zahlen; s überspringt
+plain-how-numbers-or-words = schreib eine oder mehrere Zahlen oder andere Worte; s überspringt
+plain-number-to = schreib eine Zahl von 1 bis { $count }; s überspringt
 plain-options = die Möglichkeiten sind 1 bis { $count }
 plain-only-one = nur eine davon kann gewählt werden
 plain-question = Frage: { $text }
@@ -366,7 +370,7 @@ plain-kind-question = Frage
 plain-kind-error = Fehler
 plain-kind-todo-update = Todos
 plain-sign-ok = ok
-plain-sign-failed = gescheitert
+plain-sign-failed = fehlgeschlagen
 plain-sign-running = läuft
 plain-sign-done = erledigt:
 plain-sign-open = offen:
@@ -436,6 +440,8 @@ hint-trust = Vertrauen
 about-trust = fragen lassen, ob Regeln, Einstellungen und Prüfer dieses Ordners gelten dürfen
 hint-sandbox = Sandbox
 about-sandbox = zeigen, was Befehle einschließt; wo das lückenhaft ist, dürfen sie mit `guard` in den ganzen Workspace schreiben und Geschütztes wird zurückgelegt, mit `strict` nicht
+hint-help = Tasten
+about-help = dasselbe wie /keys
 hint-keys = Tasten
 about-keys = alle Tasten und Befehle zeigen
 hint-focus = Verlauf
@@ -466,8 +472,8 @@ hint-outline = Gliederung
 about-outline = alle Nachrichten und Dokumente auflisten; das Gespräch folgt, wenn man sich darin bewegt
 hint-times = Zeiten
 about-times = zeigen, wann jedes Dokument begann und wie lange es dauerte
-hint-plan-build = bauen
-about-plan-build = den Plan bauen: in den Modus agent wechseln und es sagen
+hint-plan-build = umsetzen
+about-plan-build = den Plan umsetzen: in den Modus agent wechseln und es sagen
 hint-plan-save = speichern
 about-plan-save = den Plan unter .cursor/plans speichern
 hint-plan-comment = Kommentar
@@ -496,12 +502,12 @@ hint-previous = voriges
 about-previous = zum vorigen Dokument
 hint-turn-next = nächste Runde
 about-turn-next = zu deiner nächsten Nachricht
-hint-turn-previous = Runde
+hint-turn-previous = vorige Runde
 about-turn-previous = zu deiner vorigen Nachricht
 hint-next-edit = nächste Änderung
 about-next-edit = zur nächsten Änderung einer Datei
 hint-next-error = nächster Fehler
-about-next-error = zum nächsten Fehler, gescheiterten Aufruf oder Befehl
+about-next-error = zum nächsten Fehler, fehlgeschlagenen Aufruf oder Befehl
 hint-next-question = nächste Frage
 about-next-question = zur Frage, die wartet
 hint-line-up = hoch
@@ -534,7 +540,7 @@ hint-undo = zurücknehmen
 about-undo = zurücknehmen, was die letzte Runde an Dateien geändert hat, `/undo 7` eine Runde, `/undo 7.3` ein Dokument
 hint-redo = wiederholen
 about-redo = das zuletzt Zurückgenommene wiederholen, `/redo 7.3` das eines Dokuments
-hint-undo-this = dies zurück
+hint-undo-this = dies zurücknehmen
 about-undo-this = zurücknehmen oder wiederholen, was das gewählte Dokument an Dateien geändert hat
 hint-rewind = zurückgehen
 about-rewind = vor eine Nachricht zurückgehen: Dateien, Gespräch oder beides, oder `/rewind 7`
@@ -548,7 +554,7 @@ hint-clear = leeren
 about-clear = den Entwurf leeren; up holt ihn zurück
 hint-editor = Editor
 about-editor = den Entwurf, oder den eingefügten Text am Cursor, in $VISUAL oder $EDITOR schreiben
-hint-history = Verlauf
+hint-history = Gesendetes
 about-history = finden, was früher gesendet wurde, in jedem Workspace
 hint-picture = Bild
 about-picture = das Bild der Zwischenablage in den Entwurf legen; ein eingefügter oder hergezogener Pfad tut dasselbe
@@ -563,7 +569,7 @@ about-vim = Entwürfe wie in Vim bearbeiten, oder wieder wie sonst
 
 action-still-coming = die Antwort kommt noch; esc stoppt sie
 action-no-message = es gibt keine Nachricht, die man noch einmal senden kann
-action-no-plan-to-build = es gibt keinen Plan zu bauen
+action-no-plan-to-build = es gibt keinen Plan zum Umsetzen
 action-no-plan-to-save = es gibt keinen Plan zu speichern
 action-choose-a-todo = wähle zuerst mit den Pfeilen ein Todo
 action-newer-plan = es gibt einen neueren Plan; dieser bleibt, wie er war
@@ -711,7 +717,7 @@ list-sent-before = früher gesendet
 list-pasted = Eingefügtes
 list-copy-as = kopieren als
 list-open = öffnen
-list-do = tun
+list-do = Aktionen
 list-commands = Befehle
 mode-about-agent = liest, ändert und führt aus
 mode-about-plan = liest, fragt und schreibt einen Plan
@@ -752,11 +758,11 @@ review-everything = das ganze Gespräch
 review-facts = { $at } von { $count }   { $accepted } angenommen   { $rejected } abgelehnt
 review-facts-short = { $at } von { $count }  ✓ { $accepted }  ✗ { $rejected }
 review-rejected = ✗ abgelehnt
-review-failed = ✗ gescheitert
+review-failed = ✗ fehlgeschlagen
 review-not-written-yet = ◐ noch nicht geschrieben
 review-accepted = ✓ angenommen
 review-applied = ○ angewandt
-review-hunk = Hunk { $at } von { $count }
+review-hunk = Stelle { $at } von { $count }
 review-accepted-edited = ✓ angenommen, geändert
 review-left-out = ✗ ausgelassen
 review-you-say = du sagst: { $comment }
@@ -807,7 +813,7 @@ sessions-turns = { $place }  { $count } { $count ->
 ago-now = jetzt
 ago-minutes = vor { $count } min
 ago-hours = vor { $count } h
-ago-days = vor { $count } d
+ago-days = vor { $count } Tg
 ago-months = vor { $count } Mon
 ago-years = vor { $count } J
 
@@ -818,7 +824,7 @@ waiting-title = warten, bis sie dran sind
 ## Die Fußzeile: was eine Taste tut, in ein, zwei Wörtern
 
 footer-choose = wählen
-footer-close = zu
+footer-close = schließen
 footer-scroll = scrollen
 footer-lines = Zeile
 footer-page = Seite
@@ -826,26 +832,26 @@ footer-back = zurück
 footer-accept = annehmen
 footer-reject = ablehnen
 footer-edit = ändern
-footer-comment = Notiz
-footer-hunk = Hunk
+footer-comment = Kommentar
+footer-hunk = Änderung
 footer-file = Datei
 footer-side-by-side = nebeneinander
 footer-turn-or-all = Runde/alles
 footer-go-there = hingehen
 footer-move = bewegen
 footer-reorder = ordnen
-footer-forks = Abzweige
+footer-forks = Abzweigungen
 footer-files-and-conversation = beides
 footer-files = Dateien
 footer-conversation = Gespräch
 footer-a-file = eine Datei
 footer-leave-it = so lassen
 footer-changed-since = später Geändertes
-footer-take-back = löschen
+footer-take-back = zurücknehmen
 footer-turn = Runde
 footer-letters = a-z
 footer-find = suchen
-footer-go = hin
+footer-go = hingehen
 footer-step = Schritt
 footer-repaired = repariert
 footer-same-document = Dokument
@@ -859,20 +865,20 @@ footer-remove = entfernen
 footer-done = fertig
 footer-take = nehmen
 footer-complete = ergänzen
-footer-run = los
+footer-run = ausführen
 footer-answer = antworten
 footer-composer = Eingabe
 footer-stop = stoppen
 footer-keys = Tasten
-footer-skip = übergehen
-footer-build = bauen
+footer-skip = überspringen
+footer-build = umsetzen
 footer-todos = Todos
 footer-tick = abhaken
 footer-reword = ändern
 footer-insert = einfügen
 footer-steer = mitreden
 footer-queue = einreihen
-footer-newline = Zeile
+footer-newline = neue Zeile
 footer-transcript = Verlauf
 footer-send = senden
 footer-mode = Modus
@@ -894,7 +900,7 @@ page-on-question = Auf einer Frage
 page-question-choose = wählen, oder umschalten, wo mehrere möglich sind
 page-question-send = die Antworten senden
 page-question-other = mit eigenen Worten antworten
-page-question-skip = übergehen
+page-question-skip = überspringen
 page-question-approval = eine Freigabe: einmal, in dieser Sitzung, immer, nein, weil …
 page-in-review = Im Review (ctrl+e)
 page-review-accept = die Änderung annehmen oder schreiben lassen
@@ -923,6 +929,72 @@ page-cost-time = Zeit
 page-cost-cost = Kosten
 page-cost-model = Modell
 page-sandbox = Sandbox
+
+## Was dem Modell gesagt wird, Teil für Teil
+
+context-system-prompt = Systemprompt
+context-rule = Regel { $path }
+context-servers = Anweisungen von Servern
+context-tools = Tools
+context-tool = Tool { $name }
+context-messages = deine Nachrichten
+context-answers = Antworten
+context-results = Ergebnisse von Tools
+context-images = Bilder
+context-all = zusammen
+context-appended = am Ende mit deinen Worten
+context-replaced = { $count ->
+    [one] { $count } Teil davon in deinen Worten
+   *[other] { $count } Teile davon in deinen Worten
+}
+context-untrusted = nicht geladen: du hast nicht gesagt, dass du diesem Workspace vertraust
+context-description = nur die Beschreibung
+context-not-sent = nicht gesendet: { $when }
+context-awaits-nothing = immer
+context-awaits-files = erst mit passenden Dateien
+context-awaits-model = erst, wenn das Modell sie verlangt
+context-awaits-user = erst, wenn du sie nennst
+context-tool-count = { $count ->
+    [one] { $count } Tool
+   *[other] { $count } Tools
+}
+context-not-offered = nicht angeboten: { $why }
+context-switched-off = in den Einstellungen abgeschaltet
+context-calls-none = laut Einstellungen ruft das Modell keine auf
+context-no-search = kein Dienst ist eingestellt: setze web.search.kind
+context-edit-style = agent.edit_style will es anders
+context-other-models = für Modelle, die damit trainiert wurden
+context-small-window = das Fenster ist klein: agent.profile = "full" bietet alle an
+context-guess = geschätzt: Server rechnen verschieden
+context-window = von { NUMBER($count) }
+context-counted = der Server zählte { NUMBER($count) } bei der letzten Anfrage
+context-unpriced = was { $model } kostet, ist hier nicht bekannt
+context-unpriced-own = was das eigene Modell des Servers kostet, ist hier nicht bekannt
+
+## Was Befehle einschließt, Wand für Wand
+
+wall-files = Dateien
+wall-processes = Prozesse
+wall-network = Netz
+wall-capabilities = Capabilities
+wall-system-calls = Systemaufrufe
+wall-kernel-files = alles außer dem Workspace und einem eigenen /tmp ist nur lesbar; Geheimnisse sind verdeckt
+wall-kernel-processes = ein Befehl sieht nur seine eigenen Prozesse, schickt nur ihnen Signale und lässt keinen zurück
+wall-kernel-network = ein eigenes Netz, in dem es nur das Loopback gibt
+wall-kernel-capabilities = abgelegt, und kein Programm gibt sie zurück
+wall-kernel-system-calls = ein Filter (seccomp) verbietet Mounts, Namespaces, Tracing, andere Sockets und fremde Eingaben
+wall-seatbelt-files = Seatbelt: geschrieben wird nur im Workspace; Geheimnisse werden nicht gelesen
+wall-seatbelt-processes = was die Session eines Befehls verlässt, wird danach nicht gefunden; ihre Zahl ist nicht begrenzt
+wall-seatbelt-network = Seatbelt: nur das Loopback dieses Rechners
+wall-landlock = Version { $version }: Dateien, Signale, abstrakte Sockets
+wall-landlock-old = Version { $version }: Dateien, aber nicht Signale und abstrakte Sockets
+wall-no-landlock = der Kernel hat es nicht
+wall-needless = wird nicht gebraucht: sheaf macht seine Namespaces selbst
+wall-note-here-only = Es gilt nur für dieses Gespräch: { $why }
+wall-note-halted = Ein Befehl hat Geschütztes geändert: in diesem Gespräch fragt jeder weitere, und ganz oben im Workspace wird nichts geändert.
+wall-note-guarded = In diesem Ordner gilt guard: ein Befehl, den du erlaubt hast, darf in den ganzen Workspace schreiben. Geschütztes (.git, Einstellungen von Editoren und Agenten, ignorierte Dateien) wird davor und danach verglichen und aus einer Kopie zurückgelegt; dazwischen war es geändert, und wer es dann liest, liest, was der Befehl schrieb. Objekte von git werden nicht aufbewahrt. Ändert ein Befehl Geschütztes, wird es dir gesagt, und jeder weitere fragt. Ordner mit Geheimnissen bleiben, wie sie sind. /sandbox strict beendet es.
+wall-note-strict = Befehle legen ganz oben im Workspace nichts Neues an und ersetzen dort keine Datei, damit sich nichts Geschütztes ändern kann. Stört das, erlaubt es /sandbox guard in diesem Ordner und legt Geschütztes zurück.
+wall-note-needless = guard ist für lückenhafte Sandboxes: hier hält der Kernel fest, was geschützt ist, und lässt den Rest frei.
 
 ## Neues rechts in der Fußzeile
 

@@ -209,6 +209,10 @@ approval-rename = rename
 approval-mode = change to { $mode } mode
 approval-needs = needs
 approval-needs-names = needs { $names }
+permission-network = network
+permission-git-write = git_write
+permission-all = all
+approval-together = { $at } of { $count } that are made together
 approval-folder = in folder
 approval-reach = would reach
 approval-write = would write
@@ -439,6 +443,8 @@ hint-trust = trust
 about-trust = have it asked whether the rules, settings and checkers of this folder may act
 hint-sandbox = sandbox
 about-sandbox = show what holds commands; where that is partial, `guard` lets them write the whole workspace and puts back what is protected, `strict` does not
+hint-help = keys
+about-help = the same as /keys
 hint-keys = keys
 about-keys = show every key and command
 hint-focus = transcript
@@ -926,6 +932,72 @@ page-cost-time = time
 page-cost-cost = cost
 page-cost-model = model
 page-sandbox = Sandbox
+
+## What the model is told, part by part
+
+context-system-prompt = system prompt
+context-rule = rule { $path }
+context-servers = instructions of servers
+context-tools = tools
+context-tool = tool { $name }
+context-messages = your messages
+context-answers = answers
+context-results = results of tools
+context-images = images
+context-all = all
+context-appended = with your words at its end
+context-replaced = { $count ->
+    [one] with { $count } of its parts in your words
+   *[other] with { $count } of its parts in your words
+}
+context-untrusted = not loaded: you have not said that you trust this workspace
+context-description = its description
+context-not-sent = not sent: { $when }
+context-awaits-nothing = always
+context-awaits-files = with matching files
+context-awaits-model = when the model asks
+context-awaits-user = when you name it
+context-tool-count = { $count ->
+    [one] { $count } tool
+   *[other] { $count } tools
+}
+context-not-offered = not offered: { $why }
+context-switched-off = switched off in the settings
+context-calls-none = the settings say that the model calls none
+context-no-search = no service is configured: set web.search.kind
+context-edit-style = agent.edit_style says otherwise
+context-other-models = for models that were trained on it
+context-small-window = the window is small: agent.profile = "full" offers all
+context-guess = a guess: servers differ
+context-window = of { NUMBER($count) }
+context-counted = the server counted { NUMBER($count) } for the last request
+context-unpriced = what { $model } costs is not known here
+context-unpriced-own = what the server's own model costs is not known here
+
+## What holds commands, wall by wall
+
+wall-files = files
+wall-processes = processes
+wall-network = network
+wall-capabilities = capabilities
+wall-system-calls = system calls
+wall-kernel-files = everything is read-only but the workspace and a private /tmp; secrets are covered
+wall-kernel-processes = a command sees and signals its own processes only, and leaves none behind
+wall-kernel-network = a network of its own with nothing but its loopback
+wall-kernel-capabilities = dropped, and no program gives them back
+wall-kernel-system-calls = a filter of seccomp denies mounts, namespaces, tracing, other sockets, typing
+wall-seatbelt-files = seatbelt: only the workspace is written; secrets are not read
+wall-seatbelt-processes = what leaves the session of a command is not found behind it; there is no bound on their number
+wall-seatbelt-network = seatbelt: nothing but the loopback of this machine
+wall-landlock = version { $version }: files, signals, abstract sockets
+wall-landlock-old = version { $version }: files, but not signals and abstract sockets
+wall-no-landlock = the kernel does not have it
+wall-needless = it is not needed: sheaf makes its own namespaces
+wall-note-here-only = It holds for this conversation only: { $why }
+wall-note-halted = A command has changed what is protected: in this conversation each one asks, and the top of the workspace is held.
+wall-note-guarded = Guard is on in this folder: a command that you have let run may write the whole workspace. What is protected (.git, editors' and agents' settings, ignored files) is compared before and after it and put back from a copy; in between, it was changed, and what reads it then reads what the command wrote. Objects of git are not kept. A command that changes what is protected is told to you, and each one behind it asks. Folders that hold secrets stay as they are. /sandbox strict ends it.
+wall-note-strict = Commands make nothing new at the top of the workspace and replace no file there, so that nothing protected can change. If that is in your way, /sandbox guard lets them, in this folder, and puts back what is protected.
+wall-note-needless = Guard is for partial sandboxes: here the kernel holds what is protected and lets go the rest.
 
 ## News at the right of the footer
 

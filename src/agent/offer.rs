@@ -3,7 +3,7 @@
 use super::rules::Globs;
 use crate::{
     config::Settings,
-    protocol::Mode,
+    protocol::{Mode, NotOffered},
     sandbox::Place,
     tool::{Access, Class, TOOLS, Tool, read_lints, web_search},
 };
@@ -51,20 +51,23 @@ pub fn tools(settings: &Settings, model: &str, window: Option<u64>, from: &[&'st
 }
 
 /// Tools of `from` that are not offered, and why.
-pub fn missing(settings: &Settings, model: &str, window: Option<u64>, from: &[&'static Tool]) -> Vec<(String, String)> {
+pub fn missing(
+    settings: &Settings,
+    model: &str,
+    window: Option<u64>,
+    from: &[&'static Tool],
+) -> Vec<(String, NotOffered)> {
     let there = tools(settings, model, window, from);
     let gone = from.iter().filter(|it| !there.contains(it));
     let why = |it: &Tool| match it.name {
-        _ if settings.tools.get(it.name).is_some_and(|it| !it.enabled) => "switched off in the settings",
-        _ if settings.models.get(model).is_some_and(|it| it.tools == Some(false)) => {
-            "the settings say that the model calls none"
-        }
-        "web_search" if settings.web.search.kind.is_none() => "no service is configured: set web.search.kind",
-        "edit_file" | "search_replace" => "agent.edit_style says otherwise",
-        "apply_patch" => "for models that were trained on it",
-        _ => "the window is small: agent.profile = \"full\" offers all",
+        _ if settings.tools.get(it.name).is_some_and(|it| !it.enabled) => NotOffered::SwitchedOff,
+        _ if settings.models.get(model).is_some_and(|it| it.tools == Some(false)) => NotOffered::ModelCallsNone,
+        "web_search" if settings.web.search.kind.is_none() => NotOffered::NoSearchService,
+        "edit_file" | "search_replace" => NotOffered::EditStyle,
+        "apply_patch" => NotOffered::OtherModels,
+        _ => NotOffered::SmallWindow,
     };
-    gone.map(|it| (it.name.to_owned(), why(it).to_owned())).collect()
+    gone.map(|it| (it.name.to_owned(), why(it))).collect()
 }
 
 /// Whether a tool leaves files and the machine as they are. To look for lints runs what checks the workspace, and that runs
@@ -195,11 +198,7 @@ mod tests {
         assert!(names(&settings, "m", None).is_empty());
         assert!(!names(&settings, "n", None).is_empty());
         let missing = missing(&settings, "m", None, TOOLS);
-        assert!(
-            missing
-                .iter()
-                .all(|(_, why)| why == "the settings say that the model calls none")
-        );
+        assert!(missing.iter().all(|(_, why)| *why == NotOffered::ModelCallsNone));
         assert_eq!(missing.len(), TOOLS.len());
     }
 }

@@ -143,7 +143,7 @@ fn the_users_file_comes_before_ours_and_a_country_before_its_language() {
     let queued = swiss.and_then(|it| it.format("composer-queued", &[("count", 2)].into_iter().collect()));
     assert_eq!(
         (swiss.and_then(|it| it.plain("composer-waiting")), queued.as_deref()),
-        (Some("wartet auf dich"), Some("2 wartend")),
+        (Some("wartet auf dich"), Some("2 eingereiht")),
         "what the country does not say its language says"
     );
     assert_eq!(of(&["de-AT"]), Some(("de", Some("arbeitet"))));

@@ -194,30 +194,112 @@ pub enum Clash {
 /// What holds commands, wall by wall.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sandbox {
-    /// As the header of the screen says it.
-    pub head: String,
     pub walls: Vec<Wall>,
-    /// Sentences on what the user can change, or has just changed.
-    pub notes: Vec<String>,
+    pub notes: Vec<SandboxNote>,
+}
+
+/// What the user can change about it, or has just changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SandboxNote {
+    /// The wish could not be stored, and why.
+    HereOnly(String),
+    /// A command has changed what is protected.
+    Halted,
+    Guarded,
+    Strict,
+    /// Nothing of a whole sandbox is to be guarded.
+    Needless,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Wall {
+    /// `files`, `system calls` …
     pub name: String,
     pub holds: bool,
-    /// What it does, or why it is missing.
+    /// By what it holds or fails, where that can be said in a word.
+    pub means: Option<Means>,
+    /// What it does, or why it is missing: in English, for those who have no words for `means`.
     pub about: String,
     /// What helps; may be empty.
     pub remedy: String,
 }
 
+/// By what a wall holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Means {
+    /// Namespaces and filters of Linux.
+    Kernel,
+    /// Of macOS.
+    Seatbelt,
+    /// The version of its interface; 0: it is not there.
+    Landlock(u32),
+    /// Others do what it would.
+    Needless,
+}
+
 /// A part of what a model is told.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContextPart {
-    /// `system prompt`, `rule .cursor/rules/errors.mdc`, `conversation` …
-    pub name: String,
+    pub name: ContextName,
     /// An estimate, until the server counts.
     pub tokens: u64,
-    /// What one should know of it: that it was cut, why it is missing. May be empty.
-    pub note: String,
+    /// What one should know of it: that it was cut, why it is missing.
+    pub notes: Vec<ContextNote>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ContextName {
+    SystemPrompt,
+    /// By its path.
+    Rule(String),
+    ServerInstructions,
+    Tools,
+    Tool(String),
+    /// What stands between tags of that name.
+    Tag(&'static str),
+    Messages,
+    Answers,
+    Results,
+    Images,
+    All,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ContextNote {
+    /// The user's words stand at its end.
+    Appended,
+    /// So many of its parts are in the user's words.
+    Replaced(usize),
+    Untrusted,
+    /// Only what it is for is said.
+    Description,
+    NotSent(Awaits),
+    ToolCount(usize),
+    NotOffered(NotOffered),
+    Guess,
+    Window(u64),
+    /// By the server, for the last request.
+    Counted(u64),
+    /// What the tokens of the model cost is not known; without a name it is the server's own.
+    Unpriced(Option<String>),
+}
+
+/// What a rule that is not said waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Awaits {
+    Nothing,
+    Files,
+    Model,
+    User,
+}
+
+/// Why a tool is not offered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotOffered {
+    SwitchedOff,
+    ModelCallsNone,
+    NoSearchService,
+    EditStyle,
+    OtherModels,
+    SmallWindow,
 }

@@ -396,7 +396,7 @@ fn write(file: &Located, facts: &Facts<'_>) -> Verdict {
                     always.clone()
                 },
                 always,
-                why: format!("it changes `{}`", file.shown),
+                why: changes(file),
                 ..Question::default()
             })
         }
@@ -517,12 +517,22 @@ fn command(text: &str, directory: &Located, permissions: &[Permission], facts: &
             (false, RunMode::Ask | RunMode::List | RunMode::Force) => "no rule allows it".to_owned(),
         }
     } else {
-        let words: Vec<_> = permissions.iter().map(Permission::as_str).collect();
-        format!("it wants the permission {}", words.join(" and "))
+        wants(permissions)
     };
     question.always.clone_from(&rules);
     question.session = rules;
     ask(question)
+}
+
+/// Why a command asks that no rule lets have what it wants.
+pub fn wants(permissions: &[Permission]) -> String {
+    let words: Vec<_> = permissions.iter().map(Permission::as_str).collect();
+    format!("it wants the permission {}", words.join(" and "))
+}
+
+/// Why a change of a file asks where each one does.
+pub fn changes(file: &Located) -> String {
+    format!("it changes `{}`", file.shown)
 }
 
 /// Why a line cannot be allowed by a rule.

@@ -9,7 +9,7 @@ mod program;
 pub mod rule;
 mod rules;
 
-pub use judge::{Facts, Question, Verdict, judge};
+pub use judge::{Facts, Question, Verdict, changes, judge, wants};
 pub use rule::Rule;
 pub use rules::{FORCE, Rules, RunMode, remember};
 

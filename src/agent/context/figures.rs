@@ -9,7 +9,7 @@ use crate::{
         told::{IMAGE_TOKENS, said_size, tool_size},
     },
     model::{ModelMessage, Part, ToolSpec},
-    protocol::ContextPart,
+    protocol::{Awaits, ContextName, ContextNote, ContextPart, NotOffered},
 };
 
 /// A request, as far as it costs something.
@@ -22,7 +22,7 @@ pub struct Sent<'a> {
     pub messages: &'a [&'a ModelMessage],
     pub tools: &'a [ToolSpec],
     /// Tools that could be offered and are not, and why.
-    pub missing: Vec<(String, String)>,
+    pub missing: Vec<(String, NotOffered)>,
     /// What the server counted for the last request.
     pub counted: Option<u64>,
     /// What the model's tokens cost is known.
@@ -34,55 +34,53 @@ pub struct Sent<'a> {
 pub fn measure(sent: &Sent<'_>) -> Vec<ContextPart> {
     let mut parts = Vec::new();
     let mut sum = 0;
-    let mut add = |name: String, tokens: u64, note: String| {
+    let mut add = |name: ContextName, tokens: u64, note: Option<ContextNote>| {
         sum += tokens;
-        parts.push(ContextPart { name, tokens, note });
+        parts.push(ContextPart {
+            name,
+            tokens,
+            notes: note.into_iter().collect(),
+        });
     };
     let said = blocks(&sent.facts);
     let prompt: u64 = said.iter().map(|it| tokens(&it.1)).sum();
     let own = sent.facts.custom.map_or(0, |it| tokens(&it.append));
     let replaced = sent.facts.custom.map_or(0, |it| it.replace.len());
     let note = match (replaced, own) {
-        (0, 0) => String::new(),
-        (0, _) => "with your words at its end".to_owned(),
-        (count, _) => format!("with {count} of its parts in your words"),
+        (0, 0) => None,
+        (0, _) => Some(ContextNote::Appended),
+        (count, _) => Some(ContextNote::Replaced(count)),
     };
-    add("system prompt".to_owned(), prompt + own, note);
+    add(ContextName::SystemPrompt, prompt + own, note);
     let mut waiting = Vec::new();
     for rule in sent.facts.rules.iter().flat_map(|it| it.listed()) {
-        let name = format!("rule {}", rule.path);
+        let name = ContextName::Rule(rule.path);
         match rule.kind {
-            None => add(
-                name,
-                0,
-                "not loaded: you have not said that you trust this workspace".to_owned(),
-            ),
-            Some(Kind::AgentRequested) if rule.is_said => add(name, rule.tokens, "its description".to_owned()),
-            Some(_) if rule.is_said => add(name, rule.tokens, String::new()),
+            None => add(name, 0, Some(ContextNote::Untrusted)),
+            Some(Kind::AgentRequested) if rule.is_said => add(name, rule.tokens, Some(ContextNote::Description)),
+            Some(_) if rule.is_said => add(name, rule.tokens, None),
             Some(kind) => waiting.push(ContextPart {
                 name,
                 tokens: rule.tokens,
-                note: format!("not sent: {}", kind.as_str()),
+                notes: vec![ContextNote::NotSent(awaits(kind))],
             }),
         }
     }
     if let Some(text) = servers(sent.facts.servers) {
-        add("instructions of servers".to_owned(), tokens(&text), String::new());
+        add(ContextName::ServerInstructions, tokens(&text), None);
     }
     if !sent.tools.is_empty() {
-        let count = sent.tools.len();
-        let word = if count == 1 { "tool" } else { "tools" };
         add(
-            "tools".to_owned(),
+            ContextName::Tools,
             sent.tools.iter().map(tool_size).sum(),
-            format!("{count} {word}"),
+            Some(ContextNote::ToolCount(sent.tools.len())),
         );
     }
     for (tool, why) in &sent.missing {
-        add(format!("tool {tool}"), 0, format!("not offered: {why}"));
+        add(ContextName::Tool(tool.clone()), 0, Some(ContextNote::NotOffered(*why)));
     }
     for (tag, text) in &sent.first {
-        add((*tag).to_owned(), tokens(text), String::new());
+        add(ContextName::Tag(tag), tokens(text), None);
     }
     let mut costs = Costs {
         has_rules: sent.facts.rules.is_some(),
@@ -92,38 +90,41 @@ pub fn measure(sent: &Sent<'_>) -> Vec<ContextPart> {
         costs.count(message);
     }
     for (tag, cost) in &costs.tags {
-        add((*tag).to_owned(), *cost, String::new());
+        add(ContextName::Tag(tag), *cost, None);
     }
     for (name, cost, note) in [
-        ("your messages", costs.user, ""),
-        ("answers", costs.answers, ""),
-        ("results of tools", costs.results, ""),
-        ("images", costs.images * IMAGE_TOKENS, "a guess: servers differ"),
+        (ContextName::Messages, costs.user, None),
+        (ContextName::Answers, costs.answers, None),
+        (ContextName::Results, costs.results, None),
+        (
+            ContextName::Images,
+            costs.images * IMAGE_TOKENS,
+            Some(ContextNote::Guess),
+        ),
     ] {
         if cost > 0 {
-            add(name.to_owned(), cost, note.to_owned());
+            add(name, cost, note);
         }
     }
     parts.extend(waiting);
-    let window = sent.facts.window.map(|it| format!("of {it}"));
-    let counted = sent
-        .counted
-        .map(|it| format!("the server counted {it} for the last request"));
-    let unpriced = (!sent.is_priced).then(|| format!("what {} costs is not known here", name_of(sent.facts.model)));
-    let notes: Vec<String> = window.into_iter().chain(counted).chain(unpriced).collect();
+    let window = sent.facts.window.map(ContextNote::Window);
+    let counted = sent.counted.map(ContextNote::Counted);
+    let model = Some(sent.facts.model).filter(|it| !it.is_empty());
+    let unpriced = (!sent.is_priced).then(|| ContextNote::Unpriced(model.map(str::to_owned)));
     parts.push(ContextPart {
-        name: "all".to_owned(),
+        name: ContextName::All,
         tokens: sum,
-        note: notes.join("; "),
+        notes: window.into_iter().chain(counted).chain(unpriced).collect(),
     });
     parts
 }
 
-fn name_of(model: &str) -> &str {
-    if model.is_empty() {
-        "the server's own model"
-    } else {
-        model
+const fn awaits(kind: Kind) -> Awaits {
+    match kind {
+        Kind::Always => Awaits::Nothing,
+        Kind::AutoAttached => Awaits::Files,
+        Kind::AgentRequested => Awaits::Model,
+        Kind::Manual => Awaits::User,
     }
 }
 
@@ -261,44 +262,58 @@ mod tests {
             first: vec![("user_info", "u".repeat(33))],
             messages: &messages.iter().collect::<Vec<_>>(),
             tools: &tools,
-            missing: vec![("web_search".to_owned(), "no service is configured".to_owned())],
+            missing: vec![("web_search".to_owned(), NotOffered::NoSearchService)],
             counted: Some(1234),
             is_priced: true,
         };
         let parts = measure(&sent);
-        let shown: Vec<String> = parts
+        let part = |name, tokens, notes: &[ContextNote]| ContextPart {
+            name,
+            tokens,
+            notes: notes.to_vec(),
+        };
+        let rule = |path: &str| ContextName::Rule(path.to_owned());
+        let shown: Vec<ContextPart> = parts
             .iter()
-            .filter(|it| !matches!(it.name.as_str(), "system prompt" | "all"))
-            .map(|it| format!("{} {} {}", it.name, it.tokens, it.note))
+            .filter(|it| !matches!(it.name, ContextName::SystemPrompt | ContextName::All))
+            .cloned()
             .collect();
         // 3.3 bytes are a token.
         assert_eq!(
             shown,
             [
-                "rule AGENTS.md 100 ",
-                "tools 6 1 tool",
-                "tool web_search 0 not offered: no service is configured",
-                "user_info 10 ",
-                "linter_errors 31 ",
-                "your messages 19 ",
-                "answers 27 ",
-                "results of tools 30 ",
-                "images 1000 a guess: servers differ",
-                "rule .cursor/rules/rust.mdc 4 not sent: with matching files",
+                part(rule("AGENTS.md"), 100, &[]),
+                part(ContextName::Tools, 6, &[ContextNote::ToolCount(1)]),
+                part(
+                    ContextName::Tool("web_search".to_owned()),
+                    0,
+                    &[ContextNote::NotOffered(NotOffered::NoSearchService)]
+                ),
+                part(ContextName::Tag("user_info"), 10, &[]),
+                part(ContextName::Tag("linter_errors"), 31, &[]),
+                part(ContextName::Messages, 19, &[]),
+                part(ContextName::Answers, 27, &[]),
+                part(ContextName::Results, 30, &[]),
+                part(ContextName::Images, 1000, &[ContextNote::Guess]),
+                part(
+                    rule(".cursor/rules/rust.mdc"),
+                    4,
+                    &[ContextNote::NotSent(Awaits::Files)]
+                ),
             ]
         );
         let all = parts.last().expect("a sum");
         let sum: u64 = parts
             .iter()
-            .filter(|it| it.name != "all" && !it.note.starts_with("not sent"))
+            .filter(|it| it.name != ContextName::All && !matches!(it.notes[..], [ContextNote::NotSent(_)]))
             .map(|it| it.tokens)
             .sum();
         assert_eq!(all.tokens, sum);
-        assert_eq!(all.note, "of 100000; the server counted 1234 for the last request");
+        assert_eq!(all.notes, [ContextNote::Window(100_000), ContextNote::Counted(1234)]);
         let whole = prompt::tokens(&prompt::system(&sent.facts));
         let told: u64 = parts
             .iter()
-            .filter(|it| it.name.starts_with("rule A") || it.name == "system prompt")
+            .filter(|it| it.name == rule("AGENTS.md") || it.name == ContextName::SystemPrompt)
             .map(|it| it.tokens)
             .sum();
         assert!(told.abs_diff(whole) < 200, "{told} of {whole}");

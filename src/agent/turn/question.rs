@@ -177,11 +177,14 @@ impl Running {
 
     /// What is asked about: a lead, the question and the planned action.
     fn subjects(job: &Job, tool: &Tool, question: &approval::Question) -> Vec<(String, String, Value)> {
-        // What it would reach is listed below.
-        let is_listed = question
-            .reaches
-            .iter()
-            .any(|it| question.why == format!("it reaches {it}"));
+        // What it would reach, what it wants and what it changes stand there in any case.
+        let is_reach = |it: &String| question.why == format!("it reaches {it}");
+        let is_shown = |it: &Access| match it {
+            Access::Command { permissions, .. } => question.why == approval::wants(permissions),
+            Access::Write(place) => question.why == approval::changes(place),
+            Access::Read(_) | Access::Delete(_) | Access::Fetch { .. } | Access::Search | Access::Mcp { .. } => false,
+        };
+        let is_listed = question.reaches.iter().any(is_reach) || job.accesses.iter().any(is_shown);
         let why = if is_listed { String::new() } else { question.why.clone() };
         let mut extra = Map::new();
         if !question.reaches.is_empty() {
@@ -203,10 +206,14 @@ impl Running {
                     let mut subject = preview(change, tool.name, &job.call.id);
                     if let Some(metadata) = subject.get_mut("metadata").and_then(Value::as_object_mut) {
                         metadata.extend(extra.clone());
+                        if count > 1 {
+                            metadata.insert("together".into(), json!({ "at": at + 1, "of": count }));
+                        }
                     }
                     let text = format!("Allow to {} `{}`?", change.operation, change.file.shown);
                     let lead = match count {
                         0 | 1 => why.clone(),
+                        _ if why.is_empty() => format!("{} of {count} that are made together", at + 1),
                         _ => format!("{} of {count} that are made together; {why}", at + 1),
                     };
                     (lead, text, subject)

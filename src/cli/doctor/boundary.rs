@@ -45,6 +45,7 @@ mod tests {
         let layer = |name, holds, remedy: &str| Layer {
             name,
             holds,
+            means: None,
             about: "about it".to_owned(),
             remedy: remedy.to_owned(),
         };

@@ -17,6 +17,7 @@ use super::{
     super::{Tier, process},
     Limits, ORDER_DESCRIPTOR, Order, Policy, REPORT, WORD,
 };
+use crate::protocol::Means;
 
 /// Forces a lower tier than the machine has, for trying out what happens elsewhere. It cannot raise one.
 const AT_MOST: &str = "SHEAF_SANDBOX_AT_MOST";
@@ -82,6 +83,8 @@ pub struct Layers {
 pub struct Layer {
     pub name: &'static str,
     pub holds: bool,
+    /// What holds it, for whoever has words for that.
+    pub means: Option<Means>,
     /// What it does, or why it is missing.
     pub about: String,
     /// What to do about it, if anything can be done.
@@ -151,6 +154,7 @@ fn none(why: &str) -> Layers {
             .map(|name| Layer {
                 name,
                 holds: false,
+                means: None,
                 about: why.to_owned(),
                 remedy: String::new(),
             })
@@ -201,6 +205,7 @@ fn examine() -> Layers {
     layers.list.push(Layer {
         name: "bubblewrap",
         holds: own.is_ok() || wrapped.is_ok(),
+        means: own.is_ok().then_some(Means::Needless),
         remedy: match (&own, &wrapped) {
             // The same stands in its way where it is there.
             (Err(why), Err(_)) if most == Tier::Full && has_wrapper() => remedy(why).to_owned(),
@@ -224,6 +229,7 @@ fn by_seatbelt(held: Result<String, String>) -> Layers {
     let layer = |name, holds, about: &str| Layer {
         name,
         holds,
+        means: Some(Means::Seatbelt),
         about: about.to_owned(),
         remedy: String::new(),
     };
@@ -282,6 +288,7 @@ fn judge(full: Result<String, String>, partial: Result<String, String>) -> Layer
     let by_namespaces = |name, about: &str| Layer {
         name,
         holds: full.is_ok(),
+        means: full.is_ok().then_some(Means::Kernel),
         about: match &full {
             Ok(_) => about.to_owned(),
             Err(why) => why.clone(),
@@ -294,6 +301,7 @@ fn judge(full: Result<String, String>, partial: Result<String, String>) -> Layer
     let by_filter = |name, about: &str| Layer {
         name,
         holds: partial.is_ok(),
+        means: partial.is_ok().then_some(Means::Kernel),
         about: match &partial {
             Ok(_) => about.to_owned(),
             Err(why) => why.clone(),
@@ -318,6 +326,7 @@ fn judge(full: Result<String, String>, partial: Result<String, String>) -> Layer
         Layer {
             name: "landlock",
             holds: landlock > 0 && partial.is_ok(),
+            means: partial.is_ok().then_some(Means::Landlock(landlock)),
             about: match (&partial, landlock) {
                 (Err(why), _) => why.clone(),
                 (Ok(_), 0) => "the kernel does not have it".to_owned(),

@@ -191,11 +191,17 @@ pub const SANDBOX: Action = Action {
 
 pub const KEYS: Action = Action {
     name: "keys",
-    slash: "help",
+    slash: "keys",
     run: |app, _| {
         app.layers.push(Layer::Page(Page::keys(&app.keymap, app.is_developer)));
         Vec::new()
     },
+};
+
+pub const HELP: Action = Action {
+    name: "help",
+    slash: "help",
+    run: |app, argument| (KEYS.run)(app, argument),
 };
 
 pub const FOCUS: Action = Action {

@@ -83,6 +83,7 @@ pub static ACTIONS: &[Action] = &[
     everywhere::PALETTE,
     everywhere::INSPECT,
     everywhere::KEYS,
+    everywhere::HELP,
     everywhere::MOUSE,
     everywhere::PROBLEMS,
     everywhere::FOCUS,

@@ -225,12 +225,13 @@ fn details(subject: &Document, look: &Look<'_>) -> Vec<Row> {
 
 /// What is said before the question, where it says more than that there is one.
 fn context(view: &Clarification<'_>, subject: Option<&Document>, columns: usize) -> Vec<Row> {
-    let lead = view.content.trim();
+    let (together, lead) = together(subject, view.content.trim());
     let is_said = matches!(
         subject.map(Document::view),
         Some(View::ToolCall(it)) if wanted_mode(&it).is_some_and(|(_, why)| why == lead)
     );
-    if view.subject.is_none() || lead.is_empty() || is_said || (!lead.contains('\n') && lead.ends_with('?')) {
+    let is_nothing = lead.is_empty() && together.is_empty();
+    if view.subject.is_none() || is_nothing || is_said || (!lead.contains('\n') && lead.ends_with('?')) {
         return Vec::new();
     }
     let role = if is_grave(view, subject) {
@@ -238,7 +239,29 @@ fn context(view: &Clarification<'_>, subject: Option<&Document>, columns: usize)
     } else {
         Role::Dim
     };
-    wrap(&[Span::new(visible(lead), role)], columns, &[], &[])
+    let mut rows = Vec::new();
+    for (text, role) in [(together.as_str(), Role::Dim), (lead, role)] {
+        if !text.is_empty() {
+            rows.extend(wrap(&[Span::new(visible(text), role)], columns, &[], &[]));
+        }
+    }
+    rows
+}
+
+/// That a change is one of several that are made together, in our words, and what else is said.
+fn together<'a>(subject: Option<&Document>, lead: &'a str) -> (String, &'a str) {
+    let number = |name: &str| subject?.metadata.get("together")?.get(name)?.as_u64();
+    let (Some(at), Some(count)) = (number("at"), number("of")) else {
+        return (String::new(), lead);
+    };
+    let own = format!("{at} of {count} that are made together");
+    match lead.strip_prefix(&own) {
+        Some(rest) => (
+            say!("approval-together", at = at, count = count),
+            rest.trim_start_matches("; "),
+        ),
+        None => (String::new(), lead),
+    }
 }
 
 /// What stands beside the change itself when a change is asked for: whoever decides on it elsewhere has to see that, too.
@@ -424,8 +447,18 @@ fn needs(subject: Option<&Document>) -> Option<Clean> {
     let Some(View::TerminalCommand(it)) = subject.map(Document::view) else {
         return None;
     };
-    let names: Vec<&str> = it.permissions.iter().map(Permission::as_str).collect();
+    let names: Vec<&str> = it.permissions.iter().map(permission).collect();
     (!names.is_empty()).then(|| visible_line(&names.join(", ")))
+}
+
+/// What is asked for beside what every command may.
+fn permission(permission: &Permission) -> &str {
+    match permission {
+        Permission::Network => say!("permission-network"),
+        Permission::GitWrite => say!("permission-git-write"),
+        Permission::All => say!("permission-all"),
+        Permission::Other(word) => word,
+    }
 }
 
 /// How many hunks were allowed, of how many, where each was decided on.

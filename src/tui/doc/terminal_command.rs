@@ -49,7 +49,7 @@ pub(super) fn is_running(command: &TerminalCommand<'_>) -> bool {
 }
 
 pub(super) fn grow(command: &TerminalCommand<'_>, document: &Document, look: &Look<'_>, sheet: &mut Sheet) -> usize {
-    let signed = sheet.sign(glyph(), false);
+    let signed = sheet.sign(glyph(command), false);
     let headed = sheet.set_head(head(command, document, look));
     let above = sheet.memo.head;
     let printed = sheet.memo.printed.get_or_insert_with(Default::default);
@@ -86,7 +86,7 @@ pub(super) fn folded(command: &TerminalCommand<'_>, document: &Document, look: &
     }
     let title = Span::new(summary(command), Role::Text);
     Leaf {
-        glyph: glyph(),
+        glyph: glyph(command),
         rows: vec![line(&[title], facts, look.width)],
         is_line: true,
     }
@@ -103,8 +103,17 @@ pub(super) fn summary(command: &TerminalCommand<'_>) -> Clean {
     }
 }
 
-fn glyph() -> Span {
-    sign("$", Role::Accent).bold()
+/// In the colour of how it went.
+fn glyph(command: &TerminalCommand<'_>) -> Span {
+    let role = match command.state {
+        CommandState::Completed if command.exit_code.is_some_and(|it| it != 0) => Role::Error,
+        CommandState::TimedOut | CommandState::Cancelled => Role::Error,
+        CommandState::Rejected => Role::Dim,
+        CommandState::Completed | CommandState::Running | CommandState::Background | CommandState::Other(_) => {
+            Role::Accent
+        }
+    };
+    sign("$", role).bold()
 }
 
 fn head(command: &TerminalCommand<'_>, document: &Document, look: &Look<'_>) -> Vec<Row> {

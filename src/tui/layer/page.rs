@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::Answer;
 use crate::{
     locale::figure,
-    protocol::{ContextPart, Sandbox},
+    protocol::{Awaits, ContextName, ContextNote, ContextPart, Means, NotOffered, Sandbox, SandboxNote, Wall},
     say,
     text::{Clean, Role, Row, Span, width, wrap::wrap},
     transcript::Transcript,
@@ -159,9 +159,10 @@ impl Page {
         rows.push(Part::Row(Row::blank()));
         let most = parts.iter().map(|it| it.tokens).max().unwrap_or(1).max(1);
         for part in parts {
-            let mut spans = vec![Span::new(Clean::line(&part.name), Role::Text)];
-            if !part.note.is_empty() {
-                spans.push(Span::new(Clean::line(&format!("   {}", part.note)), Role::Dim));
+            let mut spans = vec![Span::new(Clean::line(&name(&part.name)), Role::Text)];
+            if !part.notes.is_empty() {
+                let notes: Vec<_> = part.notes.iter().map(note).collect();
+                spans.push(Span::new(Clean::line(&format!("   {}", notes.join("; "))), Role::Dim));
             }
             rows.push(Part::Share(part.tokens, most, spans));
         }
@@ -237,7 +238,7 @@ impl Page {
 
     /// What holds commands, wall by wall.
     pub fn sandbox(sandbox: &Sandbox) -> Self {
-        let mut rows = vec![title(say!("page-sandbox"), &sandbox.head)];
+        let mut rows = vec![title(say!("page-sandbox"), "")];
         rows.push(Part::Row(Row::blank()));
         for wall in &sandbox.walls {
             let (sign, role) = if wall.holds {
@@ -246,8 +247,8 @@ impl Page {
                 ("✗ ", Role::Waiting)
             };
             let mut spans = vec![
-                Span::new(Clean::line(&wall.name), Role::Strong),
-                Span::new(Clean::line(&format!("  {}", wall.about)), Role::Text),
+                Span::new(Clean::line(wall_name(&wall.name)), Role::Strong),
+                Span::new(Clean::line(&format!("  {}", wall_about(wall))), Role::Text),
             ];
             if !wall.remedy.is_empty() {
                 spans.push(Span::new(Clean::line(&format!("  → {}", wall.remedy)), Role::Dim));
@@ -256,7 +257,14 @@ impl Page {
         }
         for note in &sandbox.notes {
             rows.push(Part::Row(Row::blank()));
-            rows.push(Part::Row(Row::of(vec![Span::new(Clean::line(note), Role::Text)])));
+            let note = match note {
+                SandboxNote::HereOnly(why) => say!("wall-note-here-only", why = why.as_str()),
+                SandboxNote::Halted => say!("wall-note-halted").to_owned(),
+                SandboxNote::Guarded => say!("wall-note-guarded").to_owned(),
+                SandboxNote::Strict => say!("wall-note-strict").to_owned(),
+                SandboxNote::Needless => say!("wall-note-needless").to_owned(),
+            };
+            rows.push(Part::Row(Row::of(vec![Span::new(Clean::line(&note), Role::Text)])));
         }
         Self {
             parts: rows,
@@ -315,6 +323,90 @@ impl Page {
 }
 
 /// What the page is called, what there is to say of all of it, and how to leave.
+/// What a part of the context is called; what stands between tags is called as they are.
+fn name(name: &ContextName) -> String {
+    match name {
+        ContextName::SystemPrompt => say!("context-system-prompt").to_owned(),
+        ContextName::Rule(path) => say!("context-rule", path = path.as_str()),
+        ContextName::ServerInstructions => say!("context-servers").to_owned(),
+        ContextName::Tools => say!("context-tools").to_owned(),
+        ContextName::Tool(name) => say!("context-tool", name = name.as_str()),
+        ContextName::Tag(tag) => (*tag).to_owned(),
+        ContextName::Messages => say!("context-messages").to_owned(),
+        ContextName::Answers => say!("context-answers").to_owned(),
+        ContextName::Results => say!("context-results").to_owned(),
+        ContextName::Images => say!("context-images").to_owned(),
+        ContextName::All => say!("context-all").to_owned(),
+    }
+}
+
+fn note(note: &ContextNote) -> String {
+    match note {
+        ContextNote::Appended => say!("context-appended").to_owned(),
+        ContextNote::Replaced(count) => say!("context-replaced", count = *count),
+        ContextNote::Untrusted => say!("context-untrusted").to_owned(),
+        ContextNote::Description => say!("context-description").to_owned(),
+        ContextNote::NotSent(awaits) => say!(
+            "context-not-sent",
+            when = match awaits {
+                Awaits::Nothing => say!("context-awaits-nothing"),
+                Awaits::Files => say!("context-awaits-files"),
+                Awaits::Model => say!("context-awaits-model"),
+                Awaits::User => say!("context-awaits-user"),
+            }
+        ),
+        ContextNote::ToolCount(count) => say!("context-tool-count", count = *count),
+        ContextNote::NotOffered(why) => say!(
+            "context-not-offered",
+            why = match why {
+                NotOffered::SwitchedOff => say!("context-switched-off"),
+                NotOffered::ModelCallsNone => say!("context-calls-none"),
+                NotOffered::NoSearchService => say!("context-no-search"),
+                NotOffered::EditStyle => say!("context-edit-style"),
+                NotOffered::OtherModels => say!("context-other-models"),
+                NotOffered::SmallWindow => say!("context-small-window"),
+            }
+        ),
+        ContextNote::Guess => say!("context-guess").to_owned(),
+        ContextNote::Window(tokens) => say!("context-window", count = *tokens),
+        ContextNote::Counted(tokens) => say!("context-counted", count = *tokens),
+        ContextNote::Unpriced(Some(model)) => say!("context-unpriced", model = model.as_str()),
+        ContextNote::Unpriced(None) => say!("context-unpriced-own").to_owned(),
+    }
+}
+
+/// What a wall is called; one that has no word here keeps its name.
+fn wall_name(name: &str) -> &str {
+    match name {
+        "files" => say!("wall-files"),
+        "processes" => say!("wall-processes"),
+        "network" => say!("wall-network"),
+        "capabilities" => say!("wall-capabilities"),
+        "system calls" => say!("wall-system-calls"),
+        other => other,
+    }
+}
+
+/// What it does, or why it is missing; reasons of the system stay as it gave them.
+fn wall_about(wall: &Wall) -> String {
+    let known = match (wall.means, wall.name.as_str()) {
+        (Some(Means::Kernel), "files") => say!("wall-kernel-files"),
+        (Some(Means::Kernel), "processes") => say!("wall-kernel-processes"),
+        (Some(Means::Kernel), "network") => say!("wall-kernel-network"),
+        (Some(Means::Kernel), "capabilities") => say!("wall-kernel-capabilities"),
+        (Some(Means::Kernel), "system calls") => say!("wall-kernel-system-calls"),
+        (Some(Means::Seatbelt), "files") => say!("wall-seatbelt-files"),
+        (Some(Means::Seatbelt), "processes") => say!("wall-seatbelt-processes"),
+        (Some(Means::Seatbelt), "network") => say!("wall-seatbelt-network"),
+        (Some(Means::Landlock(0)), _) => say!("wall-no-landlock"),
+        (Some(Means::Landlock(version @ 1..6)), _) => return say!("wall-landlock-old", version = version),
+        (Some(Means::Landlock(version)), _) => return say!("wall-landlock", version = version),
+        (Some(Means::Needless), _) => say!("wall-needless"),
+        (Some(Means::Kernel | Means::Seatbelt) | None, _) => &wall.about,
+    };
+    known.to_owned()
+}
+
 fn title(title: &'static str, facts: &str) -> Part {
     let mut spans = vec![Span::new(Clean::literal(title), Role::Strong).bold()];
     if !facts.is_empty() {
@@ -390,15 +482,16 @@ mod tests {
 
     #[test]
     fn what_a_part_costs_stands_beside_its_figure_at_any_width() {
-        let part = |name: &str, tokens, note: &str| ContextPart {
-            name: name.to_owned(),
+        let part = |name, tokens, notes: &[ContextNote]| ContextPart {
+            name,
             tokens,
-            note: note.to_owned(),
+            notes: notes.to_vec(),
         };
+        let missing = ContextNote::NotOffered(NotOffered::NoSearchService);
         let parts = [
-            part("tool web_search", 0, "not offered: no service is configured"),
-            part("results of tools", 1500, ""),
-            part("all", 3000, ""),
+            part(ContextName::Tool("web_search".to_owned()), 0, &[missing]),
+            part(ContextName::Results, 1500, &[]),
+            part(ContextName::All, 3000, &[]),
         ];
         let rows = |columns| -> Vec<String> {
             let mut page = Page::context(&parts, None);
@@ -411,7 +504,8 @@ mod tests {
         assert_eq!(
             rows(80),
             [
-                "      0  ▱▱▱▱▱▱▱▱▱▱▱▱  tool web_search   not offered: no service is configured",
+                "      0  ▱▱▱▱▱▱▱▱▱▱▱▱  tool web_search   not offered: no service is configured:",
+                "                       set web.search.kind",
                 "   1.5k  ▰▰▰▰▰▰▱▱▱▱▱▱  results of tools",
                 "     3k  ▰▰▰▰▰▰▰▰▰▰▰▰  all",
             ]
@@ -421,7 +515,8 @@ mod tests {
             [
                 "      0  ▱▱▱▱  tool web_search   not",
                 "               offered: no service is",
-                "               configured",
+                "               configured: set",
+                "               web.search.kind",
                 "   1.5k  ▰▰▱▱  results of tools",
                 "     3k  ▰▰▰▰  all",
             ]

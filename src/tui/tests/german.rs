@@ -15,7 +15,9 @@ use super::{
 };
 use crate::{
     locale,
-    protocol::{ContextPart, Event, Message, Sandbox, Wall},
+    protocol::{
+        Awaits, ContextName, ContextNote, ContextPart, Event, Means, Message, NotOffered, Sandbox, SandboxNote, Wall,
+    },
 };
 
 const WIDTHS: [u16; 6] = [20, 40, 60, 80, 120, 300];
@@ -39,26 +41,10 @@ const PLACES: &[Place] = &[
         did(desk, "problems")
     }),
     ("context", |width| {
-        told(
-            conversation(width, 24),
-            Outcome::Context(Ok(vec![ContextPart {
-                name: "x".to_owned(),
-                tokens: 1_200,
-                note: String::new(),
-            }])),
-        )
+        told(conversation(width, 24), Outcome::Context(Ok(parts_of_context())))
     }),
     ("sandbox", |width| {
-        let wall = Wall {
-            name: "x".to_owned(),
-            ..Wall::default()
-        };
-        let sandbox = Sandbox {
-            head: "y".to_owned(),
-            walls: vec![wall],
-            notes: Vec::new(),
-        };
-        told(Desk::new(width, 24), Outcome::Sandbox(Ok(sandbox)))
+        told(Desk::new(width, 60), Outcome::Sandbox(Ok(walls())))
     }),
     ("cost", |width| did(conversation(width, 24), "conversation.cost")),
     ("palette", |width| did(Desk::new(width, 24), "palette")),
@@ -189,6 +175,83 @@ fn did(mut desk: Desk, name: &str) -> Desk {
     desk.app.chrome = None;
     desk.draw();
     desk
+}
+
+fn parts_of_context() -> Vec<ContextPart> {
+    let rule = |at: usize| ContextName::Rule(format!("{at}.mdc"));
+    let tool = |at: usize| ContextName::Tool(format!("t{at}"));
+    let awaits = [Awaits::Nothing, Awaits::Files, Awaits::Model, Awaits::User];
+    let missing = [
+        NotOffered::SwitchedOff,
+        NotOffered::ModelCallsNone,
+        NotOffered::NoSearchService,
+        NotOffered::EditStyle,
+        NotOffered::OtherModels,
+        NotOffered::SmallWindow,
+    ];
+    let mut parts = vec![
+        (
+            ContextName::SystemPrompt,
+            vec![ContextNote::Appended, ContextNote::Replaced(2)],
+        ),
+        (rule(8), vec![ContextNote::Untrusted]),
+        (rule(9), vec![ContextNote::Description]),
+        (ContextName::ServerInstructions, Vec::new()),
+        (ContextName::Tools, vec![ContextNote::ToolCount(2)]),
+        (ContextName::Tag("x"), Vec::new()),
+        (ContextName::Messages, Vec::new()),
+        (ContextName::Answers, Vec::new()),
+        (ContextName::Results, Vec::new()),
+        (ContextName::Images, vec![ContextNote::Guess]),
+    ];
+    parts.extend((0..).map(rule).zip(awaits.map(|it| vec![ContextNote::NotSent(it)])));
+    parts.extend((0..).map(tool).zip(missing.map(|it| vec![ContextNote::NotOffered(it)])));
+    for price in [None, Some("m".to_owned())] {
+        let notes = [
+            ContextNote::Window(9),
+            ContextNote::Counted(2),
+            ContextNote::Unpriced(price),
+        ];
+        parts.push((ContextName::All, notes.to_vec()));
+    }
+    let part = |(name, notes)| ContextPart {
+        name,
+        tokens: 1_200,
+        notes,
+    };
+    parts.into_iter().map(part).collect()
+}
+
+fn walls() -> Sandbox {
+    let mut walls = Vec::new();
+    for (means, names) in [
+        (
+            Means::Kernel,
+            &["files", "processes", "network", "capabilities", "system calls"][..],
+        ),
+        (Means::Seatbelt, &["files", "processes", "network"]),
+        (Means::Landlock(0), &["landlock"]),
+        (Means::Landlock(2), &["landlock"]),
+        (Means::Landlock(7), &["landlock"]),
+        (Means::Needless, &["bubblewrap"]),
+    ] {
+        walls.extend(names.iter().map(|name| Wall {
+            name: (*name).to_owned(),
+            holds: true,
+            means: Some(means),
+            ..Wall::default()
+        }));
+    }
+    Sandbox {
+        walls,
+        notes: vec![
+            SandboxNote::HereOnly("x".to_owned()),
+            SandboxNote::Halted,
+            SandboxNote::Guarded,
+            SandboxNote::Strict,
+            SandboxNote::Needless,
+        ],
+    }
 }
 
 fn told(mut desk: Desk, outcome: Outcome) -> Desk {

@@ -872,9 +872,9 @@ pub const KEYS: &[Key] = &[
     ),
     Key::new(
         "ui.images",
-        Kind::Word(&["auto", "off"]),
+        Kind::Word(&["auto", "off", "kitty", "iterm2", "sixel"]),
         |it, _| Slot::Text(&mut it.ui.images),
-        "Whether pictures are drawn in terminals that know how (kitty, Ghostty); elsewhere a line says what they are.",
+        "How pictures are drawn: as the terminal says that it can, not at all (a line says what they are), or by the protocol that is named, whatever the terminal says.",
     )
     .variable("SHEAF_UI_IMAGES"),
     Key::new(

@@ -38,21 +38,16 @@ impl Clean {
         Self(Cow::Owned(text.into_owned()))
     }
 
-    /// A cell of a picture that the terminal was given: a character of private use that says where in the picture it is.
-    pub fn picture_cell(row: usize, column: usize) -> Self {
-        /// The marks that stand for the numbers from nought, as kitty's protocol lists them.
-        const MARKS: [char; 64] = [
-            '\u{305}', '\u{30d}', '\u{30e}', '\u{310}', '\u{312}', '\u{33d}', '\u{33e}', '\u{33f}', '\u{346}',
-            '\u{34a}', '\u{34b}', '\u{34c}', '\u{350}', '\u{351}', '\u{352}', '\u{357}', '\u{35b}', '\u{363}',
-            '\u{364}', '\u{365}', '\u{366}', '\u{367}', '\u{368}', '\u{369}', '\u{36a}', '\u{36b}', '\u{36c}',
-            '\u{36d}', '\u{36e}', '\u{36f}', '\u{483}', '\u{484}', '\u{485}', '\u{486}', '\u{487}', '\u{592}',
-            '\u{593}', '\u{594}', '\u{595}', '\u{597}', '\u{598}', '\u{599}', '\u{59c}', '\u{59d}', '\u{59e}',
-            '\u{59f}', '\u{5a0}', '\u{5a1}', '\u{5a8}', '\u{5a9}', '\u{5ab}', '\u{5ac}', '\u{5af}', '\u{5c4}',
-            '\u{610}', '\u{611}', '\u{612}', '\u{613}', '\u{614}', '\u{615}', '\u{616}', '\u{617}', '\u{657}',
-            '\u{658}',
-        ];
-        let mark = |it: usize| MARKS.get(it).copied().unwrap_or('\u{305}');
-        Self(Cow::Owned(String::from_iter(['\u{10eeee}', mark(row), mark(column)])))
+    /// A cell of a picture: a character of private use that says where in the picture it is, and the highest byte of the
+    /// picture's number. Rows, columns and bytes go up to 63.
+    pub fn picture_cell(row: usize, column: usize, highest: u8) -> Self {
+        let mark = |it: usize| PICTURE_MARKS.get(it).copied().unwrap_or('\u{305}');
+        Self(Cow::Owned(String::from_iter([
+            PICTURE,
+            mark(row),
+            mark(column),
+            mark(usize::from(highest)),
+        ])))
     }
 
     pub fn as_str(&self) -> &str {
@@ -72,6 +67,27 @@ impl Clean {
     pub fn into_string(self) -> String {
         self.0.into_owned()
     }
+}
+
+/// What terminals put a picture in the place of.
+const PICTURE: char = '\u{10eeee}';
+
+/// The marks that stand for the numbers from nought, as kitty's protocol lists them.
+const PICTURE_MARKS: [char; 64] = [
+    '\u{305}', '\u{30d}', '\u{30e}', '\u{310}', '\u{312}', '\u{33d}', '\u{33e}', '\u{33f}', '\u{346}', '\u{34a}',
+    '\u{34b}', '\u{34c}', '\u{350}', '\u{351}', '\u{352}', '\u{357}', '\u{35b}', '\u{363}', '\u{364}', '\u{365}',
+    '\u{366}', '\u{367}', '\u{368}', '\u{369}', '\u{36a}', '\u{36b}', '\u{36c}', '\u{36d}', '\u{36e}', '\u{36f}',
+    '\u{483}', '\u{484}', '\u{485}', '\u{486}', '\u{487}', '\u{592}', '\u{593}', '\u{594}', '\u{595}', '\u{597}',
+    '\u{598}', '\u{599}', '\u{59c}', '\u{59d}', '\u{59e}', '\u{59f}', '\u{5a0}', '\u{5a1}', '\u{5a8}', '\u{5a9}',
+    '\u{5ab}', '\u{5ac}', '\u{5af}', '\u{5c4}', '\u{610}', '\u{611}', '\u{612}', '\u{613}', '\u{614}', '\u{615}',
+    '\u{616}', '\u{617}', '\u{657}', '\u{658}',
+];
+
+/// Where in a picture a cell is: row, column, and the highest byte of its number; `None` for every other cell.
+pub fn picture_place(cell: &str) -> Option<(usize, usize, u8)> {
+    let mut marks = cell.strip_prefix(PICTURE)?.chars();
+    let mut number = || PICTURE_MARKS.binary_search(&marks.next()?).ok();
+    Some((number()?, number()?, number()? as u8))
 }
 
 impl Deref for Clean {
@@ -408,6 +424,7 @@ pub(super) fn is_hidden(c: char) -> bool {
             | '\u{1bca0}'..='\u{1bca3}'   // shorthand format controls
             | '\u{1d173}'..='\u{1d17a}'   // musical format controls
             | '\u{e0000}'..='\u{e00ff}'   // tags and unassigned ignorables
+            | PICTURE                    // would show a picture where none belongs
             | '\u{e01f0}'..='\u{e0fff}'
     )
 }

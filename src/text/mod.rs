@@ -22,7 +22,7 @@ pub mod visible;
 pub mod width;
 pub mod wrap;
 
-pub use clean::{Clean, Cleaner, sanitize};
+pub use clean::{Clean, Cleaner, picture_place, sanitize};
 pub use highlight::{Highlighter, code_lines};
 pub use language::language_of;
 pub use row::{CodeLine, Colours, Ground, Mark, NoColours, Role, Row, Span};

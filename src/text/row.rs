@@ -165,6 +165,11 @@ impl Row {
         self
     }
 
+    /// Whether it is a part of a picture, which has no words.
+    pub fn is_picture(&self) -> bool {
+        self.spans.iter().any(|it| matches!(it.role, Role::Picture(..)))
+    }
+
     /// The row's text without looks, facts left out.
     pub fn plain(&self) -> String {
         self.spans.iter().map(|it| it.text.as_str()).collect()

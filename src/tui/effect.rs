@@ -1,6 +1,6 @@
 //! Work that the screen asks for. `update` returns these; `run` carries them out and brings the outcome back.
 
-use super::{app::Mouse, picture::Source};
+use super::{app::Mouse, image::Order, picture::Source};
 use crate::{
     protocol::{Command, DocumentId, Restore, Turn},
     theme::Rgb,
@@ -94,6 +94,8 @@ pub enum Effect {
         document: DocumentId,
         path: String,
     },
+    /// Make a picture into what the terminal takes.
+    MakePicture(Order),
     /// Read a picture for the draft.
     Picture(Source),
     /// Remember what was sent.

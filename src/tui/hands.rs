@@ -185,6 +185,12 @@ impl Hands {
                     let _ = send.send(Outcome::PictureRead { turn, document, data });
                 });
             }
+            Effect::MakePicture(order) => {
+                tokio::task::spawn_blocking(move || {
+                    let (id, made) = image::make(&order);
+                    let _ = send.send(Outcome::PictureMade(id, made));
+                });
+            }
             Effect::Picture(source) => {
                 let workspace = app.place.workspace.clone();
                 tokio::spawn(async move {

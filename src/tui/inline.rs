@@ -233,6 +233,7 @@ impl App {
     fn set_away(&mut self, is_away: bool) {
         if let Some(inline) = &mut self.inline {
             if inline.is_away != is_away {
+                self.images.is_elsewhere();
                 self.chrome = None;
             }
             inline.is_away = is_away;
@@ -277,6 +278,9 @@ impl App {
         self.lay_out();
         let to = self.settled_to(from);
         if to > from {
+            for item in self.pane.items.get(from..to).unwrap_or_default().to_vec() {
+                self.send_images_of(item);
+            }
             text.push_str(&self.go_on(from));
             text.push_str(&self.printed(from + 1..to));
         }
@@ -285,6 +289,12 @@ impl App {
         }
         text.push_str(&self.flow_out(to));
         text
+    }
+
+    /// The first item that does not stand in the terminal's lines.
+    pub fn next_to_print(&self) -> Option<Item> {
+        let inline = self.inline.as_ref()?;
+        self.pane.items.get(inline.printed).copied()
     }
 
     /// The item at `at` has ended: what of it is not printed yet.
@@ -387,7 +397,10 @@ impl App {
                 transcript.get(place).is_some_and(is_over)
             }
         };
-        let over = items.iter().take_while(|it| is_over(it)).count();
+        let over = items
+            .iter()
+            .take_while(|it| is_over(it) && self.has_pictures(**it))
+            .count();
         // Code waits for its colours: what is printed stays as it is.
         let coloured = self.with_pane(|pane, context| {
             let is_coloured = |item: &&Item| {

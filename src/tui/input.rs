@@ -6,6 +6,7 @@
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
+use super::image::Way;
 use crate::theme::Rgb;
 
 /// A paste is cut beyond this many bytes; nobody means to type more.
@@ -58,7 +59,13 @@ pub enum Reply {
     /// The terminal went from dark to light or back (mode 2031).
     Scheme,
     /// Every terminal answers this one; what was asked before and is not answered by now will not be.
-    Attributes,
+    Attributes {
+        sixel: bool,
+    },
+    /// By its name it draws pictures in this way.
+    Draws(Way),
+    /// A cell has so many pixels.
+    Cell(u16, u16),
 }
 
 /// Takes the terminal's bytes as they come.
@@ -301,7 +308,10 @@ fn sequence(text: &str, letter: u8) -> Option<Input> {
     if let Some(flags) = text.strip_prefix('?') {
         return match letter {
             b'u' => Some(Input::Reply(Reply::Keyboard(flags.parse().unwrap_or_default()))),
-            b'c' => Some(Input::Reply(Reply::Attributes)),
+            b'c' => Some(Input::Reply(Reply::Attributes {
+                // The first number is the terminal's level.
+                sixel: flags.split(';').skip(1).any(|it| it == "4"),
+            })),
             b'n' if flags.starts_with("997;") => Some(Input::Reply(Reply::Scheme)),
             _ => None,
         };
@@ -316,6 +326,13 @@ fn sequence(text: &str, letter: u8) -> Option<Input> {
             .and_then(|it| it.split(':').next())
             .and_then(|it| it.parse::<u32>().ok())
     };
+    if letter == b't' {
+        let pixels = |at| number(at).and_then(|it| u16::try_from(it).ok()).filter(|it| *it > 0);
+        return match (number(0), pixels(1), pixels(2)) {
+            (Some(6), Some(high), Some(wide)) => Some(Input::Reply(Reply::Cell(wide, high))),
+            _ => None,
+        };
+    }
     let modifiers = modifiers(fields.get(1).copied().unwrap_or_default())?;
     let code = match letter {
         b'A' => KeyCode::Up,
@@ -528,12 +545,13 @@ fn string(bytes: &[u8], last: bool, is_osc: bool) -> Head {
                 .get(2..end)
                 .and_then(|it| std::str::from_utf8(it).ok())
                 .unwrap_or_default();
-            let colour = if is_osc {
-                text.strip_prefix("11;").and_then(Rgb::parse)
+            let reply = if is_osc {
+                let colour = text.strip_prefix("11;").and_then(Rgb::parse);
+                colour.map(Reply::Background)
             } else {
-                None
+                text.strip_prefix(">|").and_then(Way::of_name).map(Reply::Draws)
             };
-            Head::Done(colour.map(|it| Input::Reply(Reply::Background(it))), length)
+            Head::Done(reply.map(Input::Reply), length)
         }
         None if bytes.len() > SEQUENCE_LIMIT || last => Head::Done(None, bytes.len()),
         None => Head::Partial,
@@ -599,7 +617,10 @@ mod tests {
             Input::Focus(it) => format!("focus {it}"),
             Input::Reply(Reply::Background(Rgb(r, g, b))) => format!("background {r:02x}{g:02x}{b:02x}"),
             Input::Reply(Reply::Keyboard(flags)) => format!("keyboard {flags}"),
-            Input::Reply(Reply::Attributes) => "attributes".into(),
+            Input::Reply(Reply::Attributes { sixel: false }) => "attributes".into(),
+            Input::Reply(Reply::Attributes { sixel: true }) => "attributes with sixel".into(),
+            Input::Reply(Reply::Draws(way)) => format!("draws by {way:?}"),
+            Input::Reply(Reply::Cell(wide, high)) => format!("cell {wide},{high}"),
             Input::Reply(Reply::Scheme) => "scheme".into(),
         };
         inputs.iter().map(one).collect::<Vec<_>>().join(" ")
@@ -651,6 +672,11 @@ mod tests {
             "background 1e1e1e background ffffff",
         ),
         ("replies", b"\x1b[?0u\x1b[?62;22c", "keyboard 0 attributes"),
+        (
+            "what it is and can",
+            b"\x1bP>|kitty(0.35.2)\x1b\\\x1bP>|XTerm(379)\x1b\\\x1b[6;19;9t\x1b[8;24;80t\x1b[6;0;9t\x1b[?63;1;2;4;6c\x1b[?4;6c",
+            "draws by Kitty cell 9,19 attributes with sixel attributes",
+        ),
         (
             "wheel and click",
             b"\x1b[<64;10;5M\x1b[<65;1;1M\x1b[<0;3;4M\x1b[<32;4;4M\x1b[<0;4;4m\x1b[<2;1;1M\x1b[<35;1;1M",

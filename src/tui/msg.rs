@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::{
     app::Citation,
     custom::Custom,
+    image::Made,
     input::Input,
     library::{Kept, Said},
     picture::Picture,
@@ -117,6 +118,8 @@ pub enum Outcome {
         document: crate::protocol::DocumentId,
         data: Option<String>,
     },
+    /// What a picture was made into, by its number.
+    PictureMade(u32, Option<Made>),
     /// What the user's command for the header said.
     Status(Result<String, String>),
     Failed(String),

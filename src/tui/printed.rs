@@ -84,6 +84,9 @@ fn print(
         let Some((content, glyph)) = pane.row(&Shown::Row { item, row }) else {
             continue;
         };
+        if content.is_picture() && !context.images.do_stay() {
+            continue;
+        }
         line.reset();
         if row == 0 && gutter >= 8 {
             number(line, context, item, theme);
@@ -93,8 +96,13 @@ fn print(
             line.put(gutter.saturating_sub(2), gutter, glyph, Ground::Plain, theme);
         }
         put(line, gutter, content, theme);
-        paint::line::print(line, text);
-        text.push_str("\r\n");
+        match context.images.strips() {
+            Some(strips) if content.is_picture() => paint::print_pictures(line, strips, text),
+            _ => {
+                paint::line::print(line, text);
+                text.push_str("\r\n");
+            }
+        }
     }
 }
 

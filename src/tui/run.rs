@@ -98,7 +98,7 @@ pub async fn run(setup: Setup) -> Result<u8, Error> {
     let (outcomes, outcomes_here) = mpsc::unbounded_channel();
     let opened = wakes.clone();
     let mut session = Session {
-        app: app(&setup, size, Arc::<Highlighter>::clone(&colours)),
+        app: app(&setup, size, tty.cell(), Arc::<Highlighter>::clone(&colours)),
         screen: Screen::new(size.0, size.1),
         follower: watched(&setup.link, setup.is_inline),
         tty,
@@ -221,7 +221,8 @@ impl Session {
                 let began = Instant::now();
                 self.draw();
                 pace.drawn(began, Instant::now());
-                (dirty, urgent) = (false, false);
+                // What is left of a picture goes with the next frames.
+                (dirty, urgent) = (self.app.images.is_sending(), false);
             }
             let tick_ms = self.next_tick();
             if tick.map(|it| it.0) != tick_ms {
@@ -543,8 +544,7 @@ impl Session {
             self.out.splice(began..began, *b"\x1b[?2026h");
         }
         self.app.measure();
-        // Pictures that came into view have to be there before the cells that show them.
-        self.out.append(&mut self.app.aside);
+        self.app.images.flow(&mut self.out);
         self.app.draw(&mut self.screen, &mut self.out);
         if is_moved && self.screen.synchronized {
             self.out.extend_from_slice(b"\x1b[?2026l");
@@ -558,7 +558,8 @@ impl Session {
             self.exit = Some(129);
         }
         let mut wanted = self.app.citations();
-        wanted.extend(self.app.pictures_read());
+        let next = self.app.next_to_print();
+        wanted.extend(self.app.pictures_wanted(next));
         for effect in wanted {
             self.spawn(effect);
         }
@@ -596,6 +597,7 @@ impl Session {
                         Some(region) => region.resize(width, height),
                         None => self.screen.resize(width, height),
                     }
+                    self.app.cells_are(self.tty.cell());
                     self.handle(Msg::Resize(width, height)).await;
                 }
             }

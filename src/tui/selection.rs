@@ -141,6 +141,9 @@ pub fn text_between(rows: &[Row], from: (usize, usize), to: (usize, usize)) -> S
         if at > to.0 {
             break;
         }
+        if row.is_picture() {
+            continue;
+        }
         if at > from.0 {
             match (row.continues, row.spaced) {
                 (true, true) => text.push(' '),

@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use super::{
     app::{App, Asking, Composer, Focus, Mouse, Themes, Where},
     earlier,
-    image::{self, Images},
+    image::{Images, Way, Wish},
     keymap::Keymap,
     library::Library,
     pane::Pane,
@@ -50,7 +50,7 @@ pub struct Setup {
 }
 
 /// The state before anything has happened.
-pub fn app(setup: &Setup, size: (u16, u16), colours: Arc<dyn Colours + Send + Sync>) -> App {
+pub fn app(setup: &Setup, size: (u16, u16), cell: Option<(u16, u16)>, colours: Arc<dyn Colours + Send + Sync>) -> App {
     let settings = setup.settings.clone();
     let surroundings = theme::Surroundings::of(|name| std::env::var(name).ok());
     let seen = theme::Seen {
@@ -88,7 +88,11 @@ pub fn app(setup: &Setup, size: (u16, u16), colours: Arc<dyn Colours + Send + Sy
         0 => None,
         count => Some(say!("news-problems", count = count)),
     };
-    let draws_images = settings.ui.images == "auto";
+    let wish = Wish::of(&settings.ui.images);
+    let mut images = Images::new(wish, Way::of_environment(&|name| std::env::var(name).ok()), cell);
+    if setup.is_inline {
+        images = images.staying();
+    }
     let mut composer = Composer::default();
     composer.field.vim = settings.ui.vim.then(super::vim::Vim::default);
     App {
@@ -132,7 +136,7 @@ pub fn app(setup: &Setup, size: (u16, u16), colours: Arc<dyn Colours + Send + Sy
         chrome: None,
         is_unstored: false,
         inline: setup.is_inline.then(super::inline::Inline::default),
-        images: Images::new(draws_images && !setup.is_inline && image::is_able(&|name| std::env::var(name).ok())),
+        images,
         aside: Vec::new(),
     }
 }

@@ -110,9 +110,9 @@ impl Tty {
         out.extend_from_slice(reports(mouse));
     }
 
-    /// Asks for the background and the keyboard protocol; the answers come with the keys.
+    /// Asks for the background, the keyboard protocol, the terminal's name and what it can; the answers come with the keys.
     pub fn ask(out: &mut Vec<u8>) {
-        out.extend_from_slice(b"\x1b]11;?\x1b\\\x1b[?u\x1b[c");
+        out.extend_from_slice(b"\x1b]11;?\x1b\\\x1b[?u\x1b[>0q\x1b[c");
     }
 
     /// Asks for the background alone: it has changed.
@@ -124,6 +124,14 @@ impl Tty {
     pub fn size(&self) -> Option<(u16, u16)> {
         let size = rustix::termios::tcgetwinsize(self.file.get_ref().as_fd()).ok()?;
         believable(size.ws_col, size.ws_row)
+    }
+
+    /// Pixels of a cell, where the terminal says how many it has.
+    pub fn cell(&self) -> Option<(u16, u16)> {
+        let size = rustix::termios::tcgetwinsize(self.file.get_ref().as_fd()).ok()?;
+        let wide = size.ws_xpixel.checked_div(size.ws_col)?;
+        let high = size.ws_ypixel.checked_div(size.ws_row)?;
+        (wide > 0 && high > 0).then_some((wide.min(MOST_PIXELS), high.min(MOST_PIXELS)))
     }
 
     /// Waits for keys. `Ok(0)` and errors mean that the terminal is gone.
@@ -190,6 +198,8 @@ const fn reports(mouse: Mouse) -> &'static [u8] {
 /// More cells than any terminal has: whoever says so would only make us paint for ever.
 const MOST_COLUMNS: u16 = 2048;
 const MOST_ROWS: u16 = 1024;
+/// Pixels of a cell on the finest screens.
+const MOST_PIXELS: u16 = 100;
 
 fn believable(columns: u16, rows: u16) -> Option<(u16, u16)> {
     (columns > 0 && rows > 0).then_some((columns.min(MOST_COLUMNS), rows.min(MOST_ROWS)))

@@ -14,6 +14,7 @@ use super::{
     doc::{Form, Outcome as FormOutcome},
     effect::Effect,
     field::Chip,
+    image::Way,
     input::{Input, Reply},
     keymap::{Chord, Place},
     layer::{Answer, Choice, Layer, Page, Picker, Sessions},
@@ -508,7 +509,20 @@ fn answered(app: &mut App, reply: Reply) -> Vec<Effect> {
         }
         // Which colours it has now is asked, as at the beginning.
         Reply::Scheme => vec![Effect::AskColours],
-        Reply::Attributes => Vec::new(),
+        Reply::Attributes { sixel } => {
+            if sixel {
+                app.draws_by(Way::Sixel);
+            }
+            Vec::new()
+        }
+        Reply::Draws(way) => {
+            app.draws_by(way);
+            Vec::new()
+        }
+        Reply::Cell(wide, high) => {
+            app.cells_are(Some((wide, high)));
+            Vec::new()
+        }
     }
 }
 
@@ -721,6 +735,7 @@ fn done(app: &mut App, outcome: Outcome) -> Vec<Effect> {
             let found = if is_elsewhere { Citation::Unread } else { found };
             app.asking.cited.insert((turn, document), found);
         }
+        Outcome::PictureMade(id, made) => app.take_picture(id, made),
         Outcome::PictureRead { turn, document, data } => {
             if let Some(place) = app.transcript.place_of_document(turn, &document) {
                 app.pane.forget(Item::Document(place));

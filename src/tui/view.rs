@@ -272,6 +272,7 @@ impl App {
             keys: &keys,
             region: app.layout.transcript.clone(),
             caret: picture.caret(),
+            strips: app.images.strips(),
         };
         screen.show(&frame, out, &mut |y, line| picture.paint(y, line));
         drop(picture);
@@ -776,6 +777,7 @@ fn draw_too_small(app: &App, screen: &mut Screen, out: &mut Vec<u8>) {
         keys: &keys,
         region: 0..0,
         caret: None,
+        strips: None,
     };
     screen.show(&frame, out, &mut |y, line| {
         if y == 0 {

@@ -15,7 +15,7 @@ use unicode_width::UnicodeWidthStr;
 
 use super::screen::Screen;
 use crate::{
-    text::{Ground, Mark, Role, Span, width::Graphemes},
+    text::{Ground, Mark, Role, Span, picture_place, width::Graphemes},
     theme::Theme,
 };
 
@@ -89,9 +89,27 @@ impl Cell {
         self.symbol == Symbol::SPACE
     }
 
+    /// Whether it stands for a part of a picture.
+    pub fn is_picture(&self) -> bool {
+        matches!(&self.symbol, Symbol::Long(text) if picture_place(text).is_some())
+    }
+
+    /// The picture's number, and the row and column of it that stand here.
+    pub fn picture(&self) -> Option<(u32, usize, usize)> {
+        let Symbol::Long(text) = &self.symbol else { return None };
+        let (row, column, highest) = picture_place(text)?;
+        match self.style.fg {
+            Some(Color::Rgb(red, green, blue)) => Some((u32::from_be_bytes([highest, red, green, blue]), row, column)),
+            _ => None,
+        }
+    }
+
     /// Whether all terminals agree on the width: no joined or variant-selected sequences.
     pub fn is_certain(&self) -> bool {
         let symbol = self.symbol();
+        if self.is_picture() {
+            return true;
+        }
         let mut characters = symbol.chars();
         match (characters.next(), characters.next()) {
             (Some(only), None) => {
@@ -159,6 +177,14 @@ impl Line {
 
     pub fn width(&self) -> usize {
         self.cells.len()
+    }
+
+    /// Leaves nothing in these columns.
+    pub fn blank_out(&mut self, columns: Range<usize>) {
+        let count = columns.len();
+        for cell in self.cells.iter_mut().skip(columns.start).take(count) {
+            *cell = Cell::BLANK;
+        }
     }
 
     pub fn link_at(&self, x: usize) -> Option<&(Range<usize>, Arc<str>)> {

@@ -5,4 +5,4 @@ pub mod line;
 pub mod screen;
 
 pub use line::{Cell, Line};
-pub use screen::{Frame, Screen};
+pub use screen::{Frame, Screen, Strips, print_pictures};

@@ -30,6 +30,25 @@ pub struct Frame<'a> {
     pub region: Range<usize>,
     /// Where the caret is; `None` hides it.
     pub caret: Option<(u16, u16)>,
+    /// Pictures, where the terminal does not take their cells as text.
+    pub strips: Option<&'a dyn Strips>,
+}
+
+/// Pictures that a terminal paints where its cursor is, a row of cells at a time.
+pub trait Strips {
+    /// What paints these columns of a row of a picture; the cursor may be anywhere afterwards.
+    fn strip(&self, id: u32, row: usize, columns: Range<usize>, out: &mut Vec<u8>);
+
+    /// What takes away the strip that the cursor is on, where writing over it is not enough.
+    fn eraser(&self) -> &'static [u8];
+}
+
+/// Cells of a line that show neighbouring columns of one row of a picture.
+struct Run {
+    x: usize,
+    id: u32,
+    row: usize,
+    columns: Range<usize>,
 }
 
 /// The double of the terminal's screen.
@@ -47,6 +66,8 @@ pub struct Screen {
     /// Places painted since the frame began.
     runs: usize,
     cleared: bool,
+    /// Cells of pictures are written as blanks.
+    are_strips: bool,
     /// The line of the terminal that the first one is, from 0.
     top: usize,
     /// OSC 8 links are written.
@@ -69,6 +90,7 @@ impl Screen {
             body: Vec::new(),
             runs: 0,
             cleared: false,
+            are_strips: false,
             top: 0,
             links: true,
             synchronized: true,
@@ -154,7 +176,11 @@ impl Screen {
             }
             self.keys.fill(0);
         }
-        self.scroll(frame);
+        self.are_strips = frame.strips.is_some();
+        // What does not go away when it is written over does not move with the text, either.
+        if frame.strips.is_none_or(|it| it.eraser().is_empty()) {
+            self.scroll(frame);
+        }
         for y in 0..self.lines.len() {
             let key = frame.keys.get(y).copied().unwrap_or_default();
             if key != 0 && self.keys.get(y) == Some(&key) {
@@ -163,7 +189,7 @@ impl Screen {
             let mut next = std::mem::take(&mut self.scratch);
             next.reset();
             paint(y, &mut next);
-            self.paint_line(y, &next);
+            self.paint_line(y, &next, frame.strips);
             if let (Some(line), Some(old)) = (self.lines.get_mut(y), self.keys.get_mut(y)) {
                 self.scratch = std::mem::replace(line, next);
                 *old = key;
@@ -246,11 +272,24 @@ impl Screen {
         }
     }
 
-    fn paint_line(&mut self, y: usize, next: &Line) {
+    fn paint_line(&mut self, y: usize, next: &Line, strips: Option<&dyn Strips>) {
         let Some(shown) = self.lines.get_mut(y).map(std::mem::take) else {
             return;
         };
+        let strips = strips.filter(|_| are_other_pictures(next, &shown));
+        if let Some(eraser) = strips.map(Strips::eraser).filter(|it| !it.is_empty()) {
+            for run in runs(&shown) {
+                self.go(run.x, y);
+                self.body.extend_from_slice(eraser);
+            }
+        }
         self.paint_difference(y, next, &shown);
+        for run in strips.map(|_| runs(next)).unwrap_or_default() {
+            let Some(strips) = strips else { break };
+            self.go(run.x, y);
+            strips.strip(run.id, run.row, run.columns, &mut self.body);
+            self.at = None;
+        }
         if let Some(line) = self.lines.get_mut(y) {
             *line = shown;
         }
@@ -352,15 +391,19 @@ impl Screen {
             return;
         }
         // A blank shows no foreground: whatever pen has its background will do.
-        let fits = cell.is_space()
+        let is_picture = self.are_strips && cell.is_picture();
+        let fits = (cell.is_space() || is_picture)
             && self.pen.is_some_and(|pen| {
                 pen.bg.unwrap_or(Color::Reset) == cell.style.bg.unwrap_or(Color::Reset) && !shows_on_blank(pen)
             })
             && !shows_on_blank(cell.style);
         if !fits {
-            self.set_pen(cell.style);
+            // The colour of a picture's cell is its number.
+            let style = cell.style;
+            self.set_pen(if is_picture { Style { fg: None, ..style } } else { style });
         }
-        self.body.extend_from_slice(cell.symbol().as_bytes());
+        let symbol = if is_picture { " " } else { cell.symbol() };
+        self.body.extend_from_slice(symbol.as_bytes());
         self.at = self.at.and_then(|(x, y)| {
             let x = x + cell.width();
             // In the last column terminals wait with the wrap: the position is no place one can count on.
@@ -426,6 +469,10 @@ impl Screen {
             Self::push_difference(&mut text, base, style);
         }
         self.pen = Some(style);
+        if text.is_empty() {
+            // Two names for the same look.
+            return;
+        }
         let codes = text.trim_start_matches(';');
         let codes = if codes == "0" { "" } else { codes };
         let _ = write!(self.body, "\x1b[{codes}m");
@@ -522,6 +569,54 @@ fn push_colour(text: &mut String, colour: Color, base: u8) {
     };
 }
 
+/// Whether cells of pictures come, go or change.
+fn are_other_pictures(next: &Line, shown: &Line) -> bool {
+    let pairs = next.cells.iter().zip(&shown.cells);
+    pairs
+        .into_iter()
+        .any(|(new, old)| (new.is_picture() || old.is_picture()) && new != old)
+}
+
+/// Adds a line of pictures as text that goes on in the next line. The terminal has to have that line before a strip is
+/// painted: where it is the last, some go on by themselves.
+pub fn print_pictures(line: &Line, strips: &dyn Strips, text: &mut String) {
+    let runs = runs(line);
+    let mut plain = line.clone();
+    for run in &runs {
+        plain.blank_out(run.x..run.x + run.columns.len());
+    }
+    super::line::print(&plain, text);
+    text.push_str("\r\n");
+    for run in runs {
+        let mut strip = Vec::new();
+        strips.strip(run.id, run.row, run.columns, &mut strip);
+        let strip = String::from_utf8_lossy(&strip);
+        let _ = write!(text, "\x1b7\x1b[A\x1b[{}G{strip}\x1b8", run.x + 1);
+    }
+}
+
+/// What a line shows of pictures.
+fn runs(line: &Line) -> Vec<Run> {
+    let mut runs: Vec<Run> = Vec::new();
+    for (x, cell) in line.cells.iter().enumerate() {
+        let Some((id, row, column)) = cell.picture() else {
+            continue;
+        };
+        match runs.last_mut() {
+            Some(run) if (run.id, run.row, run.columns.end) == (id, row, column) && run.x + run.columns.len() == x => {
+                run.columns.end += 1;
+            }
+            _ => runs.push(Run {
+                x,
+                id,
+                row,
+                columns: column..column + 1,
+            }),
+        }
+    }
+    runs
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -557,6 +652,7 @@ mod tests {
             keys: &keys,
             region: picture.region.clone(),
             caret: picture.caret,
+            strips: None,
         };
         screen.show(&frame, &mut out, &mut |y, line| {
             let spans: Vec<_> = picture.lines[y]
@@ -751,6 +847,154 @@ mod tests {
         );
     }
 
+    fn emulator(height: u16, width: u16, scrollback: usize) -> vt100::Parser {
+        let size = |it| std::num::NonZeroU16::new(it).unwrap();
+        vt100::Parser::new(size(height), size(width), scrollback)
+    }
+
+    /// Pictures whose strips are letters, so that an emulator shows which one stands where.
+    struct Letters(&'static [u8]);
+
+    fn letter(id: u32, row: usize, column: usize) -> char {
+        char::from(b'A' + ((id as usize * 7 + row * 5 + column) % 26) as u8)
+    }
+
+    impl Strips for Letters {
+        fn strip(&self, id: u32, row: usize, columns: Range<usize>, out: &mut Vec<u8>) {
+            out.extend(columns.map(|column| letter(id, row, column) as u8));
+        }
+
+        fn eraser(&self) -> &'static [u8] {
+            self.0
+        }
+    }
+
+    /// A line: blank, words, or a row of a picture with words in it from some column on.
+    #[derive(Clone, Debug, Hash)]
+    enum Part {
+        Blank,
+        Words(u8),
+        Picture { id: u8, row: u8, covered: Option<u8> },
+    }
+
+    fn parts() -> impl Strategy<Value = Vec<Part>> {
+        let part = prop_oneof![
+            Just(Part::Blank),
+            (0_u8..4).prop_map(Part::Words),
+            (1_u8..3, 0_u8..6, prop::option::of(0_u8..9)).prop_map(|(id, row, covered)| Part::Picture {
+                id,
+                row,
+                covered
+            }),
+        ];
+        // A long picture that moves, and lines that are anything.
+        prop_oneof![
+            (0_usize..12, 1_u8..3).prop_map(|(from, id)| {
+                let row = |y: usize| match y.checked_sub(from) {
+                    Some(row) if row < 6 => Part::Picture {
+                        id,
+                        row: row as u8,
+                        covered: None,
+                    },
+                    _ => Part::Words((y % 4) as u8),
+                };
+                (0..12).map(row).collect()
+            }),
+            prop::collection::vec(part, 12..13),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn pictures_stand_where_they_belong_and_nowhere_else(
+            frames in prop::collection::vec(parts(), 1..9),
+            erases in any::<bool>(),
+        ) {
+            let theme = Theme::built_in("sheaf-dark").unwrap();
+            let (width, height) = (24_u16, 12_u16);
+            let letters = Letters(if erases { b"\x1b[s" } else { b"" });
+            let mut parser = emulator(height, width, 0);
+            let mut screen = Screen::new(width, height);
+            for parts in frames {
+                let keys: Vec<u64> = parts
+                    .iter()
+                    .map(|part| {
+                        use std::hash::{DefaultHasher, Hash, Hasher};
+                        let mut hasher = DefaultHasher::new();
+                        part.hash(&mut hasher);
+                        hasher.finish().max(2)
+                    })
+                    .collect();
+                let frame = Frame { keys: &keys, region: 0..11, caret: Some((0, 11)), strips: Some(&letters) };
+                let mut out = Vec::new();
+                screen.show(&frame, &mut out, &mut |y, line| match &parts[y] {
+                    Part::Blank => {}
+                    Part::Words(n) => {
+                        let words = Clean::new(&"some words ".repeat(usize::from(*n)));
+                        line.put(0, 24, &[Span::new(words, Role::Text)], Ground::Plain, &theme);
+                    }
+                    Part::Picture { id, row, covered } => {
+                        let mut cells = Clean::default();
+                        for column in 0..10 {
+                            cells.push(&Clean::picture_cell(usize::from(*row), column, 1));
+                        }
+                        let role = Role::Picture(0, 0, *id);
+                        line.put(4, 24, &[Span::new(cells, role)], Ground::Plain, &theme);
+                        if let Some(at) = covered {
+                            let popup = [Span::new(Clean::literal("=#="), Role::Accent)];
+                            line.put(4 + usize::from(*at), 24, &popup, Ground::Plain, &theme);
+                        }
+                    }
+                });
+                parser.process(&out);
+                for y in 0..height {
+                    for x in 0..width {
+                        let cell = &screen.line(usize::from(y)).unwrap().cells[usize::from(x)];
+                        let wanted = match cell.picture() {
+                            Some((id, row, column)) => letter(id, row, column).to_string(),
+                            None => cell.symbol().to_owned(),
+                        };
+                        let shown = parser.screen().cell(y, x).unwrap().contents();
+                        let shown = if shown.is_empty() { " " } else { shown };
+                        prop_assert_eq!(&wanted, shown, "cell {},{} of\n{}", x, y, parser.screen().contents());
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_printed_line_has_a_line_below_it_before_its_strip_is_painted() {
+        let theme = Theme::built_in("sheaf-dark").unwrap();
+        let mut parser = emulator(3, 20, 10);
+        for row in 0..6 {
+            let mut line = Line::blank(20);
+            let mut cells = Clean::default();
+            for column in 0..5 {
+                cells.push(&Clean::picture_cell(row, column, 1));
+            }
+            let spans = [
+                Span::new(Clean::literal("▌ "), Role::User),
+                Span::new(cells, Role::Picture(0, 0, 1)),
+            ];
+            line.put(1, 20, &spans, Ground::Plain, &theme);
+            let mut text = String::new();
+            print_pictures(&line, &Letters(b""), &mut text);
+            parser.process(text.as_bytes());
+        }
+        let id = 1 << 24 | 1;
+        let row = |row: usize| {
+            let letters: String = (0..5).map(|column| letter(id, row, column)).collect();
+            format!(" ▌ {letters}")
+        };
+        parser.screen_mut().set_scrollback(10);
+        let shown: Vec<String> = parser.screen().rows(0, 20).collect();
+        assert_eq!(shown, [row(0), row(1), row(2)]);
+        parser.screen_mut().set_scrollback(0);
+        let shown: Vec<String> = parser.screen().rows(0, 20).collect();
+        assert_eq!(shown, [row(4), row(5), String::new()]);
+    }
+
     #[test]
     fn a_link_is_closed_on_its_own_row() {
         let theme = Theme::built_in("sheaf-dark").unwrap();
@@ -760,6 +1004,7 @@ mod tests {
             keys: &[7],
             region: 0..0,
             caret: None,
+            strips: None,
         };
         screen.show(&frame, &mut out, &mut |_, line| {
             let target: std::sync::Arc<str> = "https://example.org/".into();

@@ -762,6 +762,13 @@ impl Pane {
     /// What an item looks like depends on something else now.
     pub fn forget(&mut self, item: Item) {
         self.sheets.remove(&item);
+        self.plain_keys.remove(&item);
+    }
+
+    /// What some items look like depends on something else now.
+    pub fn forget_all(&mut self, is_one: impl Fn(Item) -> bool) {
+        self.sheets.retain(|item, _| !is_one(*item));
+        self.plain_keys.retain(|item, _| !is_one(*item));
     }
 
     /// Rows far from the view are made again when they are needed.

@@ -84,7 +84,7 @@ pub async fn run(mut setup: Setup, console: Console) -> Result<u8, Error> {
     let (outcomes, mut outcomes_here) = mpsc::unbounded_channel();
     let opened = wakes.clone();
     let mut talk = Talk {
-        app: app(&setup, size, Arc::new(NoColours)),
+        app: app(&setup, size, None, Arc::new(NoColours)),
         out: console.out,
         hands: Hands {
             outcomes,

@@ -6,7 +6,8 @@ use serde_json::json;
 use super::super::{
     desk::*,
     effect::Effect,
-    image::Images,
+    image::{Images, Way, Wish},
+    input::{Input, Reply},
     msg::{Msg, Outcome},
 };
 use crate::protocol::{Event, Message, Turn};
@@ -20,12 +21,16 @@ fn png() -> String {
 
 /// What went to the terminal beside the frames.
 fn aside(desk: &mut Desk) -> String {
-    String::from_utf8(std::mem::take(&mut desk.app.aside)).unwrap()
+    let mut out = std::mem::take(&mut desk.app.aside);
+    while desk.app.images.is_sending() {
+        desk.app.images.flow(&mut out);
+    }
+    String::from_utf8(out).unwrap()
 }
 
 fn drawing(width: u16) -> Desk {
     let mut desk = Desk::new(width, 24);
-    desk.app.images = Images::new(true);
+    desk.app.images = Images::new(Wish::Auto, Some(Way::Kitty), None);
     desk
 }
 
@@ -87,12 +92,12 @@ fn what_a_tool_has_read_is_read_again_to_be_drawn() {
     let mut desk = drawing(80);
     desk.events([Event::UserMessage(Message::user("look"))]);
     desk.events(call());
-    let wanted = desk.app.pictures_read();
+    let wanted = desk.app.pictures_wanted(None);
     let [Effect::ReadPicture { turn, document, path }] = wanted.as_slice() else {
         panic!("{wanted:?}")
     };
     assert_eq!((*turn, path.as_str()), (Turn(1), "docs/shot.png"));
-    assert_eq!(desk.app.pictures_read(), [], "once");
+    assert_eq!(desk.app.pictures_wanted(None), [], "once");
     desk.take(Msg::Done(Outcome::PictureRead {
         turn: *turn,
         document: document.clone(),
@@ -108,7 +113,7 @@ fn what_a_tool_has_read_is_read_again_to_be_drawn() {
     let mut desk = Desk::new(80, 24);
     desk.events([Event::UserMessage(Message::user("look"))]);
     desk.events(call());
-    assert_eq!(desk.app.pictures_read(), []);
+    assert_eq!(desk.app.pictures_wanted(None), []);
 }
 
 #[test]
@@ -126,4 +131,79 @@ fn a_picture_beneath_the_workspace_is_read_and_no_other() {
     );
     assert_eq!(read("../b.png"), None);
     assert_eq!(read("/etc/passwd"), None);
+}
+
+/// A picture that can really be decoded.
+fn real() -> String {
+    let bytes = include_bytes!("../../../tests/fixtures/pictures/photo.jpg");
+    STANDARD.encode(bytes)
+}
+
+#[test]
+fn a_terminal_that_knows_sixel_says_so_and_is_believed() {
+    let mut desk = Desk::new(80, 24);
+    desk.app.images = Images::new(Wish::Auto, None, None);
+    let mut message = Message::user("look at this");
+    let images = json!([{ "mediaType": "image/jpeg", "data": real() }]);
+    message.extra.insert("images".into(), images);
+    desk.events([Event::UserMessage(message)]);
+    assert_eq!(desk.app.pictures_wanted(None), []);
+    desk.take(Msg::Input(Input::Reply(Reply::Attributes { sixel: true })));
+    assert!(
+        aside(&mut desk).contains("\x1b[16t"),
+        "how large its cells are it is asked"
+    );
+    assert_eq!(desk.app.pictures_wanted(None), []);
+    desk.take(Msg::Input(Input::Reply(Reply::Cell(9, 18))));
+    let wanted = desk.app.pictures_wanted(None);
+    let [Effect::MakePicture(order)] = wanted.as_slice() else {
+        panic!("{wanted:?}")
+    };
+    assert_eq!(desk.app.pictures_wanted(None), [], "one at a time");
+    assert_eq!(cells(&desk), 0);
+    let (id, made) = crate::tui::image::make(order);
+    desk.take(Msg::Done(Outcome::PictureMade(id, made)));
+    let kept = |desk: &Desk| desk.screen.text().matches('\u{10eeee}').count();
+    assert_eq!(
+        (kept(&desk), cells(&desk)),
+        (2, 0),
+        "the terminal is told to paint, and not the cells"
+    );
+    assert_eq!(desk.app.pictures_wanted(None), [], "it is there");
+    // Letters of another size.
+    desk.take(Msg::Input(Input::Reply(Reply::Cell(12, 24))));
+    assert_eq!(kept(&desk), 0, "{}", desk.picture());
+    assert_eq!(desk.app.pictures_wanted(None).len(), 1);
+}
+
+#[test]
+fn who_wants_none_gets_none_whatever_the_terminal_can() {
+    for wish in [Wish::of("off"), Wish::of("nonsense")] {
+        let mut desk = Desk::new(80, 24);
+        desk.app.images = Images::new(wish, Some(Way::Kitty), Some((9, 18)));
+        desk.take(Msg::Input(Input::Reply(Reply::Draws(Way::Iterm2))));
+        let mut message = Message::user("look at this");
+        let images = json!([{ "mediaType": "image/jpeg", "data": real() }]);
+        message.extra.insert("images".into(), images);
+        desk.events([Event::UserMessage(message)]);
+        assert_eq!(desk.app.pictures_wanted(None), []);
+        assert_eq!((cells(&desk), aside(&mut desk).as_str()), (0, ""));
+    }
+}
+
+#[test]
+fn a_picture_that_is_marked_is_not_copied() {
+    let mut desk = drawing(80);
+    let mut message = Message::user("look at this");
+    message
+        .extra
+        .insert("images".into(), json!([{ "mediaType": "image/png", "data": png() }]));
+    desk.events([Event::UserMessage(message)]);
+    let rows: Vec<String> = desk.picture().lines().map(str::to_owned).collect();
+    let top = rows.iter().position(|it| it.contains("look at this")).unwrap() as u16;
+    desk.take(Msg::Input(Input::Click { x: 9, y: top }));
+    desk.take(Msg::Input(Input::Drag { x: 40, y: top + 4 }));
+    let text = desk.app.selected_text().unwrap();
+    assert!(text.contains("image 64×32 png"), "{text:?}");
+    assert!(!text.contains('\u{10eeee}'), "{text:?}");
 }

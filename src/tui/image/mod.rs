@@ -1,0 +1,650 @@
+//! Pictures in the transcript: what a message carries and what a tool has read, as cells where the terminal can draw it, and in
+//! words where it cannot.
+//!
+//! A cell of a picture names the picture, a row and a column, as kitty's protocol has it. Where the terminal speaks that,
+//! the picture is sent once and such cells are text like any other, so that scrolling, cutting and covering them needs
+//! nothing of us. Where it speaks iTerm2's protocol or sixel, they are the screen's business: it writes blanks instead, and
+//! over them the strip of the picture that belongs there.
+//!
+//! How a terminal is known: by its name in the environment, by the name that it answers with, or because it says that it
+//! knows sixel. tmux and screen would keep the cells and lose the picture: what the terminal outside of them is does not
+//! count, and what tmux says of itself does.
+//!
+//! A picture is hostile until its head was read: what says that it is huge, or is no base64, is words only. It is decoded
+//! on another thread, one at a time, and within bounds.
+
+mod head;
+mod kitty;
+mod pixels;
+mod strip;
+mod way;
+
+use std::{
+    collections::{HashMap, VecDeque, hash_map::Entry},
+    ops::Range,
+    path::Path,
+    sync::Arc,
+};
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use serde_json::Value;
+
+pub use self::way::{Way, Wish};
+use self::{
+    head::{Head, MOST_BYTES, cells, head, words},
+    pixels::Pixels,
+    strip::{Dialect, Painted},
+};
+use super::{
+    app::App,
+    effect::Effect,
+    paint::Strips,
+    pane::{Item, transcript::Shown},
+};
+use crate::{
+    os::file,
+    protocol::{Document, DocumentId, Kind, Message, Turn, View},
+    text::{Clean, Role, Row, Span},
+};
+
+/// What is kept of pictures, here or by the terminal; beyond it, the oldest goes.
+const KEPT_BYTES: usize = 32 << 20;
+/// Larger ones are made smaller before the terminal gets them.
+const SENT_AS_IS: usize = 128 << 10;
+/// As many bytes of pictures go with a frame.
+const PER_FRAME: usize = 32 << 10;
+/// Pixels of a cell where nobody says how many there are: terminals fit what they get.
+const CELL: (u16, u16) = (10, 20);
+
+/// Columns and rows.
+type Place = (usize, usize);
+
+/// How pictures reach the terminal, and which of them it has.
+#[derive(Debug, Default)]
+pub struct Images {
+    wish: Wish,
+    way: Option<Way>,
+    /// Pixels of a cell, as the terminal says.
+    cell: Option<(u16, u16)>,
+    /// What was given to the terminal stays with it when we leave.
+    stays: bool,
+    /// Numbers and sizes of what it keeps, the oldest first.
+    kept: VecDeque<(u32, usize)>,
+    /// The cells that each was placed on.
+    has: HashMap<u32, Place>,
+    /// Sequences that the terminal has not got yet. Text may stand between them.
+    queue: VecDeque<Vec<u8>>,
+    /// What tools have read.
+    read: HashMap<(Turn, DocumentId), Read>,
+    /// What pictures were made into, the oldest first.
+    made: VecDeque<(u32, Option<Made>)>,
+    /// One is being made.
+    is_making: bool,
+}
+
+/// What a tool has read.
+#[derive(Debug)]
+enum Read {
+    Asked,
+    Missing,
+    /// In base64.
+    Data(Arc<str>),
+}
+
+/// A picture that is to be made into what the terminal takes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Order {
+    id: u32,
+    /// In base64.
+    data: Arc<str>,
+    place: Place,
+    cell: (u16, u16),
+    /// `None`: a PNG is wanted.
+    dialect: Option<Dialect>,
+}
+
+/// What a picture was made into.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Made {
+    /// A PNG in base64, of whatever it was.
+    Png(Arc<str>),
+    Strips(Place, (u16, u16), Arc<Painted>),
+}
+
+impl Made {
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Png(data) => data.len(),
+            Self::Strips(_, _, painted) => painted.bytes(),
+        }
+    }
+}
+
+/// How far a picture is from being drawn.
+enum State {
+    Ready,
+    /// Its cells are left blank until it is there.
+    Awaited,
+    /// It is words only.
+    Never,
+}
+
+impl Images {
+    /// `way`: how the terminal draws them, as far as the environment tells; `cell`: pixels of a cell, if it says so.
+    pub fn new(wish: Wish, way: Option<Way>, cell: Option<(u16, u16)>) -> Self {
+        let way = match wish {
+            Wish::Off => None,
+            Wish::Auto => way,
+            Wish::Only(way) => Some(way),
+        };
+        Self {
+            wish,
+            way,
+            cell,
+            ..Self::default()
+        }
+    }
+
+    /// What is given to the terminal stands among its own lines and stays there.
+    pub fn staying(mut self) -> Self {
+        self.stays = true;
+        self
+    }
+
+    /// Whether what the terminal was given outlives us.
+    pub fn do_stay(&self) -> bool {
+        self.stays
+    }
+
+    fn is_on(&self) -> bool {
+        match self.way {
+            None => false,
+            // Without the size of a cell, what is painted would end somewhere.
+            Some(Way::Sixel) => self.cell.is_some(),
+            Some(Way::Kitty | Way::Iterm2 | Way::Konsole) => true,
+        }
+    }
+
+    fn dialect(&self) -> Option<Dialect> {
+        match self.way? {
+            Way::Kitty => None,
+            Way::Iterm2 | Way::Konsole => Some(Dialect::Iterm2),
+            Way::Sixel => Some(Dialect::Sixel),
+        }
+    }
+
+    fn cell(&self) -> (u16, u16) {
+        self.cell.unwrap_or(CELL)
+    }
+
+    /// The strips that the screen paints, where it has to.
+    pub fn strips(&self) -> Option<&dyn Strips> {
+        self.dialect().map(|_| self as &dyn Strips)
+    }
+
+    /// The rows of a message's pictures.
+    pub fn rows(&self, message: &Message, width: usize) -> Vec<Row> {
+        let mut rows = Vec::new();
+        for data in pictures(message) {
+            let drawn = self.drawn(data, width);
+            if !drawn.is_empty() {
+                rows.push(Row::blank());
+                rows.extend(drawn);
+            }
+            rows.push(Row::of([Span::new(words(&head(data)), Role::Dim)]));
+        }
+        rows
+    }
+
+    /// The rows of what a tool has read, where it can be drawn: in words it stands in the document already.
+    pub fn rows_of_tool(&self, turn: Turn, document: &Document, width: usize) -> Vec<Row> {
+        // Most documents are no picture: nothing is hashed for them.
+        if self.read.is_empty() {
+            return Vec::new();
+        }
+        match self.read.get(&(turn, document.id.clone())) {
+            Some(Read::Data(data)) => self.drawn(data, width),
+            Some(Read::Asked | Read::Missing) | None => Vec::new(),
+        }
+    }
+
+    fn drawn(&self, data: &str, width: usize) -> Vec<Row> {
+        if !self.is_on() {
+            return Vec::new();
+        }
+        let head = head(data);
+        let Some(place @ (columns, rows)) = cells(&head, width).filter(|_| is_base64(data)) else {
+            return Vec::new();
+        };
+        let id = number(data);
+        match self.state(id, &head, place) {
+            State::Ready => drawn(id, columns, rows).collect(),
+            State::Awaited => vec![Row::blank(); rows],
+            State::Never => Vec::new(),
+        }
+    }
+
+    fn state(&self, id: u32, head: &Head, place: Place) -> State {
+        let made = self.made.iter().find(|it| it.0 == id);
+        match (self.dialect(), made) {
+            (None, _) if is_sent_as_is(head) => State::Ready,
+            (_, Some((_, None))) => State::Never,
+            (None, Some((_, Some(Made::Png(_))))) => State::Ready,
+            (Some(_), Some((_, Some(Made::Strips(known, cell, _))))) if (*known, *cell) == (place, self.cell()) => {
+                State::Ready
+            }
+            _ => State::Awaited,
+        }
+    }
+
+    /// A picture that was asked for is there, or cannot be had.
+    pub fn take(&mut self, turn: Turn, document: DocumentId, data: Option<String>) {
+        let data = data.filter(|it| is_base64(it));
+        let bytes = |it: &Read| match it {
+            Read::Data(data) => data.len(),
+            Read::Asked | Read::Missing => 0,
+        };
+        let kept: usize = self.read.values().map(bytes).sum();
+        // What is not kept is read again when somebody comes back to it in another run of the program.
+        let data = data.filter(|it| kept + it.len() <= KEPT_BYTES);
+        let read = data.map_or(Read::Missing, |it| Read::Data(it.into()));
+        self.read.insert((turn, document), read);
+    }
+
+    /// An order was carried out, or cannot be.
+    fn take_made(&mut self, id: u32, made: Option<Made>) {
+        self.is_making = false;
+        self.made.retain(|it| it.0 != id);
+        self.made.push_back((id, made));
+        let bytes = |it: &(u32, Option<Made>)| it.1.as_ref().map_or(0, Made::bytes);
+        let mut all: usize = self.made.iter().map(bytes).sum();
+        while all > KEPT_BYTES && self.made.len() > 1 {
+            all -= self.made.pop_front().as_ref().map_or(0, bytes);
+        }
+    }
+
+    /// What has to be made of a picture before it can be drawn.
+    fn order(&self, data: &str, width: usize) -> Option<Order> {
+        let head = head(data);
+        let place = cells(&head, width)?;
+        let id = number(data);
+        let is_awaited = matches!(self.state(id, &head, place), State::Awaited);
+        (is_awaited && is_base64(data)).then(|| Order {
+            id,
+            data: data.into(),
+            place,
+            cell: self.cell(),
+            dialect: self.dialect(),
+        })
+    }
+
+    /// Has the terminal be given what is in view and it does not have.
+    fn send<'a>(&mut self, pictures: impl Iterator<Item = &'a str>, width: usize) {
+        if self.way != Some(Way::Kitty) {
+            return;
+        }
+        let mut in_view = Vec::new();
+        let mut room = KEPT_BYTES;
+        for data in pictures {
+            let id = number(data);
+            // What is in view is never sent away for something else in view: it would come again with each frame.
+            match room.checked_sub(data.len()) {
+                Some(rest) => room = rest,
+                None => continue,
+            }
+            in_view.push(id);
+            let head = head(data);
+            let Some(place @ (columns, rows)) = cells(&head, width) else {
+                continue;
+            };
+            let as_png = match self.made.iter().find(|it| it.0 == id) {
+                Some((_, Some(Made::Png(png)))) => Some(Arc::clone(png)),
+                _ => None,
+            };
+            match self.has.get(&id) {
+                Some(known) if *known == place => continue,
+                Some(_) => {
+                    // The terminal has another width: only its place is new.
+                    self.has.insert(id, place);
+                    self.queue.push_back(kitty::place(id, columns, rows));
+                    continue;
+                }
+                None if !is_base64(data) || (!is_sent_as_is(&head) && as_png.is_none()) => continue,
+                None => {}
+            }
+            let data = as_png.as_deref().unwrap_or(data);
+            self.queue.extend(kitty::transmit(id, data, columns, rows));
+            self.has.insert(id, place);
+            self.kept.push_back((id, data.len()));
+            while self.kept.iter().map(|it| it.1).sum::<usize>() > KEPT_BYTES {
+                let is_behind = |it: &(u32, usize)| !in_view.contains(&it.0);
+                let Some(at) = self.kept.iter().position(is_behind) else {
+                    break;
+                };
+                let Some((old, _)) = self.kept.remove(at) else { break };
+                self.has.remove(&old);
+                self.queue.push_back(kitty::forget(old));
+            }
+        }
+    }
+
+    /// The terminal shows its other screen, which has pictures of its own.
+    pub fn is_elsewhere(&mut self) {
+        self.kept.clear();
+        self.has.clear();
+        self.break_off();
+    }
+
+    /// Whether there is more for the terminal than went with the last frame.
+    pub fn is_sending(&self) -> bool {
+        !self.queue.is_empty()
+    }
+
+    /// What goes with this frame: what somebody types does not wait for all of a picture.
+    pub fn flow(&mut self, out: &mut Vec<u8>) {
+        let from = out.len();
+        while out.len() - from < PER_FRAME
+            && let Some(piece) = self.queue.pop_front()
+        {
+            out.extend_from_slice(&piece);
+        }
+    }
+
+    fn break_off(&mut self) {
+        if !self.queue.is_empty() {
+            self.queue.clear();
+            self.queue.push_back(kitty::BREAK_OFF.to_vec());
+        }
+    }
+
+    /// Takes back all that the terminal was given, where it does not stay.
+    pub fn leave(&mut self, out: &mut Vec<u8>) {
+        self.break_off();
+        out.extend(self.queue.drain(..).flatten());
+        for (id, _) in self.kept.drain(..) {
+            if !self.stays {
+                out.extend(kitty::forget(id));
+            }
+        }
+        self.has.clear();
+    }
+}
+
+impl Strips for Images {
+    fn strip(&self, id: u32, row: usize, columns: Range<usize>, out: &mut Vec<u8>) {
+        let made = self.made.iter().find(|it| it.0 == id);
+        if let Some((_, Some(Made::Strips(_, _, painted)))) = made {
+            painted.strip(row, columns, out);
+        }
+    }
+
+    fn eraser(&self) -> &'static [u8] {
+        match self.way {
+            // Writing over a picture leaves it there; it has kitty's way of taking it away.
+            Some(Way::Konsole) => b"\x1b_Ga=d,d=c,q=2\x1b\\",
+            Some(Way::Kitty | Way::Iterm2 | Way::Sixel) | None => b"",
+        }
+    }
+}
+
+impl App {
+    /// The terminal has said by which name it goes, or that it knows sixel; what was drawn before stays as it was.
+    pub fn draws_by(&mut self, way: Way) {
+        if self.images.wish == Wish::Auto && self.images.way.is_none() {
+            self.images.way = Some(way);
+            if !self.images.is_on() {
+                // Not all terminals say so without being asked.
+                self.aside.extend_from_slice(b"\x1b[16t");
+            }
+            self.forget_pictures();
+        }
+    }
+
+    /// The terminal has said how large a cell is.
+    pub fn cells_are(&mut self, cell: Option<(u16, u16)>) {
+        if cell.is_some() && self.images.cell != cell {
+            self.images.cell = cell;
+            self.forget_pictures();
+        }
+    }
+
+    /// Rows with pictures are made again.
+    fn forget_pictures(&mut self) {
+        let (transcript, images) = (&self.transcript, &self.images);
+        self.pane.forget_all(|item| match item {
+            Item::Message(at) => {
+                let message = transcript.exchanges.get(at).and_then(|it| it.message.as_ref());
+                message.is_some_and(|it| pictures(it).next().is_some())
+            }
+            Item::Document(place) => {
+                let exchange = transcript.exchanges.get(place.exchange);
+                let document = transcript.get(place);
+                !images.read.is_empty()
+                    && exchange
+                        .zip(document)
+                        .is_some_and(|it| images.read.contains_key(&(it.0.turn, it.1.id.clone())))
+            }
+            Item::Thinking(..) | Item::Ending(_) => false,
+        });
+    }
+
+    /// An order was carried out, or cannot be.
+    pub fn take_picture(&mut self, id: u32, made: Option<Made>) {
+        self.images.take_made(id, made);
+        self.forget_pictures();
+    }
+
+    /// The items in view, each once.
+    fn items_in_view(&self) -> Vec<Item> {
+        let mut items: Vec<Item> = self.pane.lines.iter().filter_map(Shown::item).collect();
+        items.dedup();
+        items
+    }
+
+    /// Gives the terminal the pictures that are in view. Nothing is done for a conversation without any.
+    pub fn send_images(&mut self) {
+        if self.images.way == Some(Way::Kitty) {
+            for item in self.items_in_view() {
+                self.send_images_of(item);
+            }
+        }
+    }
+
+    /// Gives the terminal the pictures of an item.
+    pub fn send_images_of(&mut self, item: Item) {
+        let width = self.layout.content();
+        match item {
+            Item::Message(at) => {
+                let exchange = self.transcript.exchanges.get(at);
+                if let Some(message) = exchange.and_then(|it| it.message.as_ref()) {
+                    self.images.send(pictures(message), width);
+                }
+            }
+            Item::Document(_) => {
+                if let Some(data) = self.data_of(item) {
+                    self.images.send(std::iter::once(&*data), width);
+                }
+            }
+            Item::Thinking(..) | Item::Ending(_) => {}
+        }
+    }
+
+    /// What a tool has read.
+    fn data_of(&self, item: Item) -> Option<Arc<str>> {
+        let Item::Document(place) = item else { return None };
+        if self.images.read.is_empty() {
+            return None;
+        }
+        let document = self.transcript.get(place)?;
+        match self.images.read.get(&(self.turn_of(place), document.id.clone())) {
+            Some(Read::Data(data)) => Some(Arc::clone(data)),
+            Some(Read::Asked | Read::Missing) | None => None,
+        }
+    }
+
+    /// What is missing to draw the pictures in view, and those of `more`.
+    pub fn pictures_wanted(&mut self, more: Option<Item>) -> Vec<Effect> {
+        let mut effects = Vec::new();
+        if !self.images.is_on() {
+            return effects;
+        }
+        let width = self.layout.content();
+        for item in self.items_in_view().into_iter().chain(more) {
+            if let Some(effect) = self.picture_to_read(item) {
+                effects.push(effect);
+            }
+            if self.images.is_making {
+                continue;
+            }
+            let order = match item {
+                Item::Message(at) => {
+                    let exchange = self.transcript.exchanges.get(at);
+                    let message = exchange.and_then(|it| it.message.as_ref());
+                    let mut data = message.into_iter().flat_map(pictures);
+                    data.find_map(|it| self.images.order(it, width))
+                }
+                Item::Document(_) => self.data_of(item).and_then(|it| self.images.order(&it, width)),
+                Item::Thinking(..) | Item::Ending(_) => None,
+            };
+            if let Some(order) = order {
+                self.images.is_making = true;
+                effects.push(Effect::MakePicture(order));
+            }
+        }
+        effects
+    }
+
+    /// Whether all of an item's pictures are there, or never will be.
+    pub fn has_pictures(&self, item: Item) -> bool {
+        if !self.images.is_on() {
+            return true;
+        }
+        let width = self.layout.content();
+        let is_there = |data: &str| self.images.order(data, width).is_none();
+        match item {
+            Item::Message(at) => {
+                let message = self.transcript.exchanges.get(at).and_then(|it| it.message.as_ref());
+                message.into_iter().flat_map(pictures).all(is_there)
+            }
+            Item::Document(place) => {
+                let Some(document) = self.transcript.get(place).filter(|it| read_picture(it).is_some()) else {
+                    return true;
+                };
+                match self.images.read.get(&(self.turn_of(place), document.id.clone())) {
+                    None | Some(Read::Asked) => false,
+                    Some(Read::Missing) => true,
+                    Some(Read::Data(data)) => is_there(data),
+                }
+            }
+            Item::Thinking(..) | Item::Ending(_) => true,
+        }
+    }
+
+    /// A picture that a tool has read and that was not looked at yet.
+    fn picture_to_read(&mut self, item: Item) -> Option<Effect> {
+        let Item::Document(place) = item else { return None };
+        let document = self.transcript.get(place)?;
+        let path = read_picture(document)?;
+        let key = (self.turn_of(place), document.id.clone());
+        let Entry::Vacant(free) = self.images.read.entry(key) else {
+            return None;
+        };
+        let (turn, document) = free.key().clone();
+        let path = path.to_owned();
+        free.insert(Read::Asked);
+        Some(Effect::ReadPicture { turn, document, path })
+    }
+}
+
+/// The path of the picture that a call has read.
+fn read_picture(document: &Document) -> Option<&str> {
+    if document.kind != Kind::ToolCall || document.is_open() {
+        return None;
+    }
+    let View::ToolCall(call) = document.view() else {
+        return None;
+    };
+    let data = call.result.filter(|it| !it.failed)?.data;
+    let kind = data.get("mediaType").and_then(Value::as_str)?;
+    let is_picture = matches!(kind, "image/png" | "image/jpeg" | "image/gif" | "image/webp");
+    let path = call
+        .arguments
+        .get("path")
+        .or_else(|| call.arguments.get("target_file"))?;
+    path.as_str().filter(|_| is_picture && call.tool_name == "read_file")
+}
+
+/// Reads a picture beneath a folder, as the terminal takes it.
+pub fn read(root: &Path, path: &str) -> Option<String> {
+    let path = Path::new(path);
+    let path = path.strip_prefix(root).unwrap_or(path);
+    let bytes = file::read_beneath(root, path, MOST_BYTES as u64).ok()?;
+    Some(STANDARD.encode(bytes))
+}
+
+/// Carries an order out: takes as long as decoding does.
+pub fn make(order: &Order) -> (u32, Option<Made>) {
+    let pixels = STANDARD.decode(&*order.data).ok().and_then(|it| Pixels::decode(&it));
+    let cell = (usize::from(order.cell.0), usize::from(order.cell.1));
+    let (columns, rows) = order.place;
+    let made = pixels.map(|pixels| match order.dialect {
+        Some(dialect) => {
+            let painted = Painted::new(dialect, &pixels, order.place, cell);
+            Made::Strips(order.place, order.cell, Arc::new(painted))
+        }
+        None => {
+            // No more of it than can be seen.
+            let (wide, high) = (columns * cell.0, rows * cell.1);
+            let is_larger = pixels.wide * pixels.high > wide * high;
+            let fitted = is_larger.then(|| pixels.fitted(wide, high));
+            Made::Png(STANDARD.encode(fitted.as_ref().unwrap_or(&pixels).to_png()).into())
+        }
+    });
+    (order.id, made)
+}
+
+/// Whether kitty takes it as it came.
+fn is_sent_as_is(head: &Head) -> bool {
+    head.kind == "png" && head.bytes <= SENT_AS_IS
+}
+
+/// What a message carries, in base64.
+fn pictures(message: &Message) -> impl Iterator<Item = &str> {
+    let list = message.extra.get("images").and_then(Value::as_array);
+    list.into_iter().flatten().filter_map(|it| it.get("data")?.as_str())
+}
+
+/// Nothing else may be written into the sequence that carries it.
+fn is_base64(data: &str) -> bool {
+    data.bytes()
+        .all(|it| it.is_ascii_alphanumeric() || matches!(it, b'+' | b'/' | b'='))
+}
+
+/// A number for a picture that is the same wherever it stands: three bytes, as a colour has, and one that a mark has.
+fn number(data: &str) -> u32 {
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    // Its ends and its length tell pictures apart, and it need not be read whole for every look.
+    let bytes = data.as_bytes();
+    let (head, tail) = (bytes.iter().take(4096), bytes.iter().rev().take(4096));
+    for byte in head.chain(tail).chain(&data.len().to_le_bytes()) {
+        hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+    }
+    // Not near those that others count from one.
+    let highest = (hash >> 24) % 63 + 1;
+    (highest as u32) << 24 | (hash >> 32) as u32 & 0x00ff_ffff
+}
+
+/// The rows of cells that stand for a picture.
+fn drawn(id: u32, columns: usize, rows: usize) -> impl Iterator<Item = Row> {
+    let [highest, red, green, blue] = id.to_be_bytes();
+    (0..rows).map(move |row| {
+        let mut cells = Clean::default();
+        for column in 0..columns {
+            cells.push(&Clean::picture_cell(row, column, highest));
+        }
+        Row::of([Span::new(cells, Role::Picture(red, green, blue))])
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -34,6 +34,7 @@ mod served;
 mod sessions;
 mod settings;
 mod source;
+mod tmux;
 mod tour;
 mod trust;
 mod undo;

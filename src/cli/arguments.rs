@@ -736,6 +736,22 @@ pub enum Setting {
     Explain,
     /// Every setting there is
     Reference,
+    /// What the interface says, as a Fluent file that is built in: what a translation begins with
+    #[command(after_help = "Example:\n  sheaf config locale > ~/.config/sheaf/locale/fr.ftl")]
+    Locale {
+        /// `en`, `de`
+        #[arg(default_value = "en")]
+        tag: String,
+    },
+    /// The keys that are built in: what a keymap.toml of your own is read over
+    Keymap,
+    /// The colours of a theme that is built in: what one of your own begins with
+    #[command(after_help = "Example:\n  sheaf config theme dracula > ~/.config/sheaf/themes/mine.toml")]
+    Theme {
+        /// As in `ui.theme`
+        #[arg(default_value = "sheaf-dark")]
+        name: String,
+    },
 }
 
 impl Common {

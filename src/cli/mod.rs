@@ -51,12 +51,13 @@ use crate::{
         follow::{Door, Follow, Followed},
         replay::{Audience, Recording, Replay, Speed},
     },
+    locale,
     os::{self, file},
     print::{self, Ending, Options, Outputs, Stop},
     protocol::{Mode, Submit},
     sandbox,
     text::{Clean, redact::redact},
-    tui,
+    theme, tui,
 };
 
 /// The exit codes that a caller may rely on.
@@ -576,6 +577,29 @@ fn settings(ask: &Setting, common: &Common) -> Result<u8> {
             }
         }
         Setting::Reference => say(&config::reference()),
+        Setting::Locale { tag } => {
+            let Some(language) = locale::LANGUAGES.iter().find(|it| it.tag == tag) else {
+                let known: Vec<_> = locale::LANGUAGES.iter().map(|it| it.tag).collect();
+                complain(&format!(
+                    "there is no language `{tag}` built in\n  there are {}",
+                    known.join(", ")
+                ));
+                return Ok(code::USAGE);
+            };
+            say(language.text);
+        }
+        Setting::Keymap => say(tui::keymap::BUILT_IN),
+        Setting::Theme { name } => {
+            let Some((_, text)) = theme::BUILT_IN.iter().find(|it| it.0 == name) else {
+                let known: Vec<_> = theme::BUILT_IN.iter().map(|it| it.0).collect();
+                complain(&format!(
+                    "there is no theme `{name}` built in\n  there are {}",
+                    known.join(", ")
+                ));
+                return Ok(code::USAGE);
+            };
+            say(text);
+        }
     }
     Ok(code::OK)
 }

@@ -91,6 +91,8 @@ pub struct App {
     /// Milliseconds since the Unix epoch, as of the last message.
     pub now_ms: u64,
     pub size: (u16, u16),
+    /// What the left button of the mouse did last.
+    pub clicks: Clicks,
     /// When Ctrl+C was pressed last with nothing to stop or clear.
     pub last_interrupt_ms: u64,
     /// Actions that only developers of this program need are there.
@@ -147,6 +149,32 @@ pub struct Themes {
     pub syntax: crate::theme::Syntax,
     pub seen: crate::theme::Seen,
     pub surroundings: crate::theme::Surroundings,
+}
+
+/// Presses of the left button that follow each other at one place.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Clicks {
+    at_ms: u64,
+    place: (u16, u16),
+    pub count: u8,
+    /// It went down in the draft, and marks there.
+    pub in_draft: bool,
+}
+
+/// Presses that follow each other within this are one gesture.
+const CLICKS_MS: u64 = 400;
+
+impl Clicks {
+    pub fn press(&mut self, now_ms: u64, place: (u16, u16)) {
+        let follows = place == self.place && now_ms.saturating_sub(self.at_ms) < CLICKS_MS;
+        let count = if follows && self.count < 3 { self.count + 1 } else { 1 };
+        *self = Self {
+            at_ms: now_ms,
+            place,
+            count,
+            in_draft: false,
+        };
+    }
 }
 
 #[derive(Default)]

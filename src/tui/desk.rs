@@ -118,6 +118,7 @@ impl Desk {
             },
             asking: Asking::default(),
             toast: None,
+            clicks: super::app::Clicks::default(),
             theme: Theme::built_in("sheaf-dark").expect("it is in the table"),
             themes: Themes {
                 names: vec!["sheaf-dark".into(), "sheaf-light".into()],
@@ -302,6 +303,8 @@ fn named(name: &str) -> Vec<u8> {
         "down" => b"\x1b[B",
         "right" => b"\x1b[C",
         "left" => b"\x1b[D",
+        "home" => b"\x1b[H",
+        "end" => b"\x1b[F",
         "pgup" => b"\x1b[5~",
         "pgdn" => b"\x1b[6~",
         "f1" => b"\x1bOP",

@@ -5,7 +5,10 @@
 
 use std::ops::Range;
 
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use unicode_segmentation::{GraphemeCursor, UnicodeSegmentation};
+
+use crate::text::{Clean, width};
 
 /// So many states are remembered, and no more bytes than this in all.
 const MOST_UNDO: usize = 500;
@@ -27,7 +30,7 @@ enum Run {
     Deleted(usize),
 }
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Draft {
     text: String,
     caret: usize,
@@ -196,6 +199,79 @@ impl Draft {
     /// The next edit is a step of its own.
     pub fn end_run(&mut self) {
         self.run = Run::None;
+    }
+
+    /// The key as an edit or a motion, in every text of the program; `false`: it means nothing to a text. Up and Down are for
+    /// whoever knows the rows.
+    pub fn edit(&mut self, event: KeyEvent) -> bool {
+        let ctrl = event.modifiers.contains(KeyModifiers::CONTROL);
+        let alt = event.modifiers.contains(KeyModifiers::ALT);
+        let shift = event.modifiers.contains(KeyModifiers::SHIFT);
+        let by_word = ctrl || alt;
+        let at = self.caret();
+        match event.code {
+            KeyCode::Char(letter) if !ctrl && !alt => {
+                if letter.is_control() {
+                    return false;
+                }
+                self.insert(&letter.to_string());
+            }
+            KeyCode::Char('a') if ctrl => self.go(self.line_start(at), false),
+            KeyCode::Char('e') if ctrl => self.go(self.line_end(at), false),
+            KeyCode::Char('a') if alt => self.select(0..self.text().len()),
+            KeyCode::Char('b') if alt => self.go(self.word_before(at), false),
+            KeyCode::Char('f') if alt => self.go(self.word_after(at), false),
+            KeyCode::Char('b') if ctrl => self.go(self.before(at), false),
+            KeyCode::Char('f') if ctrl => self.go(self.after(at), false),
+            KeyCode::Char('w') if ctrl => self.take(self.selection().unwrap_or(self.word_before(at)..at)),
+            KeyCode::Char('u') if ctrl => self.take(self.line_start(at)..at),
+            KeyCode::Char('d') if ctrl => self.replace(at..self.after(at), ""),
+            KeyCode::Char('d') if alt => self.take(at..self.word_after(at)),
+            KeyCode::Char('k') if alt => self.take(at..self.line_end(at).max(at)),
+            KeyCode::Char('/' | '_' | '-') if ctrl => return self.undo(),
+            KeyCode::Char('/' | '_' | '-') if alt => return self.redo(),
+            KeyCode::Char('y') if ctrl => {
+                let kept = self.kept.clone();
+                self.as_one(|draft| draft.insert(&kept));
+            }
+            KeyCode::Backspace | KeyCode::Delete if self.selection().is_some() => {
+                self.take(self.selection().unwrap_or_default());
+            }
+            KeyCode::Backspace if by_word => self.take(self.word_before(at)..at),
+            KeyCode::Delete if by_word => self.take(at..self.word_after(at)),
+            KeyCode::Backspace => self.replace(self.before(at)..at, ""),
+            KeyCode::Delete => self.replace(at..self.after(at), ""),
+            KeyCode::Left if by_word => self.go(self.word_before(at), shift),
+            KeyCode::Right if by_word => self.go(self.word_after(at), shift),
+            // Without Shift a selection ends at the side that the key points to.
+            KeyCode::Left if !shift && self.selection().is_some() => {
+                self.go(self.selection().map_or(at, |it| it.start), false);
+            }
+            KeyCode::Right if !shift && self.selection().is_some() => {
+                self.go(self.selection().map_or(at, |it| it.end), false);
+            }
+            KeyCode::Left => self.go(self.before(at), shift),
+            KeyCode::Right => self.go(self.after(at), shift),
+            KeyCode::Home if ctrl => self.go(0, shift),
+            KeyCode::End if ctrl => self.go(self.text().len(), shift),
+            KeyCode::Home => self.go(self.line_start(at), shift),
+            KeyCode::End => self.go(self.line_end(at), shift),
+            _ => return false,
+        }
+        true
+    }
+
+    /// The draft as one line of at most so many columns, moved so that the caret is in it, and the caret's column.
+    pub fn window(&self, columns: usize) -> (Clean, usize) {
+        let shown = |range: Range<usize>| Clean::line(self.slice(range));
+        let mut start = 0;
+        // One column is the caret's own, behind the last letter.
+        while start < self.caret && width::width(&shown(start..self.caret)) + 1 > columns.max(2) {
+            start = self.after(start);
+        }
+        let caret = width::width(&shown(start..self.caret));
+        let line = shown(start..self.text.len());
+        (Clean::new(width::cut(&line, columns)), caret)
     }
 
     pub fn undo(&mut self) -> bool {

@@ -5,7 +5,7 @@
 
 use std::{ops::Range, sync::Arc};
 
-use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use crossterm::event::{KeyCode, KeyEvent};
 use ratatui::{
     buffer::Buffer,
     layout::Rect,
@@ -48,6 +48,8 @@ pub struct Field {
     shown: String,
     /// The draft's version that the area shows.
     synced: u64,
+    /// The column that up and down keep to, for the version that they left.
+    goal: Option<(u64, usize)>,
     /// Columns that the field was shown in last.
     width: u16,
     /// Rows taken, for a version and a width.
@@ -61,6 +63,8 @@ pub struct Drawn {
     buffer: Arc<Buffer>,
     /// Column and row of the caret inside the field.
     pub caret: (u16, u16),
+    /// Rows above the first one are not in it.
+    pub is_cut: bool,
 }
 
 impl Default for Field {
@@ -72,6 +76,7 @@ impl Default for Field {
             area: area(Vec::new()),
             shown: String::new(),
             synced: u64::MAX,
+            goal: None,
             width: 80,
             measured: None,
             drawn: None,
@@ -172,6 +177,12 @@ impl Field {
         }
         self.draft = Draft::new(&clean);
         self.draft.version = version;
+    }
+
+    /// Takes the letter behind the caret away.
+    pub fn delete(&mut self) {
+        self.draft
+            .edit(KeyEvent::new(KeyCode::Delete, crossterm::event::KeyModifiers::NONE));
     }
 
     /// Replaces everything; the caret goes to the end. Undo brings back what was.
@@ -318,60 +329,11 @@ impl Field {
 
     /// The key as an edit; `false` when it means nothing to a text field.
     pub fn key(&mut self, event: KeyEvent) -> bool {
-        let ctrl = event.modifiers.contains(KeyModifiers::CONTROL);
-        let alt = event.modifiers.contains(KeyModifiers::ALT);
-        let shift = event.modifiers.contains(KeyModifiers::SHIFT);
-        let by_word = ctrl || alt;
-        let draft = &mut self.draft;
-        let at = draft.caret();
         match event.code {
-            KeyCode::Char(letter) if !ctrl && !alt => {
-                if letter.is_control() || is_private(letter) {
-                    return false;
-                }
-                draft.insert(&letter.to_string());
-            }
-            KeyCode::Char('a') if ctrl => draft.go(draft.line_start(at), false),
-            KeyCode::Char('e') if ctrl => draft.go(draft.line_end(at), false),
-            KeyCode::Char('a') if alt => draft.select(0..draft.text().len()),
-            KeyCode::Char('b') if alt => draft.go(draft.word_before(at), false),
-            KeyCode::Char('f') if alt => draft.go(draft.word_after(at), false),
-            KeyCode::Char('b') if ctrl => draft.go(draft.before(at), false),
-            KeyCode::Char('f') if ctrl => draft.go(draft.after(at), false),
-            KeyCode::Char('w') if ctrl => draft.take(draft.selection().unwrap_or(draft.word_before(at)..at)),
-            KeyCode::Char('d') if alt => draft.take(at..draft.word_after(at)),
-            KeyCode::Char('k') if alt => draft.take(at..draft.line_end(at).max(at)),
-            KeyCode::Char('/' | '_' | '-') if ctrl => return draft.undo(),
-            KeyCode::Char('/' | '_' | '-') if alt => return draft.redo(),
-            KeyCode::Char('y') if ctrl => {
-                let kept = draft.kept.clone();
-                draft.as_one(|draft| draft.insert(&kept));
-            }
-            KeyCode::Backspace | KeyCode::Delete if draft.selection().is_some() => {
-                draft.take(draft.selection().unwrap_or_default());
-            }
-            KeyCode::Backspace if by_word => draft.take(draft.word_before(at)..at),
-            KeyCode::Delete if by_word => draft.take(at..draft.word_after(at)),
-            KeyCode::Backspace => draft.replace(draft.before(at)..at, ""),
-            KeyCode::Delete => draft.replace(at..draft.after(at), ""),
-            KeyCode::Left if by_word => draft.go(draft.word_before(at), shift),
-            KeyCode::Right if by_word => draft.go(draft.word_after(at), shift),
-            // Without Shift a selection ends at the side that the key points to.
-            KeyCode::Left if !shift && draft.selection().is_some() => {
-                draft.go(draft.selection().map_or(at, |it| it.start), false);
-            }
-            KeyCode::Right if !shift && draft.selection().is_some() => {
-                draft.go(draft.selection().map_or(at, |it| it.end), false);
-            }
-            KeyCode::Left => draft.go(draft.before(at), shift),
-            KeyCode::Right => draft.go(draft.after(at), shift),
-            KeyCode::Home if ctrl => draft.go(0, shift),
-            KeyCode::End if ctrl => draft.go(draft.text().len(), shift),
-            KeyCode::Home => draft.go(draft.line_start(at), shift),
-            KeyCode::End => draft.go(draft.line_end(at), shift),
+            KeyCode::Char(letter) if is_private(letter) => return false,
             KeyCode::Up => self.go_by_row(CursorMove::Up),
             KeyCode::Down => self.go_by_row(CursorMove::Down),
-            _ => return false,
+            _ => return self.draft.edit(event),
         }
         true
     }
@@ -379,11 +341,77 @@ impl Field {
     /// Up and down go by what is seen, not by lines.
     fn go_by_row(&mut self, by: CursorMove) {
         self.sync();
+        let column = self.area.screen_cursor().col;
+        let goal = self
+            .goal
+            .filter(|it| it.0 == self.draft.version)
+            .map_or(column, |it| it.1);
         self.area.move_cursor(by);
+        // Short rows on the way do not change where one is going.
+        let row = self.area.screen_cursor().row;
+        while self.area.screen_cursor().col < goal {
+            self.area.move_cursor(CursorMove::Forward);
+            let now = self.area.screen_cursor();
+            if now.row != row || now.col > goal {
+                self.area.move_cursor(CursorMove::Back);
+                break;
+            }
+            if self.area.cursor() == self.end() {
+                break;
+            }
+        }
         let cursor = self.area.cursor();
         let to = self.place_of(cursor.0, cursor.1);
         self.draft.go(to, false);
         self.synced = self.draft.version;
+        self.goal = Some((self.draft.version, goal));
+    }
+
+    /// Behind the last letter of what is shown.
+    fn end(&self) -> (usize, usize) {
+        let lines = self.area.lines();
+        (
+            lines.len().saturating_sub(1),
+            lines.last().map_or(0, |it| it.chars().count()),
+        )
+    }
+
+    /// The caret goes to the letter at a column and row of the field as it was drawn.
+    pub fn point(&mut self, x: u16, y: u16, height: u16, selecting: bool) {
+        self.sync();
+        let (top, _) = self.area.scroll_offset();
+        let row = usize::from(top) + usize::from(y.min(height.saturating_sub(1)));
+        // The crate says where its caret is on the screen, and nothing of other places.
+        self.area.cancel_selection();
+        self.area.move_cursor(CursorMove::Jump(0, 0));
+        while self.area.screen_cursor().row < row && self.area.cursor() != self.end() {
+            let before = self.area.screen_cursor().row;
+            self.area.move_cursor(CursorMove::Down);
+            if self.area.screen_cursor().row == before {
+                break;
+            }
+        }
+        let row = self.area.screen_cursor().row;
+        while self.area.screen_cursor().col < usize::from(x) && self.area.cursor() != self.end() {
+            self.area.move_cursor(CursorMove::Forward);
+            let now = self.area.screen_cursor();
+            if now.row != row || now.col > usize::from(x) {
+                self.area.move_cursor(CursorMove::Back);
+                break;
+            }
+        }
+        let cursor = self.area.cursor();
+        let to = self.place_of(cursor.0, cursor.1);
+        self.draft.go(to, selecting);
+    }
+
+    /// The word at the caret is selected.
+    pub fn select_word(&mut self) {
+        let at = self.draft.caret();
+        let class = self.draft.class_at(at);
+        let start = self.draft.skip_back(at, |it| it == class);
+        let end = self.draft.skip(at, |it| it == class);
+        self.draft.select(start..end);
     }
 
     /// Whether Up would leave the field.
@@ -438,6 +466,7 @@ impl Field {
         let drawn = Drawn {
             buffer: Arc::new(buffer),
             caret: (x, y),
+            is_cut: top > 0,
         };
         self.drawn = Some((key, drawn.clone()));
         drawn
@@ -550,6 +579,8 @@ fn tidy(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use crossterm::event::KeyModifiers;
+
     use super::*;
 
     fn press(field: &mut Field, code: KeyCode) {

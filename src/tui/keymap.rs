@@ -11,7 +11,8 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use super::action;
 use crate::config::{Problem, Source, suggestion};
 
-const DEFAULT: &str = include_str!("../../assets/keymap.toml");
+/// What holds where the user says nothing else.
+pub const BUILT_IN: &str = include_str!("../../assets/keymap.toml");
 
 /// A key with its modifiers, in one form for every way a terminal may report it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -55,7 +56,7 @@ impl Keymap {
         let mut keymap = Self::default();
         let source = Source {
             path: Path::new("keymap.toml"),
-            text: DEFAULT,
+            text: BUILT_IN,
         };
         let problems = keymap.read(&source);
         debug_assert_eq!(problems, []);

@@ -35,7 +35,7 @@ fn pattern(app: &App, sign: char) -> Option<String> {
 
 /// After a key: asks for the files that fit now, or takes the list away.
 pub fn look(app: &mut App) -> Vec<Effect> {
-    let Some(pattern) = pattern(app, '@') else {
+    let Some(pattern) = pattern(app, '@').filter(|it| !is_address(it)) else {
         app.composer.mention = documents(app);
         return Vec::new();
     };
@@ -61,11 +61,21 @@ fn is_name(pattern: &str) -> bool {
     pattern.chars().nth(1).is_some() && pattern.chars().all(is_part)
 }
 
-/// The documents that fit what is typed behind a `#`, the newest first.
+/// Whether it may be the beginning of a document's address, and of no file's name: `7.`, `7.3`.
+fn is_address(pattern: &str) -> bool {
+    let part = |it: &str| it.bytes().all(|it| it.is_ascii_digit());
+    pattern
+        .split_once('.')
+        .is_some_and(|(turn, document)| !turn.is_empty() && part(turn) && part(document))
+}
+
+/// The documents that fit what is typed behind a `#`, or as an address behind an `@`, the newest first.
 ///
 /// A `#` may be the beginning of a heading or of a number, so nothing is chosen by Enter unless somebody moved here.
 fn documents(app: &App) -> Option<Mention> {
-    let pattern = pattern(app, '#').filter(|it| !it.starts_with('#'))?;
+    let pattern = pattern(app, '#')
+        .filter(|it| !it.starts_with('#'))
+        .or_else(|| pattern(app, '@').filter(|it| is_address(it)))?;
     if let Some(before) = &app.composer.mention
         && before.is_documents
         && before.pattern == pattern
@@ -145,7 +155,11 @@ fn fill(app: &mut App) {
             .as_ref()
             .map_or_else(String::new, |owner| format!("{owner} · "));
         mention.files.push(it.name.clone());
-        mention.places.push(format!("{}:{}-{}", it.path, it.first, it.last));
+        mention.places.push(if it.first == it.last {
+            format!("{}:{}", it.path, it.first)
+        } else {
+            format!("{}:{}-{}", it.path, it.first, it.last)
+        });
         mention
             .about
             .push(format!("{}   {owner}{}:{}", it.word, it.path, it.first));
@@ -163,7 +177,12 @@ fn choose(app: &mut App) {
     };
     let typed = mention.pattern.chars().count();
     let after = if file.ends_with('/') { "" } else { " " };
-    app.composer.field.replace_before(typed, &format!("{file}{after}"));
+    if mention.is_documents {
+        // Whichever sign it was looked for with, what quotes a document is a `#`.
+        app.composer.field.replace_before(typed + 1, &format!("#{file}{after}"));
+    } else {
+        app.composer.field.replace_before(typed, &format!("{file}{after}"));
+    }
     app.composer.put_in = Some(app.composer.field.version()).filter(|_| !after.is_empty());
 }
 

@@ -97,6 +97,50 @@ impl App {
         above.or_else(|| lines.iter().skip(y).find_map(|it| place(it, 0)))
     }
 
+    /// The word around a cell: what one takes into a hand, a path as well as a name.
+    pub fn word_at(&self, point: Point) -> Option<Selection> {
+        let Point { item, row, column } = point;
+        let (shown, _) = self.pane.row(&Shown::Row { item, row })?;
+        let mut at = width::spans_width(shown.gutter());
+        let mut run: Option<(usize, usize)> = None;
+        for span in shown.content() {
+            for sign in Graphemes::new(&span.text) {
+                let (start, end) = (at, at + sign.width);
+                at = end;
+                if sign.text.chars().any(is_parting) {
+                    if run.is_some_and(|it| it.1 > column) {
+                        break;
+                    }
+                    run = None;
+                } else {
+                    run = Some((run.map_or(start, |it| it.0), end));
+                }
+            }
+            if run.is_some_and(|it| it.1 > column) && at > run.map_or(0, |it| it.1) {
+                break;
+            }
+        }
+        let (start, end) = run.filter(|it| (it.0..it.1).contains(&column))?;
+        let point = |column| Point { item, row, column };
+        Some(Selection {
+            from: point(start),
+            to: point(end - 1),
+        })
+    }
+
+    /// The line around a cell, over all the rows that the width made of it.
+    pub fn line_at(&self, point: Point) -> Option<Selection> {
+        let rows = &self.pane.sheet(point.item)?.rows;
+        let continues = |at: usize| rows.get(at).is_some_and(|it| it.continues);
+        let first = (0..=point.row).rev().find(|at| !continues(*at))?;
+        let last = (point.row..rows.len()).find(|at| !continues(at + 1))?;
+        let point = |row, column| Point { row, column, ..point };
+        Some(Selection {
+            from: point(first, 0),
+            to: point(last, usize::MAX - 1),
+        })
+    }
+
     /// The text that is marked.
     pub fn selected_text(&mut self) -> Option<String> {
         let selection = self.selection?;
@@ -132,6 +176,15 @@ impl App {
         }
         (!text.is_empty()).then_some(text)
     }
+}
+
+/// What parts words, and is none.
+fn is_parting(letter: char) -> bool {
+    letter.is_whitespace()
+        || matches!(
+            letter,
+            '"' | '\'' | '`' | '(' | ')' | '[' | ']' | '<' | '>' | '{' | '}' | '|' | ',' | ';' | '│' | '。' | '、'
+        )
 }
 
 /// The text of rows from one row and column to another, which is not part of it.

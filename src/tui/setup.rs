@@ -113,6 +113,7 @@ pub fn app(setup: &Setup, size: (u16, u16), cell: Option<(u16, u16)>, colours: A
         place: place(&setup.workspace),
         asking: Asking::default(),
         toast,
+        clicks: super::app::Clicks::default(),
         theme: themes.resolve(settings.color),
         themes,
         keymap,

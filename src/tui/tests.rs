@@ -73,12 +73,16 @@ fn every_way_to_break_a_line_breaks_it() {
 }
 
 #[test]
-fn the_composer_grows_to_eight_rows_and_no_further() {
-    let mut desk = Desk::new(80, 40);
-    desk.keys(&"x<ctrl+j>".repeat(5));
-    assert_eq!(desk.app.layout().composer.len(), 6);
-    desk.keys(&"y<ctrl+j>".repeat(9));
-    assert_eq!(desk.app.layout().composer.len(), 8);
+fn the_composer_grows_to_eight_rows_or_a_third_and_says_that_more_is_above() {
+    for (height, most) in [(24, 8), (40, 13)] {
+        let mut desk = Desk::new(80, height);
+        desk.keys(&"x<ctrl+j>".repeat(5));
+        assert_eq!(desk.app.layout().composer.len(), 6);
+        assert!(desk.shows(" › x"), "{}", desk.picture());
+        desk.keys(&"y<ctrl+j>".repeat(9));
+        assert_eq!(desk.app.layout().composer.len(), most);
+        assert!(desk.shows("↑› "), "{}", desk.picture());
+    }
 }
 
 #[test]

@@ -20,7 +20,7 @@ use super::{
     layer::{Answer, Choice, Layer, Page, Picker, Sessions},
     mention,
     msg::{Msg, Outcome},
-    pane::Item,
+    pane::{Item, transcript::Shown},
     picture, places,
     selection::Selection,
 };
@@ -171,6 +171,9 @@ fn key(app: &mut App, event: KeyEvent) -> Vec<Effect> {
         command::Took::Yes => return command::look(app),
         command::Took::Send => return (action::SEND.run)(app, ""),
     }
+    if let Some(action) = vim_action(app, event) {
+        return (action.run)(app, "");
+    }
     if app.focus == Focus::Composer && app.composer.field.vim_key(event) {
         app.composer.history.at = None;
         return Vec::new();
@@ -230,6 +233,17 @@ fn key(app: &mut App, event: KeyEvent) -> Vec<Effect> {
     let mut effects = mention::look(app);
     effects.extend(command::look(app));
     effects
+}
+
+/// What `:` and `/` mean to those who know Vim, where they are no text.
+fn vim_action(app: &App, event: KeyEvent) -> Option<&'static action::Action> {
+    let vim = app.composer.field.vim.as_ref()?;
+    let is_free = app.focus == Focus::Composer && vim.mode == super::vim::Mode::Normal && !vim.pending();
+    match event.code {
+        KeyCode::Char(':') if is_free => Some(&action::everywhere::PALETTE),
+        KeyCode::Char('/') if is_free && event.modifiers.is_empty() => Some(&action::finding::SEARCH),
+        _ => None,
+    }
 }
 
 /// Whether a key means the question of the first page. The composer keeps the focus there, so that the first letters of
@@ -414,14 +428,34 @@ fn press(app: &mut App, x: u16, y: u16) {
     if app.mouse != Mouse::Full || !app.layers.is_empty() {
         return;
     }
+    app.clicks.press(app.now_ms, (x, y));
     if !app.layout.transcript.contains(&usize::from(y)) {
         focus_composer(app);
+        point_in_draft(app, x, y, false);
+        if app.clicks.count == 2 && app.clicks.in_draft {
+            app.composer.field.select_word();
+        }
         return;
     }
     app.selection = app.point_at(x, y).map(|it| Selection { from: it, to: it });
 }
 
+/// The caret goes where the pointer is, if that is in the draft; with `selecting` the selection's end does.
+fn point_in_draft(app: &mut App, x: u16, y: u16, selecting: bool) {
+    let rows = app.layout.composer.clone();
+    app.clicks.in_draft = selecting || rows.contains(&usize::from(y));
+    if app.clicks.in_draft {
+        let y = usize::from(y).clamp(rows.start, rows.end.saturating_sub(1).max(rows.start)) - rows.start;
+        let x = x.saturating_sub(super::view::DRAFT as u16);
+        app.composer.field.point(x, y as u16, rows.len() as u16, selecting);
+    }
+}
+
 fn drag(app: &mut App, x: u16, y: u16) {
+    if app.clicks.in_draft {
+        point_in_draft(app, x, y, true);
+        return;
+    }
     if app.selection.is_none() {
         return;
     }
@@ -444,12 +478,23 @@ fn drag(app: &mut App, x: u16, y: u16) {
 
 /// The left button went up: what is marked is copied; where nothing is, it was a click.
 fn release(app: &mut App, x: u16, y: u16) -> Vec<Effect> {
+    if std::mem::take(&mut app.clicks.in_draft) {
+        return Vec::new();
+    }
     let Some(selection) = app.selection else {
         return Vec::new();
     };
     if selection.is_empty() {
-        app.selection = None;
-        return click(app, x, y);
+        let marked = match app.clicks.count {
+            2 => app.word_at(selection.from),
+            3 => app.line_at(selection.from),
+            _ => None,
+        };
+        app.selection = marked;
+        if marked.is_none() || app.clicks.count == 2 && names_file(app, x, y) {
+            app.selection = None;
+            return click(app, x, y);
+        }
     }
     match app.selected_text() {
         Some(text) => {
@@ -461,24 +506,40 @@ fn release(app: &mut App, x: u16, y: u16) -> Vec<Effect> {
     }
 }
 
-/// A click selects; another one on a file and line that a selected document names opens it.
+/// Whether a file's name is under the pointer.
+fn names_file(app: &App, x: u16, y: u16) -> bool {
+    shown_at(app, y)
+        .as_ref()
+        .and_then(|it| app.pane.row(it))
+        .is_some_and(|(row, _)| named_at(row, usize::from(x).saturating_sub(app.layout.gutter)).is_some())
+}
+
+fn shown_at(app: &App, y: u16) -> Option<Shown> {
+    let at = usize::from(y).checked_sub(app.layout.transcript.start)?;
+    app.pane.lines.get(at).copied()
+}
+
+/// A click selects, and opens a file and line that is named there; a file without a line is opened by another one.
 fn click(app: &mut App, x: u16, y: u16) -> Vec<Effect> {
-    let shown = usize::from(y)
-        .checked_sub(app.layout.transcript.start)
-        .and_then(|it| app.pane.lines.get(it).copied());
+    let shown = shown_at(app, y);
     let Some(item) = shown.and_then(|it| it.item()) else {
         focus_composer(app);
         return Vec::new();
     };
     let was_selected = app.focus == Focus::Transcript && app.pane.selected == Some(item);
-    if was_selected
-        && let Some((row, _)) = shown.as_ref().and_then(|it| app.pane.row(it))
-        && let Some((path, line)) = named_at(row, usize::from(x).saturating_sub(app.layout.gutter))
-    {
-        return vec![Effect::OpenFile { path, line }];
-    }
+    let named = shown.as_ref().and_then(|it| app.pane.row(it)).and_then(|(row, _)| {
+        let column = usize::from(x).saturating_sub(app.layout.gutter);
+        named_at(row, column)
+    });
     action::reading::select(app, item);
-    Vec::new()
+    match named {
+        Some((path, line)) if was_selected || line.is_some() => vec![Effect::OpenFile { path, line }],
+        Some((path, _)) => {
+            app.say(say!("action-click-again", path = path));
+            Vec::new()
+        }
+        None => Vec::new(),
+    }
 }
 
 /// The file that a row names at a column.

@@ -7,6 +7,7 @@ use std::{
 
 use super::{
     app::{App, Focus},
+    doc::TYPING,
     field::Drawn,
     layer::{Layer, Picker},
     paint::{
@@ -27,6 +28,9 @@ use crate::{
 /// Below this the screen says only that it is too small.
 const LEAST: (usize, usize) = (20, 5);
 
+/// The first column of the draft.
+pub(super) const DRAFT: usize = 3;
+
 /// Columns left free beside a page.
 const PAGE_LEFT: usize = 3;
 
@@ -46,6 +50,8 @@ pub struct Layout {
     /// Columns before the content: address and glyph.
     pub gutter: usize,
     pub columns: usize,
+    /// Columns at the right that the outline has for itself.
+    pub beside: usize,
 }
 
 /// Cells of a line of the transcript that stand out.
@@ -71,7 +77,7 @@ pub enum Lit {
 impl Layout {
     /// Columns of content.
     pub fn content(&self) -> usize {
-        self.columns.saturating_sub(self.gutter + MARGIN).max(1)
+        self.columns.saturating_sub(self.gutter + MARGIN + self.beside).max(1)
     }
 }
 
@@ -89,7 +95,10 @@ impl App {
         let spacious = height >= 16;
         let footer = (height >= 8).then(|| height - 1);
         let below = usize::from(footer.is_some()) + usize::from(spacious);
-        let most = composer::MOST_ROWS.min((height / 2) as u16).max(1);
+        let most = composer::MOST_ROWS
+            .max((height / 3) as u16)
+            .min((height / 2) as u16)
+            .max(1);
         let rows = self.composer.field.rows(self.size.0.saturating_sub(4)).min(most);
         let end = height - below.min(height);
         let start = end.saturating_sub(usize::from(rows));
@@ -106,7 +115,18 @@ impl App {
             header: Some(0),
             gutter,
             columns,
+            beside: self.beside(columns),
         };
+    }
+
+    /// The columns of an outline that stands beside the conversation. What is written into the terminal's own lines keeps
+    /// all of the width.
+    fn beside(&self, columns: usize) -> usize {
+        let is_outline = matches!(self.layers.last(), Some(Layer::Outline(_)));
+        match outline_place(columns) {
+            (left, wide) if is_outline && left > 0 && self.inline.is_none() => wide,
+            _ => 0,
+        }
     }
 
     /// Only what lives: nothing is left free, and how things stand is said below everything.
@@ -128,6 +148,7 @@ impl App {
             header: (height >= 4).then(|| height - 1),
             gutter,
             columns,
+            beside: 0,
         };
     }
 
@@ -296,9 +317,9 @@ struct Picture<'a> {
 pub struct Chrome {
     header: (Vec<Span>, Vec<Span>),
     rule: Vec<Span>,
-    footer: (Vec<Span>, Vec<Span>),
-    /// Keys of header, rule and footer.
-    keys: [u64; 3],
+    footer: (Vec<Span>, Vec<Span>, Vec<Span>),
+    /// Keys of header, rule, footer and the line above it.
+    keys: [u64; 4],
 }
 
 impl Chrome {
@@ -308,7 +329,7 @@ impl Chrome {
             header: header::spans(app, columns.saturating_sub(2)),
             rule: composer::rule(app, columns),
             footer: footer::spans(app, columns.saturating_sub(3)),
-            keys: [0; 3],
+            keys: [0; 4],
         };
         let key = |parts: &[&[Span]]| {
             let mut hasher = Quick::default();
@@ -321,6 +342,7 @@ impl Chrome {
             key(&[&chrome.header.0, &chrome.header.1]),
             key(&[&chrome.rule]),
             key(&[&chrome.footer.0, &chrome.footer.1]),
+            key(&[&chrome.footer.2]),
         ];
         chrome
     }
@@ -429,6 +451,7 @@ impl<'a> Picture<'a> {
                             return 1;
                         };
                         key.hash(&mut hasher);
+                        layout.beside.hash(&mut hasher);
                         glyph.map(|it| (it.text.as_str(), it.role, it.mark)).hash(&mut hasher);
                         if *row == 0 {
                             address(&self.app.transcript, *item).hash(&mut hasher);
@@ -470,21 +493,63 @@ impl<'a> Picture<'a> {
             (self.app.focus == Focus::Composer).hash(&mut hasher);
         } else if Some(y) == layout.footer {
             self.chrome.keys[2].hash(&mut hasher);
+        } else if self.is_above_footer(y) {
+            self.chrome.keys[3].hash(&mut hasher);
         }
         hasher.finish().max(2)
     }
 
     fn caret(&self) -> Option<(u16, u16)> {
-        if let (Some(Layer::Prompt(prompt)), Some((_, top, left))) = (self.app.layers.last(), &self.picker) {
-            let wide = self.app.layout.columns.saturating_sub(4).min(76);
-            let (x, y) = prompt.caret(wide);
+        let layout = &self.app.layout;
+        let wide = layout.columns.saturating_sub(4);
+        let (left, top) = self
+            .picker
+            .as_ref()
+            .map_or((PAGE_LEFT, layout.transcript.start), |it| (it.2, it.1));
+        // Wherever something is typed the terminal's own caret stands: an input method writes there.
+        let place = match self.app.layers.last() {
+            Some(Layer::Prompt(it)) => Some(it.caret(wide.min(76))),
+            Some(Layer::Picker(it)) => Some((it.caret(wide.min(90)), 0)),
+            Some(Layer::Outline(it)) => Some((it.caret(outline_place(layout.columns).1), 0)),
+            Some(Layer::Sessions(it)) => Some((it.caret(layout.columns.saturating_sub(PAGE_LEFT + MARGIN)), 0)),
+            Some(
+                Layer::Page(_)
+                | Layer::Waiting(_)
+                | Layer::Review(_)
+                | Layer::Rewind(_)
+                | Layer::Branches(_)
+                | Layer::Inspector(_),
+            ) => return None,
+            None => None,
+        };
+        if let Some((x, y)) = place {
             return Some(((left + x) as u16, (top + y) as u16));
         }
-        if !self.app.layers.is_empty() || self.app.focus != Focus::Composer {
-            return None;
+        if self.app.focus != Focus::Composer {
+            return self.caret_of_answer();
         }
         let (x, y) = self.drawn.caret;
         Some((x + 3, y + self.app.layout.composer.start as u16))
+    }
+
+    /// The line that is free between the draft and the footer.
+    fn is_above_footer(&self, y: usize) -> bool {
+        y >= self.app.layout.composer.end && Some(y + 1) == self.app.layout.footer
+    }
+
+    /// Where an answer in the user's own words is being typed.
+    fn caret_of_answer(&self) -> Option<(u16, u16)> {
+        let app = self.app;
+        let question = super::pane::Item::Document(app.question()?);
+        app.pane.lines.iter().enumerate().find_map(|(at, shown)| {
+            let (row, _) = app.pane.row(shown).filter(|_| shown.item() == Some(question))?;
+            let before = row.spans.iter().position(|it| it.text.as_str() == TYPING)?;
+            let column = width::spans_width(row.spans.get(..before)?);
+            Some((
+                (app.layout.gutter + column) as u16,
+                (app.layout.transcript.start + at) as u16,
+            ))
+        })
     }
 
     fn paint(&self, y: usize, line: &mut Line) {
@@ -497,27 +562,37 @@ impl<'a> Picture<'a> {
             let (left, right) = &self.chrome.header;
             put_both(line, 1, left, right, app);
         } else if layout.queue.contains(&y) {
-            let (word, text) = self.queued(y);
-            let text = width::cut_end(&text, columns.saturating_sub(layout.gutter + MARGIN));
-            let spans = [Span::new(word, Role::Faint), Span::new(Clean::new(&text), Role::Dim)];
-            line.put(
-                layout.gutter.saturating_sub(5),
-                columns,
-                &spans,
-                Ground::Plain,
-                &app.theme,
-            );
+            let (word, text, more) = self.queued(y);
+            let x = layout.gutter.saturating_sub(5);
+            let taken = x + width::width(&word) + width::width(&more) + MARGIN;
+            let text = width::cut_end(&text, columns.saturating_sub(taken));
+            let spans = [
+                Span::new(word, Role::Faint),
+                Span::new(Clean::line(&text), Role::Dim),
+                Span::new(more, Role::Faint),
+            ];
+            line.put(x, columns, &spans, Ground::Plain, &app.theme);
         } else if y == layout.rule {
             line.put(0, columns, &self.chrome.rule, Ground::Plain, &app.theme);
         } else if layout.composer.contains(&y) {
             self.paint_composer(y - layout.composer.start, line);
         } else if Some(y) == layout.footer {
-            let (left, right) = &self.chrome.footer;
+            let (left, right, _) = &self.chrome.footer;
             put_both(line, 2, left, right, app);
+        } else if self.is_above_footer(y) {
+            put_both(line, 2, &self.chrome.footer.2, &[], app);
         }
         if let Some((rows, top, x)) = &self.picker
             && let Some(row) = y.checked_sub(*top).and_then(|it| rows.get(it))
         {
+            let end = *x + width::spans_width(&row.spans);
+            // A list over the whole width leaves no letters of what is below beside it.
+            if *x <= PAGE_LEFT && columns.saturating_sub(end) <= PAGE_LEFT {
+                let blank =
+                    |from: usize, to: usize| Span::new(Clean::new(&" ".repeat(to.saturating_sub(from))), Role::Text);
+                line.put(0, columns, &[blank(0, *x)], Ground::Plain, &app.theme);
+                line.put(end, columns, &[blank(end, columns)], Ground::Plain, &app.theme);
+            }
             line.put(*x, columns, &row.spans, Ground::Plain, &app.theme);
         }
     }
@@ -525,8 +600,11 @@ impl<'a> Picture<'a> {
     fn paint_composer(&self, row: usize, line: &mut Line) {
         let app = self.app;
         if row == 0 {
-            let sign = [Span::new(Clean::literal("›"), super::layer::role_of(app.mode))];
-            line.put(1, line.width(), &sign, Ground::Plain, &app.theme);
+            let role = super::layer::role_of(app.mode);
+            // More of it stands above.
+            let above = Clean::literal(if self.drawn.is_cut { "↑" } else { " " });
+            let sign = [Span::new(above, Role::Faint), Span::new(Clean::literal("›"), role)];
+            line.put(0, line.width(), &sign, Ground::Plain, &app.theme);
         }
         if app.composer.field.is_empty() {
             let text = width::cut(say!("composer-placeholder"), line.width().saturating_sub(4));
@@ -558,8 +636,8 @@ impl<'a> Picture<'a> {
             return;
         }
         if let Some((times, true)) = self.times_at(at) {
-            let x = line.width().saturating_sub(MARGIN + width::width(&times));
-            let limit = line.width();
+            let limit = line.width().saturating_sub(app.layout.beside);
+            let x = limit.saturating_sub(MARGIN + width::width(&times));
             line.put(x, limit, &[Span::new(times, Role::Dim)], Ground::Plain, &app.theme);
         }
         let Some(shown @ Shown::Row { item, row }) = app.pane.lines.get(at) else {
@@ -642,8 +720,8 @@ impl<'a> Picture<'a> {
         self.app.focus == Focus::Transcript && self.app.pane.selected == Some(item)
     }
 
-    /// What waits in the line at `y`: how, and what it says.
-    fn queued(&self, y: usize) -> (String, String) {
+    /// What waits in the line at `y`: how, what it says, and how many wait that are not shown.
+    fn queued(&self, y: usize) -> (String, String, String) {
         let composer = &self.app.composer;
         let at = y - self.app.layout.queue.start;
         let (next, queued) = (say!("queue-next"), say!("queue-queued"));
@@ -652,16 +730,17 @@ impl<'a> Picture<'a> {
         let queue = composer.queue.iter().map(|it| (queued, &it.message.content));
         let count = composer.said.len() + composer.queue.len();
         let Some((word, text)) = said.chain(queue).nth(at) else {
-            return (String::new(), String::new());
+            return <(String, String, String)>::default();
         };
         let word = width::pad(word, wide);
-        let first = text.replace('\n', " ");
+        let text = text.replace('\n', " ");
         let hidden = count.saturating_sub(self.app.layout.queue.len());
-        if hidden > 0 && at + 1 == self.app.layout.queue.len() {
-            (word, format!("{first}  {}", say!("queue-more", count = hidden)))
+        let more = if hidden > 0 && at + 1 == self.app.layout.queue.len() {
+            format!("  {}", say!("queue-more", count = hidden))
         } else {
-            (word, first)
-        }
+            String::new()
+        };
+        (word, text, more)
     }
 }
 
@@ -697,7 +776,7 @@ fn outline_place(columns: usize) -> (usize, usize) {
 }
 
 fn put_row(line: &mut Line, x: usize, row: &Row, ground: Ground, app: &App) {
-    let limit = line.width().saturating_sub(MARGIN);
+    let limit = line.width().saturating_sub(MARGIN + app.layout.beside);
     let under = if ground == Ground::Plain { row.ground } else { ground };
     line.ground(x..limit, row.ground, &app.theme);
     let end = line.put(x, limit, &row.spans, under, &app.theme);

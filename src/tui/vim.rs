@@ -63,6 +63,8 @@ enum Wait {
     G,
     /// The name of a text object behind `i` or `a`.
     Object(char),
+    /// The name behind a command that a draft has no use for (registers, marks, recordings): it is not one itself.
+    Name(char),
 }
 
 /// A stretch of text and how it is meant.
@@ -88,6 +90,10 @@ pub struct Vim {
     keys: Vec<KeyEvent>,
     changes: bool,
     is_repeating: bool,
+    /// How often what is typed now is to stand there in the end, and whether each time on a line of its own.
+    inserts: (usize, bool),
+    /// What was typed since insert mode began.
+    inserted: Vec<KeyEvent>,
 }
 
 impl Vim {
@@ -102,9 +108,18 @@ impl Vim {
                     self.leave_insert(draft);
                     return true;
                 }
+                let is_break = event.code == KeyCode::Enter || event.code == KeyCode::Char('j') && ctrl;
+                let typed = match event {
+                    _ if is_break => Some(KeyEvent::new(KeyCode::Enter, KeyModifiers::NONE)),
+                    _ if ctrl => None,
+                    event => Some(event),
+                };
                 // What is typed belongs to the change that began it; a motion by arrows ends that.
-                if self.changes && !self.is_repeating && !ctrl && self.keys.len() < MOST_KEYS {
-                    self.keys.push(event);
+                if let Some(typed) = typed.filter(|_| self.changes && self.inserted.len() < MOST_KEYS) {
+                    self.inserted.push(typed);
+                    if !self.is_repeating {
+                        self.keys.push(typed);
+                    }
                 }
                 false
             }
@@ -139,6 +154,11 @@ impl Vim {
                 let was_busy = self.pending() || self.mode != Mode::Normal;
                 self.enter_normal(draft);
                 return was_busy;
+            }
+            // What is half typed is not meant to be sent.
+            KeyCode::Enter | KeyCode::Tab if self.pending() => {
+                self.reset();
+                return true;
             }
             KeyCode::Left | KeyCode::Backspace => 'h',
             KeyCode::Right => 'l',
@@ -176,6 +196,7 @@ impl Vim {
             'f' | 't' | 'F' | 'T' => self.wait = Some(Wait::Find(letter)),
             'r' => self.wait = Some(Wait::Replace),
             'g' => self.wait = Some(Wait::G),
+            'q' | '@' | 'm' | '\'' | '`' | '"' | 'z' | 'Z' => self.wait = Some(Wait::Name(letter)),
             'i' | 'a' if self.operator.is_some() || is_visual => self.wait = Some(Wait::Object(letter)),
             'd' | 'c' | 'y' | '>' | '<' if is_visual => self.on_selection(operator(letter), draft),
             'd' | 'c' | 'y' | '>' | '<' => self.operate(operator(letter), letter, draft),
@@ -297,6 +318,12 @@ impl Vim {
                 }
                 _ => self.reset(),
             },
+            Wait::Name('"') if self.operator.is_none() => {
+                // There is one register; what is done with the named one is done with it.
+                let known = self.keys.len().saturating_sub(2);
+                self.keys.truncate(known);
+            }
+            Wait::Name(_) => self.reset(),
             Wait::Object(kind) => match object(draft, kind == 'a', letter, self.times()) {
                 Some(span) if self.operator.is_some() => self.arrive(&span, draft),
                 Some(span) => {
@@ -346,19 +373,20 @@ impl Vim {
             'j' | 'k' => {
                 let column = column.unwrap_or_else(|| draft.column(at));
                 self.column = Some(column);
-                let mut line = draft.line_start(at);
+                let start = draft.line_start(at);
+                let mut line = start;
                 for _ in 0..times {
-                    line = if letter == 'j' {
-                        let end = draft.line_end(line);
-                        if end == draft.text().len() {
-                            return self.operator.is_none().then(|| to(draft, at, false));
-                        }
-                        end + 1
-                    } else if line == 0 {
-                        return self.operator.is_none().then(|| to(draft, at, false));
+                    let next = if letter == 'j' {
+                        Some(draft.line_end(line) + 1).filter(|it| *it <= draft.text().len())
                     } else {
-                        draft.line_start(line - 1)
+                        line.checked_sub(1).map(|it| draft.line_start(it))
                     };
+                    // As far as there are lines.
+                    let Some(next) = next else { break };
+                    line = next;
+                }
+                if line == start {
+                    return self.operator.is_none().then(|| to(draft, at, false));
                 }
                 lines(draft, draft.in_line(line, column))
             }
@@ -517,6 +545,8 @@ impl Vim {
                 draft.begin_step();
                 draft.keep(range.clone(), span.lines);
                 draft.replace(range, "");
+                self.inserts = (1, false);
+                self.inserted.clear();
                 self.mode = Mode::Insert;
                 self.changes = true;
                 self.clear();
@@ -565,10 +595,24 @@ impl Vim {
             '~' => self.on_selection(Operator::Swap, draft),
             'p' | 'P' => {
                 if let Some(range) = draft.selection_or_caret(1, true) {
-                    let kept = draft.kept.clone();
+                    let is_lines = self.mode == Mode::VisualLine;
+                    let range = if is_lines {
+                        draft.line_start(range.start)..draft.line_end(draft.before(range.end).max(range.start))
+                    } else {
+                        range
+                    };
+                    let kept = if draft.kept_lines && !is_lines {
+                        format!("\n{}\n", draft.kept)
+                    } else {
+                        draft.kept.clone()
+                    };
                     draft.as_one(|draft| {
-                        draft.keep(range.clone(), false);
+                        let start = range.start;
+                        draft.keep(range.clone(), is_lines);
                         draft.replace(range, &kept);
+                        if is_lines {
+                            draft.go(draft.line_text(start), false);
+                        }
                     });
                 }
                 self.mode = Mode::Normal;
@@ -593,6 +637,7 @@ impl Vim {
     }
 
     fn insert(&mut self, draft: &mut Draft, place: impl Fn(&Draft, usize) -> usize) {
+        self.begin_insert(false);
         draft.begin_step();
         let at = place(draft, draft.caret());
         draft.go(at, false);
@@ -601,7 +646,14 @@ impl Vim {
         self.clear();
     }
 
+    /// Takes the count of what is going to be typed.
+    fn begin_insert(&mut self, on_lines: bool) {
+        self.inserts = (self.take_count(), on_lines);
+        self.inserted.clear();
+    }
+
     fn open(&mut self, draft: &mut Draft, below: bool) {
+        self.begin_insert(true);
         draft.begin_step();
         let at = if below {
             draft.line_end(draft.caret())
@@ -630,6 +682,7 @@ impl Vim {
     fn leave_insert(&mut self, draft: &mut Draft) {
         self.mode = Mode::Normal;
         if self.changes {
+            self.insert_again(draft);
             draft.end_step();
         }
         if !self.is_repeating && self.changes {
@@ -638,6 +691,22 @@ impl Vim {
         self.reset();
         let at = draft.caret();
         draft.go(draft.before(at).max(draft.line_start(at)), false);
+    }
+
+    /// What was typed behind a count stands there so often.
+    fn insert_again(&mut self, draft: &mut Draft) {
+        let (times, on_lines) = std::mem::take(&mut self.inserts);
+        let typed_keys = std::mem::take(&mut self.inserted);
+        let times = times.min(MOST_KEYS / typed_keys.len().max(1));
+        for _ in 1..times {
+            if on_lines {
+                draft.go(draft.line_end(draft.caret()), false);
+                draft.insert("\n");
+            }
+            for key in &typed_keys {
+                typed(*key, draft);
+            }
+        }
     }
 
     /// The keys of the last change once more.

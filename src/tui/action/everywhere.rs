@@ -275,10 +275,12 @@ pub const LEAVE: Action = Action {
     slash: "",
     run: |app, _| {
         if app.composer.field.is_empty() {
-            vec![Effect::Quit(0)]
-        } else {
-            Vec::new()
+            return vec![Effect::Quit(0)];
         }
+        if app.focus == Focus::Composer {
+            app.composer.field.delete();
+        }
+        Vec::new()
     },
 };
 

@@ -42,13 +42,25 @@ pub const TURN_PREVIOUS: Action = Action {
 pub const NEXT_EDIT: Action = Action {
     name: "next.edit",
     slash: "",
-    run: |app, _| go(app, true, |app, item| is_kind(app, item, &Kind::FileEdit)),
+    run: |app, _| go_round(app, true, |app, item| is_kind(app, item, &Kind::FileEdit)),
+};
+
+pub const PREVIOUS_EDIT: Action = Action {
+    name: "previous.edit",
+    slash: "",
+    run: |app, _| go_round(app, false, |app, item| is_kind(app, item, &Kind::FileEdit)),
 };
 
 pub const NEXT_ERROR: Action = Action {
     name: "next.error",
     slash: "",
-    run: |app, _| go(app, true, is_failure),
+    run: |app, _| go_round(app, true, is_failure),
+};
+
+pub const PREVIOUS_ERROR: Action = Action {
+    name: "previous.error",
+    slash: "",
+    run: |app, _| go_round(app, false, is_failure),
 };
 
 pub const NEXT_QUESTION: Action = Action {
@@ -210,6 +222,29 @@ fn go(app: &mut App, forward: bool, wanted: fn(&App, Item) -> bool) -> Vec<Effec
         } else {
             say!("action-no-more-above")
         }),
+    }
+    Vec::new()
+}
+
+/// Like `go`, and over the end on from the other one: who reads the newest looks for what went wrong above.
+fn go_round(app: &mut App, forward: bool, wanted: fn(&App, Item) -> bool) -> Vec<Effect> {
+    if app.pane.find(forward, |item| wanted(app, item)).is_some() {
+        return go(app, forward, wanted);
+    }
+    let mut items = app.pane.items.iter().copied();
+    let fits = |item: &Item| wanted(app, *item);
+    let found = if forward { items.find(fits) } else { items.rfind(fits) };
+    match found {
+        Some(item) if app.pane.selected != Some(item) => {
+            select(app, item);
+            app.say(if forward {
+                say!("action-from-the-top")
+            } else {
+                say!("action-from-the-bottom")
+            });
+        }
+        Some(_) => app.say(say!("action-only-this")),
+        None => app.say(say!("action-none-of-these")),
     }
     Vec::new()
 }

@@ -10,7 +10,7 @@ use super::{
     clarification::{glyph, keys_rows},
     file_edit,
     form::{Form, Grant, grants},
-    heading::{FACTS_FROM, Facts, Weight, first_line, gap, key, sign, signed, titled, word},
+    heading::{FACTS_FROM, Facts, Weight, being_typed, first_line, gap, key, sign, signed, titled, word},
     tool_call,
 };
 use crate::{
@@ -339,7 +339,7 @@ fn grant_rows(view: &Clarification<'_>, form: &Form, columns: usize) -> Vec<Row>
     if let Some(reason) = form.typed() {
         let asks = format!(" {} ", say!("approval-no-because"));
         let first = [sign("n", Role::Waiting).bold(), Span::new(asks, Role::Dim)];
-        let spans = [Span::new(Clean::line(reason), Role::Strong), sign("▏", Role::Waiting)];
+        let spans = being_typed(reason);
         let mut rows = wrap(&spans, columns, &first, &[gap(2)]);
         rows.extend(keys_rows(
             &[

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use super::{
     Leaf, Look, approval,
     form::{Form, Words, is_approval, spoken, takes_text},
-    heading::{Facts, Weight, first_line, gap, heading, key, line, sign, titled},
+    heading::{Facts, Weight, being_typed, first_line, gap, heading, key, line, put_key, sign, titled},
 };
 use crate::{
     protocol::{
@@ -223,7 +223,7 @@ fn text_rows(
     columns: usize,
 ) -> Vec<Row> {
     let typed = form.typed().filter(|_| is_current);
-    let text = typed.unwrap_or_else(|| form.text(at));
+    let text = form.text(at);
     if typed.is_none() && text.is_empty() {
         return if several && is_current && takes_text(question) {
             wrap(&other(question), columns, &[], &[gap(KEY)])
@@ -236,12 +236,10 @@ fn text_rows(
     } else {
         say!("question-other")
     };
-    let mut spans = vec![
-        Span::new(format!("{name} "), Role::Dim),
-        Span::new(Clean::line(text), Role::Strong),
-    ];
-    if typed.is_some() {
-        spans.push(sign("▏", Role::Waiting));
+    let mut spans = vec![Span::new(format!("{name} "), Role::Dim)];
+    match typed {
+        Some(draft) => spans.extend(being_typed(draft)),
+        None => spans.push(Span::new(Clean::line(text), Role::Strong)),
     }
     let first = [
         if is_current {
@@ -305,14 +303,7 @@ fn hints(view: &Clarification<'_>, form: &Form, columns: usize) -> Vec<Row> {
 pub(super) fn keys_rows(keys: &[Vec<Span>], columns: usize) -> Vec<Row> {
     let mut rows: Vec<Row> = Vec::new();
     for key in keys {
-        let taken = rows.last().map(|it| spans_width(&it.spans));
-        match rows.last_mut() {
-            Some(row) if taken.is_some_and(|it| it + KEYS + spans_width(key) <= columns) => {
-                row.spans.push(gap(KEYS));
-                row.spans.extend_from_slice(key);
-            }
-            Some(_) | None => rows.extend(wrap(key, columns, &[], &[])),
-        }
+        put_key(&mut rows, key, KEYS, columns);
     }
     rows
 }

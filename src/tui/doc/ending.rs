@@ -2,7 +2,7 @@
 
 use super::{
     Look, Sheet,
-    heading::{gap, key, sign},
+    heading::{key, put_key, sign},
 };
 use crate::{
     protocol::{Ending, FinishReason},
@@ -32,13 +32,12 @@ impl Sheet {
                 false,
             ),
         };
-        let mut spans = vec![Span::new(words, Role::Dim)];
+        let columns = look.width.max(1);
+        let mut rows: Vec<Row> = wrap(&[Span::new(words, Role::Dim)], columns, &[], &[]);
         // An old failure is history: only the last turn can be tried again.
         if again && look.newest {
-            spans.push(gap(2));
-            spans.extend(key("r", say!("key-retry"), Role::Error));
+            put_key(&mut rows, &key("r", say!("key-retry"), Role::Error), 2, columns);
         }
-        let rows: Vec<Row> = wrap(&spans, look.width.max(1), &[], &[]);
         Some(Self {
             glyph,
             is_line: rows.len() == 1,

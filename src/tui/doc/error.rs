@@ -2,7 +2,7 @@
 
 use super::{
     Leaf, Look,
-    heading::{Facts, Weight, first_line, gap, heading, key, sign, titled, word},
+    heading::{Facts, Weight, first_line, gap, heading, key, put_key, sign, titled, word},
     value::{Frame, text_rows},
 };
 use crate::{
@@ -119,16 +119,15 @@ fn next_step(said: Span, error: &Error<'_>, look: &Look<'_>) -> Vec<Row> {
         spans.push(sign(locale::text(step), Role::Dim));
     }
     // An old failure is history: only the last turn can be tried again.
+    let mut rows = if spans.is_empty() {
+        Vec::new()
+    } else {
+        wrap(&spans, look.width, &[], &[])
+    };
     if look.newest && is_retryable(error.code) {
-        if !spans.is_empty() {
-            spans.push(gap(2));
-        }
-        spans.extend(key("r", say!("key-retry"), Role::Error));
+        put_key(&mut rows, &key("r", say!("key-retry"), Role::Error), 2, look.width);
     }
-    if spans.is_empty() {
-        return Vec::new();
-    }
-    wrap(&spans, look.width, &[], &[])
+    rows
 }
 
 #[cfg(test)]

@@ -6,7 +6,6 @@
 use std::collections::BTreeSet;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyEventState, KeyModifiers};
-use unicode_segmentation::UnicodeSegmentation as _;
 
 use crate::{
     protocol::{
@@ -14,6 +13,7 @@ use crate::{
         document::{Clarification, Question},
     },
     text::Clean,
+    tui::draft::Draft,
 };
 
 /// A pasted answer is cut here.
@@ -29,7 +29,7 @@ pub struct Form {
     /// The option that the arrows went to; none before they are used.
     cursor: Option<usize>,
     fields: Vec<Field>,
-    typing: Option<String>,
+    typing: Option<Draft>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -101,9 +101,9 @@ impl Form {
         let Some(typed) = &mut self.typing else {
             return Outcome::Ignored;
         };
-        typed.push_str(&Clean::line(text));
-        let end = typed.floor_char_boundary(MOST_BYTES);
-        typed.truncate(end);
+        let room = MOST_BYTES.saturating_sub(typed.text().len());
+        let text = Clean::line(text);
+        typed.insert(text.get(..text.floor_char_boundary(room)).unwrap_or_default());
         self.version += 1;
         Outcome::Changed
     }
@@ -149,8 +149,8 @@ impl Form {
     }
 
     /// What is being typed for the current question.
-    pub(super) fn typed(&self) -> Option<&str> {
-        self.typing.as_deref()
+    pub(super) fn typed(&self) -> Option<&Draft> {
+        self.typing.as_ref()
     }
 
     /// Whether every question has an answer, so that Enter sends.
@@ -176,7 +176,7 @@ impl Form {
                     None => Outcome::Ignored,
                 },
                 'o' if takes_text(question) => {
-                    self.typing = Some(self.text(self.current).to_owned());
+                    self.typing = Some(Draft::new(self.text(self.current)));
                     Outcome::Changed
                 }
                 's' => Outcome::Answer(self.response(Dealt::Skipped, Vec::new())),
@@ -202,13 +202,13 @@ impl Form {
         let found = grants(question).into_iter().find(|(_, grant)| grant.key() == letter);
         match found {
             Some((_, Grant::Never)) if question.allow_free_text => {
-                self.typing = Some(String::new());
+                self.typing = Some(Draft::default());
                 Outcome::Changed
             }
             Some((option, _)) => self.grant(option, question, ""),
             // Whoever asks must take a no, whatever they offer.
             None if letter == 'n' => {
-                self.typing = Some(String::new());
+                self.typing = Some(Draft::default());
                 Outcome::Changed
             }
             None => Outcome::Ignored,
@@ -225,28 +225,27 @@ impl Form {
             KeyCode::Enter if !key.modifiers.intersects(KeyModifiers::ALT | KeyModifiers::CONTROL) => {
                 return self.finish_typing(view);
             }
-            KeyCode::Backspace => {
-                let last = typed.grapheme_indices(true).next_back().map_or(0, |(at, _)| at);
-                typed.truncate(last);
-            }
-            KeyCode::Char('u') if control => typed.clear(),
-            KeyCode::Char('w') if control => {
-                let kept = typed.trim_end().rfind(' ').map_or(0, |at| at + 1);
-                typed.truncate(kept);
-            }
-            KeyCode::Char(letter) if !key.modifiers.intersects(KeyModifiers::ALT | KeyModifiers::CONTROL) => {
-                let letter = shifted(letter, key);
-                if typed.len() + letter.len_utf8() <= MOST_BYTES && !letter.is_control() {
-                    typed.push(letter);
+            KeyCode::Char('u') if control => typed.take(0..typed.text().len()),
+            KeyCode::Char(_) if typed.text().len() >= MOST_BYTES => return Outcome::Ignored,
+            KeyCode::Char(it) => {
+                // Some terminals report a capital as the small letter with Shift.
+                let code = KeyCode::Char(if control { it } else { shifted(it, key) });
+                if !typed.edit(KeyEvent { code, ..key }) {
+                    return Outcome::Ignored;
                 }
             }
-            _ => return Outcome::Ignored,
+            _ => {
+                if !typed.edit(key) {
+                    return Outcome::Ignored;
+                }
+            }
         }
         Outcome::Changed
     }
 
     fn finish_typing(&mut self, view: &Clarification<'_>) -> Outcome {
-        let text = self.typing.take().unwrap_or_default().trim().to_owned();
+        let typed = self.typing.take().unwrap_or_default();
+        let text = typed.text().trim().to_owned();
         if is_approval(view) {
             let Some(question) = view.questions.first() else {
                 return Outcome::Ignored;
@@ -316,7 +315,7 @@ impl Form {
             return Outcome::Answer(self.answered(view));
         }
         if open && question.options.is_empty() {
-            self.typing = Some(String::new());
+            self.typing = Some(Draft::default());
             return Outcome::Changed;
         }
         if open {

@@ -7,6 +7,7 @@ use crate::{
         width::{cut_end, cut_middle, cut_spans, pad, spans_width, width},
         wrap::wrap,
     },
+    tui::draft::Draft,
 };
 
 /// Columns of the word that names a kind or a tool, with the blank behind it.
@@ -222,6 +223,36 @@ pub(super) fn key(name: &'static str, does: &'static str, role: Role) -> Vec<Spa
     vec![sign(name, role).bold(), gap(1), sign(does, Role::Dim)]
 }
 
+/// Stands where something is typed in a document.
+pub const TYPING: &str = "▏";
+
+/// What is being typed, with the sign for its caret.
+pub(super) fn being_typed(draft: &Draft) -> Vec<Span> {
+    let (before, after) = draft.text().split_at(draft.caret());
+    let text = |text: &str| Span::new(Clean::line(text), Role::Strong);
+    vec![text(before), sign(TYPING, Role::Waiting), text(after)]
+}
+
+/// Puts a key and its word behind the last row, or whole onto a row of its own where they do not fit.
+pub(super) fn put_key(rows: &mut Vec<Row>, key: &[Span], between: usize, columns: usize) {
+    let taken = rows.last().map_or(0, |it| spans_width(&it.spans));
+    match rows.last_mut() {
+        Some(row) if taken + between + spans_width(key) <= columns => {
+            row.spans.push(gap(between));
+            row.spans.extend_from_slice(key);
+        }
+        Some(_) => {
+            let mut more = wrap(key, columns.max(1), &[], &[]);
+            // Only the width broke the line of keys.
+            if let Some(first) = more.first_mut() {
+                (first.continues, first.spaced) = (true, true);
+            }
+            rows.extend(more);
+        }
+        None => rows.extend(wrap(key, columns.max(1), &[], &[])),
+    }
+}
+
 /// The first line that says something, for where there is one line only. Reads no more than it needs.
 pub(super) fn first_line(text: &str) -> Clean {
     const MOST: usize = 2000;
@@ -281,6 +312,18 @@ mod tests {
             ),
         ] {
             assert_eq!(word(text).text, shown, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_key_is_never_parted_from_its_word() {
+        for columns in 1..60 {
+            let mut rows = wrap(&[Span::new("the answer failed", Role::Dim)], columns, &[], &[]);
+            put_key(&mut rows, &key("r", "try again", Role::Error), 2, columns);
+            let lines: Vec<_> = rows.iter().map(Row::plain).collect();
+            assert!(lines.iter().all(|it| width(it) <= columns), "{columns} {lines:?}");
+            let is_whole = lines.iter().any(|it| it.ends_with("r try again"));
+            assert_eq!(is_whole, columns >= 11, "{columns} {lines:?}");
         }
     }
 }

@@ -58,6 +58,7 @@ pub use copy::{code_only, copy_text, markdown};
 pub use error::is_retryable;
 pub use file_edit::{joins, name as operation, sides};
 pub use form::{Form, Outcome, approval_keys};
+pub use heading::TYPING;
 
 use lines::{Counted, Lines};
 use terminal_command::Printed;

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use super::{
     Leaf, Look, MEASURE, Sheet,
-    heading::{Facts, Weight, gap, heading, key, sign, titled, word},
+    heading::{Facts, Weight, gap, heading, key, put_key, sign, titled, word},
     seed,
     todo::{self, Item},
 };
@@ -171,7 +171,6 @@ fn keys(look: &Look<'_>, document: &Document) -> Vec<Row> {
     if !look.selected || document.is_open() || !look.newest {
         return Vec::new();
     }
-    let mut spans = Vec::new();
     let on_plan = [
         ("b", say!("plan-key-build")),
         ("e", say!("plan-key-edit")),
@@ -187,14 +186,11 @@ fn keys(look: &Look<'_>, document: &Document) -> Vec<Row> {
         ("J K", say!("plan-key-move")),
     ];
     let shown = if look.todo.is_some() { on_todo } else { on_plan };
+    let mut rows = Vec::new();
     for (name, does) in shown {
-        if !spans.is_empty() {
-            spans.push(gap(3));
-        }
-        spans.extend(key(name, does, Role::Waiting));
+        put_key(&mut rows, &key(name, does, Role::Waiting), 3, look.width);
     }
-    let mut rows = vec![Row::blank()];
-    rows.extend(wrap(&spans, look.width, &[], &[]));
+    rows.insert(0, Row::blank());
     rows
 }
 

@@ -5,7 +5,10 @@
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use super::{Answer, Choice, picker::frame_row};
+use super::{
+    Answer, Choice,
+    picker::{caret_in, frame_row, heading},
+};
 use crate::{
     protocol::{Document, Kind},
     say,
@@ -13,6 +16,7 @@ use crate::{
     transcript::Transcript,
     tui::{
         doc,
+        draft::Draft,
         filter::has_failed,
         pane::{Item, transcript::address},
     },
@@ -25,7 +29,7 @@ pub struct Outline {
     items: Vec<Item>,
     /// What each item says, in small letters, once somebody looks for something.
     said: Vec<String>,
-    filter: String,
+    filter: Draft,
     /// Indices of the items that hold the filter.
     passing: Vec<usize>,
     /// Among those that pass.
@@ -54,7 +58,7 @@ impl Outline {
             at: at.min(items.len().saturating_sub(1)),
             items,
             said: Vec::new(),
-            filter: String::new(),
+            filter: Draft::default(),
             origin: here,
             top: usize::MAX,
             height: 1,
@@ -65,7 +69,7 @@ impl Outline {
     /// Makes the lines in view, framed.
     pub fn lay_out(&mut self, transcript: &Transcript, columns: usize, height: usize) {
         self.height = height.saturating_sub(2).max(1);
-        if self.said.is_empty() && !self.filter.is_empty() {
+        if self.said.is_empty() && !self.filter.text().is_empty() {
             self.said = said(transcript, &self.items);
             self.sift();
         }
@@ -75,11 +79,7 @@ impl Outline {
             top => top.min(self.at).max((self.at + 1).saturating_sub(self.height)),
         }
         .min(last_top);
-        let title = if self.filter.is_empty() {
-            format!(" {} ", say!("outline-title"))
-        } else {
-            format!(" {} › {} ", say!("outline-title"), Clean::line(&self.filter))
-        };
+        let title = heading(say!("outline-title"), &self.filter);
         self.rows.clear();
         self.rows.push(frame_row("╭", &title, "╮", columns));
         for n in self.top..self.top + self.height {
@@ -121,20 +121,23 @@ impl Outline {
             KeyCode::End => self.at = last,
             KeyCode::Left => self.turn(false),
             KeyCode::Right => self.turn(true),
-            KeyCode::Backspace => {
-                self.filter.pop();
+            _ => {
+                let before = self.filter.text().to_owned();
+                if !self.filter.edit(event) || before == self.filter.text() {
+                    return Answer::Taken;
+                }
                 self.sift();
             }
-            KeyCode::Char(letter) if !ctrl => {
-                self.filter.push(letter);
-                self.sift();
-            }
-            _ => return Answer::Taken,
         }
         match self.here() {
             Some(item) => Answer::Live(Choice::Item(item)),
             None => Answer::Taken,
         }
+    }
+
+    /// Column of the caret inside the first row.
+    pub fn caret(&self, columns: usize) -> usize {
+        caret_in(say!("outline-title"), &self.filter, columns)
     }
 
     pub fn wheel(&mut self, by: isize) {
@@ -163,7 +166,7 @@ impl Outline {
     /// Lists what holds every word of the filter; the reader stays on what still passes.
     fn sift(&mut self) {
         let here = self.passing.get(self.at).copied();
-        let filter = self.filter.to_lowercase();
+        let filter = self.filter.text().to_lowercase();
         let words: Vec<&str> = filter.split_whitespace().collect();
         self.passing = (0..self.items.len())
             .filter(|at| {

@@ -32,6 +32,8 @@ enum Part {
     Entry(String, &'static str),
     /// A sign, and a text whose further rows stand below its first.
     Hung(Span, Vec<Span>),
+    /// Turns and what they cost, under a line of titles; where there is little room some columns go.
+    Costs(Vec<[String; 7]>),
     /// Tokens, their share of the most there are, and what they are for.
     Share(u64, u64, Vec<Span>),
 }
@@ -61,6 +63,24 @@ impl Page {
                 let keys: Vec<_> = keys.iter().map(ToString::to_string).collect();
                 rows.push(Part::Entry(keys.join(" "), action.about()));
             }
+        }
+        rows.push(Part::Row(Row::blank()));
+        rows.push(Part::Row(Row::of(vec![
+            Span::new(Clean::literal(say!("page-in-text")), Role::Strong).bold(),
+        ])));
+        let writing: [(&[&str], &'static str); 9] = [
+            (&["ctrl+/"], say!("page-text-undo")),
+            (&["alt+/"], say!("page-text-redo")),
+            (&["ctrl+←", "→", "alt+b", "f"], say!("page-text-word")),
+            (&["ctrl+a", "home", "end"], say!("page-text-line")),
+            (&["shift+←", "→", "home", "end"], say!("page-text-select")),
+            (&["alt+a"], say!("page-text-all")),
+            (&["ctrl+w", "alt+backspace"], say!("page-text-cut-before")),
+            (&["alt+d", "alt+k"], say!("page-text-cut-after")),
+            (&["ctrl+y"], say!("page-text-yank")),
+        ];
+        for (keys, about) in writing {
+            rows.push(Part::Entry(keys.join(" "), about));
         }
         let question = [
             ("1 2 3", say!("page-question-choose")),
@@ -190,19 +210,16 @@ impl Page {
         );
         let mut rows = vec![title(say!("page-cost"), &facts)];
         rows.push(Part::Row(Row::blank()));
-        let columns = [
-            (say!("page-cost-turn"), 5),
-            (say!("page-cost-in"), 9),
-            (say!("page-cost-cached"), 9),
-            (say!("page-cost-out"), 9),
-            (say!("page-cost-time"), 10),
-            (say!("page-cost-cost"), 10),
+        let titles = [
+            say!("page-cost-turn"),
+            say!("page-cost-in"),
+            say!("page-cost-cached"),
+            say!("page-cost-out"),
+            say!("page-cost-time"),
+            say!("page-cost-cost"),
+            say!("page-cost-model"),
         ];
-        let head: String = columns.iter().map(|(word, to)| width::pad_start(word, *to)).collect();
-        rows.push(Part::Row(Row::of([
-            Span::new(Clean::line(&head), Role::Dim),
-            Span::new(Clean::new(&format!("  {}", say!("page-cost-model"))), Role::Dim),
-        ])));
+        let mut lines = vec![titles.map(str::to_owned)];
         for it in transcript.exchanges.iter().filter(|it| it.turn.0 > 0) {
             let response = &it.response;
             let extra = |name: &str| response.extra_usage.get(name);
@@ -212,21 +229,17 @@ impl Page {
             };
             let cached = extra("cachedTokens").and_then(Value::as_u64).unwrap_or_default();
             let cost = extra("costUsd").and_then(Value::as_f64);
-            let line = format!(
-                "{:>5}{:>9}{:>9}{:>9}{:>10}{:>10}",
-                it.turn.0,
+            lines.push([
+                it.turn.0.to_string(),
                 count(response.usage.prompt_tokens),
                 count(cached),
                 count(response.usage.completion_tokens),
-                figure::duration(it.last_ms.saturating_sub(it.at_ms)).as_str(),
+                figure::duration(it.last_ms.saturating_sub(it.at_ms)).to_string(),
                 cost.map_or_else(|| "·".to_owned(), |it| figure::money(it).to_string()),
-            );
-            let model = response.model.as_deref().unwrap_or_default();
-            rows.push(Part::Row(Row::of([
-                Span::new(Clean::line(&line), Role::Text),
-                Span::new(Clean::line(&format!("  {model}")), Role::Faint),
-            ])));
+                response.model.clone().unwrap_or_default(),
+            ]);
         }
+        rows.push(Part::Costs(lines));
         Self {
             parts: rows,
             rows: Vec::new(),
@@ -290,6 +303,7 @@ impl Page {
                         self.rows
                             .extend(wrap(text, columns, std::slice::from_ref(sign), &[below]));
                     }
+                    Part::Costs(lines) => self.rows.extend(costs(lines, columns)),
                     Part::Share(tokens, most, text) => self.rows.extend(share(*tokens, *most, text, columns)),
                 }
             }
@@ -418,6 +432,39 @@ fn title(title: &'static str, facts: &str) -> Part {
 
 fn space(columns: usize) -> Span {
     Span::new(Clean::new(&" ".repeat(columns)), Role::Text)
+}
+
+/// The lines of a table, without the columns that there is no room for.
+fn costs(lines: &[[String; 7]], columns: usize) -> Vec<Row> {
+    const WIDE: [usize; 6] = [5, 9, 9, 9, 10, 10];
+    /// What goes first where there is too little room: cached, model, time, cost.
+    const LESS: [usize; 4] = [2, 6, 4, 5];
+    let model = lines.iter().map(|it| width::width(&it[6])).max().unwrap_or(0);
+    let mut wide = [0; 7];
+    wide[..6].copy_from_slice(&WIDE);
+    wide[6] = 2 + model;
+    // What is known of no turn is no loss at all.
+    let is_unknown = |at: &usize| lines.iter().skip(1).all(|it| it[*at] == "·");
+    let (unknown, known): (Vec<_>, Vec<_>) = LESS.into_iter().partition(is_unknown);
+    for at in unknown.into_iter().chain(known) {
+        if wide.iter().sum::<usize>() > columns {
+            wide[at] = 0;
+        }
+    }
+    let line = |(n, cells): (usize, &[String; 7])| {
+        let figures: String = (0..6)
+            .filter(|at| wide[*at] > 0)
+            .map(|at| width::pad_start(&cells[at], wide[at]))
+            .collect();
+        let role = if n == 0 { Role::Dim } else { Role::Text };
+        let mut spans = vec![Span::new(Clean::line(&figures), role)];
+        if wide[6] > 0 {
+            let role = if n == 0 { Role::Dim } else { Role::Faint };
+            spans.push(Span::new(Clean::line(&format!("  {}", cells[6])), role));
+        }
+        Row::of(spans)
+    };
+    lines.iter().enumerate().map(line).collect()
 }
 
 /// A figure and a bar on the left, and beside them what they are of.

@@ -10,6 +10,7 @@ use crate::{
         action::{self, Action},
         app::App,
         command,
+        draft::Draft,
         filter::{FACETS, Filter},
         fuzzy,
         keymap::Place,
@@ -109,7 +110,7 @@ pub struct Offer {
 pub struct Picker {
     title: Clean,
     entries: Vec<Entry>,
-    filter: String,
+    filter: Draft,
     /// Indices of the entries that pass the filter, the best first.
     passing: Vec<usize>,
     /// Among those that pass the filter.
@@ -387,7 +388,7 @@ impl Picker {
             ..Entry::default()
         };
         let mut picker = Self::of(Clean::literal(title), offers.into_iter().map(entry).collect(), 0);
-        typed.clone_into(&mut picker.filter);
+        picker.filter = Draft::new(typed);
         picker.sift();
         picker
     }
@@ -396,7 +397,7 @@ impl Picker {
         let mut picker = Self {
             title,
             entries,
-            filter: String::new(),
+            filter: Draft::default(),
             passing: Vec::new(),
             at: 0,
             before: None,
@@ -449,33 +450,34 @@ impl Picker {
         let count = self.passing.len();
         let ctrl = event.modifiers.contains(KeyModifiers::CONTROL);
         let was = self.at;
+        let mut is_other = false;
         match event.code {
             KeyCode::Esc => return self.leave(),
             KeyCode::Char('c' | '.' | 'k') if ctrl => return self.leave(),
             KeyCode::Enter => {
                 return match self.here() {
                     Some(entry) => Chosen(entry.choice.clone()),
-                    None if self.takes_terms => Chosen(Choice::Filter(self.filter.clone())),
+                    None if self.takes_terms => Chosen(Choice::Filter(self.filter.text().to_owned())),
                     None => Taken,
                 };
             }
             KeyCode::Up => self.at = self.at.checked_sub(1).unwrap_or(count.saturating_sub(1)),
             KeyCode::Char('p') if ctrl => self.at = self.at.checked_sub(1).unwrap_or(count.saturating_sub(1)),
             KeyCode::Down | KeyCode::Tab => self.at = (self.at + 1) % count.max(1),
-            KeyCode::Char('n') if ctrl => self.at = (self.at + 1) % count.max(1),
+            // Ctrl+R once more goes to what was sent before that, as in a shell.
+            KeyCode::Char('n' | 'r') if ctrl => self.at = (self.at + 1) % count.max(1),
             KeyCode::PageUp => self.at = self.at.saturating_sub(MOST_SHOWN),
             KeyCode::PageDown => self.at = (self.at + MOST_SHOWN).min(count.saturating_sub(1)),
-            KeyCode::Backspace => {
-                self.filter.pop();
+            _ => {
+                let before = self.filter.text().to_owned();
+                if !self.filter.edit(event) || before == self.filter.text() {
+                    return Taken;
+                }
                 self.sift();
+                is_other = true;
             }
-            KeyCode::Char(letter) if !ctrl => {
-                self.filter.push(letter);
-                self.sift();
-            }
-            _ => return Taken,
         }
-        let is_other = self.at != was || matches!(event.code, KeyCode::Backspace | KeyCode::Char(_));
+        is_other |= self.at != was;
         match self.here() {
             Some(entry) if self.before.is_some() && is_other => Live(entry.choice.clone()),
             Some(_) | None => Taken,
@@ -558,17 +560,18 @@ impl Picker {
     }
 
     fn heading(&self) -> String {
-        if self.filter.is_empty() {
-            format!(" {} ", self.title)
-        } else {
-            format!(" {} › {} ", self.title, self.filter)
-        }
+        heading(&self.title, &self.filter)
+    }
+
+    /// Column of the caret inside the first row: what is typed narrows the list.
+    pub fn caret(&self, columns: usize) -> usize {
+        caret_in(&self.title, &self.filter, columns)
     }
 
     /// Ranks the entries by what is typed.
     fn sift(&mut self) {
         self.at = 0;
-        if self.filter.trim().is_empty() {
+        if self.filter.text().trim().is_empty() {
             self.passing = (0..self.entries.len())
                 .filter(|it| self.entries.get(*it).is_some_and(|it| !it.is_deep))
                 .collect();
@@ -581,13 +584,33 @@ impl Picker {
             .collect();
         let texts = self.entries.iter().zip(&facts);
         self.passing = fuzzy::rank(
-            &self.filter,
+            self.filter.text(),
             texts.map(|(it, facts)| (it.label.as_str(), facts.as_str())),
         );
-        if self.takes_terms && self.filter.contains([':', '=', '<', '>', '"', ' ']) {
+        if self.takes_terms && self.filter.text().contains([':', '=', '<', '>', '"', ' ']) {
             self.passing.clear();
         }
     }
+}
+
+/// What a list is called, and what narrows it.
+pub(super) fn heading(title: &str, filter: &Draft) -> String {
+    if filter.text().is_empty() {
+        format!(" {title} ")
+    } else {
+        format!(" {title} › {} ", Clean::line(filter.text()))
+    }
+}
+
+/// Where the caret stands in a frame with that heading: behind the title, and in what is typed.
+pub(super) fn caret_in(title: &str, filter: &Draft, columns: usize) -> usize {
+    let before = filter.slice(0..filter.caret());
+    let typed = if filter.text().is_empty() {
+        0
+    } else {
+        3 + width::width(&Clean::line(before))
+    };
+    (3 + width::width(title) + typed).min(columns.saturating_sub(3))
 }
 
 pub(super) fn frame_row(left: &'static str, title: &str, right: &'static str, columns: usize) -> Row {

@@ -1,14 +1,16 @@
 //! One line to write, over the conversation.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use unicode_segmentation::UnicodeSegmentation;
 
 use super::{Answer, Choice, picker::frame_row};
-use crate::text::{Clean, Role, Row, Span, width};
+use crate::{
+    text::{Clean, Role, Row, Span, width},
+    tui::draft::Draft,
+};
 
 pub struct Prompt {
     title: Clean,
-    text: String,
+    draft: Draft,
     /// What becomes of the line.
     choice: fn(String) -> Choice,
     /// What there was before, where the line acts while it is written: it comes back when the prompt is left.
@@ -19,7 +21,7 @@ impl Prompt {
     pub fn new(title: &'static str, text: &str, choice: fn(String) -> Choice) -> Self {
         Self {
             title: Clean::literal(title),
-            text: text.to_owned(),
+            draft: Draft::new(text),
             choice,
             before: None,
         }
@@ -43,30 +45,31 @@ impl Prompt {
             KeyCode::Esc => return leave(),
             KeyCode::Char('c') if ctrl => return leave(),
             KeyCode::Enter if self.before.is_some() => return Answer::Close,
-            KeyCode::Char('u') if ctrl => self.text.clear(),
-            KeyCode::Enter if self.text.trim().is_empty() => return Answer::Close,
-            KeyCode::Enter => return Answer::Chosen((self.choice)(self.text.trim().to_owned())),
-            KeyCode::Backspace => {
-                let last = self.text.grapheme_indices(true).next_back().map(|(at, _)| at);
-                self.text.truncate(last.unwrap_or_default());
+            KeyCode::Enter if self.draft.text().trim().is_empty() => return Answer::Close,
+            KeyCode::Enter => return Answer::Chosen((self.choice)(self.draft.text().trim().to_owned())),
+            // Nothing else is cleared here, and the whole line is what one means.
+            KeyCode::Char('u') if ctrl => self.draft.take(0..self.draft.text().len()),
+            _ => {
+                let version = self.draft.version;
+                if !self.draft.edit(event) || version == self.draft.version {
+                    return Answer::Taken;
+                }
             }
-            KeyCode::Char(letter) if !ctrl => self.text.push(letter),
-            _ => return Answer::Taken,
         }
         match &self.before {
-            Some(_) => Answer::Live((self.choice)(self.text.clone())),
+            Some(_) => Answer::Live((self.choice)(self.draft.text().to_owned())),
             None => Answer::Taken,
         }
     }
 
     pub fn paste(&mut self, text: &str) {
-        self.text
-            .push_str(&text.split_whitespace().collect::<Vec<_>>().join(" "));
+        self.draft
+            .insert(&Clean::line(&text.split_whitespace().collect::<Vec<_>>().join(" ")));
     }
 
     pub fn rows(&self, columns: usize) -> Vec<Row> {
         let inside = columns.saturating_sub(6);
-        let shown = width::pad(&self.shown(inside), inside);
+        let shown = width::pad(&self.draft.window(inside).0, inside);
         vec![
             frame_row("╭", &format!(" {} ", self.title), "╮", columns),
             Row::of(vec![
@@ -82,19 +85,6 @@ impl Prompt {
     /// Column and row of the caret inside the rows.
     pub fn caret(&self, columns: usize) -> (usize, usize) {
         let inside = columns.saturating_sub(6);
-        (4 + width::width(&self.shown(inside)).min(inside.saturating_sub(1)), 1)
-    }
-
-    /// The end of the line is what one sees while writing.
-    fn shown(&self, inside: usize) -> String {
-        let text = Clean::line(&self.text).to_string();
-        let mut text = text.as_str();
-        while width::width(text) + 1 > inside.max(2) {
-            let Some(first) = text.graphemes(true).next() else {
-                break;
-            };
-            text = text.get(first.len()..).unwrap_or_default();
-        }
-        text.to_owned()
+        (4 + self.draft.window(inside).1.min(inside.saturating_sub(1)), 1)
     }
 }

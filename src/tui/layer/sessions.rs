@@ -4,11 +4,15 @@ use std::collections::HashMap;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use super::{Answer, Choice};
+use super::{
+    Answer, Choice,
+    picker::{caret_in, heading},
+};
 use crate::{
     say,
     text::{Clean, Ground, Mark, Role, Row, Span, figure::Age, width, wrap::wrap},
     tui::{
+        draft::Draft,
         effect::Effect,
         library::{Kept, Said},
     },
@@ -25,7 +29,7 @@ const LEAST_WORD: usize = 2;
 
 pub struct Sessions {
     kept: Vec<Kept>,
-    typed: String,
+    typed: Draft,
     /// What was said where the words were found, by id, and the words.
     found: HashMap<String, String>,
     found_for: String,
@@ -50,7 +54,7 @@ impl Sessions {
         let is_everywhere = kept.iter().all(|it| !it.elsewhere.is_empty());
         let mut sessions = Self {
             kept,
-            typed: String::new(),
+            typed: Draft::default(),
             found: HashMap::new(),
             found_for: String::new(),
             previews: HashMap::new(),
@@ -89,7 +93,7 @@ impl Sessions {
 
     /// Takes what was found, if it is still looked for.
     pub fn take(&mut self, words: &str, found: Vec<(String, String)>) {
-        if words == self.typed {
+        if words == self.typed.text() {
             self.found = found.into_iter().collect();
             words.clone_into(&mut self.found_for);
             self.sift();
@@ -102,7 +106,7 @@ impl Sessions {
 
     fn sift(&mut self) {
         let here = self.here().map(|it| it.id.clone());
-        let typed = self.typed.to_lowercase();
+        let typed = self.typed.text().to_lowercase();
         let words: Vec<&str> = typed.split_whitespace().collect();
         let passes = |it: &Kept| {
             let label = format!("{} {}", it.title, it.elsewhere).to_lowercase();
@@ -165,21 +169,25 @@ impl Sessions {
                 self.is_everywhere = !self.is_everywhere;
                 self.sift();
             }
-            KeyCode::Backspace => {
-                self.typed.pop();
-                return self.look();
-            }
             KeyCode::Char('u') if ctrl => {
-                self.typed.clear();
+                self.typed.take(0..self.typed.text().len());
                 return self.look();
             }
-            KeyCode::Char(letter) if !ctrl => {
-                self.typed.push(letter);
-                return self.look();
+            _ => {
+                let before = self.typed.text().to_owned();
+                if self.typed.edit(event) && before != self.typed.text() {
+                    return self.look();
+                }
+                return Answer::Taken;
             }
-            _ => return Answer::Taken,
         }
         self.wanted()
+    }
+
+    /// Column of the caret in the first row.
+    pub fn caret(&self, columns: usize) -> usize {
+        // Without the frame that a list has before its heading.
+        caret_in(say!("sessions-title"), &self.typed, columns) - 2
     }
 
     pub fn wheel(&mut self, by: isize) {
@@ -191,8 +199,8 @@ impl Sessions {
     fn look(&mut self) -> Answer {
         self.found.clear();
         self.sift();
-        if self.typed.trim().chars().count() >= LEAST_WORD {
-            return Answer::Does(Effect::FindSessions(self.typed.clone()));
+        if self.typed.text().trim().chars().count() >= LEAST_WORD {
+            return Answer::Does(Effect::FindSessions(self.typed.text().to_owned()));
         }
         self.wanted()
     }
@@ -262,10 +270,8 @@ impl Sessions {
         );
         let typed = if self.doomed.is_some() {
             say!("sessions-doomed").to_owned()
-        } else if self.typed.is_empty() {
-            say!("sessions-title").to_owned()
         } else {
-            format!("{} › {}▏", say!("sessions-title"), self.typed)
+            heading(say!("sessions-title"), &self.typed).trim_start().to_owned()
         };
         let typed = Clean::line(&typed);
         let room = columns.saturating_sub(width::width(&facts) + 1);

@@ -8,7 +8,7 @@ use crate::{
     tui::{app::App, layer::role_of, pane::transcript::Following},
 };
 
-/// The draft grows to so many rows.
+/// The draft grows to so many rows, and on a tall screen to a third of it.
 pub const MOST_ROWS: u16 = 8;
 
 /// The rule, `── mode ─────── what is going on`.
@@ -47,7 +47,9 @@ fn state(app: &App) -> Vec<Span> {
             Role::Link,
         );
     }
-    if app.composer.field.starts_with('!') {
+    if app.composer.field.text().starts_with("!!") {
+        push(Clean::literal(say!("composer-shell-silent")), Role::Waiting);
+    } else if app.composer.field.starts_with('!') {
         push(Clean::literal(say!("composer-shell")), Role::Waiting);
     }
     if let Some(mode) = app.composer.field.vim_mode() {

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use crate::{
     say,
-    text::{Clean, Role, Span, width},
+    text::{Clean, Role, Row, Span, width, wrap::wrap},
     transcript::is_approval,
     tui::{
         app::{App, Focus},
@@ -14,7 +14,23 @@ use crate::{
     },
 };
 
-pub fn spans(app: &App, columns: usize) -> (Vec<Span>, Vec<Span>) {
+/// The keys, the news behind them, and the first row of news that need two.
+pub fn spans(app: &App, columns: usize) -> (Vec<Span>, Vec<Span>, Vec<Span>) {
+    if let Some(news) = &app.toast
+        && app.layout.footer > Some(app.layout.composer.end)
+        && width::width(news) > columns.saturating_sub(2)
+    {
+        let rows = wrap(
+            &[Span::new(Clean::line(news), Role::Accent)],
+            columns.saturating_sub(2),
+            &[],
+            &[],
+        );
+        let rest: Vec<_> = rows.iter().skip(1).map(Row::plain).collect();
+        let rest = width::cut_end(&rest.join(" "), columns.saturating_sub(2));
+        let first = rows.into_iter().next().unwrap_or_default().spans;
+        return (vec![Span::new(Clean::new(&rest), Role::Accent)], Vec::new(), first);
+    }
     let news: Vec<Span> = app
         .toast
         .iter()
@@ -36,7 +52,7 @@ pub fn spans(app: &App, columns: usize) -> (Vec<Span>, Vec<Span>) {
             spans.push(Span::new(Clean::line(&format!(" {word}")), Role::Faint));
         }
     }
-    (spans, news)
+    (spans, news, Vec::new())
 }
 
 /// The hints that there is room for, from the first on; the way out of what is open is always one of them.
@@ -190,9 +206,10 @@ fn hints(app: &App) -> Vec<Hint> {
             hint("?", say!("footer-keys")),
         ];
     }
-    let on_plan = app.focus == Focus::Transcript && app.selected() == app.transcript.newest_plan();
+    let selected = app.selected();
+    let on_plan = app.focus == Focus::Transcript && selected.is_some() && selected == app.transcript.newest_plan();
     let names: &[(&'static str, &'static str)] = match app.focus {
-        Focus::Transcript if on_plan && app.selected().is_some() && app.pane.todo.is_none() => &[
+        Focus::Transcript if on_plan && app.pane.todo.is_none() => &[
             ("plan.build", say!("footer-build")),
             ("plan.edit", say!("footer-edit")),
             ("plan.comment", say!("footer-comment")),
@@ -200,7 +217,7 @@ fn hints(app: &App) -> Vec<Hint> {
             ("focus", say!("footer-composer")),
             ("keys", say!("footer-keys")),
         ],
-        Focus::Transcript if on_plan && app.selected().is_some() => &[
+        Focus::Transcript if on_plan => &[
             ("todo.toggle", say!("footer-tick")),
             ("todo.reword", say!("footer-reword")),
             ("todo.insert", say!("footer-insert")),
@@ -227,6 +244,23 @@ fn hints(app: &App) -> Vec<Hint> {
             ("mode.next", say!("footer-mode")),
             ("focus", say!("footer-transcript")),
             ("palette", say!("footer-palette")),
+            ("keys", say!("footer-keys")),
+        ],
+        Focus::Transcript if app.search.is_some() => &[
+            ("search.next", say!("footer-next")),
+            ("search.previous", say!("footer-previous")),
+            ("escape", say!("footer-end-search")),
+            ("copy", say!("footer-copy")),
+            ("focus", say!("footer-composer")),
+            ("keys", say!("footer-keys")),
+        ],
+        Focus::Transcript if !app.pane.filter.is_empty() => &[
+            ("escape", say!("footer-everything")),
+            ("next", say!("footer-next")),
+            ("previous", say!("footer-previous")),
+            ("fold", say!("footer-fold")),
+            ("copy", say!("footer-copy")),
+            ("focus", say!("footer-composer")),
             ("keys", say!("footer-keys")),
         ],
         Focus::Transcript => &[

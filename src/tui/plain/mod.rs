@@ -440,10 +440,16 @@ impl Talk {
                 let Some(document) = self.app.transcript.get(place) else {
                     return;
                 };
-                let heading = words::has_heading(&document.kind).then(|| rows.first()).flatten();
-                let label = words::label(&address, &document.kind, is_approval(document), heading);
-                if heading.is_some() {
-                    content = rows.get(1..).unwrap_or_default();
+                let has_heading = words::has_heading(&document.kind);
+                let heading = has_heading.then(|| words::heading(&rows)).flatten();
+                let label = words::label(
+                    &address,
+                    &document.kind,
+                    is_approval(document),
+                    heading.as_ref().map(|it| &it.0),
+                );
+                if let Some((_, taken)) = heading {
+                    content = rows.get(taken..).unwrap_or_default();
                 }
                 self.say(&label);
             }
@@ -485,8 +491,8 @@ impl Talk {
             let address = address(&self.app.transcript, item);
             let has_heading = words::has_heading(&kind);
             let rows = self.rows(item, false);
-            let heading = rows.first().filter(|_| has_heading);
-            Some(words::label(&address, &kind, false, heading))
+            let heading = has_heading.then(|| words::heading(&rows)).flatten();
+            Some(words::label(&address, &kind, false, heading.as_ref().map(|it| &it.0)))
         });
         let said = match what {
             Some(what) => say!("plain-working-on", seconds = seconds, what = what),
@@ -571,9 +577,10 @@ impl Talk {
             let how = words::approval(&view);
             let command = command_asked_for(document);
             let rows = self.rows(Item::Document(place), true);
-            let label = words::label(&address, &kind, true, rows.first());
+            let heading = words::heading(&rows);
+            let label = words::label(&address, &kind, true, heading.as_ref().map(|it| &it.0));
             self.say(&label);
-            let content = words::lines(rows.get(1..).unwrap_or_default());
+            let content = words::lines(rows.get(heading.map_or(0, |it| it.1)..).unwrap_or_default());
             // The last line is that of the keys.
             for line in content.iter().take(content.len().saturating_sub(1)) {
                 self.say(&format!("  {line}"));

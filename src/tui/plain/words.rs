@@ -6,7 +6,7 @@ use crate::{
         document::{Clarification, Question},
     },
     say,
-    text::{Row, Span},
+    text::{Role, Row, Span},
 };
 
 /// What is said in the place of a sign that is read aloud badly; `None`: it is read as it is.
@@ -58,6 +58,28 @@ fn own_word(kind: &Kind) -> Option<&str> {
 /// Whether the first row of a kind says what the document is about, and what follows is its content.
 pub fn has_heading(kind: &Kind) -> bool {
     !matches!(kind, Kind::Text)
+}
+
+/// The heading of rows as one row, and how many rows it took: only the width broke it.
+pub fn heading(rows: &[Row]) -> Option<(Row, usize)> {
+    let mut heading = rows.first()?.clone();
+    let mut taken = 1;
+    for row in rows.iter().skip(1) {
+        let is_facts = row.spans.is_empty() && !row.facts.is_empty() && heading.facts.is_empty();
+        if !row.continues && !is_facts {
+            break;
+        }
+        if row.spaced {
+            heading.spans.push(Span::new(" ", Role::Text));
+        }
+        heading.spans.extend_from_slice(row.content());
+        heading.facts.extend_from_slice(&row.facts);
+        taken += 1;
+        if is_facts {
+            break;
+        }
+    }
+    Some((heading, taken))
 }
 
 /// `7.3 file edit, src/a.rs: +3 -1, applied`.
@@ -319,5 +341,24 @@ mod tests {
                 "{line:?} {many} {free}"
             );
         }
+    }
+
+    #[test]
+    fn a_heading_that_the_width_broke_is_read_in_one_piece() {
+        let text = [Span::new(
+            "for i in 1 2 3; do echo line $i; done; sleep 2",
+            Role::Strong,
+        )];
+        let mut rows = crate::text::wrap::wrap(&text, 20, &[], &[Span::new("  ", Role::Text)]);
+        rows[0].facts = vec![Span::new("2.0 s", Role::Dim)];
+        let broken = rows.len();
+        assert!(broken > 1);
+        rows.push(Row::of([Span::new("line 1", Role::Text)]));
+        let (heading, taken) = heading(&rows).expect("there is one");
+        assert_eq!(taken, broken);
+        assert_eq!(
+            label("1.2", &Kind::TerminalCommand, false, Some(&heading)),
+            "1.2 terminal command, for i in 1 2 3; do echo line $i; done; sleep 2: 2.0 s"
+        );
     }
 }

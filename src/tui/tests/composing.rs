@@ -5,6 +5,7 @@ use serde_json::json;
 use super::super::{
     desk::*,
     effect::Effect,
+    input::Input,
     msg::{Msg, Outcome},
     picture::{self, Source},
 };
@@ -122,6 +123,101 @@ fn what_was_sent_before_is_there_again() {
 }
 
 #[test]
+fn what_waits_is_cut_with_a_mark_and_the_rest_is_counted() {
+    for width in [40, 80, 120] {
+        let mut desk = Desk::new(width, 24);
+        desk.events([Event::UserMessage(Message::user("go"))]);
+        for n in 1..=4 {
+            desk.keys(&format!("number {n} {}<enter>", "and so on ".repeat(20)));
+        }
+        let picture = desk.picture();
+        let lines: Vec<_> = picture.lines().filter(|it| it.contains("number ")).collect();
+        assert_eq!(lines.len(), 3, "{picture}");
+        assert!(lines.iter().all(|it| it.contains('…')), "{picture}");
+        assert!(
+            lines[2].trim_end().ends_with("… (and 1 more)") || lines[2].trim_end().ends_with("…  (and 1 more)"),
+            "{picture}"
+        );
+    }
+}
+
+#[test]
+fn the_mouse_puts_the_caret_into_the_draft_and_marks_there() {
+    let mut desk = Desk::new(80, 24);
+    desk.keys("one two 語<ctrl+j>three");
+    let rows = desk.app.layout().composer;
+    let (first, second) = (rows.start as u16, rows.start as u16 + 1);
+    let click = |desk: &mut Desk, x: u16, y: u16, to: u16| {
+        desk.take(Msg::Input(Input::Click { x, y }));
+        if to != x {
+            desk.take(Msg::Input(Input::Drag { x: to, y }));
+        }
+        desk.take(Msg::Input(Input::Release { x: to, y }));
+    };
+    click(&mut desk, 3 + 4, first, 3 + 4);
+    desk.keys("X");
+    assert_eq!(desk.app.composer.field.text(), "one Xtwo 語\nthree");
+    desk.later(1000);
+    click(&mut desk, 3 + 1, second, 3 + 3);
+    assert_eq!(desk.app.composer.field.selected().as_deref(), Some("hr"));
+    desk.keys("<ctrl+c>");
+    assert!(matches!(desk.effects.last(), Some(Effect::Copy { text, .. }) if text == "hr"));
+    desk.later(1000);
+    click(&mut desk, 3 + 6, first, 3 + 6);
+    click(&mut desk, 3 + 6, first, 3 + 6);
+    assert_eq!(
+        desk.app.composer.field.selected().as_deref(),
+        Some("Xtwo"),
+        "twice marks a word"
+    );
+    desk.later(1000);
+    click(&mut desk, 70, first, 70);
+    desk.keys("!");
+    assert_eq!(
+        desk.app.composer.field.text(),
+        "one Xtwo 語!\nthree",
+        "beside a row is its end"
+    );
+}
+
+#[test]
+fn up_and_down_keep_their_column_over_short_rows() {
+    let mut desk = Desk::new(80, 24);
+    desk.keys("a long first row<ctrl+j>b<ctrl+j>a long third row<up><up>X");
+    assert_eq!(desk.app.composer.field.text(), "a long first rowX\nb\na long third row");
+    desk.keys("<home><ctrl+d>");
+    assert!(
+        desk.app.composer.field.text().starts_with(" long"),
+        "ctrl+d takes a letter"
+    );
+}
+
+#[test]
+fn every_line_that_is_typed_is_edited_in_the_same_way() {
+    // A caret that moves, words at once, undo: in the search, in a list, in the outline.
+    let mut desk = Desk::new(80, 24);
+    desk.exchange("go", &["one two three"]);
+    desk.keys("<tab>/too no<ctrl+w><backspace><left><backspace>w");
+    assert_eq!(desk.app.search.as_ref().map(|it| it.pattern.as_str()), Some("two"));
+    desk.keys("<esc><esc><esc><ctrl+k>tme<home>x<backspace><left>/");
+    assert!(desk.shows("› /tme ") && desk.shows("/theme"), "{}", desk.picture());
+    desk.keys("<esc><tab>vthrx<backspace>ee");
+    assert!(desk.shows("outline › three "), "{}", desk.picture());
+}
+
+#[test]
+fn an_address_behind_an_at_sign_offers_documents() {
+    let mut desk = Desk::new(80, 24);
+    desk.exchange("go", &["one", "two"]);
+    desk.keys("see @1.");
+    assert!(desk.shows("documents") && desk.shows("1.1"), "{}", desk.picture());
+    desk.keys("<tab>");
+    assert_eq!(desk.app.composer.field.text(), "see #1.2 ");
+    desk.keys("<ctrl+u>@1.x");
+    assert!(!desk.shows("documents"), "{}", desk.picture());
+}
+
+#[test]
 fn messages_that_wait_are_edited_reordered_and_taken_back() {
     let mut desk = Desk::new(80, 30);
     desk.events([Event::UserMessage(Message::user("go"))]);
@@ -188,6 +284,18 @@ fn vim_has_its_modes_and_leaves_sending_alone() {
         "nothing to read yet"
     );
     desk.keys("/vim<enter>");
+}
+
+#[test]
+fn in_normal_mode_a_colon_finds_commands_a_slash_words_and_nothing_half_typed_is_sent() {
+    let mut desk = Desk::new(80, 24);
+    desk.exchange("go", &["one two three"]);
+    desk.keys("/vim<enter>abc<esc>f<enter>");
+    assert_eq!(desk.app.composer.field.text(), "abc");
+    desk.keys(":cop");
+    assert!(desk.shows("/copy"), "{}", desk.picture());
+    desk.keys("<esc>/thr<enter>");
+    assert_eq!(desk.app.search.as_ref().map(|it| it.pattern.as_str()), Some("thr"));
 }
 
 #[test]

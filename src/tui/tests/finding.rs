@@ -130,7 +130,7 @@ fn what_is_found_stands_out_and_the_one_gone_to_more() {
 fn a_filter_shows_a_part_and_keeps_it_so_while_more_comes() {
     let mut desk = conversation(80, 30);
     desk.keys("/filter edits, failed<enter>");
-    assert!(desk.shows("nothing here is edits failed"), "{}", desk.picture());
+    assert!(desk.shows("nothing here fits edits failed"), "{}", desk.picture());
     desk.keys("/filter edits commands<enter>");
     let picture = desk.picture();
     assert!(
@@ -156,7 +156,7 @@ fn a_filter_shows_a_part_and_keeps_it_so_while_more_comes() {
     desk.keys("<tab><esc>");
     assert!(desk.shows("a text") && !desk.shows("only edits"), "{}", desk.picture());
     desk.keys("<esc>/filter nowhere<enter>");
-    assert!(desk.shows("nothing here is nowhere"), "{}", desk.picture());
+    assert!(desk.shows("nothing here fits nowhere"), "{}", desk.picture());
     desk.keys("<esc>");
     assert!(
         desk.shows("a text") && !desk.shows("only nowhere"),
@@ -263,12 +263,26 @@ fn what_the_mouse_marks_is_copied_without_gutters_and_breaks() {
 }
 
 #[test]
-fn a_click_selects_and_another_one_opens_the_file_under_it() {
+fn a_click_selects_and_opens_the_line_of_a_file_under_it() {
     let mut desk = conversation(80, 30);
-    let at = place_of(&desk, "src/cart.rs:21.");
+    let opens = |desk: &Desk| matches!(desk.effects.last(), Some(Effect::OpenFile { .. }));
+    let at = place_of(&desk, "Cart has");
     mouse(&mut desk, at, at);
     assert_eq!(selected(&desk), "1.1");
-    assert!(desk.effects.iter().all(|it| !matches!(it, Effect::OpenFile { .. })));
+    assert!(!opens(&desk));
+    // A file without a line may be meant as a word: it is opened by another click.
+    let at = place_of(&desk, "src/cart.rs  ");
+    desk.later(1000);
+    mouse(&mut desk, at, at);
+    assert!(
+        !opens(&desk) && desk.shows("click again to open src/cart.rs"),
+        "{}",
+        desk.picture()
+    );
+    let at = place_of(&desk, "src/cart.rs  ");
+    mouse(&mut desk, at, at);
+    assert!(opens(&desk));
+    desk.later(1000);
     let at = place_of(&desk, "src/cart.rs:21.");
     mouse(&mut desk, at, at);
     let opened = Effect::OpenFile {
@@ -279,6 +293,62 @@ fn a_click_selects_and_another_one_opens_the_file_under_it() {
     desk.effects.clear();
     desk.keys("o");
     assert_eq!(desk.effects.last(), Some(&opened));
+}
+
+#[test]
+fn two_clicks_copy_a_word_and_three_a_line() {
+    let mut desk = Desk::new(44, 30);
+    desk.exchange("go", &["take the long (way/round) past everything that stands there"]);
+    let at = place_of(&desk, "round");
+    mouse(&mut desk, at, at);
+    assert_eq!(copied(&desk), "");
+    // The first one has gone there.
+    let at = place_of(&desk, "long");
+    desk.later(1000);
+    mouse(&mut desk, at, at);
+    mouse(&mut desk, at, at);
+    assert_eq!(copied(&desk), "long");
+    assert!(!desk.app.lights.is_empty(), "it is seen");
+    mouse(&mut desk, at, at);
+    assert_eq!(
+        copied(&desk),
+        "take the long (way/round) past everything that stands there"
+    );
+}
+
+#[test]
+fn jumps_to_edits_and_errors_go_round_and_back() {
+    let mut desk = conversation(80, 30);
+    desk.keys("<tab>");
+    assert_eq!(selected(&desk), "2.1");
+    desk.keys("d");
+    assert_eq!(
+        selected(&desk),
+        "1.4",
+        "the newest is where one is: what failed is above"
+    );
+    assert!(desk.shows("from the top"), "{}", desk.picture());
+    desk.keys("d");
+    assert!(desk.shows("only this one"), "{}", desk.picture());
+    desk.keys("E");
+    assert_eq!(selected(&desk), "1.3");
+    desk.keys("gD");
+    assert_eq!(selected(&desk), "1.4");
+    desk.keys("Gw");
+    assert!(desk.shows("no question waits"), "{}", desk.picture());
+}
+
+#[test]
+fn beside_the_outline_the_conversation_is_broken_anew() {
+    let mut desk = Desk::new(120, 30);
+    desk.exchange("go", &[&"word ".repeat(60)]);
+    let before = desk.picture();
+    desk.keys("<tab>v");
+    let picture = desk.picture();
+    let row = picture.lines().find(|it| it.contains("1.1   word")).unwrap_or_default();
+    assert!(row.contains("word word     │"), "no word is cut: {picture}");
+    desk.keys("<esc><esc>");
+    assert_eq!(desk.picture(), before);
 }
 
 #[test]

@@ -88,7 +88,7 @@ pub async fn run(setup: Setup) -> Result<u8, Error> {
         &mut out,
     )
     .map_err(Error::NoTerminal)?;
-    Tty::ask(&mut out);
+    Tty::ask(setup.is_inline, &mut out);
     let size = tty.size().unwrap_or((80, 24));
     let (wakes, woken) = mpsc::unbounded_channel();
     let waker = wakes.clone();

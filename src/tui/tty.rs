@@ -22,9 +22,10 @@ use super::app::Mouse;
 const LEAVE: &[u8] =
     b"\x1b[?2026l\x1b[<u\x1b[>4m\x1b[?1006l\x1b[?1002l\x1b[?1000l\x1b[?1004l\x1b[?2031l\x1b[?2004l\x1b[m\x1b[r\x1b[23;0t\x1b[?25h\x1b[?1049l";
 
-/// The same without an alternate screen to leave, and without moving the cursor.
+/// The same without an alternate screen to leave, and without moving the cursor: Konsole takes the end of the keyboard protocol
+/// for the order to go back to where the cursor was saved.
 const LEAVE_INLINE: &[u8] =
-    b"\x1b[?2026l\x1b[<u\x1b[>4m\x1b[?1006l\x1b[?1002l\x1b[?1000l\x1b[?1004l\x1b[?2031l\x1b[?2004l\x1b[m\x1b7\x1b[r\x1b8\x1b[23;0t\x1b[?25h";
+    b"\x1b[?2026l\x1b[m\x1b7\x1b[<u\x1b[>4m\x1b[?1006l\x1b[?1002l\x1b[?1000l\x1b[?1004l\x1b[?2031l\x1b[?2004l\x1b[r\x1b8\x1b[23;0t\x1b[?25h";
 
 /// Has what is written next stand below what is shown.
 const BELOW: &[u8] = b"\x1b[999H\r\n";
@@ -111,8 +112,11 @@ impl Tty {
     }
 
     /// Asks for the background, the keyboard protocol, the terminal's name and what it can; the answers come with the keys.
-    pub fn ask(out: &mut Vec<u8>) {
-        out.extend_from_slice(b"\x1b]11;?\x1b\\\x1b[?u\x1b[>0q\x1b[c");
+    pub fn ask(is_inline: bool, out: &mut Vec<u8>) {
+        out.extend_from_slice(b"\x1b]11;?\x1b\\");
+        // The cursor stays where the next line belongs, whatever a terminal takes the question for.
+        out.extend_from_slice(if is_inline { &b"\x1b7\x1b[?u\x1b8"[..] } else { b"\x1b[?u" });
+        out.extend_from_slice(b"\x1b[>0q\x1b[c");
     }
 
     /// Asks for the background alone: it has changed.

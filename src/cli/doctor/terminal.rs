@@ -7,6 +7,7 @@ use crate::{
     config::{Environment, Settings},
     os::process,
     theme::{Depth, Rgb, Surroundings},
+    tui::{Way, Wish},
 };
 
 /// How the keyboard speaks.
@@ -47,6 +48,8 @@ pub struct Facts {
     pub size: Option<(u16, u16)>,
     pub background: Option<Rgb>,
     pub keyboard: Keyboard,
+    /// How it draws pictures.
+    pub images: Option<Way>,
     pub tmux: Option<Tmux>,
 }
 
@@ -71,6 +74,7 @@ impl Facts {
             size: answers.size,
             background: answers.background,
             keyboard: answers.keyboard,
+            images: Way::of_environment(&|name| text(name)).or(answers.images),
             tmux: None,
         }
     }
@@ -130,6 +134,7 @@ pub(super) fn judge(facts: &Facts, settings: &Settings) -> Vec<Check> {
     let mut checks = vec![
         kind(facts),
         colours(facts, settings),
+        images(facts, settings),
         background(facts),
         encoding(facts),
     ];
@@ -212,6 +217,24 @@ fn background(facts: &Facts) -> Check {
     }
 }
 
+fn images(facts: &Facts, settings: &Settings) -> Check {
+    let way = match Wish::of(&settings.ui.images) {
+        Wish::Off => {
+            let who = settings.origin("ui.images");
+            return Check::good(Topic::Terminal, "images", &format!("off ({who})"));
+        }
+        Wish::Auto => facts.images,
+        Wish::Only(way) => Some(way),
+    };
+    let seen = match way {
+        Some(Way::Kitty) => "by kitty's protocol",
+        Some(Way::Iterm2 | Way::Konsole) => "by iTerm2's protocol",
+        Some(Way::Sixel) => "as sixel",
+        None => "a line says what they are",
+    };
+    Check::good(Topic::Terminal, "images", seen)
+}
+
 fn encoding(facts: &Facts) -> Check {
     let (topic, name) = (Topic::Terminal, "encoding");
     let remedy = "export LANG=C.UTF-8";
@@ -291,10 +314,11 @@ struct Answers {
     size: Option<(u16, u16)>,
     background: Option<Rgb>,
     keyboard: Keyboard,
+    images: Option<Way>,
 }
 
-/// The keyboard's protocol, the background, and last the device's attributes: every terminal answers that one.
-const QUESTIONS: &[u8] = b"\x1b[?u\x1b]11;?\x1b\\\x1b[c";
+/// The keyboard's protocol, the background, the name, and last the device's attributes: every terminal answers that one.
+const QUESTIONS: &[u8] = b"\x1b7\x1b[?u\x1b8\x1b]11;?\x1b\\\x1b[>0q\x1b[c";
 
 /// An answer comes back within this even from far away.
 #[cfg(unix)]
@@ -309,13 +333,19 @@ fn understand(bytes: &[u8]) -> (Answers, bool) {
         if let Some(rest) = part.strip_prefix("]11;") {
             let end = rest.find(['\u{7}', '\\']).unwrap_or(rest.len());
             answers.background = Rgb::parse(rest.get(..end).unwrap_or_default());
+        } else if let Some(name) = part.strip_prefix("P>|") {
+            answers.images = Way::of_name(name);
         } else if let Some(rest) = part.strip_prefix("[?") {
             let end = rest
                 .find(|it: char| !it.is_ascii_digit() && it != ';')
                 .unwrap_or(rest.len());
             match rest.get(end..).and_then(|it| it.chars().next()) {
                 Some('u') => answers.keyboard = Keyboard::Kitty,
-                Some('c') => is_whole = true,
+                Some('c') => {
+                    is_whole = true;
+                    let knows_sixel = rest.get(..end).is_some_and(|it| it.split(';').skip(1).any(|it| it == "4"));
+                    answers.images = answers.images.or_else(|| knows_sixel.then_some(Way::Sixel));
+                }
                 Some(_) | None => {}
             }
         }
@@ -433,6 +463,7 @@ mod tests {
             [
                 "Good kind: xterm-256color → ",
                 "Good colours: all → ",
+                "Good images: a line says what they are → ",
                 "Good background: #1e1e1e, dark → ",
                 "Good encoding: LANG=de_DE.UTF-8 → ",
                 "Good size: 120 × 40 → ",
@@ -562,12 +593,19 @@ mod tests {
             ("\x1b]11;nonsense\x07\x1b[?6c", None, Keyboard::Legacy, true),
             ("\x1b[?62;22", None, Keyboard::Unknown, false),
         ] {
-            let answers = Answers {
-                size: None,
-                background,
-                keyboard,
-            };
-            assert_eq!(understand(bytes.as_bytes()), (answers, is_whole), "{bytes:?}");
+            let (answers, is_last) = understand(bytes.as_bytes());
+            let understood = (answers.background, answers.keyboard, is_last);
+            assert_eq!(understood, (background, keyboard, is_whole), "{bytes:?}");
+        }
+        for (bytes, images) in [
+            ("\x1b[?62;22c", None),
+            ("\x1b[?4;6c", None),
+            ("\x1b[?63;1;2;4c", Some(Way::Sixel)),
+            ("\x1bP>|XTerm(379)\x1b\\\x1b[?63;1;2;4c", Some(Way::Sixel)),
+            ("\x1bP>|kitty(0.35.2)\x1b\\\x1b[?62;c", Some(Way::Kitty)),
+            ("\x1bP>|Konsole 22.12.3\x1b\\\x1b[?62;1;4c", Some(Way::Konsole)),
+        ] {
+            assert_eq!(understand(bytes.as_bytes()).0.images, images, "{bytes:?}");
         }
     }
 
@@ -617,6 +655,7 @@ mod tests {
             size: Some((120, 40)),
             background: Some(Rgb::WHITE),
             keyboard: Keyboard::Kitty,
+            images: None,
         };
         assert_eq!(answers, Some(expected));
         let after = rustix::termios::tcgetattr(&tty).expect("attributes");

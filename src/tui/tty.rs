@@ -115,7 +115,11 @@ impl Tty {
     pub fn ask(is_inline: bool, out: &mut Vec<u8>) {
         out.extend_from_slice(b"\x1b]11;?\x1b\\");
         // The cursor stays where the next line belongs, whatever a terminal takes the question for.
-        out.extend_from_slice(if is_inline { &b"\x1b7\x1b[?u\x1b8"[..] } else { b"\x1b[?u" });
+        out.extend_from_slice(if is_inline {
+            &b"\x1b7\x1b[?u\x1b8"[..]
+        } else {
+            b"\x1b[?u"
+        });
         out.extend_from_slice(b"\x1b[>0q\x1b[c");
     }
 

@@ -343,7 +343,9 @@ fn understand(bytes: &[u8]) -> (Answers, bool) {
                 Some('u') => answers.keyboard = Keyboard::Kitty,
                 Some('c') => {
                     is_whole = true;
-                    let knows_sixel = rest.get(..end).is_some_and(|it| it.split(';').skip(1).any(|it| it == "4"));
+                    let knows_sixel = rest
+                        .get(..end)
+                        .is_some_and(|it| it.split(';').skip(1).any(|it| it == "4"));
                     answers.images = answers.images.or_else(|| knows_sixel.then_some(Way::Sixel));
                 }
                 Some(_) | None => {}

@@ -178,14 +178,15 @@ impl Running {
     /// What is asked about: a lead, the question and the planned action.
     fn subjects(job: &Job, tool: &Tool, question: &approval::Question) -> Vec<(String, String, Value)> {
         // What it would reach, what it wants and what it changes stand there in any case.
-        let is_reach = |it: &String| question.why == format!("it reaches {it}");
-        let is_shown = |it: &Access| match it {
-            Access::Command { permissions, .. } => question.why == approval::wants(permissions),
-            Access::Write(place) => question.why == approval::changes(place),
+        let is_reach = |why: &str| question.reaches.iter().any(|it| why == format!("it reaches {it}"));
+        let is_access = |why: &str, it: &Access| match it {
+            Access::Command { permissions, .. } => why == approval::wants(permissions),
+            Access::Write(place) => why == approval::changes(place),
             Access::Read(_) | Access::Delete(_) | Access::Fetch { .. } | Access::Search | Access::Mcp { .. } => false,
         };
-        let is_listed = question.reaches.iter().any(is_reach) || job.accesses.iter().any(is_shown);
-        let why = if is_listed { String::new() } else { question.why.clone() };
+        let is_listed = |why: &str| is_reach(why) || job.accesses.iter().any(|it| is_access(why, it));
+        let why: Vec<&str> = question.why.split("; ").filter(|it| !is_listed(it)).collect();
+        let why = why.join("; ");
         let mut extra = Map::new();
         if !question.reaches.is_empty() {
             extra.insert("wouldReach".into(), question.reaches.clone().into());

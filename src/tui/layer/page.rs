@@ -96,7 +96,7 @@ impl Page {
             ("c", say!("page-review-comment")),
             ("j k", say!("page-review-step")),
             ("J K", say!("page-review-file")),
-            ("up down left right", say!("page-review-scroll")),
+            ("↑ ↓ ← →", say!("page-review-scroll")),
             ("u", say!("page-review-sides")),
             ("s", say!("page-review-scope")),
         ];

@@ -5,13 +5,16 @@
 //! that is looked at is ever laid out. A change that waits to be allowed is one of them, hunk by hunk where whoever asks
 //! lists them: what is accepted is written once something is said of each.
 
-use std::{borrow::Cow, collections::HashMap};
+use std::{
+    borrow::Cow,
+    collections::{BTreeSet, HashMap, HashSet},
+};
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::{Answer, Choice};
 use crate::{
-    protocol::{Applied, Document, HunkAnswer, Kind, View},
+    protocol::{Applied, Document, HunkAnswer, Kind, QuestionKind, View},
     say,
     text::{Clean, Colours, Ground, Mark, Role, Row, Span, width},
     transcript::{Place, Transcript},
@@ -72,6 +75,8 @@ pub struct Review {
     turn: usize,
     /// The changes, sorted by file and then by time.
     spots: Vec<Spot>,
+    /// Those that the user let be written, each by an answer of its own.
+    allowed: BTreeSet<Place>,
     /// The first change of each file in `spots`, and its path.
     files: Vec<(usize, String)>,
     at: usize,
@@ -108,6 +113,7 @@ impl Review {
             scope: Scope::Turn(turn),
             turn,
             spots: Vec::new(),
+            allowed: BTreeSet::new(),
             files: Vec::new(),
             at: 0,
             sides: Sides::ByWidth,
@@ -147,12 +153,21 @@ impl Review {
             Scope::All => 0..transcript.exchanges.len(),
         };
         let mut found: Vec<(String, Spot)> = Vec::new();
+        self.allowed.clear();
         for exchange in exchanges {
+            let mut answered: HashSet<(&str, &str)> = HashSet::new();
             let Some(response) = transcript.exchanges.get(exchange).map(|it| &it.response) else {
                 continue;
             };
             for (document, it) in response.documents.iter().enumerate() {
                 let is_staged = it.kind != Kind::FileEdit;
+                answered.extend(allowed(it));
+                if let View::FileEdit(edit) = it.view()
+                    && let Some(call) = edit.tool_call_id
+                    && answered.contains(&(call, edit.file_path))
+                {
+                    self.allowed.insert(Place { exchange, document });
+                }
                 if let Some(it) = changed(it)
                     && let View::FileEdit(edit) = it.view()
                 {
@@ -331,7 +346,10 @@ impl Review {
                 right.extend(self.change(&document, said, &address, look, room, rest));
             }
         }
-        let states: Vec<State> = self.spots.iter().map(|it| state(*it, transcript, picks)).collect();
+        let states: Vec<State> = {
+            let state = |it: &Spot| state(*it, self.allowed.contains(&it.place), transcript, picks);
+            self.spots.iter().map(state).collect()
+        };
         let names = self.names(&states, list, body_height);
         let count = |state: State| states.iter().filter(|it| **it == state).count();
         let place = ((self.at + 1).min(self.spots.len()), self.spots.len());
@@ -444,7 +462,8 @@ impl Review {
         height: usize,
     ) -> Vec<Vec<Span>> {
         let spot = self.spot();
-        let mut head = heading(document, said, address, room);
+        let is_allowed = spot.is_some_and(|it| self.allowed.contains(&it.place));
+        let mut head = heading(document, said, is_allowed, address, room);
         let mut body: Vec<Vec<Span>> = Vec::new();
         let rest = height.saturating_sub(head.len());
         let pairs = if self.is_beside() {
@@ -541,7 +560,7 @@ fn said<'a>(document: &Document, spot: Spot, transcript: &Transcript, picks: &'a
     picks.get(turn, &document.id, spot.hunk?)
 }
 
-fn state(spot: Spot, transcript: &Transcript, picks: &Picks) -> State {
+fn state(spot: Spot, is_allowed: bool, transcript: &Transcript, picks: &Picks) -> State {
     let Some(document) = transcript.get(spot.place) else {
         return State::Open;
     };
@@ -550,9 +569,20 @@ fn state(spot: Spot, transcript: &Transcript, picks: &Picks) -> State {
         Some(_) => State::Rejected,
         None if is_rejected(document) => State::Rejected,
         None if doc::undone(document).is_some() => State::Undone,
-        None if is_accepted(document) => State::Accepted,
+        None if is_allowed || is_accepted(document) => State::Accepted,
         None => State::Open,
     }
+}
+
+/// The call and the file of a change that the user let be written whole.
+fn allowed(document: &Document) -> Option<(&str, &str)> {
+    let View::Clarification(view) = document.view() else {
+        return None;
+    };
+    let mut options = view.answers.iter().flat_map(|it| &it.selected_option_ids);
+    let is_allowed = view.kind == QuestionKind::Approval && options.any(|it| it.starts_with("allow"));
+    let path = view.subject?.pointer("/metadata/filePath")?.as_str()?;
+    Some((view.tool_call_id.filter(|_| is_allowed)?, path))
 }
 
 fn is_accepted(document: &Document) -> bool {
@@ -564,7 +594,13 @@ fn is_rejected(document: &Document) -> bool {
 }
 
 /// Path, lines, state; then what the user says to the model of it.
-fn heading(document: &Document, said: Option<&HunkAnswer>, address: &str, room: usize) -> Vec<Vec<Span>> {
+fn heading(
+    document: &Document,
+    said: Option<&HunkAnswer>,
+    is_allowed: bool,
+    address: &str,
+    room: usize,
+) -> Vec<Vec<Span>> {
     let View::FileEdit(edit) = document.view() else {
         return Vec::new();
     };
@@ -579,7 +615,9 @@ fn heading(document: &Document, said: Option<&HunkAnswer>, address: &str, room: 
         Applied::Failed => (say!("review-failed"), Role::Error),
         Applied::Pending => (say!("review-not-written-yet"), Role::Waiting),
         Applied::Applied | Applied::Other(_) if let Some(undone) = &undone => (undone.as_str(), Role::Dim),
-        Applied::Applied | Applied::Other(_) if is_accepted(document) => (say!("review-accepted"), Role::Done),
+        Applied::Applied | Applied::Other(_) if is_allowed || is_accepted(document) => {
+            (say!("review-accepted"), Role::Done)
+        }
         Applied::Applied | Applied::Other(_) => (say!("review-applied"), Role::Dim),
     };
     let target = edit.new_file_path.map_or_else(String::new, |it| format!(" → {it}"));
@@ -591,11 +629,17 @@ fn heading(document: &Document, said: Option<&HunkAnswer>, address: &str, room: 
     let hunk = hunk.map_or_else(String::new, |it| {
         format!("   {}", say!("review-hunk", at = it.index, count = it.count))
     });
-    let facts = if room >= 60 {
-        format!("{}   {address}{hunk}   ", doc::operation(&edit.operation))
-    } else {
-        String::new()
-    };
+    let operation = doc::operation(&edit.operation);
+    let facts = [
+        format!("{operation}   {address}{hunk}   "),
+        format!("{address}{hunk}   "),
+        format!("{address}   "),
+    ];
+    let wanted = width::width(&path) + width::width(state) + 2;
+    let facts = facts
+        .into_iter()
+        .find(|it| room >= 60 && wanted + width::width(it) <= room);
+    let facts = facts.unwrap_or_default();
     let used = width::width(&facts) + width::width(state) + 2;
     let path = width::cut_start(&Clean::line(&path), room.saturating_sub(used));
     let gap = room.saturating_sub(width::width(&path) + used) + 2;

@@ -250,6 +250,34 @@ fn what_failed_is_no_change_and_what_was_taken_back_says_so() {
 }
 
 #[test]
+fn what_was_let_be_written_is_accepted() {
+    let mut desk = Desk::new(120, 30);
+    desk.events([Event::UserMessage(Message::user("change it"))]);
+    let change = json!({ "filePath": "src/cart.rs", "operation": "edit", "toolCallId": "1",
+        "diff": { "oldString": "1\n", "newString": "2\n", "startLine": 10 } });
+    desk.events(document(
+        "ask",
+        "clarification",
+        None,
+        json!({
+            "kind": "approval", "toolCallId": "1",
+            "subject": { "type": "file_edit", "metadata": change },
+            "questions": [{ "id": "approval", "text": "Allow it?", "options": [{ "id": "allow_once", "label": "once" }] }],
+            "outcome": "answered",
+            "answers": [{ "questionId": "approval", "selectedOptionIds": ["allow_once"] }],
+        }),
+    ));
+    desk.events(document("a", "file_edit", None, change));
+    desk.events(edit("b", "src/shop.rs", "old\n", "new\n", 3));
+    desk.keys("<ctrl+e>");
+    assert!(
+        desk.shows("✓ src/cart.rs") && desk.shows("✓ accepted") && desk.shows("○ src/shop.rs"),
+        "{}",
+        desk.picture()
+    );
+}
+
+#[test]
 fn a_change_that_takes_the_place_of_another_is_not_decided_on_unread() {
     let mut desk = Desk::new(120, 30);
     desk.events([Event::UserMessage(Message::user("change them"))]);

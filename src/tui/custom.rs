@@ -78,7 +78,7 @@ impl Custom {
     }
 }
 
-/// What front matter says the command is for, and the text behind it.
+/// What front matter says may stand behind the command and what it is for, and the text behind it.
 fn front(text: &str) -> (Option<String>, &str) {
     let text = text.trim_start_matches('\u{feff}');
     let Some(rest) = text.strip_prefix("---\n") else {
@@ -87,10 +87,17 @@ fn front(text: &str) -> (Option<String>, &str) {
     let Some((head, body)) = rest.split_once("\n---") else {
         return (None, text);
     };
-    let about = head.lines().find_map(|it| it.strip_prefix("description:"));
-    let about = about.map(|it| it.trim().trim_matches(['"', '\'']).to_owned());
+    let said = |key: &str| {
+        let value = head.lines().find_map(|it| it.strip_prefix(key));
+        let value = value.map(|it| it.trim().trim_matches(['"', '\'']).to_owned());
+        value.filter(|it| !it.is_empty())
+    };
+    let about = match (said("argument-hint:"), said("description:")) {
+        (Some(hint), Some(about)) => Some(format!("{hint}   {about}")),
+        (hint, about) => about.or(hint),
+    };
     (
-        about.filter(|it| !it.is_empty()),
+        about,
         body.trim_start_matches(['-', '\r', '\n']),
     )
 }
@@ -164,6 +171,8 @@ mod tests {
         assert_eq!(command("\n# Review\n\nLook.").about, "Review");
         let told = command("---\ndescription: \"Looks twice\"\n---\nLook.");
         assert_eq!((told.about.as_str(), told.text.as_str()), ("Looks twice", "Look."));
+        let told = command("---\nargument-hint: FILE\ndescription: Looks twice\n---\nLook.");
+        assert_eq!(told.about, "FILE   Looks twice", "and what stands behind it");
         assert_eq!(Custom::read("fix", "~".into(), " \n"), None);
         assert_eq!(Custom::read("a b", "~".into(), "x"), None);
     }

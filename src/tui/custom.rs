@@ -96,10 +96,7 @@ fn front(text: &str) -> (Option<String>, &str) {
         (Some(hint), Some(about)) => Some(format!("{hint}   {about}")),
         (hint, about) => about.or(hint),
     };
-    (
-        about,
-        body.trim_start_matches(['-', '\r', '\n']),
-    )
+    (about, body.trim_start_matches(['-', '\r', '\n']))
 }
 
 /// The commands of a workspace that `may_act`, by their path and text, then the user's own; of two with one name the first

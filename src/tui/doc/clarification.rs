@@ -206,11 +206,19 @@ fn option_rows(
         Clean::new(choice.label.trim()),
         if is_picked { Role::Strong } else { Role::Text },
     )];
-    if let Some(description) = choice.description.map(str::trim).filter(|it| !it.is_empty()) {
-        text.push(gap(KEYS));
-        text.push(Span::new(Clean::new(description), Role::Dim));
+    let Some(description) = choice.description.map(str::trim).filter(|it| !it.is_empty()) else {
+        return wrap(&text, columns, &first, &rest);
+    };
+    let description = Span::new(Clean::new(description), Role::Dim);
+    let beside = spans_width(&first) + spans_width(&text) + KEYS + spans_width(std::slice::from_ref(&description));
+    if beside <= columns {
+        text.extend([gap(KEYS), description]);
+        return wrap(&text, columns, &first, &rest);
     }
-    wrap(&text, columns, &first, &rest)
+    // What does not fit beside the label stands below it, whole.
+    let mut rows = wrap(&text, columns, &first, &rest);
+    rows.extend(wrap(&[description], columns, &rest, &rest));
+    rows
 }
 
 /// What was typed for a question, or is being typed.

@@ -719,3 +719,24 @@ fn a_question_in_the_making_waits_without_options() {
     let shown = picture(&begun, &look(60));
     assert_eq!(shown, format!("? Before I{}waiting\n", " ".repeat(60 - 8 - 7)));
 }
+
+#[test]
+fn what_describes_an_option_stands_beside_it_or_below_it() {
+    let document = closed(
+        "clarification",
+        Some("One question"),
+        json!({ "questions": [{ "id": "q1", "text": "Which?", "options": [
+            { "id": "a", "label": "A percentage", "description": "it can never make a total negative" },
+        ]}]}),
+    );
+    let wide = picture(&document, &look(60));
+    assert!(
+        wide.contains("A percentage   it can never make a total negative\n"),
+        "{wide}"
+    );
+    let narrow = picture(&document, &look(50));
+    assert!(
+        narrow.contains("A percentage\n     it can never make a total negative\n"),
+        "{narrow}"
+    );
+}

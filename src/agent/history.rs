@@ -11,7 +11,7 @@ use super::{compact, told::Told};
 use crate::{
     model::{Call, CallResult, ModelMessage, Part, Said},
     protocol::{ASIDE, Address, Document, DocumentId, Entry, Kind, Response, document::COMPACT},
-    transcript::{Exchange, Transcript},
+    transcript::{Exchange, Transcript, is_approval},
 };
 
 /// The conversation in `entries`, with calls as calls and results as results.
@@ -52,7 +52,7 @@ pub fn told(entries: &[Arc<Entry>]) -> Told {
                         };
                         told.places.insert(id, place);
                     }
-                    None if document.kind != Kind::Error => step.say(&document.plain_text(), &mut told.messages),
+                    None if is_said(document) => step.say(&document.plain_text(), &mut told.messages),
                     None => {}
                 }
             }
@@ -119,6 +119,12 @@ fn folded(entries: &[Arc<Entry>]) -> Transcript {
     let mut transcript = Transcript::default();
     transcript.apply_all(entries);
     transcript
+}
+
+/// Whether a document that is no call is what the model said: what failed is not, and neither is what was asked of the user
+/// before a call.
+fn is_said(document: &Document) -> bool {
+    document.kind != Kind::Error && !is_approval(document)
 }
 
 /// What the user said while the answer was being made.
@@ -254,8 +260,8 @@ pub fn push(messages: &mut Vec<ModelMessage>, message: ModelMessage) {
 }
 
 fn markdown(response: &Response) -> String {
-    let is_said = |it: &&Document| it.kind != Kind::Error && it.compaction().is_none();
-    let said = response.documents.iter().filter(is_said);
+    let said = response.documents.iter();
+    let said = said.filter(|it| is_said(it) && it.compaction().is_none());
     let parts: Vec<String> = said.map(Document::plain_text).filter(|it| !it.is_empty()).collect();
     parts.join("\n\n")
 }
@@ -365,6 +371,10 @@ mod tests {
 
     /// One answer of whole documents: kind, content, metadata.
     fn answered(documents: &[(&str, Option<&str>, Value)]) -> Vec<ModelMessage> {
+        told(&log_of(documents).after(Position(0))).messages
+    }
+
+    fn log_of(documents: &[(&str, Option<&str>, Value)]) -> Arc<Log> {
         let log = Log::new();
         log.append(0, Event::UserMessage(Message::user("go")));
         for (nth, (kind, content, metadata)) in documents.iter().enumerate() {
@@ -389,7 +399,25 @@ mod tests {
             );
         }
         log.append(0, Event::Done(Done::default()));
-        told(&log.after(Position(0))).messages
+        log
+    }
+
+    #[test]
+    fn what_was_asked_before_a_call_is_not_what_the_model_said() {
+        let asked = json!({ "kind": "approval", "toolCallId": "c1", "outcome": "answered",
+            "subject": { "type": "terminal_command", "metadata": { "command": "rm x" } },
+            "questions": [{ "id": "approval", "text": "Run this command?", "options": ["allow_once"] }],
+            "answers": [{ "questionId": "approval", "selectedOptionIds": ["allow_once"] }] });
+        let documents = [
+            ("text", Some("I look."), json!({})),
+            ("clarification", Some("it is not known"), asked),
+            ("text", Some("I see."), json!({})),
+        ];
+        assert_eq!(answered(&documents), [user("go"), assistant("I look.\n\nI see.")]);
+        assert_eq!(
+            spoken(&log_of(&documents).after(Position(0))).messages,
+            [user("go"), assistant("I look.\n\nI see.")]
+        );
     }
 
     #[test]

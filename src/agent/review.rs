@@ -34,6 +34,8 @@ pub enum Kept {
     Cell(String),
     #[error("it was rejected already")]
     Twice,
+    #[error("{0} is not changed: this was never made")]
+    Never(String),
     #[error("{0} cannot be edited: {1}")]
     Unreadable(String, String),
     #[error("{0} is not taken back: {1}")]
@@ -104,6 +106,11 @@ pub fn rejected(response: &Response, at: usize) -> Option<Result<Rejected, Kept>
     Some(Ok(Rejected { path, kind }))
 }
 
+/// Whether a change stood on the disk: what was left out, or failed, never did.
+pub fn is_made(document: &Document) -> bool {
+    !matches!(document.view(), View::FileEdit(it) if matches!(it.applied, Applied::Rejected | Applied::Failed))
+}
+
 /// What doing the document at `at` again means, which was taken back; `None`: it is no change of a file.
 pub fn again(response: &Response, at: usize) -> Option<Result<Rejected, Kept>> {
     let document = response.documents.get(at)?;
@@ -111,6 +118,9 @@ pub fn again(response: &Response, at: usize) -> Option<Result<Rejected, Kept>> {
         return None;
     };
     let path = edit.new_file_path.unwrap_or(edit.file_path).to_owned();
+    if !is_made(document) {
+        return Some(Err(Kept::Never(path)));
+    }
     let Some(diff) = &edit.diff else {
         return Some(Err(Kept::Unknown(path)));
     };
@@ -396,6 +406,19 @@ mod tests {
             other => panic!("{other:?}"),
         };
         assert_eq!([line(0), line(1), line(2)], [1, 11, 1]);
+        for (at, word) in [(0, "rejected"), (1, "failed")] {
+            let id = response.documents[at].id.clone();
+            let metadata = serde_json::Map::from_iter([("applied".to_owned(), word.into())]);
+            response.apply(&crate::protocol::Event::DocumentUpdate { document: id, metadata }, 2);
+            assert!(!is_made(&response.documents[at]), "{word}");
+            let again = again(&response, at).map(|it| it.map_err(|it| it.to_string()));
+            assert_eq!(
+                again,
+                Some(Err("a.rs is not changed: this was never made".to_owned())),
+                "{word}"
+            );
+        }
+        assert!(matches!(again(&response, 2), Some(Ok(_))));
     }
 
     #[test]

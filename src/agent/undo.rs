@@ -391,7 +391,8 @@ fn marks(workspace: &Workspace, transcript: &Transcript, marked: &Marked, is_off
     };
     let whole: Value = if is_off { true.into() } else { Value::Null };
     let mut events = Vec::new();
-    for document in response.documents.iter().filter(|it| call_of(it) == Some(&marked.call)) {
+    let is_its = |it: &&Document| call_of(it) == Some(&marked.call) && review::is_made(it);
+    for document in response.documents.iter().filter(is_its) {
         let paths = paths_of(document);
         let value = if paths.is_empty() {
             if marked.is_whole {
@@ -533,4 +534,59 @@ fn change(it: &Turning) -> FileChange {
         change.patch = found.patch(Some(&it.shown), Some(&it.shown));
     }
     change
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::{
+        journal::Log,
+        protocol::{DocumentStart, Done, Kind, Message, Position},
+    };
+
+    #[test]
+    fn what_was_never_made_is_not_taken_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let workspace = Workspace::open(folder.path()).unwrap();
+        let log = Log::new();
+        log.append(0, Event::UserMessage(Message::user("go")));
+        for (id, applied) in [("a", "applied"), ("b", "rejected"), ("c", "failed"), ("d", "applied")] {
+            let metadata = json!({ "filePath": "a.txt", "operation": "edit", "toolCallId": "call", "applied": applied,
+                "diff": { "oldString": "1\n", "newString": "2\n", "startLine": 1 } });
+            log.append(
+                0,
+                Event::DocumentStart(DocumentStart {
+                    id: id.into(),
+                    kind: Kind::FileEdit,
+                    sequence: None,
+                    content: None,
+                    metadata: Map::new(),
+                }),
+            );
+            log.append(
+                0,
+                Event::DocumentEnd {
+                    document: id.into(),
+                    final_content: None,
+                    metadata: metadata.as_object().cloned().unwrap_or_default(),
+                },
+            );
+        }
+        log.append(0, Event::Done(Done::default()));
+        let marked = Marked {
+            turn: 1,
+            call: "call".to_owned(),
+            paths: vec![workspace.root().join("a.txt")],
+            is_whole: true,
+        };
+        let transcript = Transcript::of(&log.after(Position(0)));
+        let marks = marks(&workspace, &transcript, &marked, true);
+        let marked = [
+            (Turn(1), update(&"a".into(), true.into())),
+            (Turn(1), update(&"d".into(), true.into())),
+        ];
+        assert_eq!(marks, marked);
+    }
 }

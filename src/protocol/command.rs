@@ -18,11 +18,13 @@ pub enum Command {
         /// The model is told of it.
         is_shown: bool,
     },
-    /// The call behind a document is made once more, by the user: a turn of its own, in which `submit` says what was typed.
+    /// The call behind a document is made once more, by the user: a turn of its own, in which `submit` says what was typed, on
+    /// a branch that begins at `from`. Where there is no call that can be made, the conversation stays where it is.
     Again {
         submit: Submit,
         turn: Turn,
         document: DocumentId,
+        from: Branch,
     },
     /// What the model is told of the conversation so far becomes shorter: a turn of its own, in which `submit` says what was
     /// typed. Nothing that is shown changes.

@@ -66,8 +66,9 @@ pub struct Region {
     height: usize,
     /// The first line below the history, from 0.
     end: usize,
-    /// The terminal has another size since the region was painted.
+    /// The terminal has another size since the region was painted, or since a page was.
     is_torn: bool,
+    is_page_torn: bool,
     /// The terminal breaks lines anew when it gets narrower, as most do.
     reflows: bool,
 }
@@ -80,13 +81,14 @@ impl Region {
             height: 0,
             end: 0,
             is_torn: false,
+            is_page_torn: false,
             reflows: std::env::var_os("XTERM_VERSION").is_none(),
         }
     }
 
     /// The terminal has another size.
     pub fn resize(&mut self, columns: u16, rows: u16) {
-        self.is_torn = true;
+        (self.is_torn, self.is_page_torn) = (true, true);
         self.columns = columns;
         self.rows = usize::from(rows.max(1));
     }
@@ -99,11 +101,10 @@ impl Region {
             if !is_away {
                 out.extend_from_slice(b"\x1b[?1049h");
             }
-            if !is_away || std::mem::take(&mut self.is_torn) {
+            // What the terminal does to the other screen meanwhile is seen when we are back.
+            if std::mem::take(&mut self.is_page_torn) || !is_away {
                 screen.place(self.columns, self.rows as u16, 0);
                 screen.forget();
-                // What the terminal does to the other screen meanwhile is seen when we are back.
-                self.is_torn = is_away;
             }
             app.size = (self.columns, self.rows as u16);
             app.set_away(true);
@@ -460,5 +461,43 @@ impl App {
             inline.live = live;
         }
         (above.min(room) + around).min(most)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{
+        super::{desk::Desk, layer::Page},
+        *,
+    };
+
+    #[test]
+    fn a_resize_is_made_up_for_once_on_a_page_and_once_below_it() {
+        let mut desk = Desk::new(80, 24);
+        desk.app.inline = Some(Inline::default());
+        let mut screen = Screen::new(80, 24);
+        let mut region = Region::new((80, 24));
+        let mut prepare = |region: &mut Region, desk: &mut Desk| {
+            region.prepare(&mut desk.app, &mut screen, &mut Vec::new());
+            (region.is_torn, region.is_page_torn)
+        };
+        assert_eq!(prepare(&mut region, &mut desk), (false, false));
+        // The page opens in the frame that makes up for a resize.
+        desk.app.layers.push(Layer::Page(Page::context(&[], None)));
+        region.resize(60, 20);
+        assert_eq!(
+            prepare(&mut region, &mut desk),
+            (true, false),
+            "the page is painted anew, once"
+        );
+        region.resize(50, 20);
+        assert_eq!(prepare(&mut region, &mut desk), (true, false));
+        assert_eq!(prepare(&mut region, &mut desk), (true, false));
+        desk.app.layers.clear();
+        assert_eq!(
+            prepare(&mut region, &mut desk),
+            (false, false),
+            "and so are the lines below it"
+        );
     }
 }

@@ -22,13 +22,29 @@ const SYMBOLS: usize = 4;
 /// So many documents are looked at behind a `#`: whoever means an older one knows its address.
 const MOST_SEARCHED: usize = 2000;
 
-/// The word before the caret if it begins with the sign, without it.
+/// The word before the caret if it begins with the sign, without it, as a path is called.
 fn pattern(app: &App, sign: char) -> Option<String> {
+    let typed = typed(app, sign)?;
+    let mut pattern = String::with_capacity(typed.len());
+    for letter in typed.chars() {
+        if letter.is_whitespace() && pattern.ends_with('\\') {
+            pattern.pop();
+        }
+        pattern.push(letter);
+    }
+    Some(pattern)
+}
+
+/// The same as it was typed: a blank in it stands behind a backslash.
+fn typed(app: &App, sign: char) -> Option<String> {
     if app.focus != Focus::Composer || !app.layers.is_empty() {
         return None;
     }
     let before = app.composer.field.before_caret();
-    let word = before.rsplit(char::is_whitespace).next().unwrap_or_default();
+    let mut blanks = before.char_indices().rev().filter(|it| it.1.is_whitespace());
+    let blank = blanks.find(|it| !before.get(..it.0).is_some_and(|it| it.ends_with('\\')));
+    let word = blank.map_or(0, |it| it.0 + it.1.len_utf8());
+    let word = before.get(word..).unwrap_or_default();
     let word = word.trim_start_matches(['(', '"', '\'', '[']);
     word.strip_prefix(sign).map(str::to_owned)
 }
@@ -175,13 +191,22 @@ fn choose(app: &mut App) {
     let Some(file) = mention.places.get(mention.at).or_else(|| mention.files.get(mention.at)) else {
         return;
     };
-    let typed = mention.pattern.chars().count();
+    let typed = typed(app, '@').or_else(|| typed(app, '#'));
+    let typed = typed.map_or_else(|| mention.pattern.chars().count(), |it| it.chars().count());
     let after = if file.ends_with('/') { "" } else { " " };
+    // What is pointed at ends with a blank.
+    let mut name = String::with_capacity(file.len());
+    for letter in file.chars() {
+        if letter.is_whitespace() {
+            name.push('\\');
+        }
+        name.push(letter);
+    }
     if mention.is_documents {
         // Whichever sign it was looked for with, what quotes a document is a `#`.
         app.composer.field.replace_before(typed + 1, &format!("#{file}{after}"));
     } else {
-        app.composer.field.replace_before(typed, &format!("{file}{after}"));
+        app.composer.field.replace_before(typed, &format!("{name}{after}"));
     }
     app.composer.put_in = Some(app.composer.field.version()).filter(|_| !after.is_empty());
 }

@@ -11,8 +11,12 @@ use std::{
 use serde_json::{Map, Value, json};
 
 use super::doc;
-use crate::protocol::{
-    Answer, ClarificationResponse, Document, DocumentId, HunkAnswer, Outcome, Turn, View, document::Clarification,
+use crate::{
+    protocol::{
+        Answer, ClarificationResponse, Document, DocumentId, HunkAnswer, Outcome, Turn, View, document::Clarification,
+    },
+    say,
+    transcript::Transcript,
 };
 
 /// More hunks than a person decides on are shown as one change.
@@ -57,6 +61,36 @@ impl Picks {
             return None;
         }
         Some(response(&view, document, said))
+    }
+
+    /// Why an answer must not go out: it would write what was left out, hunk by hunk, of this change or of another that waits.
+    pub fn forbids(
+        &self,
+        turn: Turn,
+        response: &ClarificationResponse,
+        transcript: &Transcript,
+    ) -> Option<&'static str> {
+        let chosen = response.answers.iter().flat_map(|it| &it.selected_option_ids);
+        let yes: Vec<&String> = chosen.filter(|it| it.starts_with("allow") || *it == "yes").collect();
+        if yes.is_empty() {
+            return None;
+        }
+        if self.has(turn, &response.document_id) {
+            return Some(say!("action-decided-by-hunks"));
+        }
+        let is_waiting = |(turn, id): &(Turn, DocumentId)| {
+            let place = transcript.place_of_document(*turn, id);
+            place.and_then(|it| transcript.get(it)).and_then(doc::staged).is_some()
+        };
+        let is_once = yes.iter().all(|it| *it == "allow_once" || *it == "yes");
+        (!is_once && self.0.keys().any(is_waiting)).then(|| say!("action-others-by-hunks"))
+    }
+
+    /// What was said of the hunks of a change: how many are accepted, how many left out, of how many.
+    pub fn tally(&self, turn: Turn, document: &Document) -> Option<(usize, usize, usize)> {
+        let said = self.0.get(&(turn, document.id.clone()))?;
+        let made = said.iter().filter(|it| it.accepted).count();
+        Some((made, said.len() - made, count(&doc::staged(document)?)))
     }
 
     /// Whether something was said of a hunk of it.

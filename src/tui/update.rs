@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::{
     action::{
@@ -36,17 +36,15 @@ use crate::{
 /// Keys that decide are dropped for so long after a prompt appeared or got the focus: they were meant for something else.
 pub const TOO_EARLY_MS: u64 = 300;
 
-/// A key that is held comes again sooner than this; nobody presses one twice as fast.
-const REPEAT_MS: u64 = 80;
-
 /// Warnings of the agent's that are for the user, unlike repairs of a stream.
-const OWN_NOTICES: [&str; 13] = [
+const OWN_NOTICES: [&str; 14] = [
     "read-only",
     "not-there",
     "protected",
     "not-taken-back",
     "restored",
     "not-restored",
+    "no-call",
     "context",
     "compacted",
     "not-compacted",
@@ -114,21 +112,11 @@ fn key(app: &mut App, event: KeyEvent) -> Vec<Effect> {
     app.toast = None;
     app.selection = None;
     // What decides is not taken from hands that were still writing.
-    if let Some(Layer::Review(review)) = app.layers.last()
-        && app.now_ms.saturating_sub(review.since_ms) < TOO_EARLY_MS
-        && matches!(event.code, KeyCode::Char('a' | 'r'))
-    {
-        return Vec::new();
-    }
     if let Some(Layer::Review(review)) = app.layers.last_mut()
         && matches!(event.code, KeyCode::Char('a' | 'r'))
+        && !review.decides(event, app.now_ms, &app.transcript)
     {
-        // A key that is held decides on one change, and not on those behind it that nobody has seen.
-        let (key, at_ms) = std::mem::replace(&mut review.decided, (event.code, app.now_ms));
-        let is_held = key == event.code && app.now_ms.saturating_sub(at_ms) < REPEAT_MS;
-        if is_held || event.kind == KeyEventKind::Repeat {
-            return Vec::new();
-        }
+        return Vec::new();
     }
     if let Some(Layer::Rewind(rewind)) = app.layers.last()
         && app.now_ms.saturating_sub(rewind.since_ms) < TOO_EARLY_MS
@@ -295,15 +283,8 @@ fn form_key(app: &mut App, event: KeyEvent) -> Option<Vec<Effect>> {
         FormOutcome::Changed => Some(Vec::new()),
         FormOutcome::Answer(response) => {
             let turn = name.0;
-            let is_yes = |it: &crate::protocol::Answer| it.selected_option_ids.iter().any(|it| it.starts_with("allow"));
-            if app.asking.picks.has(turn, &name.1) {
-                // A yes to all of it would write what was left out, hunk by hunk.
-                if response.answers.iter().any(is_yes) {
-                    app.asking.forms.remove(&name);
-                    app.say(say!("action-decided-by-hunks"));
-                    return Some(Vec::new());
-                }
-                app.asking.picks.forget(turn, &name.1);
+            if !action::review::lets_out(app, turn, &response) {
+                return Some(Vec::new());
             }
             app.asking.sent.insert(name);
             if app.asking.took_focus {

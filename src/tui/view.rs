@@ -397,6 +397,8 @@ impl<'a> Picture<'a> {
             let wide = layout.columns.saturating_sub(4).min(76);
             let title = if mention.is_documents {
                 say!("mention-documents")
+            } else if mention.about.iter().any(|it| !it.is_empty()) {
+                say!("mention-files-and-code")
             } else {
                 say!("mention-files")
             };

@@ -74,3 +74,50 @@ fn lines_of_a_pipe_wait_for_each_other() {
     assert_eq!(sheaf.exit(), 0, "{}", sheaf.picture());
     assert!(is_only_text(&sheaf), "{}", sheaf.picture());
 }
+
+#[test]
+fn a_yes_does_not_write_what_was_left_out_in_the_review() {
+    let model = Model::start();
+    let before = "one\n2\n3\n4\nfive\n6\n7\n8\nnine\n";
+    let sheaf = Start::new(&["--no-session", "--plain", "--set", "approvals.run=ask"])
+        .with("OPENAI_BASE_URL", &model.url)
+        .with("OPENAI_API_KEY", "sk-test")
+        .with("OPENAI_MODEL", "scripted")
+        .file("work/a.txt", before)
+        .size(200, 60)
+        .piped("change it\n/review\nr\n\ny\nn, not now\n")
+        .run();
+    model
+        .asked()
+        .calls(&[("read_file", serde_json::json!({ "target_file": "a.txt" }))]);
+    let after = "ONE\n2\n3\n4\nFIVE\n6\n7\n8\nNINE\n";
+    model
+        .asked()
+        .calls(&[("write", serde_json::json!({ "file_path": "a.txt", "contents": after }))]);
+    sheaf.wait_for("1 left out in the review");
+    sheaf.wait_for("hunks of this change were decided on");
+    let answer = model.asked();
+    let told = answer.results().concat();
+    assert!(told.contains("TOOL_REJECTED") && told.contains("not now"), "{told}");
+    let now = std::fs::read_to_string(sheaf.home().join("work/a.txt")).expect("a file");
+    assert_eq!(now, before);
+    answer.finish();
+    assert_eq!(sheaf.exit(), 0, "{}", sheaf.picture());
+    assert!(is_only_text(&sheaf), "{}", sheaf.picture());
+}
+
+#[test]
+fn a_paste_is_sent_when_the_input_ends() {
+    let model = Model::start();
+    let sheaf = start(&model).run();
+    sheaf.wait_for("your turn, agent mode");
+    sheaf.send("first\nsecond\n");
+    sheaf.wait_for("2 lines were pasted");
+    sheaf.send("\u{4}");
+    let answer = model.asked();
+    assert_eq!(answer.message(), "first\nsecond");
+    answer.says("To both.");
+    answer.finish();
+    sheaf.wait_for("  To both.");
+    assert_eq!(sheaf.exit(), 0, "{}", sheaf.picture());
+}

@@ -509,8 +509,14 @@ impl Driver {
                 };
                 self.queue.push_back((submit, Wish::Command(own)));
             }
-            Command::Again { submit, turn, document } => match self.call_behind(turn, &document) {
+            Command::Again {
+                submit,
+                turn,
+                document,
+                from,
+            } => match self.call_behind(turn, &document) {
                 Some(called) => {
+                    self.go_on(from);
                     let own = Own {
                         name: called.name,
                         arguments: called.arguments,

@@ -57,10 +57,18 @@ pub struct Job {
     /// A rule of the user's forbids it, and nothing else does.
     pub is_forbidden: bool,
     pub was_asked: bool,
-    /// What the user said of the hunks of its changes, by the place of the change in the proposal.
-    pub said: Vec<(usize, Vec<HunkAnswer>)>,
+    /// What the user said of its changes, once they chose hunks of one, by the place of the change in the proposal.
+    pub said: Vec<(usize, Word)>,
     /// The changes that are made in part.
     pub picked: Vec<Picked>,
+}
+
+/// What the user said of a change that is not made as it was proposed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Word {
+    Hunks(Vec<HunkAnswer>),
+    /// Nothing of it, and why not.
+    LeftOut(Option<String>),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     Effect, Fault, JobId, Memory, Phase, Running,
-    batch::{Job, Stage, choices, edits, gist, object, settle},
+    batch::{Job, Stage, Word, choices, edits, gist, object, settle},
 };
 use crate::{
     agent::approval::{self, Rule},
@@ -38,8 +38,9 @@ enum Purpose {
         job: JobId,
         always: Vec<Rule>,
         session: Vec<Rule>,
-        /// Which change of the proposal it is about, where its hunks can be chosen one by one.
-        change: Option<usize>,
+        /// Which change of the proposal it is about, and whether its hunks can be chosen one by one.
+        change: usize,
+        has_hunks: bool,
     },
     Form {
         job: JobId,
@@ -116,14 +117,15 @@ impl Running {
         }
     }
 
-    /// The other questions about a job that need no answer any more.
-    pub(super) fn close_approvals(&mut self, job: JobId, effects: &mut Vec<Effect>) {
+    /// The other questions about a job that need no answer any more, because of what was said to one.
+    pub(super) fn close_approvals(&mut self, job: JobId, because: Option<&str>, effects: &mut Vec<Effect>) {
         let (over, open) = std::mem::take(&mut self.questions)
             .into_iter()
             .partition(|it: &Question| it.purpose.job() == Some(job));
         self.questions = open;
         for question in over {
-            let dealt = unanswered(&question.document, Dealt::Skipped);
+            let mut dealt = unanswered(&question.document, Dealt::Skipped);
+            dealt.reason = because.map(str::to_owned);
             self.close(question, &dealt, effects);
         }
     }
@@ -158,7 +160,8 @@ impl Running {
                 job: job.id,
                 always: question.always.clone(),
                 session: question.session.clone(),
-                change: subject.pointer("/metadata/hunks").map(|_| at),
+                change: at,
+                has_hunks: subject.pointer("/metadata/hunks").is_some(),
             };
             let metadata = object(json!({
                 "kind": QuestionKind::Approval,
@@ -214,8 +217,8 @@ impl Running {
                     let text = format!("Allow to {} `{}`?", change.operation, change.file.shown);
                     let lead = match count {
                         0 | 1 => why.clone(),
-                        _ if why.is_empty() => format!("{} of {count} that are made together", at + 1),
-                        _ => format!("{} of {count} that are made together; {why}", at + 1),
+                        _ if why.is_empty() => format!("{} of {count} that are made together, {TOGETHER}", at + 1),
+                        _ => format!("{} of {count} that are made together, {TOGETHER}; {why}", at + 1),
                     };
                     (lead, text, subject)
                 })
@@ -495,15 +498,26 @@ impl Running {
                 always,
                 session,
                 change,
+                has_hunks,
             } => {
                 let (job, always, session) = (*job, always.clone(), session.clone());
+                let (change, has_hunks) = (*change, *has_hunks);
                 // Who chooses hunks says no to the whole and yes to a part: whoever knows nothing of hunks hears the no.
                 let hunks = dealt.answers.iter().flat_map(|it| it.hunks.iter().cloned());
-                let hunks: Vec<HunkAnswer> = hunks.filter(|_| dealt.outcome == Dealt::Answered).collect();
-                let said = change.filter(|_| !hunks.is_empty()).map(|it| (it, hunks));
+                let hunks: Vec<HunkAnswer> = hunks
+                    .filter(|_| has_hunks && dealt.outcome == Dealt::Answered)
+                    .collect();
+                let said = if !hunks.is_empty() {
+                    Some((change, Word::Hunks(hunks)))
+                } else if !is_yes && self.is_picked(job) {
+                    // Who has chosen hunks of one file leaves another out: what was chosen is to be made.
+                    Some((change, Word::LeftOut(words.clone())))
+                } else {
+                    None
+                };
                 self.close(question, dealt, effects);
                 if !is_yes && said.is_none() {
-                    self.close_approvals(job, effects);
+                    self.close_approvals(job, Some(NOT_ALONE), effects);
                     let reason = words.map_or_else(String::new, |it| format!("; reason: {it}"));
                     let fault = Fault::new("TOOL_REJECTED", format!("the user rejected this{reason}"))
                         .hint("Do not try the same thing in another way. Go on without it, or ask.");
@@ -573,6 +587,14 @@ impl Running {
         }
     }
 
+    /// Whether hunks were chosen of what a call would change.
+    fn is_picked(&self, job: JobId) -> bool {
+        match &self.phase {
+            Phase::Jobs(batch) => batch.jobs.iter().any(|it| it.id == job && !it.said.is_empty()),
+            Phase::Model | Phase::Room(_) | Phase::Leave | Phase::Marks | Phase::Over => false,
+        }
+    }
+
     /// Who writes a message instead of answering a question of words has skipped it: the message says what matters. What
     /// allows something waits for its own answer.
     pub(super) fn pass_over_form(&mut self, memory: &mut Memory, effects: &mut Vec<Effect>) {
@@ -625,6 +647,10 @@ impl Running {
 
 /// Why a question is closed that nobody dealt with in time.
 const NOBODY: &str = "nobody answered";
+/// What a no means where several files are changed by one call.
+const TOGETHER: &str = "and a no to one is a no to all of them, unless hunks were chosen before";
+/// Why a question is closed when another file of the same call was rejected.
+const NOT_ALONE: &str = "another change of the same call was rejected";
 const LATER: &str = "The user sees the questions. Their answer is the next message; nothing is to be done until then.";
 const SKIPPED: &str = "The user skipped the questions: decide yourself and say what you assumed.";
 

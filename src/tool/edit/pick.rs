@@ -18,8 +18,35 @@ pub struct Picked {
     pub proposed: Change,
     /// What is to be made; `None`: nothing of it.
     pub change: Option<Change>,
-    /// All hunks, in their order; empty where the change is made as it was proposed.
+    /// All hunks, in their order; empty where the change is made as it was proposed, or left out as a whole.
     pub hunks: Vec<Said>,
+    /// Why it was left out as a whole, in the user's words.
+    pub why: Option<String>,
+}
+
+impl Picked {
+    /// As it was proposed.
+    pub fn whole(change: &Change) -> Self {
+        Self {
+            proposed: change.clone(),
+            change: Some(change.clone()),
+            hunks: Vec::new(),
+            why: None,
+        }
+    }
+
+    /// Nothing of it.
+    pub fn left_out(change: &Change, why: Option<&str>) -> Self {
+        Self {
+            change: None,
+            why: why.map(|it| it.trim().to_owned()).filter(|it| !it.is_empty()),
+            ..Self::whole(change)
+        }
+    }
+
+    fn is_left_out(&self) -> bool {
+        self.change.is_none() && self.hunks.is_empty()
+    }
 }
 
 /// What was said of one hunk.
@@ -74,6 +101,7 @@ pub fn pick(change: &Change, answers: &[HunkAnswer]) -> Result<Picked, Fault> {
             ..change.clone()
         }),
         hunks,
+        why: None,
     })
 }
 
@@ -130,6 +158,13 @@ pub fn told(picked: &[Picked]) -> String {
         let shown = &it.proposed.file.shown;
         let count = it.hunks.len();
         let made = it.hunks.iter().filter(|it| it.is_made).count();
+        if it.is_left_out() {
+            let what = format!("The user did not let you {} `{shown}`.", it.proposed.operation);
+            lines.push(match &it.why {
+                Some(why) => format!("{what} The user says: {why}"),
+                None => what,
+            });
+        }
         if made < count {
             lines.push(format!(
                 "The user looked at the change before it was written and let {made} of {count} hunks of `{shown}` be written."
@@ -151,7 +186,10 @@ pub fn told(picked: &[Picked]) -> String {
             }
         }
     }
-    if picked.iter().flat_map(|it| &it.hunks).any(|it| !it.is_made) {
+    if picked
+        .iter()
+        .any(|it| it.is_left_out() || it.hunks.iter().any(|it| !it.is_made))
+    {
         lines.push(
             "Leave what was not written as it is, unless the user asked for something else in its place.".to_owned(),
         );

@@ -2,11 +2,12 @@
 
 use super::{Action, everywhere::focus_composer};
 use crate::{
-    protocol::{Address, Branch, Command, DocumentId, Kind, Turn, View},
+    protocol::{Address, Applied, Branch, Command, DocumentId, Kind, Turn, View},
     say,
     transcript::is_approval,
     tui::{
         app::App,
+        doc::is_undone,
         effect::Effect,
         layer::{Branches, Layer},
         pane::Item,
@@ -105,11 +106,11 @@ pub const AGAIN: Action = Action {
             return Vec::new();
         };
         let turn = app.turn_of(place);
-        let back = Command::GoOn(Branch {
+        let from = Branch {
             after: turn,
             upto: earlier(app, place.exchange, place.document),
             is_open: false,
-        });
+        };
         let is_call = matches!(document.kind, Kind::TerminalCommand | Kind::ToolCall | Kind::FileEdit);
         if is_call && !app.about.runs {
             app.say(say!("action-makes-no-calls", peer = app.about.peer.as_str()));
@@ -119,15 +120,24 @@ pub const AGAIN: Action = Action {
             View::TerminalCommand(it) => {
                 let line = it.command.to_owned();
                 let run = super::writing::run_command(app, &format!("! {line}"), &line, true);
-                vec![Effect::Send(back), run]
+                vec![Effect::Send(Command::GoOn(from)), run]
+            }
+            View::FileEdit(edit) if edit.applied == Applied::Applied && !is_undone(document) => {
+                // Made where it stands already, it finds nothing to change.
+                let address = app.transcript.address(place).map(|it| it.to_string());
+                app.say(say!("action-again-stands", address = address.unwrap_or_default()));
+                Vec::new()
             }
             View::ToolCall(_) | View::FileEdit(_) => {
                 let document = document.id.clone();
                 let number = app.transcript.address(place).map(|it| it.to_string());
                 let typed = format!("/again {}", number.unwrap_or_default());
-                let submit = super::writing::own(app, &typed);
-                let again = Command::Again { submit, turn, document };
-                vec![Effect::Send(back), Effect::Send(again)]
+                vec![Effect::Send(Command::Again {
+                    submit: super::writing::own(app, &typed),
+                    turn,
+                    document,
+                    from,
+                })]
             }
             View::Clarification(_) if !is_approval(document) => {
                 let open = Branch {

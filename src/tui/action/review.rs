@@ -139,14 +139,7 @@ pub fn judge(app: &mut App, verdict: Verdict, spot: Spot) -> Vec<Effect> {
             line: edit.diff.as_ref().and_then(|it| it.start_line),
         }],
         Verdict::Comment => {
-            let address = app
-                .transcript
-                .address(place)
-                .map(|it| it.to_string())
-                .unwrap_or_default();
-            let draft = app.composer.field.text();
-            let gap = if draft.is_empty() { "" } else { "\n" };
-            app.composer.field.set(&format!("{draft}{gap}#{address} "));
+            into_draft(app, place, "");
             focus_composer(app);
             Vec::new()
         }
@@ -171,7 +164,7 @@ fn judge_hunk(app: &mut App, verdict: Verdict, place: Place, index: u64) -> Vec<
             let before = said.and_then(|it| it.comment.clone()).unwrap_or_default();
             let title = say!("action-hunk-comment");
             app.layers
-                .push(Layer::Prompt(Prompt::new(title, &before, Choice::Remark)));
+                .push(Layer::Prompt(Prompt::new(title, &before, Choice::Remark).may_empty()));
             return Vec::new();
         }
         Verdict::Edit => {
@@ -199,7 +192,7 @@ pub fn remark(app: &mut App, text: String) -> Vec<Effect> {
     let Some(Layer::Review(review)) = app.layers.last_mut() else {
         return Vec::new();
     };
-    let spot = review.remarked();
+    let (begun, spot) = (review.remarking(), review.remarked());
     let turn = spot.map(|it| app.turn_of(it.place));
     let id = spot.and_then(|it| app.transcript.get(it.place)).map(|it| it.id.clone());
     let (
@@ -211,26 +204,29 @@ pub fn remark(app: &mut App, text: String) -> Vec<Effect> {
         Some(id),
     ) = (spot, turn, id)
     else {
-        app.say(say!("action-answered-meanwhile"));
+        keep(app, begun.map(|it| it.place), &text);
         return Vec::new();
     };
     let is_waiting = app.transcript.get(place).and_then(doc::staged).is_some();
     if !is_waiting || app.asking.sent.contains(&(turn, id.clone())) {
-        app.say(say!("action-answered-meanwhile"));
+        keep(app, Some(place), &text);
         return Vec::new();
     }
-    app.asking.picks.say(turn, &id, index, |it| it.comment = Some(text));
+    app.asking.picks.say(turn, &id, index, |it| {
+        it.comment = Some(text).filter(|it| !it.is_empty());
+    });
     send_picks(app, place)
 }
 
 /// What the user wrote in the place of a hunk is accepted with that.
 pub fn edited(app: &mut App, turn: Turn, document: &DocumentId, index: u64, text: &str) -> Vec<Effect> {
     let Some(place) = app.transcript.place_of_document(turn, document) else {
+        keep(app, None, text);
         return Vec::new();
     };
     let staged = app.transcript.get(place).and_then(doc::staged);
     let Some(staged) = staged.filter(|_| !app.asking.sent.contains(&(turn, document.clone()))) else {
-        app.say(say!("action-answered-meanwhile"));
+        keep(app, Some(place), text);
         return Vec::new();
     };
     let shown = picks::hunk(&staged, index, app.asking.picks.get(turn, document, index));
@@ -244,6 +240,40 @@ pub fn edited(app: &mut App, turn: Turn, document: &DocumentId, index: u64, text
         it.new_string = (!is_proposed).then(|| text.to_owned());
     });
     send_picks(app, place)
+}
+
+/// Whether an answer may go out; it is said why not. What was said of its hunks is over with it.
+pub fn lets_out(app: &mut App, turn: Turn, response: &ClarificationResponse) -> bool {
+    if let Some(why) = app.asking.picks.forbids(turn, response, &app.transcript) {
+        app.asking.forms.remove(&(turn, response.document_id.clone()));
+        app.say(why);
+        return false;
+    }
+    app.asking.picks.forget(turn, &response.document_id);
+    true
+}
+
+/// What somebody wrote is not thrown away because the question was answered meanwhile.
+fn keep(app: &mut App, place: Option<Place>, text: &str) {
+    match place {
+        Some(place) => into_draft(app, place, text),
+        None if text.is_empty() => {}
+        None => {
+            let draft = app.composer.field.text();
+            let gap = if draft.is_empty() { "" } else { "\n" };
+            app.composer.field.set(&format!("{draft}{gap}{text}"));
+        }
+    }
+    app.say(say!("action-answered-meanwhile"));
+}
+
+/// Words on a document at the end of the draft.
+fn into_draft(app: &mut App, place: Place, text: &str) {
+    let address = app.transcript.address(place).map(|it| it.to_string());
+    let draft = app.composer.field.text();
+    let gap = if draft.is_empty() { "" } else { "\n" };
+    let address = address.unwrap_or_default();
+    app.composer.field.set(&format!("{draft}{gap}#{address} {text}"));
 }
 
 fn send_picks(app: &mut App, place: Place) -> Vec<Effect> {

@@ -7,6 +7,7 @@ use crate::{
     transcript::Place,
     tui::{
         app::App,
+        doc::is_undone,
         effect::Effect,
         layer::{Back, Layer, Rewind},
     },
@@ -132,7 +133,7 @@ fn target(app: &App, word: &str, again: bool) -> Result<Target, String> {
 fn of_document(app: &App, place: Place, again: Option<bool>) -> Option<Target> {
     let document = app.transcript.get(place)?;
     let turn = app.turn_of(place);
-    let is_undone = document.metadata.get("undone").is_some_and(|it| it == true);
+    let is_undone = is_undone(document);
     let document = document.id.clone();
     Some(if again.unwrap_or(is_undone) {
         Target::Again { turn, document }

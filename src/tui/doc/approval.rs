@@ -256,11 +256,12 @@ fn together<'a>(subject: Option<&Document>, lead: &'a str) -> (String, &'a str) 
     };
     let own = format!("{at} of {count} that are made together");
     match lead.strip_prefix(&own) {
-        Some(rest) => (
+        // What a no means then is among our words.
+        Some(rest) if rest.is_empty() || rest.starts_with([',', ';']) => (
             say!("approval-together", at = at, count = count),
-            rest.trim_start_matches("; "),
+            rest.split_once(';').map_or("", |it| it.1.trim_start()),
         ),
-        None => (String::new(), lead),
+        Some(_) | None => (String::new(), lead),
     }
 }
 

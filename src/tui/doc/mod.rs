@@ -555,6 +555,11 @@ fn form<'a>(document: &Document, look: &Look<'a>) -> Option<&'a Form> {
     look.form.filter(|it| it.document == document.id)
 }
 
+/// Whether what a document did to files was taken back.
+pub fn is_undone(document: &Document) -> bool {
+    document.metadata.get("undone").is_some_and(|it| it == true)
+}
+
 /// What is said of a document whose doing was taken back.
 pub fn undone(document: &Document) -> Option<Clean> {
     let word = match document.metadata.get("undone") {

@@ -8,8 +8,8 @@ use crate::{
     protocol::{Response, Turn},
     say,
     text::{Clean, Ground, Mark, Role, Row, Span, width, wrap::wrap},
-    transcript::{Exchange, Fork, Transcript},
-    tui::doc,
+    transcript::{Exchange, Fork, Transcript, is_approval},
+    tui::{doc, plain::words},
 };
 
 /// The tree and one answer beside each other from here on, and two answers from here on.
@@ -306,11 +306,8 @@ fn answer(response: &Response, from: usize, columns: usize) -> Vec<Vec<Span>> {
             let text = text.get(..text.floor_char_boundary(4000)).unwrap_or(text);
             rows.extend(lines(&[Span::new(Clean::new(text), Role::Text)], columns));
         } else {
-            let line = format!(
-                "· {} {}",
-                document.kind.as_str().replace('_', " "),
-                doc::summary(document)
-            );
+            let kind = words::kind(&document.kind, is_approval(document));
+            let line = format!("· {kind} {}", doc::summary(document));
             rows.push(vec![Span::new(
                 Clean::new(&width::cut_end(&Clean::line(&line), columns)),
                 Role::Dim,

@@ -15,6 +15,8 @@ pub struct Prompt {
     choice: fn(String) -> Choice,
     /// What there was before, where the line acts while it is written: it comes back when the prompt is left.
     before: Option<String>,
+    /// A line that was emptied says something, too: there is nothing any more.
+    may_empty: bool,
 }
 
 impl Prompt {
@@ -24,7 +26,14 @@ impl Prompt {
             draft: Draft::new(text),
             choice,
             before: None,
+            may_empty: false,
         }
+    }
+
+    /// Emptied, it takes back what it said.
+    pub fn may_empty(mut self) -> Self {
+        self.may_empty = !self.draft.text().is_empty();
+        self
     }
 
     /// A line that acts while it is written.
@@ -45,7 +54,7 @@ impl Prompt {
             KeyCode::Esc => return leave(),
             KeyCode::Char('c') if ctrl => return leave(),
             KeyCode::Enter if self.before.is_some() => return Answer::Close,
-            KeyCode::Enter if self.draft.text().trim().is_empty() => return Answer::Close,
+            KeyCode::Enter if self.draft.text().trim().is_empty() && !self.may_empty => return Answer::Close,
             KeyCode::Enter => return Answer::Chosen((self.choice)(self.draft.text().trim().to_owned())),
             // Nothing else is cleared here, and the whole line is what one means.
             KeyCode::Char('u') if ctrl => self.draft.take(0..self.draft.text().len()),

@@ -10,7 +10,7 @@ use std::{
     collections::{BTreeSet, HashMap, HashSet},
 };
 
-use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
 use super::{Answer, Choice};
 use crate::{
@@ -21,8 +21,12 @@ use crate::{
     tui::{
         doc::{self, Cited, Fold, Look, Sheet},
         picks::{self, Picks},
+        update::TOO_EARLY_MS,
     },
 };
+
+/// A terminal waits up to so long before a key that is held comes again; from then on it comes sooner than `TOO_EARLY_MS`.
+const HELD_MS: u64 = 700;
 
 /// Side by side needs this many columns for the change alone.
 const SIDE_BY_SIDE: usize = 110;
@@ -91,12 +95,13 @@ pub struct Review {
     pub rows: Vec<Row>,
     /// Since when this change is looked at: what decides is ignored for a moment.
     pub since_ms: u64,
-    /// Which of a and r was pressed last, and when.
-    pub decided: (KeyCode, u64),
+    /// Which of a and r came last, and when; and when one of them decided on something that waits.
+    pressed: (KeyCode, u64),
+    decided: Option<(KeyCode, u64)>,
     /// What a remark that is being written is about.
     remarking: Option<Spot>,
-    /// Another change has come to stand where one was that is gone: nobody has read it yet.
-    has_slid: bool,
+    /// Another change has come to stand where one was that is gone, or behind one that was decided on: nobody has read it yet.
+    is_unread: bool,
 }
 
 impl Review {
@@ -124,9 +129,10 @@ impl Review {
             sheet: None,
             rows: Vec::new(),
             since_ms: now_ms,
-            decided: (KeyCode::Null, 0),
+            pressed: (KeyCode::Null, 0),
+            decided: None,
             remarking: None,
-            has_slid: false,
+            is_unread: false,
         };
         review.collect(transcript);
         if let Some(place) = on {
@@ -138,6 +144,11 @@ impl Review {
     /// The change that is looked at.
     pub fn spot(&self) -> Option<Spot> {
         self.spots.get(self.at).copied()
+    }
+
+    /// What the remark is about that was begun.
+    pub fn remarking(&self) -> Option<Spot> {
+        self.remarking
     }
 
     /// What the remark is about that was begun; nothing if that is not what is looked at any more.
@@ -210,8 +221,38 @@ impl Review {
         // What is gone makes room for what stood behind it.
         let place = |spot: &Spot| self.spots.iter().position(|it| it == spot);
         let found = behind.iter().find_map(place);
-        self.has_slid |= here.is_some() && found.and_then(|it| self.spots.get(it)) != here.as_ref();
+        if here.is_some() && found.and_then(|it| self.spots.get(it)) != here.as_ref() {
+            self.is_unread = true;
+            (self.top, self.left) = (0, 0);
+        }
         self.at = found.unwrap_or(self.at).min(self.spots.len().saturating_sub(1));
+    }
+
+    /// Whether a key that decides does so now: what it decides on has been in view for a moment, and a key that is held
+    /// decides once.
+    pub fn decides(&mut self, event: KeyEvent, now_ms: u64, transcript: &Transcript) -> bool {
+        let since = |at_ms: u64| now_ms.saturating_sub(at_ms);
+        let (key, at_ms) = std::mem::replace(&mut self.pressed, (event.code, now_ms));
+        let is_again = key == event.code && since(at_ms) < TOO_EARLY_MS;
+        let has_decided = |it: (KeyCode, u64)| it.0 == event.code && since(it.1) < HELD_MS;
+        let is_held = event.kind == KeyEventKind::Repeat || is_again || self.decided.is_some_and(has_decided);
+        if is_held || self.is_unread || since(self.since_ms) < TOO_EARLY_MS {
+            return false;
+        }
+        let document = self.spot().and_then(|it| transcript.get(it.place));
+        if document.and_then(doc::staged).is_some() {
+            self.decided = Some((event.code, now_ms));
+            self.is_unread = true;
+        }
+        true
+    }
+
+    /// What comes as a line of its own is no key that is held, and what nobody types does not come too early.
+    pub fn let_go(&mut self, is_typed: bool) {
+        (self.pressed.0, self.decided) = (KeyCode::Null, None);
+        if !is_typed {
+            self.since_ms = 0;
+        }
     }
 
     pub fn key(&mut self, event: KeyEvent) -> Answer {
@@ -315,9 +356,8 @@ impl Review {
     /// Makes the rows in view.
     pub fn lay_out(&mut self, transcript: &Transcript, picks: &Picks, look: &Look<'_>, columns: usize, height: usize) {
         self.collect(transcript);
-        if std::mem::take(&mut self.has_slid) {
+        if std::mem::take(&mut self.is_unread) {
             self.since_ms = look.now_ms;
-            (self.top, self.left) = (0, 0);
         }
         let list = if columns >= 70 { (columns / 4).clamp(18, 36) } else { 0 };
         let room = columns.saturating_sub(if list > 0 { list + 3 } else { 0 }).max(1);

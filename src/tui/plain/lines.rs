@@ -69,6 +69,12 @@ pub enum Came {
 }
 
 impl Paste {
+    /// What waits still where nothing more can come.
+    pub fn rest(&mut self) -> Option<String> {
+        let lines = std::mem::take(&mut self.lines);
+        (!lines.is_empty()).then(|| lines.join("\n"))
+    }
+
     pub fn take(&mut self, line: Line) -> Came {
         let is_pasted = self.goes_on || line.goes_on;
         self.goes_on = line.goes_on;
@@ -116,5 +122,9 @@ mod tests {
         assert_eq!(take("d", false), Came::Pasted(5));
         assert_eq!(take("", false), whole("a\n\nb\nc\nd"));
         assert_eq!(take("two", false), whole("two"));
+        assert_eq!(take("x", true), Came::Part);
+        assert_eq!(take("y", false), Came::Pasted(2));
+        assert_eq!(paste.rest().as_deref(), Some("x\ny"), "the input has ended");
+        assert_eq!(paste.rest(), None);
     }
 }

@@ -5,7 +5,7 @@
 //! movement of the cursor. A document is said when it has ended, so that nothing is said twice.
 
 mod lines;
-mod words;
+pub(super) mod words;
 
 use std::{
     collections::HashSet,
@@ -169,7 +169,12 @@ pub async fn run(mut setup: Setup, console: Console) -> Result<u8, Error> {
             }
             line = lines.recv(), if takes_lines => match line {
                 Some(line) => talk.typed(line),
-                None => has_ended = true,
+                None => {
+                if let Some(rest) = talk.paste.rest() {
+                    talk.line(&rest);
+                }
+                has_ended = true;
+            }
             },
             () = &mut life, if talk.is_working() => {
                 talk.say_state();
@@ -573,6 +578,7 @@ impl Talk {
         let address = address(&self.app.transcript, Item::Document(place));
         let is_approval = is_approval(document) && view.questions.len() == 1;
         let kind = document.kind.clone();
+        let tally = self.app.asking.picks.tally(self.app.turn_of(place), document);
         if is_approval {
             let how = words::approval(&view);
             let command = command_asked_for(document);
@@ -593,6 +599,14 @@ impl Talk {
                 for line in command.as_str().lines() {
                     self.say(&format!("    {line}"));
                 }
+            }
+            if let Some((accepted, rejected, count)) = tally {
+                self.say(&say!(
+                    "plain-hunks",
+                    accepted = accepted,
+                    rejected = rejected,
+                    count = count
+                ));
             }
             for line in how {
                 self.say(&line);
@@ -717,6 +731,9 @@ impl Talk {
                     self.key(KeyCode::Enter);
                 }
                 Some(_) | None => {
+                    if let Some(Layer::Review(review)) = self.app.layers.last_mut() {
+                        review.let_go(self.is_typed);
+                    }
                     let code = match words {
                         "enter" => Some(KeyCode::Enter),
                         "up" => Some(KeyCode::Up),
@@ -735,6 +752,11 @@ impl Talk {
         self.layer_shown = self.app.layers.len();
         if self.layer_shown > 0 {
             self.read_layer();
+        } else if let Some((turn, document)) = &self.asked
+            && self.app.asking.picks.has(*turn, document)
+        {
+            // It is another question now that hunks of it were decided on.
+            self.asked = None;
         }
     }
 
@@ -782,6 +804,7 @@ impl Talk {
             }
         };
         match response {
+            Ok(Some(response)) if !action::review::lets_out(&mut self.app, turn, &response) => {}
             Ok(Some(response)) => {
                 self.app.asking.sent.insert((turn, id));
                 self.carry_out(Effect::Send(Command::Answer { turn, response }));
@@ -792,6 +815,11 @@ impl Talk {
     }
 }
 
+/// Whether somebody wrote a word of the interface's language, in capitals or not.
+fn says(written: &str, word: &str) -> bool {
+    written.to_lowercase() == word.to_lowercase()
+}
+
 /// An approval's answer, by the keys of the screen: `y`, `a`, `A`, `n` and why not.
 fn approve(
     view: &crate::protocol::document::Clarification<'_>,
@@ -800,14 +828,18 @@ fn approve(
 ) -> Result<Option<ClarificationResponse>, String> {
     let mut form = Form::new(id.clone());
     // A sentence that happens to begin with a letter is no yes: only a no takes words behind it.
-    let (word, reason) = match line.split_once(char::is_whitespace) {
-        Some((word @ ("n" | "no"), reason)) => (word, reason),
+    let ends = |it: char| it.is_whitespace() || matches!(it, ',' | ';' | ':');
+    let is_no = |it: &str| matches!(it, "n" | "no") || says(it, say!("plain-word-no"));
+    let (word, reason) = match line.split_once(ends) {
+        Some((word, reason)) if is_no(word) => (word, reason.trim_start_matches(ends)),
         _ => (line, ""),
     };
     let letter = match word {
         "yes" => 'y',
-        "no" => 'n',
         "always" => 'A',
+        word if is_no(word) => 'n',
+        word if says(word, say!("plain-word-yes")) => 'y',
+        word if says(word, say!("plain-word-always")) => 'A',
         _ => {
             let mut letters = word.chars();
             match (letters.next(), letters.next()) {
@@ -827,5 +859,69 @@ fn approve(
     match outcome {
         FormOutcome::Answer(response) => Ok(Some(response)),
         FormOutcome::Ignored | FormOutcome::Changed => Err(say!("plain-letters").to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::{locale, protocol::Kind};
+
+    #[test]
+    fn an_approval_is_answered_in_the_words_of_the_language() {
+        let options: Vec<_> = ["allow_once", "allow_session", "allow_always", "reject_once"]
+            .iter()
+            .map(|it| json!({ "id": it, "label": it }))
+            .collect();
+        let asked = json!({ "kind": "approval",
+            "subject": { "type": Kind::TerminalCommand, "metadata": { "command": "ls" } },
+            "questions": [{ "id": "approval", "text": "Allow it?", "options": options, "allowFreeText": true }] });
+        let mut response = crate::protocol::Response::default();
+        for event in crate::tui::desk::document("ask", "clarification", None, asked) {
+            response.apply(&event, 0);
+        }
+        let document = response.documents.remove(0);
+        let View::Clarification(view) = document.view() else {
+            panic!("a question is a clarification");
+        };
+        let told = |line: &str| match approve(&view, &document.id, line) {
+            Ok(Some(it)) => {
+                let answer = it.answers.first().expect("an answer");
+                let why = answer
+                    .free_text
+                    .as_ref()
+                    .map_or_else(String::new, |it| format!(": {it}"));
+                format!("{}{why}", answer.selected_option_ids.concat())
+            }
+            Ok(None) | Err(_) => "?".to_owned(),
+        };
+        let english = [
+            ("y", "allow_once"),
+            ("yes", "allow_once"),
+            ("always", "allow_always"),
+            ("n", "reject_once"),
+            ("n, not now", "reject_once: not now"),
+            ("no: not now", "reject_once: not now"),
+            ("n; not now", "reject_once: not now"),
+            ("yes, do it", "?"),
+            ("a moment", "?"),
+            ("not now", "?"),
+        ];
+        for (line, answer) in english {
+            assert_eq!(told(line), answer, "{line}");
+            assert_eq!(locale::within("de", || told(line)), answer, "{line}");
+        }
+        for (line, answer) in [
+            ("ja", "allow_once"),
+            ("Ja", "allow_once"),
+            ("immer", "allow_always"),
+            ("nein; erst morgen", "reject_once: erst morgen"),
+            ("nein erst morgen", "reject_once: erst morgen"),
+            ("ja, bitte", "?"),
+        ] {
+            assert_eq!(locale::within("de", || told(line)), answer, "{line}");
+        }
     }
 }

@@ -154,10 +154,34 @@ fn said(spans: &[Span]) -> String {
     said_of(&text)
 }
 
+/// Whether a sign stands before the word for what it shows: then that is enough.
+fn is_in_words(behind: &str) -> bool {
+    let behind = behind.trim_start();
+    let words = [
+        say!("command-running"),
+        say!("command-background"),
+        say!("edit-writing"),
+        say!("review-not-written-yet"),
+        say!("review-accepted"),
+        say!("review-left-out"),
+        say!("review-rejected"),
+        say!("review-failed"),
+        say!("approval-rejected"),
+    ];
+    let mut words = words.iter().map(|it| it.trim_start_matches(['◐', '✓', '✗', ' ']));
+    words.any(|it| {
+        behind
+            .strip_prefix(it)
+            .is_some_and(|it| !it.starts_with(char::is_alphanumeric))
+    })
+}
+
 fn said_of(text: &str) -> String {
     let mut said = String::with_capacity(text.len());
-    for letter in text.chars() {
+    for (at, letter) in text.char_indices() {
         match sign(letter) {
+            Some("") => {}
+            Some(_) if is_in_words(text.get(at + letter.len_utf8()..).unwrap_or_default()) => {}
             Some(word) => said.push_str(word),
             None => said.push(letter),
         }
@@ -282,6 +306,24 @@ mod tests {
             "7.4 terminal command, cargo test: ok 0, 5.3 s, no network"
         );
         assert_eq!(label("7.5", &Kind::Text, false, None), "7.5 text");
+        for (shown, words) in [
+            ("a.rs  ◐ not written yet", " not written yet"),
+            ("◐ running", " running"),
+            ("✗ left out", " left out"),
+            ("✓ accepted, changed", " accepted, changed"),
+            ("◐ read a.rs", "running read a.rs"),
+            ("✗ 2", "failed 2"),
+        ] {
+            let heard = lines(&[Row::of([span(shown)])]).concat();
+            assert!(
+                heard.ends_with(words) || heard == words.trim_start(),
+                "{shown}: {heard}"
+            );
+            assert!(
+                !heard.contains("running not") && !heard.contains("failed left"),
+                "{heard}"
+            );
+        }
     }
 
     #[test]

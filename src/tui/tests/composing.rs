@@ -314,3 +314,28 @@ fn a_number_sign_offers_documents_and_enter_still_sends() {
     desk.keys("<esc>");
     assert!(!desk.shows("documents"), "{}", desk.picture());
 }
+
+#[test]
+fn a_path_with_blanks_is_put_in_so_that_it_is_one() {
+    let mut desk = Desk::new(100, 30);
+    let offered = |desk: &mut Desk, pattern: &str, file: &str| {
+        desk.take(Msg::Done(Outcome::Files {
+            pattern: pattern.to_owned(),
+            files: vec![file.to_owned()],
+        }));
+        desk.keys("<tab>");
+    };
+    desk.keys("see @my");
+    offered(&mut desk, "my", "my notes/");
+    assert_eq!(desk.app.composer.field.text(), "see @my\\ notes/");
+    // What is in the folder is looked for by its own name.
+    desk.keys("a");
+    assert!(
+        desk.effects.contains(&Effect::Files("my notes/a".to_owned())),
+        "{:?}",
+        desk.effects
+    );
+    offered(&mut desk, "my notes/a", "my notes/a b.md");
+    desk.keys(":10-20 ");
+    assert_eq!(desk.app.composer.field.text(), "see @my\\ notes/a\\ b.md:10-20 ");
+}

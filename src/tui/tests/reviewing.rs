@@ -278,6 +278,33 @@ fn what_was_let_be_written_is_accepted() {
 }
 
 #[test]
+fn what_a_no_means_for_several_files_is_said_once_and_with_the_reason() {
+    let mut desk = Desk::new(160, 30);
+    desk.events([Event::UserMessage(Message::user("change it"))]);
+    desk.events([start(
+        "ask",
+        "clarification",
+        json!({
+            "kind": "approval",
+            "subject": { "type": "file_edit", "metadata": {
+                "filePath": "a.rs", "operation": "edit", "together": { "at": 2, "of": 3 },
+                "diff": { "oldString": "1\n", "newString": "2\n", "startLine": 10 } } },
+            "questions": [{ "id": "approval", "text": "Allow it?", "options": [
+                { "id": "allow_once", "label": "once" }, { "id": "reject_once", "label": "no" }] }],
+        }),
+    )]);
+    let lead = "2 of 3 that are made together, and a no to one is a no to all of them, unless hunks were chosen before; it is new";
+    desk.events([Event::ContentDelta {
+        document: "ask".into(),
+        delta: lead.to_owned(),
+    }]);
+    desk.later(1000);
+    let picture = desk.picture();
+    assert_eq!(picture.matches("a no to one").count(), 1, "{picture}");
+    assert!(picture.contains("2 of 3") && picture.contains("it is new"), "{picture}");
+}
+
+#[test]
 fn a_change_that_takes_the_place_of_another_is_not_decided_on_unread() {
     let mut desk = Desk::new(120, 30);
     desk.events([Event::UserMessage(Message::user("change them"))]);
@@ -313,8 +340,16 @@ fn a_change_that_takes_the_place_of_another_is_not_decided_on_unread() {
     assert_eq!(desk.sent().len(), 1, "{}", desk.picture());
 }
 
-/// A change of three hunks that waits to be allowed.
+/// A change of three hunks that waits to be allowed, in the review.
 fn staged(width: u16) -> Desk {
+    let mut desk = asked(width);
+    desk.later(1000);
+    desk.keys("<ctrl+e>");
+    desk.later(1000);
+    desk
+}
+
+fn asked(width: u16) -> Desk {
     let mut desk = Desk::new(width, 30);
     let hunk = |index: u64| {
         json!({ "index": index, "oldString": format!("let a{index} = 1;\n"), "newString": format!("let a{index} = 2;\n"),
@@ -334,9 +369,6 @@ fn staged(width: u16) -> Desk {
                 { "id": "allow_once", "label": "once" }, { "id": "reject_once", "label": "no" }] }],
         }),
     )]);
-    desk.later(1000);
-    desk.keys("<ctrl+e>");
-    desk.later(1000);
     desk
 }
 
@@ -418,15 +450,96 @@ fn a_yes_to_all_does_not_write_what_was_left_out() {
 }
 
 #[test]
+fn a_yes_for_the_session_does_not_write_what_was_left_out_of_another() {
+    let mut desk = asked(100);
+    desk.events([start(
+        "other",
+        "clarification",
+        json!({
+            "kind": "approval",
+            "subject": { "type": "terminal_command", "metadata": { "command": "ls" } },
+            "questions": [{ "id": "approval", "text": "Allow it?", "options": [
+                { "id": "allow_once", "label": "once" }, { "id": "allow_session", "label": "session" },
+                { "id": "reject_once", "label": "no" }] }],
+        }),
+    )]);
+    desk.later(1000);
+    desk.keys("<ctrl+e>");
+    desk.later(1000);
+    desk.keys("r<esc>");
+    desk.later(1000);
+    desk.keys("j");
+    desk.later(1000);
+    desk.keys("a");
+    assert_eq!(desk.sent(), [], "{}", desk.picture());
+    assert!(desk.shows("y allows only this one"), "{}", desk.picture());
+    desk.keys("y");
+    assert_eq!(answered(&desk)["selectedOptionIds"], json!(["allow_once"]));
+}
+
+#[test]
 fn a_key_that_is_held_decides_on_one_hunk() {
+    // At once, after the wait of a terminal before a key comes again, and with slow repeats.
+    for (wait, gap) in [(0, 0), (250, 33), (500, 33), (660, 25), (500, 120)] {
+        let mut desk = staged(100);
+        desk.keys("a");
+        desk.later(wait);
+        for _ in 0..40 {
+            desk.keys("a");
+            desk.later(gap);
+        }
+        assert!(
+            desk.shows("1 accepted") && desk.shows("hunk 2 of 3"),
+            "{wait} {gap}\n{}",
+            desk.picture()
+        );
+        assert_eq!(desk.sent(), []);
+        desk.later(1000);
+        desk.keys("a");
+        assert!(desk.shows("2 accepted"), "let go and pressed again\n{}", desk.picture());
+    }
+}
+
+#[test]
+fn the_other_key_waits_until_the_next_hunk_was_seen() {
     let mut desk = staged(100);
-    desk.keys("aaaa");
-    assert!(
-        desk.shows("1 accepted") && desk.shows("hunk 2 of 3"),
-        "{}",
-        desk.picture()
-    );
+    desk.keys("ar");
+    assert!(desk.shows("1 accepted   0 rejected"), "{}", desk.picture());
+    desk.later(400);
+    desk.keys("r");
+    assert!(desk.shows("1 rejected"), "{}", desk.picture());
+}
+
+#[test]
+fn a_remark_that_is_emptied_is_taken_back() {
+    let mut desk = staged(100);
+    desk.keys("cwhy<enter>");
+    assert!(desk.shows("you say: why"), "{}", desk.picture());
+    desk.keys("c<ctrl+u><enter>");
+    assert!(!desk.shows("you say"), "{}", desk.picture());
+}
+
+#[test]
+fn what_was_written_for_an_answered_question_stands_in_the_draft() {
+    let mut desk = staged(100);
+    desk.keys("e");
+    let Some(Effect::EditHunk { turn, document, .. }) = desk.effects.last().cloned() else {
+        panic!("{:?}", desk.effects)
+    };
+    desk.events([Event::DocumentEnd {
+        document: "ask".into(),
+        final_content: None,
+        metadata: serde_json::from_value(json!({ "outcome": "answered" })).unwrap(),
+    }]);
+    desk.take(Msg::Done(Outcome::HunkEdited {
+        turn,
+        document,
+        index: 1,
+        text: Ok("let mine = 1;\n".to_owned()),
+    }));
     assert_eq!(desk.sent(), []);
+    let draft = desk.app.composer.field.text();
+    assert_eq!(draft.trim_end(), "#1.1 let mine = 1;");
 }
 
 #[test]
@@ -441,6 +554,7 @@ fn a_remark_is_about_what_it_was_begun_on() {
     desk.keys("<enter>");
     assert_eq!(desk.sent(), []);
     assert!(desk.shows("answered"), "{}", desk.picture());
+    assert_eq!(desk.app.composer.field.text(), "#1.1 why");
 }
 
 #[test]
@@ -459,7 +573,7 @@ fn all_hunks_accepted_are_a_yes_and_none_is_a_no() {
         let mut desk = staged(80);
         for key in keys.chars() {
             desk.keys(&key.to_string());
-            desk.later(200);
+            desk.later(800);
         }
         assert_eq!(answered(&desk), answer);
     }

@@ -324,13 +324,14 @@ fn a_call_is_made_again_and_a_question_opened_by_their_addresses() {
     desk.keys("/again 1.2<enter>");
     let sent = desk.sent();
     assert_eq!(sent[0], go_on("a", false));
-    assert_eq!(sent[1], go_on(Branch::NOTHING, false));
     assert!(
-        matches!(&sent[2], Command::Again { submit, turn: Turn(1), document } if submit.message.content == "/again 1.1" && *document == "a".into()),
-        "{sent:?}"
+        matches!(&sent[1], Command::Again { submit, turn: Turn(1), document, from }
+            if submit.message.content == "/again 1.1" && *document == "a".into()
+                && Command::GoOn(from.clone()) == go_on(Branch::NOTHING, false)),
+        "whoever makes it goes back, if it can be made: {sent:?}"
     );
-    assert_eq!(sent[3], go_on("b", true));
-    let Command::GoOn(open) = sent[3].clone() else {
+    assert_eq!(sent[2], go_on("b", true));
+    let Command::GoOn(open) = sent[2].clone() else {
         panic!("{sent:?}")
     };
     desk.events([Event::Branch(open)]);
@@ -356,6 +357,27 @@ fn a_call_is_made_again_and_a_question_opened_by_their_addresses() {
         ..Branch::default()
     });
     assert_eq!(desk.sent().last(), Some(&back));
+}
+
+#[test]
+fn a_change_that_stands_is_not_made_again() {
+    let mut desk = Desk::new(100, 24);
+    desk.events([Event::UserMessage(Message::user("go"))]);
+    let change = |undone: bool| {
+        json!({ "filePath": "a.rs", "operation": "edit", "applied": "applied", "toolCallId": "c", "undone": undone,
+            "diff": { "oldString": "1\n", "newString": "2\n", "startLine": 1 } })
+    };
+    desk.events(document("a", "file_edit", None, change(false)));
+    desk.events(document("b", "file_edit", None, change(true)));
+    desk.events([Event::Done(Done::default())]);
+    desk.keys("/again 1.1<enter>");
+    assert!(desk.sent().is_empty() && desk.shows("/undo 1.1"), "{}", desk.picture());
+    desk.keys("/again 1.2<enter>");
+    assert!(
+        matches!(desk.sent().as_slice(), [Command::Again { .. }]),
+        "{:?}",
+        desk.sent()
+    );
 }
 
 #[test]

@@ -337,7 +337,6 @@ async fn a_question_is_answered_in_another_way_and_a_call_made_again_each_on_a_b
         upto: Some(question),
         is_open: false,
     };
-    stage.send(Command::GoOn(before));
     stage.send(Command::Again {
         submit: Submit {
             message: Message::user("/again 1.2"),
@@ -346,6 +345,7 @@ async fn a_question_is_answered_in_another_way_and_a_call_made_again_each_on_a_b
         },
         turn,
         document: read.clone(),
+        from: before.clone(),
     });
     stage.done(3).await;
     let documents = stage.documents();
@@ -357,6 +357,7 @@ async fn a_question_is_answered_in_another_way_and_a_call_made_again_each_on_a_b
     assert_eq!(again.metadata["result"]["status"], "success", "{again:?}");
     assert_eq!(script.asked().len(), asked.len(), "the model is not asked");
 
+    let made = again.id.clone();
     // What is no call is not made.
     stage.send(Command::Again {
         submit: Submit {
@@ -366,6 +367,7 @@ async fn a_question_is_answered_in_another_way_and_a_call_made_again_each_on_a_b
         },
         turn,
         document: "nothing".into(),
+        from: before,
     });
     let is_said = |it: &Stage| {
         it.events
@@ -373,6 +375,12 @@ async fn a_question_is_answered_in_another_way_and_a_call_made_again_each_on_a_b
             .any(|it| matches!(it, Event::Notice(it) if it.code == "no-call"))
     };
     stage.until("a word on it", is_said).await;
+    let shown = stage.documents();
+    assert_eq!(
+        shown.last().map(|it| &it.id),
+        Some(&made),
+        "and nothing leaves the screen"
+    );
     stage.say("and?", Mode::Agent);
     stage.done(4).await;
     let asked = script.asked();

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{
     super::{Effect, Fault, Running},
-    Job,
+    Job, Word,
     shown::{Edit, edits, settle},
 };
 use crate::{
@@ -57,12 +57,9 @@ impl Running {
             .iter()
             .enumerate()
             .map(|(at, change)| match said.iter().rfind(|it| it.0 == at) {
-                Some((_, answers)) => pick::pick(change, answers),
-                None => Ok(Picked {
-                    proposed: change.clone(),
-                    change: Some(change.clone()),
-                    hunks: Vec::new(),
-                }),
+                Some((_, Word::Hunks(answers))) => pick::pick(change, answers),
+                Some((_, Word::LeftOut(why))) => Ok(Picked::left_out(change, why.as_deref())),
+                None => Ok(Picked::whole(change)),
             });
         let picked: Vec<Picked> = match all.collect() {
             Ok(picked) => picked,
@@ -83,10 +80,8 @@ impl Running {
             settle(job, fault.text(), true, Vec::new());
             return None;
         }
-        let is_whole = picked
-            .iter()
-            .flat_map(|it| &it.hunks)
-            .all(|it| it.is_made && !it.is_edited);
+        let mut hunks = picked.iter().flat_map(|it| &it.hunks);
+        let is_whole = picked.iter().all(|it| it.change.is_some()) && hunks.all(|it| it.is_made && !it.is_edited);
         // What the tool says of a change holds as long as all of it is made.
         let mut proposal = if is_whole { proposal } else { proposals(changes, "") };
         if !told.is_empty() {
@@ -101,7 +96,15 @@ impl Running {
 /// The documents of a change that was made in part: what was left out is said to be rejected.
 pub fn parts(picked: &Picked, name: &str, call: &str) -> Vec<Edit> {
     if picked.hunks.is_empty() {
-        return edits(&picked.proposed, name, call, &Applied::Applied);
+        if picked.change.is_some() {
+            return edits(&picked.proposed, name, call, &Applied::Applied);
+        }
+        let mut documents = edits(&picked.proposed, name, call, &Applied::Rejected);
+        for (_, _, end) in &mut documents {
+            let reason = picked.why.as_deref().unwrap_or(LEFT_OUT);
+            end.insert("reason".into(), reason.into());
+        }
+        return documents;
     }
     // As it was proposed, with what the user wrote in the place of some hunks.
     let whole = Change {

@@ -103,13 +103,15 @@ impl Running {
     /// Judges again what waits for the user: a rule that was just given may answer it.
     pub fn judge_again(&mut self, memory: &mut Memory, effects: &mut Vec<Effect>) {
         let Some(mut batch) = self.take_batch() else { return };
-        for job in batch.jobs.iter_mut().filter(|it| it.stage == Stage::Asking) {
+        // Of what was looked at hunk by hunk, the rest is not for a rule to say.
+        let open = |it: &&mut Job| it.stage == Stage::Asking && it.said.is_empty();
+        for job in batch.jobs.iter_mut().filter(open) {
             let Some(tool) = job.tool.filter(|it| !matches!(it.work, Work::Turn(_))) else {
                 continue;
             };
             let facts = self.facts(memory, job.tier);
             if self.verdict(job, tool, &facts).0 == Verdict::Allow {
-                self.close_approvals(job.id, effects);
+                self.close_approvals(job.id, None, effects);
                 job.stage = Stage::Ready;
             }
         }

@@ -344,3 +344,137 @@ fn where_no_hunk_is_accepted_nothing_is_made() {
         "{told}"
     );
 }
+
+/// A call that changes `a.rs` in two places, deletes `b.rs` and makes `c.rs`; what is asked stands as `doc_001` to `doc_003`.
+fn three_files() -> Talk {
+    let mut said = submission("hi");
+    said.policy.run = RunMode::Ask;
+    let mut talk = Talk::of(said);
+    let hunk = |at: u64| Hunk {
+        old: format!("old {at}\n"),
+        new: format!("new {at}\n"),
+        start: at,
+        end: at,
+    };
+    let edit = Change {
+        file: place("a.rs"),
+        operation: Operation::Edit,
+        to: None,
+        old: Some("old 1\nsame\nold 3\n".as_bytes().into()),
+        new: Some("new 1\nsame\nnew 3\n".as_bytes().into()),
+        hunks: vec![hunk(1), hunk(3)],
+        cell: None,
+    };
+    let delete = Change {
+        file: place("b.rs"),
+        operation: Operation::Delete,
+        old: Some("gone\n".as_bytes().into()),
+        new: None,
+        hunks: Vec::new(),
+        ..edit.clone()
+    };
+    let create = Change {
+        file: place("c.rs"),
+        operation: Operation::Create,
+        old: None,
+        new: Some("made\n".as_bytes().into()),
+        hunks: vec![Hunk {
+            old: String::new(),
+            new: "made\n".to_owned(),
+            start: 1,
+            end: 0,
+        }],
+        ..edit.clone()
+    };
+    let proposal = Proposal {
+        changes: vec![edit, delete, create],
+        text: "changed".to_owned(),
+        data: Map::new(),
+    };
+    talk.all([call("a", "change", json!({})), ends(EndReason::ToolUse)]);
+    let asked = talk.says(Input::Prepared {
+        job: JobId(1),
+        result: Ok(Prepared {
+            accesses: proposal.accesses(),
+            proposal: Some(proposal),
+            tier: Tier::Partial,
+        }),
+    });
+    assert!(asked.contains("+3 clarification"), "{asked}");
+    assert!(asked.contains("a no to one is a no to all of them"), "{asked}");
+    talk
+}
+
+/// The first hunk of `a.rs` and not the second.
+fn half() -> Input {
+    let hunk = |index, accepted| HunkAnswer {
+        index,
+        accepted,
+        new_string: None,
+        comment: None,
+    };
+    Input::Answer(ClarificationResponse {
+        document_id: "doc_001".into(),
+        outcome: Dealt::Answered,
+        answers: vec![Answer {
+            question_id: "approval".to_owned(),
+            selected_option_ids: vec!["reject_once".to_owned()],
+            free_text: None,
+            hunks: vec![hunk(1, true), hunk(2, false)],
+        }],
+        reason: None,
+    })
+}
+
+fn made(talk: &Talk) -> Option<Vec<String>> {
+    talk.effects.iter().find_map(|it| match it {
+        Effect::Make { proposal, .. } => Some(proposal.changes.iter().map(|it| it.file.shown.clone()).collect()),
+        _ => None,
+    })
+}
+
+#[test]
+fn a_file_that_is_left_out_leaves_the_hunks_of_another() {
+    let mut talk = three_files();
+    assert_eq!(talk.says(half()), "-doc_001 answered");
+    assert_eq!(talk.says(answer("doc_002", "reject_once")), "-doc_002 answered");
+    talk.says(answer("doc_003", "allow_once"));
+    assert_eq!(made(&talk), Some(vec!["a.rs".to_owned(), "c.rs".to_owned()]));
+    let shown = talk.says(ran(1, ""));
+    assert!(
+        shown.contains("-doc_006 rejected"),
+        "the deletion is said to be left out: {shown}"
+    );
+    let told = talk.results().concat();
+    assert!(
+        told.contains("The user did not let you delete `b.rs`.") && told.contains("let 1 of 2 hunks of `a.rs`"),
+        "{told}"
+    );
+}
+
+#[test]
+fn a_rule_does_not_answer_for_the_rest_of_what_is_decided_on_by_hunks() {
+    let mut talk = three_files();
+    talk.says(half());
+    let shown = talk.says(answer("doc_002", "allow_session"));
+    assert_eq!(shown, "-doc_002 answered", "the third is still asked");
+    assert_eq!(made(&talk), None);
+    talk.says(answer("doc_003", "reject_once"));
+    assert_eq!(made(&talk), Some(vec!["a.rs".to_owned(), "b.rs".to_owned()]));
+}
+
+#[test]
+fn a_no_before_any_hunk_was_chosen_is_a_no_to_all_and_says_so() {
+    let mut talk = three_files();
+    let shown = talk.says(answer("doc_002", "reject_once"));
+    assert!(
+        shown.contains("-doc_001 skipped") && shown.contains("-doc_003 skipped"),
+        "{shown}"
+    );
+    assert_eq!(made(&talk), None);
+    let because = talk.effects.iter().any(|it| {
+        matches!(it, Effect::Append(Event::DocumentEnd { metadata, .. })
+            if metadata.get("reason").is_some_and(|it| it == "another change of the same call was rejected"))
+    });
+    assert!(because);
+}

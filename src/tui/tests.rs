@@ -456,6 +456,34 @@ fn the_reader_keeps_the_place_when_the_width_changes() {
 }
 
 #[test]
+fn a_storm_of_sizes_ends_in_what_a_fresh_draw_shows() {
+    let talk = |width, height| {
+        let mut desk = Desk::new(width, height);
+        desk.exchange(
+            "hello 語漢字 👨‍👩‍👧",
+            &[
+                "# Title\n\n- one\n- two\n\n| a | b |\n|---|---|\n| 1 | 語 |\n\n```rust\nfn main() {}\n```",
+                "and a paragraph that is long enough to be broken anew at nearly every width that there is",
+            ],
+        );
+        desk
+    };
+    let mut stormy = talk(80, 24);
+    let mut number = 7_u32;
+    let mut next = |most: u32| {
+        number = number.wrapping_mul(1_103_515_245).wrapping_add(12_345);
+        u16::try_from(number / 65_536 % most + 1).expect("it is small")
+    };
+    for (width, height) in [(80, 24), (40, 12), (120, 40), (200, 50), (23, 9)] {
+        for _ in 0..40 {
+            stormy.resize(next(220), next(60));
+        }
+        stormy.resize(width, height);
+        assert_eq!(stormy.picture(), talk(width, height).picture(), "{width}x{height}");
+    }
+}
+
+#[test]
 fn any_size_can_be_drawn() {
     let mut desk = Desk::new(80, 24);
     desk.exchange(

@@ -22,7 +22,7 @@ fn text() -> impl Strategy<Value = String> {
         2 => Just(" ".to_owned()),
         1 => Just("\n".to_owned()),
         1 => proptest::sample::select(vec![
-            "漢字かな", "👨‍👩‍👧‍👦", "\t", "\x1b[31m", "\x1b[2J", "\r", "\u{202e}", "e\u{301}", "**", "`", "```\n", "# ", "- ", "|",
+            "漢字かな", "👨‍👩‍👧‍👦", "שלום עולם", "مرحبا", "\t", "\x1b[31m", "\x1b[2J", "\r", "\u{202e}", "e\u{301}", "**", "`", "```\n", "# ", "- ", "|",
             "> ", "src/cart.rs:21", "https://example.org/a/very/long/path", "─", "\u{200b}", "    ", "\r\n", "❤\u{fe0f}",
         ]).prop_map(str::to_owned),
         1 => any::<char>().prop_map(String::from),
@@ -196,12 +196,37 @@ fn plain(sheet: &Sheet) -> Vec<String> {
     sheet.rows.iter().map(|it| it.plain().trim_end().to_owned()).collect()
 }
 
+#[test]
+fn a_line_of_ten_thousand_columns_is_laid_out_at_any_width() {
+    for kind in Kind::KNOWN {
+        let kind = Kind::parse(kind);
+        for unit in ["x", "word ", "漢", "\t"] {
+            let text = unit.repeat(10_000);
+            let metadata = json!({ "output": text, "message": text, "command": text, "title": text, "filePath": text });
+            let mut response = begin(&kind, metadata);
+            let delta = text.clone();
+            response.apply(
+                &Event::ContentDelta {
+                    document: "doc_001".into(),
+                    delta,
+                },
+                0,
+            );
+            end(&mut response);
+            for width in [1, 40, 300] {
+                let sheet = laid(&response.documents[0], &look(width));
+                assert_eq!(too_wide(&sheet, width), None, "{kind:?} of {unit:?} at {width}");
+            }
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(160))]
 
     #[test]
     fn no_row_is_too_wide(
-        kind in kind(), metadata in metadata(), content in text(), width in 1usize..300, fold in folds(),
+        kind in kind(), metadata in metadata(), content in text(), width in 1usize..=300, fold in folds(),
         is_open in any::<bool>(), flags in any::<(bool, bool, bool, bool)>(),
     ) {
         let mut response = begin(&kind, metadata);

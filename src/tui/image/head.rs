@@ -15,7 +15,8 @@ const PIXELS: u64 = 8;
 pub const MOST_BYTES: usize = 4 << 20;
 /// More pixels are a bomb, or nothing to look at in cells.
 pub const MOST_PIXELS: u64 = 24_000_000;
-/// As much of a picture is read to learn its size.
+/// As much of a picture is read to learn its size, and of a JPEG.
+const SHORT_BYTES: usize = 96;
 const HEAD_BYTES: usize = 64 << 10;
 
 /// What the first bytes of a picture say.
@@ -31,10 +32,15 @@ pub struct Head {
 pub fn head(data: &str) -> Head {
     let padding = data.bytes().rev().take_while(|it| *it == b'=').count();
     let bytes = (data.len() / 4 * 3).saturating_sub(padding);
-    let part = data
-        .get(..(HEAD_BYTES / 3 * 4).min(data.len() / 4 * 4))
-        .unwrap_or_default();
-    let read = STANDARD.decode(part).unwrap_or_default();
+    let first = |bytes: usize| {
+        let part = data.get(..(bytes / 3 * 4).min(data.len() / 4 * 4));
+        STANDARD.decode(part.unwrap_or_default()).unwrap_or_default()
+    };
+    let mut read = first(SHORT_BYTES);
+    if read.starts_with(&[0xff, 0xd8]) {
+        // What a camera notes stands before the size.
+        read = first(HEAD_BYTES);
+    }
     let (kind, size) = match read.as_slice() {
         [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => ("png", png(&read)),
         [0xff, 0xd8, 0xff, ..] => ("jpeg", jpeg(&read)),

@@ -80,6 +80,8 @@ pub struct Images {
     made: VecDeque<(u32, Option<Made>)>,
     /// One is being made.
     is_making: bool,
+    /// Numbers of those in view, as of the last look.
+    in_view: Vec<u32>,
 }
 
 /// What a tool has read.
@@ -258,8 +260,13 @@ impl Images {
         self.made.push_back((id, made));
         let bytes = |it: &(u32, Option<Made>)| it.1.as_ref().map_or(0, Made::bytes);
         let mut all: usize = self.made.iter().map(bytes).sum();
-        while all > KEPT_BYTES && self.made.len() > 1 {
-            all -= self.made.pop_front().as_ref().map_or(0, bytes);
+        while all > KEPT_BYTES {
+            // What is in view would be made again at once.
+            let is_behind = |it: &(u32, Option<Made>)| it.0 != id && it.1.is_some() && !self.in_view.contains(&it.0);
+            let Some(at) = self.made.iter().position(is_behind) else {
+                break;
+            };
+            all -= self.made.remove(at).as_ref().map_or(0, bytes);
         }
     }
 
@@ -489,28 +496,38 @@ impl App {
             return effects;
         }
         let width = self.layout.content();
+        let mut in_view = std::mem::take(&mut self.images.in_view);
+        in_view.clear();
         for item in self.items_in_view().into_iter().chain(more) {
             if let Some(effect) = self.picture_to_read(item) {
                 effects.push(effect);
             }
-            if self.images.is_making {
-                continue;
-            }
-            let order = match item {
+            let mut order = None;
+            let mut look = |data: &str| {
+                in_view.push(number(data));
+                if order.is_none() && !self.images.is_making {
+                    order = self.images.order(data, width);
+                }
+            };
+            match item {
                 Item::Message(at) => {
                     let exchange = self.transcript.exchanges.get(at);
                     let message = exchange.and_then(|it| it.message.as_ref());
-                    let mut data = message.into_iter().flat_map(pictures);
-                    data.find_map(|it| self.images.order(it, width))
+                    message.into_iter().flat_map(pictures).for_each(&mut look);
                 }
-                Item::Document(_) => self.data_of(item).and_then(|it| self.images.order(&it, width)),
-                Item::Thinking(..) | Item::Ending(_) => None,
-            };
+                Item::Document(_) => {
+                    if let Some(data) = self.data_of(item) {
+                        look(&data);
+                    }
+                }
+                Item::Thinking(..) | Item::Ending(_) => {}
+            }
             if let Some(order) = order {
                 self.images.is_making = true;
                 effects.push(Effect::MakePicture(order));
             }
         }
+        self.images.in_view = in_view;
         effects
     }
 

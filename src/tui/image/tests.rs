@@ -361,7 +361,11 @@ fn what_was_made_is_bounded() {
         images.take_made(id, Some(Made::Png("A".repeat(4 << 20).into())));
     }
     let numbers: Vec<u32> = images.made.iter().map(|it| it.0).collect();
-    assert_eq!(numbers, [3, 13, 14, 15, 16, 17, 18, 19], "what is in view, and the newest");
+    assert_eq!(
+        numbers,
+        [3, 13, 14, 15, 16, 17, 18, 19],
+        "what is in view, and the newest"
+    );
 }
 
 #[test]

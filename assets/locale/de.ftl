@@ -446,6 +446,8 @@ hint-trust = Vertrauen
 about-trust = fragen lassen, ob Regeln, Einstellungen und Prüfer dieses Ordners gelten dürfen
 hint-sandbox = Sandbox
 about-sandbox = zeigen, was Befehle einschließt; wo das lückenhaft ist, dürfen sie mit `guard` in den ganzen Workspace schreiben und Geschütztes wird zurückgelegt, mit `strict` nicht
+hint-permissions = Rechte
+about-permissions = zeigen, was ohne Frage läuft und was nie; `reset` nimmt zurück, was für diese Sitzung erlaubt wurde
 hint-help = Tasten
 about-help = dasselbe wie /keys
 hint-keys = Tasten
@@ -637,6 +639,7 @@ action-mouse-off = Maus: aus; sie gehört dem Terminal
 action-no-problems = mit den Einstellungen ist alles in Ordnung
 action-counting = zähle …
 action-sandbox-how = /sandbox zeigt, was Befehle einschließt; dahinter kann guard oder strict stehen
+action-permissions-how = /permissions zeigt, was ohne Frage läuft; dahinter kann reset stehen
 action-looking = schaue nach …
 action-quit-how = noch einmal ctrl+c beendet
 action-no-panic = den Befehl /panic gibt es nicht
@@ -958,6 +961,18 @@ page-cost-time = Zeit
 page-cost-cost = Kosten
 page-cost-model = Modell
 page-sandbox = Sandbox
+page-permissions = Berechtigungen
+permissions-run-ask = Befehle und Änderungen an Dateien fragen (approvals.run = "ask").
+permissions-run-list = Befehle fragen; Dateien werden geändert, und das lässt sich zurücknehmen (approvals.run = "list").
+permissions-run-sandbox = Befehle und Änderungen an Dateien laufen ohne Frage, wo die Sandbox ganz hält (approvals.run = "sandbox").
+permissions-run-force = In diesem Lauf fragt nichts außer dem, was geschützt ist (--force).
+permissions-doubtful = Eine Regel, die verbietet oder fragt, ist nicht lesbar: Bis sie richtig ist, fragt alles. /problems nennt sie.
+permissions-deny = Nie
+permissions-ask = Fragt immer
+permissions-allow = Erlaubt
+permissions-session = In dieser Sitzung erlaubt
+permissions-none = nichts
+permissions-where = Was für immer erlaubt ist, steht unter [approvals] in deiner config.toml und wird dort zurückgenommen; /permissions reset nimmt zurück, was für diese Sitzung gilt.
 
 ## Was dem Modell gesagt wird, Teil für Teil
 

@@ -449,6 +449,8 @@ hint-trust = trust
 about-trust = have it asked whether the rules, settings and checkers of this folder may act
 hint-sandbox = sandbox
 about-sandbox = show what holds commands; where that is partial, `guard` lets them write the whole workspace and puts back what is protected, `strict` does not
+hint-permissions = permissions
+about-permissions = show what runs without a question and what never does; `reset` takes back what was allowed for this session
 hint-help = keys
 about-help = the same as /keys
 hint-keys = keys
@@ -640,6 +642,7 @@ action-mouse-off = mouse: off; it is the terminal's own
 action-no-problems = nothing is wrong with the settings
 action-counting = counting …
 action-sandbox-how = /sandbox shows what holds commands; guard and strict may stand behind it
+action-permissions-how = /permissions shows what runs without a question; reset may stand behind it
 action-looking = looking …
 action-quit-how = ctrl+c again to quit
 action-no-panic = there is no command /panic
@@ -961,6 +964,18 @@ page-cost-time = time
 page-cost-cost = cost
 page-cost-model = model
 page-sandbox = Sandbox
+page-permissions = Permissions
+permissions-run-ask = Commands and changes of files ask (approvals.run = "ask").
+permissions-run-list = Commands ask; changes of files are made, and can be taken back (approvals.run = "list").
+permissions-run-sandbox = Commands and changes of files run without a question where the sandbox holds whole (approvals.run = "sandbox").
+permissions-run-force = Nothing asks in this run but what is protected (--force).
+permissions-doubtful = A rule that denies or asks could not be read: until it is mended, everything asks. /problems names it.
+permissions-deny = Never
+permissions-ask = Always asks
+permissions-allow = Allowed
+permissions-session = Allowed in this session
+permissions-none = nothing
+permissions-where = What is allowed for always stands under [approvals] in your config.toml and is taken back there; /permissions reset takes back what holds for this session.
 
 ## What the model is told, part by part
 

@@ -477,7 +477,8 @@ impl Briefing {
             | Query::Changes
             | Query::Restoration(_)
             | Query::Opened(_)
-            | Query::Sandbox { .. } => Box::pin(std::future::ready(None)),
+            | Query::Sandbox { .. }
+            | Query::Permissions { .. } => Box::pin(std::future::ready(None)),
         }
     }
 }

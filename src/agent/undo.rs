@@ -238,7 +238,8 @@ pub fn ask(query: &Query, seen: &Seen, workspace: &Workspace, entries: &[Arc<Ent
         | Query::Context
         | Query::Trust
         | Query::Opened(_)
-        | Query::Sandbox { .. } => None,
+        | Query::Sandbox { .. }
+        | Query::Permissions { .. } => None,
     }
 }
 

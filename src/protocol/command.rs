@@ -119,6 +119,8 @@ pub enum Query {
     /// What holds commands. With a word of the user's: whether they may from now on write the whole workspace where the
     /// sandbox is partial, what is protected being compared and put back.
     Sandbox { guard: Option<bool> },
+    /// What runs without a question, and what does not. `forget`: what was allowed until the end of the session asks again.
+    Permissions { forget: bool },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -131,6 +133,7 @@ pub enum Reply {
     Changes(Vec<TurnChanges>),
     Restoration(Restoration),
     Sandbox(Sandbox),
+    Permissions(Permissions),
     /// It is done; what comes of it is seen in the log.
     Heard,
 }
@@ -198,6 +201,21 @@ pub enum Clash {
 pub struct Sandbox {
     pub walls: Vec<Wall>,
     pub notes: Vec<SandboxNote>,
+}
+
+/// What runs without a question, and what does not.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Permissions {
+    /// The word of the settings: `ask`, `list` or `sandbox`; `force` where nothing asks in this run.
+    pub run: String,
+    /// Rules as they are written.
+    pub deny: Vec<String>,
+    pub ask: Vec<String>,
+    pub allow: Vec<String>,
+    /// What was allowed until the end of the session.
+    pub session: Vec<String>,
+    /// A rule could not be read, so everything asks.
+    pub is_doubtful: bool,
 }
 
 /// What the user can change about it, or has just changed.

@@ -19,7 +19,7 @@ mod word;
 
 pub use command::{
     Awaits, Clash, Command, ContextName, ContextNote, ContextPart, FileChange, Means, NotOffered, Query, Reply,
-    Restoration, Restore, Sandbox, SandboxNote, Shorten, Submit, SymbolPlace, Target, TurnChanges, Wall,
+    Permissions, Restoration, Restore, Sandbox, SandboxNote, Shorten, Submit, SymbolPlace, Target, TurnChanges, Wall,
 };
 pub use document::{Document, ERROR_CODES, FileEdit, Todo as PlanTodo, View};
 pub use event::{

@@ -66,6 +66,10 @@ pub enum Effect {
     /// What taking back would do.
     Restoration(Restore),
     /// Shows what holds commands, once `guard` is as the user wants it.
+    /// Show what runs without a question; with `forget`, what was allowed for the session asks again.
+    Permissions {
+        forget: bool,
+    },
     Sandbox {
         guard: Option<bool>,
     },

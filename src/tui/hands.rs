@@ -132,6 +132,7 @@ impl Hands {
                             Reply::Files(_)
                             | Reply::Context(_)
                             | Reply::Sandbox(_)
+                            | Reply::Permissions(_)
                             | Reply::Changes(_)
                             | Reply::Restoration(_)
                             | Reply::Symbols(_)
@@ -156,6 +157,7 @@ impl Hands {
                             Reply::Models(_)
                             | Reply::Context(_)
                             | Reply::Sandbox(_)
+                            | Reply::Permissions(_)
                             | Reply::Changes(_)
                             | Reply::Restoration(_)
                             | Reply::Symbols(_)
@@ -269,6 +271,7 @@ impl Hands {
                             Reply::Models(_)
                             | Reply::Files(_)
                             | Reply::Sandbox(_)
+                            | Reply::Permissions(_)
                             | Reply::Changes(_)
                             | Reply::Restoration(_)
                             | Reply::Symbols(_)
@@ -290,6 +293,7 @@ impl Hands {
                             | Reply::Files(_)
                             | Reply::Context(_)
                             | Reply::Sandbox(_)
+                            | Reply::Permissions(_)
                             | Reply::Restoration(_)
                             | Reply::Symbols(_)
                             | Reply::Heard,
@@ -309,6 +313,7 @@ impl Hands {
                             | Reply::Files(_)
                             | Reply::Context(_)
                             | Reply::Sandbox(_)
+                            | Reply::Permissions(_)
                             | Reply::Changes(_)
                             | Reply::Symbols(_)
                             | Reply::Heard,
@@ -327,6 +332,7 @@ impl Hands {
                             Reply::Models(_)
                             | Reply::Files(_)
                             | Reply::Context(_)
+                            | Reply::Permissions(_)
                             | Reply::Changes(_)
                             | Reply::Restoration(_)
                             | Reply::Symbols(_)
@@ -335,6 +341,26 @@ impl Hands {
                         Err(error) => Err(error.to_string()),
                     };
                     let _ = send.send(Outcome::Sandbox(outcome));
+                });
+            }
+            Effect::Permissions { forget } => {
+                let reply = app.link.ask(Query::Permissions { forget });
+                tokio::spawn(async move {
+                    let outcome = match reply.await {
+                        Ok(Reply::Permissions(permissions)) => Ok(permissions),
+                        Ok(
+                            Reply::Models(_)
+                            | Reply::Files(_)
+                            | Reply::Context(_)
+                            | Reply::Sandbox(_)
+                            | Reply::Changes(_)
+                            | Reply::Restoration(_)
+                            | Reply::Symbols(_)
+                            | Reply::Heard,
+                        ) => Err(say!("news-other-answer").to_owned()),
+                        Err(error) => Err(error.to_string()),
+                    };
+                    let _ = send.send(Outcome::Permissions(outcome));
                 });
             }
             Effect::Trust => {

@@ -13,7 +13,7 @@ use super::{
 use crate::{
     journal::Log,
     link::Link,
-    protocol::{ContextPart, Entry, Restoration, Restore, Sandbox, Spent, SymbolPlace, Turn, TurnChanges},
+    protocol::{ContextPart, Entry, Permissions, Restoration, Restore, Sandbox, Spent, SymbolPlace, Turn, TurnChanges},
 };
 
 pub enum Msg {
@@ -92,6 +92,8 @@ pub enum Outcome {
         found: Restoration,
     },
     Sandbox(Result<Sandbox, String>),
+    /// What runs without a question.
+    Permissions(Result<Permissions, String>),
     Edited(Result<String, String>),
     ChipEdited(Result<String, String>),
     /// A picture, or why there is none and what was pasted instead.

@@ -838,7 +838,14 @@ fn done(app: &mut App, outcome: Outcome) -> Vec<Effect> {
             app.toast = None;
             app.layers.push(Layer::Page(Page::sandbox(&sandbox)));
         }
-        Outcome::Context(Err(why)) | Outcome::Sandbox(Err(why)) | Outcome::Sessions(Err(why)) => app.say(why),
+        Outcome::Permissions(Ok(permissions)) => {
+            app.toast = None;
+            app.layers.push(Layer::Page(Page::permissions(&permissions)));
+        }
+        Outcome::Context(Err(why))
+        | Outcome::Sandbox(Err(why))
+        | Outcome::Permissions(Err(why))
+        | Outcome::Sessions(Err(why)) => app.say(why),
         Outcome::Edited(Ok(text)) => app.composer.field.set(text.trim_end_matches('\n')),
         Outcome::ChipEdited(Ok(text)) => app.composer.field.change_chip(&text),
         Outcome::ChipEdited(Err(why)) => app.say(why),

@@ -11,7 +11,7 @@ mod rules;
 
 pub use judge::{Facts, Question, Verdict, changes, judge, wants};
 pub use rule::Rule;
-pub use rules::{FORCE, Rules, RunMode, remember};
+pub use rules::{FORCE, Rules, RunMode, permissions, remember};
 
 pub use crate::sandbox::Tier;
 

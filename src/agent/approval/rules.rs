@@ -3,7 +3,10 @@
 use std::path::Path;
 
 use super::{line::Line, rule::Rule};
-use crate::config::{Guard, NotStored, Paths, Settings, append};
+use crate::{
+    config::{Guard, NotStored, Paths, Settings, append},
+    protocol::Permissions,
+};
 
 /// How much runs without a question (`approvals.run`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -104,6 +107,20 @@ impl Rules {
                 self.allow.push(rule.clone());
             }
         }
+    }
+}
+
+/// What holds, for a reader; `session`: what was allowed until its end.
+pub fn permissions(settings: &Settings, session: &[Rule]) -> Permissions {
+    let (rules, _) = Rules::read(settings, std::env::home_dir().as_deref());
+    let written = |rules: &[Rule]| rules.iter().map(ToString::to_string).collect();
+    Permissions {
+        run: settings.approvals.run.clone(),
+        deny: written(&rules.deny),
+        ask: written(&rules.ask),
+        allow: written(&rules.allow),
+        session: written(session),
+        is_doubtful: rules.is_doubtful,
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::Driver;
 use crate::{
-    agent::{hold, undo},
+    agent::{approval, hold, undo},
     link::{AskError, Asker},
     protocol::{Position, Query, Reply},
 };
@@ -82,6 +82,19 @@ impl Driver {
                         &hold,
                     ))));
                 });
+            }
+            Query::Permissions { forget } => {
+                if self.setup.asker != Asker::Here {
+                    // Nobody may be waiting any more.
+                    let _ = reply.send(Err(AskError::Unsupported { peer }));
+                    return;
+                }
+                let session = &mut self.turn.memory.policy.rules.session;
+                if forget {
+                    session.clear();
+                }
+                let permissions = approval::permissions(&self.setup.settings, session);
+                let _ = reply.send(Ok(Reply::Permissions(permissions)));
             }
             Query::Files { .. } | Query::Symbols { .. } | Query::Context => {
                 // What was said before this program ran is part of what the next request holds.

@@ -163,7 +163,8 @@ impl Link for Http {
                 | Query::Changes
                 | Query::Restoration(_)
                 | Query::Opened(_)
-                | Query::Sandbox { .. } => Err(AskError::Unsupported { peer }),
+                | Query::Sandbox { .. }
+                | Query::Permissions { .. } => Err(AskError::Unsupported { peer }),
             }
         })
     }

@@ -133,7 +133,8 @@ impl Link for Replay {
             | Query::Changes
             | Query::Restoration(_)
             | Query::Opened(_)
-            | Query::Sandbox { .. } => Err(AskError::Unsupported {
+            | Query::Sandbox { .. }
+            | Query::Permissions { .. } => Err(AskError::Unsupported {
                 peer: self.about.peer.clone(),
             }),
         };

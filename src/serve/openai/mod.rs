@@ -136,6 +136,7 @@ async fn names(house: &House) -> Result<Vec<String>, Refusal> {
                 Reply::Files(_)
                 | Reply::Context(_)
                 | Reply::Sandbox(_)
+                | Reply::Permissions(_)
                 | Reply::Changes(_)
                 | Reply::Restoration(_)
                 | Reply::Symbols(_)

@@ -189,6 +189,23 @@ pub const SANDBOX: Action = Action {
     },
 };
 
+pub const PERMISSIONS: Action = Action {
+    name: "permissions",
+    slash: "permissions",
+    run: |app, word| {
+        let forget = match word.trim() {
+            "" => false,
+            "reset" => true,
+            _ => {
+                app.say(say!("action-permissions-how"));
+                return Vec::new();
+            }
+        };
+        app.say(say!("action-looking"));
+        vec![Effect::Permissions { forget }]
+    },
+};
+
 pub const KEYS: Action = Action {
     name: "keys",
     slash: "keys",

@@ -80,6 +80,7 @@ pub static ACTIONS: &[Action] = &[
     conversation::EXPORT,
     conversation::COST,
     everywhere::SANDBOX,
+    everywhere::PERMISSIONS,
     everywhere::PALETTE,
     everywhere::INSPECT,
     everywhere::KEYS,

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::Answer;
 use crate::{
     locale::figure,
-    protocol::{Awaits, ContextName, ContextNote, ContextPart, Means, NotOffered, Sandbox, SandboxNote, Wall},
+    protocol::{Awaits, ContextName, ContextNote, ContextPart, Means, NotOffered, Permissions, Sandbox, SandboxNote, Wall},
     say,
     text::{Clean, Role, Row, Span, width, wrap::wrap},
     transcript::Transcript,
@@ -279,6 +279,46 @@ impl Page {
             };
             rows.push(Part::Row(Row::of(vec![Span::new(Clean::line(&note), Role::Text)])));
         }
+        Self {
+            parts: rows,
+            rows: Vec::new(),
+            columns: 0,
+            top: 0,
+            height: 1,
+        }
+    }
+
+    /// What runs without a question, and what does not.
+    pub fn permissions(permissions: &Permissions) -> Self {
+        let run = match permissions.run.as_str() {
+            "ask" => say!("permissions-run-ask"),
+            "list" => say!("permissions-run-list"),
+            "force" => say!("permissions-run-force"),
+            _ => say!("permissions-run-sandbox"),
+        };
+        let line = |text: &str, role| Part::Row(Row::of(vec![Span::new(Clean::line(text), role)]));
+        let mut rows = vec![title(say!("page-permissions"), "")];
+        rows.extend([Part::Row(Row::blank()), line(run, Role::Text)]);
+        if permissions.is_doubtful {
+            rows.push(line(say!("permissions-doubtful"), Role::Waiting));
+        }
+        // In the order in which they are looked at: what forbids wins.
+        for (name, rules, sign, role) in [
+            (say!("permissions-deny"), &permissions.deny, "✗ ", Role::Error),
+            (say!("permissions-ask"), &permissions.ask, "? ", Role::Waiting),
+            (say!("permissions-allow"), &permissions.allow, "✓ ", Role::Done),
+            (say!("permissions-session"), &permissions.session, "✓ ", Role::Done),
+        ] {
+            rows.extend([Part::Row(Row::blank()), line(name, Role::Strong)]);
+            if rules.is_empty() {
+                rows.push(line(say!("permissions-none"), Role::Dim));
+            }
+            for rule in rules {
+                let rule = vec![Span::new(Clean::line(rule), Role::Text)];
+                rows.push(Part::Hung(Span::new(Clean::literal(sign), role), rule));
+            }
+        }
+        rows.extend([Part::Row(Row::blank()), line(say!("permissions-where"), Role::Dim)]);
         Self {
             parts: rows,
             rows: Vec::new(),

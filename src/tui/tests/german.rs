@@ -16,7 +16,7 @@ use super::{
 use crate::{
     locale,
     protocol::{
-        Awaits, ContextName, ContextNote, ContextPart, Event, Means, Message, NotOffered, Sandbox, SandboxNote, Wall,
+        Awaits, ContextName, ContextNote, ContextPart, Event, Means, Message, NotOffered, Permissions, Sandbox, SandboxNote, Wall,
     },
 };
 
@@ -45,6 +45,24 @@ const PLACES: &[Place] = &[
     }),
     ("sandbox", |width| {
         told(Desk::new(width, 60), Outcome::Sandbox(Ok(walls())))
+    }),
+    ("permissions", |width| {
+        let rules = |text: &str| vec![format!("Shell({text})"), "Write(docs/**)".to_owned()];
+        let mut desk = Desk::new(width, 60);
+        for run in ["ask", "list", "sandbox", "force"] {
+            desk = told(
+                desk,
+                Outcome::Permissions(Ok(Permissions {
+                    run: run.to_owned(),
+                    deny: rules("rm"),
+                    ask: rules("git push"),
+                    allow: rules("cargo test"),
+                    session: Vec::new(),
+                    is_doubtful: run == "ask",
+                })),
+            );
+        }
+        desk
     }),
     ("cost", |width| did(conversation(width, 24), "conversation.cost")),
     ("palette", |width| did(Desk::new(width, 24), "palette")),

@@ -18,8 +18,8 @@ mod response;
 mod word;
 
 pub use command::{
-    Awaits, Clash, Command, ContextName, ContextNote, ContextPart, FileChange, Means, NotOffered, Query, Reply,
-    Permissions, Restoration, Restore, Sandbox, SandboxNote, Shorten, Submit, SymbolPlace, Target, TurnChanges, Wall,
+    Awaits, Clash, Command, ContextName, ContextNote, ContextPart, FileChange, Means, NotOffered, Permissions, Query,
+    Reply, Restoration, Restore, Sandbox, SandboxNote, Shorten, Submit, SymbolPlace, Target, TurnChanges, Wall,
 };
 pub use document::{Document, ERROR_CODES, FileEdit, Todo as PlanTodo, View};
 pub use event::{

@@ -6,7 +6,9 @@ use serde_json::Value;
 use super::Answer;
 use crate::{
     locale::figure,
-    protocol::{Awaits, ContextName, ContextNote, ContextPart, Means, NotOffered, Permissions, Sandbox, SandboxNote, Wall},
+    protocol::{
+        Awaits, ContextName, ContextNote, ContextPart, Means, NotOffered, Permissions, Sandbox, SandboxNote, Wall,
+    },
     say,
     text::{Clean, Role, Row, Span, width, wrap::wrap},
     transcript::Transcript,

@@ -16,7 +16,8 @@ use super::{
 use crate::{
     locale,
     protocol::{
-        Awaits, ContextName, ContextNote, ContextPart, Event, Means, Message, NotOffered, Permissions, Sandbox, SandboxNote, Wall,
+        Awaits, ContextName, ContextNote, ContextPart, Event, Means, Message, NotOffered, Permissions, Sandbox,
+        SandboxNote, Wall,
     },
 };
 

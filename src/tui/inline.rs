@@ -279,8 +279,9 @@ impl App {
         self.lay_out();
         let to = self.settled_to(from);
         if to > from {
+            let mut room = usize::MAX;
             for item in self.pane.items.get(from..to).unwrap_or_default().to_vec() {
-                self.send_images_of(item);
+                self.send_images_of(item, &mut room);
             }
             text.push_str(&self.go_on(from));
             text.push_str(&self.printed(from + 1..to));

@@ -6,11 +6,14 @@
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use super::image::Way;
+use super::image::Named;
 use crate::theme::Rgb;
 
 /// A paste is cut beyond this many bytes; nobody means to type more.
 const PASTE_LIMIT: usize = 64 << 20;
+
+/// Pixels of a cell on the finest screens: nobody who says more is believed.
+pub const MOST_PIXELS: u16 = 100;
 
 /// A control sequence longer than this is not one.
 const SEQUENCE_LIMIT: usize = 4096;
@@ -62,8 +65,8 @@ pub enum Reply {
     Attributes {
         sixel: bool,
     },
-    /// By its name it draws pictures in this way.
-    Draws(Way),
+    /// What its name tells of pictures.
+    Named(Named),
     /// A cell has so many pixels.
     Cell(u16, u16),
 }
@@ -327,7 +330,10 @@ fn sequence(text: &str, letter: u8) -> Option<Input> {
             .and_then(|it| it.parse::<u32>().ok())
     };
     if letter == b't' {
-        let pixels = |at| number(at).and_then(|it| u16::try_from(it).ok()).filter(|it| *it > 0);
+        let pixels = |at| {
+            let pixels = number(at).and_then(|it| u16::try_from(it).ok());
+            pixels.filter(|it| (1..=MOST_PIXELS).contains(it))
+        };
         return match (number(0), pixels(1), pixels(2)) {
             (Some(6), Some(high), Some(wide)) => Some(Input::Reply(Reply::Cell(wide, high))),
             _ => None,
@@ -549,7 +555,7 @@ fn string(bytes: &[u8], last: bool, is_osc: bool) -> Head {
                 let colour = text.strip_prefix("11;").and_then(Rgb::parse);
                 colour.map(Reply::Background)
             } else {
-                text.strip_prefix(">|").and_then(Way::of_name).map(Reply::Draws)
+                text.strip_prefix(">|").map(|name| Reply::Named(Named::of(name)))
             };
             Head::Done(reply.map(Input::Reply), length)
         }
@@ -619,7 +625,7 @@ mod tests {
             Input::Reply(Reply::Keyboard(flags)) => format!("keyboard {flags}"),
             Input::Reply(Reply::Attributes { sixel: false }) => "attributes".into(),
             Input::Reply(Reply::Attributes { sixel: true }) => "attributes with sixel".into(),
-            Input::Reply(Reply::Draws(way)) => format!("draws by {way:?}"),
+            Input::Reply(Reply::Named(named)) => format!("named {named:?}"),
             Input::Reply(Reply::Cell(wide, high)) => format!("cell {wide},{high}"),
             Input::Reply(Reply::Scheme) => "scheme".into(),
         };
@@ -674,8 +680,8 @@ mod tests {
         ("replies", b"\x1b[?0u\x1b[?62;22c", "keyboard 0 attributes"),
         (
             "what it is and can",
-            b"\x1bP>|kitty(0.35.2)\x1b\\\x1bP>|XTerm(379)\x1b\\\x1b[6;19;9t\x1b[8;24;80t\x1b[6;0;9t\x1b[?63;1;2;4;6c\x1b[?4;6c",
-            "draws by Kitty cell 9,19 attributes with sixel attributes",
+            b"\x1bP>|kitty(0.35.2)\x1b\\\x1bP>|XTerm(379)\x1b\\\x1b[6;19;9t\x1b[8;24;80t\x1b[6;0;9t\x1b[6;60000;60000t\x1b[?63;1;2;4;6c\x1b[?4;6c",
+            "named Draws(Kitty) named Other cell 9,19 attributes with sixel attributes",
         ),
         (
             "wheel and click",

@@ -46,7 +46,7 @@ pub mod update;
 mod view;
 mod vim;
 
-pub use image::{Way, Wish};
+pub use image::{Named, Way, Wish};
 pub use library::Library;
 pub use run::{Error, run};
 pub use setup::{Setup, now_ms};

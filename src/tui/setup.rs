@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use super::{
     app::{App, Asking, Composer, Focus, Mouse, Themes, Where},
     earlier,
-    image::{Images, Way, Wish},
+    image::{Images, Wish},
     keymap::Keymap,
     library::Library,
     pane::Pane,
@@ -89,7 +89,7 @@ pub fn app(setup: &Setup, size: (u16, u16), cell: Option<(u16, u16)>, colours: A
         count => Some(say!("news-problems", count = count)),
     };
     let wish = Wish::of(&settings.ui.images);
-    let mut images = Images::new(wish, Way::of_environment(&|name| std::env::var(name).ok()), cell);
+    let mut images = Images::new(wish.here(&|name| std::env::var(name).ok()), cell);
     if setup.is_inline {
         images = images.staying();
     }

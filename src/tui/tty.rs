@@ -15,7 +15,7 @@ use std::{
 
 use tokio::io::{Interest, unix::AsyncFd};
 
-use super::app::Mouse;
+use super::{app::Mouse, input::MOST_PIXELS};
 
 /// Ends a synchronized update, pops the keyboard protocol, turns off mouse, paste and focus reports, resets colours and
 /// the scroll region, restores the title, shows the cursor and leaves the alternate screen.
@@ -206,8 +206,6 @@ const fn reports(mouse: Mouse) -> &'static [u8] {
 /// More cells than any terminal has: whoever says so would only make us paint for ever.
 const MOST_COLUMNS: u16 = 2048;
 const MOST_ROWS: u16 = 1024;
-/// Pixels of a cell on the finest screens.
-const MOST_PIXELS: u16 = 100;
 
 fn believable(columns: u16, rows: u16) -> Option<(u16, u16)> {
     (columns > 0 && rows > 0).then_some((columns.min(MOST_COLUMNS), rows.min(MOST_ROWS)))

@@ -557,8 +557,8 @@ fn answered(app: &mut App, reply: Reply) -> Vec<Effect> {
             }
             Vec::new()
         }
-        Reply::Draws(way) => {
-            app.draws_by(way);
+        Reply::Named(named) => {
+            app.terminal_is(named);
             Vec::new()
         }
         Reply::Cell(wide, high) => {

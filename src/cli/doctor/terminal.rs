@@ -7,7 +7,7 @@ use crate::{
     config::{Environment, Settings},
     os::process,
     theme::{Depth, Rgb, Surroundings},
-    tui::{Way, Wish},
+    tui::{Named, Way, Wish},
 };
 
 /// How the keyboard speaks.
@@ -74,7 +74,10 @@ impl Facts {
             size: answers.size,
             background: answers.background,
             keyboard: answers.keyboard,
-            images: Way::of_environment(&|name| text(name)).or(answers.images),
+            images: match Wish::Auto.here(&|name| text(name)) {
+                Wish::Auto => answers.images(),
+                Wish::Off | Wish::Only(_) => None,
+            },
             tmux: None,
         }
     }
@@ -314,11 +317,25 @@ struct Answers {
     size: Option<(u16, u16)>,
     background: Option<Rgb>,
     keyboard: Keyboard,
-    images: Option<Way>,
+    named: Option<Named>,
+    knows_sixel: bool,
+    /// It says how large a cell is.
+    has_cell: bool,
+}
+
+impl Answers {
+    /// How it draws pictures.
+    fn images(&self) -> Option<Way> {
+        match self.named {
+            Some(Named::Draws(way)) => Some(way),
+            Some(Named::Between) => None,
+            Some(Named::Other) | None => (self.knows_sixel && self.has_cell).then_some(Way::Sixel),
+        }
+    }
 }
 
 /// The keyboard's protocol, the background, the name, and last the device's attributes: every terminal answers that one.
-const QUESTIONS: &[u8] = b"\x1b7\x1b[?u\x1b8\x1b]11;?\x1b\\\x1b[>0q\x1b[c";
+const QUESTIONS: &[u8] = b"\x1b7\x1b[?u\x1b8\x1b]11;?\x1b\\\x1b[>0q\x1b[16t\x1b[c";
 
 /// An answer comes back within this even from far away.
 #[cfg(unix)]
@@ -334,7 +351,9 @@ fn understand(bytes: &[u8]) -> (Answers, bool) {
             let end = rest.find(['\u{7}', '\\']).unwrap_or(rest.len());
             answers.background = Rgb::parse(rest.get(..end).unwrap_or_default());
         } else if let Some(name) = part.strip_prefix("P>|") {
-            answers.images = Way::of_name(name);
+            answers.named = Some(Named::of(name));
+        } else if part.starts_with("[6;") && part.contains('t') {
+            answers.has_cell = true;
         } else if let Some(rest) = part.strip_prefix("[?") {
             let end = rest
                 .find(|it: char| !it.is_ascii_digit() && it != ';')
@@ -343,10 +362,9 @@ fn understand(bytes: &[u8]) -> (Answers, bool) {
                 Some('u') => answers.keyboard = Keyboard::Kitty,
                 Some('c') => {
                     is_whole = true;
-                    let knows_sixel = rest
+                    answers.knows_sixel = rest
                         .get(..end)
                         .is_some_and(|it| it.split(';').skip(1).any(|it| it == "4"));
-                    answers.images = answers.images.or_else(|| knows_sixel.then_some(Way::Sixel));
                 }
                 Some(_) | None => {}
             }
@@ -397,7 +415,9 @@ fn ask_at(tty: &std::fs::File, patience: Duration) -> Option<Answers> {
         }
     }
 
-    let size = rustix::termios::tcgetwinsize(tty).ok().map(|it| (it.ws_col, it.ws_row));
+    let window = rustix::termios::tcgetwinsize(tty).ok();
+    let size = window.map(|it| (it.ws_col, it.ws_row));
+    let has_pixels = window.is_some_and(|it| it.ws_xpixel > 0 && it.ws_ypixel > 0);
     let before = rustix::termios::tcgetattr(tty).ok()?;
     let mut raw = before.clone();
     raw.make_raw();
@@ -423,9 +443,11 @@ fn ask_at(tty: &std::fs::File, patience: Duration) -> Option<Answers> {
         }
     }
     drop(restored);
+    let answers = understand(&bytes).0;
     Some(Answers {
         size,
-        ..understand(&bytes).0
+        has_cell: answers.has_cell || has_pixels,
+        ..answers
     })
 }
 
@@ -602,12 +624,14 @@ mod tests {
         for (bytes, images) in [
             ("\x1b[?62;22c", None),
             ("\x1b[?4;6c", None),
-            ("\x1b[?63;1;2;4c", Some(Way::Sixel)),
-            ("\x1bP>|XTerm(379)\x1b\\\x1b[?63;1;2;4c", Some(Way::Sixel)),
+            ("\x1b[?63;1;2;4c", None),
+            ("\x1b[6;18;9t\x1b[?63;1;2;4c", Some(Way::Sixel)),
+            ("\x1bP>|XTerm(379)\x1b\\\x1b[6;18;9t\x1b[?63;1;2;4c", Some(Way::Sixel)),
+            ("\x1bP>|tmux 3.5a\x1b\\\x1b[6;18;9t\x1b[?1;2;4c", None),
             ("\x1bP>|kitty(0.35.2)\x1b\\\x1b[?62;c", Some(Way::Kitty)),
             ("\x1bP>|Konsole 22.12.3\x1b\\\x1b[?62;1;4c", Some(Way::Konsole)),
         ] {
-            assert_eq!(understand(bytes.as_bytes()).0.images, images, "{bytes:?}");
+            assert_eq!(understand(bytes.as_bytes()).0.images(), images, "{bytes:?}");
         }
     }
 
@@ -657,7 +681,7 @@ mod tests {
             size: Some((120, 40)),
             background: Some(Rgb::WHITE),
             keyboard: Keyboard::Kitty,
-            images: None,
+            ..Answers::default()
         };
         assert_eq!(answers, Some(expected));
         let after = rustix::termios::tcgetattr(&tty).expect("attributes");

@@ -7,8 +7,6 @@ use crate::{locale::figure, say, text::Clean};
 /// Cells that a picture takes at most. The protocol has signs for more; a conversation has better things to show.
 const MOST_COLUMNS: usize = 60;
 const MOST_ROWS: usize = 20;
-/// A cell is about so many times as high as it is wide.
-const CELL_HEIGHT: u64 = 2;
 /// Columns per this many pixels: a small picture is not blown up.
 const PIXELS: u64 = 8;
 /// Larger pictures are words: all of it would have to go through the terminal while somebody types.
@@ -73,19 +71,38 @@ fn gif(bytes: &[u8]) -> Option<(u64, u64)> {
     Some((number_at::<2>(bytes, 6, false)?, number_at::<2>(bytes, 8, false)?))
 }
 
-/// The size stands in the first segment that begins a frame.
+/// How the camera was held, by what it noted in TIFF's form: from 1, which is upright, to 8.
+pub fn orientation(tiff: &[u8]) -> u8 {
+    const TAG: u64 = 0x0112;
+    let is_big = tiff.starts_with(b"MM");
+    let find = || {
+        let entries = usize::try_from(number_at::<4>(tiff, 4, is_big)?).ok()?;
+        let count = number_at::<2>(tiff, entries, is_big)?;
+        let entry = (0..count as usize)
+            .map(|it| entries + 2 + it * 12)
+            .find(|it| number_at::<2>(tiff, *it, is_big) == Some(TAG))?;
+        u8::try_from(number_at::<2>(tiff, entry + 8, is_big)?).ok()
+    };
+    find().filter(|it| (1..=8).contains(it)).unwrap_or(1)
+}
+
+/// The size stands in the first segment that begins a frame, and how it is held before that.
 fn jpeg(bytes: &[u8]) -> Option<(u64, u64)> {
     let mut at = 2;
+    let mut held = 1;
     loop {
         let [0xff, marker] = *bytes.get(at..at + 2)? else {
             return None;
         };
         let is_frame = matches!(marker, 0xc0..=0xcf) && !matches!(marker, 0xc4 | 0xc8 | 0xcc);
         if is_frame {
-            return Some((
-                number_at::<2>(bytes, at + 7, true)?,
-                number_at::<2>(bytes, at + 5, true)?,
-            ));
+            let wide = number_at::<2>(bytes, at + 7, true)?;
+            let high = number_at::<2>(bytes, at + 5, true)?;
+            return Some(if held >= 5 { (high, wide) } else { (wide, high) });
+        }
+        let noted = bytes.get(at + 4..).and_then(|it| it.strip_prefix(b"Exif\0\0"));
+        if let Some(tiff) = noted.filter(|_| marker == 0xe1) {
+            held = orientation(tiff);
         }
         at += 2 + usize::try_from(number_at::<2>(bytes, at + 2, true)?).ok()?.max(2);
     }
@@ -122,21 +139,23 @@ pub fn words(head: &Head) -> Clean {
     })
 }
 
-/// Columns and rows of a picture that is drawn.
-pub fn cells(head: &Head, width: usize) -> Option<(usize, usize)> {
+/// Columns and rows of a picture that is drawn; `cell`: pixels of one.
+pub fn cells(head: &Head, width: usize, cell: (u16, u16)) -> Option<(usize, usize)> {
     let (wide, high) = head.size?;
+    let (across, down) = (u64::from(cell.0), u64::from(cell.1));
     let is_fit = head.kind != "?" && head.bytes <= MOST_BYTES && wide.checked_mul(high)? <= MOST_PIXELS;
-    if !is_fit || width < 8 {
+    if !is_fit || width < 8 || across == 0 || down == 0 {
         return None;
     }
     let most = MOST_COLUMNS.min(width) as u64;
     let columns = wide.div_ceil(PIXELS).clamp(1, most);
-    let rows = |columns: u64| (columns * high).div_ceil(wide * CELL_HEIGHT).max(1);
+    // To the nearest: a row that is hardly begun would be a gap.
+    let rows = |columns: u64| ((columns * across * high + wide * down / 2) / (wide * down)).max(1);
     let (columns, rows) = match rows(columns) {
         high_enough if high_enough <= MOST_ROWS as u64 => (columns, high_enough),
         _ => {
             let rows = MOST_ROWS as u64;
-            ((rows * CELL_HEIGHT * wide / high).clamp(1, most), rows)
+            ((rows * down * wide / (high * across)).clamp(1, most), rows)
         }
     };
     Some((columns as usize, rows as usize))

@@ -22,6 +22,10 @@ pub fn transmit(id: u32, data: &str, columns: usize, rows: usize) -> Vec<Vec<u8>
         pieces.push(format!("\x1b_G{keys};{part}\x1b\\").into_bytes());
         (rest, is_first) = (more, false);
     }
+    if pieces.len() > 1 {
+        // Cells that were painted before its end came are looked at again.
+        pieces.push(place(id, columns, rows));
+    }
     pieces
 }
 

@@ -6,9 +6,9 @@
 //! nothing of us. Where it speaks iTerm2's protocol or sixel, they are the screen's business: it writes blanks instead, and
 //! over them the strip of the picture that belongs there.
 //!
-//! How a terminal is known: by its name in the environment, by the name that it answers with, or because it says that it
-//! knows sixel. tmux and screen would keep the cells and lose the picture: what the terminal outside of them is does not
-//! count, and what tmux says of itself does.
+//! How a terminal is known: by the name that it answers with, or because it says that it knows sixel. tmux and screen would
+//! keep the cells and lose the picture, and a tmux that knows sixel keeps a few strips and puts words in place of the others:
+//! inside of them a picture is words.
 //!
 //! A picture is hostile until its head was read: what says that it is huge, or is no base64, is words only. It is decoded
 //! on another thread, one at a time, and within bounds.
@@ -29,7 +29,7 @@ use std::{
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::Value;
 
-pub use self::way::{Way, Wish};
+pub use self::way::{Named, Way, Wish};
 use self::{
     head::{Head, MOST_BYTES, cells, head, words},
     pixels::Pixels,
@@ -55,6 +55,9 @@ const SENT_AS_IS: usize = 128 << 10;
 const PER_FRAME: usize = 32 << 10;
 /// Pixels of a cell where nobody says how many there are: terminals fit what they get.
 const CELL: (u16, u16) = (10, 20);
+
+/// As fine as a picture is painted where the terminal enlarges it: a row of it goes out with each line that comes into view.
+const FINE: (usize, usize) = (12, 24);
 
 /// Columns and rows.
 type Place = (usize, usize);
@@ -132,16 +135,14 @@ enum State {
 }
 
 impl Images {
-    /// `way`: how the terminal draws them, as far as the environment tells; `cell`: pixels of a cell, if it says so.
-    pub fn new(wish: Wish, way: Option<Way>, cell: Option<(u16, u16)>) -> Self {
-        let way = match wish {
-            Wish::Off => None,
-            Wish::Auto => way,
-            Wish::Only(way) => Some(way),
-        };
+    /// `cell`: pixels of one, if the terminal says so.
+    pub fn new(wish: Wish, cell: Option<(u16, u16)>) -> Self {
         Self {
             wish,
-            way,
+            way: match wish {
+                Wish::Off | Wish::Auto => None,
+                Wish::Only(way) => Some(way),
+            },
             cell,
             ..Self::default()
         }
@@ -215,7 +216,7 @@ impl Images {
             return Vec::new();
         }
         let head = head(data);
-        let Some(place @ (columns, rows)) = cells(&head, width).filter(|_| is_base64(data)) else {
+        let Some(place @ (columns, rows)) = cells(&head, width, self.cell()).filter(|_| is_base64(data)) else {
             return Vec::new();
         };
         let id = number(data);
@@ -273,7 +274,7 @@ impl Images {
     /// What has to be made of a picture before it can be drawn.
     fn order(&self, data: &str, width: usize) -> Option<Order> {
         let head = head(data);
-        let place = cells(&head, width)?;
+        let place = cells(&head, width, self.cell())?;
         let id = number(data);
         let is_awaited = matches!(self.state(id, &head, place), State::Awaited);
         (is_awaited && is_base64(data)).then(|| Order {
@@ -286,22 +287,21 @@ impl Images {
     }
 
     /// Has the terminal be given what is in view and it does not have.
-    fn send<'a>(&mut self, pictures: impl Iterator<Item = &'a str>, width: usize) {
+    fn send<'a>(&mut self, pictures: impl Iterator<Item = &'a str>, width: usize, room: &mut usize) {
         if self.way != Some(Way::Kitty) {
             return;
         }
-        let mut in_view = Vec::new();
-        let mut room = KEPT_BYTES;
+        let mut in_view = std::mem::take(&mut self.in_view);
         for data in pictures {
             let id = number(data);
             // What is in view is never sent away for something else in view: it would come again with each frame.
             match room.checked_sub(data.len()) {
-                Some(rest) => room = rest,
+                Some(rest) => *room = rest,
                 None => continue,
             }
             in_view.push(id);
             let head = head(data);
-            let Some(place @ (columns, rows)) = cells(&head, width) else {
+            let Some(place @ (columns, rows)) = cells(&head, width, self.cell()) else {
                 continue;
             };
             let as_png = match self.made.iter().find(|it| it.0 == id) {
@@ -330,9 +330,12 @@ impl Images {
                 };
                 let Some((old, _)) = self.kept.remove(at) else { break };
                 self.has.remove(&old);
-                self.queue.push_back(kitty::forget(old));
+                if !self.stays {
+                    self.queue.push_back(kitty::forget(old));
+                }
             }
         }
+        self.in_view = in_view;
     }
 
     /// The terminal shows its other screen, which has pictures of its own.
@@ -350,7 +353,8 @@ impl Images {
     /// What goes with this frame: what somebody types does not wait for all of a picture.
     pub fn flow(&mut self, out: &mut Vec<u8>) {
         let from = out.len();
-        while out.len() - from < PER_FRAME
+        // What stands among the terminal's own lines has to be whole before another screen is shown.
+        while (self.stays || out.len() - from < PER_FRAME)
             && let Some(piece) = self.queue.pop_front()
         {
             out.extend_from_slice(&piece);
@@ -395,7 +399,16 @@ impl Strips for Images {
 }
 
 impl App {
-    /// The terminal has said by which name it goes, or that it knows sixel; what was drawn before stays as it was.
+    /// The terminal has said by which name it goes.
+    pub fn terminal_is(&mut self, named: Named) {
+        match named {
+            Named::Draws(way) => self.draws_by(way),
+            Named::Between if self.images.wish == Wish::Auto => self.images.wish = Wish::Off,
+            Named::Between | Named::Other => {}
+        }
+    }
+
+    /// The terminal has said how it draws; the first word counts.
     pub fn draws_by(&mut self, way: Way) {
         if self.images.wish == Wish::Auto && self.images.way.is_none() {
             self.images.way = Some(way);
@@ -451,25 +464,26 @@ impl App {
     /// Gives the terminal the pictures that are in view. Nothing is done for a conversation without any.
     pub fn send_images(&mut self) {
         if self.images.way == Some(Way::Kitty) {
+            let mut room = KEPT_BYTES;
             for item in self.items_in_view() {
-                self.send_images_of(item);
+                self.send_images_of(item, &mut room);
             }
         }
     }
 
     /// Gives the terminal the pictures of an item.
-    pub fn send_images_of(&mut self, item: Item) {
+    pub fn send_images_of(&mut self, item: Item, room: &mut usize) {
         let width = self.layout.content();
         match item {
             Item::Message(at) => {
                 let exchange = self.transcript.exchanges.get(at);
                 if let Some(message) = exchange.and_then(|it| it.message.as_ref()) {
-                    self.images.send(pictures(message), width);
+                    self.images.send(pictures(message), width, room);
                 }
             }
             Item::Document(_) => {
                 if let Some(data) = self.data_of(item) {
-                    self.images.send(std::iter::once(&*data), width);
+                    self.images.send(std::iter::once(&*data), width, room);
                 }
             }
             Item::Thinking(..) | Item::Ending(_) => {}
@@ -601,11 +615,22 @@ pub fn read(root: &Path, path: &str) -> Option<String> {
 
 /// Carries an order out: takes as long as decoding does.
 pub fn make(order: &Order) -> (u32, Option<Made>) {
+    // A picture that is too much for a decoder is words, like any that is broken.
+    let made = std::panic::catch_unwind(|| carried_out(order)).ok().flatten();
+    (order.id, made)
+}
+
+fn carried_out(order: &Order) -> Option<Made> {
     let pixels = STANDARD.decode(&*order.data).ok().and_then(|it| Pixels::decode(&it));
     let cell = (usize::from(order.cell.0), usize::from(order.cell.1));
     let (columns, rows) = order.place;
-    let made = pixels.map(|pixels| match order.dialect {
+    pixels.map(|pixels| match order.dialect {
         Some(dialect) => {
+            let cell = match dialect {
+                // The terminal fits what it gets.
+                Dialect::Iterm2 => (cell.0.min(FINE.0), cell.1.min(FINE.1)),
+                Dialect::Sixel => cell,
+            };
             let painted = Painted::new(dialect, &pixels, order.place, cell);
             Made::Strips(order.place, order.cell, Arc::new(painted))
         }
@@ -616,8 +641,7 @@ pub fn make(order: &Order) -> (u32, Option<Made>) {
             let fitted = is_larger.then(|| pixels.fitted(wide, high));
             Made::Png(STANDARD.encode(fitted.as_ref().unwrap_or(&pixels).to_png()).into())
         }
-    });
-    (order.id, made)
+    })
 }
 
 /// Whether kitty takes it as it came.

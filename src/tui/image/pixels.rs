@@ -7,7 +7,7 @@ use zune_jpeg::{
     zune_core::{bytestream::ZCursor, colorspace::ColorSpace, options::DecoderOptions},
 };
 
-use super::head::MOST_PIXELS;
+use super::head::{MOST_PIXELS, orientation};
 
 /// What a decoder may take besides what it gives.
 const MOST_BYTES: usize = MOST_PIXELS as usize * 4 + (32 << 20);
@@ -62,6 +62,60 @@ impl Pixels {
         Self { wide, high, rgba }
     }
 
+    /// In so much room, as large as its shape allows; nothing is painted beside and below it.
+    pub fn fitted_inside(&self, wide: usize, high: usize) -> Self {
+        // As wide as the room, unless that is too high.
+        let as_high = (wide * self.high + self.wide / 2) / self.wide.max(1);
+        let (across, down) = if as_high <= high {
+            (wide, as_high.max(1))
+        } else {
+            (
+                ((high * self.wide + self.high / 2) / self.high.max(1)).clamp(1, wide),
+                high,
+            )
+        };
+        let fitted = self.fitted(across, down);
+        let mut rgba = Vec::with_capacity(wide * high * 4);
+        for row in fitted.rgba.chunks_exact(across * 4) {
+            rgba.extend_from_slice(row);
+            rgba.resize(rgba.len() + (wide - across) * 4, 0);
+        }
+        rgba.resize(wide * high * 4, 0);
+        Self { wide, high, rgba }
+    }
+
+    /// Held as the camera was, by the number that it noted.
+    fn upright(self, orientation: u8) -> Self {
+        let (wide, high) = (self.wide, self.high);
+        let is_turned = orientation >= 5;
+        let (across, down) = if is_turned { (high, wide) } else { (wide, high) };
+        // Where the pixel at a column and a row comes from.
+        let from = |x: usize, y: usize| match orientation {
+            2 => (wide - 1 - x, y),
+            3 => (wide - 1 - x, high - 1 - y),
+            4 => (x, high - 1 - y),
+            5 => (y, x),
+            6 => (y, high - 1 - x),
+            7 => (wide - 1 - y, high - 1 - x),
+            8 => (wide - 1 - y, x),
+            _ => (x, y),
+        };
+        if !(2..=8).contains(&orientation) {
+            return self;
+        }
+        let pixels = self.rgba.as_chunks::<4>().0;
+        let places = (0..down).flat_map(|y| (0..across).map(move |x| (x, y)));
+        let turned = places.filter_map(|(x, y)| {
+            let (x, y) = from(x, y);
+            pixels.get(y * wide + x)
+        });
+        Self {
+            wide: across,
+            high: down,
+            rgba: turned.flatten().copied().collect(),
+        }
+    }
+
     /// A part of it.
     pub fn cropped(&self, columns: Range<usize>, rows: Range<usize>) -> Self {
         let columns = columns.start.min(self.wide)..columns.end.min(self.wide);
@@ -85,7 +139,7 @@ impl Pixels {
         let mut encoder = ::png::Encoder::new(&mut bytes, self.wide as u32, self.high as u32);
         encoder.set_color(::png::ColorType::Rgba);
         encoder.set_depth(::png::BitDepth::Eight);
-        encoder.set_compression(::png::Compression::Fast);
+        encoder.set_compression(::png::Compression::Balanced);
         let written = encoder.write_header().and_then(|mut it| {
             it.write_image_data(&self.rgba)?;
             it.finish()
@@ -140,7 +194,10 @@ fn jpeg(bytes: &[u8]) -> Option<Pixels> {
         return None;
     }
     let rgba = opaque(&decoder.decode().ok()?);
-    Some(Pixels { wide, high, rgba })
+    let orientation = decoder.exif().map_or(1, |it| orientation(it));
+    let pixels = Pixels { wide, high, rgba };
+    // What is turned has to be whole.
+    (pixels.rgba.len() == wide * high * 4).then(|| pixels.upright(orientation))
 }
 
 fn webp(bytes: &[u8]) -> Option<Pixels> {

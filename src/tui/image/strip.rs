@@ -58,7 +58,7 @@ impl Painted {
     /// `place`: columns and rows; `cell`: pixels of one.
     pub fn new(dialect: Dialect, pixels: &Pixels, place: (usize, usize), cell: (usize, usize)) -> Self {
         let (columns, rows) = place;
-        let fitted = pixels.fitted(columns * cell.0, rows * cell.1);
+        let fitted = pixels.fitted_inside(columns * cell.0, rows * cell.1);
         let inks = match dialect {
             Dialect::Iterm2 => Inks::Iterm2(fitted),
             Dialect::Sixel => Inks::Sixel(Palette::of(&fitted)),

@@ -14,7 +14,12 @@ fn png_of(wide: u32, high: u32, rest: usize) -> String {
 }
 
 fn in_kitty() -> Images {
-    Images::new(Wish::Auto, Some(Way::Kitty), None)
+    Images::new(Wish::Only(Way::Kitty), None)
+}
+
+/// As much as a frame has.
+fn room() -> usize {
+    KEPT_BYTES
 }
 
 /// All that the terminal is to get.
@@ -36,44 +41,36 @@ fn message(data: &str) -> Message {
 
 #[test]
 fn a_terminal_is_known_by_its_name() {
-    for (variables, way) in [
-        (&[("TERM", "xterm-ghostty")][..], Some(Way::Kitty)),
-        (
-            &[("TERM", "xterm-256color"), ("TERM_PROGRAM", "ghostty")],
-            Some(Way::Kitty),
-        ),
-        (&[("TERM_PROGRAM", "iTerm.app")], Some(Way::Iterm2)),
-        (&[("LC_TERMINAL", "iTerm2")], Some(Way::Iterm2)),
-        (&[("TERM_PROGRAM", "WezTerm")], Some(Way::Iterm2)),
-        (&[("KONSOLE_VERSION", "221203")], Some(Way::Konsole)),
-        (&[("TERM", "xterm-kitty"), ("KITTY_WINDOW_ID", "1")], None),
-        (&[("TERM", "xterm-256color")], None),
-        (&[("TERM", "tmux-256color"), ("TERM_PROGRAM", "iTerm.app")], None),
-        (&[("LC_TERMINAL", "iTerm2"), ("TMUX", "/tmp/x")], None),
-        (&[("TERM", "screen"), ("KONSOLE_VERSION", "221203")], None),
-        (&[], None),
+    for (name, named) in [
+        ("kitty(0.35.2)", Named::Draws(Way::Kitty)),
+        ("kitty(1.0.0)", Named::Draws(Way::Kitty)),
+        ("kitty(0.28.0)", Named::Draws(Way::Kitty)),
+        ("kitty(0.26.5)", Named::Other),
+        ("kitty", Named::Other),
+        ("ghostty 1.0.1", Named::Draws(Way::Kitty)),
+        ("iTerm2 3.5.10", Named::Draws(Way::Iterm2)),
+        ("WezTerm 20240203-110809-5046fc22", Named::Draws(Way::Iterm2)),
+        ("Konsole 22.12.3", Named::Draws(Way::Konsole)),
+        ("XTerm(379)", Named::Other),
+        ("tmux 3.5a", Named::Between),
+        ("", Named::Other),
+    ] {
+        assert_eq!(Named::of(name), named, "{name}");
+    }
+    for (variables, wish) in [
+        (&[("TERM", "xterm-256color")][..], Wish::Auto),
+        (&[("TERM", "xterm-kitty"), ("KONSOLE_VERSION", "221203")], Wish::Auto),
+        (&[("TERM", "tmux-256color")], Wish::Off),
+        (&[("TERM", "xterm-256color"), ("TMUX", "/tmp/x")], Wish::Off),
+        (&[("STY", "1.x")], Wish::Off),
     ] {
         let variable = |name: &str| {
             let found = variables.iter().find(|it| it.0 == name);
             found.map(|it| it.1.to_owned())
         };
-        assert_eq!(Way::of_environment(&variable), way, "{variables:?}");
-    }
-    for (name, way) in [
-        ("kitty(0.35.2)", Some(Way::Kitty)),
-        ("kitty(1.0.0)", Some(Way::Kitty)),
-        ("kitty(0.28.0)", Some(Way::Kitty)),
-        ("kitty(0.26.5)", None),
-        ("kitty", None),
-        ("ghostty 1.0.1", Some(Way::Kitty)),
-        ("iTerm2 3.5.10", Some(Way::Iterm2)),
-        ("WezTerm 20240203-110809-5046fc22", Some(Way::Iterm2)),
-        ("Konsole 22.12.3", Some(Way::Konsole)),
-        ("XTerm(379)", None),
-        ("tmux 3.4", None),
-        ("", None),
-    ] {
-        assert_eq!(Way::of_name(name), way, "{name}");
+        assert_eq!(Wish::Auto.here(&variable), wish, "{variables:?}");
+        let only = Wish::Only(Way::Sixel);
+        assert_eq!(only.here(&variable), only);
     }
 }
 
@@ -98,13 +95,13 @@ fn the_size_of_a_picture_is_in_its_head() {
     for cut in 0..30 {
         let bytes = STANDARD.decode(png_of(u32::MAX, u32::MAX, 3)).unwrap();
         let data = STANDARD.encode(&bytes[..cut.min(bytes.len())]);
-        assert_eq!(cells(&head(&data), 80), None);
+        assert_eq!(cells(&head(&data), 80, CELL), None);
     }
 }
 
 #[test]
 fn a_picture_takes_its_shape_in_cells() {
-    let size = |wide, high, width| cells(&head(&png_of(wide, high, 0)), width);
+    let size = |wide, high, width| cells(&head(&png_of(wide, high, 0)), width, CELL);
     assert_eq!(size(640, 480, 100), Some((53, 20)), "twenty rows at most");
     assert_eq!(size(640, 160, 100), Some((60, 8)), "sixty columns at most");
     assert_eq!(size(64, 32, 100), Some((8, 2)), "a small one stays small");
@@ -148,7 +145,7 @@ fn cells_name_the_picture_and_it_is_sent_once() {
     );
     assert_eq!(rows[1].spans[0].role, Role::Picture(red, green, blue));
     let mut out = Vec::new();
-    images.send(pictures(&message), 80);
+    images.send(pictures(&message), 80, &mut room());
     out.extend(flown(&mut images));
     let text = String::from_utf8(out.clone()).unwrap();
     assert!(
@@ -163,11 +160,11 @@ fn cells_name_the_picture_and_it_is_sent_once() {
         .collect();
     assert_eq!(parts, data);
     assert!(text.split("\x1b\\").all(|it| it.len() < 4096 + 100));
-    images.send(pictures(&message), 80);
+    images.send(pictures(&message), 80, &mut room());
     out.extend(flown(&mut images));
     assert_eq!(out.len(), text.len(), "the terminal has it");
     out.clear();
-    images.send(pictures(&message), 8);
+    images.send(pictures(&message), 8, &mut room());
     out.extend(flown(&mut images));
     assert!(out.is_empty(), "it has the same place there");
     images.leave(&mut out);
@@ -182,7 +179,7 @@ fn what_is_no_base64_is_never_written() {
     let data = format!("{}\x1b\\\x1b[2J", png_of(32, 32, 30));
     let mut out = Vec::new();
     let mut images = in_kitty();
-    images.send(pictures(&message(&data)), 80);
+    images.send(pictures(&message(&data)), 80, &mut room());
     out.extend(flown(&mut images));
     assert!(out.is_empty());
     assert_eq!(images.rows(&message(&data), 80).len(), 1);
@@ -194,8 +191,10 @@ fn the_terminal_keeps_no_more_than_so_much() {
     for n in 0..12_usize {
         let data = png_of(32, 32, 9000 + n);
         images.take_made(number(&data), Some(Made::Png("A".repeat(3 << 20).into())));
-        images.send(std::iter::once(data.as_str()), 80);
+        images.send(std::iter::once(data.as_str()), 80, &mut room());
         let _ = flown(&mut images);
+        // Another frame, in which it is not in view.
+        images.in_view.clear();
     }
     assert!(images.kept.iter().map(|it| it.1).sum::<usize>() <= KEPT_BYTES);
     assert_eq!(images.kept.len(), images.has.len());
@@ -294,7 +293,7 @@ fn a_picture_of_another_size_is_the_mean_of_it() {
 fn where_cells_are_strips_a_picture_is_made_once_for_each_place() {
     let (_, bytes) = fixtures().into_iter().find(|it| it.0 == "photo.jpg").unwrap();
     let data = STANDARD.encode(&bytes);
-    let mut images = Images::new(Wish::Auto, Some(Way::Sixel), None);
+    let mut images = Images::new(Wish::Only(Way::Sixel), None);
     assert_eq!(
         images.rows(&message(&data), 80).len(),
         1,
@@ -339,12 +338,12 @@ fn kitty_gets_a_png_of_whatever_it_was() {
     let data = STANDARD.encode(&bytes);
     let mut images = in_kitty();
     let mut out = Vec::new();
-    images.send(std::iter::once(data.as_str()), 80);
+    images.send(std::iter::once(data.as_str()), 80, &mut room());
     out.extend(flown(&mut images));
     assert!(out.is_empty());
     let (id, made) = make(&images.order(&data, 80).unwrap());
     images.take_made(id, made);
-    images.send(std::iter::once(data.as_str()), 80);
+    images.send(std::iter::once(data.as_str()), 80, &mut room());
     out.extend(flown(&mut images));
     let text = String::from_utf8(out).unwrap();
     let sent = text.split_once(';').unwrap().1.trim_end_matches("\x1b\\");
@@ -372,7 +371,7 @@ fn what_was_made_is_bounded() {
 fn a_picture_comes_in_parts_that_nobody_waits_for() {
     let data = png_of(640, 480, 100 << 10);
     let mut images = in_kitty();
-    images.send(std::iter::once(data.as_str()), 80);
+    images.send(std::iter::once(data.as_str()), 80, &mut room());
     let mut frames = Vec::new();
     while images.is_sending() {
         let mut out = Vec::new();
@@ -383,14 +382,57 @@ fn a_picture_comes_in_parts_that_nobody_waits_for() {
     assert!(frames.len() > 3);
     // Who leaves in the middle leaves nothing open.
     let mut images = in_kitty();
-    images.send(std::iter::once(data.as_str()), 80);
+    images.send(std::iter::once(data.as_str()), 80, &mut room());
     images.flow(&mut Vec::new());
     let mut out = Vec::new();
     images.leave(&mut out);
     assert!(out.starts_with(kitty::BREAK_OFF) && !images.is_sending());
     // Of a large one no more is sent than can be seen.
     let data = png_of(640, 480, 1 << 20);
-    images.send(std::iter::once(data.as_str()), 80);
+    images.send(std::iter::once(data.as_str()), 80, &mut room());
     assert!(!images.is_sending());
     assert_eq!(images.order(&data, 80).unwrap().dialect, None);
+}
+
+#[test]
+fn a_picture_that_was_held_askew_stands_upright() {
+    // Two by one: red, blue.
+    let pixels = Pixels {
+        wide: 2,
+        high: 1,
+        rgba: [[255, 0, 0, 255], [0, 0, 255, 255]].concat(),
+    };
+    let inside = pixels.fitted_inside(4, 4);
+    assert_eq!((inside.wide, inside.high), (4, 4));
+    let opaque: Vec<bool> = inside.rgba.chunks(4).map(|it| it[3] > 0).collect();
+    assert_eq!(opaque[..8], [true; 8], "as wide as the room");
+    assert_eq!(opaque[8..], [false; 8], "and no higher than its shape");
+    let (_, bytes) = fixtures().into_iter().find(|it| it.0 == "photo.jpg").unwrap();
+    for (held, corner) in [
+        (1, [255, 0, 0]),
+        (2, [0, 255, 0]),
+        (3, [255, 255, 255]),
+        (4, [0, 0, 255]),
+        (5, [255, 0, 0]),
+        (6, [0, 0, 255]),
+        (7, [255, 255, 255]),
+        (8, [0, 255, 0]),
+    ] {
+        let mut noted = b"\xff\xe1\x00\x22Exif\0\0MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0".to_vec();
+        noted.extend([held, 0, 0, 0, 0, 0, 0]);
+        let turned = [&bytes[..2], &noted, &bytes[2..]].concat();
+        let size = if held >= 5 { (8, 16) } else { (16, 8) };
+        assert_eq!(
+            head(&STANDARD.encode(&turned)).size,
+            Some((size.0 as u64, size.1 as u64))
+        );
+        let pixels = Pixels::decode(&turned).unwrap();
+        assert_eq!((pixels.wide, pixels.high), size, "{held}");
+        let at = (pixels.wide + 1) * 4;
+        let near = pixels.rgba[at..at + 3]
+            .iter()
+            .zip(corner)
+            .all(|(a, b): (&u8, u8)| a.abs_diff(b) < 30);
+        assert!(near, "{held}: {:?}", &pixels.rgba[at..at + 3]);
+    }
 }

@@ -1,4 +1,7 @@
 //! How a terminal draws pictures, by what it says of itself.
+//!
+//! The environment says less: variables are inherited by whatever is started from a terminal, and are left behind on the way
+//! to another machine.
 
 /// How pictures get to the terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +25,16 @@ pub enum Wish {
     Only(Way),
 }
 
+/// What a terminal's name tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Named {
+    Draws(Way),
+    /// It stands between the terminal and us: it answers for itself, and pictures do not come through.
+    Between,
+    /// Nothing.
+    Other,
+}
+
 impl Wish {
     /// The setting `ui.images`.
     pub fn of(setting: &str) -> Self {
@@ -33,35 +46,22 @@ impl Wish {
             _ => Self::Off,
         }
     }
-}
 
-impl Way {
-    /// By the names of the environment; `None` inside of tmux and screen, which stand between the terminal and us.
-    pub fn of_environment(variable: &dyn Fn(&str) -> Option<String>) -> Option<Self> {
-        let is = |name: &str, value: &str| variable(name).is_some_and(|it| it == value);
-        let is_inside = variable("TMUX").is_some()
+    /// With what is known before the terminal answers: inside of tmux and screen, nothing is drawn unless it is said how.
+    pub fn here(self, variable: &dyn Fn(&str) -> Option<String>) -> Self {
+        let is_between = variable("TMUX").is_some()
             || variable("STY").is_some()
             || variable("TERM").is_some_and(|it| it.starts_with("tmux") || it.starts_with("screen"));
-        if is_inside {
-            return None;
-        }
-        // Older versions of kitty would show the cells as they are: which one it is it says when it is asked.
-        let is_kitty = is("TERM", "xterm-ghostty") || is("TERM_PROGRAM", "ghostty");
-        let is_iterm2 = is("LC_TERMINAL", "iTerm2")
-            || ["iTerm.app", "WezTerm", "mintty"]
-                .iter()
-                .any(|it| is("TERM_PROGRAM", it));
-        if is_kitty {
-            Some(Self::Kitty)
-        } else if is_iterm2 {
-            Some(Self::Iterm2)
-        } else {
-            variable("KONSOLE_VERSION").map(|_| Self::Konsole)
+        match self {
+            Self::Auto if is_between => Self::Off,
+            other => other,
         }
     }
+}
 
+impl Named {
     /// By the name and version that a terminal answers with.
-    pub fn of_name(name: &str) -> Option<Self> {
+    pub fn of(name: &str) -> Self {
         let (first, version) = name.split_once([' ', '(']).unwrap_or((name, ""));
         let numbers: Vec<u32> = version
             .split(|it: char| !it.is_ascii_digit())
@@ -69,11 +69,12 @@ impl Way {
             .collect();
         match first {
             // Cells that stand for pictures came with 0.28.
-            "kitty" if numbers < vec![0, 28] => None,
-            "kitty" | "ghostty" => Some(Self::Kitty),
-            "iTerm2" | "WezTerm" | "mintty" => Some(Self::Iterm2),
-            "Konsole" => Some(Self::Konsole),
-            _ => None,
+            "kitty" if numbers < vec![0, 28] => Self::Other,
+            "kitty" | "ghostty" => Self::Draws(Way::Kitty),
+            "iTerm2" | "WezTerm" | "mintty" => Self::Draws(Way::Iterm2),
+            "Konsole" => Self::Draws(Way::Konsole),
+            "tmux" | "screen" => Self::Between,
+            _ => Self::Other,
         }
     }
 }

@@ -6,7 +6,7 @@ use serde_json::json;
 use super::super::{
     desk::*,
     effect::Effect,
-    image::{Images, Way, Wish},
+    image::{Images, Named, Way, Wish},
     input::{Input, Reply},
     msg::{Msg, Outcome},
 };
@@ -30,7 +30,7 @@ fn aside(desk: &mut Desk) -> String {
 
 fn drawing(width: u16) -> Desk {
     let mut desk = Desk::new(width, 24);
-    desk.app.images = Images::new(Wish::Auto, Some(Way::Kitty), None);
+    desk.app.images = Images::new(Wish::Only(Way::Kitty), None);
     desk
 }
 
@@ -142,7 +142,7 @@ fn real() -> String {
 #[test]
 fn a_terminal_that_knows_sixel_says_so_and_is_believed() {
     let mut desk = Desk::new(80, 24);
-    desk.app.images = Images::new(Wish::Auto, None, None);
+    desk.app.images = Images::new(Wish::Auto, None);
     let mut message = Message::user("look at this");
     let images = json!([{ "mediaType": "image/jpeg", "data": real() }]);
     message.extra.insert("images".into(), images);
@@ -180,8 +180,8 @@ fn a_terminal_that_knows_sixel_says_so_and_is_believed() {
 fn who_wants_none_gets_none_whatever_the_terminal_can() {
     for wish in [Wish::of("off"), Wish::of("nonsense")] {
         let mut desk = Desk::new(80, 24);
-        desk.app.images = Images::new(wish, Some(Way::Kitty), Some((9, 18)));
-        desk.take(Msg::Input(Input::Reply(Reply::Draws(Way::Iterm2))));
+        desk.app.images = Images::new(wish, Some((9, 18)));
+        desk.take(Msg::Input(Input::Reply(Reply::Named(Named::Draws(Way::Iterm2)))));
         let mut message = Message::user("look at this");
         let images = json!([{ "mediaType": "image/jpeg", "data": real() }]);
         message.extra.insert("images".into(), images);

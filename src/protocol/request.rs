@@ -60,8 +60,8 @@ pub struct Answer {
     pub selected_option_ids: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub free_text: Option<String>,
-    /// For a change of a file whose approval lists its hunks: what is said of each. The option beside it is a rejection, so
-    /// that whoever knows nothing of hunks writes nothing.
+    /// For a change of a file whose approval lists its hunks: what is said of each. The option beside it is a rejection
+    /// unless all of them are accepted as they are, so that whoever knows nothing of hunks writes nothing else.
     #[serde(skip_serializing_if = "Vec::is_empty", default, deserialize_with = "hunks")]
     pub hunks: Vec<HunkAnswer>,
 }

@@ -159,6 +159,8 @@ pub struct Clicks {
     pub count: u8,
     /// It went down in the draft, and marks there.
     pub in_draft: bool,
+    /// When the window got the focus last.
+    pub came_ms: Option<u64>,
 }
 
 /// Presses that follow each other within this are one gesture.
@@ -173,7 +175,14 @@ impl Clicks {
             place,
             count,
             in_draft: false,
+            came_ms: self.came_ms,
         };
+    }
+
+    /// Whether it only brought the window to the front.
+    pub fn is_arrival(&self) -> bool {
+        self.came_ms
+            .is_some_and(|it| self.at_ms.saturating_sub(it) < super::update::TOO_EARLY_MS)
     }
 }
 

@@ -14,6 +14,9 @@ use crate::text::{Clean, width};
 const MOST_UNDO: usize = 500;
 const MOST_UNDO_BYTES: usize = 4 << 20;
 
+/// What is pasted into a draft of one line is cut here.
+pub const MOST_LINE_BYTES: usize = 16 << 10;
+
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct State {
     text: String,
@@ -196,6 +199,12 @@ impl Draft {
         }
     }
 
+    /// The same for every step that is open.
+    pub fn end_steps(&mut self) {
+        self.joined = self.joined.min(1);
+        self.end_step();
+    }
+
     /// The next edit is a step of its own.
     pub fn end_run(&mut self) {
         self.run = Run::None;
@@ -264,10 +273,15 @@ impl Draft {
     /// The draft as one line of at most so many columns, moved so that the caret is in it, and the caret's column.
     pub fn window(&self, columns: usize) -> (Clean, usize) {
         let shown = |range: Range<usize>| Clean::line(self.slice(range));
-        let mut start = 0;
         // One column is the caret's own, behind the last letter.
-        while start < self.caret && width::width(&shown(start..self.caret)) + 1 > columns.max(2) {
-            start = self.after(start);
+        let mut room = columns.max(2) - 1;
+        let mut start = self.caret;
+        while start > 0 {
+            let before = self.before(start);
+            match room.checked_sub(width::width(&shown(before..start))) {
+                Some(rest) => (start, room) = (before, rest),
+                None => break,
+            }
         }
         let caret = width::width(&shown(start..self.caret));
         let line = shown(start..self.text.len());
@@ -471,6 +485,26 @@ mod tests {
         assert_eq!(draft.selection(), Some(4..7));
         draft.insert("2");
         assert_eq!((draft.text(), draft.selection()), ("one 2", None));
+    }
+
+    #[test]
+    fn a_long_line_is_shown_around_the_caret() {
+        let mut draft = Draft::new(&"語".repeat(100_000));
+        draft.insert("ab");
+        for (columns, shown) in [
+            (1, "b"),
+            (2, "b"),
+            (3, "ab"),
+            (4, "ab"),
+            (5, "語ab"),
+            (6, "語ab"),
+            (7, "語語ab"),
+        ] {
+            let (line, caret) = draft.window(columns);
+            assert_eq!((line.as_str(), caret), (shown, width::width(shown)), "{columns}");
+        }
+        draft.go(0, false);
+        assert_eq!((draft.window(5).0.as_str(), draft.window(5).1), ("語語", 0));
     }
 
     proptest! {

@@ -188,19 +188,20 @@ impl Field {
     /// Replaces everything; the caret goes to the end. Undo brings back what was.
     pub fn set(&mut self, text: &str) {
         let text = tidy(text);
+        self.rest();
         let end = self.draft.text().len();
         self.draft.replace(0..end, &text);
         let end = self.draft.text().len();
         self.draft.go(end, false);
-        self.rest();
     }
 
     pub fn clear(&mut self) {
         self.set("");
     }
 
-    /// Vim begins anew in insert mode: there is nothing to move in.
+    /// Vim begins anew in insert mode: there is nothing to move in. What it was about to do is done.
     fn rest(&mut self) {
+        self.draft.end_steps();
         if let Some(vim) = &mut self.vim {
             *vim = Vim::default();
         }
@@ -585,6 +586,34 @@ mod tests {
 
     fn press(field: &mut Field, code: KeyCode) {
         field.key(KeyEvent::new(code, KeyModifiers::NONE));
+    }
+
+    fn type_with_vim(field: &mut Field, keys: &str) {
+        for letter in keys.chars() {
+            let code = if letter == '⎋' {
+                KeyCode::Esc
+            } else {
+                KeyCode::Char(letter)
+            };
+            let event = KeyEvent::new(code, KeyModifiers::NONE);
+            if !field.vim_key(event) {
+                field.key(event);
+            }
+        }
+    }
+
+    #[test]
+    fn what_was_sent_from_insert_mode_leaves_no_step_open() {
+        let mut field = Field {
+            vim: Some(Vim::default()),
+            ..Field::default()
+        };
+        type_with_vim(&mut field, "one two⎋A three");
+        field.clear();
+        type_with_vim(&mut field, "new draft⎋A more⎋u");
+        assert_eq!(field.text(), "new draft");
+        type_with_vim(&mut field, "uuu");
+        assert_eq!(field.text(), "one two three", "what was sent is a step, too");
     }
 
     #[test]

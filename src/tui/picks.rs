@@ -174,8 +174,8 @@ pub fn text(hunk: &Document) -> String {
     }
 }
 
-/// All of it is a yes like any other. A part is a no that says of each hunk what it is, so that whoever knows nothing of
-/// hunks writes nothing and can read why.
+/// All of it is a yes, a part is a no, so that whoever knows nothing of hunks writes nothing and can read why. Both say of
+/// each hunk what it is: what was chosen so is made, whatever becomes of the other files of the call.
 fn response(view: &Clarification<'_>, document: &Document, said: Vec<HunkAnswer>) -> ClarificationResponse {
     let is_whole = said
         .iter()
@@ -188,7 +188,7 @@ fn response(view: &Clarification<'_>, document: &Document, said: Vec<HunkAnswer>
         question_id: it.id.to_owned(),
         selected_option_ids: if offered { vec![option.to_owned()] } else { Vec::new() },
         free_text: words,
-        hunks: if is_whole { Vec::new() } else { said },
+        hunks: said,
     });
     ClarificationResponse {
         document_id: document.id.clone(),

@@ -428,7 +428,6 @@ impl Session {
         for input in inputs.drain(..) {
             if let Input::Focus(has_focus) = input {
                 self.attention.focus(has_focus);
-                continue;
             }
             self.handle(Msg::Input(input)).await;
         }

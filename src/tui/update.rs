@@ -91,7 +91,12 @@ fn told(app: &mut App, msg: Msg) -> Vec<Effect> {
             Vec::new()
         }
         Msg::Input(Input::Release { x, y }) => release(app, x, y),
-        Msg::Input(Input::Focus(_)) => Vec::new(),
+        Msg::Input(Input::Focus(has_focus)) => {
+            if has_focus {
+                app.clicks.came_ms = Some(app.now_ms);
+            }
+            Vec::new()
+        }
         Msg::Input(Input::Reply(reply)) => answered(app, reply),
         Msg::Resize(width, height) => {
             app.size = (width, height);
@@ -369,8 +374,10 @@ fn recall(app: &mut App, event: KeyEvent) -> bool {
 }
 
 fn paste(app: &mut App, text: &str) -> Vec<Effect> {
-    if let Some(Layer::Prompt(prompt)) = app.layers.last_mut() {
-        prompt.paste(text);
+    if let Some(Layer::Prompt(prompt)) = app.layers.last_mut()
+        && let Answer::Live(choice) = prompt.paste(text)
+    {
+        return chosen(app, choice);
     }
     if !app.layers.is_empty() {
         return Vec::new();
@@ -472,8 +479,7 @@ fn release(app: &mut App, x: u16, y: u16) -> Vec<Effect> {
             _ => None,
         };
         app.selection = marked;
-        if marked.is_none() || app.clicks.count == 2 && names_file(app, x, y) {
-            app.selection = None;
+        if marked.is_none() {
             return click(app, x, y);
         }
     }
@@ -487,36 +493,29 @@ fn release(app: &mut App, x: u16, y: u16) -> Vec<Effect> {
     }
 }
 
-/// Whether a file's name is under the pointer.
-fn names_file(app: &App, x: u16, y: u16) -> bool {
-    shown_at(app, y)
-        .as_ref()
-        .and_then(|it| app.pane.row(it))
-        .is_some_and(|(row, _)| named_at(row, usize::from(x).saturating_sub(app.layout.gutter)).is_some())
-}
-
 fn shown_at(app: &App, y: u16) -> Option<Shown> {
     let at = usize::from(y).checked_sub(app.layout.transcript.start)?;
     app.pane.lines.get(at).copied()
 }
 
-/// A click selects, and opens a file and line that is named there; a file without a line is opened by another one.
+/// A click selects; where one already was, it opens the file that is named there.
 fn click(app: &mut App, x: u16, y: u16) -> Vec<Effect> {
     let shown = shown_at(app, y);
     let Some(item) = shown.and_then(|it| it.item()) else {
         focus_composer(app);
         return Vec::new();
     };
-    let was_selected = app.focus == Focus::Transcript && app.pane.selected == Some(item);
+    let was_here = app.focus == Focus::Transcript && app.pane.selected == Some(item) && !app.clicks.is_arrival();
     let named = shown.as_ref().and_then(|it| app.pane.row(it)).and_then(|(row, _)| {
         let column = usize::from(x).saturating_sub(app.layout.gutter);
         named_at(row, column)
     });
     action::reading::select(app, item);
     match named {
-        Some((path, line)) if was_selected || line.is_some() => vec![Effect::OpenFile { path, line }],
-        Some((path, _)) => {
-            app.say(say!("action-click-again", path = path));
+        Some((path, line)) if was_here => vec![Effect::OpenFile { path, line }],
+        Some((path, line)) => {
+            let place = line.map_or_else(|| path.clone(), |it| format!("{path}:{it}"));
+            app.say(say!("action-click-again", path = place));
             Vec::new()
         }
         None => Vec::new(),

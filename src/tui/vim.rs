@@ -94,6 +94,8 @@ pub struct Vim {
     inserts: (usize, bool),
     /// What was typed since insert mode began.
     inserted: Vec<KeyEvent>,
+    /// The caret was moved in insert mode: what is typed next is a change of its own.
+    has_moved: bool,
 }
 
 impl Vim {
@@ -114,7 +116,16 @@ impl Vim {
                     _ if ctrl => None,
                     event => Some(event),
                 };
-                // What is typed belongs to the change that began it; a motion by arrows ends that.
+                // What is typed belongs to the change that began it; a motion ends that, and nothing is typed so often.
+                if typed.is_none_or(|it| is_motion(it.code)) {
+                    self.inserted.clear();
+                    self.inserts = (1, false);
+                    self.has_moved = true;
+                    return false;
+                }
+                if std::mem::take(&mut self.has_moved) && self.changes && !self.is_repeating {
+                    self.keys = vec![KeyEvent::new(KeyCode::Char('i'), KeyModifiers::NONE)];
+                }
                 if let Some(typed) = typed.filter(|_| self.changes && self.inserted.len() < MOST_KEYS) {
                     self.inserted.push(typed);
                     if !self.is_repeating {
@@ -762,6 +773,7 @@ impl Vim {
     fn reset(&mut self) {
         self.clear();
         self.changes = false;
+        self.has_moved = false;
         self.column = None;
         if !self.is_repeating {
             self.keys.clear();
@@ -816,6 +828,20 @@ fn operator(letter: char) -> Operator {
     }
 }
 
+fn is_motion(key: KeyCode) -> bool {
+    matches!(
+        key,
+        KeyCode::Left
+            | KeyCode::Right
+            | KeyCode::Up
+            | KeyCode::Down
+            | KeyCode::Home
+            | KeyCode::End
+            | KeyCode::PageUp
+            | KeyCode::PageDown
+    )
+}
+
 /// A key of insert mode while a change is repeated.
 fn typed(key: KeyEvent, draft: &mut Draft) {
     match key.code {
@@ -824,6 +850,10 @@ fn typed(key: KeyEvent, draft: &mut Draft) {
         KeyCode::Backspace => {
             let at = draft.caret();
             draft.replace(draft.before(at)..at, "");
+        }
+        KeyCode::Delete => {
+            let at = draft.caret();
+            draft.replace(at..draft.after(at), "");
         }
         _ => {}
     }

@@ -13,11 +13,8 @@ use crate::{
         document::{Clarification, Question},
     },
     text::Clean,
-    tui::draft::Draft,
+    tui::draft::{Draft, MOST_LINE_BYTES},
 };
-
-/// A pasted answer is cut here.
-const MOST_BYTES: usize = 16 << 10;
 
 /// What the user has chosen and typed so far.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -101,7 +98,7 @@ impl Form {
         let Some(typed) = &mut self.typing else {
             return Outcome::Ignored;
         };
-        let room = MOST_BYTES.saturating_sub(typed.text().len());
+        let room = MOST_LINE_BYTES.saturating_sub(typed.text().len());
         let text = Clean::line(text);
         typed.insert(text.get(..text.floor_char_boundary(room)).unwrap_or_default());
         self.version += 1;
@@ -226,7 +223,7 @@ impl Form {
                 return self.finish_typing(view);
             }
             KeyCode::Char('u') if control => typed.take(0..typed.text().len()),
-            KeyCode::Char(_) if typed.text().len() >= MOST_BYTES => return Outcome::Ignored,
+            KeyCode::Char(_) if typed.text().len() >= MOST_LINE_BYTES => return Outcome::Ignored,
             KeyCode::Char(it) => {
                 // Some terminals report a capital as the small letter with Shift.
                 let code = KeyCode::Char(if control { it } else { shifted(it, key) });

@@ -5,7 +5,7 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use super::{Answer, Choice, picker::frame_row};
 use crate::{
     text::{Clean, Role, Row, Span, width},
-    tui::draft::Draft,
+    tui::draft::{Draft, MOST_LINE_BYTES},
 };
 
 pub struct Prompt {
@@ -65,15 +65,22 @@ impl Prompt {
                 }
             }
         }
+        self.changed()
+    }
+
+    fn changed(&self) -> Answer {
         match &self.before {
             Some(_) => Answer::Live((self.choice)(self.draft.text().to_owned())),
             None => Answer::Taken,
         }
     }
 
-    pub fn paste(&mut self, text: &str) {
+    pub fn paste(&mut self, text: &str) -> Answer {
+        let room = MOST_LINE_BYTES.saturating_sub(self.draft.text().len());
+        let text = Clean::line(&text.split_whitespace().collect::<Vec<_>>().join(" "));
         self.draft
-            .insert(&Clean::line(&text.split_whitespace().collect::<Vec<_>>().join(" ")));
+            .insert(text.get(..text.floor_char_boundary(room)).unwrap_or_default());
+        self.changed()
     }
 
     pub fn rows(&self, columns: usize) -> Vec<Row> {

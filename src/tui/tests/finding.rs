@@ -270,7 +270,7 @@ fn a_click_selects_and_opens_the_line_of_a_file_under_it() {
     mouse(&mut desk, at, at);
     assert_eq!(selected(&desk), "1.1");
     assert!(!opens(&desk));
-    // A file without a line may be meant as a word: it is opened by another click.
+    // The first click goes there, another one opens it.
     let at = place_of(&desk, "src/cart.rs  ");
     desk.later(1000);
     mouse(&mut desk, at, at);
@@ -280,10 +280,20 @@ fn a_click_selects_and_opens_the_line_of_a_file_under_it() {
         desk.picture()
     );
     let at = place_of(&desk, "src/cart.rs  ");
+    desk.later(1000);
     mouse(&mut desk, at, at);
     assert!(opens(&desk));
+    desk.effects.clear();
     desk.later(1000);
     let at = place_of(&desk, "src/cart.rs:21.");
+    mouse(&mut desk, at, at);
+    assert!(
+        !opens(&desk) && desk.shows("click again to open src/cart.rs:21"),
+        "{}",
+        desk.picture()
+    );
+    let at = place_of(&desk, "src/cart.rs:21.");
+    desk.later(1000);
     mouse(&mut desk, at, at);
     let opened = Effect::OpenFile {
         path: "src/cart.rs".into(),
@@ -293,6 +303,42 @@ fn a_click_selects_and_opens_the_line_of_a_file_under_it() {
     desk.effects.clear();
     desk.keys("o");
     assert_eq!(desk.effects.last(), Some(&opened));
+}
+
+#[test]
+fn a_click_that_only_comes_here_and_two_that_mean_a_word_open_nothing() {
+    let mut desk = conversation(80, 30);
+    let opens = |desk: &Desk| desk.effects.iter().any(|it| matches!(it, Effect::OpenFile { .. }));
+    let at = place_of(&desk, "src/cart.rs:21.");
+    mouse(&mut desk, at, at);
+    mouse(&mut desk, at, at);
+    assert!(!opens(&desk), "the composer had the focus");
+    assert!(copied(&desk).contains("src/cart.rs:21"), "{}", copied(&desk));
+    desk.later(10_000);
+    desk.take(Msg::Input(Input::Focus(false)));
+    desk.take(Msg::Input(Input::Focus(true)));
+    mouse(&mut desk, at, at);
+    assert!(!opens(&desk), "the window had not the focus");
+    desk.later(10_000);
+    mouse(&mut desk, at, at);
+    assert!(opens(&desk), "{}", desk.picture());
+}
+
+#[test]
+fn what_is_pasted_is_searched_for_at_once() {
+    let mut desk = conversation(80, 30);
+    desk.keys("<tab>g/");
+    desk.paste("cart");
+    assert!(desk.shows("/cart  1 of 6"), "{}", desk.picture());
+    desk.paste(&"語".repeat(100_000));
+    assert!(
+        pattern(&desk).is_some_and(|it| it.len() <= 16 << 10),
+        "a long one is cut"
+    );
+}
+
+fn pattern(desk: &Desk) -> Option<&str> {
+    desk.app.search.as_ref().map(|it| it.pattern.as_str())
 }
 
 #[test]

@@ -562,7 +562,8 @@ fn all_hunks_accepted_are_a_yes_and_none_is_a_no() {
     for (keys, answer) in [
         (
             "aaa",
-            json!({ "questionId": "approval", "selectedOptionIds": ["allow_once"] }),
+            json!({ "questionId": "approval", "selectedOptionIds": ["allow_once"],
+                "hunks": [{ "index": 1, "accepted": true }, { "index": 2, "accepted": true }, { "index": 3, "accepted": true }] }),
         ),
         (
             "rrr",

@@ -162,6 +162,38 @@ fn it_edits_as_vim_does() {
     assert_eq!(wrong, [] as [String; 0]);
 }
 
+#[test]
+fn a_motion_in_insert_mode_ends_what_is_repeated() {
+    // What Vim itself makes of these keys; `←` is the arrow.
+    for (keys, result) in [
+        ("3iab←c⎋", "acbxyz"),
+        ("3iab←⎋", "abxyz"),
+        ("iab←c⎋$.", "acbxycz"),
+        ("iab←⎋$.", "abxyabz"),
+        ("cwab←c⎋$.", "accb"),
+        ("3ofoo←c⎋", "xyz\nfoco"),
+    ] {
+        let mut draft = Draft::new("xyz");
+        draft.go(0, false);
+        let mut vim = Vim {
+            mode: Mode::Normal,
+            ..Vim::default()
+        };
+        for letter in keys.chars() {
+            let code = match letter {
+                '←' => KeyCode::Left,
+                '⎋' => KeyCode::Esc,
+                letter => KeyCode::Char(letter),
+            };
+            let event = KeyEvent::new(code, KeyModifiers::NONE);
+            if !vim.key(event, &mut draft) {
+                draft.edit(event);
+            }
+        }
+        assert_eq!(draft.text(), result, "{keys}");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 

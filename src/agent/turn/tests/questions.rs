@@ -426,6 +426,27 @@ fn half() -> Input {
     })
 }
 
+/// Both hunks of `a.rs`.
+fn both() -> Input {
+    let hunk = |index| HunkAnswer {
+        index,
+        accepted: true,
+        new_string: None,
+        comment: None,
+    };
+    Input::Answer(ClarificationResponse {
+        document_id: "doc_001".into(),
+        outcome: Dealt::Answered,
+        answers: vec![Answer {
+            question_id: "approval".to_owned(),
+            selected_option_ids: vec!["allow_once".to_owned()],
+            free_text: None,
+            hunks: vec![hunk(1), hunk(2)],
+        }],
+        reason: None,
+    })
+}
+
 fn made(talk: &Talk) -> Option<Vec<String>> {
     talk.effects.iter().find_map(|it| match it {
         Effect::Make { proposal, .. } => Some(proposal.changes.iter().map(|it| it.file.shown.clone()).collect()),
@@ -450,6 +471,15 @@ fn a_file_that_is_left_out_leaves_the_hunks_of_another() {
         told.contains("The user did not let you delete `b.rs`.") && told.contains("let 1 of 2 hunks of `a.rs`"),
         "{told}"
     );
+}
+
+#[test]
+fn a_file_whose_hunks_were_all_accepted_is_written_where_another_is_left_out() {
+    let mut talk = three_files();
+    talk.says(both());
+    talk.says(answer("doc_002", "reject_once"));
+    talk.says(answer("doc_003", "allow_once"));
+    assert_eq!(made(&talk), Some(vec!["a.rs".to_owned(), "c.rs".to_owned()]));
 }
 
 #[test]

@@ -282,8 +282,8 @@ fn a_paste_is_one_line_and_bounded() {
     let (mut form, _) = press(&one(), "o");
     assert_eq!(form.paste("two\nlines\x1b[31m"), Outcome::Changed);
     assert_eq!(form.typed().map(Draft::text), Some("two lines"));
-    form.paste(&"漢".repeat(MOST_BYTES));
-    assert!(form.typed().is_some_and(|it| it.text().len() <= MOST_BYTES));
+    form.paste(&"漢".repeat(MOST_LINE_BYTES));
+    assert!(form.typed().is_some_and(|it| it.text().len() <= MOST_LINE_BYTES));
     let (mut idle, _) = press(&one(), "");
     assert_eq!(idle.paste("x"), Outcome::Ignored);
 }

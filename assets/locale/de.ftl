@@ -785,6 +785,7 @@ review-applied = ○ angewandt
 review-hunk = Stelle { $at } von { $count }
 review-accepted-edited = ✓ angenommen, geändert
 review-left-out = ✗ ausgelassen
+review-too-soon = zu schnell nach der letzten: noch einmal drücken
 review-you-say = du sagst: { $comment }
 
 ## Zurückgehen

@@ -788,6 +788,7 @@ review-applied = ○ applied
 review-hunk = hunk { $at } of { $count }
 review-accepted-edited = ✓ accepted, edited
 review-left-out = ✗ left out
+review-too-soon = too soon after the last one: press it again
 review-you-say = you say: { $comment }
 
 ## Going back

@@ -121,6 +121,7 @@ fn key(app: &mut App, event: KeyEvent) -> Vec<Effect> {
         && matches!(event.code, KeyCode::Char('a' | 'r'))
         && !review.decides(event, app.now_ms, &app.transcript)
     {
+        app.say(say!("review-too-soon"));
         return Vec::new();
     }
     if let Some(Layer::Rewind(rewind)) = app.layers.last()

@@ -878,6 +878,13 @@ pub const KEYS: &[Key] = &[
     )
     .variable("SHEAF_UI_IMAGES"),
     Key::new(
+        "ui.glyphs",
+        Kind::Word(&["plain", "nerd"]),
+        |it, _| Slot::Text(&mut it.ui.glyphs),
+        "The signs before documents: such that every font has, or those of a Nerd Font, which your terminal then has to use.",
+    )
+    .variable("SHEAF_UI_GLYPHS"),
+    Key::new(
         "ui.vim",
         Kind::Flag,
         |it, _| Slot::Flag(&mut it.ui.vim),

@@ -112,6 +112,8 @@ pub struct Ui {
     pub syntax_theme: Option<String>,
     /// `auto` or `off`: whether pictures are drawn where the terminal can.
     pub images: String,
+    /// `plain` or `nerd`: the signs before documents.
+    pub glyphs: String,
     /// Whether drafts are edited as in Vim.
     pub vim: bool,
     /// Parts of the header's right side, in their order.
@@ -336,6 +338,7 @@ impl Default for Settings {
                 language: "auto".to_owned(),
                 syntax_theme: None,
                 images: "auto".to_owned(),
+                glyphs: "plain".to_owned(),
                 vim: false,
                 status: ["model", "effort", "context", "cost", "sandbox"]
                     .map(str::to_owned)

@@ -16,6 +16,7 @@ pub mod effect;
 mod field;
 mod filter;
 mod fuzzy;
+mod glyph;
 mod hands;
 mod image;
 mod inline;

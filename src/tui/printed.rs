@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use super::{
     app::App,
+    glyph,
     paint::{self, Line},
     pane::{
         Item,
@@ -92,7 +93,8 @@ fn print(
             number(line, context, item, theme);
         }
         if let Some(glyph) = glyph {
-            let glyph = std::slice::from_ref(glyph);
+            let glyph = glyph::shown(glyph, context.has_nerd_font);
+            let glyph = std::slice::from_ref(&*glyph);
             line.put(gutter.saturating_sub(2), gutter, glyph, Ground::Plain, theme);
         }
         put(line, gutter, content, theme);

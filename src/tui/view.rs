@@ -9,6 +9,7 @@ use super::{
     app::{App, Focus},
     doc::TYPING,
     field::Drawn,
+    glyph,
     layer::{Layer, Picker},
     paint::{
         Frame, Line, Screen,
@@ -152,6 +153,11 @@ impl App {
         };
     }
 
+    /// Whether signs of a Nerd Font are wanted.
+    pub fn has_nerd_font(&self) -> bool {
+        self.settings.ui.glyphs == "nerd"
+    }
+
     /// Calls `f` with the pane and everything that looks depend on.
     pub fn with_pane<R>(&mut self, f: impl FnOnce(&mut Pane, &Context<'_>) -> R) -> R {
         let mut pane = std::mem::take(&mut self.pane);
@@ -166,6 +172,7 @@ impl App {
             has_focus: self.focus == Focus::Transcript,
             root: self.settings.links.then(|| self.place.workspace.to_str()).flatten(),
             images: &self.images,
+            has_nerd_font: self.has_nerd_font(),
         };
         let result = f(&mut pane, &context);
         self.pane = pane;
@@ -660,7 +667,8 @@ impl<'a> Picture<'a> {
             line.put(0, 5, &[span], ground, &app.theme);
         }
         if let Some(glyph) = glyph {
-            line.put(gutter - 2, gutter, std::slice::from_ref(glyph), ground, &app.theme);
+            let glyph = glyph::shown(glyph, app.has_nerd_font());
+            line.put(gutter - 2, gutter, std::slice::from_ref(&*glyph), ground, &app.theme);
         }
         if let Some((times, false)) = self.times_at(at) {
             let mut timed = content.clone();

@@ -89,6 +89,7 @@ pub struct Context<'a> {
     pub has_focus: bool,
     pub root: Option<&'a str>,
     pub images: &'a Images,
+    pub has_nerd_font: bool,
 }
 
 #[derive(Default)]

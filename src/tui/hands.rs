@@ -25,11 +25,22 @@ use crate::{
     config::{self, Ledger, Paths, Print},
     link::Link,
     os::{clipboard, file, process},
-    protocol::{Query, Reply, Restoration},
+    protocol::{Query, Reply},
     say,
     text::Clean,
     theme,
 };
+
+/// The answer that was asked for, or why there is none: a link may know less than it is asked, and answer something else.
+macro_rules! answered {
+    ($reply:expr, $wanted:path) => {
+        match $reply.await {
+            Ok($wanted(it)) => Ok(it),
+            Ok(_) => Err(say!("news-other-answer").to_owned()),
+            Err(error) => Err(error.to_string()),
+        }
+    };
+}
 
 /// So long the user's command for the header may take.
 const STATUS_PATIENCE: Duration = Duration::from_secs(5);
@@ -126,20 +137,7 @@ impl Hands {
             Effect::Models => {
                 let reply = app.link.ask(Query::Models);
                 tokio::spawn(async move {
-                    let outcome = match reply.await {
-                        Ok(Reply::Models(names)) => Ok(names),
-                        Ok(
-                            Reply::Files(_)
-                            | Reply::Context(_)
-                            | Reply::Sandbox(_)
-                            | Reply::Permissions(_)
-                            | Reply::Changes(_)
-                            | Reply::Restoration(_)
-                            | Reply::Symbols(_)
-                            | Reply::Heard,
-                        ) => Err(say!("news-other-answer").to_owned()),
-                        Err(error) => Err(error.to_string()),
-                    };
+                    let outcome = answered!(reply, Reply::Models);
                     let _ = send.send(Outcome::Models(outcome));
                 });
             }
@@ -151,20 +149,7 @@ impl Hands {
                 let reply = app.link.ask(query);
                 tokio::spawn(async move {
                     // A link that knows no files offers none.
-                    let files = match reply.await {
-                        Ok(Reply::Files(files)) => files,
-                        Ok(
-                            Reply::Models(_)
-                            | Reply::Context(_)
-                            | Reply::Sandbox(_)
-                            | Reply::Permissions(_)
-                            | Reply::Changes(_)
-                            | Reply::Restoration(_)
-                            | Reply::Symbols(_)
-                            | Reply::Heard,
-                        )
-                        | Err(_) => Vec::new(),
-                    };
+                    let files = answered!(reply, Reply::Files).unwrap_or_default();
                     let _ = send.send(Outcome::Files { pattern, files });
                 });
             }
@@ -265,20 +250,7 @@ impl Hands {
             Effect::Context => {
                 let reply = app.link.ask(Query::Context);
                 tokio::spawn(async move {
-                    let outcome = match reply.await {
-                        Ok(Reply::Context(parts)) => Ok(parts),
-                        Ok(
-                            Reply::Models(_)
-                            | Reply::Files(_)
-                            | Reply::Sandbox(_)
-                            | Reply::Permissions(_)
-                            | Reply::Changes(_)
-                            | Reply::Restoration(_)
-                            | Reply::Symbols(_)
-                            | Reply::Heard,
-                        ) => Err(say!("news-other-answer").to_owned()),
-                        Err(error) => Err(error.to_string()),
-                    };
+                    let outcome = answered!(reply, Reply::Context);
                     let _ = send.send(Outcome::Context(outcome));
                 });
             }
@@ -286,80 +258,28 @@ impl Hands {
                 let reply = app.link.ask(Query::Changes);
                 tokio::spawn(async move {
                     // Who changes no files here can still go back in the conversation.
-                    let changes = match reply.await {
-                        Ok(Reply::Changes(changes)) => changes,
-                        Ok(
-                            Reply::Models(_)
-                            | Reply::Files(_)
-                            | Reply::Context(_)
-                            | Reply::Sandbox(_)
-                            | Reply::Permissions(_)
-                            | Reply::Restoration(_)
-                            | Reply::Symbols(_)
-                            | Reply::Heard,
-                        )
-                        | Err(_) => Vec::new(),
-                    };
+                    let changes = answered!(reply, Reply::Changes).unwrap_or_default();
                     let _ = send.send(Outcome::Changes { on, changes });
                 });
             }
             Effect::Restoration(of) => {
                 let reply = app.link.ask(Query::Restoration(of.clone()));
                 tokio::spawn(async move {
-                    let found = match reply.await {
-                        Ok(Reply::Restoration(found)) => found,
-                        Ok(
-                            Reply::Models(_)
-                            | Reply::Files(_)
-                            | Reply::Context(_)
-                            | Reply::Sandbox(_)
-                            | Reply::Permissions(_)
-                            | Reply::Changes(_)
-                            | Reply::Symbols(_)
-                            | Reply::Heard,
-                        )
-                        | Err(_) => Restoration::default(),
-                    };
+                    let found = answered!(reply, Reply::Restoration).unwrap_or_default();
                     let _ = send.send(Outcome::Restoration { of, found });
                 });
             }
             Effect::Sandbox { guard } => {
                 let reply = app.link.ask(Query::Sandbox { guard });
                 tokio::spawn(async move {
-                    let outcome = match reply.await {
-                        Ok(Reply::Sandbox(sandbox)) => Ok(sandbox),
-                        Ok(
-                            Reply::Models(_)
-                            | Reply::Files(_)
-                            | Reply::Context(_)
-                            | Reply::Permissions(_)
-                            | Reply::Changes(_)
-                            | Reply::Restoration(_)
-                            | Reply::Symbols(_)
-                            | Reply::Heard,
-                        ) => Err(say!("news-other-answer").to_owned()),
-                        Err(error) => Err(error.to_string()),
-                    };
+                    let outcome = answered!(reply, Reply::Sandbox);
                     let _ = send.send(Outcome::Sandbox(outcome));
                 });
             }
             Effect::Permissions { forget } => {
                 let reply = app.link.ask(Query::Permissions { forget });
                 tokio::spawn(async move {
-                    let outcome = match reply.await {
-                        Ok(Reply::Permissions(permissions)) => Ok(permissions),
-                        Ok(
-                            Reply::Models(_)
-                            | Reply::Files(_)
-                            | Reply::Context(_)
-                            | Reply::Sandbox(_)
-                            | Reply::Changes(_)
-                            | Reply::Restoration(_)
-                            | Reply::Symbols(_)
-                            | Reply::Heard,
-                        ) => Err(say!("news-other-answer").to_owned()),
-                        Err(error) => Err(error.to_string()),
-                    };
+                    let outcome = answered!(reply, Reply::Permissions);
                     let _ = send.send(Outcome::Permissions(outcome));
                 });
             }

@@ -271,13 +271,17 @@ impl Images {
         }
     }
 
-    /// What has to be made of a picture before it can be drawn.
-    fn order(&self, data: &str, width: usize) -> Option<Order> {
+    /// The number and place of a picture of which something has to be made before it can be drawn.
+    fn awaited(&self, data: &str, width: usize) -> Option<(u32, Place)> {
         let head = head(data);
         let place = cells(&head, width, self.cell())?;
         let id = number(data);
         let is_awaited = matches!(self.state(id, &head, place), State::Awaited);
-        (is_awaited && is_base64(data)).then(|| Order {
+        (is_awaited && is_base64(data)).then_some((id, place))
+    }
+
+    fn order(&self, data: &str, width: usize) -> Option<Order> {
+        self.awaited(data, width).map(|(id, place)| Order {
             id,
             data: data.into(),
             place,
@@ -551,7 +555,7 @@ impl App {
             return true;
         }
         let width = self.layout.content();
-        let is_there = |data: &str| self.images.order(data, width).is_none();
+        let is_there = |data: &str| self.images.awaited(data, width).is_none();
         match item {
             Item::Message(at) => {
                 let message = self.transcript.exchanges.get(at).and_then(|it| it.message.as_ref());

@@ -23,7 +23,7 @@ use sheaf::{
         file::{Session, Store},
     },
     protocol::{ConversationId, Done, Event, Message, ResponseStart},
-    tui::desk::document,
+    tui::headless::document,
 };
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_sheaf");

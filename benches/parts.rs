@@ -1,8 +1,15 @@
 //! What the performance figures of the parts come from: `cargo bench`.
 
-use std::{path::Path, sync::Arc, time::Duration};
+#![expect(clippy::print_stdout, reason = "figures are for the person who runs the bench")]
+
+use std::{
+    path::Path,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use divan::{Bencher, black_box};
+use ratatui::{layout::Rect, widgets::StatefulWidget};
 use serde_json::json;
 use sheaf::{
     agent::{
@@ -13,9 +20,14 @@ use sheaf::{
     net::sse,
     protocol::{Event, Message, Mode, codec},
     sandbox::{Checkpoints, Workspace},
-    text::{NoColours, markdown::Flow},
-    tool::Stop,
-    tui::desk::{Desk, delta, document, end, start},
+    text::{NoColours, Role, Sanitized, Span, StyledLine, markdown::Flow},
+    theme::Theme,
+    tools::Stop,
+    tui::{
+        headless::{TestApp, delta, document, end, start},
+        terminal::Surface,
+        widgets::{row_key, styled_line::LinesWidget},
+    },
 };
 
 fn main() -> std::process::ExitCode {
@@ -24,8 +36,63 @@ fn main() -> std::process::ExitCode {
     if let Some(code) = sheaf::sandbox::helper(&arguments) {
         return code;
     }
+    if !arguments.iter().any(|it| it == "--list") {
+        println!("120×40, a frame for each of 20,000 tokens of 4 bytes:");
+        print_cost("all from event to bytes", whole_frames);
+        print_cost("surface alone", surface_frames);
+    }
     divan::main();
     std::process::ExitCode::SUCCESS
+}
+
+/// Prints time and bytes per token; `run` shows tokens one by one and returns the bytes that were written.
+fn print_cost(name: &str, run: fn(&[String]) -> usize) {
+    let tokens = tokens(20_000);
+    let began = Instant::now();
+    let bytes = run(&tokens) as f64;
+    let count = tokens.len() as f64;
+    let micros = began.elapsed().as_secs_f64() * 1e6;
+    println!("  {name:<24} {:6.2} µs  {:5.1} bytes", micros / count, bytes / count);
+}
+
+fn whole_frames(tokens: &[String]) -> usize {
+    let mut desk = TestApp::new(120, 40).blind();
+    desk.events([Event::UserMessage(Message::user("go")), start("a", "text", json!({}))]);
+    for token in tokens {
+        desk.events([delta("a", token)]);
+    }
+    desk.bytes()
+}
+
+/// Lines that are filled token by token, without anything that makes them.
+fn surface_frames(tokens: &[String]) -> usize {
+    const LINES: usize = 36;
+    let theme = Theme::built_in("sheaf-dark").expect("it is in the table");
+    let mut surface = Surface::new(120, 40);
+    let area = Rect::new(0, 1, 120, LINES as u16);
+    let (mut lines, mut keys) = (vec![StyledLine::blank()], vec![0]);
+    let (mut out, mut bytes) = (Vec::new(), 0);
+    for token in tokens {
+        if lines.last().is_some_and(|it| it.plain().len() > 100) {
+            lines.push(StyledLine::blank());
+            keys.push(0);
+        }
+        if let (Some(line), Some(key)) = (lines.last_mut(), keys.last_mut()) {
+            let text = line.plain() + &token.replace('\n', " ");
+            line.spans = vec![Span::new(Sanitized::new(&text), Role::Text)];
+            *key = row_key::of_row(line);
+        }
+        let first = lines.len().saturating_sub(LINES);
+        let mut frame = surface.frame(1, None);
+        frame.rows(area, &keys[first..], |at, row, buf, links| {
+            let lines = &lines[first + at..=first + at];
+            LinesWidget { lines, theme: &theme }.render(row, buf, links);
+        });
+        frame.finish(Some((2, 38)), &mut out);
+        bytes += out.len();
+        out.clear();
+    }
+    bytes
 }
 
 /// What the sandbox costs a command: one that does nothing, held and by itself.
@@ -127,7 +194,7 @@ fn events_decoded(bencher: Bencher<'_, '_>, count: usize) {
 fn frame_per_token(bencher: Bencher<'_, '_>) {
     let tokens = tokens(2_000);
     bencher.bench_local(|| {
-        let mut desk = Desk::new(120, 40).blind();
+        let mut desk = TestApp::new(120, 40).blind();
         desk.events([Event::UserMessage(Message::user("go")), start("a", "text", json!({}))]);
         for token in &tokens {
             desk.events([delta("a", token)]);
@@ -164,7 +231,7 @@ fn long_conversation(documents: usize) -> Vec<Event> {
 fn ten_thousand_documents_open(bencher: Bencher<'_, '_>) {
     let events = long_conversation(10_000);
     bencher.with_inputs(|| events.clone()).bench_local_values(|events| {
-        let mut desk = Desk::new(120, 40).blind();
+        let mut desk = TestApp::new(120, 40).blind();
         desk.events(events);
         desk.bytes()
     });
@@ -172,7 +239,7 @@ fn ten_thousand_documents_open(bencher: Bencher<'_, '_>) {
 
 #[divan::bench]
 fn ten_thousand_documents_scroll_one_page(bencher: Bencher<'_, '_>) {
-    let mut desk = Desk::new(120, 40).blind();
+    let mut desk = TestApp::new(120, 40).blind();
     desk.events(long_conversation(10_000));
     bencher.bench_local(|| desk.keys("<pgup>"));
 }
@@ -180,7 +247,7 @@ fn ten_thousand_documents_scroll_one_page(bencher: Bencher<'_, '_>) {
 /// What opens over ten thousand documents, a key in it, and away again.
 #[divan::bench(args = ["v<down><esc>", "vquestion<esc>", "/what<esc>", "f<esc>", "<ctrl+k>mode<esc>", "<ctrl+e>j<esc>"])]
 fn over_ten_thousand_documents(bencher: Bencher<'_, '_>, keys: &str) {
-    let mut desk = Desk::new(120, 40).blind();
+    let mut desk = TestApp::new(120, 40).blind();
     desk.events(long_conversation(10_000));
     desk.events([Event::UserMessage(Message::user("change"))]);
     for n in 0..500 {
@@ -200,7 +267,7 @@ fn over_ten_thousand_documents(bencher: Bencher<'_, '_>, keys: &str) {
 
 #[divan::bench]
 fn key_to_frame(bencher: Bencher<'_, '_>) {
-    let mut desk = Desk::new(120, 40).blind();
+    let mut desk = TestApp::new(120, 40).blind();
     desk.events(long_conversation(200));
     bencher.bench_local(|| desk.keys("x"));
 }
@@ -342,7 +409,7 @@ mod search {
     use serde_json::json;
     use sheaf::{
         sandbox::Workspace,
-        tool::{Context, Stop, Work, arguments, grep},
+        tools::{Context, Stop, Work, arguments, grep},
     };
 
     const PATTERN: &str = "zebra_[a-z]+_nowhere";
@@ -353,7 +420,7 @@ mod search {
 
     #[divan::bench(sample_count = 10, ignore = folder().is_none())]
     fn by_the_tool(bencher: Bencher<'_, '_>) {
-        let (Some(folder), Work::Call { run, .. }) = (folder(), grep::TOOL.work) else {
+        let (Some(folder), Work::Call { run, .. }) = (folder(), grep::tool().work) else {
             return;
         };
         let context = Context {
@@ -368,7 +435,7 @@ mod search {
             stop: Stop::default(),
         };
         let given = json!({ "pattern": PATTERN });
-        let input = arguments::read(&grep::TOOL, Ok(given.as_object().expect("an object"))).expect("arguments");
+        let input = arguments::read(&grep::tool(), Ok(given.as_object().expect("an object"))).expect("arguments");
         let runtime = tokio::runtime::Runtime::new().expect("a runtime");
         bencher.bench_local(|| runtime.block_on(run(input.clone(), context.clone())));
     }

@@ -14,10 +14,7 @@ use serde_json::{Value, json};
 use sheaf::{
     agent::context::{List, files},
     protocol::{Event, Message},
-    tui::{
-        desk::{Desk, delta, document, start},
-        msg::{Msg, Outcome},
-    },
+    tui::headless::{TestApp, delta, document, start},
 };
 
 const DOCUMENTS: usize = 10_000;
@@ -59,8 +56,8 @@ fn say(name: &str, bound_ms: u32, mut taken: Vec<Duration>) {
 }
 
 /// A conversation of so many documents, with edits among them, and an answer that is being written.
-fn conversation() -> Desk {
-    let mut desk = Desk::new(120, 40).blind();
+fn conversation() -> TestApp {
+    let mut desk = TestApp::new(120, 40).blind();
     let mut events = Vec::new();
     for n in 0..DOCUMENTS {
         if n % 20 == 0 {
@@ -148,8 +145,8 @@ fn layers() {
         }
         // A search and a filter stay until they are sent away.
         desk.keys("<esc><esc>");
-        if !desk.app.layers.is_empty() {
-            desk.app.layers.clear();
+        if !desk.app.overlays.is_empty() {
+            desk.app.overlays.clear();
         }
         say(&format!("{name}: opened over 10,000 documents"), 16, opened);
         say(&format!("{name}: a key in it"), 16, typed);
@@ -211,7 +208,7 @@ fn paths() {
             let mut files = Vec::new();
             ranked.push(timed(|| files = files::rank(&list, &typed, 10)));
             let pattern = typed.clone();
-            shown.push(timed(|| desk.take(Msg::Done(Outcome::Files { pattern, files }))));
+            shown.push(timed(|| desk.offer_files(&pattern, files)));
         }
         desk.keys("<ctrl+u><ctrl+u>");
     }
@@ -220,7 +217,7 @@ fn paths() {
     say("files: the list is shown", 16, shown);
 }
 
-/// The keys of a text as `Desk::keys` takes them, one by one.
+/// The keys of a text as `TestApp::keys` takes them, one by one.
 fn split(text: &str) -> Vec<&str> {
     let mut keys = Vec::new();
     let mut rest = text;

@@ -7,9 +7,9 @@
 //! | 0 | [`os`] [`text`] [`net`] |
 //! | 1 | [`protocol`] [`config`] [`locale`] |
 //! | 2 | [`theme`] [`transcript`] [`journal`] |
-//! | 3 | [`index`] [`link`] [`model`] [`sandbox`] |
-//! | 4 | [`export`] [`tool`] [`conform`] |
-//! | 5 | [`agent`] [`tui`] [`serve`] [`print`](mod@print) |
+//! | 3 | [`index`] [`link`] [`models`] [`sandbox`] |
+//! | 4 | [`export`] [`tools`] [`conform`] |
+//! | 5 | [`agent`] [`tui`] [`server`] [`print`](mod@print) |
 //! | 6 | [`cli`] |
 
 #![cfg_attr(
@@ -29,15 +29,15 @@ pub mod index;
 pub mod journal;
 pub mod link;
 pub mod locale;
-pub mod model;
+pub mod models;
 pub mod net;
 pub mod os;
 pub mod print;
 pub mod protocol;
 pub mod sandbox;
-pub mod serve;
+pub mod server;
 pub mod text;
 pub mod theme;
-pub mod tool;
+pub mod tools;
 pub mod transcript;
 pub mod tui;

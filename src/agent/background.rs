@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use crate::{
     protocol::{CommandState, DocumentId, Event, Turn},
     sandbox::{Running, Workspace},
-    tool::run_terminal_cmd::{standing, stood},
+    tools::run_terminal_cmd::{standing, stood},
 };
 
 /// The first time that something new is told, and the longest: each is a line in the journal.

@@ -3,7 +3,7 @@
 //! once ([`Lints`]).
 //!
 //! They run only where the model could have them run without a question: see
-//! [`look_again`](crate::tool::read_lints::look_again).
+//! [`look_again`](crate::tools::read_lints::look_again).
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -19,21 +19,22 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use super::{
     approval::{self, Facts, Rules, RunMode, Verdict},
-    driver::Setup,
-    offer,
+    setup::Setup,
+    tool_selection,
 };
 use crate::{
     config::Settings,
     os::panic,
     protocol::{Mode, Operation},
     sandbox::{Place, Seen, Tier, Workspace},
-    tool::{
+    tools::{
         Access, Change, Class, Context, Stop,
-        read_lints::{self, Findings, Said},
+        lints::Findings,
+        read_lints::{self, Said},
     },
 };
 
-pub use crate::tool::read_lints::Known;
+pub use crate::tools::read_lints::Known;
 
 /// So many files that the agent knows are looked at, and as many that others name.
 const MOST_FILES: usize = 40;
@@ -139,9 +140,9 @@ impl Checks {
 /// Whether the model could have checkers run and nobody would be asked.
 fn may_run(setup: &Setup) -> bool {
     let settings = &setup.settings;
-    let tool = &read_lints::TOOL;
-    let is_on = settings.tools.get(tool.name).is_none_or(|it| it.enabled);
-    is_on && setup.tools.contains(&tool) && !offer::must_ask(settings, tool)
+    let tool = setup.tools.get(read_lints::NAME);
+    let is_on = settings.tools.get(read_lints::NAME).is_none_or(|it| it.enabled);
+    is_on && tool.is_some_and(|it| !tool_selection::must_ask(settings, it))
 }
 
 /// Checkers that are asked about what a call has just changed.
@@ -322,7 +323,7 @@ fn files(look: &Look, workspace: &Workspace, settings: &Settings) -> BTreeSet<Pa
     let allowed = there.filter(|it| {
         let access = [Access::Read(it.clone())];
         approval::judge(&access, Class::Reads, &facts) == Verdict::Allow
-            && offer::out_of_bounds(settings, &read_lints::TOOL, &access).is_none()
+            && tool_selection::out_of_bounds(settings, read_lints::NAME, &access).is_none()
     });
     allowed.map(|it| it.path).collect()
 }

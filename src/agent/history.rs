@@ -7,9 +7,9 @@ use std::{collections::HashSet, sync::Arc};
 use serde_json::Value;
 
 pub use self::calls::{Called, called};
-use super::{compact, told::Told};
+use super::{compact, message_history::MessageHistory};
 use crate::{
-    model::{Call, CallResult, ModelMessage, Part, Said},
+    models::{Call, CallResult, ModelMessage, Part, Said},
     protocol::{ASIDE, Address, Document, DocumentId, Entry, Kind, Response, document::COMPACT},
     transcript::{Exchange, Transcript, is_approval},
 };
@@ -19,8 +19,8 @@ use crate::{
 /// What was said becomes Markdown again, with fences and citations as the model wrote them; what failed outside of a call
 /// is left out, because the model did not say it. A message that got no answer joins the next one: many servers refuse two
 /// messages of the same side in a row. Where room was made, it is made again.
-pub fn told(entries: &[Arc<Entry>]) -> Told {
-    let mut told = Told::default();
+pub fn told(entries: &[Arc<Entry>]) -> MessageHistory {
+    let mut told = MessageHistory::default();
     let mut ids = HashSet::new();
     for exchange in &folded(entries).exchanges {
         let documents = &exchange.response.documents;
@@ -67,8 +67,8 @@ pub fn told(entries: &[Arc<Entry>]) -> Told {
 }
 
 /// The conversation as what was said in it alone, for those who have no tools.
-pub fn spoken(entries: &[Arc<Entry>]) -> Told {
-    let mut told = Told::default();
+pub fn spoken(entries: &[Arc<Entry>]) -> MessageHistory {
+    let mut told = MessageHistory::default();
     for exchange in &folded(entries).exchanges {
         let documents = &exchange.response.documents;
         if is_of_model(exchange) {
@@ -86,7 +86,7 @@ pub fn spoken(entries: &[Arc<Entry>]) -> Told {
 }
 
 /// The message that opens a turn.
-fn open(exchange: &Exchange, told: &mut Told) {
+fn open(exchange: &Exchange, told: &mut MessageHistory) {
     let Some(message) = exchange.message.as_ref().filter(|it| !it.content.trim().is_empty()) else {
         return;
     };
@@ -101,7 +101,7 @@ fn open(exchange: &Exchange, told: &mut Told) {
     }
 }
 
-fn make_room(documents: &[Document], told: &mut Told) {
+fn make_room(documents: &[Document], told: &mut MessageHistory) {
     for (mark, summary) in documents.iter().filter_map(Document::compaction) {
         compact::apply(told, &mark, summary);
     }

@@ -3,7 +3,7 @@
 use std::io::Read;
 
 use super::prompt::DEBUG_TAG;
-use crate::{sandbox::Workspace, tool::Stop};
+use crate::{sandbox::Workspace, tools::Stop};
 
 /// A larger file was not written by hand.
 const FILE_BYTES: u64 = 4 << 20;

@@ -7,23 +7,24 @@
 //! All of it is pure but [`driver`], which runs the turns.
 
 pub mod approval;
+mod approval_snapshot;
 mod background;
-mod behind;
-pub mod brief;
 mod checks;
 mod compact;
 pub mod context;
+pub mod context_builder;
 pub mod driver;
 pub mod history;
-mod hold;
 pub mod marks;
-pub mod narrow;
-pub mod offer;
+mod message_history;
 pub mod prompt;
 pub mod review;
 pub mod rules;
+mod sandbox_status;
 pub mod segment;
-mod told;
+mod setup;
+pub mod tool_choice;
+pub mod tool_selection;
 pub mod trust;
 pub mod turn;
 pub mod undo;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::{
     protocol::{Applied, Document, Operation, Response, View},
     sandbox::{Change, Refused, Seen, Workspace},
-    tool::edit::{
+    tools::edit::{
         hunks::hunks,
         notebook::{self, What},
         replace::Edit,

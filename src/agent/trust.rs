@@ -13,14 +13,14 @@ use super::{
     rules::{self, HeldBack, RuleSet, Trust},
 };
 use crate::{
-    config::{COMMANDS, File, Ledger, Paths, Print, Said, Settings},
+    config::{COMMANDS, Fingerprint, Paths, Settings, SettingsFile, TrustRecord, TrustStore},
     os::file,
     protocol::{
         ASIDE, ClarificationResponse, DocumentId, DocumentStart, Done, Event, FinishReason, Kind, Message, Outcome,
         ResponseStart, Status,
     },
     sandbox::Workspace,
-    tool::read_lints,
+    tools::lints::checkers,
 };
 
 /// So many files are named one by one.
@@ -45,7 +45,7 @@ pub struct Acting {
     pub path: String,
     /// In words, for the question.
     pub about: String,
-    pub print: Print,
+    pub print: Fingerprint,
     /// The user has let a file of this name act, with other content.
     pub is_changed: bool,
 }
@@ -59,16 +59,16 @@ pub struct Standing {
     /// What does not act, also what the user does not want to hear of.
     pub shut: Vec<Acting>,
     /// Everything that would act, also what holds already: a yes is one to all of it.
-    pub all: BTreeMap<String, Print>,
+    pub all: BTreeMap<String, Fingerprint>,
 }
 
 /// What may act here without a question.
 pub fn trust(settings: &Settings, paths: Option<&Paths>, workspace: &Workspace, is_attended: bool) -> Trust {
-    if settings.trusts(workspace.root()) {
+    if settings.is_trusted(workspace.root()) {
         return Trust::Whole;
     }
     match paths.filter(|_| is_attended) {
-        Some(paths) => Trust::Said(Ledger::under(&paths.state).said(workspace.root())),
+        Some(paths) => Trust::Said(TrustStore::under(&paths.state).record(workspace.root())),
         // Nobody is there to be shown what has changed.
         None => Trust::nobody(),
     }
@@ -77,11 +77,11 @@ pub fn trust(settings: &Settings, paths: Option<&Paths>, workspace: &Workspace, 
 /// What of the workspace acts, and what would if the user let it. Reads files.
 pub fn look(workspace: &Arc<Workspace>, trust: Trust, settings: &Settings) -> Standing {
     let mut found = Vec::new();
-    if let Some(file) = File::of_project(workspace.root()) {
+    if let Some(file) = SettingsFile::of_project(workspace.root()) {
         found.push((
             ".sheaf/config.toml".to_owned(),
             "settings, from the next start on".to_owned(),
-            Print::of(&[file.text.as_bytes()]),
+            Fingerprint::of(&[file.text.as_bytes()]),
         ));
     }
     for folder in COMMANDS {
@@ -102,7 +102,7 @@ pub fn look(workspace: &Arc<Workspace>, trust: Trust, settings: &Settings) -> St
                 found.push((
                     path,
                     "a command, sent when you type its name".to_owned(),
-                    Print::of(&[&text]),
+                    Fingerprint::of(&[&text]),
                 ));
             }
         }
@@ -113,7 +113,7 @@ pub fn look(workspace: &Arc<Workspace>, trust: Trust, settings: &Settings) -> St
         let HeldBack { path, kind, print } = rule;
         found.push((path, format!("a rule for the model, {}", kind.as_str()), print));
     }
-    let checkers = read_lints::checkers(workspace, settings);
+    let checkers = checkers::checkers(workspace, settings);
     if !checkers.is_empty() {
         let print: Vec<&[u8]> = checkers.iter().map(String::as_bytes).collect();
         found.push((
@@ -123,7 +123,7 @@ pub fn look(workspace: &Arc<Workspace>, trust: Trust, settings: &Settings) -> St
                  beside the conversation",
                 checkers.join(", ")
             ),
-            Print::of(&print),
+            Fingerprint::of(&print),
         ));
     }
     let said = match &trust {
@@ -161,7 +161,7 @@ pub fn look(workspace: &Arc<Workspace>, trust: Trust, settings: &Settings) -> St
 #[derive(Debug)]
 pub struct Page {
     asked: Vec<Acting>,
-    all: BTreeMap<String, Print>,
+    all: BTreeMap<String, Fingerprint>,
     document: DocumentId,
     questions: Value,
 }
@@ -222,13 +222,13 @@ impl Page {
     }
 
     /// Keeps what was said; `None`: there was nothing to keep.
-    pub fn keep(&self, verdict: Verdict, workspace: &Workspace, paths: &Paths) -> Result<Option<Said>, String> {
+    pub fn keep(&self, verdict: Verdict, workspace: &Workspace, paths: &Paths) -> Result<Option<TrustRecord>, String> {
         let is_trusted = match verdict {
             Verdict::Trusted => true,
             Verdict::Never => false,
             Verdict::Later => return Ok(None),
         };
-        let kept = Ledger::under(&paths.state).say(workspace.root(), is_trusted, self.all.clone());
+        let kept = TrustStore::under(&paths.state).store(workspace.root(), is_trusted, self.all.clone());
         kept.map(Some).map_err(|it| it.to_string())
     }
 

@@ -10,14 +10,14 @@ use serde_json::{Map, Value};
 
 use super::{prompt, review};
 use crate::{
-    model::Part,
+    models::Part,
     protocol::{
-        Clash, Document, DocumentId, Entry, Event, FileChange, Operation, Query, Reply, Response, Restoration, Restore,
-        Target, Turn, TurnChanges, View,
+        Document, DocumentId, Entry, Event, FileChange, Operation, Query, Reply, Response, Restore, RestoreConflict,
+        RestorePreview, RestoreTarget, Turn, TurnChanges, View,
     },
     sandbox::{self, Checkpoints, Marked, Plan, Seen, Stand, Turning, Which, Workspace},
     text::{diff::diff, figure},
-    tool::{self, Context, Fault, Input as Arguments, Outcome},
+    tools::{self, Context, Fault, Input as Arguments, Outcome},
     transcript::Transcript,
 };
 
@@ -136,17 +136,17 @@ pub fn preview(
     workspace: &Workspace,
     transcript: &Transcript,
     wish: &Restore,
-) -> Result<Restoration, String> {
+) -> Result<RestorePreview, String> {
     let checkpoints = seen.checkpoints().ok_or(NOTHING_KEPT)?;
-    match meant(checkpoints, transcript, &wish.what)? {
+    match meant(checkpoints, transcript, &wish.target)? {
         Meant::Steps(scope) => {
-            let plan = scope.plan(checkpoints, workspace, &wish.but);
-            Ok(Restoration {
+            let plan = scope.plan(checkpoints, workspace, &wish.except);
+            Ok(RestorePreview {
                 files: plan.files.iter().filter(|it| !it.is_done()).map(change).collect(),
                 is_partial: plan.is_partial,
             })
         }
-        Meant::Place { .. } => Ok(Restoration::default()),
+        Meant::Place { .. } => Ok(RestorePreview::default()),
     }
 }
 
@@ -158,40 +158,40 @@ pub fn restore(
     wish: &Restore,
 ) -> Result<Restored, String> {
     let checkpoints = seen.checkpoints().ok_or(NOTHING_KEPT)?;
-    match meant(checkpoints, transcript, &wish.what)? {
+    match meant(checkpoints, transcript, &wish.target)? {
         Meant::Place { turn, document, again } => place(seen, workspace, transcript, turn, &document, again),
         Meant::Steps(scope) => {
-            let plan = scope.plan(checkpoints, workspace, &wish.but);
+            let plan = scope.plan(checkpoints, workspace, &wish.except);
             let has_clash = plan.files.iter().any(|it| it.clash.is_some());
             // Where others have written into the file, the change may still be found by its text.
-            if let Target::Document { turn, document } = &wish.what
+            if let RestoreTarget::Document { turn, document } = &wish.target
                 && has_clash
-                && !wish.over
+                && !wish.overwrite
                 && let Ok(restored) = place(seen, workspace, transcript, *turn, document, false)
             {
                 return Ok(restored);
             }
             let is_again = matches!(scope.sort, Sort::CallAgain | Sort::LastAgain);
-            steps(checkpoints, workspace, transcript, plan, wish.over, is_again)
+            steps(checkpoints, workspace, transcript, plan, wish.overwrite, is_again)
         }
     }
 }
 
 const NOTHING_KEPT: &str = "what files were is not kept here";
 
-fn meant(checkpoints: &Checkpoints, transcript: &Transcript, what: &Target) -> Result<Meant, String> {
+fn meant(checkpoints: &Checkpoints, transcript: &Transcript, what: &RestoreTarget) -> Result<Meant, String> {
     let nothing = || "there is nothing to take back".to_owned();
     Ok(match what {
-        Target::Turn(turn) => Scope::of(Sort::Turn, u64::from(turn.0)),
-        Target::Since(turn) => Scope::of(Sort::Since, u64::from(turn.0)),
-        Target::LastAgain => Scope::of(Sort::LastAgain, 0),
-        Target::Last => {
+        RestoreTarget::Turn(turn) => Scope::of(Sort::Turn, u64::from(turn.0)),
+        RestoreTarget::Since(turn) => Scope::of(Sort::Since, u64::from(turn.0)),
+        RestoreTarget::RedoLast => Scope::of(Sort::LastAgain, 0),
+        RestoreTarget::Last => {
             let turns = checkpoints.turns();
             let last = turns.iter().rev().find(|it| it.undone.len() < it.paths.len());
             Scope::of(Sort::Turn, last.ok_or_else(nothing)?.turn)
         }
-        Target::Document { turn, document } | Target::Again { turn, document } => {
-            let again = matches!(what, Target::Again { .. });
+        RestoreTarget::Document { turn, document } | RestoreTarget::RedoDocument { turn, document } => {
+            let again = matches!(what, RestoreTarget::RedoDocument { .. });
             let response = response(transcript, *turn).ok_or_else(nothing)?;
             let found = response.get(document).ok_or_else(nothing)?;
             if is_undone(found) != again {
@@ -228,16 +228,16 @@ fn meant(checkpoints: &Checkpoints, transcript: &Transcript, what: &Target) -> R
 pub fn ask(query: &Query, seen: &Seen, workspace: &Workspace, entries: &[Arc<Entry>]) -> Option<Reply> {
     match query {
         Query::Changes => Some(Reply::Changes(changes(seen, workspace))),
-        Query::Restoration(wish) => {
-            let found = preview(seen, workspace, &Transcript::of(entries), wish);
-            Some(Reply::Restoration(found.unwrap_or_default()))
+        Query::RestorePreview(wish) => {
+            let found = preview(seen, workspace, &Transcript::from_entries(entries), wish);
+            Some(Reply::RestorePreview(found.unwrap_or_default()))
         }
         Query::Models
         | Query::Files { .. }
         | Query::Symbols { .. }
         | Query::Context
         | Query::Trust
-        | Query::Opened(_)
+        | Query::FileOpened(_)
         | Query::Sandbox { .. }
         | Query::Permissions { .. } => None,
     }
@@ -251,7 +251,7 @@ pub fn tell(told: &str) -> Part {
 }
 
 /// Runs a command, and keeps what it changes.
-pub async fn watched(run: tool::Run, arguments: Arguments, context: Context) -> Result<Outcome, Fault> {
+pub async fn watched(run: tools::Run, arguments: Arguments, context: Context) -> Result<Outcome, Fault> {
     let (seen, workspace, call) = (
         Arc::clone(&context.seen),
         Arc::clone(&context.workspace),
@@ -424,7 +424,7 @@ fn update(document: &DocumentId, value: Value) -> Event {
 }
 
 fn response(transcript: &Transcript, turn: Turn) -> Option<&Response> {
-    transcript.of_turn(turn).map(|it| &it.response)
+    transcript.exchange_of(turn).map(|it| &it.response)
 }
 
 /// The call that a document of a command or a change stands for.
@@ -520,9 +520,9 @@ fn change(it: &Turning) -> FileChange {
         added: 0,
         removed: 0,
         patch: String::new(),
-        clash: it.clash.map(|it| match it {
-            sandbox::Clash::Foreign => Clash::Foreign,
-            sandbox::Clash::Turn(turn) => Clash::Turn(Turn(u32::try_from(turn).unwrap_or(u32::MAX))),
+        conflict: it.clash.map(|it| match it {
+            sandbox::Clash::Foreign => RestoreConflict::User,
+            sandbox::Clash::Turn(turn) => RestoreConflict::Turn(Turn(u32::try_from(turn).unwrap_or(u32::MAX))),
         }),
         is_lost: it.is_lost,
     };
@@ -582,7 +582,7 @@ mod tests {
             paths: vec![workspace.root().join("a.txt")],
             is_whole: true,
         };
-        let transcript = Transcript::of(&log.after(Position(0)));
+        let transcript = Transcript::from_entries(&log.after(Position(0)));
         let marks = marks(&workspace, &transcript, &marked, true);
         let marked = [
             (Turn(1), update(&"a".into(), true.into())),

@@ -4,7 +4,7 @@ use std::{ffi::OsString, path::PathBuf, sync::LazyLock};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::{config::Options, link::replay::Speed, print::Format};
+use crate::{config::CommandLineSettings, link::replay::Speed, print::Format};
 
 /// With the commit, where the build names one in `SHEAF_COMMIT`.
 pub fn version() -> &'static str {
@@ -65,16 +65,16 @@ pub struct Arguments {
     pub prompt: Vec<String>,
 
     #[command(flatten)]
-    pub printing: Printing,
+    pub printing: OutputArguments,
 
     #[command(flatten)]
-    pub whom: Whom,
+    pub whom: TargetArguments,
 
     #[command(flatten)]
     pub run: Run,
 
     #[command(flatten)]
-    pub common: Common,
+    pub common: CommonArguments,
 }
 
 /// What holds for this run only.
@@ -130,12 +130,12 @@ pub struct Run {
     pub no_session: bool,
 
     #[command(flatten)]
-    pub end: End,
+    pub end: DisplayArguments,
 }
 
 /// How the conversation is shown.
 #[derive(Clone, Copy, Debug, Default, Args)]
-pub struct End {
+pub struct DisplayArguments {
     /// Lines instead of a screen, for screen readers: nothing is painted, and a line of yours is a message
     #[arg(long)]
     pub plain: bool,
@@ -147,7 +147,7 @@ pub struct End {
 
 /// Answers without a screen.
 #[derive(Clone, Debug, Default, Args)]
-pub struct Printing {
+pub struct OutputArguments {
     /// Print the answer to standard output and leave
     #[arg(short, long)]
     pub print: bool,
@@ -166,7 +166,7 @@ pub struct Printing {
     pub include_thinking: bool,
 }
 
-impl Printing {
+impl OutputArguments {
     /// Why the options do not go together.
     pub fn problem(&self) -> Option<&'static str> {
         let is_stream = self.output_format == OutputFormat::StreamJson;
@@ -204,7 +204,7 @@ impl From<OutputFormat> for Format {
 
 /// Whom to talk to, and how.
 #[derive(Clone, Debug, Default, Args)]
-pub struct Whom {
+pub struct TargetArguments {
     /// Talk to the documents gateway at this address
     #[arg(long, value_name = "URL")]
     pub gateway: Option<String>,
@@ -224,7 +224,7 @@ pub struct Whom {
 
 /// What every task understands.
 #[derive(Clone, Debug, Default, Args)]
-pub struct Common {
+pub struct CommonArguments {
     /// The folder to work in, else the repository around this one
     #[arg(long, value_name = "FOLDER")]
     pub workspace: Option<PathBuf>,
@@ -299,10 +299,10 @@ pub enum Task {
 #[derive(Debug, Args)]
 pub struct Asking {
     #[command(flatten)]
-    pub whom: Whom,
+    pub whom: TargetArguments,
 
     #[command(flatten)]
-    pub common: Common,
+    pub common: CommonArguments,
 }
 
 #[derive(Debug, Args)]
@@ -318,13 +318,13 @@ pub struct Replay {
     pub pace: Pace,
 
     #[command(flatten)]
-    pub printing: Printing,
+    pub printing: OutputArguments,
 
     #[command(flatten)]
-    pub end: End,
+    pub end: DisplayArguments,
 
     #[command(flatten)]
-    pub common: Common,
+    pub common: CommonArguments,
 }
 
 #[derive(Clone, Copy, Debug, Args)]
@@ -364,10 +364,10 @@ pub struct Serve {
     pub allow_origin: Vec<String>,
 
     #[command(flatten)]
-    pub whom: Whom,
+    pub whom: TargetArguments,
 
     #[command(flatten)]
-    pub common: Common,
+    pub common: CommonArguments,
 }
 
 #[derive(Debug, Args)]
@@ -406,7 +406,7 @@ pub struct Conform {
     pub rules: bool,
 
     #[command(flatten)]
-    pub common: Common,
+    pub common: CommonArguments,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -426,13 +426,13 @@ pub struct Tour {
     pub pace: Pace,
 
     #[command(flatten)]
-    pub printing: Printing,
+    pub printing: OutputArguments,
 
     #[command(flatten)]
-    pub end: End,
+    pub end: DisplayArguments,
 
     #[command(flatten)]
-    pub common: Common,
+    pub common: CommonArguments,
 }
 
 #[derive(Debug, Args)]
@@ -442,10 +442,10 @@ pub struct Doctor {
     pub json: bool,
 
     #[command(flatten)]
-    pub whom: Whom,
+    pub whom: TargetArguments,
 
     #[command(flatten)]
-    pub common: Common,
+    pub common: CommonArguments,
 }
 
 #[derive(Debug, Args)]
@@ -454,7 +454,7 @@ pub struct Config {
     pub ask: Setting,
 
     #[command(flatten)]
-    pub common: Common,
+    pub common: CommonArguments,
 }
 
 #[derive(Debug, Args)]
@@ -468,7 +468,7 @@ pub enum Boundary {
     /// Each layer, and why one is missing
     Explain {
         #[command(flatten)]
-        common: Common,
+        common: CommonArguments,
     },
     /// Runs a command as one of a model's would run; ends with its exit code, or with 3 where there is no sandbox
     Run {
@@ -485,7 +485,7 @@ pub enum Boundary {
         guard: bool,
 
         #[command(flatten)]
-        common: Common,
+        common: CommonArguments,
 
         /// The command and its arguments
         #[arg(required = true, last = true, value_name = "COMMAND")]
@@ -499,7 +499,7 @@ pub struct Sessions {
     pub ask: Session,
 
     #[command(flatten)]
-    pub common: Common,
+    pub common: CommonArguments,
 }
 
 #[derive(Debug, Subcommand)]
@@ -563,7 +563,7 @@ pub enum Session {
 
         /// One page for a browser, Markdown, one object, or a line for each event; else what FILE ends with
         #[arg(long = "as", value_name = "FORM")]
-        form: Option<Exported>,
+        form: Option<ExportFormatArgument>,
 
         /// Where to, else standard output
         #[arg(short, long, value_name = "FILE")]
@@ -619,7 +619,7 @@ pub enum Session {
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-pub enum Exported {
+pub enum ExportFormatArgument {
     Html,
     #[value(alias = "markdown")]
     Md,
@@ -639,10 +639,10 @@ pub struct Get {
 
     /// What to make of it
     #[arg(long = "as", value_name = "FORM", default_value = "text")]
-    pub form: Got,
+    pub form: DocumentFormatArgument,
 
     #[command(flatten)]
-    pub common: Common,
+    pub common: CommonArguments,
 }
 
 #[derive(Debug, Args)]
@@ -657,7 +657,7 @@ pub struct Why {
     pub json: bool,
 
     #[command(flatten)]
-    pub common: Common,
+    pub common: CommonArguments,
 }
 
 #[derive(Debug, Args)]
@@ -684,7 +684,7 @@ pub struct Undo {
     pub dry_run: bool,
 
     #[command(flatten)]
-    pub common: Common,
+    pub common: CommonArguments,
 }
 
 #[derive(Debug, Args)]
@@ -695,20 +695,20 @@ pub struct Undo {
 pub struct Rewind {
     /// One of the two only
     #[arg(long, value_name = "WHICH")]
-    pub only: Option<Part>,
+    pub only: Option<RewindPart>,
 
     #[command(flatten)]
     pub undo: Undo,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Part {
+pub enum RewindPart {
     Files,
     Conversation,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-pub enum Got {
+pub enum DocumentFormatArgument {
     Json,
     #[value(alias = "markdown")]
     Md,
@@ -754,10 +754,10 @@ pub enum Setting {
     },
 }
 
-impl Common {
+impl CommonArguments {
     /// The command line as a layer of settings.
-    pub fn options(&self, whom: &Whom) -> Options {
-        Options {
+    pub fn options(&self, whom: &TargetArguments) -> CommandLineSettings {
+        CommandLineSettings {
             gateway: whom.gateway.clone(),
             provider: whom.provider.clone(),
             // What other programs say for "whichever".
@@ -765,7 +765,7 @@ impl Common {
             mode: whom.mode.clone(),
             theme: self.theme.clone(),
             set: self.set.clone(),
-            ..Options::default()
+            ..CommandLineSettings::default()
         }
     }
 }

@@ -1,7 +1,7 @@
-//! `sheaf replay FILE --assert OTHER`: whether two recordings end with the same documents. So a conversation that went well
-//! is a test of one that is held anew.
+//! `sheaf replay FILE --assert OTHER`: compares the documents at the end of two recordings, so that a good conversation
+//! can test a new one.
 //!
-//! What differs from one time to the next and says nothing (ids, times, where a log lies) is not compared.
+//! Members that differ each time and mean nothing (ids, times, log paths) are ignored.
 
 use serde_json::{Map, Value};
 
@@ -11,8 +11,8 @@ use crate::{
     transcript::{Exchange, Transcript},
 };
 
-/// Members that are different each time.
-const PASSING: [&str; 9] = [
+/// Metadata members that differ each time.
+const IGNORED_MEMBERS: [&str; 9] = [
     "duration_ms",
     "durationMs",
     "toolCallId",
@@ -24,10 +24,10 @@ const PASSING: [&str; 9] = [
     "workingDirectory",
 ];
 
-/// Lines of a text that is not as it should be.
-const LONGEST: usize = 120;
+/// Maximum number of characters shown of a different text.
+const MAX_EXCERPT_CHARS: usize = 120;
 
-/// What is not as in `wanted`, a line each; none: the documents are the same.
+/// Returns the differences from `wanted`, a line each. Empty: the documents are the same.
 pub fn differences(found: &Recording, wanted: &Recording) -> Vec<String> {
     compare(&fold(&found.entries()), &fold(&wanted.entries()))
 }
@@ -40,7 +40,7 @@ fn fold(entries: &[Entry]) -> Transcript {
     transcript
 }
 
-/// All branches count, and where the conversation stands in the end.
+/// Compares all branches, and the branch at the end.
 pub fn compare(found: &Transcript, wanted: &Transcript) -> Vec<String> {
     let mut said = Vec::new();
     let (ours, theirs) = (found.all(), wanted.all());
@@ -50,7 +50,7 @@ pub fn compare(found: &Transcript, wanted: &Transcript) -> Vec<String> {
     for (one, other) in ours.into_iter().zip(theirs) {
         exchange(one, other, &mut said);
     }
-    // By the order of turns, which recordings number in their own ways.
+    // By the order of turns: each recording numbers them in its own way.
     let way = |it: &Transcript| {
         let all = it.all();
         let nth = |one: &Exchange| all.iter().position(|it| it.turn == one.turn).map_or(0, |it| it + 1);
@@ -103,7 +103,7 @@ fn document(address: &str, found: &Document, wanted: &Document, said: &mut Vec<S
             differ(found.text(), wanted.text())
         ));
     }
-    let (one, other) = (lasting(&found.metadata), lasting(&wanted.metadata));
+    let (one, other) = (without_ignored(&found.metadata), without_ignored(&wanted.metadata));
     for name in one.keys().chain(other.keys().filter(|it| !one.contains_key(*it))) {
         let (one, other) = (one.get(name), other.get(name));
         if one != other {
@@ -117,14 +117,14 @@ fn document(address: &str, found: &Document, wanted: &Document, said: &mut Vec<S
     }
 }
 
-/// Without what is different each time, at any depth.
-fn lasting(metadata: &Map<String, Value>) -> Map<String, Value> {
+/// Returns the metadata without [`IGNORED_MEMBERS`], at any depth.
+fn without_ignored(metadata: &Map<String, Value>) -> Map<String, Value> {
     let kept = metadata
         .iter()
-        .filter(|(name, value)| !PASSING.contains(&name.as_str()) && !value.is_null());
+        .filter(|(name, value)| !IGNORED_MEMBERS.contains(&name.as_str()) && !value.is_null());
     kept.map(|(name, value)| {
         let value = match value {
-            Value::Object(inner) => Value::Object(lasting(inner)),
+            Value::Object(inner) => Value::Object(without_ignored(inner)),
             other => other.clone(),
         };
         (name.clone(), value)
@@ -132,7 +132,7 @@ fn lasting(metadata: &Map<String, Value>) -> Map<String, Value> {
     .collect()
 }
 
-/// Both, from shortly before where they part.
+/// Returns excerpts of both texts from shortly before their first difference.
 fn differ(found: &str, wanted: &str) -> String {
     let same = found
         .chars()
@@ -141,9 +141,9 @@ fn differ(found: &str, wanted: &str) -> String {
         .count();
     let part = |text: &str| {
         let from = same.saturating_sub(20);
-        let shown: String = text.chars().skip(from).take(LONGEST).collect();
+        let shown: String = text.chars().skip(from).take(MAX_EXCERPT_CHARS).collect();
         let before = if from > 0 { "…" } else { "" };
-        let behind = if text.chars().count() > from + LONGEST {
+        let behind = if text.chars().count() > from + MAX_EXCERPT_CHARS {
             "…"
         } else {
             ""

@@ -1,4 +1,4 @@
-//! Standard input as a part of the prompt.
+//! Standard input as part of the prompt.
 
 use std::{
     io::{self, IsTerminal as _, Read},
@@ -8,13 +8,13 @@ use std::{
 
 use anyhow::{Context as _, Result};
 
-/// More of standard input is not sent: it would not fit into most models' windows.
-const LIMIT_BYTES: usize = 256 << 10;
+/// Maximum size of standard input that is sent, in bytes: more would not fit into most context windows.
+const MAX_BYTES: usize = 256 << 10;
 
-/// An input that says nothing for so long may be one that nobody meant.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// Time after which a silent standard input is reported: it may be there by mistake.
+const SILENCE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Whether somebody gave us something to read: a file, or what another program writes.
+/// Returns true if standard input is a file, a pipe or a socket.
 pub fn is_piped() -> bool {
     #[cfg(unix)]
     {
@@ -29,13 +29,15 @@ pub fn is_piped() -> bool {
     !io::stdin().is_terminal()
 }
 
-/// The prompt with standard input attached, if that is no terminal; `None` when there is nothing at all.
+/// Returns the prompt with standard input attached, unless that is a terminal. `None` if both are empty.
+///
+/// `complain` prints notices: input was cut, or is still awaited.
 pub fn prompt(words: String, complain: &mut dyn FnMut(&str)) -> Result<Option<String>> {
     let words = words.trim().to_owned();
     let input = if io::stdin().is_terminal() {
         None
     } else {
-        read_patiently(complain).context("standard input cannot be read")?
+        read_with_notice(complain).context("standard input cannot be read")?
     };
     let Some(input) = input else {
         return Ok((!words.is_empty()).then_some(words));
@@ -43,27 +45,27 @@ pub fn prompt(words: String, complain: &mut dyn FnMut(&str)) -> Result<Option<St
     if input.left_out > 0 {
         complain(&format!(
             "only the first {} KiB of standard input were sent, {} more were left out",
-            LIMIT_BYTES >> 10,
+            MAX_BYTES >> 10,
             size(input.left_out)
         ));
     }
     Ok(Some(joined(&words, &input)))
 }
 
-/// What came in, as far as it is sent.
+/// Standard input, cut to [`MAX_BYTES`].
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Input {
+struct AttachedInput {
     text: String,
     left_out: u64,
 }
 
-/// Says that it waits when nothing comes: a pipe that somebody inherited may never end.
-fn read_patiently(complain: &mut dyn FnMut(&str)) -> io::Result<Option<Input>> {
+/// Reads standard input; reports the wait if nothing comes, since an inherited pipe may never end.
+fn read_with_notice(complain: &mut dyn FnMut(&str)) -> io::Result<Option<AttachedInput>> {
     let (done, outcome) = mpsc::channel();
     std::thread::Builder::new()
         .name("stdin".to_owned())
         .spawn(move || done.send(read(io::stdin().lock())))?;
-    match outcome.recv_timeout(PATIENCE) {
+    match outcome.recv_timeout(SILENCE_TIMEOUT) {
         Ok(input) => input,
         Err(mpsc::RecvTimeoutError::Timeout) => {
             complain("waiting for standard input to end\n  `< /dev/null` leaves it out");
@@ -73,16 +75,16 @@ fn read_patiently(complain: &mut dyn FnMut(&str)) -> io::Result<Option<Input>> {
     }
 }
 
-fn read(mut from: impl Read) -> io::Result<Option<Input>> {
+fn read(mut from: impl Read) -> io::Result<Option<AttachedInput>> {
     let mut bytes = Vec::new();
-    from.by_ref().take(LIMIT_BYTES as u64).read_to_end(&mut bytes)?;
-    let left_out = if bytes.len() < LIMIT_BYTES {
+    from.by_ref().take(MAX_BYTES as u64).read_to_end(&mut bytes)?;
+    let left_out = if bytes.len() < MAX_BYTES {
         0
     } else {
         io::copy(&mut from, &mut io::sink())?
     };
     if left_out > 0 {
-        // A character that the limit cuts in two goes as a whole.
+        // Removes a character that the limit cut in two.
         while bytes.last().is_some_and(|it| it & 0xc0 == 0x80) {
             bytes.pop();
         }
@@ -91,11 +93,11 @@ fn read(mut from: impl Read) -> io::Result<Option<Input>> {
         }
     }
     let text = String::from_utf8_lossy(&bytes).into_owned();
-    Ok((!text.trim().is_empty()).then_some(Input { text, left_out }))
+    Ok((!text.trim().is_empty()).then_some(AttachedInput { text, left_out }))
 }
 
-/// The words, then the input in a fence that it cannot close.
-fn joined(words: &str, input: &Input) -> String {
+/// Returns the words, then the input in a fence longer than any in it.
+fn joined(words: &str, input: &AttachedInput) -> String {
     if words.is_empty() && input.left_out == 0 {
         return input.text.trim_end().to_owned();
     }
@@ -109,7 +111,7 @@ fn joined(words: &str, input: &Input) -> String {
     let cut = if input.left_out > 0 {
         format!(
             " (its first {} KiB, {} more were left out)",
-            LIMIT_BYTES >> 10,
+            MAX_BYTES >> 10,
             size(input.left_out)
         )
     } else {
@@ -133,7 +135,7 @@ mod tests {
 
     #[test]
     fn input_and_words_go_together_and_each_goes_alone() {
-        let input = |text: &str| Input {
+        let input = |text: &str| AttachedInput {
             text: text.to_owned(),
             left_out: 0,
         };
@@ -148,19 +150,19 @@ mod tests {
 
     #[test]
     fn what_is_too_long_is_cut_at_a_character_and_said() {
-        let long = "ä".repeat(LIMIT_BYTES);
+        let long = "ä".repeat(MAX_BYTES);
         let input = read(long.as_bytes())
             .expect("bytes can be read")
             .expect("there is some");
-        assert!(input.text.len() <= LIMIT_BYTES && input.text.chars().all(|it| it == 'ä'));
-        assert_eq!(input.left_out, LIMIT_BYTES as u64);
+        assert!(input.text.len() <= MAX_BYTES && input.text.chars().all(|it| it == 'ä'));
+        assert_eq!(input.left_out, MAX_BYTES as u64);
         let text = joined("", &input);
         assert!(text.starts_with("Standard input (its first 256 KiB, 256 KiB more were left out):"));
     }
 
     #[test]
     fn an_odd_limit_does_not_split_a_character() {
-        let long = format!("x{}", "ä".repeat(LIMIT_BYTES));
+        let long = format!("x{}", "ä".repeat(MAX_BYTES));
         let input = read(long.as_bytes())
             .expect("bytes can be read")
             .expect("there is some");

@@ -1,21 +1,21 @@
-//! `sheaf sandbox`: what holds commands here, and anything inside of it.
+//! `sheaf sandbox`: explains the sandbox, and runs commands in it.
 
 use std::{ffi::OsString, os::unix::process::ExitStatusExt as _, process::ExitStatus};
 
 use anyhow::{Context as _, Result};
 
 use super::{
-    Base,
-    arguments::{Boundary, Whom},
+    CliContext,
+    arguments::{Boundary, TargetArguments},
     chain, code, complain, say,
 };
 use crate::{
-    config::Ledger,
+    config::TrustStore,
     protocol::Permission,
     sandbox::{Fence, Layers, NOT_BUILT, NotRun, Tier, Workspace, layers},
 };
 
-/// What a partial sandbox means in a workspace where the user has not said otherwise, and where the user has.
+/// Note on a partial sandbox, for workspaces without and with guard.
 const STRICT: &str =
     "  strict: a command makes nothing new at the top of the workspace; /sandbox guard lets it, in this folder";
 const GUARDED: &str = "  guard: a command with a screen before it may write the whole workspace; what is protected is compared and put back";
@@ -23,9 +23,9 @@ const GUARDED: &str = "  guard: a command with a screen before it may write the 
 pub fn run(ask: Boundary) -> Result<u8> {
     match ask {
         Boundary::Explain { common } => {
-            let base = Base::of(&common, &Whom::default())?;
+            let base = CliContext::of(&common, &TargetArguments::default())?;
             let layers = layers();
-            let is_guarded = Ledger::under(&base.paths.state).is_guarded(&base.workspace);
+            let is_guarded = TrustStore::under(&base.paths.state).is_guarded(&base.workspace);
             say(&explained(layers, is_guarded));
             Ok(if layers.tier == Tier::None {
                 code::NO_SANDBOX
@@ -40,7 +40,7 @@ pub fn run(ask: Boundary) -> Result<u8> {
             common,
             command,
         } => {
-            let base = Base::of(&common, &Whom::default())?;
+            let base = CliContext::of(&common, &TargetArguments::default())?;
             let permissions = [(network, Permission::Network), (git_write, Permission::GitWrite)];
             let permissions: Vec<_> = permissions.into_iter().filter(|it| it.0).map(|it| it.1).collect();
             hold(&base, &command, &permissions, guard)
@@ -48,7 +48,7 @@ pub fn run(ask: Boundary) -> Result<u8> {
     }
 }
 
-fn hold(base: &Base, command: &[OsString], permissions: &[Permission], is_guarded: bool) -> Result<u8> {
+fn hold(base: &CliContext, command: &[OsString], permissions: &[Permission], is_guarded: bool) -> Result<u8> {
     let fence = Fence::configured(&base.settings, Some(&base.paths), Vec::new());
     let workspace = Workspace::fenced(&base.workspace, fence)
         .with_context(|| format!("{} cannot be opened", base.workspace.display()))?;
@@ -67,13 +67,13 @@ fn hold(base: &Base, command: &[OsString], permissions: &[Permission], is_guarde
     }
 }
 
-/// As shells pass on how a command ended.
+/// Returns a command's exit code as shells do: 128 + n after signal n.
 fn passed_on(status: ExitStatus) -> u8 {
     let code = status.code().or_else(|| status.signal().map(|it| 128 + it));
     code.and_then(|it| u8::try_from(it).ok()).unwrap_or(NOT_BUILT)
 }
 
-/// What the header of the screen says, too.
+/// Describes the sandbox's layers, in the words of the screen's header.
 fn explained(layers: &Layers, is_guarded: bool) -> String {
     use std::fmt::Write as _;
 

@@ -6,6 +6,9 @@
 //! it can be thrown away at any time. Of what was said it holds no texts, only which three letters, as numbers, and which kinds
 //! of documents stand in a conversation: one row for each, because a row for each document took ten times as long to make. Of
 //! the list it holds titles and first words, which go when a conversation is removed.
+//!
+//! Measured on 8,200 conversations of 1 GB: a search takes 0.08 s of CPU with it and 1.9 s without (0.14 s and 2.5 s where
+//! nothing is in memory). Learning them takes about 50 s, in the background, 20 s whenever the list is opened.
 
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
@@ -27,30 +30,30 @@ use crate::{
     },
 };
 
-/// Grows with the shape of the tables and with how texts are folded: another one is thrown away.
+/// Version of the tables and of the text folding. A cache of another version is deleted.
 const VERSION: i64 = 3;
-/// Letters that are looked up together.
+/// Length of the indexed letter groups.
 const LETTERS: usize = 3;
-/// Another program may be writing: nobody waits long for it.
+/// Time to wait for another program that is writing.
 const PATIENCE: Duration = Duration::from_millis(100);
-/// Conversations are taken in together for so long: each commit has its price.
+/// Time for which sessions are indexed in one transaction, since each commit is expensive.
 const TOGETHER: Duration = Duration::from_millis(200);
-/// What stands for three letters, or for a fact, has so many bits: two that share a number let a conversation through for
-/// nothing, no more.
+/// Bits of the hash of a letter group or fact. A collision only lets a session through needlessly.
 const BITS: u32 = 25;
 
+/// An open cache database.
 pub struct Cache {
     connection: Connection,
 }
 
-/// What the cache says of conversations.
+/// Result of a lookup in the cache.
 #[derive(Debug, Default)]
 pub struct Passing {
-    /// Those that it knows as they are now, and whether they may hold what is looked for.
+    /// By session id: false if the session cannot match. Sessions that changed since, or are unknown, are missing.
     known: HashMap<String, bool>,
 }
 
-/// A conversation as it was taken in.
+/// A session as it was when it was indexed.
 struct Known {
     key: i64,
     bytes: i64,
@@ -59,14 +62,14 @@ struct Known {
 }
 
 impl Passing {
-    /// `None`: it does not know.
+    /// Returns false if the session cannot match, true if it may; `None` if the cache does not know it.
     pub fn lets_through(&self, id: &str) -> Option<bool> {
         self.known.get(id).copied()
     }
 }
 
 impl Cache {
-    /// The cache in a folder, which is made. `None`: there is none, and that is no harm.
+    /// Opens the cache in a folder, and creates it if needed. `None` if that fails; searches then work without it.
     pub fn open(folder: &Path) -> Option<Self> {
         let path = folder.join("sessions.db");
         match Self::connect(folder, &path) {
@@ -121,7 +124,7 @@ impl Cache {
         Ok(Self { connection })
     }
 
-    /// All conversations, the latest first. Only files that have changed since the last time are looked into.
+    /// Returns all sessions, the newest first. Only files that changed since the last call are opened.
     pub fn list(&mut self, store: &Store) -> io::Result<Vec<Listed>> {
         let known = self.listed().unwrap_or_else(|error| {
             tracing::info!(%error, "the list of conversations is made anew");
@@ -170,7 +173,7 @@ impl Cache {
         transaction.commit()
     }
 
-    /// Keeps nothing of a conversation that was removed, also not in parts of the file that are free.
+    /// Removes all data of a session, also from free parts of the file.
     pub fn forget(&mut self, id: &str) {
         let forgotten = (|| {
             let transaction = self.connection.transaction()?;
@@ -182,7 +185,7 @@ impl Cache {
                 forget(&transaction, key)?;
             }
             transaction.commit()?;
-            // What is written stands in the log of writes until that is begun anew.
+            // The write-ahead log keeps removed data until it is truncated.
             self.connection
                 .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
         })();
@@ -191,7 +194,7 @@ impl Cache {
         }
     }
 
-    /// Which of these may hold all that a query looks for.
+    /// Looks up which of these sessions may match a query.
     pub fn passing(&self, query: &Query, listed: &[Listed]) -> Passing {
         let words = query.words().flat_map(|it| trigrams(&folded(it)));
         let wanted: BTreeSet<String> = words.chain(query.facts()).map(|it| token(number(&it))).collect();
@@ -222,7 +225,7 @@ impl Cache {
         Ok(answer)
     }
 
-    /// What was taken in, by id.
+    /// Returns the indexed sessions, by id.
     fn known(&self) -> rusqlite::Result<HashMap<String, Known>> {
         let mut rows = self
             .connection
@@ -239,7 +242,7 @@ impl Cache {
         known.collect()
     }
 
-    /// Reads what is new or has changed, the newest first, for about so long, and forgets what is gone.
+    /// Indexes new and changed sessions, the newest first, for about `patience`, and removes missing ones.
     pub fn update(&mut self, store: &Store, listed: &[Listed], patience: Duration) {
         if let Err(error) = self.learn(store, listed, patience) {
             tracing::info!(%error, "the cache of conversations is not up to date");
@@ -295,7 +298,7 @@ fn forget(transaction: &Transaction<'_>, key: i64) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// What cannot be read is not taken in, and looked at by each search.
+/// Indexes a session. One that cannot be read is left out, so every search looks at it.
 fn take_in(transaction: &Transaction<'_>, store: &Store, it: &Listed, numbers: &mut Numbers) -> rusqlite::Result<()> {
     let Ok(stored) = store.read(&it.session.id) else {
         return Ok(());
@@ -326,10 +329,10 @@ fn take_in(transaction: &Transaction<'_>, store: &Store, it: &Listed, numbers: &
     Ok(())
 }
 
-/// The numbers of what stands in a conversation, each once.
+/// Set of hashes of a session's letter groups and facts.
 struct Numbers {
     seen: Vec<u64>,
-    /// In the order in which they came.
+    /// In the order of first occurrence.
     all: Vec<u32>,
 }
 
@@ -351,7 +354,7 @@ impl Numbers {
         }
     }
 
-    /// What a query looks at in a text.
+    /// Adds the letter groups of a text.
     fn take(&mut self, text: &str) {
         let mut letters = ['\0'; LETTERS];
         let mut count = 0;
@@ -365,7 +368,7 @@ impl Numbers {
         }
     }
 
-    /// And in a document.
+    /// Adds the texts and facts of a document.
     fn take_document(&mut self, document: &Document) {
         fn gather(numbers: &mut Numbers, value: &Value) {
             match value {
@@ -382,7 +385,7 @@ impl Numbers {
         }
     }
 
-    /// All of them as words, and begins anew.
+    /// Returns all hashes as words, and clears the set.
     fn give(&mut self) -> String {
         let mut words = String::with_capacity(self.all.len() * 6);
         for number in self.all.drain(..) {
@@ -396,7 +399,7 @@ impl Numbers {
     }
 }
 
-/// FNV-1a: the same in every build of every version.
+/// FNV-1a hash, the same in every build and version.
 fn number_of(letters: impl Iterator<Item = char>) -> u32 {
     let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
     for letter in letters {
@@ -411,14 +414,14 @@ fn number(text: &str) -> u32 {
     number_of(text.chars())
 }
 
-/// A number as a word of letters and digits, five bits each.
+/// Returns a hash as a word of base-32 digits.
 fn token(number: u32) -> String {
     const SIGNS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
     let signs = (0..BITS.div_ceil(5)).map(|it| SIGNS[(number >> (5 * it) & 31) as usize] as char);
     signs.collect()
 }
 
-/// Somebody else writes it at this moment, or it is out of reach: it is none that may be thrown away.
+/// Returns true if the database is locked or unavailable, and must not be deleted.
 fn is_of_others(error: &anyhow::Error) -> bool {
     use rusqlite::ErrorCode::{CannotOpen, DatabaseBusy, DatabaseLocked, DiskFull, PermissionDenied, ReadOnly};
     let code = error
@@ -430,8 +433,8 @@ fn is_of_others(error: &anyhow::Error) -> bool {
     )
 }
 
-/// As a query compares letters, or coarser: whatever it takes for the same is the same here. By way of the big letter, because
-/// several small ones have the same (`μ` and the sign `µ`, `β` and `ϐ`).
+/// Folds case as a query does, or more coarsely: letters that a query takes for equal are equal here. Goes through
+/// upper case because several small letters share one (`μ` and the sign `µ`, `β` and `ϐ`).
 fn plain(text: &str) -> impl Iterator<Item = char> {
     text.chars().flat_map(|it| {
         let ascii = it.is_ascii().then(|| it.to_ascii_lowercase());
@@ -447,7 +450,7 @@ fn folded(text: &str) -> String {
     plain(text).collect()
 }
 
-/// All neighbours of three letters.
+/// Returns all groups of three neighbouring letters.
 fn trigrams(word: &str) -> BTreeSet<String> {
     let letters: Vec<char> = word.chars().collect();
     letters.windows(LETTERS).map(|it| it.iter().collect()).collect()

@@ -1,4 +1,4 @@
-//! Conversations by their ids: begun, taken up again; and who there is to talk to.
+//! Stored conversations by id: create, resume, fork; and the `status` and `models` subcommands.
 
 use std::{
     io,
@@ -8,9 +8,9 @@ use std::{
 
 use anyhow::{Context as _, Result};
 
-use super::{Base, arguments::Run, code, complain, open, runtime, say, sessions};
+use super::{CliContext, arguments::Run, code, complain, open, runtime, say, sessions};
 use crate::{
-    cli::open::Talk,
+    cli::open::ConversationOptions,
     config::Upstream,
     journal::{
         Log,
@@ -21,54 +21,59 @@ use crate::{
     tui,
 };
 
-/// The conversation that is to go on.
+/// A conversation to resume.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Wanted {
+pub enum ResumeTarget {
     /// The last one in this workspace.
     Last,
+    /// An id or a title.
     Named(String),
 }
 
 /// A conversation that has been opened.
-pub struct Opened {
+pub struct OpenedConversation {
     pub session: Session,
     pub log: Arc<Log>,
+    /// `None` if nothing is stored.
     pub recorder: Option<Recorder>,
-    /// It goes on under a name of its own.
+    /// True if it is a fork, stored under its own id.
     pub is_copy: bool,
 }
 
-/// What `--continue` and `--resume` ask for. What stands behind `--resume` and is neither an id nor a title was meant as a prompt.
-pub fn wanted(run: &Run, words: &mut String, is_title: impl Fn(&str) -> bool) -> Option<Wanted> {
+/// Returns the target of `--continue` or `--resume`; `None` without either.
+///
+/// A value of `--resume` with blanks that `is_title` rejects is taken for the beginning of the prompt and moved to
+/// `words`.
+pub fn resume_target(run: &Run, words: &mut String, is_title: impl Fn(&str) -> bool) -> Option<ResumeTarget> {
     match run.resume.as_deref() {
-        None => run.goes_on.then_some(Wanted::Last),
-        Some("") => Some(Wanted::Last),
+        None => run.goes_on.then_some(ResumeTarget::Last),
+        Some("") => Some(ResumeTarget::Last),
         Some(id) if id.contains(char::is_whitespace) && !is_title(id) => {
             words.insert_str(0, &format!("{id} "));
-            Some(Wanted::Last)
+            Some(ResumeTarget::Last)
         }
-        Some(id) => Some(Wanted::Named(id.to_owned())),
+        Some(id) => Some(ResumeTarget::Named(id.to_owned())),
     }
 }
 
-/// Whether a conversation is called that.
-pub fn is_title(base: &Base, name: &str) -> bool {
+/// Returns true if a stored conversation has this title, in any case.
+pub fn is_title(base: &CliContext, name: &str) -> bool {
     let is_it = |title: &String| title.eq_ignore_ascii_case(name);
     let listed = store(base).list().unwrap_or_default();
     listed.iter().any(|it| it.title.as_ref().is_some_and(is_it))
 }
 
-pub fn store(base: &Base) -> Store {
+pub fn store(base: &CliContext) -> Store {
     Store::new(base.paths.sessions())
 }
 
-fn fresh(base: &Base) -> Session {
+fn fresh(base: &CliContext) -> Session {
     Session::fresh(base.workspace.to_string_lossy(), tui::now_ms())
 }
 
-/// A conversation of which nothing is on the disk yet.
-pub fn begin(base: &Base) -> Opened {
-    Opened {
+/// Returns a new conversation. Nothing is stored yet.
+pub fn begin(base: &CliContext) -> OpenedConversation {
+    OpenedConversation {
         session: fresh(base),
         log: Log::new(),
         recorder: None,
@@ -76,13 +81,13 @@ pub fn begin(base: &Base) -> Opened {
     }
 }
 
-/// The id of the conversation that is to go on.
-fn named(base: &Base, wanted: &Wanted) -> Result<String> {
+/// Returns the id of the conversation to resume.
+fn session_id(base: &CliContext, wanted: &ResumeTarget) -> Result<String> {
     Ok(match wanted {
-        // An id, or else a title: what is wrong with a name that is neither is said by whoever opens it.
-        Wanted::Named(name) if store(base).path_of(name).exists() => name.clone(),
-        Wanted::Named(name) => sessions::find(base, &store(base), name)?.session.id,
-        Wanted::Last => {
+        // An id, or else a title. A name that is neither is reported by the code that opens it.
+        ResumeTarget::Named(name) if store(base).path_of(name).exists() => name.clone(),
+        ResumeTarget::Named(name) => sessions::find(base, &store(base), name)?.session.id,
+        ResumeTarget::Last => {
             let folder = base.workspace.to_string_lossy();
             let listed = store(base).list().context("the conversations cannot be listed")?;
             let last = listed
@@ -94,15 +99,15 @@ fn named(base: &Base, wanted: &Wanted) -> Result<String> {
     })
 }
 
-/// Goes on with a copy of a conversation, which stays as it is, be it open elsewhere or not.
-pub fn fork(base: &Base, wanted: &Wanted, is_unkept: bool) -> Result<Opened> {
-    let stored = store(base).read(&named(base, wanted)?)?;
+/// Opens a copy of a conversation. The original stays unchanged and may be open elsewhere.
+pub fn fork(base: &CliContext, wanted: &ResumeTarget, is_unkept: bool) -> Result<OpenedConversation> {
+    let stored = store(base).read(&session_id(base, wanted)?)?;
     let log = Log::from_entries(stored.closed());
     let session = fresh(base);
     let recorder = (!is_unkept)
         .then(|| record(&store(base), session.clone(), &log))
         .flatten();
-    Ok(Opened {
+    Ok(OpenedConversation {
         session,
         log,
         recorder,
@@ -110,7 +115,7 @@ pub fn fork(base: &Base, wanted: &Wanted, is_unkept: bool) -> Result<Opened> {
     })
 }
 
-/// What is needed to follow a conversation that another sheaf has open; `None`: that is not why it could not be opened.
+/// Returns the data to follow a conversation that another sheaf has open; `None` if that is not the error.
 pub fn followed(store: &Store, state: &Path, error: &StoreError) -> Option<Followed> {
     let StoreError::Held { id, by } = error else {
         return None;
@@ -119,24 +124,24 @@ pub fn followed(store: &Store, state: &Path, error: &StoreError) -> Option<Follo
         tail: store.tail(id),
         id: id.clone(),
         by: *by,
-        door: door(state, id),
+        door: answer_socket(state, id),
         lock: store.path_of(id).with_extension("lock"),
     })
 }
 
-/// Where other windows on a conversation are heard, below the state folder.
-pub fn door(state: &Path, id: &str) -> PathBuf {
+/// Path of the socket on which other windows send answers, below the state folder.
+pub fn answer_socket(state: &Path, id: &str) -> PathBuf {
     state.join("doors").join(format!("{id}.sock"))
 }
 
-/// Takes a conversation up again; with `is_unkept`, without ever writing to it.
-pub fn open(base: &Base, wanted: &Wanted, is_unkept: bool) -> Result<Opened> {
+/// Resumes a conversation. With `is_unkept` nothing more of it is stored.
+pub fn open(base: &CliContext, wanted: &ResumeTarget, is_unkept: bool) -> Result<OpenedConversation> {
     let store = store(base);
-    let id = named(base, wanted)?;
+    let id = session_id(base, wanted)?;
     if is_unkept {
         let stored = store.read(&id)?;
         let session = stored.session.clone();
-        return Ok(Opened {
+        return Ok(OpenedConversation {
             session,
             log: Log::from_entries(stored.closed()),
             recorder: None,
@@ -144,7 +149,7 @@ pub fn open(base: &Base, wanted: &Wanted, is_unkept: bool) -> Result<Opened> {
         });
     }
     let resumed = store.resume_end(&id, tui::now_ms())?;
-    Ok(Opened {
+    Ok(OpenedConversation {
         session: resumed.session,
         log: resumed.log,
         recorder: Some(resumed.recorder),
@@ -152,11 +157,12 @@ pub fn open(base: &Base, wanted: &Wanted, is_unkept: bool) -> Result<Opened> {
     })
 }
 
-/// Writes `log` as this session from now on; where that fails, it is said and goes on.
-pub fn keep(base: &Base, session: &Session, log: &Arc<Log>) -> Option<Recorder> {
+/// Records `log` as this session. A failure is logged and the conversation continues unrecorded.
+pub fn record_session(base: &CliContext, session: &Session, log: &Arc<Log>) -> Option<Recorder> {
     record(&store(base), session.clone(), log)
 }
 
+/// Records `log` in `store`. A failure is logged; then `None`.
 pub fn record(store: &Store, session: Session, log: &Arc<Log>) -> Option<Recorder> {
     match store.record(session, log) {
         Ok(recorder) => Some(recorder),
@@ -168,15 +174,15 @@ pub fn record(store: &Store, session: Session, log: &Arc<Log>) -> Option<Recorde
 }
 
 /// `sheaf create-chat`.
-pub fn create(base: &Base) -> Result<u8> {
+pub fn create(base: &CliContext) -> Result<u8> {
     let session = fresh(base);
     store(base).create(&session)?;
     say(&format!("{}\n", session.id));
     Ok(code::OK)
 }
 
-/// `sheaf status`: whom a prompt would go to, without asking anybody.
-pub fn status(base: &Base) -> u8 {
+/// `sheaf status`: prints the server that a prompt would go to, without a connection.
+pub fn status(base: &CliContext) -> u8 {
     let model = base.settings.model().unwrap_or("the server's own model");
     match base.settings.upstream() {
         Upstream::Gateway(it) => say(&format!("gateway {}\n", it.connection.url().unwrap_or_default())),
@@ -185,7 +191,7 @@ pub fn status(base: &Base) -> u8 {
             say(&format!("provider {name}, {model}\n"));
         }
         Upstream::Nobody => {
-            complain(&open::nobody().to_string());
+            complain(&open::no_server_error().to_string());
             return code::FAILED;
         }
     }
@@ -193,8 +199,8 @@ pub fn status(base: &Base) -> u8 {
 }
 
 /// `sheaf models`.
-pub fn models(base: &Base) -> Result<u8> {
-    let talk = Talk {
+pub fn models(base: &CliContext) -> Result<u8> {
+    let talk = ConversationOptions {
         workspace: base.workspace.clone(),
         added: Vec::new(),
         log: Log::new(),
@@ -202,7 +208,7 @@ pub fn models(base: &Base) -> Result<u8> {
         is_attended: false,
     };
     runtime(false)?.block_on(async move {
-        let link = open::link(&base.settings, &base.environment, &talk)?.ok_or_else(open::nobody)?;
+        let link = open::link(&base.settings, &base.environment, &talk)?.ok_or_else(open::no_server_error)?;
         if let Reply::Models(models) = link.ask(Query::Models).await.map_err(io::Error::other)? {
             for model in models {
                 say(&format!("{model}\n"));
@@ -220,10 +226,16 @@ mod tests {
     fn what_is_no_id_was_meant_as_a_prompt() {
         for (resume, goes_on, words, id, prompt) in [
             (None, false, "x", None, "x"),
-            (None, true, "x", Some(Wanted::Last), "x"),
-            (Some(""), false, "x", Some(Wanted::Last), "x"),
-            (Some("abc-1"), false, "x", Some(Wanted::Named("abc-1".to_owned())), "x"),
-            (Some("and now?"), false, "", Some(Wanted::Last), "and now? "),
+            (None, true, "x", Some(ResumeTarget::Last), "x"),
+            (Some(""), false, "x", Some(ResumeTarget::Last), "x"),
+            (
+                Some("abc-1"),
+                false,
+                "x",
+                Some(ResumeTarget::Named("abc-1".to_owned())),
+                "x",
+            ),
+            (Some("and now?"), false, "", Some(ResumeTarget::Last), "and now? "),
         ] {
             let run = Run {
                 resume: resume.map(str::to_owned),
@@ -231,7 +243,10 @@ mod tests {
                 ..Run::default()
             };
             let mut words = words.to_owned();
-            assert_eq!((wanted(&run, &mut words, |_| false), words.as_str()), (id, prompt));
+            assert_eq!(
+                (resume_target(&run, &mut words, |_| false), words.as_str()),
+                (id, prompt)
+            );
         }
     }
 }

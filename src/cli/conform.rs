@@ -1,4 +1,4 @@
-//! `sheaf conform`: a gateway or a recording, held against the protocol.
+//! `sheaf conform`: checks a gateway or a recording against the protocol.
 
 use std::{
     io::{self, IsTerminal as _, Read as _},
@@ -8,8 +8,8 @@ use std::{
 use anyhow::{Context as _, Result};
 
 use super::{
-    Base, RECORDING_BYTES,
-    arguments::{Conform, ReportFormat, Whom},
+    CliContext, RECORDING_BYTES,
+    arguments::{Conform, ReportFormat, TargetArguments},
     code, complain, runtime, say,
 };
 use crate::{
@@ -26,10 +26,10 @@ use crate::{
     protocol::{Dialect, Mode, Severity},
 };
 
-/// What is asked, so that little is answered.
+/// Default message, with a short answer.
 const MESSAGE: &str = "Reply with the single word ok.";
 
-/// Rows of text where nobody says how wide they may be.
+/// Line width of the report without a terminal.
 const COLUMNS: usize = 100;
 
 pub fn run(arguments: &Conform) -> Result<u8> {
@@ -82,11 +82,11 @@ fn read(target: &str) -> Result<(String, Vec<u8>)> {
 }
 
 fn asked(url: &str, arguments: &Conform) -> Result<Report> {
-    let whom = Whom {
+    let whom = TargetArguments {
         gateway: Some(url.to_owned()),
-        ..Whom::default()
+        ..TargetArguments::default()
     };
-    let base = Base::of(&arguments.common, &whom)?;
+    let base = CliContext::of(&arguments.common, &whom)?;
     for problem in &base.problems {
         complain(&problem.to_string());
     }
@@ -123,7 +123,7 @@ fn asked(url: &str, arguments: &Conform) -> Result<Report> {
     })
 }
 
-/// As wide as the terminal is, if there is one.
+/// Returns the terminal's width, between 40 and 200.
 fn columns() -> usize {
     let size = rustix::termios::tcgetwinsize(io::stdout()).ok();
     size.map_or(COLUMNS, |it| usize::from(it.ws_col)).clamp(40, 200)

@@ -1,4 +1,4 @@
-//! The conversations of this machine, for the screen.
+//! The stored conversations of this machine, for the screen.
 
 use std::{
     path::{Path, PathBuf},
@@ -10,15 +10,15 @@ use std::{
 };
 
 use super::{
-    Base,
+    CliContext,
     cache::Cache,
     chat,
-    open::{self, Talk},
+    open::{self, ConversationOptions},
     searching, sessions,
 };
 use crate::{
     config::{Environment, Settings},
-    export::{Rules, Whole},
+    export::{ExportedConversation, RedactionRules},
     journal::{
         Log,
         file::{Listed, Recorder, Session, Store},
@@ -36,37 +36,38 @@ use crate::{
     },
 };
 
-/// Exchanges of a preview, the last ones.
-const PREVIEWED: usize = 3;
+/// Number of turns in a preview, counted from the end.
+const PREVIEW_TURNS: usize = 3;
 
-/// Characters of each of its paragraphs.
-const PREVIEWED_CHARACTERS: usize = 600;
+/// Maximum length of each paragraph of a preview.
+const PREVIEW_CHARACTERS: usize = 600;
 
-/// So long the cache takes in what is new, on a thread that nobody waits for, when the list is opened and behind each search.
-const LEARNING: Duration = Duration::from_secs(20);
+/// Time for which a background thread updates the search cache, after the list is opened and after each search.
+const CACHE_TIME: Duration = Duration::from_secs(20);
 
-/// Conversations that are found at most: nobody reads more.
-const MOST_FOUND: usize = 200;
+/// Maximum number of search results.
+const MAX_FOUND: usize = 200;
 
-pub struct Shelf {
+/// Implements [`Library`] with the session store and the search cache.
+pub struct SessionLibrary {
     settings: Settings,
     environment: Environment,
     workspace: PathBuf,
     added: Vec<PathBuf>,
     store: Store,
-    /// What is said is written down.
+    /// True if conversations are stored.
     keeps: bool,
     recorders: Arc<Mutex<Vec<Recorder>>>,
-    /// Where the state lies, and where other windows are heard.
+    /// State folder, with the sockets of other windows.
     state: PathBuf,
-    /// Where the cache lies, and whether it is being brought up to date.
+    /// Cache folder.
     cache: PathBuf,
     learning: Arc<AtomicBool>,
     door: Mutex<Option<Door>>,
 }
 
-impl Shelf {
-    pub fn new(base: &Base, added: Vec<PathBuf>, keeps: bool, recorders: Arc<Mutex<Vec<Recorder>>>) -> Self {
+impl SessionLibrary {
+    pub fn new(base: &CliContext, added: Vec<PathBuf>, keeps: bool, recorders: Arc<Mutex<Vec<Recorder>>>) -> Self {
         Self {
             settings: base.settings.clone(),
             environment: base.environment.clone(),
@@ -82,16 +83,16 @@ impl Shelf {
         }
     }
 
-    /// Other windows on this conversation are heard, and those on the one before are not any more.
-    fn hear(&self, id: &str, link: &Arc<dyn Link>) {
-        let opened = Door::open(chat::door(&self.state, id), link);
+    /// Accepts answers from other windows on this conversation, instead of those on the previous one.
+    fn listen_for_answers(&self, id: &str, link: &Arc<dyn Link>) {
+        let opened = Door::open(chat::answer_socket(&self.state, id), link);
         let opened =
             opened.inspect_err(|error| tracing::warn!(%error, "other windows cannot answer what is asked here"));
         *self.door.lock().unwrap_or_else(PoisonError::into_inner) = opened.ok();
     }
 
     fn link(&self, log: Arc<Log>) -> Result<Arc<dyn Link>, String> {
-        let talk = Talk {
+        let talk = ConversationOptions {
             workspace: self.workspace.clone(),
             added: self.added.clone(),
             log,
@@ -107,15 +108,15 @@ impl Shelf {
         recorders.extend(recorder);
     }
 
-    /// Brings the cache up to date, on a thread of its own that nobody waits for: what is typed next is found the faster.
-    fn learn(&self, listed: Vec<Listed>) {
+    /// Updates the search cache on a background thread, so that the next search is faster.
+    fn update_cache(&self, listed: Vec<Listed>) {
         if self.learning.swap(true, Ordering::AcqRel) {
             return;
         }
         let (folder, store, learning) = (self.cache.clone(), self.store.clone(), Arc::clone(&self.learning));
         let work = move || {
             if let Some(mut cache) = Cache::open(&folder) {
-                cache.update(&store, &listed, LEARNING);
+                cache.update(&store, &listed, CACHE_TIME);
             }
             learning.store(false, Ordering::Release);
         };
@@ -128,18 +129,18 @@ impl Shelf {
         }
     }
 
-    fn read(&self, id: &str) -> Option<Whole> {
+    fn read(&self, id: &str) -> Option<ExportedConversation> {
         let stored = self.store.read(id).ok()?;
-        Some(Whole::new(stored.session.clone(), stored.closed()))
+        Some(ExportedConversation::new(stored.session.clone(), stored.closed()))
     }
 }
 
-impl Library for Shelf {
+impl Library for SessionLibrary {
     fn begin(&self) -> Result<Arc<dyn Link>, String> {
         let link = self.link(Log::new())?;
         if self.keeps {
             let session = Session::fresh(self.workspace.to_string_lossy(), tui::now_ms());
-            self.hear(&session.id, &link);
+            self.listen_for_answers(&session.id, &link);
             self.keep(chat::record(&self.store, session, link.log()));
         }
         Ok(link)
@@ -152,7 +153,7 @@ impl Library for Shelf {
         }
         let resumed = match self.store.resume_end(id, tui::now_ms()) {
             Ok(resumed) => resumed,
-            // Another window has it: this one looks on.
+            // Another window has it open: this one follows.
             Err(error) => {
                 let followed = chat::followed(&self.store, &self.state, &error);
                 let followed = followed.ok_or_else(|| error.to_string())?;
@@ -160,7 +161,7 @@ impl Library for Shelf {
             }
         };
         let link = self.link(resumed.log)?;
-        self.hear(id, &link);
+        self.listen_for_answers(id, &link);
         self.keep(Some(resumed.recorder));
         Ok(link)
     }
@@ -168,7 +169,7 @@ impl Library for Shelf {
     fn list(&self) -> Result<Vec<Kept>, String> {
         let listed = searching::listed(Cache::open(&self.cache).as_mut(), &self.store)
             .map_err(|it| format!("the conversations cannot be listed: {it}"))?;
-        self.learn(listed.clone());
+        self.update_cache(listed.clone());
         let here = self.workspace.to_string_lossy();
         let home = self.environment.get("HOME").map(str::to_owned);
         let kept = listed.into_iter().filter(|it| it.turns > 0).map(|it| Kept {
@@ -188,7 +189,7 @@ impl Library for Shelf {
     }
 
     fn find(&self, words: &str) -> Vec<(String, String)> {
-        // What is typed is words: a sign of the query language that is not whole yet is one, too.
+        // A search text that is still being typed may not parse yet.
         let Ok(query) = Query::parse(words, tui::now_ms()) else {
             return Vec::new();
         };
@@ -197,17 +198,19 @@ impl Library for Shelf {
             return Vec::new();
         };
         let found = searching::found(&self.store, listed.clone(), &query, cache.as_ref());
-        let found: Vec<_> = found.take(MOST_FOUND).collect();
-        self.learn(listed);
+        let found: Vec<_> = found.take(MAX_FOUND).collect();
+        self.update_cache(listed);
         found
     }
 
     fn export(&self, log: &Arc<Log>, path: &Path) -> Result<(), String> {
         let form = sessions::form_of(Some(path));
         let session = Session::fresh(self.workspace.to_string_lossy(), tui::now_ms());
-        let rules = Rules::new(self.settings.redact.iter().map(String::as_str)).map_err(|it| it.to_string())?;
+        let rules =
+            RedactionRules::new(self.settings.redact.iter().map(String::as_str)).map_err(|it| it.to_string())?;
         let entries = log.after(Position(0));
-        let whole = Whole::new(session, entries.iter().map(|it| (**it).clone()).collect()).redacted(&rules);
+        let whole =
+            ExportedConversation::new(session, entries.iter().map(|it| (**it).clone()).collect()).redacted(&rules);
         if path.exists() {
             return Err(format!("{} is there already: name another file", path.display()));
         }
@@ -233,7 +236,7 @@ impl Library for Shelf {
         };
         let exchanges = &whole.transcript.exchanges;
         let mut said = Vec::new();
-        for exchange in exchanges.iter().skip(exchanges.len().saturating_sub(PREVIEWED)) {
+        for exchange in exchanges.iter().skip(exchanges.len().saturating_sub(PREVIEW_TURNS)) {
             if let Some(message) = &exchange.message {
                 said.push(Said {
                     is_message: true,
@@ -253,7 +256,7 @@ impl Library for Shelf {
 
 fn head(text: &str) -> String {
     let text = text.trim();
-    let mut head: String = text.chars().take(PREVIEWED_CHARACTERS).collect();
+    let mut head: String = text.chars().take(PREVIEW_CHARACTERS).collect();
     if head.len() < text.len() {
         head.push('…');
     }

@@ -1,6 +1,6 @@
-//! The composition root: each task chooses a link and a consumer. The only module that may use all others.
+//! Composition root: each subcommand chooses a link and a consumer. The only module that may use all others.
 //!
-//! Before the first frame nothing is asked of the network and no folder is walked: arguments, settings, screen.
+//! Before the first frame no network request is made and no folder is walked: arguments, settings, screen.
 
 mod arguments;
 mod assert;
@@ -8,13 +8,13 @@ mod attach;
 mod boundary;
 mod cache;
 mod chat;
+mod completions;
 mod conform;
 pub mod doctor;
-mod first;
 mod library;
-mod live;
+mod live_tour;
+mod onboarding;
 mod open;
-mod paper;
 mod run;
 mod schema;
 mod searching;
@@ -37,11 +37,14 @@ use clap::Parser as _;
 use tokio::sync::mpsc;
 
 use self::{
-    arguments::{Arguments, Common, End, OutputFormat, Pace, Printing, Run, Setting, Task, Whom},
-    open::Talk,
+    arguments::{
+        Arguments, CommonArguments, DisplayArguments, OutputArguments, OutputFormat, Pace, Run, Setting,
+        TargetArguments, Task,
+    },
+    open::ConversationOptions,
 };
 use crate::{
-    config::{self, Environment, Ledger, Paths, Print, Problem, Settings},
+    config::{self, Environment, Fingerprint, Paths, Problem, Settings, TrustStore},
     journal::{
         Log,
         file::{Recorder, Session, Store, StoreError},
@@ -53,14 +56,14 @@ use crate::{
     },
     locale,
     os::{self, file},
-    print::{self, Ending, Options, Outputs, Stop},
-    protocol::{Mode, Submit},
+    print::{self, Outputs, PrintOptions, RunOutcome, StopSignal},
+    protocol::{self, Mode, Submit},
     sandbox,
-    text::{Clean, redact::redact},
-    theme, tui,
+    text::{Sanitized, redact::redact},
+    theme, tools, tui,
 };
 
-/// The exit codes that a caller may rely on.
+/// Exit codes that callers may rely on.
 mod code {
     pub const OK: u8 = 0;
     pub const FAILED: u8 = 1;
@@ -71,16 +74,16 @@ mod code {
     pub const TERMINATED: u8 = 143;
 }
 
-/// A recording larger than this is none.
+/// Maximum size of a recording, in bytes.
 const RECORDING_BYTES: u64 = 1 << 30;
 
 /// The conversation of `sheaf tour`.
 const TOUR: &str = include_str!("../../assets/tour/tour.jsonl");
 
-/// Runs the program.
+/// Runs the program. `arguments` begin with its name.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
-    // First of all: the helper of the sandbox has one thread.
+    // First, while there is one thread: the helper of the sandbox needs that.
     if let Some(code) = sandbox::helper(&arguments) {
         return code;
     }
@@ -88,7 +91,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let parsed = match Arguments::try_parse_from(&arguments) {
         Ok(parsed) => parsed,
         Err(error) => {
-            // Help goes to standard output and is no failure; clap knows which it is.
+            // Help goes to standard output and is no failure; clap decides.
             let _ = error.print();
             return ExitCode::from(error.exit_code() as u8);
         }
@@ -97,22 +100,23 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         complain(&hint);
         return ExitCode::from(code::USAGE);
     }
-    match obey(parsed) {
+    protocol::tool_label::publish(tools::labels);
+    match dispatch(parsed) {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
             complain(&chain(&error));
-            let is_usage = error.downcast_ref::<Misused>().is_some();
+            let is_usage = error.downcast_ref::<UsageError>().is_some();
             ExitCode::from(if is_usage { code::USAGE } else { code::FAILED })
         }
     }
 }
 
-/// The command line asks for what cannot be.
+/// An impossible command line; ends the program with exit code 2.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-struct Misused(String);
+struct UsageError(String);
 
-fn obey(arguments: Arguments) -> Result<u8> {
+fn dispatch(arguments: Arguments) -> Result<u8> {
     let Arguments {
         task,
         prompt,
@@ -126,16 +130,16 @@ fn obey(arguments: Arguments) -> Result<u8> {
         return Ok(code::USAGE);
     }
     match task {
-        None => talk(prompt, &printing, &whom, &run, &common),
-        Some(Task::Replay(it)) if it.assert.is_some() => compare(&it),
-        Some(Task::Replay(it)) => play(&recorded(&it.file)?, it.pace, &it.printing, it.end, &it.common),
+        None => start_conversation(prompt, &printing, &whom, &run, &common),
+        Some(Task::Replay(it)) if it.assert.is_some() => compare_recordings(&it),
+        Some(Task::Replay(it)) => play(&read_recording(&it.file)?, it.pace, &it.printing, it.end, &it.common),
         Some(Task::Tour(it)) if it.live => play_live(&it),
         Some(Task::Tour(it)) => play(&tour()?, it.pace, &it.printing, it.end, &it.common),
         Some(Task::Serve(it)) => serve::run(&it),
         Some(Task::Conform(it)) => conform::run(&it),
         Some(Task::Doctor(it)) => {
-            let base = Base::of(&it.common, &it.whom)?;
-            let Base {
+            let base = CliContext::of(&it.common, &it.whom)?;
+            let CliContext {
                 settings,
                 problems,
                 paths,
@@ -147,9 +151,9 @@ fn obey(arguments: Arguments) -> Result<u8> {
             Ok(runtime(false)?.block_on(examined)?)
         }
         Some(Task::Config(it)) => settings(&it.ask, &it.common),
-        Some(Task::CreateChat(it)) => chat::create(&Base::of(&it.common, &it.whom)?),
-        Some(Task::Status(it)) => Ok(chat::status(&Base::of(&it.common, &it.whom)?)),
-        Some(Task::Models(it)) => chat::models(&Base::of(&it.common, &it.whom)?),
+        Some(Task::CreateChat(it)) => chat::create(&CliContext::of(&it.common, &it.whom)?),
+        Some(Task::Status(it)) => Ok(chat::status(&CliContext::of(&it.common, &it.whom)?)),
+        Some(Task::Models(it)) => chat::models(&CliContext::of(&it.common, &it.whom)?),
         Some(Task::Sessions(it)) => sessions::run(&it),
         Some(Task::Get(it)) => sessions::get(&it),
         Some(Task::Why(it)) => why::run(&it),
@@ -157,28 +161,28 @@ fn obey(arguments: Arguments) -> Result<u8> {
         Some(Task::Redo(it)) => undo::redo(&it),
         Some(Task::Rewind(it)) => undo::rewind(&it),
         Some(Task::Sandbox(it)) => boundary::run(it.ask),
-        Some(Task::Completions { shell }) => Ok(paper::completions(shell)),
-        Some(Task::Man) => paper::manual(),
+        Some(Task::Completions { shell }) => Ok(completions::completions(shell)),
+        Some(Task::Man) => completions::manual(),
     }
 }
 
-/// The conversation before the user, in the way that they asked for.
-async fn show(mut setup: tui::Setup, end: End) -> Result<u8> {
+/// Shows a conversation: full-screen, inline, or as plain lines.
+async fn show(mut setup: tui::Setup, end: DisplayArguments) -> Result<u8> {
     if end.plain {
         let columns = rustix::termios::tcgetwinsize(io::stdout()).map_or(0, |it| it.ws_col);
-        let console = tui::plain::Console {
+        let console = tui::screen_reader::Console {
             out: Box::new(io::stdout()),
             is_typed: io::stdin().is_terminal(),
             columns: if columns == 0 { 80 } else { columns },
         };
-        return Ok(Box::pin(tui::plain::run(setup, console)).await?);
+        return Ok(Box::pin(tui::screen_reader::run(setup, console)).await?);
     }
     setup.is_inline = end.inline;
     Ok(Box::pin(tui::run(setup)).await?)
 }
 
-/// Looks on while another sheaf has a conversation open.
-fn watch(base: Base, followed: Followed, end: End) -> Result<u8> {
+/// Follows a conversation that another sheaf has open.
+fn watch(base: CliContext, followed: Followed, end: DisplayArguments) -> Result<u8> {
     runtime(false)?.block_on(async move {
         let link = Arc::new(Follow::start(followed));
         let (_, switched) = mpsc::unbounded_channel();
@@ -186,8 +190,8 @@ fn watch(base: Base, followed: Followed, end: End) -> Result<u8> {
     })
 }
 
-/// The recording in a file.
-fn recorded(path: &Path) -> Result<Recording> {
+/// Reads a recording from a file.
+fn read_recording(path: &Path) -> Result<Recording> {
     let bytes = file::read(path, RECORDING_BYTES)?;
     let name = path
         .file_name()
@@ -195,13 +199,13 @@ fn recorded(path: &Path) -> Result<Recording> {
     Ok(Recording::read(name, &bytes)?)
 }
 
-/// The recorded conversation that comes with the program.
+/// Returns the built-in recorded tour.
 fn tour() -> Result<Recording> {
     Ok(Recording::read("the tour", TOUR.as_bytes())?)
 }
 
-/// What every task begins with.
-struct Base {
+/// Settings, paths and environment that every subcommand needs.
+struct CliContext {
     settings: Settings,
     problems: Vec<Problem>,
     paths: Paths,
@@ -209,42 +213,48 @@ struct Base {
     environment: Environment,
 }
 
-/// Whose word lets the settings of a workspace act.
+/// Source of the trust that lets a workspace's settings take effect.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Word {
-    /// The user's, as they gave it when they were asked.
-    Kept,
-    /// Somebody is there to whom nothing can be shown: only what the user's own settings name.
+enum TrustSource {
+    /// The user's stored decision on this workspace.
+    Stored,
+    /// The user's settings only: nobody can be shown what the workspace wants.
     Settings,
-    /// It was given on the command line.
-    Given,
+    /// `--trust` on the command line.
+    CommandLine,
 }
 
-/// The settings of a workspace, if they may act.
-fn trusted_settings(settings: &Settings, paths: &Paths, workspace: &Path, word: Word) -> Option<config::File> {
-    let file = config::File::of_project(workspace)?;
-    let may_act = settings.trusts(workspace)
+/// Returns the settings of a workspace if they are trusted.
+fn trusted_settings(
+    settings: &Settings,
+    paths: &Paths,
+    workspace: &Path,
+    word: TrustSource,
+) -> Option<config::SettingsFile> {
+    let file = config::SettingsFile::of_project(workspace)?;
+    let may_act = settings.is_trusted(workspace)
         || match word {
-            Word::Given => true,
-            Word::Settings => false,
-            Word::Kept => {
+            TrustSource::CommandLine => true,
+            TrustSource::Settings => false,
+            TrustSource::Stored => {
                 let inner = file.path.strip_prefix(workspace).unwrap_or(&file.path);
-                let print = Print::of(&[file.text.as_bytes()]);
-                Ledger::under(&paths.state)
-                    .said(workspace)
-                    .lets(&inner.to_string_lossy(), &print)
+                let print = Fingerprint::of(&[file.text.as_bytes()]);
+                TrustStore::under(&paths.state)
+                    .record(workspace)
+                    .allows(&inner.to_string_lossy(), &print)
             }
         };
     may_act.then_some(file)
 }
 
-impl Base {
-    /// For whoever has a terminal before them.
-    fn of(common: &Common, whom: &Whom) -> Result<Self> {
-        Self::by(common, whom, Word::Kept)
+impl CliContext {
+    /// Loads the context for a command of a user at a terminal.
+    fn of(common: &CommonArguments, whom: &TargetArguments) -> Result<Self> {
+        Self::by(common, whom, TrustSource::Stored)
     }
 
-    fn by(common: &Common, whom: &Whom, word: Word) -> Result<Self> {
+    /// Loads the context. `word` decides if the workspace's settings take effect.
+    fn by(common: &CommonArguments, whom: &TargetArguments, word: TrustSource) -> Result<Self> {
         if common.sandbox == Some(false) {
             sandbox::force_off();
         }
@@ -296,9 +306,8 @@ impl Base {
         }
     }
 
-    /// What starts to record a conversation; does nothing when none is to be kept.
-    ///
-    /// The first one is `session`.
+    /// Returns a function that starts to record a log, as `session` the first time and as a new session later. It
+    /// returns `None` if nothing is to be stored.
     fn recording(&self, no_session: bool, session: Session) -> impl Fn(&Arc<Log>) -> Option<Recorder> + Send + use<> {
         let store = Store::new(self.paths.sessions());
         let first = Mutex::new(Some(session.clone()));
@@ -312,31 +321,37 @@ impl Base {
         }
     }
 
-    /// A conversation in this workspace that has not begun.
+    /// Returns the facts of a new session in this workspace.
     fn session(&self) -> Session {
         Session::fresh(self.workspace.to_string_lossy(), tui::now_ms())
     }
 }
 
-/// A conversation with whoever the settings name: on the screen, or one answer without it.
-fn talk(prompt: Vec<String>, printing: &Printing, whom: &Whom, wanted: &Run, common: &Common) -> Result<u8> {
+/// Starts a conversation: on the screen, or one answer without it.
+fn start_conversation(
+    prompt: Vec<String>,
+    printing: &OutputArguments,
+    whom: &TargetArguments,
+    wanted: &Run,
+    common: &CommonArguments,
+) -> Result<u8> {
     let end = wanted.end;
     let is_shown = !printing.print && printing.output_format == OutputFormat::Text;
     let has_screen = is_shown && (end.plain || io::stdout().is_terminal() && !attach::is_piped());
     let word = match (wanted.trust, has_screen) {
-        (true, _) => Word::Given,
-        (false, true) => Word::Kept,
-        (false, false) => Word::Settings,
+        (true, _) => TrustSource::CommandLine,
+        (false, true) => TrustSource::Stored,
+        (false, false) => TrustSource::Settings,
     };
-    let mut base = Base::by(common, whom, word)?;
+    let mut base = CliContext::by(common, whom, word)?;
     let mut words = prompt.join(" ");
-    let resumed = chat::wanted(wanted, &mut words, |it| chat::is_title(&base, it));
-    if let Err(problem) = run::settle(wanted, &mut base) {
+    let resumed = chat::resume_target(wanted, &mut words, |it| chat::is_title(&base, it));
+    if let Err(problem) = run::apply_arguments(wanted, &mut base) {
         complain(&problem);
         return Ok(code::USAGE);
     }
     if common.sandbox == Some(true)
-        && let Some(problem) = run::unheld(&base)
+        && let Some(problem) = run::missing_sandbox(&base)
     {
         complain(&problem);
         return Ok(code::NO_SANDBOX);
@@ -346,7 +361,7 @@ fn talk(prompt: Vec<String>, printing: &Printing, whom: &Whom, wanted: &Run, com
         return Ok(code::USAGE);
     }
     let prompt = if end.plain && has_screen {
-        // What stands on standard input are the lines of the conversation.
+        // Standard input carries the lines of the conversation.
         Some(words).filter(|it| !it.trim().is_empty())
     } else {
         attach::prompt(words, &mut |text| complain(text))?
@@ -375,15 +390,15 @@ fn talk(prompt: Vec<String>, printing: &Printing, whom: &Whom, wanted: &Run, com
             }
         },
     };
-    let door = chat::door(
+    let door = chat::answer_socket(
         &base.paths.state,
         opened.as_ref().map_or(&session.id, |it| &it.session.id),
     );
     let runtime = runtime(false)?;
     let recorders = Arc::new(Mutex::new(Vec::new()));
-    let stages = Arc::new(Mutex::new(Vec::new()));
+    let tour_folders = Arc::new(Mutex::new(Vec::new()));
     let kept = Arc::clone(&recorders);
-    let set = Arc::clone(&stages);
+    let set = Arc::clone(&tour_folders);
     let added = run::folders(&wanted.add_dir);
     let code = runtime.block_on(async move {
         let (switch, switched) = mpsc::unbounded_channel();
@@ -391,14 +406,19 @@ fn talk(prompt: Vec<String>, printing: &Printing, whom: &Whom, wanted: &Run, com
         let is_copy = opened.as_ref().is_some_and(|it| it.is_copy);
         let (log, recorder) = opened.map_or_else(|| (Log::new(), None), |it| (it.log, it.recorder));
         kept.lock().unwrap_or_else(PoisonError::into_inner).extend(recorder);
-        let talk = Talk {
+        let talk = ConversationOptions {
             workspace: base.workspace.clone(),
             added,
             log,
             is_copy,
             is_attended: true,
         };
-        let library = Arc::new(library::Shelf::new(&base, talk.added.clone(), keeps, Arc::clone(&kept)));
+        let library = Arc::new(library::SessionLibrary::new(
+            &base,
+            talk.added.clone(),
+            keeps,
+            Arc::clone(&kept),
+        ));
         let mut opened_door = None;
         let link = match open::link(&base.settings, &base.environment, &talk)? {
             Some(link) => {
@@ -407,14 +427,14 @@ fn talk(prompt: Vec<String>, printing: &Printing, whom: &Whom, wanted: &Run, com
                     kept.lock().unwrap_or_else(PoisonError::into_inner).extend(recorder);
                 }
                 if keeps {
-                    // Without it other windows only look on.
+                    // Without it other windows can only watch.
                     opened_door = Door::open(door, &link)
                         .inspect_err(|error| tracing::warn!(%error, "other windows cannot answer what is asked here"))
                         .ok();
                 }
                 link
             }
-            None => first::start(first::Chooser {
+            None => onboarding::start(onboarding::Onboarding {
                 settings: base.settings.clone(),
                 environment: base.environment.clone(),
                 workspace: base.workspace.clone(),
@@ -422,24 +442,30 @@ fn talk(prompt: Vec<String>, printing: &Printing, whom: &Whom, wanted: &Run, com
                 switch,
                 record: Box::new(record),
                 recorders: kept,
-                stages: set,
+                tour_folders: set,
             }),
         };
         let code = show(base.screen(link, switched, prompt, keeps, Some(library)), end).await?;
         drop(opened_door);
         Ok::<_, anyhow::Error>(code)
     });
-    // The last lines reach the disk before the runtime takes its tasks down.
+    // Finishes writing sessions before the runtime ends their tasks.
     recorders.lock().unwrap_or_else(PoisonError::into_inner).clear();
-    // Commands of a live tour end with its tasks, and before its folder.
+    // Commands of a live tour end with its tasks, which must happen before its folder is removed.
     drop(runtime);
-    stages.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    tour_folders.lock().unwrap_or_else(PoisonError::into_inner).clear();
     code
 }
 
-/// A recording: on the screen, where its questions can be answered, or printed as it stands.
-fn play(recording: &Recording, pace: Pace, printing: &Printing, end: End, common: &Common) -> Result<u8> {
-    let base = Base::of(common, &Whom::default())?;
+/// Plays a recording: on the screen, where its questions can be answered, or printed.
+fn play(
+    recording: &Recording,
+    pace: Pace,
+    printing: &OutputArguments,
+    end: DisplayArguments,
+    common: &CommonArguments,
+) -> Result<u8> {
+    let base = CliContext::of(common, &TargetArguments::default())?;
     if !printing.print && (end.plain || io::stdout().is_terminal()) {
         return runtime(false)?.block_on(async move {
             let link = Arc::new(Replay::start(recording, pace.speed, Audience::Present));
@@ -448,7 +474,7 @@ fn play(recording: &Recording, pace: Pace, printing: &Printing, end: End, common
         });
     }
     runtime(false)?.block_on(async move {
-        // Nobody is there to say when.
+        // Without a screen nobody can step.
         let speed = match pace.speed {
             Speed::ByStep => Speed::AtOnce,
             speed @ (Speed::AtOnce | Speed::Times(_)) => speed,
@@ -459,43 +485,43 @@ fn play(recording: &Recording, pace: Pace, printing: &Printing, end: End, common
     })
 }
 
-/// Whether a recording ends as another one does.
-fn compare(asked: &arguments::Replay) -> Result<u8> {
-    let found = recorded(&asked.file)?;
+/// Compares the end of a recording with that of another one.
+fn compare_recordings(asked: &arguments::Replay) -> Result<u8> {
+    let found = read_recording(&asked.file)?;
     let Some(wanted) = &asked.assert else {
         return Ok(code::USAGE);
     };
-    let said = assert::differences(&found, &recorded(wanted)?);
+    let said = assert::differences(&found, &read_recording(wanted)?);
     for line in &said {
         say(&format!("{line}\n"));
     }
     Ok(if said.is_empty() { code::OK } else { code::FAILED })
 }
 
-/// The live tour, on the screen: there is nobody else who could answer what it asks.
+/// Plays the live tour, which needs a screen: its questions want answers.
 fn play_live(tour: &arguments::Tour) -> Result<u8> {
     if tour.printing.print || !(tour.end.plain || io::stdout().is_terminal()) {
         complain("the live tour needs a terminal\n  sheaf tour -p  prints the recorded one");
         return Ok(code::USAGE);
     }
-    let mut base = Base::of(&tour.common, &Whom::default())?;
+    let mut base = CliContext::of(&tour.common, &TargetArguments::default())?;
     "agent".clone_into(&mut base.settings.mode);
-    let stage = live::Stage::set()?;
+    let stage = live_tour::TourFolder::create()?;
     base.workspace = stage.workspace();
     let runtime = runtime(false)?;
     let code = runtime.block_on(async {
-        let link = live::link(&stage, tour.pace.speed)?;
+        let link = live_tour::link(&stage, tour.pace.speed)?;
         let (_, switched) = mpsc::unbounded_channel();
-        let opening = Some(live::OPENING.to_owned());
+        let opening = Some(live_tour::OPENING.to_owned());
         show(base.screen(link, switched, opening, false, None), tour.end).await
     });
-    // Commands that still run end with the runtime's tasks, and before their folder.
+    // Running commands end with the runtime's tasks, which must happen before their folder is removed.
     drop(runtime);
     drop(stage);
     code
 }
 
-async fn print_answer(link: &dyn Link, submit: Option<Submit>, options: Options) -> u8 {
+async fn print_answer(link: &dyn Link, submit: Option<Submit>, options: PrintOptions) -> u8 {
     let mut stops = listen();
     let mut out = io::stdout().lock();
     let mut err = io::stderr();
@@ -504,25 +530,25 @@ async fn print_answer(link: &dyn Link, submit: Option<Submit>, options: Options)
         err: &mut err,
     };
     match print::run(link, submit, options, outputs, &mut stops, tui::now_ms).await {
-        Ending::Answered => code::OK,
-        Ending::Failed => code::FAILED,
-        Ending::Refused => code::REFUSED,
-        Ending::NoSandbox => code::NO_SANDBOX,
-        Ending::Stopped(Stop::Interrupt) => code::INTERRUPTED,
-        Ending::Stopped(Stop::Terminate) => code::TERMINATED,
+        RunOutcome::Answered => code::OK,
+        RunOutcome::Failed => code::FAILED,
+        RunOutcome::Refused => code::REFUSED,
+        RunOutcome::NoSandbox => code::NO_SANDBOX,
+        RunOutcome::Stopped(StopSignal::Interrupt) => code::INTERRUPTED,
+        RunOutcome::Stopped(StopSignal::Terminate) => code::TERMINATED,
     }
 }
 
-/// Signals that want us to end, as they come.
-fn listen() -> mpsc::Receiver<Stop> {
+/// Returns a channel of signals that end the program.
+fn listen() -> mpsc::Receiver<StopSignal> {
     let (sender, stops) = mpsc::channel(4);
     #[cfg(unix)]
     {
         use tokio::signal::unix::{SignalKind, signal};
         for (kind, stop) in [
-            (SignalKind::interrupt(), Stop::Interrupt),
-            (SignalKind::terminate(), Stop::Terminate),
-            (SignalKind::hangup(), Stop::Terminate),
+            (SignalKind::interrupt(), StopSignal::Interrupt),
+            (SignalKind::terminate(), StopSignal::Terminate),
+            (SignalKind::hangup(), StopSignal::Terminate),
         ] {
             let Ok(mut signals) = signal(kind) else { continue };
             let sender = sender.clone();
@@ -531,13 +557,13 @@ fn listen() -> mpsc::Receiver<Stop> {
     }
     #[cfg(not(unix))]
     tokio::spawn(async move {
-        while tokio::signal::ctrl_c().await.is_ok() && sender.send(Stop::Interrupt).await.is_ok() {}
+        while tokio::signal::ctrl_c().await.is_ok() && sender.send(StopSignal::Interrupt).await.is_ok() {}
     });
     stops
 }
 
-fn settings(ask: &Setting, common: &Common) -> Result<u8> {
-    let base = Base::of(common, &Whom::default())?;
+fn settings(ask: &Setting, common: &CommonArguments) -> Result<u8> {
+    let base = CliContext::of(common, &TargetArguments::default())?;
     for problem in &base.problems {
         complain(&problem.to_string());
     }
@@ -604,15 +630,15 @@ fn settings(ask: &Setting, common: &Common) -> Result<u8> {
     Ok(code::OK)
 }
 
-/// The repository around the folder, else the folder.
+/// Returns the wanted folder, else the repository around the current folder, else the current folder.
 fn workspace(wanted: Option<&Path>) -> Result<PathBuf> {
     let folder = match wanted {
         Some(folder) => std::fs::canonicalize(folder)
-            .map_err(|error| Misused(format!("--workspace: {} cannot be had: {error}", folder.display())))?,
+            .map_err(|error| UsageError(format!("--workspace: {} cannot be had: {error}", folder.display())))?,
         None => std::env::current_dir().context("this folder is gone")?,
     };
     if !folder.is_dir() {
-        return Err(Misused(format!("--workspace: {} is no folder", folder.display())).into());
+        return Err(UsageError(format!("--workspace: {} is no folder", folder.display())).into());
     }
     if wanted.is_some() {
         return Ok(folder);
@@ -621,8 +647,10 @@ fn workspace(wanted: Option<&Path>) -> Result<PathBuf> {
     Ok(root.map_or_else(|| folder.clone(), Path::to_owned))
 }
 
-/// One thread for a conversation, screen and all: a token that had to wake a second one would cost several times what it
-/// costs to show. What takes long has threads of its own (files, colours, large lines). A server needs more.
+/// Creates the runtime: two threads for a server, else one for everything, the screen included.
+///
+/// A token that had to wake a second thread would cost several times as much as showing it. Slow work (files, colours,
+/// large lines) has its own threads.
 fn runtime(is_server: bool) -> Result<Runtime> {
     let mut builder = if is_server {
         let mut builder = tokio::runtime::Builder::new_multi_thread();
@@ -635,12 +663,12 @@ fn runtime(is_server: bool) -> Result<Runtime> {
     Ok(Runtime(Some(runtime)))
 }
 
-/// What runs everything. In the end it waits for work on other threads, such as a change that is being written, but not for
-/// ever: a file system that does not answer must not keep the program.
+/// A runtime that at its end waits for work on other threads, such as a file being written, but not forever: a file
+/// system that does not answer must not keep the program.
 struct Runtime(Option<tokio::runtime::Runtime>);
 
-/// As long as that work may take.
-const LAST_MOMENT: std::time::Duration = std::time::Duration::from_secs(3);
+/// Time that this work may take.
+const SHUTDOWN_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(3);
 
 impl Runtime {
     fn block_on<T>(&self, future: impl Future<Output = T>) -> T {
@@ -651,12 +679,12 @@ impl Runtime {
 impl Drop for Runtime {
     fn drop(&mut self) {
         if let Some(runtime) = self.0.take() {
-            runtime.shutdown_timeout(LAST_MOMENT);
+            runtime.shutdown_timeout(SHUTDOWN_TIMEOUT);
         }
     }
 }
 
-/// A single word behind options that names a command was meant as one, more likely than not.
+/// Returns a hint if a single word after options names a subcommand, which is then probably meant.
 fn hidden_command(parsed: &Arguments, arguments: &[OsString]) -> Option<String> {
     let [word] = parsed.prompt.as_slice() else { return None };
     if parsed.task.is_some() || arguments.iter().any(|it| it == "--") {
@@ -672,7 +700,7 @@ fn chain(error: &anyhow::Error) -> String {
     let mut text = error.to_string();
     for cause in error.chain().skip(1) {
         let cause = cause.to_string();
-        // Some texts repeat the cause they wrap.
+        // Some messages repeat the cause that they wrap.
         if !text.contains(&cause) {
             text.push_str("\n  because ");
             text.push_str(&cause);
@@ -681,13 +709,13 @@ fn chain(error: &anyhow::Error) -> String {
     text
 }
 
-/// To standard output; whoever closed it does not want to read on.
+/// Prints sanitized text to standard output. Errors are ignored: a closed output wants no more.
 fn say(text: &str) {
-    let _ = io::stdout().write_all(Clean::new(text).as_bytes());
+    let _ = io::stdout().write_all(Sanitized::new(text).as_bytes());
 }
 
 fn complain(text: &str) {
-    let text = Clean::new(&redact(&format!("sheaf: {}\n", text.trim_end())));
+    let text = Sanitized::new(&redact(&format!("sheaf: {}\n", text.trim_end())));
     let _ = io::stderr().write_all(text.as_bytes());
 }
 
@@ -860,7 +888,7 @@ mod tests {
         let (_stop, mut stops) = mpsc::channel(1);
         let printing = print::run(&link, None, Format::Text.into(), outputs, &mut stops, tui::now_ms);
         let ending = tokio::time::timeout(Duration::from_secs(30), printing).await;
-        assert_eq!(ending.expect("it ends"), Ending::Answered);
+        assert_eq!(ending.expect("it ends"), RunOutcome::Answered);
         let out = String::from_utf8(out).expect("it is text");
         assert!(
             out.starts_with("**Welcome.**") && out.ends_with("one **F1** away.\n"),

@@ -1,4 +1,4 @@
-//! Whom to talk to, as a link.
+//! Opens links: to a gateway, to the embedded agent, or for `sheaf serve`.
 
 use std::{
     path::{Path, PathBuf},
@@ -11,60 +11,63 @@ use serde_json::json;
 use crate::{
     agent::{
         context::{self, List},
-        driver, narrow, offer,
+        driver,
         rules::{self, RuleSet},
-        trust,
+        tool_choice, tool_selection, trust,
     },
-    config::{Environment, Gateway, Ledger, Paths, Provider, Settings, Upstream},
+    config::{Environment, Gateway, Paths, Provider, Settings, TrustStore, Upstream},
     journal::Log,
     link::{
-        About, Asker, Held, Hold, Link,
+        About, Asker, Held, Link, SandboxStatus,
         http::{self, Http},
         local::Local,
         replay::{Audience, Recording, Replay, Speed},
     },
-    model::{self, Roles, catalogue, script},
+    models::{self, Roles, catalogue, script},
     protocol::{ConversationId, Dialect, Entry, Event, Position},
     sandbox::{self, Fence, Tier, Workspace},
-    serve::Wanted,
-    tool::{self, Stop, Tool},
+    server::LinkRequest,
+    tools::{self, Stop, ToolSet},
 };
 
-/// What to do when nothing is configured, for those who have no screen to be asked on.
+/// Error when no server is configured and there is no screen to ask on.
 const NOTHING: &str = "there is nobody to ask\n  \
      set OPENAI_API_KEY, or OPENAI_BASE_URL for a model server of your own,\n  \
      or name a server: --provider NAME, --gateway URL\n  \
      `sheaf doctor` says what it finds, `sheaf tour` needs none of it";
 
-/// Why there is no link, for those who have no screen to be asked on.
-pub fn nobody() -> anyhow::Error {
+pub fn no_server_error() -> anyhow::Error {
     anyhow::anyhow!(NOTHING)
 }
 
-/// Where and with whom a conversation is.
-pub struct Talk {
+/// Options of the conversation that a link is opened for.
+pub struct ConversationOptions {
     pub workspace: PathBuf,
-    /// Other folders to work in.
+    /// Additional folders to work in.
     pub added: Vec<PathBuf>,
-    /// What was said before, if anything was.
+    /// The conversation so far; empty for a new one.
     pub log: Arc<Log>,
-    /// What was said was said in another conversation.
+    /// True if the log is a copy of another conversation.
     pub is_copy: bool,
-    /// Somebody is there to answer questions.
+    /// True if a user can answer questions.
     pub is_attended: bool,
 }
 
-/// The link that the settings ask for; `None` when they name nobody. Opens no connection.
-pub fn link(settings: &Settings, environment: &Environment, talk: &Talk) -> Result<Option<Arc<dyn Link>>> {
+/// Opens a link to the server that the settings choose; `None` if they choose none. Makes no connection yet.
+pub fn link(
+    settings: &Settings,
+    environment: &Environment,
+    talk: &ConversationOptions,
+) -> Result<Option<Arc<dyn Link>>> {
     match settings.upstream() {
         Upstream::Gateway(it) => {
-            let context = surroundings(settings, it, talk);
-            let settings = at_gateway(settings, it, environment, Some(context), talk.is_attended)?;
+            let context = workspace_context(settings, it, talk);
+            let settings = gateway_settings(settings, it, environment, Some(context), talk.is_attended)?;
             Ok(Some(Arc::new(Http::start(settings, Arc::clone(&talk.log))?)))
         }
         Upstream::Provider(_, provider) => {
             let folders = Some((talk.workspace.as_path(), talk.added.as_slice()));
-            let agent = Agent::of(settings, provider, environment, folders, tool::TOOLS)?;
+            let agent = AgentTemplate::of(settings, provider, environment, folders, tools::built_in())?;
             let before = conversation(&talk.log).filter(|_| !talk.is_copy);
             let conversation = before.unwrap_or_else(ConversationId::fresh);
             Ok(Some(agent.link(
@@ -77,8 +80,8 @@ pub fn link(settings: &Settings, environment: &Environment, talk: &Talk) -> Resu
     }
 }
 
-/// What a gateway is told of the workspace: as much of it as the settings want.
-fn surroundings(settings: &Settings, gateway: &Gateway, talk: &Talk) -> http::Context {
+/// Returns the workspace context for a gateway, as much of it as the settings allow.
+fn workspace_context(settings: &Settings, gateway: &Gateway, talk: &ConversationOptions) -> http::Context {
     let path = json!({ "workspacePath": talk.workspace });
     if gateway.context == "path" {
         return path.into();
@@ -107,7 +110,7 @@ fn surroundings(settings: &Settings, gateway: &Gateway, talk: &Talk) -> http::Co
     }
 }
 
-/// The conversation that a log holds, as its last answer names it.
+/// Returns the conversation id that a log's last answer names.
 pub(super) fn conversation(log: &Log) -> Option<ConversationId> {
     let named = |entries: Vec<Arc<Entry>>| {
         entries.iter().rev().find_map(|it| match &it.event {
@@ -117,14 +120,14 @@ pub(super) fn conversation(log: &Log) -> Option<ConversationId> {
         })
     };
     match log.recent() {
-        // Every answer of ours bears the name. Where none near the end does, nobody has one: an imported conversation, which
-        // is not read whole for that.
+        // All our answers carry the id. If none near the end does, the conversation was imported and none has it, so
+        // the whole log need not be read.
         Some(recent) => named(log.after(recent.after)).or_else(|| named(log.lately().unwrap_or_default())),
         None => named(log.after(Position(0))),
     }
 }
 
-/// A documents gateway.
+/// Opens a link to a documents gateway.
 pub fn gateway(
     settings: &Settings,
     gateway: &Gateway,
@@ -133,11 +136,11 @@ pub fn gateway(
     is_attended: bool,
 ) -> Result<Arc<dyn Link>> {
     let context = workspace.map(|it| json!({ "workspacePath": it }).into());
-    let settings = at_gateway(settings, gateway, environment, context, is_attended)?;
+    let settings = gateway_settings(settings, gateway, environment, context, is_attended)?;
     Ok(Arc::new(Http::start(settings, Log::new())?))
 }
 
-fn at_gateway(
+fn gateway_settings(
     settings: &Settings,
     gateway: &Gateway,
     environment: &Environment,
@@ -159,8 +162,8 @@ fn at_gateway(
     })
 }
 
-/// The embedded agent with `provider`, with all tools in `workspace`.
-pub fn local(
+/// Opens a link to the embedded agent with `provider`, with all tools in `workspace`. `None`: no tools.
+pub fn local_agent(
     settings: &Settings,
     provider: &Provider,
     environment: &Environment,
@@ -168,13 +171,14 @@ pub fn local(
     is_attended: bool,
 ) -> Result<Arc<dyn Link>> {
     let folders = workspace.map(|it| (it, [].as_slice()));
-    let agent = Agent::of(settings, provider, environment, folders, tool::TOOLS)?;
+    let agent = AgentTemplate::of(settings, provider, environment, folders, tools::built_in())?;
     Ok(agent.link(Log::new(), ConversationId::fresh(), asker(is_attended)))
 }
 
-/// The embedded agent in `workspace` with a provider that no settings name; whatever it keeps, it keeps under `paths`.
-pub fn playing(
-    provider: Arc<dyn model::Provider>,
+/// Opens a link to the embedded agent with a provider that is in no settings. The agent stores everything under
+/// `paths`.
+pub fn scripted_agent(
+    provider: Arc<dyn models::Provider>,
     settings: Settings,
     workspace: &Path,
     paths: Paths,
@@ -182,7 +186,7 @@ pub fn playing(
     let fence = Fence::configured(&settings, Some(&paths), Vec::new());
     let workspace =
         Workspace::fenced(workspace, fence).with_context(|| format!("{} cannot be opened", workspace.display()))?;
-    let agent = Agent {
+    let agent = AgentTemplate {
         about: About {
             peer: provider.peer().to_owned(),
             model: Some(script::NAME.to_owned()),
@@ -195,7 +199,7 @@ pub fn playing(
         provider,
         model: Some(script::NAME.to_owned()),
         workspace: Some(Arc::new(workspace)),
-        tools: tool::TOOLS.to_vec(),
+        tools: tools::built_in().clone(),
         roles: Arc::new(Roles::new(&settings, &Environment::default())),
         settings: Arc::new(settings),
         paths: Some(paths),
@@ -207,27 +211,27 @@ fn asker(is_attended: bool) -> Asker {
     if is_attended { Asker::Here } else { Asker::Nobody }
 }
 
-/// The embedded agent, before it has a conversation.
+/// The embedded agent's parts, from which links for conversations are made.
 #[derive(Clone)]
-pub struct Agent {
-    provider: Arc<dyn model::Provider>,
+pub struct AgentTemplate {
+    provider: Arc<dyn models::Provider>,
     model: Option<String>,
     about: About,
     settings: Arc<Settings>,
     workspace: Option<Arc<Workspace>>,
-    tools: Vec<&'static Tool>,
+    tools: ToolSet,
     roles: Arc<Roles>,
-    /// Where rules and what files were are kept.
+    /// Folders of rules and checkpoints.
     paths: Option<Paths>,
 }
 
-impl Agent {
+impl AgentTemplate {
     fn of(
         settings: &Settings,
         provider: &Provider,
         environment: &Environment,
         folders: Option<(&Path, &[PathBuf])>,
-        tools: &[&'static Tool],
+        tools: &ToolSet,
     ) -> Result<Self> {
         let workspace = match folders {
             Some((root, added)) => {
@@ -241,7 +245,7 @@ impl Agent {
         };
         let model = settings.model().or(provider.model.as_deref()).map(str::to_owned);
         let known = model.as_ref().and_then(|it| settings.models.get(it));
-        let provider = model::open(provider, environment)?;
+        let provider = models::open(provider, environment)?;
         let about = About {
             peer: provider.peer().to_owned(),
             window: known
@@ -253,12 +257,12 @@ impl Agent {
             runs: true,
             reads_context: true,
             workspace: None,
-            hold: Hold::default(),
+            hold: SandboxStatus::default(),
         };
         let tools = if workspace.is_some() {
-            tools.to_vec()
+            tools.clone()
         } else {
-            Vec::new()
+            ToolSet::default()
         };
         Ok(Self {
             provider,
@@ -273,14 +277,14 @@ impl Agent {
     }
 
     fn link(&self, log: Arc<Log>, conversation: ConversationId, asker: Asker) -> Arc<dyn Link> {
-        // Without a screen there is nobody to tell, and the first command finds it out for itself.
+        // Without a screen nobody sees the status, and the first command detects the sandbox itself.
         let workspace = self.workspace.as_ref().map(|it| Arc::new(it.fresh()));
         if asker == Asker::Here {
-            let ledger = self.paths.as_ref().map(|it| Ledger::under(&it.state));
+            let ledger = self.paths.as_ref().map(|it| TrustStore::under(&it.state));
             if let (Some(workspace), Some(ledger)) = (&workspace, ledger) {
                 workspace.commands().set_guarded(ledger.is_guarded(workspace.root()));
             }
-            find(
+            detect_sandbox(
                 &self.about.hold,
                 workspace.as_ref().is_some_and(|it| it.commands().is_guarded()),
             );
@@ -291,7 +295,7 @@ impl Agent {
             model: self.model.clone().unwrap_or_default(),
             conversation,
             asker,
-            // Commands and the folder they are in are the conversation's own.
+            // Each conversation has its own commands and current folder.
             workspace,
             settings: Arc::clone(&self.settings),
             tools: self.tools.clone(),
@@ -304,8 +308,8 @@ impl Agent {
     }
 }
 
-/// What holds commands, found out on a thread of its own: the first frame does not wait.
-fn find(hold: &Hold, is_guarded: bool) {
+/// Detects the sandbox on a thread, so that the first frame does not wait.
+fn detect_sandbox(hold: &SandboxStatus, is_guarded: bool) {
     let found = hold.clone();
     let find = move || {
         let layers = sandbox::layers();
@@ -320,59 +324,57 @@ fn find(hold: &Hold, is_guarded: bool) {
     }
 }
 
-/// Whoever answers the requests of others, each in a conversation of its own and with nobody there to watch.
-pub enum Source {
+/// Source of the answers of `sheaf serve`. Each request gets its own link, with nobody to watch it.
+pub enum ServeSource {
     Gateway(Box<http::Settings>),
-    Agent(Box<Agent>),
+    AgentTemplate(Box<AgentTemplate>),
     Recording(Recording, Speed),
 }
 
-impl Source {
-    /// What the settings name; `None` when they name nobody.
+impl ServeSource {
+    /// Returns the source that the settings choose; `None` if they choose none.
     pub fn of(settings: &Settings, environment: &Environment, workspace: &Path) -> Result<Option<Self>> {
         match settings.upstream() {
             Upstream::Gateway(it) => {
-                let settings = at_gateway(settings, it, environment, None, false)?;
+                let settings = gateway_settings(settings, it, environment, None, false)?;
                 Ok(Some(Self::Gateway(Box::new(settings))))
             }
             Upstream::Provider(_, provider) => {
-                // Whoever asks from outside may look and not touch, unless the user wants it otherwise.
+                // Clients may only read unless the user allows more.
                 let is_free = settings.serve.tools == "all";
-                let tools = tool::TOOLS
-                    .iter()
-                    .copied()
-                    .filter(|it| is_free || offer::only_looks(it));
-                let tools: Vec<_> = tools.collect();
-                let agent = Agent::of(settings, provider, environment, Some((workspace, &[])), &tools)?;
-                Ok(Some(Self::Agent(Box::new(agent))))
+                let tools = tools::built_in().filtered(|it| is_free || it.only_looks());
+                let agent = AgentTemplate::of(settings, provider, environment, Some((workspace, &[])), &tools)?;
+                Ok(Some(Self::AgentTemplate(Box::new(agent))))
             }
             Upstream::Nobody => Ok(None),
         }
     }
 
-    /// What clients can have done here, in words.
+    /// Returns the tools that clients can use, for the startup message.
     pub fn tools(&self) -> String {
         let names = self.tool_names();
         match self {
             Self::Gateway(_) => "those of the gateway behind it".to_owned(),
-            Self::Agent(_) if !names.is_empty() => names.join(", "),
-            Self::Agent(_) | Self::Recording(..) => "none".to_owned(),
+            Self::AgentTemplate(_) if !names.is_empty() => names.join(", "),
+            Self::AgentTemplate(_) | Self::Recording(..) => "none".to_owned(),
         }
     }
 
-    /// What the model may call, by name, as far as it is ours.
+    /// Returns the names of the tools offered to the model; empty for a gateway, whose tools are its own.
     pub fn tool_names(&self) -> Vec<String> {
-        let Self::Agent(agent) = self else { return Vec::new() };
+        let Self::AgentTemplate(agent) = self else {
+            return Vec::new();
+        };
         let model = agent.model.as_deref().unwrap_or_default();
-        let offered = offer::tools(&agent.settings, model, agent.about.window, &agent.tools);
-        offered.iter().map(|it| it.name.to_owned()).collect()
+        let offered = tool_selection::tools(&agent.settings, model, agent.about.window, &agent.tools);
+        offered.iter().map(|it| it.name.clone()).collect()
     }
 
-    /// A link for a request; the conversation before its message is in `log`.
-    pub fn link(&self, wanted: &Wanted<'_>, log: Arc<Log>) -> Result<Arc<dyn Link>> {
-        let Wanted { request, asker } = *wanted;
+    /// Opens a link for a request. `log` holds the conversation before its message.
+    pub fn link(&self, wanted: &LinkRequest<'_>, log: Arc<Log>) -> Result<Arc<dyn Link>> {
+        let LinkRequest { request, asker } = *wanted;
         Ok(match self {
-            // What the client says of its surroundings and allows goes on as it is.
+            // The client's context and tools are passed on unchanged.
             Self::Gateway(settings) => {
                 let settings = http::Settings {
                     context: request.context.clone().map(Into::into),
@@ -382,14 +384,14 @@ impl Source {
                 };
                 Arc::new(Http::start(settings, log)?)
             }
-            Self::Agent(agent) => {
-                let (settings, tools) = narrow::narrowed(
+            Self::AgentTemplate(agent) => {
+                let (settings, tools) = tool_choice::narrowed(
                     &agent.settings,
                     &agent.tools,
                     request.tools.as_deref(),
                     request.available_tools.as_ref(),
                 );
-                let agent = Agent {
+                let agent = AgentTemplate {
                     settings: Arc::new(settings),
                     tools,
                     ..(**agent).clone()
@@ -410,7 +412,7 @@ mod tests {
     use super::*;
     use crate::{
         journal::{Earlier, Recent},
-        protocol::{Done, Message, Spent, Turn},
+        protocol::{Cost, Done, Message, Turn},
     };
 
     /// The front of a long conversation, which must not be read whole.
@@ -426,8 +428,8 @@ mod tests {
             Some((self.0.first()?.turn, self.0.clone()))
         }
 
-        fn spent(&self) -> Spent {
-            Spent::default()
+        fn spent(&self) -> Cost {
+            Cost::default()
         }
     }
 

@@ -1,4 +1,4 @@
-//! One answer without a screen, and what the command line says of one run.
+//! One answer without a screen, and the command-line options of a run.
 
 use std::{
     io::{self, IsTerminal as _},
@@ -10,9 +10,9 @@ use anyhow::Result;
 use serde_json::Value;
 
 use super::{
-    Base,
-    arguments::{Common, OutputFormat, Printing, Run},
-    chat::{self, Wanted},
+    CliContext,
+    arguments::{CommonArguments, OutputArguments, OutputFormat, Run},
+    chat::{self, ResumeTarget},
     code, complain, open, print_answer, runtime, schema,
 };
 use crate::{
@@ -20,16 +20,16 @@ use crate::{
         approval::{FORCE, Rule},
         context::mentions,
     },
-    cli::open::Talk,
-    config::{Guard, KeySource, Layer, Place, Upstream},
+    cli::open::ConversationOptions,
+    config::{ConfiguredRule, KeySource, Layer, Location, Upstream},
     os::file,
-    print::{Options, Session},
+    print::{PrintOptions, SessionInfo},
     protocol::{Message, Submit},
     sandbox::{self, Tier},
 };
 
-/// Takes what holds for this run into the settings; what cannot be meant is said.
-pub fn settle(wanted: &Run, base: &mut Base) -> Result<(), String> {
+/// Applies the options of a run to the settings. Error: the message about an option with an impossible value.
+pub fn apply_arguments(wanted: &Run, base: &mut CliContext) -> Result<(), String> {
     let settings = &mut base.settings;
     let home = std::env::home_dir();
     for (flag, rules, list) in [
@@ -38,7 +38,7 @@ pub fn settle(wanted: &Run, base: &mut Base) -> Result<(), String> {
     ] {
         for rule in rules {
             let rule = Rule::parse(rule, home.as_deref()).map_err(|it| format!("{flag}: {it}"))?;
-            list.push(Guard::new(&rule.to_string()));
+            list.push(ConfiguredRule::new(&rule.to_string()));
         }
     }
     if wanted.force {
@@ -58,7 +58,7 @@ pub fn settle(wanted: &Run, base: &mut Base) -> Result<(), String> {
     Ok(())
 }
 
-/// The folders as they are called from everywhere.
+/// Returns absolute paths; a folder that does not exist is left as it is.
 pub fn folders(named: &[PathBuf]) -> Vec<PathBuf> {
     named.iter().map(|it| absolute(it)).collect()
 }
@@ -67,25 +67,26 @@ fn absolute(path: &Path) -> PathBuf {
     std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
 }
 
-/// What is printed of an answer in the conversation `id`.
-pub fn options(base: &Base, printing: &Printing, common: &Common, id: String) -> Options {
-    Options {
+/// Returns the print options for an answer in the conversation `id`.
+pub fn options(base: &CliContext, printing: &OutputArguments, common: &CommonArguments, id: String) -> PrintOptions {
+    PrintOptions {
         format: printing.output_format.into(),
         is_partial: printing.stream_partial_output,
         has_thinking: printing.include_thinking,
         has_progress: printing.output_format == OutputFormat::Text && io::stderr().is_terminal(),
-        session: Session {
+        session: SessionInfo {
             id,
             workspace: base.workspace.clone(),
-            key: key(base),
+            key: key_source(base),
         },
-        form: None,
+        schema: None,
         wants_sandbox: common.sandbox != Some(false) && matches!(base.settings.upstream(), Upstream::Provider(..)),
     }
 }
 
-/// Why there is no sandbox here, where somebody insists on one. Commands of a gateway run elsewhere.
-pub fn unheld(base: &Base) -> Option<String> {
+/// Returns the reason why there is no sandbox, for a user who requires one. `None` if there is one, or for a gateway,
+/// which runs commands elsewhere.
+pub fn missing_sandbox(base: &CliContext) -> Option<String> {
     let runs_here = matches!(base.settings.upstream(), Upstream::Provider(..));
     let layers = sandbox::layers();
     (runs_here && layers.tier == Tier::None).then(|| {
@@ -102,8 +103,8 @@ pub fn unheld(base: &Base) -> Option<String> {
     })
 }
 
-/// Where the key comes from, in the other program's words.
-fn key(base: &Base) -> &'static str {
+/// Returns the source of the API key in the words of Cursor's command line.
+fn key_source(base: &CliContext) -> &'static str {
     let (source, path) = match base.settings.upstream() {
         Upstream::Gateway(it) => (&it.token, "gateway.token".to_owned()),
         Upstream::Provider(name, it) => (&it.key, format!("providers.{name}.api_key")),
@@ -120,7 +121,7 @@ fn key(base: &Base) -> &'static str {
     }
 }
 
-/// The pictures as they travel with a message.
+/// Reads pictures as they are sent with a message.
 fn pictures(paths: &[PathBuf]) -> Result<Vec<Value>, String> {
     let one = |path: &PathBuf| {
         let wrong = |why: &str| format!("--image: {}: {why}", path.display());
@@ -130,21 +131,21 @@ fn pictures(paths: &[PathBuf]) -> Result<Vec<Value>, String> {
     paths.iter().map(one).collect()
 }
 
-/// Asks, prints the answer and leaves.
+/// Sends the prompt, prints the answer and returns the exit code.
 pub fn print(
-    base: Base,
+    base: CliContext,
     prompt: String,
-    printing: &Printing,
-    common: &Common,
+    printing: &OutputArguments,
+    common: &CommonArguments,
     wanted: &Run,
-    resumed: Option<Wanted>,
+    resumed: Option<ResumeTarget>,
 ) -> Result<u8> {
     for problem in &base.problems {
         complain(&problem.to_string());
     }
-    // A mistake in a file is said and the default holds. Who names a server on the command line means that one: what was
-    // piped in must not go to another.
-    if base.problems.iter().any(|it| matches!(it.place, Place::Flag(_))) {
+    // A mistake in a file is reported and the default applies. A mistake in a flag ends the run: input must not go to
+    // another server than the one named.
+    if base.problems.iter().any(|it| matches!(it.place, Location::Flag(_))) {
         return Ok(code::USAGE);
     }
     let (prompt, form) = match &wanted.output_schema {
@@ -174,16 +175,16 @@ pub fn print(
             Some(it) => chat::open(&base, it, wanted.no_session)?,
             None => chat::begin(&base),
         };
-        let talk = Talk {
+        let talk = ConversationOptions {
             workspace: base.workspace.clone(),
             added: folders(&wanted.add_dir),
             log: Arc::clone(&opened.log),
             is_copy: opened.is_copy,
             is_attended: false,
         };
-        let link = open::link(&base.settings, &base.environment, &talk)?.ok_or_else(open::nobody)?;
+        let link = open::link(&base.settings, &base.environment, &talk)?.ok_or_else(open::no_server_error)?;
         let recorder = match opened.recorder {
-            None if !wanted.no_session && resumed.is_none() => chat::keep(&base, &opened.session, link.log()),
+            None if !wanted.no_session && resumed.is_none() => chat::record_session(&base, &opened.session, link.log()),
             recorder => recorder,
         };
         let submit = Submit {
@@ -191,8 +192,8 @@ pub fn print(
             mode: base.mode(),
             model: None,
         };
-        let options = Options {
-            form,
+        let options = PrintOptions {
+            schema: form,
             ..options(&base, printing, common, opened.session.id.clone())
         };
         let code = print_answer(&*link, Some(submit), options).await;

@@ -1,4 +1,4 @@
-//! Search in all conversations: what the cache lets through is looked at as bytes, and what these let through is read.
+//! Search in all conversations: the cache excludes conversations, raw bytes exclude turns, and the rest is parsed.
 
 use std::{
     io::{self, Write as _},
@@ -11,7 +11,7 @@ use regex::bytes::{Regex, RegexBuilder};
 use serde_json::json;
 
 use super::{
-    Base,
+    CliContext,
     cache::{Cache, Passing},
     code, complain,
 };
@@ -19,7 +19,7 @@ use crate::{
     journal::file::{Listed, Parts, Store},
     print::harmless,
     protocol::{Document, Entry, Event, Turn},
-    text::{Clean, figure},
+    text::{Sanitized, figure},
     transcript::{
         Exchange, Transcript,
         query::{Candidate, Query},
@@ -27,11 +27,11 @@ use crate::{
     tui::now_ms,
 };
 
-/// So long the cache takes in what is new, behind a search whose answer stands there already.
-const LEARNING: Duration = Duration::from_millis(50);
+/// Time to update the cache after a search, whose results are already printed.
+const CACHE_TIME: Duration = Duration::from_millis(50);
 
-/// Prints what fits, newest conversation first; 1 when nothing does, as grep says it.
-pub fn run(base: &Base, store: &Store, query: &str, all: bool, as_json: bool) -> Result<u8> {
+/// Prints the matches, newest conversation first. Exit code 1 if there are none, as in grep.
+pub fn run(base: &CliContext, store: &Store, query: &str, all: bool, as_json: bool) -> Result<u8> {
     let query = match Query::parse(query, now_ms()) {
         Ok(query) => query,
         Err(error) => {
@@ -42,11 +42,11 @@ pub fn run(base: &Base, store: &Store, query: &str, all: bool, as_json: bool) ->
     let here = base.workspace.to_string_lossy();
     let mut cache = Cache::open(&base.paths.cache);
     let listed = listed(cache.as_mut(), store).context("the conversations cannot be listed")?;
-    let sieve = Sieve::new(&query, cache.as_ref(), &listed);
+    let filter = TurnFilter::new(&query, cache.as_ref(), &listed);
     let mut out = io::BufWriter::new(io::stdout());
     let mut has_found = false;
     for it in listed.iter().filter(|it| all || it.session.workspace == here) {
-        let looked = sieve.visit(store, it, |exchange| {
+        let looked = filter.visit(store, it, |exchange| {
             for hit in hits(exchange, &query) {
                 has_found = true;
                 let line = if as_json {
@@ -54,25 +54,25 @@ pub fn run(base: &Base, store: &Store, query: &str, all: bool, as_json: bool) ->
                 } else {
                     hit.row(&it.session.id, &query)
                 };
-                if out.write_all(Clean::new(&line).as_bytes()).is_err() {
+                if out.write_all(Sanitized::new(&line).as_bytes()).is_err() {
                     return ControlFlow::Break(());
                 }
             }
             ControlFlow::Continue(())
         });
-        // What is found stands there at once. Nobody may be listening any more.
+        // Results are printed at once; a closed output ends the search.
         if looked.is_break() || out.flush().is_err() {
             return Ok(code::OK);
         }
     }
-    // Whoever looks on has what was found; the next search is faster.
+    // Updates the cache after the output, so that the next search is faster.
     if let Some(cache) = &mut cache {
-        cache.update(store, &listed, LEARNING);
+        cache.update(store, &listed, CACHE_TIME);
     }
     Ok(if has_found { code::OK } else { code::FAILED })
 }
 
-/// All conversations; what is known of those that did not change is not read again.
+/// Returns all conversations; files that did not change are not read again.
 pub fn listed(cache: Option<&mut Cache>, store: &Store) -> io::Result<Vec<Listed>> {
     match cache {
         Some(cache) => cache.list(store),
@@ -80,18 +80,17 @@ pub fn listed(cache: Option<&mut Cache>, store: &Store) -> io::Result<Vec<Listed
     }
 }
 
-/// The conversations in which something fits, with a line of the last turn that does; read one after the other, as they are
-/// asked for.
+/// Returns the ids of matching conversations with an excerpt of the last match, read lazily.
 pub fn found<'a>(
     store: &'a Store,
     listed: Vec<Listed>,
     query: &'a Query,
     cache: Option<&Cache>,
 ) -> impl Iterator<Item = (String, String)> + 'a {
-    let sieve = Sieve::new(query, cache, &listed);
+    let filter = TurnFilter::new(query, cache, &listed);
     listed.into_iter().filter_map(move |it| {
         let mut line = None;
-        let _ = sieve.visit(store, &it, |exchange| {
+        let _ = filter.visit(store, &it, |exchange| {
             line = hits(exchange, query).next().map(|it| excerpt(&it.text().1, query));
             match line {
                 Some(_) => ControlFlow::Break(()),
@@ -102,17 +101,17 @@ pub fn found<'a>(
     })
 }
 
-/// What can hold what a query looks for: conversations as the cache knows, else turns as the bytes of their lines tell, which is
-/// much faster than their documents. An answer that was cut off is there in pieces, between which a word may be torn: such a
-/// turn always passes.
-struct Sieve {
+/// Excludes what cannot match, cheaply: conversations by the cache, turns by the bytes of their lines.
+///
+/// An answer that was cut off is stored in pieces that may split a word, so such a turn is never excluded.
+struct TurnFilter {
     words: Vec<Regex>,
     pieces: Option<Regex>,
     since: Option<u64>,
     passing: Passing,
 }
 
-impl Sieve {
+impl TurnFilter {
     fn new(query: &Query, cache: Option<&Cache>, listed: &[Listed]) -> Self {
         let finder = |word: &str| {
             let written = serde_json::to_string(word).ok()?;
@@ -130,7 +129,7 @@ impl Sieve {
         }
     }
 
-    /// Goes through the turns that may fit, the last one first, until `found` breaks off.
+    /// Passes the turns that may match to `found`, the last one first, until it breaks.
     fn visit(
         &self,
         store: &Store,
@@ -155,7 +154,7 @@ impl Sieve {
             } else {
                 &*whole.get_or_insert_with(|| folded(parts.all(), false))
             };
-            if let Some(exchange) = transcript.of_turn(turn) {
+            if let Some(exchange) = transcript.exchange_of(turn) {
                 found(exchange)?;
             }
         }
@@ -171,7 +170,7 @@ impl Sieve {
     }
 }
 
-/// With one turn, where the conversation went from it is of no account: it counts whole.
+/// Applies entries to a transcript. For a single turn, branches are ignored, so that all of it counts.
 fn folded(entries: Vec<Entry>, is_one: bool) -> Transcript {
     let mut transcript = Transcript::default();
     for entry in entries {
@@ -182,7 +181,7 @@ fn folded(entries: Vec<Entry>, is_one: bool) -> Transcript {
     transcript
 }
 
-/// A document, or a message, that fits.
+/// A matching document or message.
 struct Hit<'a> {
     exchange: &'a Exchange,
     document: Option<(usize, &'a Document)>,
@@ -213,7 +212,7 @@ impl Hit<'_> {
         format!("{session}#{}{number}", self.exchange.turn.0)
     }
 
-    /// What it is, and what it says.
+    /// Returns its kind and its text.
     fn text(&self) -> (&str, String) {
         match (self.document, &self.exchange.message) {
             (Some((_, document)), _) => (document.kind.as_str(), document.plain_text()),
@@ -240,7 +239,7 @@ impl Hit<'_> {
     }
 }
 
-/// The line that holds the word, around it.
+/// Returns the line with the first match, cut around it.
 fn excerpt(text: &str, query: &Query) -> String {
     let at = query.find(text).map_or(0, |it| it.start);
     let start = text.get(..at).and_then(|it| it.rfind('\n')).map_or(0, |it| it + 1);
@@ -267,10 +266,10 @@ mod tests {
     fn all(store: &Store, query: &str) -> Vec<String> {
         let query = Query::parse(query, 0).expect("a query");
         let listed = store.list().expect("listed");
-        let sieve = Sieve::new(&query, None, &listed);
+        let filter = TurnFilter::new(&query, None, &listed);
         let mut found = Vec::new();
         for it in &listed {
-            let _ = sieve.visit(store, it, |exchange| {
+            let _ = filter.visit(store, it, |exchange| {
                 found.extend(hits(exchange, &query).map(|it| it.address("s")));
                 ControlFlow::Continue(())
             });

@@ -1,4 +1,4 @@
-//! `sheaf serve`: a gateway for whoever this sheaf talks to, or for a recording.
+//! `sheaf serve`: a gateway in front of the configured server, the embedded agent or a recording.
 
 use std::{
     io::{self, Write as _},
@@ -7,32 +7,35 @@ use std::{
 
 use anyhow::{Context as _, Result};
 
-use super::{Base, Word, arguments::Serve, code, complain, listen, open::Source, recorded, runtime, say};
+use super::{
+    CliContext, TrustSource, arguments::Serve, code, complain, listen, open::ServeSource, read_recording, runtime, say,
+};
 use crate::{
     config::{Secret, Settings},
     journal::{Log, file::Store},
     link::Asker,
-    print::Stop,
+    print::StopSignal,
     protocol::Request,
-    serve::{Limits, Server, Setup, Visit, Wanted, token},
-    text::Clean,
+    server::{AccessRecord, Limits, LinkRequest, Server, ServerOptions, token},
+    text::Sanitized,
 };
 
-/// The made token, in the state folder.
+/// File of the generated token, in the state folder.
 const TOKEN: &str = "serve-token";
 
-/// The folder of kept conversations, in the state folder.
+/// Folder of stored conversations, in the state folder.
 pub(super) const KEPT: &str = "served";
 
 pub fn run(arguments: &Serve) -> Result<u8> {
-    let mut base = Base::by(&arguments.common, &arguments.whom, Word::Settings)?;
+    let mut base = CliContext::by(&arguments.common, &arguments.whom, TrustSource::Settings)?;
     for problem in &base.problems {
         complain(&problem.to_string());
     }
     override_with(arguments, &mut base.settings);
     let source = match &arguments.replay {
-        Some(path) => Source::Recording(recorded(path)?, arguments.pace.speed),
-        None => Source::of(&base.settings, &base.environment, &base.workspace)?.ok_or_else(super::open::nobody)?,
+        Some(path) => ServeSource::Recording(read_recording(path)?, arguments.pace.speed),
+        None => ServeSource::of(&base.settings, &base.environment, &base.workspace)?
+            .ok_or_else(super::open::no_server_error)?,
     };
     let path = base.paths.state.join(TOKEN);
     let given = base.settings.serve.token.clone();
@@ -43,9 +46,9 @@ pub fn run(arguments: &Serve) -> Result<u8> {
     }
     .context("there is no token to ask clients for")?;
     runtime(true)?.block_on(async move {
-        // A conversation nobody has, to find out now what would be wrong with every other.
+        // Opens one link now, so that configuration errors show at startup and not with the first request.
         let request = Request::default();
-        let nobody = Wanted {
+        let nobody = LinkRequest {
             request: &request,
             asker: Asker::Later,
         };
@@ -53,10 +56,10 @@ pub fn run(arguments: &Serve) -> Result<u8> {
         let settings = &base.settings.serve;
         let tools = source.tools();
         let max_streams = usize::try_from(settings.max_streams).unwrap_or(usize::MAX);
-        // Apart from the user's own: whoever has the token can read what is kept here.
+        // Separate from the user's own conversations: clients with the token can read these.
         let store = settings.stateful.then(|| Store::new(base.paths.state.join(KEPT)));
         let lines = settings.access_log.then(access_log);
-        let server = Server::bind(Setup {
+        let server = Server::bind(ServerOptions {
             listen: settings.listen.clone(),
             token,
             is_token_given,
@@ -67,7 +70,7 @@ pub fn run(arguments: &Serve) -> Result<u8> {
             linger: settings.linger,
             tools: source.tool_names(),
             open: Box::new(move |wanted, log| Ok(source.link(wanted, log)?)),
-            visited: Box::new(move |visit| note(visit, lines.as_ref())),
+            log_access: Box::new(move |record| log_request(record, lines.as_ref())),
             limits: Limits::for_streams(max_streams),
         })?;
         let address = server.address();
@@ -95,14 +98,14 @@ pub fn run(arguments: &Serve) -> Result<u8> {
             })
             .await;
         Ok(match stopped {
-            Some(Stop::Interrupt) => code::INTERRUPTED,
-            Some(Stop::Terminate) => code::TERMINATED,
+            Some(StopSignal::Interrupt) => code::INTERRUPTED,
+            Some(StopSignal::Terminate) => code::TERMINATED,
             None => code::OK,
         })
     })
 }
 
-/// The options of this task are the strongest settings.
+/// Applies the options of this subcommand, which override all settings.
 fn override_with(arguments: &Serve, settings: &mut Settings) {
     if let Some(listen) = &arguments.listen {
         settings.serve.listen.clone_from(listen);
@@ -118,27 +121,27 @@ fn override_with(arguments: &Serve, settings: &mut Settings) {
         .extend(arguments.allow_origin.iter().cloned());
 }
 
-/// One line for a request. Nothing of what was said, asked for or shown as a token is in it.
-fn note(visit: &Visit, lines: Option<&SyncSender<Clean>>) {
-    let Visit {
+/// Logs a request. The line contains no content, query or token.
+fn log_request(record: &AccessRecord, lines: Option<&SyncSender<Sanitized>>) {
+    let AccessRecord {
         method,
         path,
         status,
         took,
-    } = visit;
+    } = record;
     let ms = took.as_millis();
-    tracing::info!(target: "sheaf::serve", method, path, status, ms, "request");
+    tracing::info!(target: "sheaf::server", method, path, status, ms, "request");
     if let Some(lines) = lines {
         let path = path.replace(['\n', '\t'], " ");
-        // Whoever does not read loses lines and holds nobody up.
-        let _ = lines.try_send(Clean::new(&format!("{method} {path} {status} {ms} ms\n")));
+        // If nobody reads the log, lines are dropped and no request waits.
+        let _ = lines.try_send(Sanitized::new(&format!("{method} {path} {status} {ms} ms\n")));
     }
 }
 
-/// Lines for standard error, written by a thread of their own: a pipe that nobody empties must not stop the server.
-fn access_log() -> SyncSender<Clean> {
+/// Starts a thread that writes lines to standard error, so that a full pipe does not stop the server.
+fn access_log() -> SyncSender<Sanitized> {
     const WAITING: usize = 1024;
-    let (sender, lines) = sync_channel::<Clean>(WAITING);
+    let (sender, lines) = sync_channel::<Sanitized>(WAITING);
     let write = move || {
         for line in lines {
             if io::stderr().write_all(line.as_bytes()).is_err() {

@@ -1,4 +1,5 @@
-//! The conversations that are kept: listed, read, taken out and in, renamed, removed; and single documents of them.
+//! `sheaf sessions` and `sheaf get`: list, show, export, import, rename and remove stored conversations; print
+//! documents.
 
 use std::{
     collections::BTreeSet,
@@ -12,14 +13,14 @@ use regex::bytes::Regex;
 use serde_json::json;
 
 use super::{
-    Base,
-    arguments::{Exported, Get, Got, Session as Ask, Sessions, Whom},
+    CliContext,
+    arguments::{DocumentFormatArgument, ExportFormatArgument, Get, Session as Ask, Sessions, TargetArguments},
     cache::Cache,
     code, complain, say, searching,
     serve::KEPT,
 };
 use crate::{
-    export::{self, Form, Rules, Single, Whole},
+    export::{self, DocumentFormat, ExportFormat, ExportedConversation, RedactionRules},
     journal::{
         Log,
         file::{Finding, Listed, Session, Store, Wrong},
@@ -29,15 +30,15 @@ use crate::{
     print::harmless,
     protocol::{Address, ConversationId, Entry, Event, Title, Turn},
     sandbox::Checkpoints,
-    text::{Clean, figure},
+    text::{Sanitized, figure},
     tui::now_ms,
 };
 
-/// More of a file is not taken in.
+/// Maximum size of an imported file, in bytes.
 pub(super) const IMPORT_BYTES: u64 = 1 << 30;
 
 pub fn run(asked: &Sessions) -> Result<u8> {
-    let base = Base::of(&asked.common, &Whom::default())?;
+    let base = CliContext::of(&asked.common, &TargetArguments::default())?;
     let store = Store::new(base.paths.sessions());
     match &asked.ask {
         Ask::List { all, archived, json } => {
@@ -68,7 +69,7 @@ pub fn run(asked: &Sessions) -> Result<u8> {
         }
         Ask::Search { query, all, json } => return searching::run(&base, &store, &query.join(" "), *all, *json),
         Ask::Show { session, tree: true } => say(&tree(&whole(&base, &store, session)?)),
-        Ask::Show { session, tree: false } => say(&whole(&base, &store, session)?.write(Form::Markdown)),
+        Ask::Show { session, tree: false } => say(&whole(&base, &store, session)?.write(ExportFormat::Markdown)),
         Ask::Export {
             session,
             form,
@@ -78,7 +79,7 @@ pub fn run(asked: &Sessions) -> Result<u8> {
         } => {
             let form = form.map_or_else(|| form_of(output.as_deref()), form_named);
             let rules = base.settings.redact.iter().chain(redact).map(String::as_str);
-            let whole = whole(&base, &store, session)?.redacted(&Rules::new(rules)?);
+            let whole = whole(&base, &store, session)?.redacted(&RedactionRules::new(rules)?);
             let text = if *all_branches {
                 whole.with_branches(form)
             } else {
@@ -137,25 +138,25 @@ pub fn run(asked: &Sessions) -> Result<u8> {
     Ok(code::OK)
 }
 
-/// All there are; what is known of those that did not change is not read again.
-pub(super) fn listed(base: &Base, store: &Store) -> Result<Vec<Listed>> {
+/// Returns all conversations; files that did not change are not read again.
+pub(super) fn listed(base: &CliContext, store: &Store) -> Result<Vec<Listed>> {
     let mut cache = Cache::open(&base.paths.cache);
     searching::listed(cache.as_mut(), store).context("the conversations cannot be listed")
 }
 
-/// All of them are found before anything is done with the first.
-fn all_of(base: &Base, store: &Store, names: &[String]) -> Result<Vec<Listed>> {
+/// Finds all of them before the first one is changed.
+fn all_of(base: &CliContext, store: &Store, names: &[String]) -> Result<Vec<Listed>> {
     names.iter().map(|it| find(base, store, it)).collect()
 }
 
-fn mark(base: &Base, store: &Store, names: &[String], is_archived: bool) -> Result<()> {
+fn mark(base: &CliContext, store: &Store, names: &[String], is_archived: bool) -> Result<()> {
     for it in all_of(base, store, names)? {
         store.archive(&it.session.id, is_archived)?;
     }
     Ok(())
 }
 
-/// Asks who is there to answer.
+/// Asks for confirmation on standard input.
 fn is_wanted(found: &[Listed]) -> bool {
     for it in found {
         complain(row(it, true).trim_end());
@@ -166,11 +167,11 @@ fn is_wanted(found: &[Listed]) -> bool {
     io::stdin().read_line(&mut answer).is_ok() && matches!(answer.trim(), "y" | "Y" | "yes")
 }
 
-/// Removes a session for good, and what is kept to take back what it did, unless another one is of the same conversation.
+/// Removes a session for good, with its checkpoints unless another session belongs to the same conversation.
 pub(super) fn remove(store: &Store, state: &Path, id: &str) -> Result<()> {
     let conversations = store.read(id).map(|it| conversations(&it.entries)).unwrap_or_default();
     store.remove(id)?;
-    // What others may need as well stays when that cannot be known.
+    // Without the list, the checkpoints stay: other sessions may need them.
     let Ok(others) = store.list() else { return Ok(()) };
     for conversation in conversations {
         let is_shared = others.iter().any(|it| {
@@ -186,7 +187,7 @@ pub(super) fn remove(store: &Store, state: &Path, id: &str) -> Result<()> {
     Ok(())
 }
 
-/// The conversations that answers say they are of.
+/// Returns the conversation ids that the answers name.
 fn conversations(entries: &[Entry]) -> BTreeSet<ConversationId> {
     let named = entries.iter().filter_map(|it| match &it.event {
         Event::ResponseStart(start) => start.conversation_id.clone(),
@@ -196,13 +197,14 @@ fn conversations(entries: &[Entry]) -> BTreeSet<ConversationId> {
     named.collect()
 }
 
-/// What is kept of files lies below the state folder.
+/// Folder of checkpoints, below the state folder.
 const CHECKPOINTS: &str = "checkpoints";
-/// What belongs to no session may belong to one that is not kept and runs still.
+/// Age from which checkpoints without a session are removed. Newer ones may belong to a running conversation that is
+/// not stored.
 const FORGOTTEN: Duration = Duration::from_hours(7 * 24);
 
-/// The user's own conversations, and those that `serve` keeps for its clients: both may need what is kept of files.
-fn doctor(base: &Base, store: &Store, repair: bool) -> Result<u8> {
+/// Examines and repairs the user's sessions and those of `serve`. Both may need the checkpoints.
+fn doctor(base: &CliContext, store: &Store, repair: bool) -> Result<u8> {
     let served = Store::new(base.paths.state.join(KEPT));
     let mut stores = Vec::new();
     for (folder, store) in [("", store), (KEPT, &served)] {
@@ -236,7 +238,7 @@ fn doctor(base: &Base, store: &Store, repair: bool) -> Result<u8> {
         let mut known = stores.iter().flat_map(|it| &it.2.conversations);
         known.any(|it| Checkpoints::is_of(name, it.as_str()))
     };
-    // Of a file that cannot be read nobody knows what it needs.
+    // A file that cannot be read may need any checkpoint.
     let is_riddle = |it: &Finding| matches!(it.wrong, Wrong::Unreadable(_) | Wrong::Newer);
     let is_all_known = !findings.clone().any(|it| is_riddle(it.2));
     let forgotten = |used: SystemTime| is_all_known && used.elapsed().is_ok_and(|it| it > FORGOTTEN);
@@ -270,12 +272,12 @@ fn doctor(base: &Base, store: &Store, repair: bool) -> Result<u8> {
     Ok(if left == 0 { code::OK } else { code::FAILED })
 }
 
-/// A line for each message, and for what an answer went on to say where only a part of it leads on; deeper where the way
-/// forks; `*` is the branch that one is on.
-fn tree(whole: &Whole) -> String {
+/// Returns a line for each message, indented at each fork; `*` marks the current branch. An answer that continues on
+/// another branch from its middle has its own line.
+fn tree(whole: &ExportedConversation) -> String {
     let mut text = String::new();
     for fork in whole.transcript.tree() {
-        let Some(exchange) = whole.transcript.of_turn(fork.turn) else {
+        let Some(exchange) = whole.transcript.exchange_of(fork.turn) else {
             continue;
         };
         let message = exchange
@@ -288,7 +290,7 @@ fn tree(whole: &Whole) -> String {
         let mark = if fork.is_here { '*' } else { ' ' };
         let way = "  ".repeat(fork.depth);
         let turn = exchange.turn.0;
-        match fork.rest {
+        match fork.rest_from {
             Some(at) => {
                 let number = exchange.response.number(at);
                 text.push_str(&format!("{mark} {way}{turn}.{number}  the rest of this answer\n"));
@@ -301,7 +303,7 @@ fn tree(whole: &Whole) -> String {
 
 /// `sheaf get 7.3`.
 pub fn get(asked: &Get) -> Result<u8> {
-    let base = Base::of(&asked.common, &Whom::default())?;
+    let base = CliContext::of(&asked.common, &TargetArguments::default())?;
     let store = Store::new(base.paths.sessions());
     let (session, number) = asked.address.rsplit_once('#').unwrap_or(("last", &asked.address));
     let Some(address) = address(number) else {
@@ -316,15 +318,15 @@ pub fn get(asked: &Get) -> Result<u8> {
         );
     };
     let form = match asked.form {
-        Got::Json => Single::Json,
-        Got::Md => Single::Markdown,
-        Got::Text => Single::Text,
-        Got::Patch => Single::Patch,
+        DocumentFormatArgument::Json => DocumentFormat::Json,
+        DocumentFormatArgument::Md => DocumentFormat::Markdown,
+        DocumentFormatArgument::Text => DocumentFormat::Text,
+        DocumentFormatArgument::Patch => DocumentFormat::Patch,
     };
-    let Some(text) = export::single(document, number, form) else {
+    let Some(text) = export::format_document(document, number, form) else {
         bail!("{address} is a {} and no edit: it has no patch", document.kind.as_str());
     };
-    if matches!(asked.form, Got::Json) {
+    if matches!(asked.form, DocumentFormatArgument::Json) {
         put(&harmless(text));
     } else {
         say(&text);
@@ -332,6 +334,7 @@ pub fn get(asked: &Get) -> Result<u8> {
     Ok(code::OK)
 }
 
+/// Parses a document's address, `TURN.NUMBER`.
 pub(super) fn address(text: &str) -> Option<Address> {
     let (turn, number) = text.split_once('.')?;
     Some(Address {
@@ -340,18 +343,19 @@ pub(super) fn address(text: &str) -> Option<Address> {
     })
 }
 
-fn whole(base: &Base, store: &Store, name: &str) -> Result<Whole> {
+fn whole(base: &CliContext, store: &Store, name: &str) -> Result<ExportedConversation> {
     let found = find(base, store, name)?;
     let stored = store.read(&found.session.id)?;
     for notice in &stored.notices {
         complain(&notice.message);
     }
     let session = stored.session.clone();
-    Ok(Whole::new(session, stored.closed()))
+    Ok(ExportedConversation::new(session, stored.closed()))
 }
 
-/// By its id, the beginning of that, its title, or `last` in this workspace.
-pub(super) fn find(base: &Base, store: &Store, name: &str) -> Result<Listed> {
+/// Finds a session by its id, the beginning of that (4 characters or more), its title, or `last` for the newest in this
+/// workspace. Error: none or several match.
+pub(super) fn find(base: &CliContext, store: &Store, name: &str) -> Result<Listed> {
     let mut listed = listed(base, store)?;
     if name == "last" {
         let here = base.workspace.to_string_lossy();
@@ -422,38 +426,38 @@ fn object(it: &Listed) -> String {
     harmless(format!("{object}\n")).into_string()
 }
 
-fn form_named(form: Exported) -> Form {
+fn form_named(form: ExportFormatArgument) -> ExportFormat {
     match form {
-        Exported::Html => Form::Html,
-        Exported::Md => Form::Markdown,
-        Exported::Json => Form::Json,
-        Exported::Jsonl => Form::Jsonl,
+        ExportFormatArgument::Html => ExportFormat::Html,
+        ExportFormatArgument::Md => ExportFormat::Markdown,
+        ExportFormatArgument::Json => ExportFormat::Json,
+        ExportFormatArgument::Jsonl => ExportFormat::Jsonl,
     }
 }
 
-/// What a file's name promises; a page, where nothing does.
-pub(super) fn form_of(path: Option<&Path>) -> Form {
+/// Returns the export format for a file name; HTML if it has no known extension.
+pub(super) fn form_of(path: Option<&Path>) -> ExportFormat {
     match path.and_then(Path::extension).and_then(|it| it.to_str()) {
-        Some("md" | "markdown" | "txt") => Form::Markdown,
-        Some("json") => Form::Json,
-        Some("jsonl" | "ndjson") => Form::Jsonl,
-        _ => Form::Html,
+        Some("md" | "markdown" | "txt") => ExportFormat::Markdown,
+        Some("json") => ExportFormat::Json,
+        Some("jsonl" | "ndjson") => ExportFormat::Jsonl,
+        _ => ExportFormat::Html,
     }
 }
 
-fn print(text: &str, form: Form) {
+fn print(text: &str, form: ExportFormat) {
     match form {
-        Form::Html | Form::Markdown => say(text),
-        Form::Json | Form::Jsonl => put(&harmless(text.to_owned())),
+        ExportFormat::Html | ExportFormat::Markdown => say(text),
+        ExportFormat::Json | ExportFormat::Jsonl => put(&harmless(text.to_owned())),
     }
 }
 
-fn put(text: &Clean) {
+fn put(text: &Sanitized) {
     say(text);
 }
 
-/// Keeps what a file holds as a new conversation; gives its id.
-fn import(base: &Base, store: &Store, path: &Path) -> Result<String> {
+/// Stores the content of a file as a new conversation. Returns its id.
+fn import(base: &CliContext, store: &Store, path: &Path) -> Result<String> {
     let bytes = file::read(path, IMPORT_BYTES)?;
     let entries = Recording::read(path.display().to_string(), &bytes)?.entries().to_vec();
     let session = Session::fresh(base.workspace.to_string_lossy(), now_ms());

@@ -1,73 +1,73 @@
-//! `sheaf undo`, `redo` and `rewind`: what the screen does, for conversations that are kept.
+//! `sheaf undo`, `redo` and `rewind`: the screen's actions for stored conversations.
 
 use std::{path::Path, sync::Arc};
 
 use anyhow::{Context as _, Result, bail};
 
 use super::{
-    Base,
-    arguments::{Part, Rewind, Undo, Whom},
+    CliContext,
+    arguments::{Rewind, RewindPart, TargetArguments, Undo},
     code, complain, open, say, sessions,
 };
 use crate::{
     agent::undo,
     journal::file::Store,
-    protocol::{Clash, ConversationId, Event, FileChange, Operation, Position, Restore, Target, Turn},
+    protocol::{ConversationId, Event, FileChange, Operation, Position, Restore, RestoreConflict, RestoreTarget, Turn},
     sandbox::{Checkpoints, Fence, Seen, Workspace},
     text::figure,
     transcript::Transcript,
     tui::now_ms,
 };
 
-/// What is wanted of a conversation.
-struct Wish<'a> {
+/// A parsed `undo`, `redo` or `rewind`.
+struct UndoRequest<'a> {
     undo: &'a Undo,
-    sort: Sort,
+    kind: UndoKind,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Sort {
+enum UndoKind {
     Undo,
     Redo,
-    Rewind(Option<Part>),
+    Rewind(Option<RewindPart>),
 }
 
 pub fn undo(asked: &Undo) -> Result<u8> {
-    Wish {
+    UndoRequest {
         undo: asked,
-        sort: Sort::Undo,
+        kind: UndoKind::Undo,
     }
     .run()
 }
 
 pub fn redo(asked: &Undo) -> Result<u8> {
-    Wish {
+    UndoRequest {
         undo: asked,
-        sort: Sort::Redo,
+        kind: UndoKind::Redo,
     }
     .run()
 }
 
 pub fn rewind(asked: &Rewind) -> Result<u8> {
-    Wish {
+    UndoRequest {
         undo: &asked.undo,
-        sort: Sort::Rewind(asked.only),
+        kind: UndoKind::Rewind(asked.only),
     }
     .run()
 }
 
-impl Wish<'_> {
+impl UndoRequest<'_> {
     fn run(&self) -> Result<u8> {
         let asked = self.undo;
-        let base = Base::of(&asked.common, &Whom::default())?;
+        let base = CliContext::of(&asked.common, &TargetArguments::default())?;
         let store = Store::new(base.paths.sessions());
         let (session, number) = split(asked.address.as_deref().unwrap_or_default());
         let id = sessions::find(&base, &store, session)?.session.id;
-        // Whoever has it open takes back there; a look is free.
+        // Reading needs no lock; changes below fail if another sheaf has the conversation open.
         let stored = store.read(&id)?;
         let folder = stored.session.workspace.clone();
         let entries: Vec<_> = stored.closed().into_iter().map(Arc::new).collect();
-        let transcript = Transcript::of(&entries);
+        let transcript = Transcript::from_entries(&entries);
         let target = self.target(&transcript, number)?;
         let fence = Fence::configured(&base.settings, Some(&base.paths), Vec::new());
         let workspace =
@@ -78,9 +78,9 @@ impl Wish<'_> {
         checkpoints.begin(u64::from(log.turn().0));
         let seen = Seen::keeping(checkpoints);
         let wish = Restore {
-            what: target,
-            but: asked.but.clone(),
-            over: asked.over,
+            target,
+            except: asked.but.clone(),
+            overwrite: asked.over,
         };
         if asked.dry_run {
             let found = undo::preview(&seen, &workspace, &transcript, &wish).map_err(anyhow::Error::msg)?;
@@ -96,7 +96,7 @@ impl Wish<'_> {
             return Ok(code::OK);
         }
         let resumed = store.resume(&id, now_ms())?;
-        let wants_files = !matches!(self.sort, Sort::Rewind(Some(Part::Conversation)));
+        let wants_files = !matches!(self.kind, UndoKind::Rewind(Some(RewindPart::Conversation)));
         let mut code = code::OK;
         if wants_files {
             match undo::restore(&seen, &workspace, &transcript, &wish) {
@@ -112,8 +112,10 @@ impl Wish<'_> {
                 }
             }
         }
-        if let (Sort::Rewind(None | Some(Part::Conversation)), Target::Since(turn)) = (self.sort, &wish.what) {
-            let branch = transcript.before(*turn);
+        if let (UndoKind::Rewind(None | Some(RewindPart::Conversation)), RestoreTarget::Since(turn)) =
+            (self.kind, &wish.target)
+        {
+            let branch = transcript.parent_of(*turn);
             let turns = branch.after.0;
             resumed.log.append(now_ms(), Event::Branch(branch));
             say(&format!(
@@ -127,16 +129,16 @@ impl Wish<'_> {
         Ok(code)
     }
 
-    fn target(&self, transcript: &Transcript, number: Option<&str>) -> Result<Target> {
+    fn target(&self, transcript: &Transcript, number: Option<&str>) -> Result<RestoreTarget> {
         let Some(number) = number else {
-            return match self.sort {
-                Sort::Undo => Ok(Target::Last),
-                Sort::Redo => Ok(Target::LastAgain),
-                Sort::Rewind(_) => bail!("to before which message?\n  sheaf rewind last#7"),
+            return match self.kind {
+                UndoKind::Undo => Ok(RestoreTarget::Last),
+                UndoKind::Redo => Ok(RestoreTarget::RedoLast),
+                UndoKind::Rewind(_) => bail!("to before which message?\n  sheaf rewind last#7"),
             };
         };
         if let Some(address) = sessions::address(number) {
-            let exchange = transcript.of_turn(address.turn);
+            let exchange = transcript.exchange_of(address.turn);
             let response = exchange.map(|it| &it.response);
             let document = response.and_then(|it| {
                 let at = (0..it.documents.len()).find(|at| it.number(*at) == address.number)?;
@@ -147,10 +149,10 @@ impl Wish<'_> {
                 .id
                 .clone();
             let turn = address.turn;
-            return match self.sort {
-                Sort::Undo => Ok(Target::Document { turn, document }),
-                Sort::Redo => Ok(Target::Again { turn, document }),
-                Sort::Rewind(_) => bail!("one goes back to before a message, as in last#{}", turn.0),
+            return match self.kind {
+                UndoKind::Undo => Ok(RestoreTarget::Document { turn, document }),
+                UndoKind::Redo => Ok(RestoreTarget::RedoDocument { turn, document }),
+                UndoKind::Rewind(_) => bail!("one goes back to before a message, as in last#{}", turn.0),
             };
         }
         let turn = Turn(
@@ -158,24 +160,24 @@ impl Wish<'_> {
                 .parse()
                 .with_context(|| format!("`{number}` is no turn such as 7"))?,
         );
-        if transcript.of_turn(turn).is_none() {
+        if transcript.exchange_of(turn).is_none() {
             bail!("there is no turn {number}");
         }
-        match self.sort {
-            Sort::Undo => Ok(Target::Turn(turn)),
-            Sort::Redo => bail!("a turn is done again with `sheaf redo` alone, a document with last#7.3"),
-            Sort::Rewind(_) => Ok(Target::Since(turn)),
+        match self.kind {
+            UndoKind::Undo => Ok(RestoreTarget::Turn(turn)),
+            UndoKind::Redo => bail!("a turn is done again with `sheaf redo` alone, a document with last#7.3"),
+            UndoKind::Rewind(_) => Ok(RestoreTarget::Since(turn)),
         }
     }
 }
 
-/// The conversation, and the turn or document in it.
+/// Splits an address into the conversation, and the turn or document in it.
 fn split(address: &str) -> (&str, Option<&str>) {
     match address.rsplit_once('#') {
         Some(("", number)) => ("last", Some(number)),
         Some((session, number)) => (session, Some(number)),
         None if address.is_empty() => ("last", None),
-        // `7` and `7.3` are in the last conversation; ids are longer.
+        // `7` and `7.3` refer to the last conversation; ids are longer.
         None if address.len() < 8 && address.chars().all(|it| it.is_ascii_digit() || it == '.') => {
             ("last", Some(address))
         }
@@ -189,11 +191,11 @@ fn line(file: &FileChange, over: bool) -> String {
         Operation::Delete => "goes",
         _ => "changes back",
     };
-    let note = match file.clash {
+    let note = match file.conflict {
         _ if file.is_lost => "was not kept, stays".to_owned(),
         Some(_) if over => format!("{what}, although it was changed since"),
-        Some(Clash::Foreign) => "was changed since, stays".to_owned(),
-        Some(Clash::Turn(turn)) => format!("was changed again in turn {}, stays", turn.0),
+        Some(RestoreConflict::User) => "was changed since, stays".to_owned(),
+        Some(RestoreConflict::Turn(turn)) => format!("was changed again in turn {}, stays", turn.0),
         None => format!("{what} (+{} −{})", file.added, file.removed),
     };
     format!("{}  {note}\n", file.path)

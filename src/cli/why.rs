@@ -1,4 +1,4 @@
-//! `sheaf why FILE:LINE`: the kept conversations asked who wrote a line.
+//! `sheaf why FILE:LINE`: finds the conversation that wrote a line.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -6,28 +6,28 @@ use anyhow::{Context as _, Result, bail};
 use serde_json::json;
 
 use super::{
-    Base,
-    arguments::{Whom, Why},
+    CliContext,
+    arguments::{TargetArguments, Why},
     code, complain, say,
     sessions::IMPORT_BYTES,
 };
 use crate::{
     agent::undo::UNDONE,
-    export::Whole,
+    export::ExportedConversation,
     journal::file::Store,
     os::file,
     print::harmless,
     protocol::{Applied, FileEdit, View},
     text::figure,
-    transcript::why::{Origin, Step, origin},
+    transcript::blame::{Edit, Origin, origin},
     tui::now_ms,
 };
 
-/// More of a file is not looked at.
+/// Maximum size of the file, in bytes.
 const FILE_BYTES: u64 = 16 << 20;
 
-/// An edit of the file, with what one wants to know of it.
-struct Brought {
+/// An edit of the file, with its conversation's facts.
+struct FileEditRecord {
     at_ms: u64,
     address: String,
     title: String,
@@ -36,12 +36,12 @@ struct Brought {
     old: Option<String>,
     new: String,
     first_line: Option<u64>,
-    /// The name that the file had before.
+    /// Previous path, if the edit renamed the file.
     was: Option<String>,
 }
 
 pub fn run(asked: &Why) -> Result<u8> {
-    let base = Base::of(&asked.common, &Whom::default())?;
+    let base = CliContext::of(&asked.common, &TargetArguments::default())?;
     let parsed = asked.place.rsplit_once(':');
     let Some((name, Ok(line))) = parsed.map(|(name, line)| (name, line.parse::<usize>())) else {
         bail!("`{}` is no line of a file\n  as in src/cart.rs:22", asked.place);
@@ -52,8 +52,8 @@ pub fn run(asked: &Why) -> Result<u8> {
     let Some(words) = line.checked_sub(1).and_then(|it| text.lines().nth(it)) else {
         bail!("{name} has {} lines", text.lines().count());
     };
-    let found = brought(&base, &path)?;
-    let steps = found.iter().map(|it| Step {
+    let found = edits_of_file(&base, &path)?;
+    let steps = found.iter().map(|it| Edit {
         old: it.old.as_deref(),
         new: &it.new,
         first_line: it.first_line,
@@ -72,12 +72,12 @@ pub fn run(asked: &Why) -> Result<u8> {
         });
         say(&harmless(format!("{object}\n")));
     } else {
-        say(&told(it, origin, words));
+        say(&describe(it, origin, words));
     }
     Ok(code::OK)
 }
 
-fn told(it: &Brought, origin: Origin, words: &str) -> String {
+fn describe(it: &FileEditRecord, origin: Origin, words: &str) -> String {
     let ago = figure::ago(now_ms().saturating_sub(it.at_ms));
     let model = it.model.as_ref().map(|it| format!(", {it}")).unwrap_or_default();
     let asked = it.asked.lines().find(|it| !it.trim().is_empty()).unwrap_or_default();
@@ -95,13 +95,13 @@ fn told(it: &Brought, origin: Origin, words: &str) -> String {
     )
 }
 
-/// All edits of a file that have been made, the newest first, also those of its earlier names.
-fn brought(base: &Base, path: &Path) -> Result<Vec<Brought>> {
+/// Returns all applied edits of a file, also under its earlier names, the newest first.
+fn edits_of_file(base: &CliContext, path: &Path) -> Result<Vec<FileEditRecord>> {
     let store = Store::new(base.paths.sessions());
     let mut found = Vec::new();
     for listed in store.list().context("the conversations cannot be listed")? {
         let id = &listed.session.id;
-        // A conversation that changed the file or anything else in its folder is one about a folder around it.
+        // Only conversations in a folder around the file can have changed it.
         let is_near = path.starts_with(&listed.session.workspace);
         let bytes = is_near
             .then(|| file::read(&store.path_of(id), IMPORT_BYTES).ok())
@@ -111,10 +111,10 @@ fn brought(base: &Base, path: &Path) -> Result<Vec<Brought>> {
             continue;
         }
         let Ok(stored) = store.read(id) else { continue };
-        let whole = Whole::new(stored.session.clone(), stored.closed());
+        let whole = ExportedConversation::new(stored.session.clone(), stored.closed());
         edits(&whole, &mut found);
     }
-    // The order of documents is that of events; of conversations side by side the clock has to tell.
+    // Documents of one conversation are in order; conversations are merged by time.
     found.sort_by_key(|(_, it)| it.at_ms);
     let mut names = vec![path.to_owned()];
     let mut wanted = Vec::new();
@@ -130,8 +130,8 @@ fn brought(base: &Base, path: &Path) -> Result<Vec<Brought>> {
     Ok(wanted)
 }
 
-/// The file that each edit of a conversation left behind, and the edit.
-fn edits(whole: &Whole, found: &mut Vec<(PathBuf, Brought)>) {
+/// Adds each edit of a conversation, with the path that it left.
+fn edits(whole: &ExportedConversation, found: &mut Vec<(PathBuf, FileEditRecord)>) {
     let folder = Path::new(&whole.session.workspace);
     for exchange in whole.transcript.all() {
         for (at, document) in exchange.response.documents.iter().enumerate() {
@@ -149,7 +149,7 @@ fn edits(whole: &Whole, found: &mut Vec<(PathBuf, Brought)>) {
                 .map(|_| folder.join(edit.file_path).to_string_lossy().into_owned());
             found.push((
                 target,
-                Brought {
+                FileEditRecord {
                     at_ms: exchange.at_ms,
                     address: format!(
                         "{}#{}.{}",
@@ -174,17 +174,17 @@ fn edits(whole: &Whole, found: &mut Vec<(PathBuf, Brought)>) {
     }
 }
 
-/// What was there, where that is known, and what came; `None` for what changes no line.
+/// Returns the old text, if known, and the new one. `None` for an edit that changes no line.
 fn texts(edit: &FileEdit<'_>) -> Option<(Option<String>, String)> {
     match (&edit.diff, edit.content) {
         (Some(diff), _) => Some((Some(diff.old.to_owned()), diff.new.to_owned())),
         (None, Some(content)) => Some((None, content.to_owned())),
-        // A renaming takes the lines along.
+        // Renaming keeps all lines.
         (None, None) => edit.new_file_path.map(|_| (Some(String::new()), String::new())),
     }
 }
 
-/// Without `.` and `..`, as documents name files.
+/// Returns a path without `.` and `..`, as documents name files.
 fn plain(path: &Path) -> PathBuf {
     let mut out = PathBuf::new();
     for part in path.components() {

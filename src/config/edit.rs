@@ -1,37 +1,42 @@
-//! Writing a setting into a file without touching what its owner wrote around it.
+//! Writes a setting into a file and keeps the user's comments, order and layout.
 
 use toml_edit::{Array, DocumentMut, Item, Table, TableLike};
 
 use super::{
-    File, Key, Paths, Problem, Source,
-    layer::{meant, split_path},
-    value::{Kind, Value, written},
+    Key, Paths, Problem, SettingsFile, SourceText,
+    layer::{split_path, suggest_key},
+    value::{Value, ValueKind, written},
 };
 use crate::os::file::{self, Access};
 
-/// Why a setting was not kept.
+/// Reason why a setting was not stored.
 #[derive(Debug, thiserror::Error)]
-pub enum NotStored {
+pub enum SettingsWriteError {
     #[error("{0}")]
     Wrong(Problem),
     #[error("the settings could not be written")]
     File(#[from] file::Error),
 }
 
-/// Sets `path` to `value`, or removes it, in the user's own file, which is made if need be.
-pub fn store(paths: &Paths, path: &str, value: Option<&str>) -> Result<(), NotStored> {
+/// Sets `path` to `value` in the user's settings file, or removes it for `None`. Creates the file if needed.
+pub fn store(paths: &Paths, path: &str, value: Option<&str>) -> Result<(), SettingsWriteError> {
     change(paths, |source| set(source, path, value))
 }
 
-/// Writes what `edit` makes of the user's own file.
-fn change(paths: &Paths, edit: impl FnOnce(&Source<'_>) -> Result<String, Problem>) -> Result<(), NotStored> {
+/// Writes the result of `edit` to the user's settings file.
+fn change(
+    paths: &Paths,
+    edit: impl FnOnce(&SourceText<'_>) -> Result<String, Problem>,
+) -> Result<(), SettingsWriteError> {
     let target = paths.settings();
-    let text = File::read(&target).map_err(NotStored::Wrong)?.map(|it| it.text);
-    let source = Source {
+    let text = SettingsFile::read(&target)
+        .map_err(SettingsWriteError::Wrong)?
+        .map(|it| it.text);
+    let source = SourceText {
         path: &target,
         text: text.as_deref().unwrap_or_default(),
     };
-    let changed = edit(&source).map_err(NotStored::Wrong)?;
+    let changed = edit(&source).map_err(SettingsWriteError::Wrong)?;
     if Some(&changed) == text.as_ref() {
         return Ok(());
     }
@@ -42,13 +47,13 @@ fn change(paths: &Paths, edit: impl FnOnce(&Source<'_>) -> Result<String, Proble
     Ok(())
 }
 
-/// Adds `entry` to the list at `path` in the user's own file, unless it is there.
-pub fn append(paths: &Paths, path: &str, entry: &str) -> Result<(), NotStored> {
-    change(paths, |source| with(source, path, entry))
+/// Adds `entry` to the list at `path` in the user's settings file, unless it is already there.
+pub fn append(paths: &Paths, path: &str, entry: &str) -> Result<(), SettingsWriteError> {
+    change(paths, |source| with_entry(source, path, entry))
 }
 
-/// The text of `source` with one more entry at the end of the list at `path`; what stands there remains as it is.
-fn with(source: &Source<'_>, path: &str, entry: &str) -> Result<String, Problem> {
+/// Returns the text of `source` with `entry` added at the end of the list at `path`.
+fn with_entry(source: &SourceText<'_>, path: &str, entry: &str) -> Result<String, Problem> {
     let problem = |message: String| Problem::new(source.whole(), message);
     let mut document: DocumentMut = source.text.parse().map_err(|error| broken(source, &error))?;
     let parts = split_path(path);
@@ -69,7 +74,7 @@ fn with(source: &Source<'_>, path: &str, entry: &str) -> Result<String, Problem>
     if list.iter().any(is_entry) {
         return Ok(source.text.to_owned());
     }
-    // Beside the last one, or below it, as the list is laid out.
+    // Uses the layout of the last entry: on the same line or on its own.
     let layout = list
         .iter()
         .last()
@@ -77,7 +82,7 @@ fn with(source: &Source<'_>, path: &str, entry: &str) -> Result<String, Problem>
     let trail = list.trailing().clone();
     list.push(entry);
     if let (Some(layout), Some(last)) = (layout, list.iter_mut().last()) {
-        // A comment in front of an entry is that entry's.
+        // A comment before an entry belongs to that entry.
         let blank = layout.rsplit_once('\n').map_or_else(
             || " ".to_owned(),
             |(_, indent)| {
@@ -93,39 +98,41 @@ fn with(source: &Source<'_>, path: &str, entry: &str) -> Result<String, Problem>
     Ok(document.to_string())
 }
 
-fn broken(source: &Source<'_>, error: &toml_edit::TomlError) -> Problem {
+fn broken(source: &SourceText<'_>, error: &toml_edit::TomlError) -> Problem {
     let place = error.span().map_or_else(|| source.whole(), |it| source.place(it));
     Problem::new(place, error.message().trim()).hint("mend the file first: nothing was written")
 }
 
-/// The text of `source` with `path` set to `value` (as a variable or a flag would have it), or without it.
+/// Returns the text of `source` with `path` set to `value` (in the syntax of a variable or a flag), or removed for
+/// `None`.
 ///
-/// Comments, order and whatever else stands there remain. A secret is refused: its place is not this file.
-pub fn set(source: &Source<'_>, path: &str, value: Option<&str>) -> Result<String, Problem> {
+/// Comments and order are kept. Errors: there is no such key, the value is invalid, or it is a secret, which does not
+/// belong in this file.
+pub fn set(source: &SourceText<'_>, path: &str, value: Option<&str>) -> Result<String, Problem> {
     let parts = split_path(path);
     let problem = |message: String| Problem::new(source.whole(), message);
     let Some(key) = Key::at(&parts) else {
         return Err(Problem {
-            hint: meant(&parts),
+            hint: suggest_key(&parts),
             ..problem(format!("there is no key `{path}`"))
         });
     };
     let is_secret = match key.kind {
-        Kind::Secret => value.is_some(),
-        Kind::Proxy => value.is_some_and(|it| it.contains('@')),
-        Kind::Text
-        | Kind::Word(_)
-        | Kind::Flag
-        | Kind::Whole { .. }
-        | Kind::Number
-        | Kind::Duration
-        | Kind::Url
-        | Kind::Path
-        | Kind::List
-        | Kind::Words(_)
-        | Kind::Rules
-        | Kind::Headers
-        | Kind::Command => false,
+        ValueKind::Secret => value.is_some(),
+        ValueKind::Proxy => value.is_some_and(|it| it.contains('@')),
+        ValueKind::Text
+        | ValueKind::Word(_)
+        | ValueKind::Flag
+        | ValueKind::Whole { .. }
+        | ValueKind::Number
+        | ValueKind::Duration
+        | ValueKind::Url
+        | ValueKind::Path
+        | ValueKind::List
+        | ValueKind::Words(_)
+        | ValueKind::Rules
+        | ValueKind::Headers
+        | ValueKind::Command => false,
     };
     if is_secret {
         let hint = "keep it in a file of its own or a password store: key_file, key_command, token_file, token_command";
@@ -134,10 +141,10 @@ pub fn set(source: &Source<'_>, path: &str, value: Option<&str>) -> Result<Strin
     let value = match value.map(|it| (it, key.kind.parse(it))) {
         None => None,
         Some((text, Ok(value))) => Some(item(key.kind, text, value)),
-        Some((_, Err(unfit))) => {
+        Some((_, Err(invalid))) => {
             return Err(Problem {
-                hint: unfit.hint,
-                ..problem(format!("`{path}`: {}", unfit.message))
+                hint: invalid.hint,
+                ..problem(format!("`{path}`: {}", invalid.message))
             });
         }
     };
@@ -151,26 +158,26 @@ pub fn set(source: &Source<'_>, path: &str, value: Option<&str>) -> Result<Strin
     Ok(document.to_string())
 }
 
-/// A value as TOML; none where it can stand in a file only.
-fn item(kind: Kind, text: &str, value: Value) -> Item {
+/// Returns a value as TOML; [`Item::None`] for headers.
+fn item(kind: ValueKind, text: &str, value: Value) -> Item {
     match value {
-        // A line for the shell stays the line that was given.
-        Value::List(_) if kind == Kind::Command => toml_edit::value(text),
+        // A shell line is stored as given.
+        Value::List(_) if kind == ValueKind::Command => toml_edit::value(text),
         Value::Text(it) => toml_edit::value(it),
         Value::Flag(it) => toml_edit::value(it),
-        // TOML ends where i64 ends.
+        // TOML integers are 64 bits with a sign.
         Value::Whole(it) => toml_edit::value(i64::try_from(it).unwrap_or(i64::MAX)),
         Value::Number(it) => toml_edit::value(it),
         Value::Duration(it) => toml_edit::value(written(it)),
         Value::List(items) => toml_edit::value(Array::from_iter(items)),
         Value::Rules(items) => toml_edit::value(items.into_iter().map(|it| it.rule).collect::<Array>()),
-        // A proxy without a password; other secrets have been refused.
+        // Only a proxy without a password gets here; other secrets were refused.
         Value::Secret(it) => toml_edit::value(it.expose()),
         Value::Headers(_) => Item::None,
     }
 }
 
-/// Puts `item` at `path` below `table`; none when the way is blocked.
+/// Puts `item` at `path` below `table`. `None` if something else is in the way.
 fn put(table: &mut dyn TableLike, path: &[String], item: Option<Item>) -> Option<()> {
     let (first, rest) = path.split_first()?;
     if rest.is_empty() {
@@ -179,7 +186,7 @@ fn put(table: &mut dyn TableLike, path: &[String], item: Option<Item>) -> Option
                 table.remove(first);
             }
             (Some(Item::Value(old)), Some(Item::Value(mut new))) => {
-                // The comment behind the value belongs to the line, not to the value.
+                // A comment after the value belongs to the line.
                 *new.decor_mut() = old.decor().clone();
                 *old = new;
             }
@@ -195,7 +202,7 @@ fn put(table: &mut dyn TableLike, path: &[String], item: Option<Item>) -> Option
             return Some(());
         }
         let mut inner = Table::new();
-        // Shown only when it holds values itself: `[providers.x]` needs no `[providers]`.
+        // Implicit, so that `[providers.x]` creates no `[providers]`.
         inner.set_implicit(true);
         table.insert(first, Item::Table(inner));
     }
@@ -210,10 +217,10 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::config::{Environment, KEYS, Layer, Options, merge};
+    use crate::config::{CommandLineSettings, Environment, KEYS, Layer, merge};
 
     fn edit(text: &str, path: &str, value: Option<&str>) -> Result<String, String> {
-        let source = Source {
+        let source = SourceText {
             path: Path::new("config.toml"),
             text,
         };
@@ -378,19 +385,19 @@ mod tests {
                 "approvals.allow = [{ rule = 'Shell(a, b)', match = ['a, b'] }]\n",
             ),
         ] {
-            let source = Source {
+            let source = SourceText {
                 path: Path::new("config.toml"),
                 text,
             };
-            let found = with(&source, "approvals.allow", "Shell(a, b)").map_err(|it| it.to_string());
+            let found = with_entry(&source, "approvals.allow", "Shell(a, b)").map_err(|it| it.to_string());
             assert_eq!(found, Ok(expected.to_owned()), "{sentence}");
         }
         for text in ["approvals.allow = 'x'\n", "approvals.allow = [\n", "approvals = 3\n"] {
-            let source = Source {
+            let source = SourceText {
                 path: Path::new("config.toml"),
                 text,
             };
-            assert!(with(&source, "approvals.allow", "Shell(a)").is_err(), "{text}");
+            assert!(with_entry(&source, "approvals.allow", "Shell(a)").is_err(), "{text}");
         }
     }
 
@@ -402,7 +409,8 @@ mod tests {
             append(&paths, "approvals.allow", "Shell(git push)").expect("stored");
             append(&paths, "approvals.allow", "Read(/a, b/**)").expect("stored");
         }
-        let (settings, problems) = super::super::load(&paths, None, &Environment::default(), &Options::default());
+        let (settings, problems) =
+            super::super::load(&paths, None, &Environment::default(), &CommandLineSettings::default());
         assert_eq!(problems, []);
         let rules: Vec<_> = settings.approvals.allow.iter().map(|it| it.rule.as_str()).collect();
         assert_eq!(rules, ["Shell(git push)", "Read(/a, b/**)"]);
@@ -413,7 +421,8 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let paths = Paths::under(folder.path());
         let next = || {
-            let (settings, problems) = super::super::load(&paths, None, &Environment::default(), &Options::default());
+            let (settings, problems) =
+                super::super::load(&paths, None, &Environment::default(), &CommandLineSettings::default());
             assert_eq!(problems, []);
             (settings.theme, settings.provider)
         };
@@ -422,7 +431,10 @@ mod tests {
         assert_eq!(next(), ("owl".to_owned(), Some("ollama".to_owned())));
         store(&paths, "theme", None).expect("removed");
         assert_eq!(next(), ("auto".to_owned(), Some("ollama".to_owned())));
-        assert!(matches!(store(&paths, "mode", Some("x")), Err(NotStored::Wrong(_))));
+        assert!(matches!(
+            store(&paths, "mode", Some("x")),
+            Err(SettingsWriteError::Wrong(_))
+        ));
     }
 
     proptest! {
@@ -439,8 +451,8 @@ mod tests {
             let text = "# kept\nmouse = false # kept too\n[ui]\noutput_rows = 3\n";
             if let Ok(changed) = edit(text, &path, Some(value)) {
                 prop_assert!(changed.contains("# kept\n") && changed.contains("# kept too\n"));
-                let file = File { path: "config.toml".into(), text: changed.clone(), is_shared: false };
-                let (settings, _) = merge(Some(&file), None, &Environment::default(), &Options::default());
+                let file = SettingsFile { path: "config.toml".into(), text: changed.clone(), is_readable_by_others: false };
+                let (settings, _) = merge(Some(&file), None, &Environment::default(), &CommandLineSettings::default());
                 let flat = split_path(&path).join(".");
                 // A provider that nobody knows is told of and dropped again.
                 prop_assert!(key == "provider" || settings.origin(&flat).layer == Layer::User, "{}", changed);

@@ -1,30 +1,31 @@
-//! The table of all keys: reading, origins, the reference and `SHEAF_…` follow from it.
+//! The table of all keys. Reading, origins, the reference and `SHEAF_…` variables follow from it.
 
 use super::{
     Settings,
-    value::{Kind, Slot, Way},
+    value::{KeyMethod, Slot, ValueKind},
 };
 
-/// A setting that can be written.
+/// A setting: its path, kind of value and field in [`Settings`].
 pub struct Key {
-    /// Where it stands; `*` is a name of the user's choice.
+    /// Dotted path; `*` stands for a name that the user chooses.
     pub path: &'static str,
-    pub kind: Kind,
-    /// The environment variable that sets it.
+    pub kind: ValueKind,
+    /// Environment variable that sets it.
     pub variable: Option<&'static str>,
-    /// Whether a project's own file may set it.
+    /// True if a project's file may set it.
     pub in_project: bool,
-    /// What a project says is added to what the user said, and never takes anything from it.
+    /// True if a project's value may only add to the user's caution.
     pub(super) tightens: bool,
+    /// Description for the reference.
     pub about: &'static str,
-    /// Where it goes, for the name that stands for `*`.
+    /// Returns the field, for the name that replaces `*`.
     pub(super) slot: for<'a> fn(&'a mut Settings, &str) -> Slot<'a>,
 }
 
 impl Key {
     const fn new(
         path: &'static str,
-        kind: Kind,
+        kind: ValueKind,
         slot: for<'a> fn(&'a mut Settings, &str) -> Slot<'a>,
         about: &'static str,
     ) -> Self {
@@ -55,17 +56,17 @@ impl Key {
         self
     }
 
-    /// The parts of its path.
+    /// Returns the parts of its path.
     pub(super) fn parts(&self) -> std::str::Split<'static, char> {
         self.path.split('.')
     }
 
-    /// Whether it is one of the ways to get a key, which exclude each other.
+    /// Returns true if it is one of the alternatives for setting an API key or token, which exclude each other.
     pub(super) fn gives_key(&self) -> bool {
         matches!((self.slot)(&mut Settings::default(), ""), Slot::Key(..))
     }
 
-    /// The key that stands at `path`.
+    /// Finds the key at a path.
     pub(super) fn at(path: &[String]) -> Option<&'static Self> {
         KEYS.iter().find(|key| {
             let mut parts = key.parts();
@@ -76,32 +77,32 @@ impl Key {
     }
 }
 
-const COUNT: Kind = Kind::Whole {
+const COUNT: ValueKind = ValueKind::Whole {
     least: 1,
     most: u64::MAX,
 };
 
-/// Lines, matches, files: more than anybody reads, less than what fills a memory.
-const ENTRIES: Kind = Kind::Whole {
+/// Range of counts of lines, matches and files.
+const ENTRIES: ValueKind = ValueKind::Whole {
     least: 1,
     most: 1_000_000,
 };
 
-const BYTES: Kind = Kind::Whole {
+const BYTES: ValueKind = ValueKind::Whole {
     least: 1 << 10,
     most: 64 << 20,
 };
 
-/// Variables of other programs that are honoured as they stand: the variable and the path that it sets.
-pub(super) const FOREIGN: &[(&str, &str)] = &[
+/// Variables of other programs that are honoured, with the path that each sets.
+pub(super) const FOREIGN_VARIABLES: &[(&str, &str)] = &[
     ("OPENAI_BASE_URL", "providers.openai.base_url"),
     ("OPENAI_API_KEY", "providers.openai.api_key"),
     ("OPENAI_MODEL", "providers.openai.model"),
     ("ANTHROPIC_BASE_URL", "providers.anthropic.base_url"),
 ];
 
-/// Variables of ours that are no settings.
-pub(super) const OTHER: &[&str] = &[
+/// `SHEAF_…` variables that are no settings.
+pub(super) const NON_SETTING_VARIABLES: &[&str] = &[
     "SHEAF_COMMIT",
     "SHEAF_DEV",
     "SHEAF_LOG",
@@ -113,7 +114,7 @@ pub(super) const OTHER: &[&str] = &[
 pub const KEYS: &[Key] = &[
     Key::new(
         "provider",
-        Kind::Text,
+        ValueKind::Text,
         |it, _| Slot::MaybeText(&mut it.provider),
         "The provider to use: one of `providers`, or a service known by name such as openai, openrouter, ollama.",
     )
@@ -121,7 +122,7 @@ pub const KEYS: &[Key] = &[
     .in_project(),
     Key::new(
         "model",
-        Kind::Text,
+        ValueKind::Text,
         |it, _| Slot::MaybeText(&mut it.model),
         "The model to ask for where the provider's own entry names none.",
     )
@@ -129,7 +130,7 @@ pub const KEYS: &[Key] = &[
     .in_project(),
     Key::new(
         "mode",
-        Kind::Word(&["agent", "plan", "ask", "debug"]),
+        ValueKind::Word(&["agent", "plan", "ask", "debug"]),
         |it, _| Slot::Text(&mut it.mode),
         "The mode to start in.",
     )
@@ -137,7 +138,7 @@ pub const KEYS: &[Key] = &[
     .in_project(),
     Key::new(
         "theme",
-        Kind::Text,
+        ValueKind::Text,
         |it, _| Slot::Text(&mut it.theme),
         "The name of a theme, or `auto`: dark or light by the terminal's background.",
     )
@@ -145,85 +146,85 @@ pub const KEYS: &[Key] = &[
     .in_project(),
     Key::new(
         "color",
-        Kind::Flag,
+        ValueKind::Flag,
         |it, _| Slot::Flag(&mut it.color),
         "Whether there are colours; a `NO_COLOR` that is not empty turns them off.",
     )
     .variable("SHEAF_COLOR"),
     Key::new(
         "motion",
-        Kind::Flag,
+        ValueKind::Flag,
         |it, _| Slot::Flag(&mut it.motion),
         "Whether clocks tick while something runs.",
     )
     .variable("SHEAF_MOTION"),
     Key::new(
         "mouse",
-        Kind::Flag,
+        ValueKind::Flag,
         |it, _| Slot::Flag(&mut it.mouse),
         "Whether the wheel scrolls and clicks select; the terminal's own selection then wants Shift.",
     )
     .variable("SHEAF_MOUSE"),
     Key::new(
         "links",
-        Kind::Flag,
+        ValueKind::Flag,
         |it, _| Slot::Flag(&mut it.links),
         "Whether links can be clicked in terminals that know how (OSC 8).",
     )
     .variable("SHEAF_LINKS"),
     Key::new(
         "rules",
-        Kind::List,
+        ValueKind::List,
         |it, _| Slot::List(&mut it.rules),
         "What every model is told to keep to, beside the rules of the workspace: one text each.",
     ),
     Key::new(
         "gateway.url",
-        Kind::Url,
+        ValueKind::Url,
         |it, _| Slot::MaybeText(&mut it.gateway.connection.url),
         "The documents gateway to talk to, instead of a provider.",
     )
     .variable("SHEAF_GATEWAY"),
     Key::new(
         "gateway.token",
-        Kind::Secret,
-        |it, _| Slot::Key(&mut it.gateway.token, Way::Given),
+        ValueKind::Secret,
+        |it, _| Slot::Key(&mut it.gateway.token, KeyMethod::Given),
         "Its token. In a file only when no one else can read that file.",
     )
     .variable("SHEAF_TOKEN"),
     Key::new(
         "gateway.token_env",
-        Kind::Text,
-        |it, _| Slot::Key(&mut it.gateway.token, Way::Variable),
+        ValueKind::Text,
+        |it, _| Slot::Key(&mut it.gateway.token, KeyMethod::Variable),
         "The environment variable that holds its token.",
     ),
     Key::new(
         "gateway.token_command",
-        Kind::Command,
-        |it, _| Slot::Key(&mut it.gateway.token, Way::Command),
+        ValueKind::Command,
+        |it, _| Slot::Key(&mut it.gateway.token, KeyMethod::Command),
         "A command whose first line of output is its token; run when a request is made.",
     ),
     Key::new(
         "gateway.token_file",
-        Kind::Path,
-        |it, _| Slot::Key(&mut it.gateway.token, Way::File),
+        ValueKind::Path,
+        |it, _| Slot::Key(&mut it.gateway.token, KeyMethod::File),
         "A file that only you can read and that holds its token.",
     ),
     Key::new(
         "gateway.token_keyring",
-        Kind::Text,
-        |it, _| Slot::Key(&mut it.gateway.token, Way::Keyring),
+        ValueKind::Text,
+        |it, _| Slot::Key(&mut it.gateway.token, KeyMethod::Keyring),
         "The name under which the system's keyring holds its token, with the service `sheaf`; for builds with the feature `keyring`.",
     ),
     Key::new(
         "gateway.dialect",
-        Kind::Word(&["auto", "a", "b"]),
+        ValueKind::Word(&["auto", "a", "b"]),
         |it, _| Slot::Text(&mut it.gateway.dialect),
         "The dialect of the stream to ask for.",
     ),
     Key::new(
         "gateway.context",
-        Kind::Word(&["path", "rules", "layout"]),
+        ValueKind::Word(&["path", "rules", "layout"]),
         |it, _| Slot::Text(&mut it.gateway.context),
         "What the gateway is told of the workspace: its path alone, your rules and those of a trusted workspace too, or the \
          names of its files as well.",
@@ -231,158 +232,158 @@ pub const KEYS: &[Key] = &[
     .variable("SHEAF_GATEWAY_CONTEXT"),
     Key::new(
         "gateway.headers",
-        Kind::Headers,
+        ValueKind::Headers,
         |it, _| Slot::Headers(&mut it.gateway.connection.headers),
         "More headers to send with every request.",
     ),
     Key::new(
         "gateway.ca_file",
-        Kind::Path,
+        ValueKind::Path,
         |it, _| Slot::Path(&mut it.gateway.connection.ca_file),
         "Certificates to trust beside the system's (PEM).",
     ),
     Key::new(
         "gateway.client_cert",
-        Kind::Path,
+        ValueKind::Path,
         |it, _| Slot::Path(&mut it.gateway.connection.client_cert),
         "Our certificate and its key in one file (PEM).",
     ),
     Key::new(
         "gateway.proxy",
-        Kind::Proxy,
+        ValueKind::Proxy,
         |it, _| Slot::Proxy(&mut it.gateway.connection.proxy),
         "The proxy to go through instead of the environment's, or `none`.",
     ),
     Key::new(
         "gateway.allow_http",
-        Kind::Flag,
+        ValueKind::Flag,
         |it, _| Slot::Flag(&mut it.gateway.connection.allow_http),
         "Whether an unencrypted address in a private network may be used.",
     ),
     Key::new(
         "gateway.connect_timeout",
-        Kind::Duration,
+        ValueKind::Duration,
         |it, _| Slot::Duration(&mut it.gateway.connection.connect_timeout),
         "How long connecting may take.",
     ),
     Key::new(
         "gateway.first_byte_timeout",
-        Kind::Duration,
+        ValueKind::Duration,
         |it, _| Slot::Duration(&mut it.gateway.connection.first_byte_timeout),
         "How long an answer may take to begin.",
     ),
     Key::new(
         "gateway.idle_timeout",
-        Kind::Duration,
+        ValueKind::Duration,
         |it, _| Slot::Duration(&mut it.gateway.connection.idle_timeout),
         "How long an answer may pause without a sign of life.",
     ),
     Key::new(
         "providers.*.kind",
-        Kind::Word(&["openai", "openai-responses", "anthropic", "gemini", "ollama"]),
+        ValueKind::Word(&["openai", "openai-responses", "anthropic", "gemini", "ollama"]),
         |it, name| Slot::Text(&mut provider(it, name).kind),
         "What it speaks; openai means chat completions, as most servers do. A service known by name needs none.",
     ),
     Key::new(
         "providers.*.base_url",
-        Kind::Url,
+        ValueKind::Url,
         |it, name| Slot::MaybeText(&mut provider(it, name).connection.url),
         "Its address, up to /v1. A service known by name needs none.",
     ),
     Key::new(
         "providers.*.model",
-        Kind::Text,
+        ValueKind::Text,
         |it, name| Slot::MaybeText(&mut provider(it, name).model),
         "The model to ask it for.",
     )
     .in_project(),
     Key::new(
         "providers.*.api_key",
-        Kind::Secret,
-        |it, name| Slot::Key(&mut provider(it, name).key, Way::Given),
+        ValueKind::Secret,
+        |it, name| Slot::Key(&mut provider(it, name).key, KeyMethod::Given),
         "Its key. In a file only when no one else can read that file.",
     ),
     Key::new(
         "providers.*.api_key_env",
-        Kind::Text,
-        |it, name| Slot::Key(&mut provider(it, name).key, Way::Variable),
+        ValueKind::Text,
+        |it, name| Slot::Key(&mut provider(it, name).key, KeyMethod::Variable),
         "The environment variable that holds its key.",
     ),
     Key::new(
         "providers.*.key_command",
-        Kind::Command,
-        |it, name| Slot::Key(&mut provider(it, name).key, Way::Command),
+        ValueKind::Command,
+        |it, name| Slot::Key(&mut provider(it, name).key, KeyMethod::Command),
         "A command whose first line of output is its key; run when a request is made.",
     ),
     Key::new(
         "providers.*.key_file",
-        Kind::Path,
-        |it, name| Slot::Key(&mut provider(it, name).key, Way::File),
+        ValueKind::Path,
+        |it, name| Slot::Key(&mut provider(it, name).key, KeyMethod::File),
         "A file that only you can read and that holds its key.",
     ),
     Key::new(
         "providers.*.keyring",
-        Kind::Text,
-        |it, name| Slot::Key(&mut provider(it, name).key, Way::Keyring),
+        ValueKind::Text,
+        |it, name| Slot::Key(&mut provider(it, name).key, KeyMethod::Keyring),
         "The name under which the system's keyring holds its key, with the service `sheaf`; for builds with the feature `keyring`.",
     ),
     Key::new(
         "providers.*.headers",
-        Kind::Headers,
+        ValueKind::Headers,
         |it, name| Slot::Headers(&mut provider(it, name).connection.headers),
         "More headers to send with every request.",
     ),
     Key::new(
         "providers.*.ca_file",
-        Kind::Path,
+        ValueKind::Path,
         |it, name| Slot::Path(&mut provider(it, name).connection.ca_file),
         "Certificates to trust beside the system's (PEM).",
     ),
     Key::new(
         "providers.*.client_cert",
-        Kind::Path,
+        ValueKind::Path,
         |it, name| Slot::Path(&mut provider(it, name).connection.client_cert),
         "Our certificate and its key in one file (PEM).",
     ),
     Key::new(
         "providers.*.proxy",
-        Kind::Proxy,
+        ValueKind::Proxy,
         |it, name| Slot::Proxy(&mut provider(it, name).connection.proxy),
         "The proxy to go through instead of the environment's, or `none`.",
     ),
     Key::new(
         "providers.*.allow_http",
-        Kind::Flag,
+        ValueKind::Flag,
         |it, name| Slot::Flag(&mut provider(it, name).connection.allow_http),
         "Whether an unencrypted address in a private network may be used.",
     ),
     Key::new(
         "providers.*.connect_timeout",
-        Kind::Duration,
+        ValueKind::Duration,
         |it, name| Slot::Duration(&mut provider(it, name).connection.connect_timeout),
         "How long connecting may take.",
     ),
     Key::new(
         "providers.*.first_byte_timeout",
-        Kind::Duration,
+        ValueKind::Duration,
         |it, name| Slot::Duration(&mut provider(it, name).connection.first_byte_timeout),
         "How long an answer may take to begin; a server that loads its model first wants minutes.",
     ),
     Key::new(
         "providers.*.idle_timeout",
-        Kind::Duration,
+        ValueKind::Duration,
         |it, name| Slot::Duration(&mut provider(it, name).connection.idle_timeout),
         "How long an answer may pause without a sign of life.",
     ),
     Key::new(
         "providers.*.think_tags",
-        Kind::Flag,
+        ValueKind::Flag,
         |it, name| Slot::Flag(&mut provider(it, name).think_tags),
         "Whether a <think> block at the start of an answer is shown as thinking.",
     ),
     Key::new(
         "providers.*.allow_fields",
-        Kind::List,
+        ValueKind::List,
         |it, name| Slot::MaybeList(&mut provider(it, name).allow_fields),
         "The optional fields of a request that it takes, for servers that refuse what they do not know; without it all are sent.",
     ),
@@ -400,25 +401,25 @@ pub const KEYS: &[Key] = &[
     ),
     Key::new(
         "providers.*.temperature",
-        Kind::Number,
+        ValueKind::Number,
         |it, name| Slot::MaybeNumber(&mut provider(it, name).temperature),
         "How freely it may choose its words, where it has such a thing.",
     ),
     Key::new(
         "providers.*.replay_reasoning",
-        Kind::Word(&["tool_loop", "always", "never"]),
+        ValueKind::Word(&["tool_loop", "always", "never"]),
         |it, name| Slot::Text(&mut provider(it, name).replay_reasoning),
         "When its earlier reasoning is sent back to it.",
     ),
     Key::new(
         "prompt.append",
-        Kind::Text,
+        ValueKind::Text,
         |it, _| Slot::MaybeText(&mut it.prompt.append),
         "Words at the end of the system prompt; or the file `prompts/append.md` beside the configuration.",
     ),
     Key::new(
         "prompt.replace.*",
-        Kind::Text,
+        ValueKind::Text,
         |it, name| Slot::Text(it.prompt.replace.entry(name.to_owned()).or_default()),
         "A block of the system prompt in words of your own, or the file `prompts/<block>.md`: role, communication, \
          no_tools, tool_calling, maximize_parallel_tool_calls, maximize_context_understanding, making_code_changes, \
@@ -426,28 +427,28 @@ pub const KEYS: &[Key] = &[
     ),
     Key::new(
         "roles.fast",
-        Kind::Text,
+        ValueKind::Text,
         |it, _| Slot::MaybeText(&mut it.roles.fast),
         "The model for titles, summaries and other side jobs: provider/model, or a model of the provider in use.",
     )
     .variable("SHEAF_ROLES_FAST"),
     Key::new(
         "roles.apply",
-        Kind::Text,
+        ValueKind::Text,
         |it, _| Slot::MaybeText(&mut it.roles.apply),
         "The model that puts sketched edits into files.",
     )
     .variable("SHEAF_ROLES_APPLY"),
     Key::new(
         "roles.embed",
-        Kind::Text,
+        ValueKind::Text,
         |it, _| Slot::MaybeText(&mut it.roles.embed),
         "The model that makes vectors of texts. Nothing asks for them yet: code is searched by its words.",
     )
     .variable("SHEAF_ROLES_EMBED"),
     Key::new(
         "roles.fallback",
-        Kind::List,
+        ValueKind::List,
         |it, _| Slot::List(&mut it.roles.fallback),
         "The models that are asked in turn when the one before is overloaded.",
     )
@@ -461,21 +462,21 @@ pub const KEYS: &[Key] = &[
     .in_project(),
     Key::new(
         "models.*.price_in",
-        Kind::Number,
+        ValueKind::Number,
         |it, name| Slot::MaybeNumber(&mut model(it, name).price_in),
         "Dollars for a million tokens in.",
     )
     .in_project(),
     Key::new(
         "models.*.price_out",
-        Kind::Number,
+        ValueKind::Number,
         |it, name| Slot::MaybeNumber(&mut model(it, name).price_out),
         "Dollars for a million tokens out.",
     )
     .in_project(),
     Key::new(
         "models.*.price_cached",
-        Kind::Number,
+        ValueKind::Number,
         |it, name| Slot::MaybeNumber(&mut model(it, name).price_cached),
         "Dollars for a million tokens that the server had in its cache.",
     )
@@ -489,28 +490,28 @@ pub const KEYS: &[Key] = &[
     .in_project(),
     Key::new(
         "models.*.tools",
-        Kind::Flag,
+        ValueKind::Flag,
         |it, name| Slot::MaybeFlag(&mut model(it, name).tools),
         "Whether it can call tools.",
     )
     .in_project(),
     Key::new(
         "models.*.images",
-        Kind::Flag,
+        ValueKind::Flag,
         |it, name| Slot::MaybeFlag(&mut model(it, name).images),
         "Whether it can see images.",
     )
     .in_project(),
     Key::new(
         "models.*.reasoning",
-        Kind::Flag,
+        ValueKind::Flag,
         |it, name| Slot::MaybeFlag(&mut model(it, name).reasoning),
         "Whether it thinks before it answers.",
     )
     .in_project(),
     Key::new(
         "agent.profile",
-        Kind::Word(&["auto", "full", "short"]),
+        ValueKind::Word(&["auto", "full", "short"]),
         |it, _| Slot::Text(&mut it.agent.profile),
         "Which tools a model is offered: all, the few that matter most, or those below a window of 32,000 tokens.",
     )
@@ -518,7 +519,7 @@ pub const KEYS: &[Key] = &[
     .in_project(),
     Key::new(
         "agent.edit_style",
-        Kind::Word(&["replace", "sketch", "both"]),
+        ValueKind::Word(&["replace", "sketch", "both"]),
         |it, _| Slot::Text(&mut it.agent.edit_style),
         "How a model changes files: by exact replacement, by a sketch that is merged, or as it likes.",
     )
@@ -526,7 +527,7 @@ pub const KEYS: &[Key] = &[
     .in_project(),
     Key::new(
         "agent.effort",
-        Kind::Word(&["auto", "off", "low", "medium", "high"]),
+        ValueKind::Word(&["auto", "off", "low", "medium", "high"]),
         |it, _| Slot::Text(&mut it.agent.effort),
         "How hard a model thinks before it answers, where it can be told.",
     )
@@ -534,7 +535,7 @@ pub const KEYS: &[Key] = &[
     .in_project(),
     Key::new(
         "agent.lint_wait",
-        Kind::Duration,
+        ValueKind::Duration,
         |it, _| Slot::Duration(&mut it.agent.lint_wait),
         "How long the result of a change waits for what checkers say of it, in a workspace that may act; those that took longer are not asked again. `0s`: not at all.",
     )
@@ -569,45 +570,45 @@ pub const KEYS: &[Key] = &[
     .variable("SHEAF_AGENT_MAX_FAILURES"),
     Key::new(
         "agent.max_dollars",
-        Kind::Number,
+        ValueKind::Number,
         |it, _| Slot::MaybeNumber(&mut it.agent.max_dollars),
         "After an answer has cost so much you are asked whether to go on; it is looked at before each request, and only where the price of the model is known.",
     )
     .variable("SHEAF_AGENT_MAX_DOLLARS"),
     Key::new(
         "agent.max_dollars_in_all",
-        Kind::Number,
+        ValueKind::Number,
         |it, _| Slot::MaybeNumber(&mut it.agent.max_dollars_in_all),
         "The same for a whole conversation.",
     )
     .variable("SHEAF_AGENT_MAX_DOLLARS_IN_ALL"),
     Key::new(
         "trusted",
-        Kind::List,
+        ValueKind::List,
         |it, _| Slot::List(&mut it.trusted),
         "Folders whose own rules hold; the rules of any other are listed and not followed.",
     ),
     Key::new(
         "tools.*.enabled",
-        Kind::Flag,
+        ValueKind::Flag,
         |it, name| Slot::Flag(&mut tool(it, name).enabled),
         "Whether a tool is offered.",
     ),
     Key::new(
         "tools.*.modes",
-        Kind::List,
+        ValueKind::List,
         |it, name| Slot::MaybeList(&mut tool(it, name).modes),
         "The modes that it is offered in, of those that permit it.",
     ),
     Key::new(
         "tools.*.allowed_paths",
-        Kind::List,
+        ValueKind::List,
         |it, name| Slot::MaybeList(&mut tool(it, name).allowed_paths),
         "What it may touch, as patterns from the workspace's root such as \"src/**\"; everything else is refused.",
     ),
     Key::new(
         "tools.*.require_approval",
-        Kind::Flag,
+        ValueKind::Flag,
         |it, name| Slot::Flag(&mut tool(it, name).require_approval),
         "Whether every use of it asks.",
     ),
@@ -675,7 +676,7 @@ pub const KEYS: &[Key] = &[
     .variable("SHEAF_LIMITS_LIST_ENTRIES"),
     Key::new(
         "limits.search_chunks",
-        Kind::Whole { least: 1, most: 100 },
+        ValueKind::Whole { least: 1, most: 100 },
         |it, _| Slot::Whole(&mut it.limits.search_chunks),
         "The most places of a search by words.",
     )
@@ -689,21 +690,21 @@ pub const KEYS: &[Key] = &[
     .variable("SHEAF_LIMITS_SEARCH_BYTES"),
     Key::new(
         "limits.search_time",
-        Kind::Duration,
+        ValueKind::Duration,
         |it, _| Slot::Duration(&mut it.limits.search_time),
         "A search that takes longer shows what it has.",
     )
     .variable("SHEAF_LIMITS_SEARCH_TIME"),
     Key::new(
         "limits.output_head",
-        Kind::Whole { least: 1 << 10, most: 256 << 10 },
+        ValueKind::Whole { least: 1 << 10, most: 256 << 10 },
         |it, _| Slot::Whole(&mut it.limits.output_head),
         "Bytes of the beginning of what a command printed that a model is given …",
     )
     .variable("SHEAF_LIMITS_OUTPUT_HEAD"),
     Key::new(
         "limits.output_tail",
-        Kind::Whole { least: 1 << 10, most: 768 << 10 },
+        ValueKind::Whole { least: 1 << 10, most: 768 << 10 },
         |it, _| Slot::Whole(&mut it.limits.output_tail),
         "… and of its end; the log that is named holds all of it.",
     )
@@ -724,21 +725,21 @@ pub const KEYS: &[Key] = &[
     .variable("SHEAF_LIMITS_FETCH_TEXT"),
     Key::new(
         "limits.fetch_redirects",
-        Kind::Whole { least: 0, most: 20 },
+        ValueKind::Whole { least: 0, most: 20 },
         |it, _| Slot::Whole(&mut it.limits.fetch_redirects),
         "How often a page may lead to another.",
     )
     .variable("SHEAF_LIMITS_FETCH_REDIRECTS"),
     Key::new(
         "limits.fetch_time",
-        Kind::Duration,
+        ValueKind::Duration,
         |it, _| Slot::Duration(&mut it.limits.fetch_time),
         "How long a page may take, all in all.",
     )
     .variable("SHEAF_LIMITS_FETCH_TIME"),
     Key::new(
         "approvals.run",
-        Kind::Word(&["ask", "list", "sandbox"]),
+        ValueKind::Word(&["ask", "list", "sandbox"]),
         |it, _| Slot::Text(&mut it.approvals.run),
         "How much a model may do unasked: nothing that runs or changes; changes of files, and commands of the list; or also every command that the sandbox holds. A project can only make it stricter.",
     )
@@ -746,78 +747,78 @@ pub const KEYS: &[Key] = &[
     .tightens(),
     Key::new(
         "approvals.allow",
-        Kind::Rules,
+        ValueKind::Rules,
         |it, _| Slot::Rules(&mut it.approvals.allow),
         "What goes on without a question, such as \"Shell(cargo test)\", \"Read(~/notes/**)\", \"WebFetch(docs.rs)\".",
     ),
     Key::new(
         "approvals.ask",
-        Kind::Rules,
+        ValueKind::Rules,
         |it, _| Slot::Rules(&mut it.approvals.ask),
         "What always asks, whatever is allowed. A project can add to it.",
     )
     .tightens(),
     Key::new(
         "approvals.deny",
-        Kind::Rules,
+        ValueKind::Rules,
         |it, _| Slot::Rules(&mut it.approvals.deny),
         "What is refused, whatever is allowed. A project can add to it.",
     )
     .tightens(),
     Key::new(
         "web.allow_private",
-        Kind::List,
+        ValueKind::List,
         |it, _| Slot::List(&mut it.web.allow_private),
         "Hosts that web_fetch may reach although they are on this machine or in a private network, such as localhost.",
     ),
     Key::new(
         "web.search.kind",
-        Kind::Word(&["searxng", "brave", "tavily"]),
+        ValueKind::Word(&["searxng", "brave", "tavily"]),
         |it, _| Slot::MaybeText(&mut it.web.search.kind),
         "The service that searches the web for the model; without one it is not offered.",
     )
     .variable("SHEAF_WEB_SEARCH_KIND"),
     Key::new(
         "web.search.url",
-        Kind::Url,
+        ValueKind::Url,
         |it, _| Slot::MaybeText(&mut it.web.search.connection.url),
         "Its address: that of your SearXNG; the others know theirs.",
     )
     .variable("SHEAF_WEB_SEARCH_URL"),
     Key::new(
         "web.search.api_key",
-        Kind::Secret,
-        |it, _| Slot::Key(&mut it.web.search.key, Way::Given),
+        ValueKind::Secret,
+        |it, _| Slot::Key(&mut it.web.search.key, KeyMethod::Given),
         "Its key. In a file only when no one else can read that file.",
     )
     .variable("SHEAF_WEB_SEARCH_API_KEY"),
     Key::new(
         "web.search.api_key_env",
-        Kind::Text,
-        |it, _| Slot::Key(&mut it.web.search.key, Way::Variable),
+        ValueKind::Text,
+        |it, _| Slot::Key(&mut it.web.search.key, KeyMethod::Variable),
         "The environment variable that holds its key.",
     ),
     Key::new(
         "web.search.key_command",
-        Kind::Command,
-        |it, _| Slot::Key(&mut it.web.search.key, Way::Command),
+        ValueKind::Command,
+        |it, _| Slot::Key(&mut it.web.search.key, KeyMethod::Command),
         "A command whose first line of output is its key; run when a request is made.",
     ),
     Key::new(
         "web.search.key_file",
-        Kind::Path,
-        |it, _| Slot::Key(&mut it.web.search.key, Way::File),
+        ValueKind::Path,
+        |it, _| Slot::Key(&mut it.web.search.key, KeyMethod::File),
         "A file that only you can read and that holds its key.",
     ),
     Key::new(
         "web.search.keyring",
-        Kind::Text,
-        |it, _| Slot::Key(&mut it.web.search.key, Way::Keyring),
+        ValueKind::Text,
+        |it, _| Slot::Key(&mut it.web.search.key, KeyMethod::Keyring),
         "The name under which the system's keyring holds its key, with the service `sheaf`; for builds with the feature `keyring`.",
     ),
     Key::new(
         "web.search.allow_http",
-        Kind::Flag,
+        ValueKind::Flag,
         |it, _| Slot::Flag(&mut it.web.search.connection.allow_http),
         "Whether an unencrypted address in a private network may be used.",
     ),
@@ -831,28 +832,28 @@ pub const KEYS: &[Key] = &[
     .in_project(),
     Key::new(
         "ui.notify",
-        Kind::Word(&["auto", "osc9", "osc99", "osc777", "bell", "off"]),
+        ValueKind::Word(&["auto", "osc9", "osc99", "osc777", "bell", "off"]),
         |it, _| Slot::Text(&mut it.ui.notify),
         "How you are told that an answer has ended or a question waits while you look at another window.",
     )
     .variable("SHEAF_UI_NOTIFY"),
     Key::new(
         "ui.language",
-        Kind::Text,
+        ValueKind::Text,
         |it, _| Slot::Text(&mut it.ui.language),
         "What the interface speaks: `auto` (by LANGUAGE, LC_ALL, LC_MESSAGES and LANG), `en`, `de`, or the name of a file in the folder `locale` beside the settings.",
     )
     .variable("SHEAF_UI_LANGUAGE"),
     Key::new(
         "ui.syntax_theme",
-        Kind::Text,
+        ValueKind::Text,
         |it, _| Slot::MaybeText(&mut it.ui.syntax_theme),
         "Colours for code from a theme in TextMate's form: a path, or the name of a .tmTheme file beside your own themes.",
     )
     .variable("SHEAF_UI_SYNTAX_THEME"),
     Key::new(
         "ui.thinking",
-        Kind::Word(&["folded", "shown", "hidden"]),
+        ValueKind::Word(&["folded", "shown", "hidden"]),
         |it, _| Slot::Text(&mut it.ui.thinking),
         "How a model's thinking is shown.",
     )
@@ -860,137 +861,137 @@ pub const KEYS: &[Key] = &[
     .in_project(),
     Key::new(
         "ui.status",
-        Kind::Words(&["model", "effort", "context", "cost", "sandbox"]),
+        ValueKind::Words(&["model", "effort", "context", "cost", "sandbox"]),
         |it, _| Slot::List(&mut it.ui.status),
         "What stands at the right of the header, in this order. What holds commands is said in any case.",
     ),
     Key::new(
         "ui.status_command",
-        Kind::Command,
+        ValueKind::Command,
         |it, _| Slot::MaybeList(&mut it.ui.status_command),
         "A command whose first line of output stands there instead; it is told the state as JSON on its standard input.",
     ),
     Key::new(
         "ui.images",
-        Kind::Word(&["auto", "off", "kitty", "iterm2", "sixel"]),
+        ValueKind::Word(&["auto", "off", "kitty", "iterm2", "sixel"]),
         |it, _| Slot::Text(&mut it.ui.images),
         "How pictures are drawn: as the terminal says that it can, not at all (a line says what they are), or by the protocol that is named, whatever the terminal says.",
     )
     .variable("SHEAF_UI_IMAGES"),
     Key::new(
         "ui.glyphs",
-        Kind::Word(&["plain", "nerd"]),
+        ValueKind::Word(&["plain", "nerd"]),
         |it, _| Slot::Text(&mut it.ui.glyphs),
         "The signs before documents: such that every font has, or those of a Nerd Font, which your terminal then has to use.",
     )
     .variable("SHEAF_UI_GLYPHS"),
     Key::new(
         "ui.vim",
-        Kind::Flag,
+        ValueKind::Flag,
         |it, _| Slot::Flag(&mut it.ui.vim),
         "Whether drafts are edited as in Vim.",
     )
     .variable("SHEAF_UI_VIM"),
     Key::new(
         "sandbox.command_wait",
-        Kind::Duration,
+        ValueKind::Duration,
         |it, _| Slot::Duration(&mut it.sandbox.command_wait),
         "How long a model waits for a command that says nothing else, before the command goes on in the background.",
     )
     .variable("SHEAF_SANDBOX_COMMAND_WAIT"),
     Key::new(
         "sandbox.command_limit",
-        Kind::Duration,
+        ValueKind::Duration,
         |it, _| Slot::Duration(&mut it.sandbox.command_limit),
         "How long a command may take; one that was started in the background lives until the session ends.",
     )
     .variable("SHEAF_SANDBOX_COMMAND_LIMIT"),
     Key::new(
         "sandbox.environment",
-        Kind::List,
+        ValueKind::List,
         |it, _| Slot::List(&mut it.sandbox.environment),
         "Variables that commands of a model are told, beside PATH, HOME, LANG and their like; keys do not belong here.",
     )
     .variable("SHEAF_SANDBOX_ENVIRONMENT"),
     Key::new(
         "context.hidden",
-        Kind::List,
+        ValueKind::List,
         |it, _| Slot::List(&mut it.context.hidden),
         "Patterns, as in a .gitignore, of files that no tool sees, beside secrets such as .env; \"!.env.example\" shows one, \"~/notes\" lies in your home.",
     )
     .variable("SHEAF_CONTEXT_HIDDEN"),
     Key::new(
         "lint.*",
-        Kind::Command,
+        ValueKind::Command,
         |it, name| Slot::List(it.lint.entry(name.to_owned()).or_default()),
         "What checks files of a language, such as \"cargo clippy --message-format=json\" for rust; cargo check, tsc, eslint, ruff and go vet need no entry.",
     ),
     Key::new(
         "export.redact",
-        Kind::List,
+        ValueKind::List,
         |it, _| Slot::List(&mut it.redact),
         "Regular expressions of what an exported conversation must not hold, beside keys: `[redacted]` stands there instead.",
     )
     .variable("SHEAF_EXPORT_REDACT"),
     Key::new(
         "serve.listen",
-        Kind::Text,
+        ValueKind::Text,
         |it, _| Slot::Text(&mut it.serve.listen),
         "Where `sheaf serve` listens: address and port.",
     )
     .variable("SHEAF_SERVE_LISTEN"),
     Key::new(
         "serve.token",
-        Kind::Secret,
+        ValueKind::Secret,
         |it, _| Slot::Secret(&mut it.serve.token),
         "What a client must show; without it one is made and kept in a file that only you can read.",
     )
     .variable("SHEAF_SERVE_TOKEN"),
     Key::new(
         "serve.max_streams",
-        Kind::Whole { least: 1, most: 4096 },
+        ValueKind::Whole { least: 1, most: 4096 },
         |it, _| Slot::Whole(&mut it.serve.max_streams),
         "How many answers may stream at the same time.",
     )
     .variable("SHEAF_SERVE_MAX_STREAMS"),
     Key::new(
         "serve.allow_host",
-        Kind::List,
+        ValueKind::List,
         |it, _| Slot::List(&mut it.serve.allow_host),
         "Names beside localhost under which clients may ask for it, behind a proxy.",
     )
     .variable("SHEAF_SERVE_ALLOW_HOST"),
     Key::new(
         "serve.allow_origin",
-        Kind::List,
+        ValueKind::List,
         |it, _| Slot::List(&mut it.serve.allow_origin),
         "Web pages that may call it, such as https://example.com.",
     )
     .variable("SHEAF_SERVE_ALLOW_ORIGIN"),
     Key::new(
         "serve.linger",
-        Kind::Duration,
+        ValueKind::Duration,
         |it, _| Slot::Duration(&mut it.serve.linger),
         "How long the turn of a conversation goes on after its last reader left.",
     )
     .variable("SHEAF_SERVE_LINGER"),
     Key::new(
         "serve.tools",
-        Kind::Word(&["reading", "all"]),
+        ValueKind::Word(&["reading", "all"]),
         |it, _| Slot::Text(&mut it.serve.tools),
         "What clients can have done: reading and searching files, or everything, with commands in the sandbox only.",
     )
     .variable("SHEAF_SERVE_TOOLS"),
     Key::new(
         "serve.stateful",
-        Kind::Flag,
+        ValueKind::Flag,
         |it, _| Slot::Flag(&mut it.serve.stateful),
         "Whether conversations are kept, so that clients send new messages only and can come back to an answer.",
     )
     .variable("SHEAF_SERVE_STATEFUL"),
     Key::new(
         "serve.access_log",
-        Kind::Flag,
+        ValueKind::Flag,
         |it, _| Slot::Flag(&mut it.serve.access_log),
         "Whether each answered request is a line on standard error: method, path, status and duration, and nothing of what was said.",
     ),

@@ -1,16 +1,16 @@
-//! Keys that the system keeps for the user: the Secret Service of a desktop, the keychain of macOS.
+//! Keys from the system's keyring: the Secret Service of a desktop, the keychain of macOS.
 //!
-//! It is a feature of the build (`keyring`), because it brings dozens of crates along and is of no use without a desktop.
-//! Without it the setting is known, and says what to do.
+//! It is an optional feature (`keyring`), because it brings dozens of crates and is useless without a desktop. Without
+//! it the setting is still known, and its error says what to do.
 
 use std::time::Duration;
 
-/// What entries of ours are filed under.
+/// Service name of our keyring entries.
 const SERVICE: &str = "sheaf";
 
-/// Why the keyring gave nothing. No text of it contains a key.
+/// Reason why the keyring gave no key. No message contains one.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum KeyringError {
     #[error("this build knows no keyring\nbuild it with --features keyring, or ask the keyring with key_command")]
     NotBuilt,
     #[error("the keyring has no `{0}` of the service `{SERVICE}`")]
@@ -21,43 +21,43 @@ pub enum Error {
     Silent(Duration),
 }
 
-/// Somebody who keeps keys: asked for a service and a name.
-type Ring = fn(&str, &str) -> Result<String, Error>;
+/// Looks up the password of a service and a name. Blocks.
+type KeyringLookup = fn(&str, &str) -> Result<String, KeyringError>;
 
-/// What the system's keyring has under `name`. It may ask the user for a password first.
-pub(super) async fn read(name: &str, limit: Duration) -> Result<String, Error> {
+/// Reads the key `name` from the system's keyring, within `limit`. The keyring may ask the user for a password first.
+pub(super) async fn read(name: &str, limit: Duration) -> Result<String, KeyringError> {
     ask(system, name, limit).await
 }
 
-async fn ask(ring: Ring, name: &str, limit: Duration) -> Result<String, Error> {
+async fn ask(lookup: KeyringLookup, name: &str, limit: Duration) -> Result<String, KeyringError> {
     let name = name.to_owned();
-    // It talks to another program and waits.
-    let asked = tokio::task::spawn_blocking(move || ring(SERVICE, &name));
+    // It waits for another program.
+    let asked = tokio::task::spawn_blocking(move || lookup(SERVICE, &name));
     match tokio::time::timeout(limit, asked).await {
         Ok(Ok(found)) => found,
-        Ok(Err(error)) => Err(Error::Failed(error.to_string())),
-        Err(_) => Err(Error::Silent(limit)),
+        Ok(Err(error)) => Err(KeyringError::Failed(error.to_string())),
+        Err(_) => Err(KeyringError::Silent(limit)),
     }
 }
 
 #[cfg(feature = "keyring")]
-fn system(service: &str, name: &str) -> Result<String, Error> {
+fn system(service: &str, name: &str) -> Result<String, KeyringError> {
     use ::keyring::{Entry, Error as Cause};
 
-    let told = |cause: &Cause| Error::Failed(cause.to_string());
+    let told = |cause: &Cause| KeyringError::Failed(cause.to_string());
     if let Err(cause) = Entry::store_status() {
         return Err(told(cause));
     }
     match Entry::new(service, name).and_then(|it| it.get_password()) {
         Ok(found) => Ok(found),
-        Err(Cause::NoEntry) => Err(Error::Absent(name.to_owned())),
+        Err(Cause::NoEntry) => Err(KeyringError::Absent(name.to_owned())),
         Err(cause) => Err(told(&cause)),
     }
 }
 
 #[cfg(not(feature = "keyring"))]
-fn system(_: &str, _: &str) -> Result<String, Error> {
-    Err(Error::NotBuilt)
+fn system(_: &str, _: &str) -> Result<String, KeyringError> {
+    Err(KeyringError::NotBuilt)
 }
 
 #[cfg(test)]
@@ -65,15 +65,15 @@ mod tests {
     use super::*;
 
     /// In the place of a desktop.
-    fn stand_in(service: &str, name: &str) -> Result<String, Error> {
+    fn stand_in(service: &str, name: &str) -> Result<String, KeyringError> {
         match (service, name) {
             ("sheaf", "openai") => Ok("sk-from-the-ring".to_owned()),
             ("sheaf", "broken") => panic!("it broke down"),
             ("sheaf", "silent") => {
                 std::thread::sleep(Duration::from_secs(2));
-                Err(Error::Failed("late".to_owned()))
+                Err(KeyringError::Failed("late".to_owned()))
             }
-            _ => Err(Error::Absent(name.to_owned())),
+            _ => Err(KeyringError::Absent(name.to_owned())),
         }
     }
 
@@ -112,6 +112,9 @@ mod tests {
         let error = read("no such entry of sheaf's tests", Duration::from_mins(1))
             .await
             .unwrap_err();
-        assert!(matches!(error, Error::Failed(_) | Error::Absent(_)), "{error}");
+        assert!(
+            matches!(error, KeyringError::Failed(_) | KeyringError::Absent(_)),
+            "{error}"
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! The layers, weakest first, and how they become one.
+//! Reads the layers of settings, weakest first, and merges them.
 
 use std::{
     collections::BTreeMap,
@@ -11,29 +11,33 @@ use toml::{
 };
 
 use super::{
-    KEYS, Key, Known, Paths, Place, Problem, Settings, Source,
-    key::{FOREIGN, OTHER},
+    KEYS, Key, KnownService, Location, Paths, Problem, Settings, SourceText,
+    key::{FOREIGN_VARIABLES, NON_SETTING_VARIABLES},
     secret, suggestion,
-    value::{Kind, Slot, Unfit, Value},
+    value::{InvalidValue, Slot, Value, ValueKind},
 };
 use crate::os::file;
 
-/// Who said it; the later one wins.
+/// Layer of a setting. A later variant overrides an earlier one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Layer {
     Default,
+    /// The user's own settings file.
     User,
+    /// The settings file of a trusted workspace.
     Project,
+    /// Environment variables.
     Environment,
+    /// Command-line flags.
     Flag,
 }
 
-/// Where a value comes from.
+/// Layer and location of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Origin {
     pub layer: Layer,
-    /// None for a default.
-    pub place: Option<Place>,
+    /// `None` for a default.
+    pub place: Option<Location>,
 }
 
 impl Origin {
@@ -52,11 +56,12 @@ impl std::fmt::Display for Origin {
     }
 }
 
-/// The environment of the process, as far as it is text, or one that a test made up.
+/// Environment variables whose name and value are text: of the process, or made up by a test.
 #[derive(Clone, Default)]
 pub struct Environment(BTreeMap<String, String>);
 
 impl Environment {
+    /// Reads the environment of this process.
     pub fn of_process() -> Self {
         let pairs = std::env::vars_os();
         Self(
@@ -66,7 +71,7 @@ impl Environment {
         )
     }
 
-    /// The value of a variable that is set and not empty.
+    /// Returns the value of a variable that is set and not empty.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str).filter(|it| !it.is_empty())
     }
@@ -84,15 +89,15 @@ impl<N: Into<String>, V: Into<String>> FromIterator<(N, V)> for Environment {
 }
 
 impl std::fmt::Debug for Environment {
-    /// Names only: values may be keys.
+    /// Prints names only: values may be keys.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_set().entries(self.0.keys()).finish()
     }
 }
 
-/// What the command line sets.
+/// Settings from command-line flags.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Options {
+pub struct CommandLineSettings {
     pub gateway: Option<String>,
     pub provider: Option<String>,
     pub model: Option<String>,
@@ -101,12 +106,12 @@ pub struct Options {
     pub listen: Option<String>,
     pub allow_host: Vec<String>,
     pub allow_origin: Vec<String>,
-    /// Any key as `path=value`.
+    /// Values of `--set`: any key as `path=value`.
     pub set: Vec<String>,
 }
 
-impl Options {
-    /// Path, value and flag of each option that was given.
+impl CommandLineSettings {
+    /// Returns path, value and flag of each option that was given.
     fn values(&self) -> Vec<(&'static str, String, &'static str)> {
         let given = [
             ("gateway.url", &self.gateway, "--gateway"),
@@ -130,31 +135,32 @@ impl Options {
     }
 }
 
-/// A file of settings.
+/// A file of settings, read but not parsed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct File {
+pub struct SettingsFile {
     pub path: PathBuf,
     pub text: String,
-    /// Whether others than its owner can read it: then it may hold no secret.
-    pub is_shared: bool,
+    /// True if others than its owner can read it. Secrets in it are then ignored.
+    pub is_readable_by_others: bool,
 }
 
-/// A file of settings is a page of text; what is larger is something else.
+/// Maximum size of a settings file, in bytes.
 const LIMIT_BYTES: u64 = 1024 * 1024;
 
-impl File {
-    /// One with this text that only its owner can read.
+impl SettingsFile {
+    /// Returns a file with this text that only its owner can read.
     #[cfg(test)]
     pub fn of_user(name: &str, text: &str) -> Self {
         Self {
             path: PathBuf::from(name),
             text: text.to_owned(),
-            is_shared: false,
+            is_readable_by_others: false,
         }
     }
 
-    /// The settings of a workspace, which is not asked for by whom it is read: whoever takes them over asks first. None
-    /// where there is none that lies in the workspace itself.
+    /// Reads a workspace's settings. `None` if there are none, or if the file lies outside the workspace.
+    ///
+    /// The caller checks that the workspace is trusted.
     pub fn of_project(workspace: &Path) -> Option<Self> {
         let path = Paths::of_project(workspace);
         let inner = path.strip_prefix(workspace).ok()?;
@@ -162,15 +168,15 @@ impl File {
         Some(Self {
             text: String::from_utf8(bytes).ok()?,
             path,
-            // Whoever wrote it, a repository may hold no secret of the user's.
-            is_shared: true,
+            // A repository must hold no secret of the user's.
+            is_readable_by_others: true,
         })
     }
 
-    /// Reads a file; none when there is no such file.
+    /// Reads a file; `None` if it does not exist. Errors: it is too large, not UTF-8, or cannot be read.
     pub fn read(path: &Path) -> Result<Option<Self>, Problem> {
         let problem = |message: String| {
-            let place = Place::File {
+            let place = Location::File {
                 path: path.to_owned(),
                 line: 0,
                 column: 0,
@@ -189,20 +195,20 @@ impl File {
         Ok(Some(Self {
             path: path.to_owned(),
             text,
-            is_shared: secret::is_shared(path),
+            is_readable_by_others: secret::is_readable_by_others(path),
         }))
     }
 }
 
-/// Reads all layers. `project` is given only when the user lets it act.
+/// Reads the user's file and merges all layers. `project` is passed only if the workspace is trusted.
 pub fn load(
     paths: &Paths,
-    project: Option<&File>,
+    project: Option<&SettingsFile>,
     environment: &Environment,
-    options: &Options,
+    options: &CommandLineSettings,
 ) -> (Settings, Vec<Problem>) {
     let mut problems = Vec::new();
-    let user = File::read(&paths.settings()).unwrap_or_else(|problem| {
+    let user = SettingsFile::read(&paths.settings()).unwrap_or_else(|problem| {
         problems.push(problem);
         None
     });
@@ -213,40 +219,40 @@ pub fn load(
 
 /// Merges layers that have been read. Problems come in the order of the layers, those of a file by line.
 pub fn merge(
-    user: Option<&File>,
-    project: Option<&File>,
+    user: Option<&SettingsFile>,
+    project: Option<&SettingsFile>,
     environment: &Environment,
-    options: &Options,
+    options: &CommandLineSettings,
 ) -> (Settings, Vec<Problem>) {
-    let mut merging = Merging {
+    let mut merger = LayerMerger {
         settings: Settings::default(),
         problems: Vec::new(),
         home: environment.get("HOME").map(PathBuf::from),
         keys_given: BTreeMap::new(),
     };
     if let Some(file) = user {
-        merging.file(file, Layer::User);
+        merger.file(file, Layer::User);
     }
     if let Some(file) = project {
-        merging.file(file, Layer::Project);
+        merger.file(file, Layer::Project);
     }
-    merging.environment(environment);
-    merging.options(options);
-    merging.complete(environment);
-    (merging.settings, merging.problems)
+    merger.environment(environment);
+    merger.options(options);
+    merger.complete(environment);
+    (merger.settings, merger.problems)
 }
 
-struct Merging {
+struct LayerMerger {
     settings: Settings,
     problems: Vec<Problem>,
     home: Option<PathBuf>,
-    /// By the name of what wants a key: the layer that gave one last, and how.
+    /// By the path of a table that takes a key: the layer that set one last, and its member (`key_file`).
     keys_given: BTreeMap<String, (Layer, &'static str)>,
 }
 
-impl Merging {
-    fn file(&mut self, file: &File, layer: Layer) {
-        let source = Source {
+impl LayerMerger {
+    fn file(&mut self, file: &SettingsFile, layer: Layer) {
+        let source = SourceText {
             path: &file.path,
             text: &file.text,
         };
@@ -256,7 +262,13 @@ impl Merging {
             let place = error.span().map_or_else(|| source.whole(), |it| source.place(it));
             self.problems.push(Problem::new(place, error.message()));
         }
-        self.table(document.get_ref(), &mut Vec::new(), &source, file.is_shared, layer);
+        self.table(
+            document.get_ref(),
+            &mut Vec::new(),
+            &source,
+            file.is_readable_by_others,
+            layer,
+        );
         self.problems[before..].sort();
     }
 
@@ -264,25 +276,25 @@ impl Merging {
         &mut self,
         table: &DeTable<'_>,
         path: &mut Vec<String>,
-        source: &Source<'_>,
-        is_shared: bool,
+        source: &SourceText<'_>,
+        is_readable_by_others: bool,
         layer: Layer,
     ) {
         for (name, value) in table {
             path.push(name.get_ref().clone().into_owned());
             if let Some(key) = Key::at(path) {
-                self.entry(key, path, (name, value), source, is_shared, layer);
-            } else if !has_below(path) {
+                self.entry(key, path, (name, value), source, is_readable_by_others, layer);
+            } else if !has_keys_below(path) {
                 let problem = Problem::new(
                     source.place(name.span()),
                     format!("there is no key `{}`", path.join(".")),
                 );
                 self.problems.push(Problem {
-                    hint: meant(path),
+                    hint: suggest_key(path),
                     ..problem
                 });
             } else if let Some(inner) = value.get_ref().as_table() {
-                self.table(inner, path, source, is_shared, layer);
+                self.table(inner, path, source, is_readable_by_others, layer);
             } else {
                 let message = format!("`{}` is a table, not a value", path.join("."));
                 let hint = format!("[{}] on a line of its own, its keys below", path.join("."));
@@ -298,8 +310,8 @@ impl Merging {
         key: &'static Key,
         path: &[String],
         (name, value): (&Spanned<std::borrow::Cow<'_, str>>, &Spanned<DeValue<'_>>),
-        source: &Source<'_>,
-        is_shared: bool,
+        source: &SourceText<'_>,
+        is_readable_by_others: bool,
         layer: Layer,
     ) {
         let place = source.place(value.span());
@@ -309,7 +321,7 @@ impl Merging {
             self.problems.push(problem.hint("it belongs into your own config.toml"));
             return;
         }
-        if is_shared && holds_secret(key, value.get_ref()) {
+        if is_readable_by_others && holds_secret(key, value.get_ref()) {
             let message = format!("`{}` is not used: others can read this file", path.join("."));
             let hint = format!("chmod 600 {}", source.path.display());
             self.problems.push(Problem::new(place, message).hint(hint));
@@ -319,15 +331,22 @@ impl Merging {
         self.put(key, path, value, place, layer);
     }
 
-    /// Takes over a value, or the problem with it.
-    fn put(&mut self, key: &'static Key, path: &[String], value: Result<Value, Unfit>, place: Place, layer: Layer) {
+    /// Stores a value, or records the problem with it.
+    fn put(
+        &mut self,
+        key: &'static Key,
+        path: &[String],
+        value: Result<Value, InvalidValue>,
+        place: Location,
+        layer: Layer,
+    ) {
         let written = path.join(".");
         let value = match value {
             Ok(it) => it,
-            Err(unfit) => {
-                let problem = Problem::new(place, format!("`{written}`: {}", unfit.message));
+            Err(invalid) => {
+                let problem = Problem::new(place, format!("`{written}`: {}", invalid.message));
                 self.problems.push(Problem {
-                    hint: unfit.hint,
+                    hint: invalid.hint,
                     ..problem
                 });
                 return;
@@ -345,7 +364,7 @@ impl Merging {
                     return;
                 }
                 Some((_, other)) => {
-                    // The weaker layer's way to a key holds no longer.
+                    // A stronger layer replaces the weaker layer's way to get a key.
                     self.settings.origins.remove(&format!("{owner}.{other}"));
                 }
                 None => {}
@@ -366,12 +385,12 @@ impl Merging {
         self.settings.origins.insert(written, origin);
     }
 
-    /// Takes over what a project adds to the user's own caution.
-    fn tighten(&mut self, key: &'static Key, path: String, value: Value, place: Place) {
+    /// Stores a project's value of a key that it may only make stricter.
+    fn tighten(&mut self, key: &'static Key, path: String, value: Value, place: Location) {
         match (key.kind, (key.slot)(&mut self.settings, ""), value) {
-            (Kind::Rules, Slot::Rules(slot), Value::Rules(more)) => slot.extend(more),
-            // The words stand in their order, the strictest first.
-            (Kind::Word(words), Slot::Text(slot), Value::Text(word)) => {
+            (ValueKind::Rules, Slot::Rules(slot), Value::Rules(more)) => slot.extend(more),
+            // The words are ordered, the strictest first.
+            (ValueKind::Word(words), Slot::Text(slot), Value::Text(word)) => {
                 let at = |word: &str| words.iter().position(|it| *it == word);
                 if at(&word) > at(slot) {
                     let message = format!("a project may not loosen `{path}` from `{slot}` to `{word}`");
@@ -396,12 +415,12 @@ impl Merging {
             self.settings.color = false;
             let origin = Origin {
                 layer,
-                place: Some(Place::Variable("NO_COLOR".to_owned())),
+                place: Some(Location::Variable("NO_COLOR".to_owned())),
             };
             self.settings.origins.insert("color".to_owned(), origin);
         }
         let own = KEYS.iter().filter_map(|key| Some((key.variable?, key.path)));
-        for (variable, path) in FOREIGN.iter().copied().chain(own) {
+        for (variable, path) in FOREIGN_VARIABLES.iter().copied().chain(own) {
             let Some(text) = environment.get(variable) else {
                 continue;
             };
@@ -411,17 +430,21 @@ impl Merging {
                 key,
                 &path,
                 key.kind.parse(text),
-                Place::Variable(variable.to_owned()),
+                Location::Variable(variable.to_owned()),
                 layer,
             );
         }
-        let known = || KEYS.iter().filter_map(|it| it.variable).chain(OTHER.iter().copied());
+        let known = || {
+            KEYS.iter()
+                .filter_map(|it| it.variable)
+                .chain(NON_SETTING_VARIABLES.iter().copied())
+        };
         let own = environment
             .0
             .keys()
             .filter(|it| it.starts_with("SHEAF_") && !it.starts_with("SHEAF_TEST_"));
         for name in own.filter(|name| !known().any(|it| it == *name)) {
-            let problem = Problem::new(Place::Variable(name.clone()), "there is no such setting");
+            let problem = Problem::new(Location::Variable(name.clone()), "there is no such setting");
             self.problems.push(Problem {
                 hint: suggestion(name, known()),
                 ..problem
@@ -429,7 +452,7 @@ impl Merging {
         }
     }
 
-    fn options(&mut self, options: &Options) {
+    fn options(&mut self, options: &CommandLineSettings) {
         for (path, text, flag) in options.values() {
             let path: Vec<String> = path.split('.').map(str::to_owned).collect();
             let key = Key::at(&path).expect("the options name keys, as a test holds");
@@ -437,12 +460,12 @@ impl Merging {
                 key,
                 &path,
                 key.kind.parse(&text),
-                Place::Flag(flag.to_owned()),
+                Location::Flag(flag.to_owned()),
                 Layer::Flag,
             );
         }
         for text in &options.set {
-            let place = Place::Flag("--set".to_owned());
+            let place = Location::Flag("--set".to_owned());
             let Some((path, value)) = text.split_once('=') else {
                 let problem = Problem::new(place, format!("`{text}` sets nothing"));
                 self.problems.push(problem.hint("--set key=value"));
@@ -454,18 +477,18 @@ impl Merging {
             } else {
                 let problem = Problem::new(place, format!("there is no key `{}`", path.join(".")));
                 self.problems.push(Problem {
-                    hint: meant(&path),
+                    hint: suggest_key(&path),
                     ..problem
                 });
             }
         }
     }
 
-    /// Fills in what a service's name says, and looks over the whole.
+    /// Fills in the properties of known services, and checks the result.
     fn complete(&mut self, environment: &Environment) {
         if let Some(name) = self.settings.provider.clone() {
             let configured = self.settings.providers.contains_key(&name);
-            if !configured && Known::named(&name).is_some() {
+            if !configured && KnownService::named(&name).is_some() {
                 self.settings.providers.entry(name).or_default();
             } else if !configured {
                 let own = self.settings.providers.keys().map(String::as_str);
@@ -488,7 +511,7 @@ impl Merging {
             ..
         } = &mut self.settings;
         for (name, provider) in providers {
-            let known = Known::named(name);
+            let known = KnownService::named(name);
             if let Some(known) = known
                 && !origins.contains_key(&format!("providers.{name}.kind"))
             {
@@ -497,7 +520,7 @@ impl Merging {
                     .kind_at(own.unwrap_or(known.base_url))
                     .clone_into(&mut provider.kind);
             }
-            // A key belongs to the place it was made for: with another address none is taken from the environment unasked.
+            // A key belongs to a service's own address: for another address none is taken from the environment unasked.
             if let Some(known) = known
                 && !provider.connection.has_url()
             {
@@ -524,7 +547,7 @@ impl Merging {
             };
             match provider.connection.url() {
                 Ok(_) => {}
-                Err(super::Refused::Missing) => {
+                Err(super::AddressError::Missing) => {
                     let problem = Problem::new(anywhere, format!("`{path}` has no base_url"));
                     let known = super::SERVICES.iter().map(|it| it.name);
                     let hint = suggestion(name, known).map(|it| format!("{it} if not, add its address"));
@@ -543,8 +566,8 @@ impl Merging {
     }
 }
 
-/// A refusal carries its hint on a second line.
-fn refusal(place: Place, refused: &super::Refused) -> Problem {
+/// Splits an error's text: its second line is the hint.
+fn refusal(place: Location, refused: &super::AddressError) -> Problem {
     let text = refused.to_string();
     match text.split_once("\n  ") {
         Some((message, hint)) => Problem::new(place, message).hint(hint),
@@ -552,13 +575,13 @@ fn refusal(place: Place, refused: &super::Refused) -> Problem {
     }
 }
 
-/// Whether a value is a secret, or likely to hold one.
+/// Returns true if a value is a secret or probably contains one.
 fn holds_secret(key: &Key, value: &DeValue<'_>) -> bool {
     match key.kind {
-        Kind::Secret => true,
-        Kind::Proxy => value.as_str().is_some_and(|it| it.contains('@')),
-        // Many headers are harmless; those that carry keys are named so.
-        Kind::Headers => value.as_table().is_some_and(|it| {
+        ValueKind::Secret => true,
+        ValueKind::Proxy => value.as_str().is_some_and(|it| it.contains('@')),
+        // Many headers are harmless; names like these carry keys.
+        ValueKind::Headers => value.as_table().is_some_and(|it| {
             it.keys().any(|name| {
                 let name = name.get_ref().to_ascii_lowercase();
                 ["auth", "key", "token", "secret", "cookie"]
@@ -566,23 +589,23 @@ fn holds_secret(key: &Key, value: &DeValue<'_>) -> bool {
                     .any(|it| name.contains(it))
             })
         }),
-        Kind::Text
-        | Kind::Word(_)
-        | Kind::Flag
-        | Kind::Whole { .. }
-        | Kind::Number
-        | Kind::Duration
-        | Kind::Url
-        | Kind::Path
-        | Kind::List
-        | Kind::Words(_)
-        | Kind::Rules
-        | Kind::Command => false,
+        ValueKind::Text
+        | ValueKind::Word(_)
+        | ValueKind::Flag
+        | ValueKind::Whole { .. }
+        | ValueKind::Number
+        | ValueKind::Duration
+        | ValueKind::Url
+        | ValueKind::Path
+        | ValueKind::List
+        | ValueKind::Words(_)
+        | ValueKind::Rules
+        | ValueKind::Command => false,
     }
 }
 
-/// Whether keys stand below `path`.
-fn has_below(path: &[String]) -> bool {
+/// Returns true if there are keys below `path`.
+fn has_keys_below(path: &[String]) -> bool {
     KEYS.iter().any(|key| {
         let mut parts = key.parts();
         path.iter()
@@ -591,15 +614,15 @@ fn has_below(path: &[String]) -> bool {
     })
 }
 
-/// What was probably meant by a path at which nothing stands.
-pub(super) fn meant(path: &[String]) -> Option<String> {
+/// Returns a hint for a path that is no key: a sibling, or the same name in another table.
+pub(super) fn suggest_key(path: &[String]) -> Option<String> {
     let (last, above) = path.split_last()?;
     let siblings = KEYS.iter().filter_map(|key| {
         let mut parts = key.parts();
-        let is_here = above
+        let is_loopback = above
             .iter()
             .all(|it| parts.next().is_some_and(|part| part == "*" || part == it));
-        parts.next().filter(|part| is_here && *part != "*")
+        parts.next().filter(|part| is_loopback && *part != "*")
     });
     suggestion(last, siblings).or_else(|| {
         // The right name in the wrong table.
@@ -608,7 +631,7 @@ pub(super) fn meant(path: &[String]) -> Option<String> {
     })
 }
 
-/// The parts of a dotted path, of which some may stand in quotes.
+/// Splits a dotted path into its parts, which may be quoted.
 pub(super) fn split_path(text: &str) -> Vec<String> {
     let mut parts = vec![String::new()];
     let mut quote = None;

@@ -1,37 +1,47 @@
-//! How much of a result a model is given, and how long it is looked for: what agents need in common, in one place.
+//! Limits of tool results: how much a model gets, and how long tools may take.
 
 use std::time::Duration;
 
-/// Bytes, lines, characters and entries that a tool gives at most. What is left out is said in the result, with the way to it.
+/// Maximum sizes of tool results. A result that is cut says so, and how to get the rest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// Of one reading of a file; a line is cut after so many characters.
+pub struct ResultLimits {
+    /// Lines of one `read_file` result.
     pub read_lines: u64,
+    /// Bytes of one `read_file` result.
     pub read_bytes: u64,
+    /// Characters after which a line of a file is cut.
     pub line_characters: u64,
-    /// Of one `grep`.
+    /// Matches of one `grep` result.
     pub grep_matches: u64,
+    /// Files of one `grep` result.
     pub grep_files: u64,
+    /// Bytes of one `grep` result.
     pub grep_bytes: u64,
-    /// Of a search by name, and of a listing.
+    /// Files of one search by name.
     pub glob_files: u64,
+    /// Entries of one folder listing.
     pub list_entries: u64,
-    /// Of a search by words.
+    /// Chunks of one `codebase_search` result.
     pub search_chunks: u64,
+    /// Bytes of one `codebase_search` result.
     pub search_bytes: u64,
-    /// A search that takes longer shows what it has.
+    /// Time after which a search returns what it has found so far.
     pub search_time: Duration,
-    /// Of what a command printed: its beginning and its end.
+    /// Bytes from the beginning of a command's output.
     pub output_head: u64,
+    /// Bytes from the end of a command's output.
     pub output_tail: u64,
-    /// Of a page: what is loaded, what is given of its text, how often it may lead elsewhere, and how long all of it may take.
+    /// Bytes of a web page that are downloaded.
     pub fetch_bytes: u64,
+    /// Bytes of a web page's text for the model.
     pub fetch_text: u64,
+    /// Number of redirects that a page may take.
     pub fetch_redirects: u64,
+    /// Total time for one page.
     pub fetch_time: Duration,
 }
 
-impl Default for Limits {
+impl Default for ResultLimits {
     fn default() -> Self {
         Self {
             read_lines: 2000,
@@ -55,7 +65,7 @@ impl Default for Limits {
     }
 }
 
-/// A limit as a size in memory; one that is larger than that is none.
+/// Converts a limit to `usize`; a larger one becomes the maximum.
 pub fn size(limit: u64) -> usize {
     usize::try_from(limit).unwrap_or(usize::MAX)
 }

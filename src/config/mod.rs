@@ -1,9 +1,9 @@
-//! Typed settings from layers: defaults, user, project, environment, flags.
+//! Typed settings, merged from layers: defaults, user, project, environment, flags.
 //!
-//! One table ([`KEYS`]) says what a key is called, what it takes, where it may come from and where it goes; reading,
-//! the printed reference and the origin of each value follow from it. A wrong key or value never stops the program:
-//! it becomes a [`Problem`] with file, line and the nearest right name, and everything else holds. A project's file may
-//! not say where requests go, how they get there, or what key they carry.
+//! One table, [`KEYS`], lists every key with its name, its kind of value, who may set it and its field in [`Settings`];
+//! reading, the printed reference and the origin of each value follow from it. A wrong key or value never stops the
+//! program: it becomes a [`Problem`] with file, line and the nearest right name, and the default applies. A project's
+//! file may not set where requests go, how they get there, or which key they carry.
 
 mod edit;
 mod key;
@@ -20,126 +20,137 @@ mod value;
 
 use std::{collections::BTreeMap, path::Path, time::Duration};
 
-pub use edit::{NotStored, append, set, store};
+pub use edit::{SettingsWriteError, append, set, store};
 pub use key::{KEYS, Key};
-pub use layer::{Environment, File, Layer, Options, Origin, load, merge};
-pub use limits::{Limits, size};
+pub use layer::{CommandLineSettings, Environment, Layer, Origin, SettingsFile, load, merge};
+pub use limits::{ResultLimits, size};
 pub use paths::Paths;
-pub use problem::{Place, Problem, Source, nearest, suggestion};
-pub use provider::{Connection, Gateway, Known, Provider, Refused, SERVICES, Upstream, ollama_url};
-pub use reference::{Explained, explain, reference};
+pub use problem::{Location, Problem, SourceText, nearest, suggestion};
+pub use provider::{AddressError, Connection, Gateway, KnownService, Provider, SERVICES, Upstream, ollama_url};
+pub use reference::{ExplainedValue, explain, reference};
 pub use secret::{KeyError, KeySource, Secret};
-pub use trust::{COMMANDS, Ledger, LedgerError, Print, Said};
-pub use value::{Kind, duration};
+pub use trust::{COMMANDS, Fingerprint, TrustError, TrustRecord, TrustStore};
+pub use value::{ValueKind, duration};
 
-/// Everything that can be configured.
+/// All settings, merged. The lists and tables are empty by default; [`KEYS`] describes each field.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
     pub gateway: Gateway,
-    /// By name: what is configured, and the chosen one where its name alone says enough.
+    /// By name: the configured providers, and the chosen one if it is a known service without settings.
     pub providers: BTreeMap<String, Provider>,
-    /// The name of the provider to use.
+    /// Name of the provider to use, if one was chosen.
     pub provider: Option<String>,
+    /// Model to ask for. A provider's own `model` of the same or a stronger layer wins: see [`Settings::model`].
     pub model: Option<String>,
-    /// `agent`, `plan`, `ask` or `debug`.
+    /// Mode to start in: `agent`, `plan`, `ask` or `debug`.
     pub mode: String,
-    /// The name of a theme, or `auto`.
+    /// Name of a theme, or `auto`.
     pub theme: String,
+    /// False without colours, as with `NO_COLOR`.
     pub color: bool,
-    /// Whether clocks may tick while something runs.
+    /// True if clocks tick while something runs.
     pub motion: bool,
+    /// True if the program takes mouse events.
     pub mouse: bool,
-    /// Whether links carry their target for the terminal (OSC 8).
+    /// True if links are written as terminal hyperlinks (OSC 8).
     pub links: bool,
     pub serve: Serve,
-    /// Regular expressions of what no export holds.
+    /// Regular expressions; matches are removed from exports, beside known keys.
     pub redact: Vec<String>,
     pub ui: Ui,
     pub agent: Agent,
-    /// By name.
+    /// Settings of single tools, by tool name.
     pub tools: BTreeMap<String, ToolSettings>,
-    /// Folders whose own rules hold.
+    /// Folders whose workspaces are trusted without asking. `~/` is the home folder.
     pub trusted: Vec<String>,
     pub approvals: Approvals,
     pub web: Web,
     pub sandbox: Sandbox,
     pub context: Context,
-    /// By language: what says what is wrong with a file.
+    /// Checker commands by language, as program and arguments.
     pub lint: BTreeMap<String, Vec<String>>,
-    /// How much of a result a model is given.
-    pub limits: Limits,
-    /// What the user wants every model to keep to.
+    /// Limits of tool results for the model.
+    pub limits: ResultLimits,
+    /// The user's own rules for every model, one text each.
     pub rules: Vec<String>,
     pub prompt: Prompt,
     pub roles: Roles,
-    /// By id: what the program cannot ask the server.
+    /// By model id: properties that override the catalogue and the server.
     pub models: BTreeMap<String, Model>,
-    /// By path, for all that is not a default.
+    /// Origin of each value that is not a default, by path (`gateway.url`).
     pub origins: BTreeMap<String, Origin>,
 }
 
-/// `sheaf serve`.
+/// Settings of `sheaf serve`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Serve {
     /// Address and port.
     pub listen: String,
+    /// Token that clients must send. `None`: one is generated and stored.
     pub token: Option<Secret>,
+    /// Maximum number of answers at the same time.
     pub max_streams: u64,
-    /// Names beside localhost under which a request may ask for the server.
+    /// Accepted host names beside localhost.
     pub allow_host: Vec<String>,
-    /// Origins of web pages that may call.
+    /// Origins of web pages that may call the server.
     pub allow_origin: Vec<String>,
-    /// How long a turn with a conversation goes on after its last reader left.
+    /// Time that a stored conversation's turn continues after its last reader has left.
     pub linger: Duration,
-    /// `reading` or `all`.
+    /// `reading` or `all`: the tools that clients can use.
     pub tools: String,
-    /// Conversations are kept.
+    /// True if conversations are stored.
     pub stateful: bool,
-    /// Each answered request is a line on standard error.
+    /// True if each request is logged to standard error.
     pub access_log: bool,
 }
 
+/// Settings of the screen.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ui {
     /// Rows of a command's output above which it is folded to head and tail.
     pub output_rows: u64,
     /// `folded`, `shown` or `hidden`.
     pub thinking: String,
+    /// `auto`, `osc9`, `osc99`, `osc777`, `bell` or `off`.
     pub notify: String,
-    /// A tag as `de`, or `auto`.
+    /// Language tag such as `de`, or `auto`.
     pub language: String,
-    /// A theme for code in TextMate's form: a path, or a name in the folder of themes.
+    /// TextMate theme for code: a path, or the name of a file in the themes folder.
     pub syntax_theme: Option<String>,
-    /// `auto` or `off`: whether pictures are drawn where the terminal can.
+    /// `auto`, `off`, `kitty`, `iterm2` or `sixel`.
     pub images: String,
     /// `plain` or `nerd`: the signs before documents.
     pub glyphs: String,
-    /// Whether drafts are edited as in Vim.
+    /// True if drafts are edited with Vim keys.
     pub vim: bool,
     /// Parts of the header's right side, in their order.
     pub status: Vec<String>,
-    /// A program that says what stands there instead, with its arguments.
+    /// Program, with its arguments, whose output replaces them.
     pub status_command: Option<Vec<String>>,
 }
 
-/// How the embedded agent works.
+/// Settings of the embedded agent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Agent {
-    /// `auto`, `full` or `short`.
+    /// `auto`, `full` or `short`: the tools that a model is offered.
     pub profile: String,
     /// `replace`, `sketch` or `both`.
     pub edit_style: String,
     /// `auto`, `off`, `low`, `medium` or `high`.
     pub effort: String,
-    /// Zero: checkers are not asked about a change.
+    /// Time that a change waits for checkers. Zero: they are not run after a change.
     pub lint_wait: Duration,
+    /// Requests for one message before the user is asked to continue.
     pub max_requests: u64,
+    /// Tool calls for one message before the user is asked to continue.
     pub max_calls: u64,
-    /// The same call that fails so often in a row is warned of, and ends the answer.
+    /// Number of identical failing calls in a row after which the model is warned.
     pub warn_failures: u64,
+    /// Number of identical failing calls in a row that ends the answer.
     pub max_failures: u64,
-    /// What one answer may cost, and a whole conversation; `None`: anything.
+    /// Cost limit of one answer, in dollars. `None`: no limit.
     pub max_dollars: Option<f64>,
+    /// Cost limit of a whole conversation, in dollars. `None`: no limit.
     pub max_dollars_in_all: Option<f64>,
 }
 
@@ -160,16 +171,18 @@ impl Default for Agent {
     }
 }
 
-/// What the user says of one tool.
+/// Settings of one tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolSettings {
+    /// False if no model is offered the tool.
     pub enabled: bool,
-    /// `None`: all that permit it.
+    /// Modes that offer the tool. `None`: all that permit it.
     pub modes: Option<Vec<String>>,
-    /// `None`: everything that the rules permit.
+    /// Glob patterns, from the workspace root, of files that it may touch. `None`: all that the rules permit.
     pub allowed_paths: Option<Vec<String>>,
+    /// True if every call asks.
     pub require_approval: bool,
-    /// Of a result, for the model; `None`: what the tool itself gives at most.
+    /// Maximum size of a result for the model, in bytes. `None`: the tool's own limit.
     pub max_bytes: Option<u64>,
 }
 
@@ -185,27 +198,28 @@ impl Default for ToolSettings {
     }
 }
 
-/// What a model may do without a question, and what it may not.
+/// Rules for actions of a model: run without asking, ask, or refuse.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Approvals {
-    /// `ask`, `list` or `sandbox`.
+    /// `ask`, `list` or `sandbox`, the strictest first.
     pub run: String,
-    pub allow: Vec<Guard>,
-    pub ask: Vec<Guard>,
-    pub deny: Vec<Guard>,
+    pub allow: Vec<ConfiguredRule>,
+    pub ask: Vec<ConfiguredRule>,
+    pub deny: Vec<ConfiguredRule>,
 }
 
-/// A rule as it is written, with examples that whoever reads it checks.
+/// An approval rule as written in the settings, with examples that are checked when it is loaded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Guard {
+pub struct ConfiguredRule {
+    /// Source text, such as `Shell(git push)`.
     pub rule: String,
-    /// What it must hold for.
+    /// Calls that the rule must match.
     pub matches: Vec<String>,
-    /// And what it must not.
+    /// Calls that the rule must not match.
     pub not_matches: Vec<String>,
 }
 
-impl Guard {
+impl ConfiguredRule {
     pub fn new(rule: &str) -> Self {
         Self {
             rule: rule.to_owned(),
@@ -214,84 +228,85 @@ impl Guard {
     }
 }
 
-/// What is around commands.
+/// Settings of commands and their sandbox.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sandbox {
-    /// How long a command is waited for before it goes on in the background.
+    /// Time that a model waits for a command before it continues in the background.
     pub command_wait: Duration,
-    /// How long a command may take that was not started in the background.
+    /// Maximum run time of a command that was not started in the background.
     pub command_limit: Duration,
-    /// Names of variables that commands are told.
+    /// Names of variables passed to commands, beside the usual ones.
     pub environment: Vec<String>,
 }
 
-/// What a model is shown.
+/// Settings of the context that a model sees.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Context {
-    /// Patterns of files that no tool sees, behind the built-in ones.
+    /// Gitignore patterns of files that no tool sees, beside the built-in ones.
     pub hidden: Vec<String>,
 }
 
-/// How the web is reached for a model.
+/// Settings of web access for a model.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Web {
-    /// Hosts that are reached although they are near.
+    /// Hosts that may be fetched although they are on this machine or in a private network.
     pub allow_private: Vec<String>,
     pub search: Search,
 }
 
-/// The service that searches.
+/// The web search service.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Search {
-    /// `searxng`, `brave` or `tavily`.
+    /// `searxng`, `brave` or `tavily`. `None`: the model has no web search.
     pub kind: Option<String>,
     pub connection: Connection,
     pub key: KeySource,
 }
 
-/// The user's part in the system prompt.
+/// The user's changes to the system prompt.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Prompt {
-    /// Stands at the end.
+    /// Text added at the end.
     pub append: Option<String>,
-    /// By the name of a block: what is said in its place.
+    /// Replacement texts, by the name of a block.
     pub replace: BTreeMap<String, String>,
 }
 
-/// Which models do what beside talking: `provider/model`, or a model of the provider that talks.
+/// Models for side jobs: `provider/model`, or a model of the provider in use.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Roles {
-    /// Titles, summaries and other side jobs.
+    /// For titles, summaries and other small jobs.
     pub fast: Option<String>,
-    /// Puts sketched edits into files.
+    /// For merging sketched edits into files.
     pub apply: Option<String>,
+    /// For embeddings; unused so far.
     pub embed: Option<String>,
-    /// Asked in turn when the one before is overloaded.
+    /// Tried in turn when the previous model is overloaded.
     pub fallback: Vec<String>,
 }
 
-/// What is known of a model.
+/// Properties of a model. `None`: taken from the catalogue or the server.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Model {
-    /// Tokens that it can take in.
+    /// Context window, in tokens.
     pub window: Option<u64>,
-    /// Dollars for a million tokens in.
+    /// Dollars per million input tokens.
     pub price_in: Option<f64>,
-    /// Dollars for a million tokens out.
+    /// Dollars per million output tokens.
     pub price_out: Option<f64>,
-    /// Dollars for a million tokens that the server had in its cache.
+    /// Dollars per million input tokens read from the server's cache.
     pub price_cached: Option<f64>,
-    /// Tokens of an answer at most.
+    /// Maximum length of an answer, in tokens.
     pub max_output: Option<u64>,
-    /// Whether it calls tools.
+    /// True if it can call tools.
     pub tools: Option<bool>,
-    /// Whether it sees images.
+    /// True if it accepts images.
     pub images: Option<bool>,
-    /// Whether it thinks before it answers.
+    /// True if it thinks before it answers.
     pub reasoning: Option<bool>,
 }
 
-/// Where compilers and package managers live: without these a command would not find them, and they hold no secret.
+/// Variables that locate compilers and package managers. Commands need them, and they hold no secret.
 const TOOLCHAINS: &[&str] = &[
     "CARGO_HOME",
     "RUSTUP_HOME",
@@ -362,7 +377,7 @@ impl Default for Settings {
             },
             context: Context::default(),
             lint: BTreeMap::new(),
-            limits: Limits::default(),
+            limits: ResultLimits::default(),
             rules: Vec::new(),
             prompt: Prompt::default(),
             roles: Roles::default(),
@@ -372,8 +387,8 @@ impl Default for Settings {
     }
 }
 
-/// Whether one of these folders, or one above it, is `root`.
-pub fn trusts(folders: &[String], root: &Path) -> bool {
+/// Returns true if `root` lies in one of `folders` or is one. False if `root` does not exist.
+pub fn is_trusted(folders: &[String], root: &Path) -> bool {
     let Ok(root) = root.canonicalize() else { return false };
     folders.iter().any(|it| {
         let home = it
@@ -385,19 +400,20 @@ pub fn trusts(folders: &[String], root: &Path) -> bool {
 }
 
 impl Settings {
-    /// Whether the user's own settings let everything of a workspace act.
-    pub fn trusts(&self, root: &Path) -> bool {
-        trusts(&self.trusted, root)
+    /// Returns true if the user's settings trust the workspace, without asking.
+    pub fn is_trusted(&self, root: &Path) -> bool {
+        is_trusted(&self.trusted, root)
     }
 
-    /// Where the value at `path` (`gateway.url`, `providers.local.model`) comes from.
+    /// Returns the origin of the value at `path` (`gateway.url`, `providers.local.model`).
     pub fn origin(&self, path: &str) -> &Origin {
         self.origins.get(path).unwrap_or(&Origin::DEFAULT)
     }
 
-    /// Whom to talk to: what the strongest layer names, the gateway before a provider of the same layer.
+    /// Returns the server to talk to: the one that the strongest layer names, the gateway before a provider of the same
+    /// layer.
     ///
-    /// When neither is named, the provider that `OPENAI_…` describes, else the only one configured.
+    /// If neither is named: the provider that `OPENAI_…` variables describe, else the only one configured.
     pub fn upstream(&self) -> Upstream<'_> {
         let gateway = self
             .gateway
@@ -426,13 +442,13 @@ impl Settings {
         found.map_or(Upstream::Nobody, |(name, provider)| Upstream::Provider(name, provider))
     }
 
-    /// The provider of that name: as it is configured, or a service that is known by it.
+    /// Returns the provider of that name: as configured, or a known service.
     pub fn provider_named(&self, name: &str, environment: &Environment) -> Option<Provider> {
         let configured = self.providers.get(name).cloned();
-        configured.or_else(|| Some(Known::named(name)?.provider(environment)))
+        configured.or_else(|| Some(KnownService::named(name)?.provider(environment)))
     }
 
-    /// Whether the user said more of a provider than a variable or a project that names a model for it.
+    /// Returns true if the user configured the provider, beyond a variable or a project that names its model.
     fn is_described(&self, name: &str) -> bool {
         let prefix = format!("providers.{name}.");
         self.origins.iter().any(|(path, origin)| {
@@ -441,7 +457,7 @@ impl Settings {
         })
     }
 
-    /// The model to ask for: the strongest layer's word, the upstream's own before the general one of the same layer.
+    /// Returns the model to ask for: the strongest layer's, a provider's own before the general one of the same layer.
     pub fn model(&self) -> Option<&str> {
         let general = self.model.as_deref();
         let own = match self.upstream() {

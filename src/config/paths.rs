@@ -1,18 +1,22 @@
-//! Where our files lie, by the rules of the platform (XDG on Linux).
+//! Folders and files of the program, by the rules of the platform (XDG on Linux).
 
 use std::path::{Path, PathBuf};
 
-/// The four folders; none needs to exist.
+/// The four base folders. They need not exist.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Paths {
+    /// Settings, keymap, themes and other files that the user writes.
     pub config: PathBuf,
+    /// Sessions.
     pub data: PathBuf,
+    /// Trust, tokens and other files that the program writes.
     pub state: PathBuf,
+    /// Files that may be deleted at any time.
     pub cache: PathBuf,
 }
 
 impl Paths {
-    /// The user's; none when there is no home.
+    /// Returns the user's folders; `None` without a home folder.
     pub fn of_user() -> Option<Self> {
         let folders = directories::ProjectDirs::from("", "", "sheaf")?;
         let data = folders.data_dir().to_owned();
@@ -24,7 +28,7 @@ impl Paths {
         })
     }
 
-    /// All four below `folder`.
+    /// Returns four folders below `folder`, for tests.
     pub fn under(folder: &Path) -> Self {
         Self {
             config: folder.join("config"),
@@ -46,17 +50,17 @@ impl Paths {
         self.config.join("themes")
     }
 
-    /// What the interface says in languages of the user's own.
+    /// Folder of the user's translations.
     pub fn locales(&self) -> PathBuf {
         self.config.join("locale")
     }
 
-    /// Blocks of the system prompt in the user's words.
+    /// Folder of the user's blocks of the system prompt.
     pub fn prompts(&self) -> PathBuf {
         self.config.join("prompts")
     }
 
-    /// Rules that hold in every workspace.
+    /// Folder of the user's rules for all workspaces.
     pub fn rules(&self) -> PathBuf {
         self.config.join("rules")
     }
@@ -65,7 +69,7 @@ impl Paths {
         self.data.join("sessions")
     }
 
-    /// The settings of a workspace, read only when it is trusted.
+    /// Path of a workspace's settings. They have an effect only if it is trusted.
     pub fn of_project(workspace: &Path) -> PathBuf {
         workspace.join(".sheaf").join("config.toml")
     }

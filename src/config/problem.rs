@@ -1,19 +1,19 @@
-//! What is wrong with a setting: where it stands, what was found, and the nearest right word.
+//! Problems with settings: the location, the message, and the nearest right word.
 
 use std::{fmt, ops::Range, path::PathBuf};
 
-/// Where a value was written.
+/// Location of a value in the user's input.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Place {
-    /// Line and column count from 1, columns in characters; line 0 means the file as a whole.
+pub enum Location {
+    /// Line and column count from 1, the column in characters. Line 0 means the file as a whole.
     File { path: PathBuf, line: usize, column: usize },
-    /// An environment variable.
+    /// Name of an environment variable.
     Variable(String),
     /// A command-line flag, with its dashes.
     Flag(String),
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::File { path, line: 0, .. } => write!(f, "{}", path.display()),
@@ -26,17 +26,17 @@ impl fmt::Display for Place {
 
 /// One wrong setting. The program starts without it.
 ///
-/// The texts may quote the file: they pass the sanitiser before they reach a terminal.
+/// The texts may quote the file: sanitize them before they reach a terminal.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Problem {
-    pub place: Place,
+    pub place: Location,
     pub message: String,
-    /// What to do instead, when there is something to say.
+    /// Suggested fix.
     pub hint: Option<String>,
 }
 
 impl Problem {
-    pub fn new(place: Place, message: impl Into<String>) -> Self {
+    pub fn new(place: Location, message: impl Into<String>) -> Self {
         Self {
             place,
             message: message.into(),
@@ -44,6 +44,7 @@ impl Problem {
         }
     }
 
+    /// Adds a suggested fix.
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
@@ -60,32 +61,32 @@ impl fmt::Display for Problem {
     }
 }
 
-/// A text file being read, to turn byte ranges into places.
+/// Path and text of a file, to turn byte ranges into locations.
 #[derive(Clone, Copy, Debug)]
-pub struct Source<'a> {
+pub struct SourceText<'a> {
     pub path: &'a std::path::Path,
     pub text: &'a str,
 }
 
-impl Source<'_> {
-    /// The place of the first byte of `span`.
-    pub fn place(&self, span: Range<usize>) -> Place {
+impl SourceText<'_> {
+    /// Returns the location of the first byte of `span`.
+    pub fn place(&self, span: Range<usize>) -> Location {
         let mut end = span.start.min(self.text.len());
         while !self.text.is_char_boundary(end) {
             end -= 1;
         }
         let before = self.text.get(..end).unwrap_or_default();
         let line_start = before.rfind('\n').map_or(0, |it| it + 1);
-        Place::File {
+        Location::File {
             path: self.path.to_owned(),
             line: before.bytes().filter(|&it| it == b'\n').count() + 1,
             column: before.get(line_start..).unwrap_or_default().chars().count() + 1,
         }
     }
 
-    /// The file as a whole.
-    pub fn whole(&self) -> Place {
-        Place::File {
+    /// Returns the location of the file as a whole.
+    pub fn whole(&self) -> Location {
+        Location::File {
             path: self.path.to_owned(),
             line: 0,
             column: 0,
@@ -93,11 +94,11 @@ impl Source<'_> {
     }
 }
 
-/// The candidate that `word` was most likely meant to be; none when nothing is near.
+/// Returns the candidate nearest to `word` by edit distance. `None` if more than a third of its characters differ.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let plain = |it: &str| it.to_ascii_lowercase().replace(['-', ' '], "_");
     let word = plain(word);
-    // A longer word may be further off, and a pasted paragraph is near nothing.
+    // A pasted paragraph is near nothing. Below, longer words may differ in more characters.
     if word.len() > 64 {
         return None;
     }
@@ -110,12 +111,12 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, it)| it)
 }
 
-/// `did you mean "…"?`, when something is near.
+/// Returns the hint ``did you mean `…`?`` with the nearest candidate, if there is one.
 pub fn suggestion<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<String> {
     nearest(word, candidates).map(|it| format!("did you mean `{it}`?"))
 }
 
-/// Insertions, deletions, replacements and swaps of neighbours between two words.
+/// Damerau–Levenshtein distance: insertions, deletions, replacements and swaps of neighbours.
 fn distance(left: &str, right: &str) -> usize {
     let left: Vec<char> = left.chars().collect();
     let right: Vec<char> = right.chars().collect();
@@ -170,7 +171,7 @@ mod tests {
     #[test]
     fn a_place_counts_lines_and_characters_from_one() {
         let text = "a = 1\nä = 'é' x\n";
-        let source = Source {
+        let source = SourceText {
             path: Path::new("c.toml"),
             text,
         };

@@ -1,4 +1,4 @@
-//! Whom to talk to and how to reach them.
+//! Servers to talk to, and how to reach them.
 
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
@@ -8,21 +8,22 @@ use crate::net::client::{HeaderMap, HeaderName, HeaderValue, Peer, Proxy, Timeou
 /// How to reach a server.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Connection {
-    /// Handed out by [`Connection::url`] only, which refuses to send in the clear.
+    /// Read through [`Connection::url`] only, which refuses unencrypted addresses.
     pub(super) url: Option<String>,
-    /// Sent with every request; their values are secrets, since many servers take keys this way.
+    /// Sent with every request. The values are secrets, since many servers take keys this way.
     pub headers: BTreeMap<String, Secret>,
-    /// Certificates to trust beside the system's, as PEM.
+    /// PEM file of certificates to trust beside the system's.
     pub ca_file: Option<PathBuf>,
-    /// Our certificate and its key in one PEM file.
+    /// PEM file with the client's certificate and key.
     pub client_cert: Option<PathBuf>,
-    /// Instead of the proxy that the environment names; `none` goes direct. It may hold a password.
+    /// Proxy URL, which may hold a password, or `none`. Unset: the proxy from the environment.
     pub proxy: Option<Secret>,
-    /// Whether `http://` may go to a private network; the client refuses what turns out to be public.
+    /// True if `http://` may be used in a private network. The client refuses public addresses even then.
     pub allow_http: bool,
     pub connect_timeout: Duration,
+    /// Time until the first byte of a response.
     pub first_byte_timeout: Duration,
-    /// Without any byte, heartbeats included.
+    /// Time without any byte, heartbeats included.
     pub idle_timeout: Duration,
 }
 
@@ -42,9 +43,9 @@ impl Default for Connection {
     }
 }
 
-/// Why an address is not used.
+/// Reason why an address is not used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refused {
+pub enum AddressError {
     #[error("no address is configured")]
     Missing,
     #[error("`{0}` is not an address\n  an address starts with https:// or http://")]
@@ -58,22 +59,22 @@ pub enum Refused {
 }
 
 impl Connection {
-    /// The address, once it is certain that it may be used.
-    pub fn url(&self) -> Result<&str, Refused> {
-        let url = self.url.as_deref().ok_or(Refused::Missing)?;
-        let parsed = Url::parse(url).map_err(|_| Refused::Unreadable(url.to_owned()))?;
+    /// Returns the address. Error: none is set, it is not an HTTP address, or it would send a key unencrypted.
+    pub fn url(&self) -> Result<&str, AddressError> {
+        let url = self.url.as_deref().ok_or(AddressError::Missing)?;
+        let parsed = Url::parse(url).map_err(|_| AddressError::Unreadable(url.to_owned()))?;
         match parsed.scheme() {
             "https" => Ok(url),
-            "http" if self.allow_http || is_here(&parsed) => Ok(url),
-            "http" => Err(Refused::Unencrypted(url.to_owned())),
-            _ => Err(Refused::Unreadable(url.to_owned())),
+            "http" if self.allow_http || is_loopback(&parsed) => Ok(url),
+            "http" => Err(AddressError::Unencrypted(url.to_owned())),
+            _ => Err(AddressError::Unreadable(url.to_owned())),
         }
     }
 
-    /// How the client reaches it, once it is certain that it may be reached.
-    pub fn peer(&self) -> Result<Peer, Refused> {
+    /// Returns the connection in the HTTP client's form. Same errors as [`Self::url`], or an invalid header.
+    pub fn peer(&self) -> Result<Peer, AddressError> {
         let url = self.url()?;
-        let base = Url::parse(url).map_err(|_| Refused::Unreadable(url.to_owned()))?;
+        let base = Url::parse(url).map_err(|_| AddressError::Unreadable(url.to_owned()))?;
         let mut headers = HeaderMap::new();
         for (name, value) in &self.headers {
             match (HeaderName::try_from(name), HeaderValue::try_from(value.expose())) {
@@ -81,7 +82,7 @@ impl Connection {
                     value.set_sensitive(true);
                     headers.insert(known, value);
                 }
-                (Ok(_) | Err(_), Ok(_) | Err(_)) => return Err(Refused::Header(name.clone())),
+                (Ok(_) | Err(_), Ok(_) | Err(_)) => return Err(AddressError::Header(name.clone())),
             }
         }
         Ok(Peer {
@@ -103,20 +104,20 @@ impl Connection {
         })
     }
 
-    /// Whether an address is configured, be it usable or not.
+    /// Returns true if an address is set, usable or not.
     pub fn has_url(&self) -> bool {
         self.url.is_some()
     }
 
-    /// Uses `url`, as it was found or asked for while the program runs.
+    /// Replaces the address, by one found or asked for at run time.
     pub fn at(mut self, url: impl Into<String>) -> Self {
         self.url = Some(url.into());
         self
     }
 }
 
-/// Whether `url` names this very machine.
-fn is_here(url: &Url) -> bool {
+/// Returns true if the URL names this machine.
+fn is_loopback(url: &Url) -> bool {
     match url.host() {
         Some(url::Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
         Some(url::Host::Ipv4(it)) => it.is_loopback() || it.is_unspecified(),
@@ -132,7 +133,7 @@ pub struct Gateway {
     pub token: KeySource,
     /// `auto`, `a` or `b`.
     pub dialect: String,
-    /// What it is told of the workspace: `path`, `rules` or `layout`, each with those before it.
+    /// Workspace context that it is sent: `path`, `rules` or `layout`, each including the previous ones.
     pub context: String,
 }
 
@@ -150,21 +151,21 @@ impl Default for Gateway {
 /// A model server.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Provider {
-    /// The protocol it speaks; `openai` means chat completions.
+    /// Wire format: `openai` (chat completions), `openai-responses`, `anthropic`, `gemini` or `ollama`.
     pub kind: String,
     pub connection: Connection,
     pub key: KeySource,
     pub model: Option<String>,
-    /// Whether a leading `<think>` block is shown as thinking.
+    /// True if a `<think>` block at the start of an answer is shown as thinking.
     pub think_tags: bool,
-    /// Optional fields of a request that the server takes; none: all of them.
+    /// Optional request fields that the server accepts. `None`: all.
     pub allow_fields: Option<Vec<String>>,
-    /// The window to ask an Ollama for, which otherwise cuts long conversations silently.
+    /// Context window to request from Ollama, which otherwise truncates long conversations silently.
     pub num_ctx: Option<u64>,
-    /// The most tokens to ask for in an answer.
+    /// Maximum length of an answer to request, in tokens.
     pub max_tokens: Option<u64>,
     pub temperature: Option<f64>,
-    /// `always`, `tool_loop` or `never`: whether earlier reasoning is sent back.
+    /// When earlier reasoning is sent back: `always`, `tool_loop` or `never`.
     pub replay_reasoning: String,
 }
 
@@ -185,40 +186,42 @@ impl Default for Provider {
     }
 }
 
-/// Whom the settings choose.
+/// The server that the settings choose.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Upstream<'a> {
     Gateway(&'a Gateway),
-    /// With its name.
+    /// Its name and settings.
     Provider(&'a str, &'a Provider),
+    /// None is configured.
     Nobody,
 }
 
-/// A service whose name says where it is.
+/// A service with a known address, so that its name is enough to use it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Known {
+pub struct KnownService {
     /// As in `providers.<name>` and `--provider`.
     pub name: &'static str,
+    /// Display name.
     pub title: &'static str,
-    /// What it speaks best: the `kind` of its provider.
+    /// Wire format, as in [`Provider::kind`].
     pub kind: &'static str,
     pub base_url: &'static str,
-    /// Where its key usually stands; several where people use several. Empty: it needs none.
+    /// Environment variables that usually hold its key, the preferred one first. Empty: it needs no key.
     pub variables: &'static [&'static str],
 }
 
-/// The address of an Ollama, from `OLLAMA_HOST` in the forms that Ollama itself takes.
+/// Returns the address in `OLLAMA_HOST`, in any of the forms that Ollama accepts. `None` if it cannot be read.
 pub fn ollama_url(text: &str) -> Option<String> {
     let text = text.trim().trim_matches(['"', '\'']).trim_end_matches('/');
     let (scheme, rest) = text.split_once("://").unwrap_or(("http", text));
     let (place, path) = rest.split_once('/').unwrap_or((rest, ""));
-    // The colons of a bare address of version 6 part no port.
+    // The colons of an IPv6 address without brackets separate no port.
     let (host, port) = match place.rsplit_once(':') {
         Some((host, port)) if host.ends_with(']') || !host.contains([':', '[']) => (host, port.parse::<u16>().ok()?),
         Some(_) | None => (place, if scheme == "https" { 443 } else { 11434 }),
     };
     let host = match host {
-        // Where a server listens everywhere, a client asks here.
+        // A server that listens on all addresses is reached on this one.
         "" | "0.0.0.0" => "127.0.0.1",
         "[::]" | "::" => "[::1]",
         host => host,
@@ -228,107 +231,107 @@ pub fn ollama_url(text: &str) -> Option<String> {
     Some(url.trim_end_matches('/').to_owned())
 }
 
-/// The services known by name.
-pub const SERVICES: &[Known] = &[
-    Known {
+/// All known services.
+pub const SERVICES: &[KnownService] = &[
+    KnownService {
         name: "openai",
         title: "OpenAI",
         kind: "openai",
         base_url: "https://api.openai.com/v1",
         variables: &["OPENAI_API_KEY"],
     },
-    Known {
+    KnownService {
         name: "openrouter",
         title: "OpenRouter",
         kind: "openai",
         base_url: "https://openrouter.ai/api/v1",
         variables: &["OPENROUTER_API_KEY"],
     },
-    Known {
+    KnownService {
         name: "mistral",
         title: "Mistral",
         kind: "openai",
         base_url: "https://api.mistral.ai/v1",
         variables: &["MISTRAL_API_KEY"],
     },
-    Known {
+    KnownService {
         name: "deepseek",
         title: "DeepSeek",
         kind: "openai",
         base_url: "https://api.deepseek.com/v1",
         variables: &["DEEPSEEK_API_KEY"],
     },
-    Known {
+    KnownService {
         name: "groq",
         title: "Groq",
         kind: "openai",
         base_url: "https://api.groq.com/openai/v1",
         variables: &["GROQ_API_KEY"],
     },
-    Known {
+    KnownService {
         name: "xai",
         title: "xAI",
         kind: "openai",
         base_url: "https://api.x.ai/v1",
         variables: &["XAI_API_KEY"],
     },
-    Known {
+    KnownService {
         name: "together",
         title: "Together",
         kind: "openai",
         base_url: "https://api.together.xyz/v1",
         variables: &["TOGETHER_API_KEY"],
     },
-    Known {
+    KnownService {
         name: "fireworks",
         title: "Fireworks",
         kind: "openai",
         base_url: "https://api.fireworks.ai/inference/v1",
         variables: &["FIREWORKS_API_KEY"],
     },
-    Known {
+    KnownService {
         name: "cerebras",
         title: "Cerebras",
         kind: "openai",
         base_url: "https://api.cerebras.ai/v1",
         variables: &["CEREBRAS_API_KEY"],
     },
-    Known {
+    KnownService {
         name: "gemini",
         title: "Gemini",
         kind: "gemini",
         base_url: "https://generativelanguage.googleapis.com/v1beta",
         variables: &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
     },
-    Known {
+    KnownService {
         name: "anthropic",
         title: "Anthropic",
         kind: "anthropic",
         base_url: "https://api.anthropic.com",
         variables: &["ANTHROPIC_API_KEY"],
     },
-    Known {
+    KnownService {
         name: "ollama",
         title: "Ollama",
         kind: "ollama",
         base_url: "http://127.0.0.1:11434",
         variables: &[],
     },
-    Known {
+    KnownService {
         name: "lmstudio",
         title: "LM Studio",
         kind: "openai",
         base_url: "http://127.0.0.1:1234/v1",
         variables: &[],
     },
-    Known {
+    KnownService {
         name: "llamacpp",
         title: "llama.cpp",
         kind: "openai",
         base_url: "http://127.0.0.1:8080/v1",
         variables: &[],
     },
-    Known {
+    KnownService {
         name: "vllm",
         title: "vLLM",
         kind: "openai",
@@ -337,12 +340,13 @@ pub const SERVICES: &[Known] = &[
     },
 ];
 
-impl Known {
+impl KnownService {
+    /// Finds a service by name.
     pub fn named(name: &str) -> Option<&'static Self> {
         SERVICES.iter().find(|it| it.name == name)
     }
 
-    /// Where it is on this machine or in the world, unless somebody said otherwise.
+    /// Returns its address. Ollama's may come from `OLLAMA_HOST`.
     pub fn url(&self, environment: &Environment) -> String {
         let elsewhere = (self.name == "ollama")
             .then(|| environment.get("OLLAMA_HOST"))
@@ -352,7 +356,7 @@ impl Known {
             .unwrap_or_else(|| self.base_url.to_owned())
     }
 
-    /// Settings that reach it, with the key of the environment.
+    /// Returns default settings for it, with its key from the environment.
     pub fn provider(&self, environment: &Environment) -> Provider {
         Provider {
             kind: self.kind.to_owned(),
@@ -362,7 +366,7 @@ impl Known {
         }
     }
 
-    /// Where its key usually stands.
+    /// Returns the usual source of its key.
     pub fn key(&self) -> KeySource {
         if self.variables.is_empty() {
             return KeySource::None;
@@ -370,7 +374,7 @@ impl Known {
         KeySource::Variables(self.variables.iter().map(|it| (*it).to_owned()).collect())
     }
 
-    /// What is spoken at `url`, an address of this service: several have an OpenAI-compatible door beside their own.
+    /// Returns the wire format at `url`: several services have an OpenAI-compatible endpoint beside their own.
     pub fn kind_at(&self, url: &str) -> &'static str {
         let url = url.trim_end_matches('/');
         let is_compatible = url.ends_with("/openai") || (self.kind == "ollama" && url.ends_with("/v1"));
@@ -384,7 +388,7 @@ mod tests {
 
     #[test]
     fn nothing_is_sent_in_the_clear_to_another_machine_without_leave() {
-        let refused = |it: &str| Err(Refused::Unencrypted(it.to_owned()));
+        let refused = |it: &str| Err(AddressError::Unencrypted(it.to_owned()));
         for (url, allow_http, expected) in [
             ("https://api.example.com/v1", false, Ok("https://api.example.com/v1")),
             ("http://localhost:1234/v1", false, Ok("http://localhost:1234/v1")),
@@ -407,14 +411,14 @@ mod tests {
             (
                 "ftp://localhost",
                 true,
-                Err(Refused::Unreadable("ftp://localhost".to_owned())),
+                Err(AddressError::Unreadable("ftp://localhost".to_owned())),
             ),
             (
                 "localhost:1234",
                 true,
-                Err(Refused::Unreadable("localhost:1234".to_owned())),
+                Err(AddressError::Unreadable("localhost:1234".to_owned())),
             ),
-            ("", true, Err(Refused::Unreadable(String::new()))),
+            ("", true, Err(AddressError::Unreadable(String::new()))),
         ] {
             let connection = Connection {
                 allow_http,
@@ -422,7 +426,7 @@ mod tests {
             };
             assert_eq!(connection.url(), expected, "{url}");
         }
-        assert_eq!(Connection::default().url(), Err(Refused::Missing));
+        assert_eq!(Connection::default().url(), Err(AddressError::Missing));
     }
 
     #[test]
@@ -443,9 +447,9 @@ mod tests {
         connection.proxy = Some(Secret::new("none"));
         assert_eq!(connection.peer().map(|it| it.proxy).ok(), Some(Proxy::Direct));
         connection.headers.insert("X-Odd".to_owned(), Secret::new("a\nb"));
-        assert_eq!(connection.peer().err(), Some(Refused::Header("X-Odd".to_owned())));
+        assert_eq!(connection.peer().err(), Some(AddressError::Header("X-Odd".to_owned())));
         connection.allow_http = false;
-        assert!(matches!(connection.peer(), Err(Refused::Unencrypted(_))));
+        assert!(matches!(connection.peer(), Err(AddressError::Unencrypted(_))));
     }
 
     #[test]
@@ -475,7 +479,7 @@ mod tests {
                 "{}",
                 it.name
             );
-            assert_eq!(Known::named(it.name), Some(it), "names are unique");
+            assert_eq!(KnownService::named(it.name), Some(it), "names are unique");
         }
     }
 }

@@ -1,10 +1,10 @@
-//! The table of keys as a text to read, and where each present value comes from.
+//! The reference of all keys as text, and the origin of each current value.
 
 use std::fmt::Write;
 
-use super::{KEYS, Key, Origin, Settings, key::FOREIGN};
+use super::{KEYS, Key, Origin, Settings, key::FOREIGN_VARIABLES};
 
-/// Every key with its kind, default, variable and meaning, as Markdown.
+/// Returns every key with its kind, default, variable and description, as Markdown.
 pub fn reference() -> String {
     let mut text = String::from(
         "# Configuration\n\n\
@@ -43,7 +43,7 @@ pub fn reference() -> String {
 }
 
 fn variables(key: &Key) -> String {
-    let foreign = FOREIGN.iter().filter(|it| {
+    let foreign = FOREIGN_VARIABLES.iter().filter(|it| {
         let mut parts = it.1.split('.');
         key.parts()
             .all(|part| parts.next().is_some_and(|it| part == "*" || part == it))
@@ -63,18 +63,19 @@ fn variables(key: &Key) -> String {
     }
 }
 
-/// A present value and where it comes from.
+/// A current value and its origin.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Explained {
+pub struct ExplainedValue {
+    /// Dotted path of the key, with actual names instead of `*`.
     pub path: String,
-    /// As it would be written in a file, secrets hidden; none where there is none.
+    /// As it would be written in a file, with secrets hidden. `None` if unset.
     pub value: Option<String>,
     pub origin: Origin,
 }
 
-/// Every key with its present value, in the order of the reference.
-pub fn explain(settings: &Settings) -> Vec<Explained> {
-    // Slots give write access, so the look goes to a copy.
+/// Returns every key with its current value, in the order of the reference.
+pub fn explain(settings: &Settings) -> Vec<ExplainedValue> {
+    // Slots give write access, so this works on a copy.
     let mut copy = settings.clone();
     let mut found = Vec::new();
     for key in KEYS {
@@ -88,7 +89,7 @@ pub fn explain(settings: &Settings) -> Vec<Explained> {
         };
         for name in names {
             let path = key.path.replace('*', &name);
-            found.push(Explained {
+            found.push(ExplainedValue {
                 value: (key.slot)(&mut copy, &name).show(),
                 origin: settings.origin(&path).clone(),
                 path,
@@ -101,7 +102,7 @@ pub fn explain(settings: &Settings) -> Vec<Explained> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{Environment, File, Options, merge};
+    use crate::config::{CommandLineSettings, Environment, SettingsFile, merge};
 
     #[test]
     fn the_reference_says_what_the_table_says() {
@@ -111,8 +112,13 @@ mod tests {
     #[test]
     fn a_table_of_the_users_names_is_explained_by_those_names_only() {
         let paths = |text: &str| -> Vec<String> {
-            let file = File::of_user("config.toml", text);
-            let (settings, _) = merge(Some(&file), None, &Environment::default(), &Options::default());
+            let file = SettingsFile::of_user("config.toml", text);
+            let (settings, _) = merge(
+                Some(&file),
+                None,
+                &Environment::default(),
+                &CommandLineSettings::default(),
+            );
             explain(&settings).into_iter().map(|it| it.path).collect()
         };
         for path in paths("").iter().chain(&paths("model = ' '")) {
@@ -124,13 +130,13 @@ mod tests {
 
     #[test]
     fn an_explanation_names_value_and_origin() {
-        let file = File {
+        let file = SettingsFile {
             path: "config.toml".into(),
             text: "theme = 'owl'\n[providers.groq]\napi_key = 'hidden'\n".to_owned(),
-            is_shared: false,
+            is_readable_by_others: false,
         };
         let variables = Environment::from_iter([("SHEAF_MODE", "ask")]);
-        let (settings, _) = merge(Some(&file), None, &variables, &Options::default());
+        let (settings, _) = merge(Some(&file), None, &variables, &CommandLineSettings::default());
         let rows: Vec<String> = explain(&settings)
             .iter()
             .map(|it| {

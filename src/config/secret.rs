@@ -1,4 +1,4 @@
-//! Keys: never shown, never written, and fetched only when a request needs one.
+//! Keys: never shown, never stored, and fetched only when a request needs one.
 
 use std::{
     fmt,
@@ -12,31 +12,31 @@ use crate::{
     text::redact,
 };
 
-/// A text that no one but its user should see: it shows as `***` and is overwritten when the last copy goes.
+/// A secret text. It is printed as `***`, and its memory is overwritten when the last copy is dropped.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Secret(Arc<Hidden>);
+pub struct Secret(Arc<SecretBytes>);
 
 #[derive(PartialEq, Eq)]
-struct Hidden(Vec<u8>);
+struct SecretBytes(Vec<u8>);
 
 impl Secret {
-    /// From now on no log, error or stored conversation shows it.
+    /// Wraps a secret, and registers it so that logs, errors and stored conversations redact it.
     pub fn new(text: impl Into<String>) -> Self {
         let text = text.into();
         redact::hold(&text);
-        Self(Arc::new(Hidden(text.into_bytes())))
+        Self(Arc::new(SecretBytes(text.into_bytes())))
     }
 
-    /// The text itself, for the one place that sends it.
+    /// Returns the text itself, for the code that sends it.
     pub fn expose(&self) -> &str {
         std::str::from_utf8(&self.0.0).expect("it was made from a String and never changed")
     }
 }
 
-impl Drop for Hidden {
+impl Drop for SecretBytes {
     fn drop(&mut self) {
         self.0.fill(0);
-        // Without a reader the compiler may leave the zeros out.
+        // Without this the compiler may remove the overwriting.
         std::hint::black_box(&self.0);
     }
 }
@@ -53,24 +53,25 @@ impl fmt::Display for Secret {
     }
 }
 
-/// Where a key comes from.
+/// Source of a key.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum KeySource {
-    /// None is sent.
+    /// No key is sent.
     #[default]
     None,
+    /// The key itself.
     Given(Secret),
-    /// Environment variables, of which the first that is set counts.
+    /// Names of environment variables; the first one that is set counts.
     Variables(Vec<String>),
-    /// A program and its arguments; its first line of output is the key.
+    /// Program and arguments; its first line of output is the key.
     Command(Vec<String>),
     /// A file that only its owner can read.
     File(PathBuf),
-    /// The system's keyring, by the name of the entry.
+    /// Name of an entry in the system's keyring.
     Keyring(String),
 }
 
-/// Why there is no key. No text of it contains one.
+/// Reason why there is no key. No message contains one.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
     #[error("the environment has no {}", .0.join(" or "))]
@@ -82,22 +83,23 @@ pub enum KeyError {
     #[error("the key command gave none")]
     Command(#[from] process::Error),
     #[error(transparent)]
-    Keyring(#[from] keyring::Error),
+    Keyring(#[from] keyring::KeyringError),
 }
 
-/// A key is a line; what is longer is a wrong file.
+/// Maximum size of a key, in bytes.
 const LIMIT_BYTES: usize = 16 * 1024;
 
-/// A key command may ask for a finger or a password.
+/// Time limit of a key command, which may ask for a fingerprint or a password.
 const COMMAND_LIMIT: std::time::Duration = std::time::Duration::from_mins(1);
 
 impl KeySource {
-    /// Whether a request would carry a key.
+    /// Returns true if requests carry a key.
     pub fn is_some(&self) -> bool {
         !matches!(self, Self::None)
     }
 
-    /// The key. Runs the key command or reads the file each time: callers keep what they get.
+    /// Fetches the key; `None` if none is configured. Runs the command or reads the file each time, so callers keep the
+    /// result.
     pub async fn resolve(&self, environment: &Environment) -> Result<Option<Secret>, KeyError> {
         match self {
             Self::None => Ok(None),
@@ -116,7 +118,7 @@ impl KeySource {
     }
 }
 
-/// The key in `bytes`: one line that can stand in a header.
+/// Returns the key in `bytes`. Error: empty, too long, or more than one line. `what` names the source in the error.
 fn one_line(bytes: impl Into<Vec<u8>>, what: impl Fn() -> String) -> Result<Secret, KeyError> {
     let Ok(text) = String::from_utf8(bytes.into()) else {
         return Err(KeyError::Odd(what()));
@@ -130,21 +132,21 @@ fn one_line(bytes: impl Into<Vec<u8>>, what: impl Fn() -> String) -> Result<Secr
 }
 
 fn read(path: &Path) -> Result<Secret, KeyError> {
-    // Secrets are often mounted as links; the file behind them is what must be private.
+    // Secrets are often mounted as links; the permissions of the target count.
     let target = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let bytes = file::read_private(&target, LIMIT_BYTES as u64)?;
     one_line(bytes, || path.display().to_string())
 }
 
-/// Whether others than the owner may read the file at `path`.
+/// Returns true if others than the owner have any permission on the file at `path`.
 #[cfg(unix)]
-pub(super) fn is_shared(path: &Path) -> bool {
+pub(super) fn is_readable_by_others(path: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
     std::fs::metadata(path).is_ok_and(|it| it.permissions().mode() & 0o077 != 0)
 }
 
 #[cfg(not(unix))]
-pub(super) fn is_shared(_: &Path) -> bool {
+pub(super) fn is_readable_by_others(_: &Path) -> bool {
     false
 }
 
@@ -152,11 +154,11 @@ async fn run(words: &[String]) -> Result<Secret, KeyError> {
     let command = match words {
         [shell, option, line] if shell == "sh" && option == "-c" => process::Command::shell(line),
         [program, arguments @ ..] => process::Command::new(program).args(arguments),
-        // Reading the settings refuses an empty command.
+        // Unreachable from settings, which refuse an empty command.
         [] => return Err(KeyError::Odd("an empty key command".to_owned())),
     };
     let output = command.timeout(COMMAND_LIMIT).limit_bytes(LIMIT_BYTES).output().await?;
-    // Password stores write notes below the key.
+    // Password stores print notes after the key.
     let start = output.iter().position(|it| !it.is_ascii_whitespace());
     let rest = output.get(start.unwrap_or(output.len())..).unwrap_or_default();
     let first = rest.split(|it| *it == b'\n').next().unwrap_or_default();

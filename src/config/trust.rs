@@ -1,8 +1,8 @@
-//! Which files of which workspace the user has let act, by what stood in them.
+//! Workspaces that the user trusts, with a fingerprint of each trusted file.
 //!
-//! A repository is somebody else's: its settings, its rules and what names programs do nothing before the user has said
-//! that they may. What was said holds for a folder (its path and what lies there) and for the content of each file: a
-//! file that changes, and one that comes later, is asked about again.
+//! A repository is foreign: its settings, its rules and files that name programs have no effect until the user trusts
+//! them. Trust holds for a folder (its path and inode) and for the content of each file: a changed or new file asks
+//! again.
 
 use std::{
     collections::BTreeMap,
@@ -14,23 +14,23 @@ use sha2::{Digest as _, Sha256};
 
 use crate::os::file::{self, Access};
 
-/// A list larger than this is none of ours.
+/// Maximum size of the trust file, in bytes.
 const LIMIT_BYTES: u64 = 16 << 20;
-/// Where a workspace keeps words that are sent by a name, the nearer folder first.
+/// Folders of a workspace with prompts that are sent by name, the nearer one first.
 pub const COMMANDS: [&str; 2] = [".sheaf/commands", ".cursor/commands"];
-/// So often it is tried to be the only one who writes it.
-const TRIES: u32 = 100;
+/// Attempts to take the trust file's lock, 20 ms apart, before giving up (2 s in all).
+const LOCK_ATTEMPTS: u32 = 100;
 
-/// What stood in a file, as a number that nobody can aim at.
+/// SHA-256 of a file's content, as hexadecimal digits.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Print(String);
+pub struct Fingerprint(String);
 
-impl Print {
+impl Fingerprint {
+    /// Computes the fingerprint of several parts. Their lengths count, so that no two lists of parts give the same one.
     pub fn of(parts: &[&[u8]]) -> Self {
         let mut hasher = Sha256::new();
         for part in parts {
-            // So that no two lists of parts look alike.
             hasher.update((part.len() as u64).to_le_bytes());
             hasher.update(part);
         }
@@ -38,52 +38,53 @@ impl Print {
     }
 }
 
-/// What the user said of one workspace.
+/// The user's decision on one workspace. The default means that nothing was decided.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Said {
-    /// Number of the device and of the folder: another folder under the same name is another workspace.
+pub struct TrustRecord {
+    /// Device and inode of the folder: another folder under the same name is another workspace.
     folder: (u64, u64),
-    /// What lies there may act; else the user does not want to be asked about these files again.
+    /// True if the files are trusted; false if the user does not want to be asked about them again.
     pub is_trusted: bool,
-    /// By path from the root.
-    pub files: BTreeMap<String, Print>,
+    /// Fingerprints by path, relative to the root, with `/`.
+    pub files: BTreeMap<String, Fingerprint>,
 }
 
-impl Said {
-    /// Whether this very content was shown to the user.
-    pub fn knows(&self, path: &str, print: &Print) -> bool {
+impl TrustRecord {
+    /// Returns true if the user decided on exactly this content.
+    pub fn has_seen(&self, path: &str, print: &Fingerprint) -> bool {
         self.files.get(path) == Some(print)
     }
 
-    /// Whether it may act.
-    pub fn lets(&self, path: &str, print: &Print) -> bool {
-        self.is_trusted && self.knows(path, print)
+    /// Returns true if the user trusts exactly this content.
+    pub fn allows(&self, path: &str, print: &Fingerprint) -> bool {
+        self.is_trusted && self.has_seen(path, print)
     }
 }
 
-/// The list on the disk.
+/// The trust file in the program's state folder.
 #[derive(Clone, Debug)]
-pub struct Ledger {
+pub struct TrustStore {
     path: PathBuf,
 }
 
+/// Content of the trust file.
 #[derive(Debug, Default, Serialize, Deserialize)]
-struct Listed {
-    /// A list of a later program is not understood, and not overwritten.
+struct TrustFile {
+    /// A file of a later version is neither read nor overwritten.
     version: u32,
-    workspaces: BTreeMap<String, Said>,
-    /// Folders in which the user lets commands write the whole workspace where the sandbox is partial.
+    workspaces: BTreeMap<String, TrustRecord>,
+    /// Folders in which the user lets commands write the whole workspace although the sandbox is partial.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     guarded: BTreeMap<String, (u64, u64)>,
 }
 
-/// Of the form above.
+/// Version of [`TrustFile`].
 const VERSION: u32 = 1;
 
-/// Why what was said could not be kept.
+/// Reason why a decision was not stored.
 #[derive(Debug, thiserror::Error)]
-pub enum LedgerError {
+pub enum TrustError {
     #[error("{} is no list of ours\nmove it aside", .0.display())]
     Foreign(PathBuf),
     #[error("{} is being written by another program", .0.display())]
@@ -94,96 +95,101 @@ pub enum LedgerError {
     File(#[from] file::Error),
 }
 
-impl Ledger {
-    /// The list in the folder of the program's state.
+impl TrustStore {
+    /// Opens the trust file below the state folder. It need not exist.
     pub fn under(state: &Path) -> Self {
         Self {
             path: state.join("trust.json"),
         }
     }
 
-    /// What was said of a workspace. A list that cannot be read says nothing of anybody.
-    pub fn said(&self, root: &Path) -> Said {
-        let listed = self.read().unwrap_or_else(|error| {
+    /// Returns the decision on a workspace. Empty if there is none, or if the file cannot be read.
+    pub fn record(&self, root: &Path) -> TrustRecord {
+        let file = self.read().unwrap_or_else(|error| {
             tracing::warn!(%error, "what is trusted cannot be read: nothing is");
-            Listed::default()
+            TrustFile::default()
         });
-        let said = listed.workspaces.get(&name(root)).cloned().unwrap_or_default();
+        let record = file.workspaces.get(&name(root)).cloned().unwrap_or_default();
         match identity(root) {
-            Ok(folder) if folder == said.folder => said,
-            Ok(_) | Err(_) => Said::default(),
+            Ok(folder) if folder == record.folder => record,
+            Ok(_) | Err(_) => TrustRecord::default(),
         }
     }
 
-    /// Whether the user lets commands write the whole of this workspace where the sandbox is partial.
+    /// Returns true if the user lets commands write this whole workspace although the sandbox is partial.
     pub fn is_guarded(&self, root: &Path) -> bool {
-        let listed = self.read().unwrap_or_default();
-        let folder = listed.guarded.get(&name(root));
+        let file = self.read().unwrap_or_default();
+        let folder = file.guarded.get(&name(root));
         folder.is_some_and(|folder| identity(root).is_ok_and(|it| it == *folder))
     }
 
-    /// Keeps whether the user lets them.
-    pub fn set_guarded(&self, root: &Path, is_guarded: bool) -> Result<(), LedgerError> {
-        let folder = identity(root).map_err(LedgerError::Folder)?;
-        self.change(|listed| {
+    /// Stores that decision.
+    pub fn set_guarded(&self, root: &Path, is_guarded: bool) -> Result<(), TrustError> {
+        let folder = identity(root).map_err(TrustError::Folder)?;
+        self.change(|file| {
             if is_guarded {
-                listed.guarded.insert(name(root), folder);
+                file.guarded.insert(name(root), folder);
             } else {
-                listed.guarded.remove(&name(root));
+                file.guarded.remove(&name(root));
             }
         })
     }
 
-    /// Keeps what was said of these files; of other files nothing is known any more.
-    pub fn say(&self, root: &Path, is_trusted: bool, files: BTreeMap<String, Print>) -> Result<Said, LedgerError> {
-        let said = Said {
-            folder: identity(root).map_err(LedgerError::Folder)?,
+    /// Stores a decision on these files; it replaces any previous one on the workspace. Returns the new record.
+    pub fn store(
+        &self,
+        root: &Path,
+        is_trusted: bool,
+        files: BTreeMap<String, Fingerprint>,
+    ) -> Result<TrustRecord, TrustError> {
+        let record = TrustRecord {
+            folder: identity(root).map_err(TrustError::Folder)?,
             is_trusted,
             files,
         };
-        self.change(|listed| {
-            listed.workspaces.insert(name(root), said.clone());
+        self.change(|file| {
+            file.workspaces.insert(name(root), record.clone());
         })?;
-        Ok(said)
+        Ok(record)
     }
 
-    fn change(&self, change: impl FnOnce(&mut Listed)) -> Result<(), LedgerError> {
+    fn change(&self, change: impl FnOnce(&mut TrustFile)) -> Result<(), TrustError> {
         if let Some(folder) = self.path.parent() {
             file::private_folder(folder)?;
         }
-        // Two programs may be asked at the same time; each holds it for the moment of a write.
+        // Two programs may store a decision at once; each holds the lock for one write.
         let mut tries = 0;
         let _held = loop {
             match file::lock(&self.path.with_extension("lock"))? {
                 file::Locked::Ours(lock) => break lock,
-                file::Locked::Theirs { .. } if tries < TRIES => {
+                file::Locked::Theirs { .. } if tries < LOCK_ATTEMPTS => {
                     tries += 1;
                     std::thread::sleep(std::time::Duration::from_millis(20));
                 }
-                file::Locked::Theirs { .. } => return Err(LedgerError::Busy(self.path.clone())),
+                file::Locked::Theirs { .. } => return Err(TrustError::Busy(self.path.clone())),
             }
         };
-        let mut listed = self.read()?;
-        listed.version = VERSION;
-        change(&mut listed);
-        let text = serde_json::to_vec_pretty(&listed).unwrap_or_default();
+        let mut file = self.read()?;
+        file.version = VERSION;
+        change(&mut file);
+        let text = serde_json::to_vec_pretty(&file).unwrap_or_default();
         file::write(&self.path, &text, Access::Private)?;
         Ok(())
     }
 
-    fn read(&self) -> Result<Listed, LedgerError> {
+    fn read(&self) -> Result<TrustFile, TrustError> {
         let bytes = match file::read(&self.path, LIMIT_BYTES) {
             Ok(bytes) => bytes,
-            Err(error) if error.is_absent() => return Ok(Listed::default()),
+            Err(error) if error.is_absent() => return Ok(TrustFile::default()),
             Err(error) => return Err(error.into()),
         };
-        let listed = serde_json::from_slice::<Listed>(&bytes).ok();
-        let listed = listed.filter(|it| it.version <= VERSION);
-        listed.ok_or_else(|| LedgerError::Foreign(self.path.clone()))
+        let file = serde_json::from_slice::<TrustFile>(&bytes).ok();
+        let file = file.filter(|it| it.version <= VERSION);
+        file.ok_or_else(|| TrustError::Foreign(self.path.clone()))
     }
 }
 
-/// Paths need not be text; two that differ elsewhere differ here, too.
+/// Returns a path as a key. Bytes that are not text are escaped, so that different paths stay different.
 fn name(root: &Path) -> String {
     match root.to_str() {
         Some(text) => text.to_owned(),
@@ -207,45 +213,45 @@ fn identity(root: &Path) -> std::io::Result<(u64, u64)> {
 mod tests {
     use super::*;
 
-    fn print(text: &str) -> Print {
-        Print::of(&[text.as_bytes()])
+    fn print(text: &str) -> Fingerprint {
+        Fingerprint::of(&[text.as_bytes()])
     }
 
     #[test]
     fn what_was_said_holds_for_a_folder_and_for_a_content() {
         let folder = tempfile::tempdir().unwrap();
-        let ledger = Ledger::under(&folder.path().join("state"));
+        let ledger = TrustStore::under(&folder.path().join("state"));
         let root = folder.path().join("work");
         std::fs::create_dir(&root).unwrap();
-        assert_eq!(ledger.said(&root), Said::default());
+        assert_eq!(ledger.record(&root), TrustRecord::default());
         let files = BTreeMap::from([("AGENTS.md".to_owned(), print("be kind"))]);
-        ledger.say(&root, true, files.clone()).unwrap();
-        let said = ledger.said(&root);
-        assert!(said.lets("AGENTS.md", &print("be kind")));
+        ledger.store(&root, true, files.clone()).unwrap();
+        let record = ledger.record(&root);
+        assert!(record.allows("AGENTS.md", &print("be kind")));
         for (path, text) in [("AGENTS.md", "be evil"), ("src/AGENTS.md", "be kind"), ("", "")] {
-            assert!(!said.lets(path, &print(text)), "{path} {text}");
+            assert!(!record.allows(path, &print(text)), "{path} {text}");
         }
         // A no is remembered as a no, and for these contents only.
-        ledger.say(&root, false, files).unwrap();
-        let said = ledger.said(&root);
-        assert!(said.knows("AGENTS.md", &print("be kind")) && !said.lets("AGENTS.md", &print("be kind")));
+        ledger.store(&root, false, files).unwrap();
+        let record = ledger.record(&root);
+        assert!(record.has_seen("AGENTS.md", &print("be kind")) && !record.allows("AGENTS.md", &print("be kind")));
         // Another folder in the same place is another one.
-        ledger.say(&root, true, BTreeMap::new()).unwrap();
+        ledger.store(&root, true, BTreeMap::new()).unwrap();
         std::fs::rename(&root, folder.path().join("old")).unwrap();
         std::fs::create_dir(&root).unwrap();
-        assert_eq!(ledger.said(&root), Said::default());
-        assert!(!ledger.said(&folder.path().join("old")).is_trusted);
+        assert_eq!(ledger.record(&root), TrustRecord::default());
+        assert!(!ledger.record(&folder.path().join("old")).is_trusted);
     }
 
     #[test]
     fn a_list_that_is_not_ours_trusts_nobody_and_stays() {
         let folder = tempfile::tempdir().unwrap();
-        let ledger = Ledger::under(folder.path());
+        let ledger = TrustStore::under(folder.path());
         for text in ["", "[]", "{\"version\":2,\"workspaces\":{}}", "not json"] {
             std::fs::write(folder.path().join("trust.json"), text).unwrap();
-            assert_eq!(ledger.said(folder.path()), Said::default(), "{text}");
-            let refused = ledger.say(folder.path(), true, BTreeMap::new());
-            assert!(matches!(refused, Err(LedgerError::Foreign(_))), "{text}");
+            assert_eq!(ledger.record(folder.path()), TrustRecord::default(), "{text}");
+            let refused = ledger.store(folder.path(), true, BTreeMap::new());
+            assert!(matches!(refused, Err(TrustError::Foreign(_))), "{text}");
             assert_eq!(std::fs::read_to_string(folder.path().join("trust.json")).unwrap(), text);
         }
     }
@@ -253,12 +259,12 @@ mod tests {
     #[test]
     fn a_folder_is_guarded_while_it_is_the_same() {
         let folder = tempfile::tempdir().unwrap();
-        let ledger = Ledger::under(&folder.path().join("state"));
+        let ledger = TrustStore::under(&folder.path().join("state"));
         let root = folder.path().join("work");
         std::fs::create_dir(&root).unwrap();
         assert!(!ledger.is_guarded(&root));
         ledger.set_guarded(&root, true).unwrap();
-        ledger.say(&root, true, BTreeMap::new()).unwrap();
+        ledger.store(&root, true, BTreeMap::new()).unwrap();
         assert!(ledger.is_guarded(&root) && !ledger.is_guarded(folder.path()));
         std::fs::rename(&root, folder.path().join("old")).unwrap();
         std::fs::create_dir(&root).unwrap();
@@ -270,7 +276,7 @@ mod tests {
 
     #[test]
     fn parts_are_told_apart() {
-        assert_ne!(Print::of(&[b"ab", b"c"]), Print::of(&[b"a", b"bc"]));
-        assert_ne!(Print::of(&[b"ab"]), Print::of(&[b"ab", b""]));
+        assert_ne!(Fingerprint::of(&[b"ab", b"c"]), Fingerprint::of(&[b"a", b"bc"]));
+        assert_ne!(Fingerprint::of(&[b"ab"]), Fingerprint::of(&[b"ab", b""]));
     }
 }

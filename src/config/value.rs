@@ -1,44 +1,45 @@
-//! What a value may be, how it is read from a file, a variable or a flag, and where it is put.
+//! Kinds of values: parsing from a file, a variable or a flag, and storing in a field of [`Settings`](super::Settings).
 
 use std::{borrow::Cow, collections::BTreeMap, path::PathBuf, time::Duration};
 
 use toml::de::{DeInteger, DeValue};
 
-use super::{Guard, Secret, suggestion};
+use super::{ConfiguredRule, Secret, suggestion};
 
-/// What a key takes.
+/// Kind of value that a key takes.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Kind {
+pub enum ValueKind {
     Text,
-    /// One of these.
+    /// One of these words.
     Word(&'static [&'static str]),
     Flag,
+    /// Integer in this range, both ends included.
     Whole {
         least: u64,
         most: u64,
     },
-    /// Not negative.
+    /// Finite number that is not negative.
     Number,
-    /// `"60s"`
+    /// Positive duration such as `"60s"`.
     Duration,
-    /// `http://` or `https://`
+    /// An `http://` or `https://` address without a password.
     Url,
-    /// The address of a proxy, which may hold a password, or `none`.
+    /// Address of a proxy, which may hold a password, or `none`.
     Proxy,
     Path,
     List,
-    /// Texts, or tables of a rule and its examples.
+    /// Approval rules: texts, or tables of a rule and its examples.
     Rules,
-    /// Names of headers and their values.
+    /// Table of HTTP header names and values.
     Headers,
     Secret,
-    /// A program with arguments, or a line for the shell.
+    /// A program with its arguments, or a line for the shell.
     Command,
     /// Some of these words, in any order.
     Words(&'static [&'static str]),
 }
 
-/// A value, read and checked.
+/// A value, parsed and checked.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Value {
     Text(String),
@@ -47,27 +48,27 @@ pub(super) enum Value {
     Number(f64),
     Duration(Duration),
     List(Vec<String>),
-    Rules(Vec<Guard>),
+    Rules(Vec<ConfiguredRule>),
     Headers(BTreeMap<String, Secret>),
     Secret(Secret),
 }
 
-/// Why a value is refused, and what to write instead.
+/// Reason why a value is refused, and a suggested fix.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Unfit {
+pub(super) struct InvalidValue {
     pub message: String,
     pub hint: Option<String>,
 }
 
-fn unfit(message: impl Into<String>, hint: impl Into<Option<String>>) -> Unfit {
-    Unfit {
+fn invalid(message: impl Into<String>, hint: impl Into<Option<String>>) -> InvalidValue {
+    InvalidValue {
         message: message.into(),
         hint: hint.into(),
     }
 }
 
-impl Kind {
-    /// What stands in the reference.
+impl ValueKind {
+    /// Returns a description for the reference.
     pub fn describe(self) -> Cow<'static, str> {
         match self {
             Self::Text => "text".into(),
@@ -89,8 +90,8 @@ impl Kind {
         }
     }
 
-    /// A value as TOML has it.
-    pub(super) fn read(self, value: &DeValue<'_>) -> Result<Value, Unfit> {
+    /// Reads a value from TOML.
+    pub(super) fn read(self, value: &DeValue<'_>) -> Result<Value, InvalidValue> {
         match (self, value) {
             (
                 Self::Text
@@ -114,7 +115,7 @@ impl Kind {
                 let texts = items.iter().map(|it| it.get_ref().as_str().map(str::to_owned));
                 match texts.collect::<Option<Vec<_>>>() {
                     Some(texts) => self.listed(texts),
-                    None => Err(unfit("every entry of the list must be a text", None)),
+                    None => Err(invalid("every entry of the list must be a text", None)),
                 }
             }
             (Self::Rules, DeValue::Array(items)) => {
@@ -126,14 +127,14 @@ impl Kind {
                 for (name, value) in entries {
                     let name = name.get_ref().as_ref();
                     let Some(text) = value.get_ref().as_str() else {
-                        return Err(unfit(format!("the header `{name}` must be a text"), None));
+                        return Err(invalid(format!("the header `{name}` must be a text"), None));
                     };
                     let token = |it: u8| it.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&it);
                     if name.is_empty() || !name.bytes().all(token) {
-                        return Err(unfit(format!("`{name}` cannot be the name of a header"), None));
+                        return Err(invalid(format!("`{name}` cannot be the name of a header"), None));
                     }
                     if text.chars().any(|it| it.is_control() && it != '\t') {
-                        return Err(unfit(format!("the header `{name}` has a control character"), None));
+                        return Err(invalid(format!("the header `{name}` has a control character"), None));
                     }
                     headers.insert(name.to_owned(), Secret::new(text));
                 }
@@ -151,23 +152,23 @@ impl Kind {
                     _ => None,
                 };
                 let message = format!("wants {}, this is {}", self.describe(), article(found.type_str()));
-                Err(unfit(message, hint))
+                Err(invalid(message, hint))
             }
         }
     }
 
-    /// A value as a variable or a flag has it.
-    pub(super) fn parse(self, text: &str) -> Result<Value, Unfit> {
-        // As it would stand in the file.
+    /// Parses a value from a variable or a flag.
+    pub(super) fn parse(self, text: &str) -> Result<Value, InvalidValue> {
+        // A list may be written as in the file.
         if let Some(texts) = array(text) {
             match self {
                 Self::List | Self::Command | Self::Words(_) => return self.listed(texts),
-                Self::Rules => return Ok(Value::Rules(texts.iter().map(|it| Guard::new(it)).collect())),
+                Self::Rules => return Ok(Value::Rules(texts.iter().map(|it| ConfiguredRule::new(it)).collect())),
                 _ => {}
             }
         }
         match self {
-            Self::Path if text.is_empty() => Err(unfit("the path is empty", None)),
+            Self::Path if text.is_empty() => Err(invalid("the path is empty", None)),
             Self::Text | Self::Path => Ok(Value::Text(text.to_owned())),
             Self::Word(words) => {
                 if let Some(word) = words.iter().find(|it| it.eq_ignore_ascii_case(text)) {
@@ -175,12 +176,12 @@ impl Kind {
                 }
                 let hint =
                     suggestion(text, words.iter().copied()).unwrap_or_else(|| format!("one of {}", words.join(", ")));
-                Err(unfit(format!("`{text}` is not among its values"), hint))
+                Err(invalid(format!("`{text}` is not among its values"), hint))
             }
             Self::Flag => match text.to_ascii_lowercase().as_str() {
                 "true" | "1" | "yes" | "on" => Ok(Value::Flag(true)),
                 "false" | "0" | "no" | "off" => Ok(Value::Flag(false)),
-                _ => Err(unfit(format!("`{text}` is neither true nor false"), None)),
+                _ => Err(invalid(format!("`{text}` is neither true nor false"), None)),
             },
             Self::Whole { .. } => match text.trim().replace('_', "").parse() {
                 Ok(it) => self.in_range(it),
@@ -188,11 +189,11 @@ impl Kind {
             },
             Self::Number => number(text, 10),
             Self::Duration => match duration(text) {
-                Some(it) if it.is_zero() => Err(unfit("the duration must be longer than nothing", None)),
+                Some(it) if it.is_zero() => Err(invalid("the duration must be longer than nothing", None)),
                 Some(it) => Ok(Value::Duration(it)),
                 None => {
                     let hint = "a number and its unit: \"500ms\", \"60s\", \"2m\", \"1h\"".to_owned();
-                    Err(unfit(format!("`{text}` is not a duration"), hint))
+                    Err(invalid(format!("`{text}` is not a duration"), hint))
                 }
             },
             Self::Url => address(text),
@@ -201,31 +202,31 @@ impl Kind {
                 let items = text.split(',').map(str::trim).filter(|it| !it.is_empty());
                 self.listed(items.map(str::to_owned).collect())
             }
-            // A rule may hold a comma: here there is one.
+            // A rule may contain commas, so the text is one rule.
             Self::Rules => {
-                let rule = Some(text.trim()).filter(|it| !it.is_empty()).map(Guard::new);
+                let rule = Some(text.trim()).filter(|it| !it.is_empty()).map(ConfiguredRule::new);
                 Ok(Value::Rules(rule.into_iter().collect()))
             }
-            Self::Headers => Err(unfit("headers can only be set in a file", None)),
+            Self::Headers => Err(invalid("headers can only be set in a file", None)),
             Self::Secret => {
                 let text = text.trim();
                 if text.is_empty() || text.chars().any(char::is_control) {
-                    return Err(unfit("the secret is empty or has more than one line", None));
+                    return Err(invalid("the secret is empty or has more than one line", None));
                 }
                 Ok(Value::Secret(Secret::new(text)))
             }
             Self::Command => {
                 if text.trim().is_empty() {
-                    return Err(unfit("the command is empty", None));
+                    return Err(invalid("the command is empty", None));
                 }
                 self.listed(["sh", "-c", text].map(str::to_owned).to_vec())
             }
         }
     }
 
-    fn listed(self, texts: Vec<String>) -> Result<Value, Unfit> {
+    fn listed(self, texts: Vec<String>) -> Result<Value, InvalidValue> {
         if self == Self::Command && texts.first().is_none_or(std::string::String::is_empty) {
-            return Err(unfit("the command is empty", None));
+            return Err(invalid("the command is empty", None));
         }
         let Self::Words(words) = self else {
             return Ok(Value::List(texts));
@@ -240,30 +241,30 @@ impl Kind {
         Ok(Value::List(list))
     }
 
-    fn in_range(self, it: u64) -> Result<Value, Unfit> {
+    fn in_range(self, it: u64) -> Result<Value, InvalidValue> {
         match self {
             Self::Whole { least, most } if (least..=most).contains(&it) => Ok(Value::Whole(it)),
             _ => Err(self.out_of_range(&it.to_string())),
         }
     }
 
-    fn out_of_range(self, text: &str) -> Unfit {
-        unfit(format!("`{text}` is not a {}", self.describe()), None)
+    fn out_of_range(self, text: &str) -> InvalidValue {
+        invalid(format!("`{text}` is not a {}", self.describe()), None)
     }
 }
 
-/// A rule: a text, or a table of it and its examples.
-fn guard(value: &DeValue<'_>) -> Result<Guard, Unfit> {
+/// Reads a rule: a text, or a table of it and its examples.
+fn guard(value: &DeValue<'_>) -> Result<ConfiguredRule, InvalidValue> {
     let hint = || {
         r#""Shell(git push)" or { rule = "Shell(git push)", match = ["git push origin"], not_match = ["git push; ls"] }"#.to_owned()
     };
     if let Some(rule) = value.as_str() {
-        return Ok(Guard::new(rule));
+        return Ok(ConfiguredRule::new(rule));
     }
     let Some(table) = value.as_table() else {
-        return Err(unfit("every entry of the list must be a text or a table", hint()));
+        return Err(invalid("every entry of the list must be a text or a table", hint()));
     };
-    let mut guard = Guard::new("");
+    let mut guard = ConfiguredRule::new("");
     for (name, value) in table {
         let name = name.get_ref().as_ref();
         let value = value.get_ref();
@@ -280,15 +281,15 @@ fn guard(value: &DeValue<'_>) -> Result<Guard, Unfit> {
             "not_match" => texts().map(|it| guard.not_matches = it),
             _ => {
                 let hint = suggestion(name, ["rule", "match", "not_match"]).unwrap_or_else(hint);
-                return Err(unfit(format!("a rule has no `{name}`"), hint));
+                return Err(invalid(format!("a rule has no `{name}`"), hint));
             }
         };
         if filled.is_none() {
-            return Err(unfit(format!("the `{name}` of a rule is text"), hint()));
+            return Err(invalid(format!("the `{name}` of a rule is text"), hint()));
         }
     }
     if guard.rule.is_empty() {
-        return Err(unfit("an entry of the list has no `rule`", hint()));
+        return Err(invalid("an entry of the list has no `rule`", hint()));
     }
     Ok(guard)
 }
@@ -302,7 +303,7 @@ fn whole(it: &DeInteger<'_>) -> Option<u64> {
     u64::from_str_radix(it.as_str(), it.radix()).ok()
 }
 
-/// The texts of a list that is written as in a file; `None`: it is not.
+/// Returns the texts of a list in TOML syntax; `None` if it is not one.
 fn array(text: &str) -> Option<Vec<String>> {
     let text = text.trim();
     if !text.starts_with('[') {
@@ -312,7 +313,7 @@ fn array(text: &str) -> Option<Vec<String>> {
     table.remove("list")?.try_into().ok()
 }
 
-fn number(text: &str, radix: u32) -> Result<Value, Unfit> {
+fn number(text: &str, radix: u32) -> Result<Value, InvalidValue> {
     let parsed = if radix == 10 {
         text.trim().replace('_', "").parse::<f64>().ok()
     } else {
@@ -320,18 +321,18 @@ fn number(text: &str, radix: u32) -> Result<Value, Unfit> {
     };
     match parsed {
         Some(it) if it.is_finite() && it >= 0.0 => Ok(Value::Number(it)),
-        _ => Err(unfit(format!("`{text}` is not a number from 0"), None)),
+        _ => Err(invalid(format!("`{text}` is not a number from 0"), None)),
     }
 }
 
-/// Reads `500ms`, `60s`, `2m`, `1h`.
+/// Parses `500ms`, `60s`, `2m`, `1h`. `None` for other texts and for a year or more.
 pub fn duration(text: &str) -> Option<Duration> {
     let text = text.trim();
     let digits = text.find(|it: char| !it.is_ascii_digit())?;
     let (number, unit) = text.split_at_checked(digits)?;
     let number: u64 = number.parse().ok()?;
     let seconds = |each: u64| number.checked_mul(each).map(Duration::from_secs);
-    // A year and more is a slip of the finger, and sums of it overflow clocks.
+    // A year or more is a typing error, and its sums would overflow clocks.
     let found = match unit.trim() {
         "ms" => Some(Duration::from_millis(number)),
         "s" => seconds(1),
@@ -342,7 +343,7 @@ pub fn duration(text: &str) -> Option<Duration> {
     found.filter(|it| it.as_secs() < 366 * 24 * 3600)
 }
 
-/// A duration as it would be written.
+/// Returns a duration as it would be written in a file.
 pub(super) fn written(duration: Duration) -> String {
     let (seconds, millis) = (duration.as_secs(), duration.subsec_millis());
     match (seconds, millis) {
@@ -354,13 +355,13 @@ pub(super) fn written(duration: Duration) -> String {
     }
 }
 
-fn address(text: &str) -> Result<Value, Unfit> {
+fn address(text: &str) -> Result<Value, InvalidValue> {
     let text = text.trim();
     let start = "an address starts with https:// or http://".to_owned();
     let not_one = || {
-        // It may hold a password, which is not to be repeated.
+        // The message must not repeat a password.
         let shown = (!text.contains('@')).then(|| format!("`{text}`"));
-        unfit(
+        invalid(
             format!("{} is not an address", shown.as_deref().unwrap_or("this")),
             start.clone(),
         )
@@ -368,7 +369,7 @@ fn address(text: &str) -> Result<Value, Unfit> {
     let url = url::Url::parse(text).map_err(|_| not_one())?;
     if !url.username().is_empty() || url.password().is_some() {
         let hint = "a token has its own key, and shows in fewer places".to_owned();
-        return Err(unfit("the address holds a name or a password", hint));
+        return Err(invalid("the address holds a name or a password", hint));
     }
     if !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
         return Err(not_one());
@@ -376,8 +377,8 @@ fn address(text: &str) -> Result<Value, Unfit> {
     Ok(Value::Text(text.trim_end_matches('/').to_owned()))
 }
 
-/// What the client takes. The message never repeats the text, which may hold a password.
-fn proxy(text: &str) -> Result<Value, Unfit> {
+/// Parses a proxy address. The message never repeats the text, which may hold a password.
+fn proxy(text: &str) -> Result<Value, InvalidValue> {
     let text = text.trim();
     let schemes = ["http", "https", "socks4", "socks4a", "socks5", "socks5h"];
     let is_fit =
@@ -386,10 +387,10 @@ fn proxy(text: &str) -> Result<Value, Unfit> {
         return Ok(Value::Secret(Secret::new(text)));
     }
     let hint = "http://HOST:PORT, socks5h://HOST:PORT, or none".to_owned();
-    Err(unfit("this is not the address of a proxy", hint))
+    Err(invalid("this is not the address of a proxy", hint))
 }
 
-/// Where a value is put.
+/// Reference to the field of a setting.
 pub(super) enum Slot<'a> {
     Text(&'a mut String),
     MaybeText(&'a mut Option<String>),
@@ -401,18 +402,18 @@ pub(super) enum Slot<'a> {
     Duration(&'a mut Duration),
     Path(&'a mut Option<PathBuf>),
     List(&'a mut Vec<String>),
-    Rules(&'a mut Vec<Guard>),
+    Rules(&'a mut Vec<ConfiguredRule>),
     MaybeList(&'a mut Option<Vec<String>>),
     Headers(&'a mut BTreeMap<String, Secret>),
     Secret(&'a mut Option<Secret>),
     Proxy(&'a mut Option<Secret>),
-    /// A key: the ways to get one exclude each other, so the last word counts.
-    Key(&'a mut super::KeySource, Way),
+    /// An API key or token. The alternatives replace each other, so the last one set counts.
+    Key(&'a mut super::KeySource, KeyMethod),
 }
 
-/// One of the ways to get a key.
+/// Alternative for setting an API key or token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum KeyMethod {
     Given,
     Variable,
     Command,
@@ -421,7 +422,7 @@ pub(super) enum Way {
 }
 
 impl Slot<'_> {
-    /// Puts a value that its key's [`Kind`] has read; false when kind and slot of a key do not fit.
+    /// Stores a value that the key's [`ValueKind`] has read. Returns false if the kind does not fit the field.
     pub(super) fn put(self, value: Value, home: Option<&std::path::Path>) -> bool {
         use super::KeySource;
 
@@ -444,17 +445,17 @@ impl Slot<'_> {
             (Self::MaybeList(slot), Value::List(it)) => *slot = Some(it),
             (Self::Headers(slot), Value::Headers(it)) => *slot = it,
             (Self::Secret(slot) | Self::Proxy(slot), Value::Secret(it)) => *slot = Some(it),
-            (Self::Key(slot, Way::Given), Value::Secret(it)) => *slot = KeySource::Given(it),
-            (Self::Key(slot, Way::Variable), Value::Text(it)) => *slot = KeySource::Variables(vec![it]),
-            (Self::Key(slot, Way::Command), Value::List(it)) => *slot = KeySource::Command(it),
-            (Self::Key(slot, Way::File), Value::Text(it)) => *slot = KeySource::File(path(it)),
-            (Self::Key(slot, Way::Keyring), Value::Text(it)) => *slot = KeySource::Keyring(it),
+            (Self::Key(slot, KeyMethod::Given), Value::Secret(it)) => *slot = KeySource::Given(it),
+            (Self::Key(slot, KeyMethod::Variable), Value::Text(it)) => *slot = KeySource::Variables(vec![it]),
+            (Self::Key(slot, KeyMethod::Command), Value::List(it)) => *slot = KeySource::Command(it),
+            (Self::Key(slot, KeyMethod::File), Value::Text(it)) => *slot = KeySource::File(path(it)),
+            (Self::Key(slot, KeyMethod::Keyring), Value::Text(it)) => *slot = KeySource::Keyring(it),
             _ => return false,
         }
         true
     }
 
-    /// The value as it would be written in a file, secrets hidden; none where there is none.
+    /// Returns the value as it would be written in a file, with secrets hidden. `None` if unset.
     pub(super) fn show(&self) -> Option<String> {
         use super::KeySource;
 
@@ -482,20 +483,23 @@ impl Slot<'_> {
                 Some(format!("{{ {} }}", entries.collect::<Vec<_>>().join(", ")))
             }
             Self::Secret(it) => it.as_ref().map(|_| "\"***\"".to_owned()),
-            // Shown as far as it holds no password.
+            // Hidden only if it contains a password.
             Self::Proxy(it) => it.as_ref().map(|it| match it.expose() {
                 text if text.contains('@') => "\"***\"".to_owned(),
                 text => quoted(text),
             }),
-            Self::Key(KeySource::Given(_), Way::Given) => Some("\"***\"".to_owned()),
-            Self::Key(KeySource::Variables(names), Way::Variable) => Some(quoted(&names.join(", "))),
-            Self::Key(KeySource::Command(words), Way::Command) => match words.as_slice() {
+            Self::Key(KeySource::Given(_), KeyMethod::Given) => Some("\"***\"".to_owned()),
+            Self::Key(KeySource::Variables(names), KeyMethod::Variable) => Some(quoted(&names.join(", "))),
+            Self::Key(KeySource::Command(words), KeyMethod::Command) => match words.as_slice() {
                 [shell, option, line] if shell == "sh" && option == "-c" => Some(quoted(line)),
                 words => Some(list(words)),
             },
-            Self::Key(KeySource::File(path), Way::File) => Some(quoted(&path.to_string_lossy())),
-            Self::Key(KeySource::Keyring(name), Way::Keyring) => Some(quoted(name)),
-            Self::Key(_, Way::Given | Way::Variable | Way::Command | Way::File | Way::Keyring) => None,
+            Self::Key(KeySource::File(path), KeyMethod::File) => Some(quoted(&path.to_string_lossy())),
+            Self::Key(KeySource::Keyring(name), KeyMethod::Keyring) => Some(quoted(name)),
+            Self::Key(
+                _,
+                KeyMethod::Given | KeyMethod::Variable | KeyMethod::Command | KeyMethod::File | KeyMethod::Keyring,
+            ) => None,
         }
     }
 }
@@ -555,7 +559,7 @@ mod tests {
             ("ftp://me:hidden@proxy", false),
             ("", false),
         ] {
-            let found = Kind::Proxy.parse(text);
+            let found = ValueKind::Proxy.parse(text);
             assert_eq!(found.is_ok(), is_fit, "{text}");
             assert!(!format!("{found:?}").contains("hidden"), "{text}");
         }
@@ -592,7 +596,11 @@ mod tests {
             ("example.com", Err("`example.com` is not an address".to_owned())),
             ("me:pw@example.com", Err("this is not an address".to_owned())),
         ] {
-            assert_eq!(Kind::Url.parse(given).map_err(|it| it.message), expected, "{given}");
+            assert_eq!(
+                ValueKind::Url.parse(given).map_err(|it| it.message),
+                expected,
+                "{given}"
+            );
         }
     }
 }

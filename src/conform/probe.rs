@@ -409,7 +409,7 @@ mod tests {
     use crate::{
         net::{
             client::Peer,
-            peer::{listen, page},
+            test_server::{listen, page},
         },
         protocol::Severity,
     };
@@ -627,7 +627,9 @@ mod tests {
 
     #[tokio::test]
     async fn nobody_at_the_address_is_an_error_and_no_panic() {
-        let client = Client::new(Peer::new(crate::net::peer::nobody().await.parse().expect("an address")));
+        let client = Client::new(Peer::new(
+            crate::net::test_server::nobody().await.parse().expect("an address"),
+        ));
         let wish = Wish {
             message: "ok?".to_owned(),
             model: "default".to_owned(),

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::rule::Rule;
 use crate::{
     protocol::Severity,
-    text::{Clean, figure, visible_line, width},
+    text::{Sanitized, figure, visible_line, width},
 };
 
 /// A rule that is broken everywhere is shown so often; then it is counted.
@@ -29,11 +29,11 @@ pub struct Place {
 pub struct Finding {
     pub rule: &'static Rule,
     /// What is wrong here, in a sentence without a full stop.
-    pub said: Clean,
-    pub document: Option<Clean>,
+    pub said: Sanitized,
+    pub document: Option<Sanitized>,
     /// `None`: the answer as a whole, or its head.
     pub place: Option<Place>,
-    pub excerpt: Clean,
+    pub excerpt: Sanitized,
 }
 
 /// What was found in one answer.
@@ -89,7 +89,7 @@ fn beginning(text: &str, most_bytes: usize) -> &str {
     text.get(..text.floor_char_boundary(most_bytes)).unwrap_or(text)
 }
 
-fn excerpt(bytes: &str) -> Clean {
+fn excerpt(bytes: &str) -> Sanitized {
     let start = beginning(bytes, EXCERPT_BYTES);
     // JSON that was laid out over lines is shown on one.
     let rows: Vec<_> = start
@@ -101,7 +101,7 @@ fn excerpt(bytes: &str) -> Clean {
     if start.len() < bytes.len() {
         shown.push('…');
     }
-    Clean::from(shown)
+    Sanitized::from(shown)
 }
 
 /// One answer that was judged.

@@ -96,7 +96,8 @@ impl Stream {
     /// Whether nothing more has to come.
     pub fn is_over(&self) -> bool {
         let grammar = &self.grammar;
-        grammar.is_foreign || (grammar.is_done && (grammar.dialect == Some(Dialect::Named) || grammar.has_marker))
+        grammar.phase.is_foreign
+            || (grammar.phase.is_done && (grammar.dialect == Some(Dialect::Named) || grammar.phase.has_marker))
     }
 
     /// The question that stands open, if the gateway says that it can be answered meanwhile: of which response, and which.
@@ -108,7 +109,7 @@ impl Stream {
                 && questions.is_some_and(|it| !it.is_empty())
                 && !it.seen.metadata.contains_key("outcome")
         };
-        let open = grammar.open.values().find(asks)?;
+        let open = grammar.documents.open.values().find(asks)?;
         grammar.hears.then_some((grammar.id.as_deref()?, open.seen.id.as_str()))
     }
 
@@ -124,7 +125,7 @@ impl Stream {
         }
         self.grammar.finish(&mut self.found);
         let form = match self.grammar.dialect {
-            _ if self.grammar.is_foreign => "stream of another protocol",
+            _ if self.grammar.phase.is_foreign => "stream of another protocol",
             Some(Dialect::Named) => "stream in dialect A",
             Some(Dialect::Data) => "stream in dialect B",
             None => "stream",
@@ -133,17 +134,17 @@ impl Stream {
             what: what.to_owned(),
             form: form.to_owned(),
             events: self.grammar.events,
-            documents: self.grammar.started,
+            documents: self.grammar.documents.started,
             bytes: self.scanner.bytes(),
             findings: self.found,
         };
-        let mut documents = self.grammar.ended;
+        let mut documents = self.grammar.documents.ended;
         documents.sort_by_key(|it| it.0);
         let whole = Whole {
             id: self.grammar.id,
             mode: self.grammar.said_mode,
             documents: documents.into_iter().map(|it| it.1).collect(),
-            is_whole: self.grammar.is_done && !self.grammar.has_dropped,
+            is_whole: self.grammar.phase.is_done && !self.grammar.documents.has_dropped,
         };
         (judged, whole)
     }
@@ -153,8 +154,21 @@ impl Stream {
 struct Grammar {
     asked: Asked,
     dialect: Option<Dialect>,
-    is_foreign: bool,
+    phase: StreamPhase,
     events: usize,
+    documents: Documents,
+    id: Option<String>,
+    /// Questions can be answered while the response is made.
+    hears: bool,
+    said_mode: Option<Mode>,
+    /// The mode that holds: the answer's own word, else what was asked for.
+    mode: Option<Mode>,
+    errors: u64,
+}
+
+/// Documents of the stream so far.
+#[derive(Default)]
+struct Documents {
     started: usize,
     open: BTreeMap<String, Open>,
     /// Every id there was.
@@ -164,20 +178,19 @@ struct Grammar {
     kept_bytes: usize,
     has_dropped: bool,
     with_sequence: usize,
+    texts: HashSet<String>,
+    /// An edit that failed, until an error follows.
+    failed_edit: Option<(String, Mark)>,
+    tool_calls: u64,
+}
+
+/// Marks of the stream that have been seen.
+#[derive(Default)]
+struct StreamPhase {
+    is_foreign: bool,
     has_start: bool,
     is_done: bool,
     has_marker: bool,
-    id: Option<String>,
-    /// Questions can be answered while the response is made.
-    hears: bool,
-    said_mode: Option<Mode>,
-    /// The mode that holds: the answer's own word, else what was asked for.
-    mode: Option<Mode>,
-    tool_calls: u64,
-    errors: u64,
-    /// An edit that failed, until an error follows.
-    failed_edit: Option<(String, Mark)>,
-    texts: HashSet<String>,
     is_mixed: bool,
 }
 
@@ -228,7 +241,7 @@ impl Grammar {
     fn frame(&mut self, frame: &Frame, found: &mut Findings) {
         let mut at = At { frame, found };
         let data = frame.data.trim();
-        if self.is_foreign {
+        if self.phase.is_foreign {
             return;
         }
         self.events += 1;
@@ -236,7 +249,7 @@ impl Grammar {
             self.marker(&mut at);
             return;
         }
-        if self.is_done || self.has_marker {
+        if self.phase.is_done || self.phase.has_marker {
             at.say(&rule::AFTER_DONE, None, &[], "this comes behind the end");
             return;
         }
@@ -262,7 +275,7 @@ impl Grammar {
         {
             let said = format!("this is {what} server: configure it as a provider");
             at.say(&rule::FOREIGN, None, &[], &said);
-            self.is_foreign = true;
+            self.phase.is_foreign = true;
             return;
         }
         let Some(name) = self.name(&members, &mut at) else {
@@ -272,14 +285,14 @@ impl Grammar {
     }
 
     fn marker(&mut self, at: &mut At<'_>) {
-        if self.has_marker {
+        if self.phase.has_marker {
             at.say(&rule::AFTER_DONE, None, &[], "a second `[DONE]`");
         } else if self.dialect == Some(Dialect::Named) {
             at.say(&rule::DONE_MARKER, None, &[], "a `[DONE]` in dialect A");
-        } else if !self.is_done {
+        } else if !self.phase.is_done {
             at.say(&rule::DONE_MARKER, None, &[], "a `[DONE]` without a `done` before it");
         }
-        self.has_marker = true;
+        self.phase.has_marker = true;
     }
 
     /// The event's name, and the dialect that it is in.
@@ -324,8 +337,8 @@ impl Grammar {
                     at.say(&rule::DIALECT_WISH, None, &[], "the stream is in the other dialect");
                 }
             }
-            Some(first) if first != dialect && !self.is_mixed => {
-                self.is_mixed = true;
+            Some(first) if first != dialect && !self.phase.is_mixed => {
+                self.phase.is_mixed = true;
                 at.say(&rule::MIXED_DIALECTS, None, &[], "this event is in the other dialect");
             }
             Some(_) => {}
@@ -353,7 +366,7 @@ impl Grammar {
             self.response_start(members, is_wrapped, at);
             return;
         }
-        if !self.has_start && self.events == 1 {
+        if !self.phase.has_start && self.events == 1 {
             at.say(&rule::NO_START, None, &[], "the stream begins without it");
         }
         match name {
@@ -372,7 +385,7 @@ impl Grammar {
             "done" => self.done(&members, at),
             "error" => {
                 at.say(&rule::ERROR_EVENT, None, &[], "an `error` event ends this stream");
-                self.is_done = true;
+                self.phase.is_done = true;
             }
             _ if is_about => self.about(name, members, at),
             _ => {}
@@ -380,11 +393,11 @@ impl Grammar {
     }
 
     fn response_start(&mut self, mut members: Map<String, Value>, is_wrapped: bool, at: &mut At<'_>) {
-        if self.has_start {
+        if self.phase.has_start {
             at.say(&rule::LATE_START, None, &[], "a second one");
             return;
         }
-        self.has_start = true;
+        self.phase.has_start = true;
         if self.events > 1 {
             at.say(&rule::LATE_START, None, &[], "other events came before it");
         }
@@ -489,8 +502,8 @@ impl Grammar {
             None => {}
         }
         let step = |name: &'static str| [path.as_slice(), &[name]].concat();
-        self.started += 1;
-        if self.started == DOCUMENTS + 1 {
+        self.documents.started += 1;
+        if self.documents.started == DOCUMENTS + 1 {
             at.say(&rule::LIMITS, None, &path, "this is one document too many");
         }
         let Some(id) = members.shift_remove("id").and_then(|it| it.as_str().map(str::to_owned)) else {
@@ -518,7 +531,7 @@ impl Grammar {
             return;
         };
         self.sequence(&id, members.shift_remove("sequence").as_ref(), &step("sequence"), at);
-        if !self.known.insert(id.clone()) {
+        if !self.documents.known.insert(id.clone()) {
             at.say(
                 &rule::DUPLICATE_ID,
                 Some(&id),
@@ -567,36 +580,36 @@ impl Grammar {
             None => {}
         }
         if seen.kind == "text" {
-            if !self.texts.is_empty() {
+            if !self.documents.texts.is_empty() {
                 at.say(&rule::TEXTS_OVERLAP, Some(&id), &path, "another text is open");
             }
-            self.texts.insert(id.clone());
+            self.documents.texts.insert(id.clone());
         }
-        if let Some((edit, mark)) = self.failed_edit.take().filter(|_| seen.kind != "error") {
+        if let Some((edit, mark)) = self.documents.failed_edit.take().filter(|_| seen.kind != "error") {
             let said = "no `error` document follows this edit";
             at.found
                 .add(&rule::FAILED_EDIT, said, Some(&edit), mark.place, &mark.bytes);
         }
-        self.tool_calls += u64::from(seen.kind == "tool_call");
+        self.documents.tool_calls += u64::from(seen.kind == "tool_call");
         self.errors += u64::from(seen.kind == "error");
         seen.id.clone_from(&id);
         let open = Open {
             seen,
-            number: self.started,
+            number: self.documents.started,
             has_patch: false,
             phase: Phase::Begun,
         };
-        self.open.insert(id, open);
+        self.documents.open.insert(id, open);
     }
 
     fn sequence(&mut self, id: &str, sequence: Option<&Value>, path: &[&str], at: &mut At<'_>) {
         match sequence {
             Some(value) => {
-                self.with_sequence += 1;
-                if value.as_u64() != Some(self.started as u64) {
+                self.documents.with_sequence += 1;
+                if value.as_u64() != Some(self.documents.started as u64) {
                     let said = format!(
                         "this is document {}, its sequence {}",
-                        self.started,
+                        self.documents.started,
                         document::described(value)
                     );
                     at.say(&rule::SEQUENCE, Some(id), path, &said);
@@ -607,9 +620,9 @@ impl Grammar {
             }
             None => {}
         }
-        if self.with_sequence != 0 && self.with_sequence != self.started {
+        if self.documents.with_sequence != 0 && self.documents.with_sequence != self.documents.started {
             // Said once: from here on the counts can be equal no more.
-            if self.with_sequence + 1 == self.started || self.with_sequence == 1 {
+            if self.documents.with_sequence + 1 == self.documents.started || self.documents.with_sequence == 1 {
                 at.say(
                     &rule::SEQUENCE_MIXED,
                     Some(id),
@@ -634,8 +647,8 @@ impl Grammar {
             self.update(&id, &members, at);
             return;
         }
-        let Some(mut open) = self.open.remove(&id) else {
-            if self.known.contains(&id) {
+        let Some(mut open) = self.documents.open.remove(&id) else {
+            if self.documents.known.contains(&id) {
                 at.say(
                     &rule::AFTER_END,
                     Some(&id),
@@ -680,13 +693,13 @@ impl Grammar {
             }
             _ => {}
         }
-        self.open.insert(id, open);
+        self.documents.open.insert(id, open);
     }
 
     fn document_end(&mut self, mut open: Open, mut members: Map<String, Value>, at: &mut At<'_>) {
         let seen = &mut open.seen;
         let id = seen.id.clone();
-        self.texts.remove(&id);
+        self.documents.texts.remove(&id);
         match members.shift_remove("finalContent") {
             Some(Value::String(text)) => {
                 if seen.content.as_ref().is_some_and(|it| *it != text) {
@@ -742,18 +755,18 @@ impl Grammar {
         }
         document::judge(seen, self.mode, at.found);
         if seen.kind == "file_edit" && seen.metadata.get("applied").and_then(Value::as_str) == Some("failed") {
-            self.failed_edit = Some((id, at.mark(&["metadata"])));
+            self.documents.failed_edit = Some((id, at.mark(&["metadata"])));
         }
         let mut seen = open.seen;
-        self.kept_bytes += seen.content.as_ref().map_or(0, String::len);
-        if self.kept_bytes > KEPT_BYTES {
+        self.documents.kept_bytes += seen.content.as_ref().map_or(0, String::len);
+        if self.documents.kept_bytes > KEPT_BYTES {
             seen.content = None;
-            self.has_dropped = true;
+            self.documents.has_dropped = true;
         }
         // Places have been told; only what it says is needed any more.
         seen.marks = HashMap::new();
         seen.mark = Mark::default();
-        self.ended.push((open.number, seen));
+        self.documents.ended.push((open.number, seen));
     }
 
     fn update(&mut self, id: &str, members: &Map<String, Value>, at: &mut At<'_>) {
@@ -766,37 +779,37 @@ impl Grammar {
             );
             return;
         };
-        if self.open.contains_key(id) {
+        if self.documents.open.contains_key(id) {
             at.say(&rule::UPDATE_EARLY, Some(id), &[], "the document is still open");
-        } else if !self.known.contains(id) {
+        } else if !self.documents.known.contains(id) {
             at.say(
                 &rule::UNKNOWN_DOCUMENT,
                 Some(id),
                 &["documentId"],
                 "there was no `document_start` of it",
             );
-        } else if let Some((_, seen)) = self.ended.iter_mut().rev().find(|it| it.1.id == id) {
+        } else if let Some((_, seen)) = self.documents.ended.iter_mut().rev().find(|it| it.1.id == id) {
             response::merge(&mut seen.metadata, patch);
         }
     }
 
     fn done(&mut self, members: &Map<String, Value>, at: &mut At<'_>) {
-        self.is_done = true;
-        let still: Vec<_> = self.open.keys().take(5).cloned().collect();
+        self.phase.is_done = true;
+        let still: Vec<_> = self.documents.open.keys().take(5).cloned().collect();
         if !still.is_empty() {
-            let said = format!("{} still open: {}", self.open.len(), still.join(", "));
+            let said = format!("{} still open: {}", self.documents.open.len(), still.join(", "));
             at.say(&rule::OPEN_AT_DONE, still.first().map(String::as_str), &[], &said);
         }
-        if let Some((edit, mark)) = self.failed_edit.take() {
+        if let Some((edit, mark)) = self.documents.failed_edit.take() {
             let said = "no `error` document follows this edit";
             at.found
                 .add(&rule::FAILED_EDIT, said, Some(&edit), mark.place, &mark.bytes);
         }
-        let last = self.ended.iter().max_by_key(|it| it.0).map(|it| &it.1);
+        let last = self.documents.ended.iter().max_by_key(|it| it.0).map(|it| &it.1);
         let ending = Ending {
             is_stream: true,
             is_concept: self.dialect == Some(Dialect::Data),
-            tool_calls: self.tool_calls,
+            tool_calls: self.documents.tool_calls,
             has_error: self.errors > 0,
             last,
         };
@@ -807,17 +820,17 @@ impl Grammar {
     }
 
     fn finish(&mut self, found: &mut Findings) {
-        if self.is_foreign {
+        if self.phase.is_foreign {
             return;
         }
-        if !self.is_done {
-            let said = match (self.events, self.open.len()) {
+        if !self.phase.is_done {
+            let said = match (self.events, self.documents.open.len()) {
                 (0, _) => "there is no event at all".to_owned(),
                 (_, 0) => "the stream ends without it".to_owned(),
                 (_, open) => format!("the stream ends without it, {open} documents in the middle"),
             };
             found.add(&rule::NO_DONE, &said, None, None, "");
-        } else if self.dialect == Some(Dialect::Data) && !self.has_marker {
+        } else if self.dialect == Some(Dialect::Data) && !self.phase.has_marker {
             found.add(&rule::DONE_MARKER, "the stream ends without `[DONE]`", None, None, "");
         }
     }

@@ -1,17 +1,19 @@
-//! One page: what the screen shows, for a browser. Folds are the browser's own, colours are those of the themes, and a policy in
-//! the page forbids whatever somebody might get into it to load or to run.
+//! HTML export: the content of the screen as one page.
+//!
+//! Folds are `<details>`, colours come from the built-in themes, and a content security policy in the page forbids to
+//! load or run anything.
 
 use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use super::Whole;
+use super::ExportedConversation;
 use crate::{
     protocol::{
         Applied, CommandState, Document, Kind, PlanTodo as Todo, Role as Speaker, TextFormat, TodoStatus, View,
     },
     text::{
-        Clean, Ground, Role, Span,
+        Background, Role, Sanitized, Span,
         ansi::Output,
         code_lines,
         diff::{self, CONTEXT_LINES, Diff},
@@ -22,15 +24,15 @@ use crate::{
     transcript::Exchange,
 };
 
-/// Longer outputs and new files are folded at first.
-const OPEN_LINES: usize = 40;
-/// Of one block of code so many lines are coloured: a page is to open at once.
-const COLOURED_LINES: usize = 2_000;
+/// Number of lines above which outputs and new files are folded.
+const MAX_OPEN_LINES: usize = 40;
+/// Number of lines above which a code block is not highlighted, so that the page opens quickly.
+const MAX_COLOURED_LINES: usize = 2_000;
 
 const STYLE: &str = include_str!("../../assets/export/page.css");
 
-/// `has_others`: what is not on this branch stands behind it, folded.
-pub fn page(whole: &Whole, has_others: bool) -> String {
+/// Returns the page. With `has_others` the other branches follow at the end, folded.
+pub fn page(whole: &ExportedConversation, has_others: bool) -> String {
     let title = clean(&whole.title());
     let mut out = String::with_capacity(64 << 10);
     out.push_str("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n");
@@ -52,7 +54,7 @@ pub fn page(whole: &Whole, has_others: bool) -> String {
     for exchange in &whole.transcript.exchanges {
         section(exchange, 0, &mut out);
     }
-    let others = whole.transcript.others();
+    let others = whole.transcript.other_branches();
     for (after, exchanges) in others.iter().filter(|_| has_others) {
         let _ = writeln!(
             out,
@@ -68,7 +70,7 @@ pub fn page(whole: &Whole, has_others: bool) -> String {
     out
 }
 
-fn about(whole: &Whole) -> String {
+fn about(whole: &ExportedConversation) -> String {
     let mut facts = Vec::new();
     if !whole.session.workspace.is_empty() {
         facts.push(whole.session.workspace.clone());
@@ -90,7 +92,8 @@ fn about(whole: &Whole) -> String {
     facts.join(" · ")
 }
 
-/// Without the first documents of it, and its message, where these stand elsewhere on the page.
+/// Writes one exchange. The first `shared` documents, and then the message, are left out: they are elsewhere on the
+/// page.
 fn section(exchange: &Exchange, shared: usize, out: &mut String) {
     let turn = exchange.turn.0;
     if shared == 0 {
@@ -152,7 +155,7 @@ fn body(document: &Document, out: &mut String) {
             fold(true, &head, it.language, &code(it.language, it.content), out);
         }
         View::CodeBlock(it) => {
-            let is_short = it.content.lines().count() <= OPEN_LINES;
+            let is_short = it.content.lines().count() <= MAX_OPEN_LINES;
             fold(is_short, "code", it.language, &code(it.language, it.content), out);
         }
         View::FileEdit(it) => {
@@ -165,7 +168,7 @@ fn body(document: &Document, out: &mut String) {
             };
             let target = it.new_file_path.map(|to| format!(" → {to}")).unwrap_or_default();
             let head = format!("± {} {}{target}", it.operation, it.file_path);
-            let is_short = diff.lines().count() <= 2 * OPEN_LINES;
+            let is_short = diff.lines().count() <= 2 * MAX_OPEN_LINES;
             let facts = format!("{counts} {}", it.applied);
             fold(is_short && it.applied != Applied::Rejected, &head, &facts, &diff, out);
         }
@@ -205,7 +208,7 @@ fn body(document: &Document, out: &mut String) {
                 .unwrap_or_default();
             let output = Output::of(it.output);
             let lines = output.lines(0..output.lines_total());
-            let is_short = lines.len() <= OPEN_LINES;
+            let is_short = lines.len() <= MAX_OPEN_LINES;
             let head = format!("$ {}", it.command);
             fold(
                 is_short,
@@ -300,18 +303,18 @@ fn fold(is_open: bool, head: &str, facts: &str, inner: &str, out: &mut String) {
     );
 }
 
-/// Text between tags, with nothing in it that a reader cannot see.
+/// Sanitizes and escapes text for HTML.
 fn clean(text: &str) -> String {
-    escape(&Clean::new(text))
+    escape(&Sanitized::new(text))
 }
 
 fn pretty(value: &Value) -> String {
     serde_json::to_string_pretty(value).unwrap_or_default()
 }
 
-/// A block of code in its colours.
+/// Returns a code block with highlighting.
 fn code(language: &str, text: &str) -> String {
-    let lines = if text.lines().count() <= COLOURED_LINES {
+    let lines = if text.lines().count() <= MAX_COLOURED_LINES {
         code_lines(language, text)
     } else {
         Vec::new()
@@ -344,19 +347,19 @@ fn span_html(span: &Span, out: &mut String) {
     if let Some(colour) = colour_of(span.role) {
         let _ = write!(style, "color:{colour}");
     }
-    if let Ground::Indexed(_) | Ground::Rgb(..) = span.ground
-        && let Some(behind) = printed(span.ground)
+    if let Background::Indexed(_) | Background::Rgb(..) = span.background
+        && let Some(behind) = ground_colour(span.background)
     {
         let _ = write!(style, ";background:{behind}");
     }
     let marks: String = [
-        (crate::text::Mark::BOLD, "b"),
-        (crate::text::Mark::ITALIC, "i"),
-        (crate::text::Mark::UNDERLINE, "u"),
-        (crate::text::Mark::STRIKE, "s"),
+        (crate::text::Modifier::BOLD, "b"),
+        (crate::text::Modifier::ITALIC, "i"),
+        (crate::text::Modifier::UNDERLINE, "u"),
+        (crate::text::Modifier::STRIKE, "s"),
     ]
     .iter()
-    .filter(|(mark, _)| span.mark.has(*mark))
+    .filter(|(mark, _)| span.modifier.contains(*mark))
     .map(|(_, class)| *class)
     .collect::<Vec<_>>()
     .join(" ");
@@ -399,10 +402,10 @@ fn diff_html(diff: &Diff) -> String {
     out
 }
 
-/// Black, red, green, yellow, blue, magenta, cyan, white.
+/// Role for each of the ANSI colours black, red, green, yellow, blue, magenta, cyan, white. Empty: the text colour.
 const SIXTEEN: [&str; 8] = ["faint", "error", "done", "waiting", "link", "keyword", "type", ""];
 
-/// The colours of both themes as variables; the reader's system chooses.
+/// Returns the colours of the light and the dark theme as CSS variables; the browser's setting chooses.
 fn colours() -> String {
     let block = |name: &str| {
         let Some(theme) = Theme::built_in(name) else {
@@ -413,7 +416,9 @@ fn colours() -> String {
             let _ = write!(out, " --ground: {};", hex(colour));
         }
         let roles = ROLES.iter().map(|(name, role)| (*name, theme.colour(*role)));
-        let grounds = GROUNDS.iter().map(|(name, ground)| (*name, theme.behind(*ground)));
+        let grounds = GROUNDS
+            .iter()
+            .map(|(name, ground)| (*name, theme.background_of(*ground)));
         for (name, colour) in roles.chain(grounds) {
             if let Some(colour) = colour.filter(|_| !name.is_empty()) {
                 let _ = write!(out, " --{}: {};", name.replace('.', "-"), hex(colour));
@@ -435,7 +440,7 @@ fn hex(colour: Rgb) -> String {
 fn colour_of(role: Role) -> Option<String> {
     match role {
         Role::Text => None,
-        // The terminal's own sixteen are what the themes have for the same purpose.
+        // ANSI colours become the theme's colours for the same purpose.
         Role::Indexed(index @ 0..16) => {
             let name = SIXTEEN.get(usize::from(index % 8))?;
             (!name.is_empty()).then(|| format!("var(--{name})"))
@@ -450,10 +455,10 @@ fn colour_of(role: Role) -> Option<String> {
     }
 }
 
-fn printed(ground: Ground) -> Option<String> {
+fn ground_colour(ground: Background) -> Option<String> {
     match ground {
-        Ground::Indexed(index) => Some(hex(of_index(index)?)),
-        Ground::Rgb(red, green, blue) => Some(hex(Rgb(red, green, blue))),
+        Background::Indexed(index) => Some(hex(of_index(index)?)),
+        Background::Rgb(red, green, blue) => Some(hex(Rgb(red, green, blue))),
         _ => None,
     }
 }

@@ -1,23 +1,23 @@
-//! Markdown: what was said as it is, and what was done with its address in front.
+//! Markdown export: text unchanged, other documents with their address in a comment before them.
 
 use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use super::Whole;
+use super::ExportedConversation;
 use crate::{
     protocol::{Document, Kind, Role, View},
     text::ansi::Output,
     transcript::Exchange,
 };
 
-/// `has_others`: what is not on this branch stands behind it.
-pub fn text(whole: &Whole, has_others: bool) -> String {
+/// Returns the conversation. With `has_others` the other branches follow at the end.
+pub fn text(whole: &ExportedConversation, has_others: bool) -> String {
     let mut out = format!("# {}\n", line(&whole.title()));
     for exchange in &whole.transcript.exchanges {
         section(exchange, 0, &mut out);
     }
-    let others = whole.transcript.others();
+    let others = whole.transcript.other_branches();
     for (after, exchanges) in others.iter().filter(|_| has_others) {
         let _ = write!(out, "\n# Another branch, behind turn {}\n", after.0);
         for (exchange, shared) in exchanges {
@@ -27,20 +27,20 @@ pub fn text(whole: &Whole, has_others: bool) -> String {
     out
 }
 
-/// Without the first documents of it, and its message, where these were written already.
+/// Writes one exchange. The first `shared` documents, and then the message, are left out: they were written already.
 fn section(exchange: &Exchange, shared: usize, out: &mut String) {
     let turn = exchange.turn.0;
     if let Some(message) = exchange.message.as_ref().filter(|_| shared == 0) {
         let _ = write!(
             out,
             "\n## {turn} · {}\n\n{}\n",
-            who(message.role == Role::User),
+            speaker_name(message.role == Role::User),
             message.content.trim_end()
         );
     }
     let response = &exchange.response;
     for (at, document) in response.documents.iter().enumerate().skip(shared) {
-        let text = said(document);
+        let text = document_text(document);
         let text = text.trim_end();
         if text.is_empty() {
             continue;
@@ -59,8 +59,8 @@ fn section(exchange: &Exchange, shared: usize, out: &mut String) {
     }
 }
 
-/// Like what one copies, but what a program printed is kept apart from Markdown.
-fn said(document: &Document) -> String {
+/// Returns a document as Markdown. The output of programs is fenced.
+fn document_text(document: &Document) -> String {
     match document.view() {
         View::ToolCall(it) => {
             let arguments = serde_json::to_string_pretty(it.arguments).unwrap_or_default();
@@ -94,14 +94,14 @@ fn said(document: &Document) -> String {
     }
 }
 
-/// With a fence longer than any in the text.
+/// Wraps text in a fence longer than any run of backticks in it.
 fn fenced(language: &str, text: &str) -> String {
     let runs = text.split(|c| c != '`').map(str::len);
     let fence = "`".repeat(runs.max().unwrap_or(0).max(2) + 1);
     format!("{fence}{language}\n{}\n{fence}\n", text.trim_end_matches('\n'))
 }
 
-fn who(is_user: bool) -> &'static str {
+fn speaker_name(is_user: bool) -> &'static str {
     if is_user { "You" } else { "Sheaf" }
 }
 

@@ -1,6 +1,7 @@
-//! A conversation as a file: for people (HTML, Markdown) and for programs (JSON, JSON lines).
+//! Conversations as files: for people (HTML, Markdown) and for programs (JSON, JSON lines).
 //!
-//! All of them are folds of the same entries, like the screen. What people read is cleaned; what programs read is as it was.
+//! All formats are made from the same entries as the screen. Formats for people are sanitized; those for programs keep
+//! the text unchanged.
 
 mod html;
 mod markdown;
@@ -8,7 +9,7 @@ mod redact;
 
 use std::sync::Arc;
 
-pub use redact::{RuleError, Rules};
+pub use redact::{RedactionRules, RuleError};
 
 use crate::{
     journal::file::Session,
@@ -17,27 +18,29 @@ use crate::{
     transcript::{Transcript, object},
 };
 
-/// What is written.
+/// File format of an export.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
-    /// One page that needs nothing else: folds, colours for light and dark, no script and no network.
+pub enum ExportFormat {
+    /// One self-contained page: folds, light and dark colours, no script, no network.
     Html,
     Markdown,
-    /// One object: each turn's message and response object.
+    /// One object with each turn's message and response object.
     Json,
-    /// A line for each event, as the journal keeps them, without checksums.
+    /// One line per event, as in the journal but without checksums.
     Jsonl,
 }
 
-/// A conversation that is over, or as far as it has come.
+/// A conversation to export: complete, or as far as it has come.
 #[derive(Debug)]
-pub struct Whole {
+pub struct ExportedConversation {
     pub session: Session,
+    /// All log entries, in order.
     pub entries: Vec<Arc<Entry>>,
+    /// The fold of `entries`.
     pub transcript: Transcript,
 }
 
-impl Whole {
+impl ExportedConversation {
     pub fn new(session: Session, entries: Vec<Entry>) -> Self {
         let entries: Vec<_> = entries.into_iter().map(Arc::new).collect();
         let mut transcript = Transcript::default();
@@ -49,8 +52,8 @@ impl Whole {
         }
     }
 
-    /// The same without keys and without what the rules name.
-    pub fn redacted(&self, rules: &Rules) -> Self {
+    /// Returns a copy without keys and without matches of the rules.
+    pub fn redacted(&self, rules: &RedactionRules) -> Self {
         let session = Session {
             workspace: rules.text(&self.session.workspace).into_owned(),
             ..self.session.clone()
@@ -61,7 +64,7 @@ impl Whole {
         )
     }
 
-    /// Its title, else the first line of the first message.
+    /// Returns the conversation's title, else the first line of the first message.
     pub fn title(&self) -> String {
         let first = || {
             let message = self.transcript.exchanges.iter().find_map(|it| it.message.as_ref())?;
@@ -80,64 +83,64 @@ impl Whole {
         title.or_else(first).unwrap_or_else(|| "A conversation".to_owned())
     }
 
-    /// As a page and as Markdown the branch that one is on; the other forms have all of them.
-    pub fn write(&self, form: Form) -> String {
-        self.written(form, false)
+    /// Exports the conversation. HTML and Markdown contain the current branch only.
+    pub fn write(&self, form: ExportFormat) -> String {
+        self.render(form, false)
     }
 
-    /// With all branches, whatever the form.
-    pub fn with_branches(&self, form: Form) -> String {
-        self.written(form, true)
+    /// Exports the conversation with all branches.
+    pub fn with_branches(&self, form: ExportFormat) -> String {
+        self.render(form, true)
     }
 
-    fn written(&self, form: Form, has_others: bool) -> String {
+    fn render(&self, form: ExportFormat, has_others: bool) -> String {
         match form {
-            Form::Html => html::page(self, has_others),
-            Form::Markdown => markdown::text(self, has_others),
-            Form::Json => {
+            ExportFormat::Html => html::page(self, has_others),
+            ExportFormat::Markdown => markdown::text(self, has_others),
+            ExportFormat::Json => {
                 let object = object(&self.transcript, &self.title(), serde_json::json!(self.session));
                 serde_json::to_string_pretty(&object).unwrap_or_default() + "\n"
             }
-            Form::Jsonl => {
+            ExportFormat::Jsonl => {
                 let lines = self.entries.iter().filter_map(|it| record::to_line(it));
                 lines.map(|it| it + "\n").collect()
             }
         }
     }
 
-    /// The document at an address.
+    /// Returns the document at an address, with its number. `None` if there is none.
     pub fn document(&self, address: Address) -> Option<(&Document, u64)> {
-        let response = &self.transcript.of_turn(address.turn)?.response;
+        let response = &self.transcript.exchange_of(address.turn)?.response;
         let at = (0..response.documents.len()).find(|at| response.number(*at) == address.number)?;
         Some((response.documents.get(at)?, address.number))
     }
 }
 
-/// One document on its own.
+/// File format of a single document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Single {
-    /// The object of the protocol.
+pub enum DocumentFormat {
+    /// The protocol's object.
     Json,
     Markdown,
-    /// What one would paste: the code of a block, the output of a command, the text of an answer.
+    /// Content alone: a block's code, a command's output, an answer's text.
     Text,
-    /// A unified diff, for edits.
+    /// A unified diff; for file edits only.
     Patch,
 }
 
-/// `None`: it has no such form.
-pub fn single(document: &Document, number: u64, form: Single) -> Option<String> {
+/// Formats one document. `number` is its number in the response. `None` if it has no such format.
+pub fn format_document(document: &Document, number: u64, form: DocumentFormat) -> Option<String> {
     match form {
-        Single::Json => serde_json::to_string_pretty(&document.to_json(number))
+        DocumentFormat::Json => serde_json::to_string_pretty(&document.to_json(number))
             .ok()
             .map(|it| it + "\n"),
-        Single::Markdown => Some(closed(document.plain_text())),
-        Single::Text => Some(closed(bare(document))),
-        Single::Patch => patch(document),
+        DocumentFormat::Markdown => Some(ensure_newline(document.plain_text())),
+        DocumentFormat::Text => Some(ensure_newline(content_only(document))),
+        DocumentFormat::Patch => patch(document),
     }
 }
 
-fn closed(text: String) -> String {
+fn ensure_newline(text: String) -> String {
     if text.is_empty() || text.ends_with('\n') {
         text
     } else {
@@ -145,8 +148,8 @@ fn closed(text: String) -> String {
     }
 }
 
-/// The content without anything around it.
-fn bare(document: &Document) -> String {
+/// Returns the content without headings or fences.
+fn content_only(document: &Document) -> String {
     match document.view() {
         View::CodeReference(it) => it.content.to_owned(),
         View::CodeBlock(it) => it.content.to_owned(),
@@ -174,7 +177,7 @@ fn patch(document: &Document) -> Option<String> {
     if let Some(diff) = edit.compare(CONTEXT_LINES) {
         return Some(diff.patch(Some(edit.file_path), Some(target)));
     }
-    // A file that is made or written anew: all of it is added.
+    // A new or rewritten file: all lines are added.
     let diff = crate::text::diff::diff("", edit.content?, 1, 1, CONTEXT_LINES);
     Some(diff.patch(None, Some(target)))
 }

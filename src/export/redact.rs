@@ -1,7 +1,7 @@
-//! What must not leave with an export: keys of the usual services, and whatever the rules of the user name.
+//! Redaction of exports: removes keys of common services, and matches of the user's rules.
 //!
-//! Every text of every event is gone through, so that each form of an export is the fold of the same words. A rule that cannot
-//! be read stops the export: it is there because something has to stay.
+//! The texts of all events are redacted before any format is made from them. A rule that cannot be parsed stops the
+//! export, because the user meant to keep something back.
 
 use std::{
     borrow::Cow,
@@ -16,9 +16,9 @@ use crate::{
     text::redact::{REDACTED, redact},
 };
 
-/// What is taken out beside keys.
+/// The user's redaction rules. Keys are removed even without any.
 #[derive(Clone, Debug, Default)]
-pub struct Rules(Vec<Regex>);
+pub struct RedactionRules(Vec<Regex>);
 
 /// A rule that is no regular expression.
 #[derive(Debug, thiserror::Error)]
@@ -29,7 +29,8 @@ pub struct RuleError {
     pub source: regex::Error,
 }
 
-impl Rules {
+impl RedactionRules {
+    /// Compiles regular expressions.
     pub fn new<'a>(rules: impl IntoIterator<Item = &'a str>) -> Result<Self, RuleError> {
         let regex = |rule: &str| {
             Regex::new(rule).map_err(|source| RuleError {
@@ -40,6 +41,7 @@ impl Rules {
         rules.into_iter().map(regex).collect::<Result<_, _>>().map(Self)
     }
 
+    /// Returns a text with keys and matches replaced by `[redacted]`.
     pub fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
         let mut text = redact(text);
         for rule in &self.0 {
@@ -50,25 +52,29 @@ impl Rules {
         text
     }
 
-    /// The same conversation without it.
+    /// Redacts log entries. Deltas of one text are joined first, so that matches across them are found.
     pub fn entries(&self, entries: Vec<Entry>) -> Vec<Entry> {
-        joined(entries).into_iter().filter_map(|it| self.entry(it)).collect()
+        join_deltas(entries)
+            .into_iter()
+            .filter_map(|it| self.entry(it))
+            .collect()
     }
 
-    /// What cannot be read any more without it is left out.
+    /// Redacts one entry. `None` if it cannot be parsed afterwards.
     fn entry(&self, entry: Entry) -> Option<Entry> {
-        let Some(mut written) = record::to_json(&entry) else {
+        let Some(mut render) = record::to_json(&entry) else {
             return Some(entry);
         };
-        let is_changed = written.get_mut("data").is_some_and(|it| self.value(it, true));
+        let is_changed = render.get_mut("data").is_some_and(|it| self.value(it, true));
         if is_changed {
-            record::from_json(written).ok()
+            record::from_json(render).ok()
         } else {
             Some(entry)
         }
     }
 
-    /// Whether there was something to take out. `is_ours`: the members are the protocol's, and not somebody's data.
+    /// Redacts a value. Returns true if something was removed. `is_ours`: its members are the protocol's, not a tool's
+    /// data.
     fn value(&self, value: &mut Value, is_ours: bool) -> bool {
         match value {
             Value::String(text) => match self.text(text) {
@@ -78,7 +84,7 @@ impl Rules {
                 }
                 Cow::Owned(_) | Cow::Borrowed(_) => false,
             },
-            // A telephone number is one, too.
+            // A telephone number may be a number in a tool's data.
             Value::Number(number) if !is_ours => match self.text(&number.to_string()) {
                 Cow::Owned(without) if without != number.to_string() => {
                     *value = Value::String(without);
@@ -101,10 +107,10 @@ impl Rules {
     fn members(&self, members: &mut Map<String, Value>, is_ours: bool) -> bool {
         let mut is_changed = false;
         for (name, value) in members.iter_mut() {
-            if is_ours && is_bone(name) && !value.is_object() && !value.is_array() {
+            if is_ours && is_structural(name) && !value.is_object() && !value.is_array() {
                 continue;
             }
-            // A tool's own words: any name may stand for anything in there.
+            // Data of tools: any member may contain any text.
             let is_ours = is_ours && !matches!(name.as_str(), "arguments" | "result" | "data" | "context");
             is_changed |= self.value(value, is_ours);
         }
@@ -123,8 +129,8 @@ impl Rules {
     }
 }
 
-/// Members that hold the conversation together, and are no words of anybody.
-fn is_bone(name: &str) -> bool {
+/// Returns true for members that link the conversation together and contain no text.
+fn is_structural(name: &str) -> bool {
     name.ends_with("Id")
         || matches!(
             name,
@@ -132,9 +138,8 @@ fn is_bone(name: &str) -> bool {
         )
 }
 
-/// With pieces of a text as one: what a rule names may lie across them. Those of a document that has ended say nothing that
-/// its end does not say.
-fn joined(entries: Vec<Entry>) -> Vec<Entry> {
+/// Joins deltas of the same text into one entry. Drops those of an ended document whose end contains the text.
+fn join_deltas(entries: Vec<Entry>) -> Vec<Entry> {
     let said = entries.iter().filter_map(|it| match &it.event {
         Event::DocumentEnd {
             document,
@@ -144,7 +149,7 @@ fn joined(entries: Vec<Entry>) -> Vec<Entry> {
         _ => None,
     });
     let said: HashSet<_> = said.collect();
-    // Members that the end of a document says whole.
+    // Metadata members that a document's end contains completely.
     let ended = entries.iter().filter_map(|it| match &it.event {
         Event::DocumentEnd { document, metadata, .. } => {
             let name = (it.turn, document.clone());
@@ -154,10 +159,10 @@ fn joined(entries: Vec<Entry>) -> Vec<Entry> {
     });
     let ended: HashSet<((Turn, DocumentId), String)> = ended.flatten().collect();
     let mut whole: Vec<Entry> = Vec::new();
-    // Where the text of a document, and the newest thought of a turn, stand among these.
+    // Index in `whole` of each document's text, and of each turn's newest thought.
     let mut texts: HashMap<(Turn, DocumentId), usize> = HashMap::new();
     let mut thoughts: HashMap<Turn, usize> = HashMap::new();
-    // Where what was appended to a member stands.
+    // Index in `whole` of the text appended to each metadata member.
     let mut appended: HashMap<((Turn, DocumentId), String), usize> = HashMap::new();
     for mut entry in entries {
         if let Event::MetadataDelta {
@@ -198,7 +203,7 @@ fn joined(entries: Vec<Entry>) -> Vec<Entry> {
                 *texts.entry(name).or_insert(whole.len())
             }
             Event::ThinkingDelta { .. } => *thoughts.entry(entry.turn).or_insert(whole.len()),
-            // What is thought behind a document is another thought.
+            // Thinking after a document is a new thought.
             Event::DocumentStart(_) => {
                 thoughts.remove(&entry.turn);
                 whole.len()
@@ -220,7 +225,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        export::{Form, Whole},
+        export::{ExportFormat, ExportedConversation},
         journal::{Log, file::Session},
         protocol::{DocumentStart, Done, Kind, Message, Position},
     };
@@ -287,33 +292,40 @@ mod tests {
 
     #[test]
     fn what_rules_name_is_in_no_form_of_an_export() {
-        let rules = Rules::new([r"\b030 \d+", "(?i)ada lovelace"]).expect("rules");
-        let whole = Whole::new(Session::fresh("/home/ada lovelace/shop", 1), conversation());
-        for form in [Form::Html, Form::Markdown, Form::Json, Form::Jsonl] {
+        let rules = RedactionRules::new([r"\b030 \d+", "(?i)ada lovelace"]).expect("rules");
+        let whole = ExportedConversation::new(Session::fresh("/home/ada lovelace/shop", 1), conversation());
+        for form in [
+            ExportFormat::Html,
+            ExportFormat::Markdown,
+            ExportFormat::Json,
+            ExportFormat::Jsonl,
+        ] {
             let before = whole.with_branches(form);
             assert!(before.contains("1234567") && before.contains("Lovelace"), "{form:?}");
-            let written = whole.redacted(&rules).with_branches(form);
+            let render = whole.redacted(&rules).with_branches(form);
             for gone in ["1234567", "030 ", "Lovelace", "lovelace", "klmnopq"] {
-                assert!(!written.contains(gone), "{form:?} {gone}: {written}");
+                assert!(!render.contains(gone), "{form:?} {gone}: {render}");
             }
             for kept in ["[redacted]", "ring", "call"] {
-                assert!(written.contains(kept), "{form:?} {kept}: {written}");
+                assert!(render.contains(kept), "{form:?} {kept}: {render}");
             }
         }
     }
 
     #[test]
     fn without_rules_keys_go_and_all_else_stays_as_it_was() {
-        let whole = Whole::new(Session::fresh("/w", 1), conversation());
-        let plain = whole.redacted(&Rules::default()).write(Form::Json);
+        let whole = ExportedConversation::new(Session::fresh("/w", 1), conversation());
+        let plain = whole.redacted(&RedactionRules::default()).write(ExportFormat::Json);
         let key = "sk-proj-abcdefghijklmnopqrstuvwxyz0123";
-        assert!(whole.write(Form::Json).contains(key));
-        assert_eq!(plain, whole.write(Form::Json).replace(key, REDACTED));
+        assert!(whole.write(ExportFormat::Json).contains(key));
+        assert_eq!(plain, whole.write(ExportFormat::Json).replace(key, REDACTED));
     }
 
     #[test]
     fn a_rule_that_cannot_be_read_is_named() {
-        let error = Rules::new(["fine", "a("]).expect_err("it is no rule").to_string();
+        let error = RedactionRules::new(["fine", "a("])
+            .expect_err("it is no rule")
+            .to_string();
         assert!(error.contains("`a(`"), "{error}");
     }
 }

@@ -10,11 +10,11 @@ use crate::{
 };
 
 /// The recorded tour: a conversation with all ten kinds.
-fn tour() -> Whole {
+fn tour() -> ExportedConversation {
     let bytes = include_bytes!("../../assets/tour/tour.jsonl");
     let recording = Recording::read("tour", bytes).expect("it is a recording");
     let session = Session::fresh("/work/shop", 0);
-    Whole::new(session, recording.entries().to_vec())
+    ExportedConversation::new(session, recording.entries().to_vec())
 }
 
 fn shown(transcript: &Transcript) -> Vec<Value> {
@@ -27,19 +27,19 @@ fn shown(transcript: &Transcript) -> Vec<Value> {
 #[test]
 fn what_programs_read_comes_back_as_it_was() {
     let whole = tour();
-    let object = whole.write(Form::Json);
+    let object = whole.write(ExportFormat::Json);
     let entries = read(object.as_bytes())
         .expect("it is one of ours")
         .expect("it can be read");
-    let back = Whole::new(whole.session.clone(), entries);
+    let back = ExportedConversation::new(whole.session.clone(), entries);
     assert_eq!(shown(&back.transcript), shown(&whole.transcript));
     assert_eq!(back.title(), whole.title());
 
-    let lines = whole.write(Form::Jsonl);
+    let lines = whole.write(ExportFormat::Jsonl);
     // Both are recordings as they are.
     assert!(Recording::read("object", object.as_bytes()).is_ok());
     let back = Recording::read("lines", lines.as_bytes()).expect("it is a recording");
-    let back = Whole::new(whole.session.clone(), back.entries().to_vec());
+    let back = ExportedConversation::new(whole.session.clone(), back.entries().to_vec());
     assert_eq!(shown(&back.transcript), shown(&whole.transcript));
     let members = |line: &str| -> Value { serde_json::from_str(line).expect("a line of JSON") };
     assert!(
@@ -64,7 +64,7 @@ fn what_is_not_ours_is_not_taken_for_it() {
 #[test]
 fn a_page_holds_every_document_and_nothing_foreign_acts_in_it() {
     let whole = tour();
-    let page = whole.write(Form::Html);
+    let page = whole.write(ExportFormat::Html);
     for exchange in &whole.transcript.exchanges {
         for at in 0..exchange.response.documents.len() {
             let id = format!("id=\"d{}.{}\"", exchange.turn.0, exchange.response.number(at));
@@ -132,9 +132,9 @@ fn hostile_words_stay_words() {
             "response": { "id": "chat_1", "object": "chat.completion", "status": "completed", "documents": documents } }],
     });
     let entries = read(object.to_string().as_bytes()).expect("ours").expect("readable");
-    let whole = Whole::new(Session::fresh(evil, 0), entries);
+    let whole = ExportedConversation::new(Session::fresh(evil, 0), entries);
     assert_eq!(whole.transcript.exchanges[0].response.documents.len(), 12);
-    let page = whole.write(Form::Html);
+    let page = whole.write(ExportFormat::Html);
     assert!(!page.contains("<script") && !page.contains("<img"), "{page}");
     assert!(!page.contains('\u{1b}') && !page.contains('\u{202e}'));
     // Every tag that is opened is closed.
@@ -155,18 +155,21 @@ fn one_document_in_the_form_that_is_wanted() {
             .expect("the tour has all kinds")
     };
     let edit = find("file_edit");
-    let patch = single(edit, 1, Single::Patch).expect("an edit has one");
+    let patch = format_document(edit, 1, DocumentFormat::Patch).expect("an edit has one");
     assert!(
         patch.starts_with("--- ") && patch.contains("\n+++ b/") && patch.contains("\n@@ -"),
         "{patch}"
     );
-    assert_eq!(single(find("plan"), 1, Single::Patch), None);
+    assert_eq!(format_document(find("plan"), 1, DocumentFormat::Patch), None);
     let code = find("code_reference");
     assert_eq!(
-        single(code, 1, Single::Text).as_deref().map(str::trim_end),
+        format_document(code, 1, DocumentFormat::Text)
+            .as_deref()
+            .map(str::trim_end),
         code.content.as_deref().map(str::trim_end)
     );
-    let object: Value = serde_json::from_str(&single(code, 4, Single::Json).expect("JSON")).expect("JSON");
+    let object: Value =
+        serde_json::from_str(&format_document(code, 4, DocumentFormat::Json).expect("JSON")).expect("JSON");
     assert_eq!(
         (&object["type"], &object["sequence"]),
         (&json!("code_reference"), &json!(4))
@@ -196,7 +199,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-fn told(steps: &[Step]) -> Whole {
+fn told(steps: &[Step]) -> ExportedConversation {
     let log = crate::journal::Log::new();
     for step in steps {
         match step {
@@ -235,7 +238,7 @@ fn told(steps: &[Step]) -> Whole {
         }
     }
     let entries = log.after(Position(0)).iter().map(|it| Entry::clone(it)).collect();
-    Whole::new(Session::fresh("/work/shop", 0), entries)
+    ExportedConversation::new(Session::fresh("/work/shop", 0), entries)
 }
 
 proptest! {
@@ -246,17 +249,17 @@ proptest! {
     fn what_is_imported_is_exported_again_as_it_was(steps in prop::collection::vec(step(), 1..10)) {
         let whole = told(&steps);
         prop_assume!(whole.transcript.all().iter().any(|it| it.message.is_some()));
-        for form in [Form::Json, Form::Jsonl] {
-            let import = |whole: &Whole| {
+        for form in [ExportFormat::Json, ExportFormat::Jsonl] {
+            let import = |whole: &ExportedConversation| {
                 let text = whole.write(form);
                 let recording = Recording::read("it", text.as_bytes()).expect("it is a recording");
-                Whole::new(whole.session.clone(), recording.entries().to_vec())
+                ExportedConversation::new(whole.session.clone(), recording.entries().to_vec())
             };
             let one = import(&whole);
-            prop_assert_eq!(one.with_branches(Form::Markdown), whole.with_branches(Form::Markdown), "{:?}", form);
-            prop_assert_eq!(one.with_branches(Form::Html), whole.with_branches(Form::Html), "{:?}", form);
+            prop_assert_eq!(one.with_branches(ExportFormat::Markdown), whole.with_branches(ExportFormat::Markdown), "{:?}", form);
+            prop_assert_eq!(one.with_branches(ExportFormat::Html), whole.with_branches(ExportFormat::Html), "{:?}", form);
             prop_assert_eq!(one.transcript.tree(), whole.transcript.tree(), "{:?}", form);
-            prop_assert_eq!(one.write(Form::Markdown), whole.write(Form::Markdown), "{:?}", form);
+            prop_assert_eq!(one.write(ExportFormat::Markdown), whole.write(ExportFormat::Markdown), "{:?}", form);
             let two = import(&one);
             prop_assert_eq!(two.write(form), one.write(form), "{:?}", form);
         }

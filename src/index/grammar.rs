@@ -11,10 +11,11 @@ const GRAMMARS: &[Grammar] = &[
     (&["rs"], || tree_sitter_rust::LANGUAGE.into()),
     (&["py", "pyi"], || tree_sitter_python::LANGUAGE.into()),
     (&["js", "mjs", "cjs", "jsx"], || tree_sitter_javascript::LANGUAGE.into()),
-    (&["ts", "mts", "cts"], || {
-        tree_sitter_typescript::LANGUAGE_TYPESCRIPT.into()
+    // One of two grammars of the crate, of 1.4 MB each: with this one all of TypeScript is read but `<T>x`, for which people
+    // write `x as T` today: of 52,566 names in 3,795 files of public code it loses 225, and finds 151 that the other loses.
+    (&["ts", "mts", "cts", "tsx"], || {
+        tree_sitter_typescript::LANGUAGE_TSX.into()
     }),
-    (&["tsx"], || tree_sitter_typescript::LANGUAGE_TSX.into()),
     (&["go"], || tree_sitter_go::LANGUAGE.into()),
     (&["c", "h"], || tree_sitter_c::LANGUAGE.into()),
     (&["cc", "cpp", "cxx", "hh", "hpp", "hxx"], || {

@@ -9,11 +9,11 @@ use std::{
 use tokio::sync::watch;
 
 use super::{
-    earlier::{Earlier, Recent},
+    backfill::{Earlier, Recent},
     run::Kept,
     trace::Trace,
 };
-use crate::protocol::{DocumentId, Entry, Event, Position, Spent, Turn};
+use crate::protocol::{Cost, DocumentId, Entry, Event, Position, Turn};
 
 /// So much of what stands in front is read for whoever wants more than the part in memory, and not all.
 const LATELY_BYTES: u64 = 4 << 20;
@@ -120,7 +120,7 @@ impl Log {
     }
 
     /// What the answers in front of that part have cost. Takes a while.
-    pub fn spent_earlier(&self) -> Spent {
+    pub fn spent_earlier(&self) -> Cost {
         self.earlier.as_ref().map(|it| it.1.spent()).unwrap_or_default()
     }
 

@@ -4,18 +4,18 @@
 //! its deltas are dropped, because `document_end` carries the whole. A reader that comes late sees gaps in the
 //! positions and the same fold.
 
+mod backfill;
 mod close;
-mod earlier;
+mod event_limit;
 pub mod file;
-mod flood;
 mod log;
 mod run;
 mod trace;
 mod whole;
 
+pub use backfill::{Earlier, Recent};
 pub use close::{Cut, closing};
-pub use earlier::{Earlier, Recent};
-pub use flood::{Flood, Stint, TooMany};
+pub use event_limit::{EventLimit, PollBudget, TooMany};
 pub use log::{Follower, Log};
 pub use trace::{Raw, Ring, Sent, Step, Trace};
 pub use whole::settled;

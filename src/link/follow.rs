@@ -13,7 +13,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use super::{About, AskError, Link, post};
+use super::{About, AskError, Link, lazy_channel};
 use crate::{
     journal::{Log, file::Tail},
     os::file::{self, Locked},
@@ -44,7 +44,7 @@ enum Word {
 pub struct Follow {
     log: Arc<Log>,
     about: About,
-    commands: post::Outbox<Command>,
+    commands: lazy_channel::Outbox<Command>,
 }
 
 /// What is followed, and how whoever writes it is reached.
@@ -64,7 +64,7 @@ impl Follow {
     /// Must be called in a runtime.
     pub fn start(followed: Followed) -> Self {
         let log = Log::new();
-        let (commands, inbox) = post::channel();
+        let (commands, inbox) = lazy_channel::channel();
         let other = followed.by.map_or_else(String::new, |it| format!(" (process {it})"));
         let about = About {
             peer: format!("another sheaf{other}"),
@@ -96,7 +96,7 @@ impl Link for Follow {
     }
 }
 
-async fn follow(mut followed: Followed, log: Arc<Log>, mut inbox: post::Inbox<Command>) {
+async fn follow(mut followed: Followed, log: Arc<Log>, mut inbox: lazy_channel::Inbox<Command>) {
     let say = |message: String| {
         let notice = Notice {
             severity: Severity::Warning,
@@ -141,11 +141,11 @@ async fn follow(mut followed: Followed, log: Arc<Log>, mut inbox: post::Inbox<Co
                     Command::Submit(_)
                     | Command::Steer(_)
                     | Command::Run { .. }
-                    | Command::Again { .. }
+                    | Command::RepeatCall { .. }
                     | Command::Compact { .. }
                     | Command::Rename(_)
                     | Command::Update { .. }
-                    | Command::GoOn(_)
+                    | Command::SwitchBranch(_)
                     | Command::Restore(_)
                     | Command::Next,
                 ) => say(format!("this window only follows: {hint}")),
@@ -220,7 +220,7 @@ mod tests {
     use super::*;
     use crate::{
         journal::file::{Session, Store},
-        link::local::{Letter, Local},
+        link::local::{Local, Request},
         protocol::{DocumentStart, Kind, Message, Outcome, Position},
         transcript::Transcript,
     };
@@ -281,7 +281,7 @@ mod tests {
             door,
             lock: store.path_of(&id).with_extension("lock"),
         });
-        until(&second, "question", |it| it.waiting().is_some()).await;
+        until(&second, "question", |it| it.open_question().is_some()).await;
         let response = ClarificationResponse {
             document_id: "q".into(),
             outcome: Outcome::Answered,
@@ -293,7 +293,7 @@ mod tests {
             response: response.clone(),
         });
         let heard = tokio::time::timeout(Duration::from_secs(20), inbox.recv()).await;
-        let Ok(Some(Letter::Command(heard))) = heard else {
+        let Ok(Some(Request::Command(heard))) = heard else {
             panic!("nothing was heard")
         };
         assert_eq!(
@@ -313,10 +313,13 @@ mod tests {
                 metadata: metadata.as_object().cloned().unwrap_or_default(),
             },
         );
-        until(&second, "end", |it| it.waiting().is_none() && !it.exchanges.is_empty()).await;
+        until(&second, "end", |it| {
+            it.open_question().is_none() && !it.exchanges.is_empty()
+        })
+        .await;
         // Anything else stays in the first one.
         second.send(Command::Cancel);
-        assert!(matches!(inbox.recv().await, Some(Letter::Command(Command::Cancel))));
+        assert!(matches!(inbox.recv().await, Some(Request::Command(Command::Cancel))));
         drop(opened);
         recorder.finish();
         until(&second, "news of the end", |_| {

@@ -6,7 +6,7 @@ use std::{future::Future, pin::Pin, sync::Arc};
 
 use tokio::sync::oneshot;
 
-use super::{About, AskError, Link, post};
+use super::{About, AskError, Link, lazy_channel};
 use crate::{
     journal::Log,
     protocol::{Command, Event, Notice, Query, Reply, Severity},
@@ -15,25 +15,25 @@ use crate::{
 /// The consumer's end.
 pub struct Local {
     log: Arc<Log>,
-    outbox: post::Outbox<Letter>,
+    outbox: lazy_channel::Outbox<Request>,
     about: About,
 }
 
 /// What reaches the producer.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "a person sends a few of them a minute")]
-pub enum Letter {
+pub enum Request {
     Command(Command),
     /// Dropping the sender is an answer, too: it cannot be answered.
     Ask(Query, oneshot::Sender<Result<Reply, AskError>>),
 }
 
 /// The producer's end. It is empty for good once the consumer has gone.
-pub type Inbox = post::Inbox<Letter>;
+pub type Inbox = lazy_channel::Inbox<Request>;
 
 impl Local {
     pub fn new(log: Arc<Log>, about: About) -> (Self, Inbox) {
-        let (outbox, inbox) = post::channel();
+        let (outbox, inbox) = lazy_channel::channel();
         (Self { log, outbox, about }, inbox)
     }
 }
@@ -44,7 +44,7 @@ impl Link for Local {
     }
 
     fn send(&self, command: Command) {
-        if self.outbox.send(Letter::Command(command)).is_err() {
+        if self.outbox.send(Request::Command(command)).is_err() {
             let notice = Notice {
                 severity: Severity::Error,
                 code: "nobody-there".to_owned(),
@@ -62,7 +62,7 @@ impl Link for Local {
 
     fn ask(&self, query: Query) -> Pin<Box<dyn Future<Output = Result<Reply, AskError>> + Send>> {
         let (sender, receiver) = oneshot::channel();
-        let sent = self.outbox.send(Letter::Ask(query, sender)).is_ok();
+        let sent = self.outbox.send(Request::Ask(query, sender)).is_ok();
         let peer = self.about.peer.clone();
         Box::pin(async move {
             match receiver.await {
@@ -91,8 +91,8 @@ mod tests {
         let (link, mut inbox) = local();
         link.send(Command::Cancel);
         let asked = link.ask(Query::Models);
-        assert!(matches!(inbox.recv().await, Some(Letter::Command(Command::Cancel))));
-        let Some(Letter::Ask(Query::Models, reply)) = inbox.recv().await else {
+        assert!(matches!(inbox.recv().await, Some(Request::Command(Command::Cancel))));
+        let Some(Request::Ask(Query::Models, reply)) = inbox.recv().await else {
             panic!("a question")
         };
         reply

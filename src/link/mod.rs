@@ -5,12 +5,12 @@
 
 pub mod follow;
 pub mod http;
+pub mod lazy_channel;
 pub mod local;
-pub mod post;
 pub mod replay;
 
 use std::{
-    future::Future,
+    future::{Future, ready},
     path::PathBuf,
     pin::Pin,
     sync::{Arc, Mutex, PoisonError},
@@ -32,8 +32,11 @@ pub trait Link: Send + Sync {
 
     fn about(&self) -> About;
 
-    /// Asks something that leaves no trace in the conversation.
-    fn ask(&self, query: Query) -> Pin<Box<dyn Future<Output = Result<Reply, AskError>> + Send>>;
+    /// Asks something that leaves no trace in the conversation; by default the link cannot answer.
+    fn ask(&self, _query: Query) -> Pin<Box<dyn Future<Output = Result<Reply, AskError>> + Send>> {
+        let peer = self.about().peer;
+        Box::pin(ready(Err(AskError::Unsupported { peer })))
+    }
 }
 
 /// Who is at the other end, for the header and for messages.
@@ -55,7 +58,7 @@ pub struct About {
     /// Where its files are, when that is not where the program was started.
     pub workspace: Option<PathBuf>,
     /// What holds the commands that the peer runs here, if it does.
-    pub hold: Hold,
+    pub hold: SandboxStatus,
 }
 
 /// Who is there to answer what comes up while an answer is being made.
@@ -86,7 +89,7 @@ impl Asker {
 
 /// What holds commands, as soon as that is known: finding out is not waited for.
 #[derive(Clone, Debug, Default)]
-pub struct Hold(Arc<Finding>);
+pub struct SandboxStatus(Arc<Finding>);
 
 #[derive(Debug, Default)]
 struct Finding {
@@ -103,7 +106,7 @@ pub enum Held {
     Nothing,
 }
 
-impl Hold {
+impl SandboxStatus {
     /// The last answer counts: the user may change it.
     pub fn found(&self, held: Held) {
         *self.0.held.lock().unwrap_or_else(PoisonError::into_inner) = Some(held);
@@ -126,13 +129,13 @@ impl Hold {
     }
 }
 
-impl PartialEq for Hold {
+impl PartialEq for SandboxStatus {
     fn eq(&self, other: &Self) -> bool {
         self.known() == other.known()
     }
 }
 
-impl Eq for Hold {}
+impl Eq for SandboxStatus {}
 
 /// Why a query has no reply.
 #[derive(Debug, thiserror::Error)]

@@ -1,4 +1,4 @@
-//! One language's messages.
+//! Messages of one language.
 
 use std::{
     borrow::Cow,
@@ -14,37 +14,38 @@ use crate::text::{figure, sanitize};
 /// A part of a file that could not be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// From 1.
+    /// Counted from 1.
     pub line: usize,
+    /// Reason, from the Fluent parser, in English.
     pub because: String,
 }
 
-/// The messages of a language. There are few and they live as long as the program.
+/// Messages of a language. Catalogues are few and never freed.
 pub struct Catalogue {
     tag: &'static str,
-    /// Messages that say the same whatever happens: most of them, and most often asked for.
+    /// Messages without placeables: most of them, and the most used.
     plain: HashMap<&'static str, &'static str>,
     bundle: FluentBundle<&'static FluentResource>,
-    /// Says what this one does not.
+    /// Fallback for messages that this one lacks.
     under: Option<&'static Self>,
 }
 
 impl Catalogue {
-    /// Says nothing.
+    /// Returns a catalogue without messages.
     pub fn empty() -> &'static Self {
         Self::read("en", Cow::Borrowed("")).0
     }
 
-    /// Reads a file; what is wrong in it is left out and told.
+    /// Parses a file. Broken messages are left out and reported.
     pub fn read(tag: &str, text: Cow<'static, str>) -> (&'static Self, Vec<Fault>) {
         Self::read_over(None, tag, text)
     }
 
-    /// The same over another catalogue of the language, which says what the file does not.
+    /// Parses a file with a fallback for messages that it lacks. An owned text is the user's and is sanitized first.
     pub fn read_over(under: Option<&'static Self>, tag: &str, text: Cow<'static, str>) -> (&'static Self, Vec<Fault>) {
         let text = match text {
             Cow::Borrowed(text) => text.to_owned(),
-            // A user's file: no escape sequence of it may reach the terminal.
+            // A user's file: escape sequences must not reach the terminal.
             Cow::Owned(text) => sanitize(&text).into_owned(),
         };
         let line_of = |at: usize| text.get(..at).unwrap_or(&text).matches('\n').count() + 1;
@@ -61,13 +62,13 @@ impl Catalogue {
         let resource: &'static FluentResource = Box::leak(Box::new(resource));
         let language: LanguageIdentifier = tag.parse().unwrap_or_default();
         let mut bundle = FluentBundle::new_concurrent(vec![language]);
-        // Marks around every argument would be cells that no terminal shows alike.
+        // Isolation marks around arguments are drawn differently by every terminal.
         bundle.set_use_isolating(false);
         bundle.add_resource_overriding(resource);
         let plain: HashMap<_, _> = resource.entries().filter_map(plain).collect();
         let group = plain.get("figure-group").copied();
         let group = group.or_else(|| under?.plain("figure-group")).unwrap_or(",");
-        // There is no other function, so there is none already.
+        // It cannot exist already: nothing else is added.
         let _ = bundle.add_function("NUMBER", move |values, _| number(values.first(), group));
         let catalogue = Box::leak(Box::new(Self {
             tag: kept(tag),
@@ -86,23 +87,23 @@ impl Catalogue {
         self.bundle.has_message(id)
     }
 
-    /// A message that has no arguments.
+    /// Returns a message that needs no arguments. `None` if there is none of that id.
     pub fn plain(&self, id: &str) -> Option<&'static str> {
         if let Some(text) = self.plain.get(id) {
             return Some(text);
         }
-        // It names another message, or is asked for without what it needs.
+        // It refers to another message, or lacks its arguments.
         let own = self.own(id, &FluentArgs::new()).map(|it| kept(&it));
         own.or_else(|| self.under?.plain(id))
     }
 
-    /// Every message that is text alone, by id.
+    /// Returns all messages without placeables, by id.
     #[cfg(test)]
     pub fn all_plain(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
         self.plain.iter().map(|(id, text)| (*id, *text))
     }
 
-    /// What the message says with these arguments; `None`: there is no such message.
+    /// Returns a message with these arguments. `None` if there is none of that id.
     pub fn format(&self, id: &str, arguments: &FluentArgs<'_>) -> Option<String> {
         if let Some(text) = self.plain.get(id) {
             return Some((*text).to_owned());
@@ -112,7 +113,7 @@ impl Catalogue {
 
     fn own(&self, id: &str, arguments: &FluentArgs<'_>) -> Option<String> {
         let pattern = self.bundle.get_message(id)?.value()?;
-        // What goes wrong stands in the text, in braces: better than to say nothing.
+        // Errors appear in the text, in braces, which is better than no text.
         let mut errors = Vec::new();
         Some(
             self.bundle
@@ -122,7 +123,7 @@ impl Catalogue {
     }
 }
 
-/// A count with a mark between thousands; what is no count stays as it is.
+/// Formats a count with group separators; other values are returned unchanged.
 fn number<'a>(value: Option<&FluentValue<'a>>, group: &str) -> FluentValue<'a> {
     match value {
         Some(FluentValue::Number(number)) if number.value >= 0.0 => {
@@ -134,7 +135,7 @@ fn number<'a>(value: Option<&FluentValue<'a>>, group: &str) -> FluentValue<'a> {
     }
 }
 
-/// A message whose value is text alone.
+/// Returns id and text of a message without placeables.
 fn plain(entry: &'static fluent_syntax::ast::Entry<&'static str>) -> Option<(&'static str, &'static str)> {
     use fluent_syntax::ast::{Entry, PatternElement};
     let Entry::Message(message) = entry else { return None };
@@ -150,7 +151,7 @@ fn plain(entry: &'static fluent_syntax::ast::Entry<&'static str>) -> Option<(&'s
     Some((message.id.name, kept(&whole)))
 }
 
-/// The text for as long as the program lives; the same text once.
+/// Interns a text: it is leaked once and never freed.
 pub(super) fn kept(text: &str) -> &'static str {
     static KEPT: LazyLock<Mutex<HashMap<String, &'static str>>> = LazyLock::new(Mutex::default);
     let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);

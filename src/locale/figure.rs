@@ -1,36 +1,36 @@
-//! Figures with the marks of the language in use: `5.3 s` is `5,3 s` in German.
+//! Numbers in the chosen language's format: `5.3 s` is `5,3 s` in German.
 
-use crate::text::{Clean, figure};
+use crate::text::{Sanitized, figure};
 
 pub use crate::text::figure::pause;
 
-/// As [`figure::duration`].
-pub fn duration(milliseconds: u64) -> Clean {
+/// Localized [`figure::duration`].
+pub fn duration(milliseconds: u64) -> Sanitized {
     marked(figure::duration(milliseconds))
 }
 
-/// As [`figure::grouped`].
+/// Localized [`figure::grouped`].
 pub fn grouped(number: u64) -> String {
-    marked(Clean::from(figure::grouped(number))).into_string()
+    marked(Sanitized::from(figure::grouped(number))).into_string()
 }
 
-/// As [`figure::bytes`].
-pub fn bytes(number: u64) -> Clean {
+/// Localized [`figure::bytes`].
+pub fn bytes(number: u64) -> Sanitized {
     marked(figure::bytes(number))
 }
 
-/// As [`figure::tokens`].
-pub fn tokens(number: u64) -> Clean {
+/// Localized [`figure::tokens`].
+pub fn tokens(number: u64) -> Sanitized {
     marked(figure::tokens(number))
 }
 
-/// As [`figure::money`].
-pub fn money(dollars: f64) -> Clean {
+/// Localized [`figure::money`].
+pub fn money(dollars: f64) -> Sanitized {
     marked(figure::money(dollars))
 }
 
-/// An English figure in the language's marks.
-fn marked(figure: Clean) -> Clean {
+/// Replaces decimal and group separators of an English number by the language's.
+fn marked(figure: Sanitized) -> Sanitized {
     let (decimal, group) = (super::text("figure-decimal"), super::text("figure-group"));
     if decimal == "." && group == "," || !figure.contains(['.', ',']) {
         return figure;
@@ -43,13 +43,13 @@ fn marked(figure: Clean) -> Clean {
             sign => text.push(sign),
         }
     }
-    Clean::from(text)
+    Sanitized::from(text)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{locale::within, say};
+    use crate::{locale::within, t};
 
     #[test]
     fn figures_have_the_marks_of_the_language() {
@@ -60,8 +60,8 @@ mod tests {
                 bytes(1_200).into_string(),
                 tokens(1_200).into_string(),
                 money(1234.5).into_string(),
-                say!("count-lines", count = 12_345),
-                say!("count-lines", count = 1),
+                t!("count-lines", count = 12_345),
+                t!("count-lines", count = 1),
             ]
         };
         assert_eq!(

@@ -1,16 +1,16 @@
-//! What the interface says, in the reader's language: Fluent messages, one file a language.
+//! Texts of the interface in the user's language: Fluent messages, one file per language.
 //!
-//! Documents, errors that are documents, logs and what a model is told are data: they are the same for every reader and stay in
-//! English. What is drawn around them is named here by an id and stands in `assets/locale/<tag>.ftl`.
+//! Documents, error documents, logs and prompts are data: they are the same for every user and stay in English. Texts
+//! drawn around them are named by an id and stored in `assets/locale/<tag>.ftl`.
 //!
 //! ```
-//! use sheaf::say;
-//! assert_eq!(say!("composer-working"), "working");
-//! assert_eq!(say!("composer-unseen", count = 3), "3 new ↓");
+//! use sheaf::t;
+//! assert_eq!(t!("composer-working"), "working");
+//! assert_eq!(t!("composer-unseen", count = 3), "3 new ↓");
 //! ```
 //!
-//! Another language is one file: `<tag>.ftl` in the user's `locale` folder, or here with a line in [`LANGUAGES`]. What a file does
-//! not say is said in English.
+//! To add a language, add one file: `<tag>.ftl` in the user's `locale` folder, or in `assets/locale` with a line in
+//! [`LANGUAGES`]. Messages that a file lacks appear in English.
 
 mod catalogue;
 pub mod figure;
@@ -27,17 +27,17 @@ pub use catalogue::{Catalogue, Fault};
 use fluent_bundle::FluentArgs;
 pub use fluent_bundle::FluentValue;
 
-/// A language that is part of the program.
+/// A language compiled into the program.
 pub struct Language {
-    /// BCP 47, as short as it is unambiguous: `en`.
+    /// BCP 47 tag, as short as possible: `en`.
     pub tag: &'static str,
-    /// What those who speak it call it.
+    /// Its own name for itself.
     pub name: &'static str,
-    /// Fluent.
+    /// Fluent source.
     pub text: &'static str,
 }
 
-/// The first one is complete by definition: it is what everything else falls back to.
+/// All compiled-in languages. The first one, English, is complete: the others fall back to it.
 pub static LANGUAGES: &[Language] = &[
     Language {
         tag: "en",
@@ -53,19 +53,18 @@ pub static LANGUAGES: &[Language] = &[
 
 static ENGLISH: LazyLock<&'static Catalogue> = LazyLock::new(|| built_in("en").unwrap_or_else(Catalogue::empty));
 
-/// What was chosen; none: English.
+/// Chosen catalogue; `None` for English.
 static CHOSEN: RwLock<Option<&'static Catalogue>> = RwLock::new(None);
 
 #[cfg(test)]
 thread_local! {
-    /// A test's own language, so that tests beside it see English.
+    /// Language of a test's own thread, so that parallel tests still see English.
     static OF_TEST: std::cell::Cell<Option<&'static Catalogue>> = const { std::cell::Cell::new(None) };
 }
 
-/// A message without arguments.
+/// Returns a message without arguments. The id itself if no file has it, which a test reports.
 ///
-/// What a message says is sanitized when its file is read, so it may be shown as it is. One that is in no file is its own id, which
-/// a test finds.
+/// Messages are sanitized when their file is read, so they can be shown directly.
 pub fn text(id: &str) -> &'static str {
     let chosen = chosen();
     chosen
@@ -74,18 +73,18 @@ pub fn text(id: &str) -> &'static str {
         .unwrap_or_else(|| catalogue::kept(id))
 }
 
-/// A message without arguments in English, whatever was chosen: for references, and so that what is looked for by its English
-/// name is found.
+/// Returns a message without arguments in English: for references, and to find things by their English name.
 pub fn english(id: &str) -> &'static str {
     ENGLISH.plain(id).unwrap_or_else(|| catalogue::kept(id))
 }
 
-/// Whether English has the message.
+/// Returns true if English has the message.
 pub fn has(id: &str) -> bool {
     ENGLISH.has(id)
 }
 
-/// A message with arguments. Arguments are put in as they are: what comes from elsewhere is sanitized by who shows it.
+/// Returns a message with arguments. Arguments are inserted unchanged: the caller sanitizes the result or the
+/// arguments.
 pub fn format(id: &str, arguments: &[(&str, FluentValue<'_>)]) -> String {
     let arguments: FluentArgs<'_> = arguments.iter().cloned().collect();
     chosen()
@@ -94,29 +93,30 @@ pub fn format(id: &str, arguments: &[(&str, FluentValue<'_>)]) -> String {
         .unwrap_or_else(|| id.to_owned())
 }
 
-/// The tag of the language in use.
+/// Returns the tag of the chosen language.
 pub fn tag() -> &'static str {
     chosen().map_or("en", Catalogue::tag)
 }
 
-/// Says everything in another language from now on.
+/// Switches the interface to another language.
 pub fn choose(catalogue: &'static Catalogue) {
     *CHOSEN.write().unwrap_or_else(PoisonError::into_inner) = Some(catalogue);
 }
 
-/// One of [`LANGUAGES`].
+/// Returns the catalogue of a compiled-in language.
 pub fn built_in(tag: &str) -> Option<&'static Catalogue> {
     let language = LANGUAGES.iter().find(|it| it.tag == tag)?;
     Some(Catalogue::read(language.tag, Cow::Borrowed(language.text)).0)
 }
 
-/// The best catalogue for what is wanted, best first: the user's file, else one of ours; the faults are those of the user's file.
+/// Returns the best catalogue for the wanted languages (best first), and the faults of the user's file if it is one.
 ///
-/// `de-AT` finds `de-AT.ftl`, then `de.ftl`, then our German. None of them: English.
+/// The user's file wins over a compiled-in language: `de-AT` looks for `de-AT.ftl`, `de.ftl`, then the compiled-in
+/// German. `None` means English.
 ///
 /// # Errors
 ///
-/// When the user has a file that cannot be read.
+/// A file of the user's exists but cannot be read.
 pub fn find(wanted: &[String], folder: Option<&Path>) -> Result<(Option<&'static Catalogue>, Vec<Fault>), file::Error> {
     for tag in wanted {
         let mut tags = vec![tag.as_str()];
@@ -126,7 +126,7 @@ pub fn find(wanted: &[String], folder: Option<&Path>) -> Result<(Option<&'static
                 match file::read(&folder.join(format!("{tag}.ftl")), MOST_BYTES) {
                     Ok(bytes) => {
                         let text = String::from_utf8_lossy(&bytes).into_owned();
-                        // What it does not say ours may, of this language or that of the country.
+                        // A compiled-in language of the same tag, or of its first part, fills the gaps.
                         let ours = built_in(tag).or_else(|| built_in(tag.split_once('-')?.0));
                         let (catalogue, faults) = Catalogue::read_over(ours, tag, Cow::Owned(text));
                         return Ok((Some(catalogue), faults));
@@ -146,10 +146,11 @@ pub fn find(wanted: &[String], folder: Option<&Path>) -> Result<(Option<&'static
     Ok((None, Vec::new()))
 }
 
-/// A user's file is read up to here.
+/// Maximum size of a user's file, in bytes.
 const MOST_BYTES: u64 = 4 << 20;
 
-/// The languages that the environment asks for, best first, as gettext reads it: `LANGUAGE` counts unless the locale is `C`.
+/// Returns the languages that the environment asks for, best first, by gettext's rules: `LANGUAGE` counts unless the
+/// locale is `C`. `get` returns a variable's value.
 pub fn of_environment(get: impl Fn(&str) -> Option<String>) -> Vec<String> {
     let set = |name: &str| get(name).filter(|it| !it.is_empty());
     let locale = set("LC_ALL").or_else(|| set("LC_MESSAGES")).or_else(|| set("LANG"));
@@ -182,7 +183,7 @@ fn chosen() -> Option<&'static Catalogue> {
         .or_else(|| *CHOSEN.read().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// Runs `then` with everything said in the language `tag`, on this thread.
+/// Runs `then` on this thread with the language `tag`.
 #[cfg(test)]
 pub fn within<T>(tag: &str, then: impl FnOnce() -> T) -> T {
     let before = OF_TEST.replace(built_in(tag));
@@ -191,7 +192,7 @@ pub fn within<T>(tag: &str, then: impl FnOnce() -> T) -> T {
     answer
 }
 
-/// What English says without arguments and the language `tag` in other words.
+/// Returns the English messages without arguments that differ in the language `tag`.
 #[cfg(test)]
 pub fn said_otherwise(tag: &str) -> Vec<&'static str> {
     let other = built_in(tag);
@@ -199,11 +200,11 @@ pub fn said_otherwise(tag: &str) -> Vec<&'static str> {
     ENGLISH.all_plain().filter(differs).map(|it| it.1).collect()
 }
 
-/// What the interface says under an id: `&'static str` without arguments, else a `String`.
+/// Returns the interface's text for an id: `&'static str` without arguments, else a `String`.
 ///
-/// Ids are literals, so that a test can find them all; where a table names them, see [`text`](crate::locale::text).
+/// Ids are literals, so that a test can find all of them; for ids from a table, use [`text`](crate::locale::text).
 #[macro_export]
-macro_rules! say {
+macro_rules! t {
     ($id:literal) => { $crate::locale::text($id) };
     ($id:literal, $($name:ident = $value:expr),+ $(,)?) => {
         $crate::locale::format($id, &[$((stringify!($name), $crate::locale::FluentValue::from($value))),+])

@@ -59,16 +59,25 @@ fn messages(text: &str) -> Vec<(&str, BTreeSet<&str>)> {
 }
 
 #[test]
-fn every_language_says_all_that_english_says_with_the_same_arguments() {
+fn what_a_language_says_has_the_arguments_of_english() {
     let english = messages(LANGUAGES[0].text);
     for language in LANGUAGES {
         let said = messages(language.text);
         let ids: BTreeSet<_> = said.iter().map(|it| it.0).collect();
         assert_eq!(ids.len(), said.len(), "{} says something twice", language.tag);
-        let differs =
-            |(id, wants): &&(&str, BTreeSet<&str>)| said.iter().find(|it| it.0 == *id).is_none_or(|it| it.1 != *wants);
-        let missing: Vec<_> = english.iter().filter(differs).collect();
-        assert!(missing.is_empty(), "{}: {missing:?}", language.tag);
+        let differs = |(id, wants): &&(&str, BTreeSet<&str>)| said.iter().any(|it| it.0 == *id && it.1 != *wants);
+        let wrong: Vec<_> = english.iter().filter(differs).collect();
+        assert!(wrong.is_empty(), "{}: {wrong:?}", language.tag);
+        // Other languages may lag behind: English stands in for what they lack.
+        let missing: Vec<_> = english.iter().map(|it| it.0).filter(|it| !ids.contains(it)).collect();
+        if !missing.is_empty() {
+            eprintln!(
+                "{} lacks {} messages: {}",
+                language.tag,
+                missing.len(),
+                missing.join(", ")
+            );
+        }
         let known: BTreeSet<_> = english.iter().map(|it| it.0).collect();
         let strange: Vec<_> = ids.difference(&known).collect();
         assert!(
@@ -81,12 +90,10 @@ fn every_language_says_all_that_english_says_with_the_same_arguments() {
 
 #[test]
 fn what_is_said_follows_the_language() {
-    assert_eq!(say!("composer-working"), "working");
-    let german = within("de", || {
-        (say!("composer-working"), say!("composer-unseen", count = 1_200))
-    });
+    assert_eq!(t!("composer-working"), "working");
+    let german = within("de", || (t!("composer-working"), t!("composer-unseen", count = 1_200)));
     assert_eq!(german, ("arbeitet", "1200 neu ↓".to_owned()));
-    assert_eq!(say!("composer-unseen", count = 2), "2 new ↓");
+    assert_eq!(t!("composer-unseen", count = 2), "2 new ↓");
 }
 
 #[test]
@@ -97,7 +104,7 @@ fn what_a_language_does_not_say_is_said_in_english() {
     assert_eq!(catalogue.plain("composer-waiting"), None);
     let before = OF_TEST.replace(Some(catalogue));
     assert_eq!(
-        (say!("composer-working"), say!("composer-waiting")),
+        (t!("composer-working"), t!("composer-waiting")),
         ("travaille", "waiting for you")
     );
     OF_TEST.set(before);

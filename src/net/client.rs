@@ -765,7 +765,7 @@ impl Stream for Body {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::net::peer::{self, STREAM, diary, page};
+    use crate::net::test_server::{self, STREAM, diary, page};
     use pretty_assertions::assert_eq;
 
     fn client(base: &str) -> Client {
@@ -877,7 +877,7 @@ mod tests {
     #[tokio::test]
     async fn a_request_carries_what_it_was_given_and_our_name() {
         let (seen, mut diary) = diary();
-        let base = peer::listen(move |mut socket| {
+        let base = test_server::listen(move |mut socket| {
             let seen = seen.clone();
             async move {
                 seen.send(socket.request().await).unwrap();
@@ -919,7 +919,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_header_that_cannot_be_sent_is_an_error() {
-        let base = peer::answer(page("200 OK", "text/plain", "")).await;
+        let base = test_server::answer(page("200 OK", "text/plain", "")).await;
         let error = client(&base)
             .open(Request::get("x").bearer("a\nb"))
             .await
@@ -932,7 +932,7 @@ mod tests {
     #[tokio::test]
     async fn a_redirect_is_an_error_that_names_its_target_and_nobody_goes_there() {
         let (seen, mut diary) = diary();
-        let thief = peer::listen(move |mut socket| {
+        let thief = test_server::listen(move |mut socket| {
             let seen = seen.clone();
             async move {
                 seen.send(socket.request().await).unwrap();
@@ -946,7 +946,7 @@ mod tests {
             "307 Temporary",
             "308 Permanent",
         ] {
-            let base = peer::answer(format!(
+            let base = test_server::answer(format!(
                 "HTTP/1.1 {status}\r\nLocation: {thief}/x\r\nContent-Length: 0\r\n\r\n"
             ))
             .await;
@@ -1014,7 +1014,7 @@ mod tests {
             ),
         ];
         for (name, expected, answer) in cases {
-            let base = peer::answer(answer.as_str()).await;
+            let base = test_server::answer(answer.as_str()).await;
             let error = failure(&client(&base)).await;
             assert_eq!(kind(&error), *expected, "{name}: {error:?}");
             assert_eq!(error.is_connection(), *expected == "Closed", "{name}");
@@ -1023,7 +1023,7 @@ mod tests {
 
     #[tokio::test]
     async fn nobody_there_is_told_from_a_name_that_nobody_has() {
-        let error = failure(&client(&peer::nobody().await)).await;
+        let error = failure(&client(&test_server::nobody().await)).await;
         assert_eq!((kind(&error).as_str(), error.is_connection()), ("Refused", true));
         // No label may be so long: the look-up fails without asking anybody.
         let host = "a".repeat(70);
@@ -1058,7 +1058,7 @@ mod tests {
 
     #[tokio::test]
     async fn messages_and_their_chains_keep_secrets() {
-        let mut base: Url = peer::nobody().await.parse().unwrap();
+        let mut base: Url = test_server::nobody().await.parse().unwrap();
         base.set_username("kim").unwrap();
         base.set_password(Some("hunter2")).unwrap();
         base.set_query(Some("key=hunter3"));
@@ -1086,11 +1086,11 @@ mod tests {
             }
         };
 
-        let silent = peer::listen(peer::Socket::hang).await;
+        let silent = test_server::listen(test_server::Socket::hang).await;
         assert_eq!(kind(&soon(&with(&silent, first)).await), "FirstByteTimeout");
 
         let begun = |bytes: String| {
-            peer::listen(move |mut socket| {
+            test_server::listen(move |mut socket| {
                 let bytes = bytes.clone();
                 async move {
                     socket.request().await;
@@ -1128,7 +1128,7 @@ mod tests {
 
     #[tokio::test]
     async fn any_byte_is_a_sign_of_life() {
-        let base = peer::listen(|mut socket| async move {
+        let base = test_server::listen(|mut socket| async move {
             socket.request().await;
             socket.send(STREAM).await;
             for _ in 0..10 {
@@ -1151,7 +1151,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_body_is_read_up_to_a_limit() {
-        let base = peer::answer(page("500 Oh", "text/html", "0123456789")).await;
+        let base = test_server::answer(page("500 Oh", "text/html", "0123456789")).await;
         let client = client(&base);
         let body = async || client.open(Request::get("x")).await.unwrap().body;
         assert_eq!(body().await.read(10).await.unwrap(), b"0123456789");
@@ -1164,7 +1164,7 @@ mod tests {
     #[tokio::test]
     async fn letting_go_closes_the_connection_at_once() {
         let (seen, mut diary) = diary();
-        let base = peer::listen(move |mut socket| {
+        let base = test_server::listen(move |mut socket| {
             let seen = seen.clone();
             async move {
                 let request = socket.request().await;
@@ -1178,7 +1178,7 @@ mod tests {
         })
         .await;
         let plain = client(&base);
-        peer::promptly("waiting", async || {
+        test_server::promptly("waiting", async || {
             let client = plain.clone();
             let waiting = tokio::spawn(async move { client.open(Request::get("wait")).await.map(drop) });
             assert_eq!(diary.next().await, "asked");
@@ -1186,7 +1186,7 @@ mod tests {
             diary.closed().await
         })
         .await;
-        peer::promptly("streaming", async || {
+        test_server::promptly("streaming", async || {
             let mut answer = plain.open(Request::get("stream")).await.unwrap();
             assert_eq!(answer.body.next().await.unwrap().unwrap(), "data: 1\n\n");
             assert_eq!(diary.next().await, "asked");
@@ -1194,11 +1194,11 @@ mod tests {
             diary.closed().await
         })
         .await;
-        let (mute, mut diary) = peer::mute().await;
+        let (mute, mut diary) = test_server::mute().await;
         let client = with(&mute, |it| {
             it.ca_file = Some(fixture("ca.pem"));
         });
-        peer::promptly("connecting", async || {
+        test_server::promptly("connecting", async || {
             let client = client.clone();
             let connecting = tokio::spawn(async move { client.open(Request::get("x")).await.map(drop) });
             assert_eq!(diary.next().await, "came");
@@ -1211,7 +1211,7 @@ mod tests {
     #[tokio::test]
     async fn a_proxy_is_asked_for_everything_when_it_is_named() {
         let (seen, mut diary) = diary();
-        let proxy = peer::listen(move |mut socket| {
+        let proxy = test_server::listen(move |mut socket| {
             let seen = seen.clone();
             async move {
                 seen.send(socket.request().await).unwrap();

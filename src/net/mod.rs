@@ -4,8 +4,8 @@
 //! buffer a limit, and a token goes to the one server it was meant for.
 
 pub mod client;
-pub mod page;
-#[cfg(test)]
-pub mod peer;
+pub mod fetch;
 pub mod retry;
 pub mod sse;
+#[cfg(test)]
+pub mod test_server;

@@ -1,46 +1,38 @@
 //! Bytes to server-sent events.
 //!
-//! `eventsource-stream` reads the fields, but it is never fed raw bytes: it panics on a byte order mark, stops at
-//! invalid UTF-8, loses the last line that ends in CR and copies its whole buffer once per line. In front of it
-//! stands a normaliser that hands it whole, valid lines ended by LF, one at a time, and counts them.
+//! `eventsource-stream` reads the events, but not from raw bytes: it panics on a byte order mark, stops at invalid UTF-8,
+//! loses the last line that ends in CR, knows no limits and copies its whole buffer once per line. `Lines`, in front of
+//! it, is a stream of whole, valid lines that end in LF, one at a time, and of nothing that the parser would ignore.
 //!
 //! ```text
-//! bytes ─► Lines: BOM, CR LF CRLF, 16 MiB ─► Gauge: what one event may weigh ─► eventsource-stream ─► Frame
+//! bytes ─► Lines: BOM, UTF-8, CR LF CRLF, 16 MiB a line and an event ─► eventsource-stream ─► Frame
 //! ```
 //!
-//! An event of one data line and nothing else, as nearly all of a model's answer is, has nothing left to be read in it:
-//! it goes around the crate.
-//!
-//! [`Frames`] is pushed by hand; [`Reader`] wraps a stream of bytes. `retry:` is ignored: when to come back is
-//! decided in [`super::retry`].
+//! `retry:` is ignored: when to come back is decided in [`super::retry`].
 
 use std::{
-    collections::VecDeque,
     pin::Pin,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::{Context, Poll, Waker},
 };
 
-use eventsource_stream::{Event, EventStream};
-use futures::{Stream, TryStream};
+use eventsource_stream::{Event, EventStream, EventStreamError, Eventsource as _};
+use futures::Stream;
 
-/// The longest line that is read, without its end.
+/// Maximum length of a line in bytes, without its end.
 pub const LINE_LIMIT_BYTES: usize = 16 << 20;
 
-/// The heaviest event that is read: the bytes of its data lines and 32 more for each of them.
+/// Maximum weight of an event: the bytes of its data lines, and `DATA_LINE_BYTES` for each of them.
 pub const EVENT_LIMIT_BYTES: usize = 16 << 20;
 
-/// What a data line costs beside its text, so that a flood of empty ones meets the limit too.
+/// Weight of a data line beside its text, so that a flood of empty ones meets the limit too.
 const DATA_LINE_BYTES: usize = 32;
 
-/// An `id:` line longer than this is ignored, because the last id is copied into every frame after it.
+/// Maximum length of an `id:` line; a longer one is ignored, because the last id is copied into every frame after it.
 const ID_LIMIT_BYTES: usize = 1024;
 
-/// A partial line's buffer above this size is given back once the line is done.
+/// Size above which the buffer is given back when it is empty.
 const KEPT_BUFFER_BYTES: usize = 64 << 10;
-
-/// How many chunks without a frame [`Reader`] takes before it lets other tasks run.
-const CHUNKS_PER_POLL: usize = 64;
 
 /// One event of a stream.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -53,7 +45,7 @@ pub struct Frame {
     pub id: Option<String>,
 }
 
-/// Why a stream of events cannot be read further.
+/// Reasons why a stream of events cannot be read further.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FrameError {
     #[error("a line of the event stream is longer than {} MiB", LINE_LIMIT_BYTES >> 20)]
@@ -67,17 +59,8 @@ pub enum FrameError {
 /// The pieces in which the bytes come never matter. After an error it stays silent.
 pub struct Frames {
     lines: Lines,
-    gauge: Gauge,
-    /// The only line of the event so far, when that is data; `events` has not seen it.
-    alone: Option<String>,
-    /// `events` has lines of the event, or an id for all that follow.
-    is_shared: bool,
-    has_id: bool,
-    /// The line that `events` reads next.
-    slot: Slot,
-    events: EventStream<Slot>,
-    failed: bool,
-    comments: u64,
+    events: EventStream<Lines>,
+    has_failed: bool,
 }
 
 impl Default for Frames {
@@ -87,128 +70,66 @@ impl Default for Frames {
 }
 
 impl Frames {
+    /// Returns a parser at the start of a stream.
     pub fn new() -> Self {
-        let slot = Slot::default();
-        let mut frames = Self {
-            lines: Lines::default(),
-            gauge: Gauge::default(),
-            alone: None,
-            is_shared: false,
-            has_id: false,
-            events: EventStream::new(slot.clone()),
-            slot,
-            failed: false,
-            comments: 0,
-        };
-        // The parser panics on a byte order mark in the first line it sees. No line of unknown name is handed to it, so
-        // none can begin with one; this second guard holds should that filter ever change.
-        frames.read(":\n".to_owned());
-        frames
+        let lines = Lines::default();
+        Self {
+            events: lines.clone().eventsource(),
+            lines,
+            has_failed: false,
+        }
     }
 
-    /// Reads `bytes`; gives the frames that they complete, in order. An error is the last thing a stream gives.
+    /// Reads `bytes` and returns the frames that they complete, in order. An error is the last thing a stream gives.
     pub fn push(&mut self, bytes: &[u8]) -> Vec<Result<Frame, FrameError>> {
-        let mut found = Vec::new();
-        let mut rest = bytes;
-        while !self.failed {
-            match self.lines.next(&mut rest) {
-                Ok(None) => break,
-                Ok(Some(line)) => match self.line(line) {
-                    Ok(None) => {}
-                    Ok(Some(frame)) => found.push(Ok(frame)),
-                    Err(error) => found.push(self.fail(error)),
-                },
-                Err(error) => found.push(self.fail(error)),
-            }
+        if self.has_failed {
+            return Vec::new();
         }
-        found
+        self.lines.lock().push(bytes);
+        std::iter::from_fn(|| self.next()).collect()
     }
 
     /// Ends the stream. An event that lacks only its blank line is given when its data is whole: JSON or `[DONE]`.
     pub fn finish(&mut self) -> Option<Result<Frame, FrameError>> {
-        if self.failed {
+        if self.has_failed {
             return None;
         }
-        self.failed = true;
-        if let Some(line) = self.lines.rest()
-            && let Err(error) = self.line(line)
-        {
-            return Some(Err(error));
-        }
-        let frame = self.blank()?;
-        let data = frame.data.trim();
-        let whole = data == "[DONE]" || serde_json::from_str::<serde::de::IgnoredAny>(data).is_ok();
-        whole.then_some(Ok(frame))
+        // The end of a line that has none, and of an event that has none.
+        self.lines.lock().push(b"\n\n");
+        let last = self.next();
+        self.has_failed = true;
+        last.filter(|it| {
+            let Ok(frame) = it else { return true };
+            let data = frame.data.trim();
+            data == "[DONE]" || serde_json::from_str::<serde::de::IgnoredAny>(data).is_ok()
+        })
     }
 
-    /// How many comment lines have been seen. Writers send them to show that they live.
+    /// Returns the number of comment lines so far. Writers send them to show that they live.
     pub fn comments(&self) -> u64 {
-        self.comments
+        self.lines.lock().comments
     }
 
-    fn fail(&mut self, error: FrameError) -> Result<Frame, FrameError> {
-        self.failed = true;
-        self.lines = Lines::default();
-        Err(error)
-    }
-
-    /// Takes one line without its end.
-    fn line(&mut self, line: String) -> Result<Option<Frame>, FrameError> {
-        match Field::of(&line) {
-            Field::Comment => {
-                self.comments += 1;
-                Ok(None)
-            }
-            Field::Ignored => Ok(None),
-            Field::Data => {
-                self.gauge.add(&line)?;
-                if self.alone.is_none() && !self.is_shared && !self.has_id {
-                    self.alone = Some(line);
-                    return Ok(None);
-                }
-                Ok(self.share(line))
-            }
-            Field::Kept => {
-                self.has_id |= line.starts_with("id");
-                Ok(self.share(line))
-            }
-            Field::Blank => {
-                self.gauge = Gauge::default();
-                Ok(self.blank())
-            }
+    /// Returns the next frame of what was pushed; `None` when more is needed, and after an error.
+    fn next(&mut self) -> Option<Result<Frame, FrameError>> {
+        if self.has_failed {
+            return None;
         }
-    }
-
-    /// Hands a line of an event to the parser that is to read it.
-    fn share(&mut self, mut line: String) -> Option<Frame> {
-        self.is_shared = true;
-        if let Some(mut first) = self.alone.take() {
-            first.push('\n');
-            self.read(first);
-        }
-        line.push('\n');
-        self.read(line)
-    }
-
-    /// Ends an event.
-    fn blank(&mut self) -> Option<Frame> {
-        self.is_shared = false;
-        match self.alone.take() {
-            Some(line) => Some(Frame {
-                data: value(line),
-                ..Frame::default()
-            }),
-            None => self.read("\n".to_owned()),
-        }
-    }
-
-    /// Hands one ended line to the parser, which is then always ready to say whether an event is complete.
-    fn read(&mut self, line: String) -> Option<Frame> {
-        self.slot.fill(line);
         match Pin::new(&mut self.events).poll_next(&mut Context::from_waker(Waker::noop())) {
-            Poll::Ready(Some(Ok(event))) => Some(event.into()),
-            // The slot never ends and never fails, and every line is valid UTF-8 that some rule of the parser takes.
-            Poll::Ready(None | Some(Err(_))) | Poll::Pending => None,
+            Poll::Ready(Some(Ok(event))) => Some(Ok(event.into())),
+            Poll::Ready(Some(Err(EventStreamError::Transport(error)))) => {
+                self.has_failed = true;
+                let mut buffer = self.lines.lock();
+                *buffer = Buffer {
+                    comments: buffer.comments,
+                    ..Buffer::default()
+                };
+                Some(Err(error))
+            }
+            // Lines never end and are valid UTF-8, and some rule of the parser takes each of them.
+            Poll::Ready(None | Some(Err(EventStreamError::Utf8(_) | EventStreamError::Parser(_)))) | Poll::Pending => {
+                None
+            }
         }
     }
 }
@@ -223,223 +144,122 @@ impl From<Event> for Frame {
     }
 }
 
-/// What stands behind the name of a field and its colon.
-fn value(mut line: String) -> String {
-    let name = line.find(':').map_or(line.len(), |it| it + 1);
-    let blank = usize::from(line.get(name..).is_some_and(|it| it.starts_with(' ')));
-    line.drain(..name + blank);
-    line
-}
+/// The lines of the bytes that were pushed, each ended by LF, as a stream that is pending where they end.
+#[derive(Clone, Default)]
+struct Lines(Arc<Mutex<Buffer>>);
 
-/// What a line is good for.
-enum Field {
-    Blank,
-    Comment,
-    Data,
-    /// `event` or `id`.
-    Kept,
-    /// `retry`, unknown fields and ids of absurd length.
-    Ignored,
-}
-
-impl Field {
-    fn of(line: &str) -> Self {
-        if line.is_empty() {
-            return Self::Blank;
-        }
-        match line.split_once(':').map_or(line, |(name, _)| name) {
-            "" => Self::Comment,
-            "data" => Self::Data,
-            "event" => Self::Kept,
-            "id" if line.len() <= ID_LIMIT_BYTES => Self::Kept,
-            _ => Self::Ignored,
-        }
-    }
-}
-
-/// Weighs the event that is being read.
+/// Bytes that are not read yet, and what has to be known of those that were.
 #[derive(Default)]
-struct Gauge {
-    bytes: usize,
-}
-
-impl Gauge {
-    fn add(&mut self, line: &str) -> Result<(), FrameError> {
-        self.bytes = self.bytes.saturating_add(line.len() + DATA_LINE_BYTES);
-        // A line of just the limit is still an event of its own.
-        if self.bytes > EVENT_LIMIT_BYTES + DATA_LINE_BYTES {
-            return Err(FrameError::EventTooLarge);
-        }
-        Ok(())
-    }
-}
-
-/// Splits bytes into lines, whatever their ends and wherever the pieces are cut.
-#[derive(Default)]
-struct Lines {
-    /// The part of a line that came in earlier pieces.
-    partial: Vec<u8>,
-    /// The last piece ended in CR: an LF at the start of the next belongs to it.
-    after_cr: bool,
-    /// A byte order mark is looked for in the first line only.
-    begun: bool,
+struct Buffer {
+    bytes: Vec<u8>,
+    /// Start of the next line.
+    start: usize,
+    /// Bytes before this hold no end of that line.
+    scanned: usize,
+    /// The line before ended in CR: an LF here belongs to it.
+    is_after_cr: bool,
+    /// The first line, where a byte order mark is looked for, has been read.
+    has_begun: bool,
+    /// Weight of the event that is being read.
+    event_bytes: usize,
+    comments: u64,
 }
 
 impl Lines {
-    /// The next line of `rest`, which shrinks; `None` when it ends within a line. Looks at each byte once.
-    fn next(&mut self, rest: &mut &[u8]) -> Result<Option<String>, FrameError> {
-        if self.after_cr && !rest.is_empty() {
-            self.after_cr = false;
-            *rest = rest.strip_prefix(b"\n").unwrap_or(rest);
-        }
-        let end = rest.iter().position(|&byte| byte == b'\n' || byte == b'\r');
-        let piece = &rest[..end.unwrap_or(rest.len())];
-        if self.partial.len() + piece.len() > LINE_LIMIT_BYTES {
-            return Err(FrameError::LineTooLong);
-        }
-        let Some(end) = end else {
-            self.partial.extend_from_slice(piece);
-            *rest = &[];
-            return Ok(None);
-        };
-        self.after_cr = rest[end] == b'\r';
-        *rest = &rest[end + 1..];
-        if self.partial.is_empty() {
-            return Ok(Some(self.text(piece)));
-        }
-        self.partial.extend_from_slice(piece);
-        Ok(self.rest())
-    }
-
-    /// The line begun so far, if any.
-    fn rest(&mut self) -> Option<String> {
-        if self.partial.is_empty() {
-            return None;
-        }
-        let mut line = std::mem::take(&mut self.partial);
-        let text = self.text(&line);
-        if line.capacity() <= KEPT_BUFFER_BYTES {
-            line.clear();
-            self.partial = line;
-        }
-        Some(text)
-    }
-
-    fn text(&mut self, line: &[u8]) -> String {
-        let first = !std::mem::replace(&mut self.begun, true);
-        let line = if first {
-            line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line)
-        } else {
-            line
-        };
-        String::from_utf8_lossy(line).into_owned()
+    fn lock(&self) -> MutexGuard<'_, Buffer> {
+        // Nothing that runs under the lock leaves it half done.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The stream that the parser reads: at most one line, then nothing until the next is filled in.
-#[derive(Clone, Default)]
-struct Slot(Arc<Mutex<Option<String>>>);
-
-impl Slot {
-    fn fill(&self, line: String) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(line);
-    }
-}
-
-impl Stream for Slot {
-    type Item = Result<String, std::convert::Infallible>;
+impl Stream for Lines {
+    type Item = Result<String, FrameError>;
 
     fn poll_next(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        match self.0.lock().unwrap_or_else(PoisonError::into_inner).take() {
-            Some(line) => Poll::Ready(Some(Ok(line))),
-            None => Poll::Pending,
-        }
-    }
-}
-
-/// Why a body gave no further frame.
-#[derive(Debug, thiserror::Error)]
-pub enum ReadError<E> {
-    /// The bytes are there and cannot be read as events.
-    #[error(transparent)]
-    Frame(#[from] FrameError),
-    /// The bytes stopped coming.
-    #[error(transparent)]
-    Body(E),
-}
-
-/// A stream of frames over a stream of bytes. A body that fails gives its last whole event first, then the error.
-pub struct Reader<S: TryStream> {
-    /// `None` after its end or an error.
-    body: Option<S>,
-    frames: Frames,
-    ready: VecDeque<Result<Frame, ReadError<S::Error>>>,
-}
-
-impl<S: TryStream> Reader<S> {
-    pub fn new(body: S) -> Self {
-        Self {
-            body: Some(body),
-            frames: Frames::new(),
-            ready: VecDeque::new(),
-        }
-    }
-
-    /// How many comment lines have been seen.
-    pub fn comments(&self) -> u64 {
-        self.frames.comments()
-    }
-}
-
-// Nothing in here is ever pinned but the body, and that is `Unpin` itself.
-impl<S: TryStream + Unpin> Unpin for Reader<S> {}
-
-impl<S> Stream for Reader<S>
-where
-    S: TryStream + Unpin,
-    S::Ok: AsRef<[u8]>,
-{
-    type Item = Result<Frame, ReadError<S::Error>>;
-
-    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        let this = self.get_mut();
-        for _ in 0..CHUNKS_PER_POLL {
-            if let Some(frame) = this.ready.pop_front() {
-                if matches!(frame, Err(ReadError::Frame(_))) {
-                    this.body = None;
-                }
-                return Poll::Ready(Some(frame));
-            }
-            let Some(body) = &mut this.body else {
-                return Poll::Ready(None);
-            };
-            match Pin::new(body).try_poll_next(cx) {
-                Poll::Pending => return Poll::Pending,
-                Poll::Ready(Some(Ok(bytes))) => {
-                    let frames = this.frames.push(bytes.as_ref());
-                    this.ready
-                        .extend(frames.into_iter().map(|it| it.map_err(ReadError::Frame)));
-                }
-                Poll::Ready(end) => {
-                    this.body = None;
-                    this.ready
-                        .extend(this.frames.finish().map(|it| it.map_err(ReadError::Frame)));
-                    if let Some(Err(error)) = end {
-                        this.ready.push_back(Err(ReadError::Body(error)));
+        let mut buffer = self.lock();
+        loop {
+            match buffer.line() {
+                Ok(None) => return Poll::Pending,
+                Ok(Some(mut line)) => match buffer.is_wanted(&line) {
+                    Ok(false) => {}
+                    Ok(true) => {
+                        line.push('\n');
+                        return Poll::Ready(Some(Ok(line)));
                     }
-                }
+                    Err(error) => return Poll::Ready(Some(Err(error))),
+                },
+                Err(error) => return Poll::Ready(Some(Err(error))),
             }
         }
-        // A body that is always ready with comments must not keep the thread for itself.
-        cx.waker().wake_by_ref();
-        Poll::Pending
+    }
+}
+
+impl Buffer {
+    fn push(&mut self, bytes: &[u8]) {
+        self.bytes.drain(..self.start);
+        self.scanned -= self.start;
+        self.start = 0;
+        if self.bytes.is_empty() && self.bytes.capacity() > KEPT_BUFFER_BYTES {
+            self.bytes = Vec::new();
+        }
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    /// Takes the next line, without its end; `None` if it has none yet. Looks at each byte once.
+    fn line(&mut self) -> Result<Option<String>, FrameError> {
+        if self.is_after_cr && self.start < self.bytes.len() {
+            self.is_after_cr = false;
+            self.start += usize::from(self.bytes[self.start] == b'\n');
+            self.scanned = self.start;
+        }
+        let fresh = self.bytes.get(self.scanned..).unwrap_or_default();
+        let end = fresh.iter().position(|&it| it == b'\n' || it == b'\r');
+        self.scanned += end.unwrap_or(fresh.len());
+        if self.scanned - self.start > LINE_LIMIT_BYTES {
+            return Err(FrameError::LineTooLong);
+        }
+        if end.is_none() {
+            return Ok(None);
+        }
+        let mut line = &self.bytes[self.start..self.scanned];
+        if !std::mem::replace(&mut self.has_begun, true) {
+            line = line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line);
+        }
+        // With room for the end that the parser wants.
+        let mut text = String::with_capacity(line.len() + 1);
+        text.push_str(&String::from_utf8_lossy(line));
+        self.is_after_cr = self.bytes[self.scanned] == b'\r';
+        self.scanned += 1;
+        self.start = self.scanned;
+        Ok(Some(text))
+    }
+
+    /// Counts a line, and returns true if the parser is to see it: blank lines, data, names and ids of bearable length.
+    fn is_wanted(&mut self, line: &str) -> Result<bool, FrameError> {
+        match line.split_once(':').map_or(line, |(name, _)| name) {
+            "" if line.is_empty() => self.event_bytes = 0,
+            "" => {
+                self.comments += 1;
+                return Ok(false);
+            }
+            "data" => {
+                self.event_bytes += line.len() + DATA_LINE_BYTES;
+                // A line of just the limit is still an event of its own.
+                if self.event_bytes > EVENT_LIMIT_BYTES + DATA_LINE_BYTES {
+                    return Err(FrameError::EventTooLarge);
+                }
+            }
+            "event" => {}
+            "id" => return Ok(line.len() <= ID_LIMIT_BYTES),
+            _ => return Ok(false),
+        }
+        Ok(true)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use futures::StreamExt;
     use pretty_assertions::assert_eq;
     use proptest::prelude::*;
 
@@ -605,33 +425,6 @@ mod tests {
         }
     }
 
-    /// Lines as streams have them, in any order.
-    fn lines() -> impl Strategy<Value = String> {
-        let line = prop_oneof![
-            4 => "data: ?[ -~é\0:]{0,6}",
-            2 => Just(String::new()),
-            1 => proptest::sample::select(vec!["data", "event: x", "event:", "id: 7", "id", ":", ": ping", "retry: 1", "foo: b", "\u{feff}data: a"]).prop_map(str::to_owned),
-        ];
-        proptest::collection::vec(line, 0..14).prop_map(|it| it.join("\n") + "\n")
-    }
-
-    proptest! {
-        #![proptest_config(ProptestConfig::with_cases(256))]
-
-        #[test]
-        fn an_event_that_goes_around_the_crate_is_what_the_crate_reads(input in lines(), size in 1_usize..9) {
-            let mut shared = Frames::new();
-            let mut expected = Vec::new();
-            for piece in input.as_bytes().chunks(size) {
-                // As if an id had been seen, every line is shared.
-                shared.has_id = true;
-                expected.extend(shared.push(piece).iter().map(show));
-            }
-            expected.extend(shared.finish().iter().map(show));
-            prop_assert_eq!(read(input.as_bytes().chunks(size)), expected);
-        }
-    }
-
     #[test]
     fn comments_are_counted() {
         let mut frames = Frames::new();
@@ -694,47 +487,6 @@ mod tests {
     fn an_absurd_id_is_not_carried_along() {
         let input = [b"id: 1\nid: ".as_slice(), &[b'x'; ID_LIMIT_BYTES], b"\ndata: a\n\n"].concat();
         assert_eq!(read([input.as_slice()]), ["-|a|1"]);
-    }
-
-    fn body(
-        pieces: &[&'static str],
-        error: Option<&'static str>,
-    ) -> Reader<impl TryStream<Ok = &'static str, Error = &'static str> + Unpin> {
-        Reader::new(futures::stream::iter(
-            pieces.iter().copied().map(Ok).chain(error.map(Err)).collect::<Vec<_>>(),
-        ))
-    }
-
-    async fn shown(reader: Reader<impl TryStream<Ok = &'static str, Error = &'static str> + Unpin>) -> Vec<String> {
-        let all: Vec<_> = reader.collect().await;
-        all.iter()
-            .map(|it| match it {
-                Ok(frame) => frame.data.clone(),
-                Err(ReadError::Body(error)) => format!("body: {error}"),
-                Err(ReadError::Frame(error)) => format!("frame: {error:?}"),
-            })
-            .collect()
-    }
-
-    #[tokio::test]
-    async fn a_body_is_read_to_its_end_or_its_error() {
-        assert_eq!(
-            shown(body(&["data: a\n", "\ndata: b\n\ndata: {", "}"], None)).await,
-            ["a", "b", "{}"]
-        );
-        assert_eq!(
-            shown(body(&["data: a\n\ndata: {}"], Some("reset"))).await,
-            ["a", "{}", "body: reset"]
-        );
-        assert_eq!(
-            shown(body(&["data: a\n\ndata: {"], Some("reset"))).await,
-            ["a", "body: reset"]
-        );
-        let comments = vec![": ping\n"; 3 * CHUNKS_PER_POLL];
-        assert_eq!(
-            shown(body(&[&comments[..], &["data: a\n\n"]].concat(), None)).await,
-            ["a"]
-        );
     }
 
     proptest! {

@@ -2,6 +2,6 @@
 
 pub mod clipboard;
 pub mod file;
+pub mod memory_trim;
 pub mod panic;
 pub mod process;
-pub mod resident;

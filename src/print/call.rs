@@ -4,20 +4,22 @@
 //! program does not have become `function`, which every reader of its output knows.
 
 mod edit;
-mod listing;
 
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
 
 pub use self::edit::edit;
-use self::listing::Folder;
 use crate::{
     protocol::{
         Applied, CommandState, Document, Kind, QuestionKind, TodoStatus, View,
         document::{Plan, TerminalCommand, TodoChange, TodoUpdate, ToolCall},
     },
-    tool,
+    tools::{
+        self,
+        cursor::{Answer, Arguments, Asked, absolute, object, text, whole, words},
+        todo_write,
+    },
     transcript::Todos,
 };
 
@@ -31,8 +33,7 @@ pub struct Around<'a> {
 
 impl Around<'_> {
     fn absolute(&self, path: &str) -> PathBuf {
-        // `.` says nothing.
-        self.workspace.join(path).components().collect()
+        absolute(self.workspace, path)
     }
 }
 
@@ -173,7 +174,7 @@ pub fn outcome(document: &Document, call: &Call, around: Around<'_>) -> Outcome 
                 .todos
                 .list
                 .iter()
-                .map(|it| todo(&it.id, &it.content, &it.status, &it.dependencies, document.started_ms))
+                .map(|it| todo_write::printed(&it.id, &it.content, &it.status, &it.dependencies, document.started_ms))
                 .collect();
             Outcome::success(json!({ "totalCount": whole.len(), "todos": whole, "wasMerge": it.merge }))
         }
@@ -293,29 +294,12 @@ fn todos(document: &Document, it: &TodoUpdate<'_>, around: Around<'_>) -> Call {
                     None => known.map(|it| it.dependencies.clone()).unwrap_or_default(),
                 };
                 let status = status.unwrap_or(TodoStatus::Pending);
-                todo(id, content, &status, &dependencies, document.started_ms)
+                todo_write::printed(id, content, &status, &dependencies, document.started_ms)
             },
         )
         .collect();
     let arguments = json!({ "todos": changes, "merge": it.merge });
     Call::known(id(document, None), "updateTodosToolCall", arguments)
-}
-
-fn todo(id: &str, content: &str, status: &TodoStatus, dependencies: &[String], at_ms: u64) -> Value {
-    let status = match status {
-        TodoStatus::Pending | TodoStatus::Other(_) => "TODO_STATUS_PENDING",
-        TodoStatus::InProgress => "TODO_STATUS_IN_PROGRESS",
-        TodoStatus::Completed => "TODO_STATUS_COMPLETED",
-        TodoStatus::Cancelled => "TODO_STATUS_CANCELLED",
-    };
-    json!({
-        "id": id,
-        "content": content,
-        "status": status,
-        "createdAt": at_ms.to_string(),
-        "updatedAt": at_ms.to_string(),
-        "dependencies": dependencies,
-    })
 }
 
 fn plan(document: &Document, it: &Plan<'_>) -> Call {
@@ -328,44 +312,11 @@ fn plan(document: &Document, it: &Plan<'_>) -> Call {
     Call::known(id(document, None), "createPlanToolCall", arguments)
 }
 
-/// The name by which a tool is known here, whoever called it what.
-fn canonical<'a>(it: &ToolCall<'a>) -> &'a str {
-    tool::find(tool::TOOLS, it.tool_name, it.arguments).map_or(it.tool_name, |it| it.name)
-}
-
 /// Calls of tools that are somebody else's: `server__tool`.
 fn foreign(name: &str) -> Option<(&str, &str)> {
     let (server, tool) = name.split_once("__")?;
     (!server.is_empty() && !tool.is_empty()).then_some((server, tool))
 }
-
-/// The arguments of a call, by any of the names that models and gateways have for them.
-struct Arguments<'a>(&'a Map<String, Value>);
-
-impl<'a> Arguments<'a> {
-    fn get(&self, names: &[&str]) -> Option<&'a Value> {
-        let found = names.iter().find_map(|it| self.0.get(*it));
-        found.filter(|it| !it.is_null())
-    }
-
-    fn text(&self, names: &[&str]) -> &'a str {
-        self.get(names).and_then(Value::as_str).unwrap_or_default()
-    }
-
-    /// Those that are there, as they are called elsewhere.
-    fn into(self, names: &[(&str, &[&str])]) -> Map<String, Value> {
-        let mut into = Map::new();
-        for (name, from) in names {
-            if let Some(value) = self.get(from) {
-                into.insert((*name).to_owned(), value.clone());
-            }
-        }
-        into
-    }
-}
-
-const PATH: &[&str] = &["target_file", "filePath", "file_path", "path", "file"];
-const FOLDER: &[&str] = &["target_directory", "targetDirectory", "path", "directory", "filePath"];
 
 fn tool_call(document: &Document, it: &ToolCall<'_>) -> Option<Call> {
     // Their text may still be coming.
@@ -373,154 +324,37 @@ fn tool_call(document: &Document, it: &ToolCall<'_>) -> Option<Call> {
         return None;
     }
     let id = id(document, it.tool_call_id);
-    let arguments = Arguments(it.arguments);
-    let or_path = |arguments: &mut Map<String, Value>| {
-        arguments.entry("path").or_insert_with(|| ".".into());
+    let asked = Asked {
+        arguments: Arguments(it.arguments),
+        id: &id,
+        started_ms: document.started_ms,
     };
-    let (kind, arguments) = match canonical(it) {
-        "read_file" => (
-            "readToolCall",
-            arguments.into(&[("path", PATH), ("offset", &["offset"]), ("limit", &["limit"])]),
-        ),
-        "grep" => (
-            "grepToolCall",
-            arguments.into(&[
-                ("pattern", &["pattern"]),
-                ("path", &["path"]),
-                ("glob", &["glob"]),
-                ("outputMode", &["output_mode", "outputMode"]),
-                ("contextBefore", &["-B", "contextBefore"]),
-                ("contextAfter", &["-A", "contextAfter"]),
-                ("context", &["-C", "context"]),
-                ("caseInsensitive", &["-i", "case_insensitive", "caseInsensitive"]),
-                ("type", &["type"]),
-                ("headLimit", &["head_limit", "headLimit"]),
-                ("offset", &["offset"]),
-                ("multiline", &["multiline"]),
-            ]),
-        ),
-        "glob_file_search" => (
-            "globToolCall",
-            arguments.into(&[
-                ("globPattern", &["glob_pattern", "globPattern", "pattern"]),
-                ("targetDirectory", FOLDER),
-            ]),
-        ),
-        "list_dir" => {
-            let mut arguments = arguments.into(&[("path", FOLDER), ("ignore", &["ignore_globs", "ignore"])]);
-            or_path(&mut arguments);
-            arguments.entry("ignore").or_insert_with(|| json!([]));
-            arguments.insert("toolCallId".to_owned(), id.clone().into());
-            ("lsToolCall", arguments)
-        }
-        "codebase_search" => {
-            let mut arguments = arguments.into(&[
-                ("query", &["query"]),
-                ("targetDirectories", &["target_directories", "targetDirectories"]),
-                ("explanation", &["explanation"]),
-            ]);
-            arguments.entry("targetDirectories").or_insert_with(|| json!([]));
-            ("semSearchToolCall", arguments)
-        }
-        "read_lints" => ("readLintsToolCall", arguments.into(&[("paths", &["paths"])])),
-        "web_fetch" => {
-            let mut arguments = arguments.into(&[("url", &["url"])]);
-            arguments.insert("toolCallId".to_owned(), id.clone().into());
-            ("webFetchToolCall", arguments)
-        }
-        "task" => {
-            let mut own = arguments.0.clone();
-            if let Some(Value::String(kind)) = own.shift_remove("subagent_type") {
-                own.insert("subagentType".to_owned(), json!({ "kind": kind }));
-            }
-            ("taskToolCall", own)
-        }
-        name => match another(name, it.arguments, &id, document).or_else(|| foreigners(name, it.arguments, &id)) {
-            Some(known) => known,
-            None => {
-                return Some(Call {
-                    id,
-                    kind: Shape::Function {
-                        name: name.to_owned(),
-                        arguments: Value::Object(it.arguments.clone()),
-                    },
-                });
-            }
+    let tool = tools::built_in().find(it.tool_name, it.arguments);
+    let name = tool.map_or(it.tool_name, |it| &it.name);
+    let known = match tool.and_then(|it| it.cursor) {
+        Some(shape) => Some((shape.kind, shape.arguments_of(&asked))),
+        None => task(name, it.arguments).or_else(|| foreigners(name, it.arguments, &id)),
+    };
+    let kind = match known {
+        Some((kind, arguments)) => Shape::Known { kind, arguments },
+        None => Shape::Function {
+            name: name.to_owned(),
+            arguments: Value::Object(it.arguments.clone()),
         },
     };
-    Some(Call {
-        id,
-        kind: Shape::Known { kind, arguments },
-    })
+    Some(Call { id, kind })
 }
 
-/// Tools whose documents are of another kind: called by somebody whose documents are not, or refused before there was one.
-fn another(
-    name: &str,
-    all: &Map<String, Value>,
-    id: &str,
-    document: &Document,
-) -> Option<(&'static str, Map<String, Value>)> {
-    let arguments = Arguments(all);
-    let known = |arguments: &mut Map<String, Value>| {
-        arguments.insert("toolCallId".to_owned(), id.into());
-    };
-    Some(match name {
-        "delete_file" => {
-            let mut own = arguments.into(&[("path", PATH)]);
-            known(&mut own);
-            ("deleteToolCall", own)
-        }
-        "write" => {
-            let mut own = arguments.into(&[("path", PATH), ("fileText", &["contents", "content", "file_text"])]);
-            known(&mut own);
-            ("writeToolCall", own)
-        }
-        "edit_file" | "search_replace" | "apply_patch" | "edit_notebook" => {
-            let meant = edit::meant(all);
-            let mut own = arguments.into(&[("path", &["file_path", "target_file", "target_notebook", "path"])]);
-            own.extend(meant);
-            ("editToolCall", own)
-        }
-        "run_terminal_cmd" => {
-            let mut own = arguments.into(&[
-                ("command", &["command"]),
-                ("workingDirectory", &["working_directory", "workingDirectory", "cwd"]),
-                ("timeout", &["timeout"]),
-            ]);
-            known(&mut own);
-            ("shellToolCall", own)
-        }
-        "todo_write" => {
-            let text = |it: &Value, name: &str| it.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
-            let given = arguments.get(&["todos"]).and_then(Value::as_array);
-            let todos = given.into_iter().flatten().map(|it| {
-                let needs = it.get("dependencies").and_then(Value::as_array);
-                let needs: Vec<_> = needs.into_iter().flatten().map(words).collect();
-                let status = TodoStatus::parse(&text(it, "status"));
-                todo(
-                    &text(it, "id"),
-                    &text(it, "content"),
-                    &status,
-                    &needs,
-                    document.started_ms,
-                )
-            });
-            let todos: Vec<_> = todos.collect();
-            let merge = arguments.get(&["merge"]).and_then(Value::as_bool).unwrap_or(true);
-            ("updateTodosToolCall", object(json!({ "todos": todos, "merge": merge })))
-        }
-        "create_plan" => {
-            let own = arguments.into(&[
-                ("name", &["name"]),
-                ("overview", &["overview"]),
-                ("plan", &["plan"]),
-                ("todos", &["todos"]),
-            ]);
-            ("createPlanToolCall", own)
-        }
-        _ => return None,
-    })
+/// A call that hands work to another agent; no tool of ours does.
+fn task(name: &str, arguments: &Map<String, Value>) -> Option<(&'static str, Map<String, Value>)> {
+    if name != "task" {
+        return None;
+    }
+    let mut own = arguments.clone();
+    if let Some(Value::String(kind)) = own.shift_remove("subagent_type") {
+        own.insert("subagentType".to_owned(), json!({ "kind": kind }));
+    }
+    Some(("taskToolCall", own))
 }
 
 fn foreigners(name: &str, arguments: &Map<String, Value>, id: &str) -> Option<(&'static str, Map<String, Value>)> {
@@ -537,23 +371,15 @@ fn foreigners(name: &str, arguments: &Map<String, Value>, id: &str) -> Option<(&
 
 fn called(document: &Document, it: &ToolCall<'_>, call: &Call, around: Around<'_>) -> Outcome {
     let arguments = Arguments(it.arguments);
-    let path = arguments.text(PATH);
-    let url = arguments.text(&["url"]);
-    let command = arguments.text(&["command"]);
-    let named: &[(&str, &str)] = match &call.kind {
-        Shape::Known {
-            kind: "readToolCall" | "deleteToolCall" | "writeToolCall" | "editToolCall",
-            ..
-        } => &[("path", path)],
-        Shape::Known {
-            kind: "shellToolCall", ..
-        } => &[("command", command)],
-        Shape::Known {
-            kind: "webFetchToolCall",
-            ..
-        } => &[("url", url)],
-        Shape::Known { .. } | Shape::Function { .. } => &[],
+    let kind = match &call.kind {
+        Shape::Known { kind, .. } => *kind,
+        Shape::Function { .. } => "",
     };
+    let mut shapes = tools::built_in().iter().filter_map(|it| it.cursor);
+    let shape = shapes.find(|it| it.kind == kind);
+    let subject = shape.and_then(|it| it.subject);
+    let named = subject.map(|(name, names)| (name, arguments.text(names)));
+    let named = named.as_slice();
     if is_rejected(document) {
         return rejected(document, named);
     }
@@ -563,176 +389,22 @@ fn called(document: &Document, it: &ToolCall<'_>, call: &Call, around: Around<'_
     if result.failed {
         return Outcome::error(&words(result.data), named);
     }
-    let data = result.data;
     let nothing = Map::new();
-    let members = data.as_object().unwrap_or(&nothing);
-    let Shape::Known { kind, .. } = &call.kind else {
-        return Outcome::success(whole(data));
+    let answer = Answer {
+        arguments,
+        data: result.data,
+        members: result.data.as_object().unwrap_or(&nothing),
+        is_truncated: it.truncated,
+        workspace: around.workspace,
     };
-    Outcome::success(match *kind {
-        "readToolCall" => read(data, members, path, it.truncated, around),
-        "grepToolCall" => grepped(data, members, &arguments, around),
-        "globToolCall" => {
-            let files = members.get("files").or(Some(data)).and_then(Value::as_array);
-            let files = files.cloned().unwrap_or_else(|| lines(data));
-            json!({
-                "pattern": arguments.text(&["glob_pattern", "globPattern", "pattern"]),
-                "path": around.absolute(arguments.text(FOLDER)),
-                "totalFiles": members.get("totalFiles").cloned().unwrap_or_else(|| files.len().into()),
-                "files": files,
-                "clientTruncated": it.truncated,
-                "ripgrepTruncated": false,
-            })
-        }
-        "lsToolCall" => {
-            let entries = members.get("entries").or(Some(data)).and_then(Value::as_array);
-            let entries = entries.cloned().unwrap_or_else(|| lines(data));
-            let root = around.absolute(arguments.text(FOLDER));
-            json!({ "directoryTreeRoot": Folder::of(&entries).to_json(&root, !it.truncated) })
-        }
-        "semSearchToolCall" => json!({ "results": found(data, members) }),
-        "webFetchToolCall" => json!({
-            "url": text(members, "url").unwrap_or(url),
-            "markdown": text(members, "markdown").or(data.as_str()).unwrap_or_default(),
-        }),
-        "readLintsToolCall" => json!({ "fileDiagnostics": lints(members) }),
-        "mcpToolCall" => match members.get("content").filter(|it| it.is_array()) {
+    Outcome::success(match (shape, kind) {
+        (Some(shape), _) => (shape.result)(&answer),
+        (None, "mcpToolCall") => match answer.members.get("content").filter(|it| it.is_array()) {
             Some(content) => json!({ "content": content, "isError": false }),
-            None => json!({ "content": [{ "text": { "text": words(data) } }], "isError": false }),
+            None => json!({ "content": [{ "text": { "text": words(result.data) } }], "isError": false }),
         },
-        "deleteToolCall" => json!({ "path": around.absolute(path), "message": words(data) }),
-        _ => whole(data),
+        (None, _) => whole(result.data),
     })
-}
-
-fn read(data: &Value, members: &Map<String, Value>, path: &str, is_cut: bool, around: Around<'_>) -> Value {
-    let content = text(members, "content").or(data.as_str()).unwrap_or_default();
-    let lines = content.lines().count();
-    let total = members
-        .get("totalLines")
-        .and_then(Value::as_u64)
-        .unwrap_or(lines as u64);
-    let mut success = object(json!({
-        "content": content,
-        "isEmpty": content.is_empty(),
-        "exceededLimit": is_cut,
-        "totalLines": total,
-        "totalChars": content.chars().count(),
-    }));
-    if let Some(size) = members.get("fileSize") {
-        success.insert("fileSize".to_owned(), size.clone());
-    }
-    success.insert("path".to_owned(), json!(around.absolute(path)));
-    if let (Some(first), Some(last)) = (members.get("startLine"), members.get("endLine")) {
-        success.insert("readRange".to_owned(), json!({ "startLine": first, "endLine": last }));
-    }
-    Value::Object(success)
-}
-
-fn grepped(data: &Value, members: &Map<String, Value>, arguments: &Arguments<'_>, around: Around<'_>) -> Value {
-    let asked = arguments.text(&["output_mode", "outputMode"]);
-    let mode = text(members, "mode").unwrap_or(if asked.is_empty() { "content" } else { asked });
-    let hits = members.get("matches").and_then(Value::as_array);
-    let file = |it: &Value| {
-        it.get("filePath")
-            .and_then(Value::as_str)
-            .unwrap_or_default()
-            .to_owned()
-    };
-    let results = match (mode, hits) {
-        ("files_with_matches", Some(hits)) => {
-            let files: Vec<_> = hits.iter().map(file).collect();
-            json!({ "files": { "files": files, "totalFiles": members.get("fileCount") } })
-        }
-        ("count", Some(hits)) => {
-            let counts: Vec<_> = hits
-                .iter()
-                .map(|it| json!({ "file": file(it), "count": it.get("count") }))
-                .collect();
-            json!({ "count": { "counts": counts, "totalMatches": members.get("matchCount") } })
-        }
-        (_, Some(hits)) => {
-            let mut files: Vec<(String, Vec<Value>)> = Vec::new();
-            for hit in hits {
-                let name = file(hit);
-                if files.last().is_none_or(|(last, _)| *last != name) {
-                    files.push((name, Vec::new()));
-                }
-                if let Some((_, lines)) = files.last_mut() {
-                    lines.push(json!({
-                        "lineNumber": hit.get("line"),
-                        "content": hit.get("text"),
-                        "contentTruncated": false,
-                        "isContextLine": hit.get("isContext").and_then(Value::as_bool).unwrap_or_default(),
-                    }));
-                }
-            }
-            let matches: Vec<_> = files
-                .into_iter()
-                .map(|(file, matches)| json!({ "file": file, "matches": matches }))
-                .collect();
-            json!({ "content": { "matches": matches } })
-        }
-        // Somebody else's search, told as text.
-        (_, None) => json!({ "content": { "matches": [], "text": words(data) } }),
-    };
-    let root = around.workspace.to_string_lossy().into_owned();
-    json!({
-        "pattern": arguments.text(&["pattern"]),
-        "path": arguments.text(&["path"]),
-        "outputMode": mode,
-        "workspaceResults": { root: results },
-    })
-}
-
-/// What a search of code found, as elements of XML.
-fn found(data: &Value, members: &Map<String, Value>) -> String {
-    let Some(chunks) = members.get("chunks").and_then(Value::as_array) else {
-        return words(data);
-    };
-    let mut results = String::new();
-    for chunk in chunks {
-        let word = |name: &str| chunk.get(name).map(words).unwrap_or_default();
-        let path = word("filePath")
-            .replace('&', "&amp;")
-            .replace('"', "&quot;")
-            .replace('<', "&lt;");
-        results.push_str(&format!(
-            "<search_result path=\"{path}\" startLine=\"{}\" endLine=\"{}\">\n{}\n</search_result>\n",
-            word("startLine"),
-            word("endLine"),
-            word("text").trim_end(),
-        ));
-    }
-    results
-}
-
-fn lints(members: &Map<String, Value>) -> Vec<Value> {
-    let files = members.get("fileDiagnostics").and_then(Value::as_array);
-    let files = files.map(Vec::as_slice).unwrap_or_default();
-    let place = |it: &Value| {
-        let at = |name: &str| it.get(name).and_then(Value::as_u64).unwrap_or(1).saturating_sub(1);
-        // Counted from nought, as language servers do.
-        json!({ "line": at("line"), "character": at("column") })
-    };
-    let one = |it: &Value| {
-        if it.get("range").is_some() {
-            return it.clone();
-        }
-        json!({
-            "severity": it.get("severity"),
-            "range": { "start": place(it), "end": place(it) },
-            "message": it.get("message"),
-            "source": it.get("source"),
-            "code": it.get("code"),
-        })
-    };
-    let file = |it: &Value| {
-        let found = it.get("diagnostics").and_then(Value::as_array);
-        let found: Vec<Value> = found.into_iter().flatten().map(one).collect();
-        json!({ "path": it.get("filePath").or(it.get("path")), "diagnostics": found })
-    };
-    files.iter().map(file).collect()
 }
 
 /// Whether a call stands behind a document of this kind.
@@ -743,43 +415,5 @@ pub fn is_call(document: &Document) -> bool {
             matches!(document.view(), View::Clarification(it) if it.kind == QuestionKind::Question)
         }
         Kind::Text | Kind::CodeReference | Kind::CodeBlock | Kind::Error | Kind::Other(_) => false,
-    }
-}
-
-/// A value as text, texts without their quotes.
-fn words(value: &Value) -> String {
-    match value {
-        Value::String(text) => text.clone(),
-        Value::Null => String::new(),
-        other => other.to_string(),
-    }
-}
-
-/// A result that has no shape of its own.
-fn whole(data: &Value) -> Value {
-    match data {
-        Value::Object(_) => data.clone(),
-        Value::Null => json!({}),
-        other => json!({ "output": words(other) }),
-    }
-}
-
-fn lines(data: &Value) -> Vec<Value> {
-    let text = data.as_str().unwrap_or_default();
-    text.lines()
-        .map(str::trim)
-        .filter(|it| !it.is_empty())
-        .map(Value::from)
-        .collect()
-}
-
-fn text<'a>(members: &'a Map<String, Value>, name: &str) -> Option<&'a str> {
-    members.get(name).and_then(Value::as_str)
-}
-
-fn object(value: Value) -> Map<String, Value> {
-    match value {
-        Value::Object(members) => members,
-        _ => Map::new(),
     }
 }

@@ -1,44 +1,44 @@
-//! JSON that a terminal cannot obey.
+//! JSON output without characters that a terminal could obey.
 
 use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use crate::text::{Clean, clean::sanitize};
+use crate::text::{Sanitized, clean::sanitize};
 
-/// Pretty JSON and a newline. Every character that the sanitiser would drop is escaped, so nothing is lost.
-pub fn pretty(value: &Value) -> Clean {
+/// Formats indented JSON and a newline. Characters that sanitizing would drop are escaped, so nothing is lost.
+pub fn pretty(value: &Value) -> Sanitized {
     clean(serde_json::to_string_pretty(value).unwrap_or_default())
 }
 
-/// Like [`pretty`], on one line.
-pub fn line(value: &Value) -> Clean {
+/// Formats JSON on one line, with the same escapes.
+pub fn line(value: &Value) -> Sanitized {
     clean(value.to_string())
 }
 
-fn clean(mut text: String) -> Clean {
+fn clean(mut text: String) -> Sanitized {
     text.push('\n');
     harmless(text)
 }
 
-/// JSON, or lines of it, as text that a terminal cannot obey and that means the same.
-pub fn harmless(text: String) -> Clean {
+/// Escapes JSON text, or lines of it, so that it keeps its meaning and a terminal obeys none of it.
+pub fn harmless(text: String) -> Sanitized {
     if is_clean(&text) {
-        return Clean::from(text);
+        return Sanitized::from(text);
     }
     let some = escaped(&text, |c| is_clean(c.encode_utf8(&mut [0; 4])));
     if is_clean(&some) {
-        return Clean::from(some);
+        return Sanitized::from(some);
     }
-    // Some characters are dropped for their neighbours only.
-    Clean::from(escaped(&text, |c| c.is_ascii() && c != '\u{7f}'))
+    // Some characters are dropped only because of their neighbours.
+    Sanitized::from(escaped(&text, |c| c.is_ascii() && c != '\u{7f}'))
 }
 
 fn is_clean(text: &str) -> bool {
     sanitize(text) == text
 }
 
-/// Outside of its strings JSON is plain ASCII, and inside of them an escape says the same as its character.
+/// Escapes all characters but those that `stays`. They can only occur in JSON strings, where an escape means the same.
 fn escaped(text: &str, stays: impl Fn(char) -> bool) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

@@ -1,7 +1,7 @@
-//! An answer without a screen: as text or events while it comes, or as one object at its end.
+//! Prints an answer without a screen (`sheaf run`): as text or events while it streams, or as one object at its end.
 //!
-//! Standard output gets the answer and nothing else; what went wrong goes to standard error. Both take clean text only,
-//! so that a model cannot speak to the terminal behind a `cat`.
+//! Standard output gets the answer and nothing else; errors go to standard error. Both take sanitized text only, so
+//! that a model cannot send escape sequences to the terminal.
 
 mod call;
 mod json;
@@ -19,71 +19,71 @@ use std::{
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use self::{stream::Stream, text::Text};
+use self::{stream::CursorStream, text::TextPrinter};
 use crate::{
     link::Link,
     protocol::{
-        Change, ClarificationResponse, Command, Document, DocumentId, Entry, Event, FinishReason, Kind, Message,
-        Outcome, Position, Progress, Response, Severity, Status, Submit, View, codec::record,
+        ClarificationResponse, Command, Document, DocumentId, Entry, Event, FinishReason, Kind, Message, Outcome,
+        Position, Progress, Response, ResponseChange, Severity, Status, Submit, View, codec::record,
     },
     sandbox::{Commands, Tier},
-    text::Clean,
-    transcript::{Exchange, Moved, Place, Transcript, is_approval},
+    text::Sanitized,
+    transcript::{DocumentIndex, Exchange, ExchangeChange, Transcript, is_approval},
 };
 
-/// A peer that asks for a longer pause has refused: nobody is there to decide whether to wait.
-const LONGEST_WAIT_MS: u64 = 60_000;
+/// Longest pause before a retry, in milliseconds. A longer one counts as a failure: nobody can decide to wait.
+const MAX_RETRY_WAIT_MS: u64 = 60_000;
 
-/// How long a stopped turn may take to end.
-const STOP_TIME: Duration = Duration::from_secs(2);
+/// Time that a cancelled turn has to end.
+const STOP_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// A line about what is being done is no longer.
+/// Maximum length of a progress line, in characters.
 const PROGRESS_CHARACTERS: usize = 100;
 
-/// What is printed.
+/// Output format.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Format {
-    /// The answer's text, as it comes.
+    /// The answer's text, as it streams.
     #[default]
     Text,
-    /// One object with the answer's text, at the end of one that went well. Cursor's form.
+    /// One object with the answer's text, after a successful answer; in the format of Cursor's command line.
     Json,
-    /// A line for each thing that is said or done, as it comes. Cursor's form.
+    /// JSON lines of messages, tool calls and text, as they happen; in the format of Cursor's command line.
     StreamJson,
     /// The response object, at the end.
     Documents,
-    /// A line for each event, as it comes.
+    /// One JSON line per event, as it happens.
     Events,
 }
 
-/// What is printed, and what it says of the run.
+/// Options of [`run`].
 #[derive(Default)]
-pub struct Options {
+pub struct PrintOptions {
     pub format: Format,
-    /// In [`Format::StreamJson`]: pieces of text as they come.
+    /// With [`Format::StreamJson`]: text is printed in pieces as it streams.
     pub is_partial: bool,
-    /// In [`Format::StreamJson`]: what the model thinks.
+    /// With [`Format::StreamJson`]: thinking is printed.
     pub has_thinking: bool,
-    /// In [`Format::Text`]: what is done is told beside the answer.
+    /// With [`Format::Text`]: tool calls and retries are reported on standard error.
     pub has_progress: bool,
-    pub session: Session,
-    /// The answer is one JSON value of a certain form, and nothing else is printed of it.
-    pub form: Option<Form>,
-    /// Commands are run on this machine, and nobody asked for that without a sandbox.
+    pub session: SessionInfo,
+    /// Requires the answer to be one JSON value of this form, and prints nothing else.
+    pub schema: Option<AnswerSchema>,
+    /// True if commands run on this machine and the user did not turn the sandbox off.
     pub wants_sandbox: bool,
 }
 
-type Read = Box<dyn Fn(&str) -> Result<Value, String>>;
+/// Returns the value in a text, or the reason why it does not fit the schema.
+type ParseAnswer = Box<dyn Fn(&str) -> Result<Value, String>>;
 
-/// What an answer has to be.
-pub struct Form {
-    /// The value that a text is, or what is wrong with it.
-    pub read: Read,
-    /// How often a better answer may be asked for.
-    pub asks: u32,
+/// Required form of an answer.
+pub struct AnswerSchema {
+    pub parse: ParseAnswer,
+    /// Number of times that the model may be asked for a better answer.
+    pub retries: u32,
 }
 
-impl From<Format> for Options {
+impl From<Format> for PrintOptions {
     fn from(format: Format) -> Self {
         Self {
             format,
@@ -93,35 +93,38 @@ impl From<Format> for Options {
 }
 
 pub use json::harmless;
-pub use stream::Session;
+pub use stream::SessionInfo;
 
-/// Somebody outside wants us to end.
+/// Signal that ends the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stop {
+pub enum StopSignal {
     Interrupt,
     Terminate,
 }
 
-/// How it went.
+/// Result of a run, for the exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ending {
+pub enum RunOutcome {
+    /// The answer ended well.
     Answered,
+    /// It failed, or its output could not be written.
     Failed,
-    /// Something was not done because nobody was there to allow it.
+    /// An action was refused because it needed an approval.
     Refused,
-    /// A command was not run because nothing would have held it.
+    /// A command was refused because there is no sandbox.
     NoSandbox,
-    Stopped(Stop),
+    /// A signal ended it.
+    Stopped(StopSignal),
 }
 
-/// Where it is printed.
+/// Standard output and standard error.
 pub struct Outputs<'a> {
     pub out: &'a mut dyn Write,
     pub err: &'a mut dyn Write,
 }
 
 impl Outputs<'_> {
-    fn answer(&mut self, text: &Clean) -> io::Result<()> {
+    fn answer(&mut self, text: &Sanitized) -> io::Result<()> {
         if text.is_empty() {
             return Ok(());
         }
@@ -129,32 +132,33 @@ impl Outputs<'_> {
         self.out.flush()
     }
 
-    /// A line about what went wrong. When it cannot be said, there is nobody to say that to.
+    /// Prints a line to standard error. Errors of that are ignored: there is nowhere to report them.
     fn say(&mut self, word: &str, text: &str) {
-        let mut line = Clean::new(&format!("{word}: {}", text.trim_end())).into_string();
+        let mut line = Sanitized::new(&format!("{word}: {}", text.trim_end())).into_string();
         line = line.replace('\n', "\n  ");
         line.push('\n');
         let _ = self.err.write_all(line.as_bytes()).and_then(|()| self.err.flush());
     }
 }
 
-/// Sends `submit` and prints the answer to it; without one, prints what comes until the link's log ends.
+/// Sends `submit` and prints the answer to it. Without `submit`, prints everything until the link's log ends.
 ///
-/// `now_ms` is asked when a peer wants us to wait.
+/// A first stop signal cancels the turn; a second one, or 2 s without an end, ends the run. `now_ms` is the
+/// clock, in milliseconds since the Unix epoch.
 pub async fn run(
     link: &dyn Link,
     submit: Option<Submit>,
-    options: Options,
+    options: PrintOptions,
     outputs: Outputs<'_>,
-    stops: &mut mpsc::Receiver<Stop>,
+    stops: &mut mpsc::Receiver<StopSignal>,
     now_ms: fn() -> u64,
-) -> Ending {
+) -> RunOutcome {
     let mut follower = link.log().follow_closely(Position(0));
     let mut batch = Vec::new();
     let mut transcript = Transcript::default();
     follower.take(&mut batch);
     let answers_one = submit.is_some();
-    // What was there before the message is no part of the answer; of a recording everything is.
+    // Events before the message belong to previous answers; of a recording everything is printed.
     if answers_one {
         transcript.apply_all(&batch);
         batch.clear();
@@ -164,28 +168,32 @@ pub async fn run(
         transcript,
         format: options.format,
         outputs,
-        text: Text::default(),
-        stream: Stream::new(options.session, options.is_partial, options.has_thinking),
-        progress: options.has_progress.then(Progressing::default),
-        form: options.form,
-        structured: None,
+        text: TextPrinter::default(),
+        stream: CursorStream::new(options.session, options.is_partial, options.has_thinking),
+        progress: options.has_progress.then(ProgressState::default),
+        structured: StructuredAnswer {
+            schema: options.schema,
+            value: None,
+        },
         at: 0,
-        is_asked: answers_one,
-        wants_sandbox: options.wants_sandbox,
-        no_sandbox: false,
-        refused: false,
+        questions: Questions {
+            is_asked: answers_one,
+            wants_sandbox: options.wants_sandbox,
+            no_sandbox: false,
+            refused: false,
+        },
         is_broken: false,
         failure: None,
     };
     printer.at = printer.first;
-    printer.begin(link.about().model.as_deref());
+    printer.print_init(link.about().model.as_deref());
     let mode = submit.as_ref().map(|it| it.mode).unwrap_or_default();
     if let Some(submit) = submit {
         link.send(Command::Submit(submit));
     }
     let mut stopped = None;
-    let stop_late = tokio::time::sleep(Duration::MAX);
-    tokio::pin!(stop_late);
+    let stop_deadline = tokio::time::sleep(Duration::MAX);
+    tokio::pin!(stop_deadline);
     loop {
         let commands = printer.take(&batch, now_ms);
         batch.clear();
@@ -210,97 +218,108 @@ pub async fn run(
                 break;
             },
             Some(stop) = stops.recv() => {
-                // Who asks twice does not want to wait.
+                // The second signal ends the run at once.
                 if stopped.replace(stop).is_some() {
                     break;
                 }
                 link.send(Command::Cancel);
-                stop_late.as_mut().reset(tokio::time::Instant::now() + STOP_TIME);
+                stop_deadline.as_mut().reset(tokio::time::Instant::now() + STOP_TIMEOUT);
             }
-            () = &mut stop_late => break,
+            () = &mut stop_deadline => break,
         }
     }
     let ending = match stopped {
-        Some(stop) => Ending::Stopped(stop),
+        Some(stop) => RunOutcome::Stopped(stop),
         None => printer.ending(),
     };
     printer.finish(ending);
-    if printer.is_broken && ending == Ending::Answered {
-        return Ending::Failed;
+    if printer.is_broken && ending == RunOutcome::Answered {
+        return RunOutcome::Failed;
     }
     ending
 }
 
+/// State of a run: the conversation so far, and how much of it has been printed.
 struct Printer<'a> {
     transcript: Transcript,
     format: Format,
     outputs: Outputs<'a>,
-    text: Text,
-    stream: Stream,
-    progress: Option<Progressing>,
-    form: Option<Form>,
-    /// The answer, where it has a form.
-    structured: Option<Value>,
-    /// The first exchange that is ours, and the one that is being printed.
+    text: TextPrinter,
+    stream: CursorStream,
+    progress: Option<ProgressState>,
+    structured: StructuredAnswer,
+    /// Index of the first exchange of this run.
     first: usize,
+    /// Index of the exchange that is being printed.
     at: usize,
-    /// Questions are put to us. Those of a recording were put to somebody else.
+    questions: Questions,
+    /// True if standard output could not be written.
+    is_broken: bool,
+    /// Set when the run was given up and the reason has been printed.
+    failure: Option<Status>,
+}
+
+/// Refused questions and permissions of the run.
+struct Questions {
+    /// True if questions are for us to answer; those of a recording are not.
     is_asked: bool,
     wants_sandbox: bool,
     no_sandbox: bool,
     refused: bool,
-    /// Nobody reads what we write.
-    is_broken: bool,
-    /// Why it was given up, said already.
-    failure: Option<Status>,
 }
 
-/// Which calls have been told on standard error.
+/// Required form of the answer, and the answer once it has that form.
+struct StructuredAnswer {
+    schema: Option<AnswerSchema>,
+    value: Option<Value>,
+}
+
+/// Calls that have been reported on standard error.
 #[derive(Default)]
-struct Progressing {
+struct ProgressState {
     told: HashSet<DocumentId>,
     is_thinking: bool,
 }
 
 impl Printer<'_> {
-    /// What comes before everything else.
-    fn begin(&mut self, model: Option<&str>) {
+    /// Prints the first line of [`Format::StreamJson`].
+    fn print_init(&mut self, model: Option<&str>) {
         if self.format == Format::StreamJson {
             let line = json::line(&self.stream.init(model));
             self.is_broken |= self.outputs.answer(&line).is_err();
         }
     }
 
-    /// Takes what is new, prints what can be, and says what to send.
+    /// Takes new entries, prints them, and returns the commands to send.
     fn take(&mut self, batch: &[Arc<Entry>], now_ms: fn() -> u64) -> Vec<Command> {
         let mut commands = Vec::new();
         for entry in batch {
-            // What was said is printed in its order: what stands on the paper is not taken back where one went elsewhere.
+            // Entries are printed in order: printed text stays when the conversation branches.
             if matches!(entry.event, Event::Branch(_)) {
                 continue;
             }
             let moved = self.transcript.apply(entry);
-            self.tell(entry, moved);
+            self.print_entry(entry, moved);
             match moved.change {
-                Change::Ended(document) => {
-                    let place = Place {
+                ResponseChange::Ended(document) => {
+                    let place = DocumentIndex {
                         exchange: moved.exchange,
                         document,
                     };
                     self.report_error(place);
                     self.report_refusal(place);
                 }
-                Change::Notice => self.report_notice(&entry.event),
-                Change::Nothing
-                | Change::Response
-                | Change::Thinking
-                | Change::Opened(_)
-                | Change::Grew(_)
-                | Change::Updated(_)
-                | Change::Finished => {}
+                ResponseChange::Notice => self.report_notice(&entry.event),
+                ResponseChange::Nothing
+                | ResponseChange::Response
+                | ResponseChange::Thinking
+                | ResponseChange::Opened(_)
+                | ResponseChange::Grew(_)
+                | ResponseChange::Updated(_)
+                | ResponseChange::Finished => {}
             }
             if let Event::Progress(Progress::Retrying { at_ms, because, .. }) = &entry.event
-                && *at_ms > now_ms().saturating_add(LONGEST_WAIT_MS)
+                && *at_ms > now_ms().saturating_add(MAX_RETRY_WAIT_MS)
             {
                 let wait = at_ms.saturating_sub(now_ms()) / 1000;
                 self.outputs.say(
@@ -316,17 +335,17 @@ impl Printer<'_> {
         commands
     }
 
-    /// Nobody is there to be asked: the question is skipped, an approval refused.
+    /// Skips an open question and refuses an open approval: nobody can answer.
     fn decline(&mut self) -> Option<Command> {
         let place = self
             .transcript
-            .waiting()
-            .filter(|it| self.is_asked && it.exchange >= self.first)?;
+            .open_question()
+            .filter(|it| self.questions.is_asked && it.exchange >= self.first)?;
         let exchange = self.transcript.exchanges.get(place.exchange)?;
         let document = self.transcript.get(place).filter(|it| it.is_open())?;
         let reason = "nobody is there to be asked: sheaf runs without a screen";
-        if is_approval(document) && !self.refused {
-            self.refused = true;
+        if is_approval(document) && !self.questions.refused {
+            self.questions.refused = true;
             let View::Clarification(it) = document.view() else {
                 return None;
             };
@@ -345,8 +364,8 @@ impl Printer<'_> {
         })
     }
 
-    /// Prints what one entry is a line of, or some.
-    fn tell(&mut self, entry: &Entry, moved: Moved) {
+    /// Prints the lines that one entry produces.
+    fn print_entry(&mut self, entry: &Entry, moved: ExchangeChange) {
         match self.format {
             Format::Text => self.progress(entry, moved),
             Format::Events => {
@@ -357,7 +376,7 @@ impl Printer<'_> {
                 }
             }
             Format::Json | Format::StreamJson => {
-                let Moved { exchange, change } = moved;
+                let ExchangeChange { exchange, change } = moved;
                 let lines = self
                     .stream
                     .take(&entry.event, change, exchange, entry.at_ms, &self.transcript);
@@ -371,8 +390,8 @@ impl Printer<'_> {
         }
     }
 
-    /// What is being done, for who waits at a terminal.
-    fn progress(&mut self, entry: &Entry, moved: Moved) {
+    /// Reports on standard error what is being done, for a user who waits.
+    fn progress(&mut self, entry: &Entry, moved: ExchangeChange) {
         let Some(progress) = &mut self.progress else { return };
         let line = match (&entry.event, moved.change) {
             (Event::ThinkingDelta { .. }, _) => {
@@ -384,9 +403,9 @@ impl Printer<'_> {
                 }),
                 _,
             ) => Some(format!("{because}: trying again ({attempt} of {of})")),
-            (_, Change::Opened(nth) | Change::Grew(nth) | Change::Ended(nth)) => {
+            (_, ResponseChange::Opened(nth) | ResponseChange::Grew(nth) | ResponseChange::Ended(nth)) => {
                 progress.is_thinking = false;
-                let place = Place {
+                let place = DocumentIndex {
                     exchange: moved.exchange,
                     document: nth,
                 };
@@ -409,41 +428,49 @@ impl Printer<'_> {
                         Some(gist)
                     })
             }
-            (_, Change::Finished) => {
+            (_, ResponseChange::Finished) => {
                 progress.told.clear();
                 None
             }
-            (_, Change::Nothing | Change::Response | Change::Thinking | Change::Notice | Change::Updated(_)) => None,
+            (
+                _,
+                ResponseChange::Nothing
+                | ResponseChange::Response
+                | ResponseChange::Thinking
+                | ResponseChange::Notice
+                | ResponseChange::Updated(_),
+            ) => None,
         };
         if let Some(line) = line {
-            // What was said before it stands before it.
+            // The text before the call must appear before this line.
             self.print();
             let line: String = line.split_whitespace().collect::<Vec<_>>().join(" ");
             let cut: String = line.chars().take(PROGRESS_CHARACTERS).collect();
-            // Both may go to the same terminal.
+            // Standard output and error may share a terminal.
             let before = if self.text.is_mid_line() { "\n" } else { "" };
-            let text = Clean::new(&format!("{before}· {cut}\n"));
+            let text = Sanitized::new(&format!("{before}· {cut}\n"));
             let _ = self.outputs.err.write_all(text.as_bytes());
         }
     }
 
+    /// Prints the parts that wait for more than one entry.
     fn print(&mut self) {
         while let Some(exchange) = self.transcript.exchanges.get(self.at) {
             let is_running = exchange.response.is_running();
-            let has_form = self.form.is_some();
+            let has_schema = self.structured.schema.is_some();
             match self.format {
-                Format::Text if !has_form => {
+                Format::Text if !has_schema => {
                     let mut text = self.text.next(&exchange.response);
                     if !is_running {
                         text.push(&self.text.end());
                     }
                     self.is_broken |= self.outputs.answer(&text).is_err();
                 }
-                Format::Documents if !is_running && !has_form => {
+                Format::Documents if !is_running && !has_schema => {
                     let text = json::pretty(&exchange.response.to_json());
                     self.is_broken |= self.outputs.answer(&text).is_err();
                 }
-                // These are told entry by entry.
+                // Printed entry by entry.
                 Format::Text | Format::Documents | Format::Json | Format::StreamJson | Format::Events => {}
             }
             if is_running {
@@ -453,30 +480,41 @@ impl Printer<'_> {
         }
     }
 
-    /// What never ended is printed as far as it came, and what went well gets its last line.
-    fn finish(&mut self, ending: Ending) {
+    /// Prints an unfinished answer as far as it came, and the last line of a successful run.
+    fn finish(&mut self, ending: RunOutcome) {
         if self.is_broken {
             return;
         }
         let last = self.transcript.exchanges.last();
         let text = match (self.format, self.transcript.exchanges.get(self.at)) {
-            (Format::Text, _) if self.form.is_some() => match &self.structured {
+            (Format::Text, _) if self.structured.schema.is_some() => match &self.structured.value {
                 Some(value) => json::pretty(value),
                 None => return,
             },
-            (Format::Documents, None) if self.form.is_some() => match last {
+            (Format::Documents, None) if self.structured.schema.is_some() => match last {
                 Some(it) => json::pretty(&it.response.to_json()),
                 None => return,
             },
             (Format::Text, Some(_)) => self.text.end(),
             (Format::Documents, Some(exchange)) => json::pretty(&exchange.response.to_json()),
             (Format::Json | Format::StreamJson, _) => match (ending, last) {
-                // Readers take a result for a success, whatever it says.
-                (Ending::Answered | Ending::Refused | Ending::NoSandbox, Some(it)) => {
+                // Readers take a `result` line for success, whatever it contains.
+                (RunOutcome::Answered | RunOutcome::Refused | RunOutcome::NoSandbox, Some(it)) => {
                     let took_ms = it.last_ms.saturating_sub(it.at_ms);
-                    json::line(&self.stream.result(&it.response, took_ms, self.structured.as_ref()))
+                    json::line(
+                        &self
+                            .stream
+                            .result(&it.response, took_ms, self.structured.value.as_ref()),
+                    )
                 }
-                (Ending::Answered | Ending::Refused | Ending::NoSandbox | Ending::Failed | Ending::Stopped(_), _) => {
+                (
+                    RunOutcome::Answered
+                    | RunOutcome::Refused
+                    | RunOutcome::NoSandbox
+                    | RunOutcome::Failed
+                    | RunOutcome::Stopped(_),
+                    _,
+                ) => {
                     return;
                 }
             },
@@ -485,9 +523,10 @@ impl Printer<'_> {
         self.is_broken |= self.outputs.answer(&text).is_err();
     }
 
-    /// Reads the answer where it has to have a form; what to say to get a better one.
+    /// Parses the answer if it must have a form. Returns the message that asks for a better one, while retries are
+    /// left.
     fn ask_again(&mut self) -> Option<String> {
-        let form = self.form.as_mut()?;
+        let schema = self.structured.schema.as_mut()?;
         let exchange = self.transcript.exchanges.last()?;
         let reason = exchange.response.ending.as_ref().map(|it| &it.finish_reason);
         if exchange.response.status() == Status::Error || reason != Some(&FinishReason::Stop) {
@@ -495,21 +534,21 @@ impl Printer<'_> {
         }
         let mut why = "it is no JSON".to_owned();
         for text in candidates(&exchange.response) {
-            match (form.read)(&text) {
+            match (schema.parse)(&text) {
                 Ok(value) => {
-                    self.structured = Some(value);
+                    self.structured.value = Some(value);
                     return None;
                 }
                 Err(problem) => why = problem,
             }
         }
-        if form.asks == 0 {
+        if schema.retries == 0 {
             self.outputs
                 .say("error", &format!("the answer does not fit the schema\n{why}"));
             self.failure = Some(Status::Error);
             return None;
         }
-        form.asks -= 1;
+        schema.retries -= 1;
         self.first = self.transcript.exchanges.len();
         Some(format!(
             "Your answer does not fit the JSON Schema: {why}\nAnswer again, with the JSON value alone."
@@ -520,9 +559,9 @@ impl Printer<'_> {
         self.transcript.exchanges.len() > self.first && !self.transcript.is_running()
     }
 
-    fn ending(&mut self) -> Ending {
+    fn ending(&mut self) -> RunOutcome {
         if self.is_broken || self.failure.is_some() {
-            return Ending::Failed;
+            return RunOutcome::Failed;
         }
         let ours = self.transcript.exchanges.get(self.first..).unwrap_or_default();
         let is_failed = |it: &&Exchange| {
@@ -531,11 +570,11 @@ impl Printer<'_> {
         };
         let failed: Vec<_> = ours.iter().filter(is_failed).collect();
         let Some(failed) = failed.last() else {
-            return match (ours.is_empty(), self.no_sandbox, self.refused) {
-                (true, _, _) => Ending::Failed,
-                (false, true, _) => Ending::NoSandbox,
-                (false, false, true) => Ending::Refused,
-                (false, false, false) => Ending::Answered,
+            return match (ours.is_empty(), self.questions.no_sandbox, self.questions.refused) {
+                (true, _, _) => RunOutcome::Failed,
+                (false, true, _) => RunOutcome::NoSandbox,
+                (false, false, true) => RunOutcome::Refused,
+                (false, false, false) => RunOutcome::Answered,
             };
         };
         if !has_error(failed) {
@@ -546,10 +585,10 @@ impl Printer<'_> {
             };
             self.outputs.say("error", why);
         }
-        Ending::Failed
+        RunOutcome::Failed
     }
 
-    fn report_error(&mut self, place: Place) {
+    fn report_error(&mut self, place: DocumentIndex) {
         if place.exchange < self.first {
             return;
         }
@@ -567,8 +606,8 @@ impl Printer<'_> {
         }
     }
 
-    /// What was not done because nobody was there to allow it.
-    fn report_refusal(&mut self, place: Place) {
+    /// Reports an action that was refused because nobody could allow it.
+    fn report_refusal(&mut self, place: DocumentIndex) {
         let Some(document) = self.transcript.get(place).filter(|_| place.exchange >= self.first) else {
             return;
         };
@@ -593,11 +632,12 @@ impl Printer<'_> {
         let rules = missing.into_iter().flatten().filter_map(Value::as_str);
         let rules: Vec<String> = rules.map(|it| format!("--allow '{it}'")).collect();
         let is_command = document.kind == Kind::TerminalCommand;
-        let is_unheld = is_command && self.is_asked && self.wants_sandbox && Commands::tier() == Tier::None;
+        let is_unheld =
+            is_command && self.questions.is_asked && self.questions.wants_sandbox && Commands::tier() == Tier::None;
         let hint = match rules.as_slice() {
             [] if is_forbidden => "no other rule and no --force is stronger than one that denies".to_owned(),
             [] if is_unheld => {
-                self.no_sandbox = true;
+                self.questions.no_sandbox = true;
                 "`sheaf sandbox explain` says what is missing here; --sandbox off --force runs it all the same"
                     .to_owned()
             }
@@ -606,8 +646,8 @@ impl Printer<'_> {
             rules => format!("{} allows it", rules.join(" ")),
         };
         let why = reason.lines().next().unwrap_or_default();
-        // What the user's own rule forbids is no permission that was missing: it is said, and the run is as good as any.
-        self.refused |= !is_forbidden;
+        // A refusal by the user's own rule is reported but does not count: no permission was missing.
+        self.questions.refused |= !is_forbidden;
         self.outputs.say("refused", &format!("{what}\n{why}\n{hint}"));
     }
 
@@ -622,7 +662,8 @@ impl Printer<'_> {
     }
 }
 
-/// What of an answer may be the value that was asked for: its code, the last first, else all of its text.
+/// Returns the parts of an answer that may be the required value: its code blocks, the last first, its last text, all
+/// text.
 fn candidates(response: &Response) -> Vec<String> {
     let documents = || response.documents.iter();
     let mut found: Vec<String> = documents()
@@ -653,7 +694,7 @@ mod tests {
         journal::Log,
         link::{
             About,
-            local::{Letter, Local},
+            local::{Local, Request},
             replay::{Audience, Recording, Replay, Speed},
         },
         protocol::{Message, Mode},
@@ -668,12 +709,12 @@ mod tests {
     }
 
     struct Printed {
-        ending: Ending,
+        ending: RunOutcome,
         out: String,
         err: String,
     }
 
-    async fn print(link: &dyn Link, submit: Option<Submit>, format: Format, stop: Option<Stop>) -> Printed {
+    async fn print(link: &dyn Link, submit: Option<Submit>, format: Format, stop: Option<StopSignal>) -> Printed {
         let (mut out, mut err) = (Vec::new(), Vec::new());
         let (sender, mut stops) = mpsc::channel(2);
         if let Some(stop) = stop {
@@ -736,15 +777,15 @@ mod tests {
             out: &mut out,
             err: &mut err,
         };
-        let options = Options {
+        let options = PrintOptions {
             has_progress: true,
-            ..Options::default()
+            ..PrintOptions::default()
         };
         let (_stop, mut stops) = mpsc::channel(1);
         let link = played(stream, Audience::Absent);
         assert_eq!(
             run(&link, None, options, outputs, &mut stops, || 0).await,
-            Ending::Answered
+            RunOutcome::Answered
         );
         let shown = terminal.0.lock().expect("nobody panics").clone();
         let shown = String::from_utf8(shown).expect("it is text");
@@ -755,7 +796,7 @@ mod tests {
     #[tokio::test]
     async fn a_recorded_question_is_not_put_to_us() {
         let printed = print(&played(APPROVAL, Audience::Absent), None, Format::Text, None).await;
-        assert_eq!((printed.ending, printed.err.as_str()), (Ending::Answered, ""));
+        assert_eq!((printed.ending, printed.err.as_str()), (RunOutcome::Answered, ""));
         assert!(printed.out.ends_with("then\n"), "{}", printed.out);
     }
 
@@ -768,7 +809,7 @@ mod tests {
             None,
         )
         .await;
-        assert_eq!(printed.ending, Ending::Refused);
+        assert_eq!(printed.ending, RunOutcome::Refused);
         assert_eq!(printed.err, "refused: Allow `git push`?\n");
         let answer: serde_json::Value = serde_json::from_str(&printed.out).expect("one object");
         assert_eq!(answer["documents"][0]["metadata"]["outcome"], "skipped");
@@ -779,7 +820,7 @@ mod tests {
     async fn a_plain_question_is_skipped_and_is_no_failure() {
         let question = APPROVAL.replace("\"kind\":\"approval\",", "");
         let printed = print(&played(&question, Audience::Asking), Some(submit()), Format::Text, None).await;
-        assert_eq!((printed.ending, printed.err.as_str()), (Ending::Answered, ""));
+        assert_eq!((printed.ending, printed.err.as_str()), (RunOutcome::Answered, ""));
         assert!(printed.out.ends_with("\n\nthen\n"), "{}", printed.out);
     }
 
@@ -787,7 +828,7 @@ mod tests {
     async fn an_answer_that_breaks_off_is_printed_and_is_a_failure() {
         let cut = "event: document_start\ndata: {\"id\":\"t\",\"type\":\"text\",\"content\":\"half\"}\n\n";
         let printed = print(&played(cut, Audience::Absent), None, Format::Text, None).await;
-        assert_eq!((printed.ending, printed.out.as_str()), (Ending::Failed, "half\n"));
+        assert_eq!((printed.ending, printed.out.as_str()), (RunOutcome::Failed, "half\n"));
         assert!(printed.err.starts_with("error: "), "{}", printed.err);
     }
 
@@ -799,8 +840,8 @@ mod tests {
             (Format::Documents, "\"finishReason\": \"cancelled\""),
         ] {
             let link = Replay::start(&recording, Speed::Times(1e-6), Audience::Asking);
-            let printed = print(&link, Some(submit()), format, Some(Stop::Interrupt)).await;
-            assert_eq!(printed.ending, Ending::Stopped(Stop::Interrupt));
+            let printed = print(&link, Some(submit()), format, Some(StopSignal::Interrupt)).await;
+            assert_eq!(printed.ending, RunOutcome::Stopped(StopSignal::Interrupt));
             assert!(printed.out.contains(says), "{}", printed.out);
         }
     }
@@ -812,7 +853,7 @@ mod tests {
         let seen = Arc::new(Mutex::new(Vec::new()));
         let commands = Arc::clone(&seen);
         tokio::spawn(async move {
-            while let Some(Letter::Command(command)) = inbox.recv().await {
+            while let Some(Request::Command(command)) = inbox.recv().await {
                 match &command {
                     Command::Submit(submit) | Command::Steer(submit) => {
                         log.append(1, Event::UserMessage(submit.message.clone()));
@@ -830,20 +871,20 @@ mod tests {
                         log.append(1, Event::Done(crate::protocol::Done::default()));
                     }
                     Command::Run { .. }
-                    | Command::Again { .. }
+                    | Command::RepeatCall { .. }
                     | Command::Compact { .. }
                     | Command::Rename(_)
                     | Command::Answer { .. }
                     | Command::Update { .. }
                     | Command::Restore(_)
-                    | Command::GoOn(_)
+                    | Command::SwitchBranch(_)
                     | Command::Next => {}
                 }
                 commands.lock().expect("nobody panics").push(command);
             }
         });
         let printed = print(&link, Some(submit()), Format::Text, None).await;
-        assert_eq!(printed.ending, Ending::Failed);
+        assert_eq!(printed.ending, RunOutcome::Failed);
         assert!(
             printed.err.contains("the server wants a pause") && printed.err.contains("90 s"),
             "{}",
@@ -858,7 +899,7 @@ mod tests {
             \"metadata\":{\"errorCode\":\"X\\u0007\",\"details\":\"one\\ntwo\"}}\n\n\
             event: document_end\ndata: {\"documentId\":\"e\"}\n\nevent: done\ndata: {\"status\":\"error\"}\n\n";
         let printed = print(&played(evil, Audience::Absent), None, Format::Text, None).await;
-        assert_eq!(printed.ending, Ending::Failed);
+        assert_eq!(printed.ending, RunOutcome::Failed);
         assert_eq!(printed.err, "error: ab (X)\n  one\n  two\n");
     }
 }

@@ -1,8 +1,8 @@
 //! An answer as the lines of Cursor's command line: `system`, `user`, `assistant`, `tool_call`, `thinking`, `result`.
 //!
-//! Text between two calls is a segment. With pieces wanted, a segment comes as it grows, then once whole: with a
-//! `model_call_id` before a call, without a time at the very end. That last line holds the last segment and not all of the
-//! answer, because readers of the other program's output print what it holds again.
+//! Text between two calls is a segment. With pieces wanted, a segment is printed as it grows, then once as a whole:
+//! with a `model_call_id` before a call, without a timestamp at the very end. That last line contains only the last
+//! segment, because readers of Cursor's output print it again.
 
 use std::{
     collections::{HashMap, HashSet, VecDeque},
@@ -13,63 +13,70 @@ use serde_json::{Map, Value, json};
 
 use super::call::{self, Around, Call, Outcome};
 use crate::{
-    protocol::{Change, Document, DocumentId, Event, Kind, Response, View},
+    protocol::{Document, DocumentId, Event, Kind, Response, ResponseChange, View},
     transcript::{Todos, Transcript},
 };
 
-/// What is said of the run beside the answer.
+/// Facts about the run, for the first line.
 #[derive(Clone, Debug, Default)]
-pub struct Session {
-    /// By which the conversation can be taken up again.
+pub struct SessionInfo {
+    /// Id to resume the conversation with.
     pub id: String,
-    /// Absolute.
+    /// Absolute path.
     pub workspace: PathBuf,
-    /// `env`, `flag` or `login`.
+    /// Source of the API key: `env`, `flag` or `login`.
     pub key: &'static str,
 }
 
-/// Makes the lines of the answers that it is shown.
+/// Turns log entries into Cursor's lines.
 #[derive(Debug)]
-pub struct Stream {
-    session: Session,
-    /// Pieces of text are wanted as they come.
+pub struct CursorStream {
+    session: SessionInfo,
+    /// True if text is printed in pieces as it grows.
     is_partial: bool,
     has_thinking: bool,
-    /// All text since the message.
-    whole: String,
-    /// Where the current segment begins in it.
-    segment: usize,
-    /// The text that grows, and how much of it went out.
-    current: Option<(DocumentId, String)>,
-    /// Texts that grow beside it.
-    waiting: VecDeque<DocumentId>,
+    growing: GrowingText,
     calls: HashMap<DocumentId, Call>,
-    /// Documents of an edit that are not all there yet.
-    edits: Vec<Document>,
-    /// How many files of the call have been told.
-    files: (String, usize),
-    /// An edit that failed: the error behind it says why.
-    failed: Option<Vec<Document>>,
+    edit: EditCall,
     is_thinking: bool,
     requests: u64,
     denials: Vec<Value>,
     lines: Vec<Value>,
 }
 
-impl Stream {
-    pub fn new(session: Session, is_partial: bool, has_thinking: bool) -> Self {
+/// Text of the answer.
+#[derive(Debug, Default)]
+struct GrowingText {
+    /// All text since the message.
+    whole: String,
+    /// Byte offset in `whole` of the current segment.
+    segment: usize,
+    /// Document whose text is being printed, and the text of it printed so far.
+    current: Option<(DocumentId, String)>,
+    /// Documents that stream at the same time and wait for their turn.
+    waiting: VecDeque<DocumentId>,
+}
+
+/// A file edit, which several documents may describe.
+#[derive(Debug, Default)]
+struct EditCall {
+    /// Documents of an edit that is not complete yet.
+    edits: Vec<Document>,
+    /// Call id, and the number of its files printed so far.
+    edited_files: (String, usize),
+    /// A failed edit, until the error after it says why.
+    failed: Option<Vec<Document>>,
+}
+
+impl CursorStream {
+    pub fn new(session: SessionInfo, is_partial: bool, has_thinking: bool) -> Self {
         Self {
             session,
             is_partial,
             has_thinking,
-            whole: String::new(),
-            segment: 0,
-            current: None,
-            waiting: VecDeque::new(),
+            growing: GrowingText::default(),
             calls: HashMap::new(),
-            edits: Vec::new(),
-            files: (String::new(), 0),
-            failed: None,
+            edit: EditCall::default(),
             is_thinking: false,
             requests: 0,
             denials: Vec::new(),
@@ -77,7 +84,7 @@ impl Stream {
         }
     }
 
-    /// The first line.
+    /// Returns the first line.
     pub fn init(&self, model: Option<&str>) -> Value {
         json!({
             "type": "system",
@@ -90,11 +97,11 @@ impl Stream {
         })
     }
 
-    /// What an entry of the log comes to. `change` is what it did to the exchange at `at`.
+    /// Returns the lines for one log entry. `change` is its effect on the exchange with index `at`.
     pub fn take(
         &mut self,
         event: &Event,
-        change: Change,
+        change: ResponseChange,
         at: usize,
         at_ms: u64,
         transcript: &Transcript,
@@ -112,7 +119,7 @@ impl Stream {
             return Vec::new();
         };
         let response = &exchange.response;
-        let told = Told {
+        let context = EntryContext {
             response,
             todos: &transcript.todos,
             at_ms,
@@ -121,24 +128,28 @@ impl Stream {
             self.think(delta, at_ms);
         }
         match change {
-            Change::Opened(nth) | Change::Grew(nth) => {
+            ResponseChange::Opened(nth) | ResponseChange::Grew(nth) => {
                 if let Some(document) = response.documents.get(nth) {
-                    self.touched(document, &told);
+                    self.update(document, &context);
                 }
             }
-            Change::Ended(nth) => {
+            ResponseChange::Ended(nth) => {
                 if let Some(document) = response.documents.get(nth) {
-                    self.touched(document, &told);
-                    self.ended(document, &told);
+                    self.update(document, &context);
+                    self.finish_document(document, &context);
                 }
             }
-            Change::Finished => self.finished(&told),
-            Change::Nothing | Change::Response | Change::Thinking | Change::Notice | Change::Updated(_) => {}
+            ResponseChange::Finished => self.finish_response(&context),
+            ResponseChange::Nothing
+            | ResponseChange::Response
+            | ResponseChange::Thinking
+            | ResponseChange::Notice
+            | ResponseChange::Updated(_) => {}
         }
         std::mem::take(&mut self.lines)
     }
 
-    /// The last line of a run that went well. `structured`: the value that the answer had to be.
+    /// Returns the last line of a successful run. `structured` is the value of an answer that had to have a form.
     pub fn result(&self, response: &Response, took_ms: u64, structured: Option<&Value>) -> Value {
         let took_ms = response
             .ending
@@ -151,13 +162,13 @@ impl Stream {
             "duration_ms": took_ms,
             "duration_api_ms": took_ms,
             "is_error": false,
-            "result": structured.map_or_else(|| self.whole.clone(), Value::to_string),
+            "result": structured.map_or_else(|| self.growing.whole.clone(), Value::to_string),
             "session_id": self.session.id,
         }));
         if let Some(value) = structured {
             line.insert("structured_output".to_owned(), value.clone());
         }
-        if let Some(id) = &response.id {
+        if let Some(id) = &response.origin.id {
             line.insert("request_id".to_owned(), id.as_str().into());
         }
         if response.usage.total_tokens > 0 {
@@ -216,62 +227,64 @@ impl Stream {
         }
     }
 
-    /// A document has begun or grown.
-    fn touched(&mut self, document: &Document, told: &Told<'_>) {
-        self.end_thinking(told.at_ms);
+    /// Handles a document that began or grew.
+    fn update(&mut self, document: &Document, context: &EntryContext<'_>) {
+        self.end_thinking(context.at_ms);
         match document.kind {
-            Kind::Text | Kind::CodeReference | Kind::CodeBlock | Kind::Other(_) => self.spoken(document, told),
+            Kind::Text | Kind::CodeReference | Kind::CodeBlock | Kind::Other(_) => self.update_text(document, context),
             Kind::ToolCall | Kind::TerminalCommand | Kind::TodoUpdate | Kind::Plan | Kind::Clarification => {
-                // The arguments of these are known at their end only.
+                // Their arguments are complete only at their end.
                 let is_late = !matches!(document.kind, Kind::ToolCall | Kind::TerminalCommand);
                 if !call::is_call(document) || self.calls.contains_key(&document.id) || (is_late && document.is_open())
                 {
                     return;
                 }
-                self.settle_failed(None, told);
-                let Some(call) = call::call(document, self.around(told)) else {
+                self.settle_failed(None, context);
+                let Some(call) = call::call(document, self.call_context(context)) else {
                     return;
                 };
-                self.start(&call, told.at_ms);
+                self.start(&call, context.at_ms);
                 self.calls.insert(document.id.clone(), call);
             }
             Kind::FileEdit | Kind::Error => {}
         }
     }
 
-    /// A part of the text. What comes beside another part waits for its end.
-    fn spoken(&mut self, document: &Document, told: &Told<'_>) {
-        match &self.current {
+    /// Prints new text of a document. Other documents that stream at the same time wait for its end.
+    fn update_text(&mut self, document: &Document, context: &EntryContext<'_>) {
+        match &self.growing.current {
             Some((id, _)) if *id == document.id => {}
             Some(_) => {
-                if !self.waiting.contains(&document.id) {
-                    self.waiting.push_back(document.id.clone());
+                if !self.growing.waiting.contains(&document.id) {
+                    self.growing.waiting.push_back(document.id.clone());
                 }
                 return;
             }
-            None => self.current = Some((document.id.clone(), String::new())),
+            None => self.growing.current = Some((document.id.clone(), String::new())),
         }
-        self.grow(document, told.at_ms);
+        self.grow(document, context.at_ms);
         if document.is_open() {
             return;
         }
-        self.current = None;
-        while let Some(id) = self.waiting.pop_front() {
-            let Some(next) = told.response.get(&id) else { continue };
-            self.current = Some((id, String::new()));
-            self.grow(next, told.at_ms);
+        self.growing.current = None;
+        while let Some(id) = self.growing.waiting.pop_front() {
+            let Some(next) = context.response.get(&id) else {
+                continue;
+            };
+            self.growing.current = Some((id, String::new()));
+            self.grow(next, context.at_ms);
             if next.is_open() {
                 return;
             }
-            self.current = None;
+            self.growing.current = None;
         }
     }
 
     fn grow(&mut self, document: &Document, at_ms: u64) {
-        let Some((id, mut printed)) = self.current.take() else {
+        let Some((id, mut printed)) = self.growing.current.take() else {
             return;
         };
-        // What stands in a fence is told with it, and how long that has to be is known at its end.
+        // Code is printed with its fence, whose length depends on the complete text.
         let fenced = document.kind != Kind::Text;
         if !(fenced && document.is_open()) {
             let fence;
@@ -281,11 +294,11 @@ impl Stream {
             } else {
                 document.text()
             };
-            // It only grows while it is open; its end may say something else than its pieces did.
+            // An open document only grows; its end may replace the text.
             if !document.is_open() && !text.starts_with(&printed) {
                 printed.clear();
             }
-            // Blanks at the end may be all that is left of it.
+            // Trailing blanks wait: nothing else may follow.
             let until = text.trim_end().len();
             if let Some(more) = text.get(printed.len()..until).filter(|it| !it.is_empty()) {
                 let said = if printed.is_empty() {
@@ -293,11 +306,11 @@ impl Stream {
                 } else {
                     more
                 };
-                let has_more = self.whole.len() > self.segment;
+                let has_more = self.growing.whole.len() > self.growing.segment;
                 let separator = if printed.is_empty() && has_more { "\n\n" } else { "" };
                 let delta = format!("{separator}{said}");
                 printed.push_str(more);
-                self.whole.push_str(&delta);
+                self.growing.whole.push_str(&delta);
                 if self.is_partial && !delta.is_empty() {
                     let mut line = self.assistant(&delta);
                     line.insert("timestamp_ms".to_owned(), at_ms.into());
@@ -305,12 +318,12 @@ impl Stream {
                 }
             }
         }
-        self.current = Some((id, printed));
+        self.growing.current = Some((id, printed));
     }
 
-    fn ended(&mut self, document: &Document, told: &Told<'_>) {
+    fn finish_document(&mut self, document: &Document, context: &EntryContext<'_>) {
         match document.kind {
-            Kind::FileEdit => self.edited(document, told),
+            Kind::FileEdit => self.add_edit(document, context),
             Kind::Error => {
                 if let View::Error(it) = document.view() {
                     let details = if it.details.is_empty() {
@@ -318,7 +331,7 @@ impl Stream {
                     } else {
                         format!("\n{}", it.details)
                     };
-                    self.settle_failed(Some(&format!("{}{details}", it.content)), told);
+                    self.settle_failed(Some(&format!("{}{details}", it.content)), context);
                 }
             }
             Kind::Text | Kind::CodeReference | Kind::CodeBlock | Kind::Other(_) => {}
@@ -326,17 +339,17 @@ impl Stream {
                 let Some(call) = self.calls.remove(&document.id) else {
                     return;
                 };
-                let outcome = call::outcome(document, &call, self.around(told));
+                let outcome = call::outcome(document, &call, self.call_context(context));
                 self.note_denial(std::slice::from_ref(document), &call);
                 self.complete(&call, &outcome);
             }
         }
     }
 
-    /// The change of a file: told when all its places are there.
-    fn edited(&mut self, document: &Document, told: &Told<'_>) {
+    /// Adds a document of an edit; prints the edit when all its hunks are there.
+    fn add_edit(&mut self, document: &Document, context: &EntryContext<'_>) {
         let View::FileEdit(it) = document.view() else { return };
-        let is_more = self.edits.last().is_some_and(|last| match last.view() {
+        let is_more = self.edit.edits.last().is_some_and(|last| match last.view() {
             View::FileEdit(last) => {
                 last.tool_call_id == it.tool_call_id
                     && last.file_path == it.file_path
@@ -345,17 +358,17 @@ impl Stream {
             _ => false,
         });
         if !is_more {
-            self.settle_edits(told);
+            self.settle_edits(context);
         }
         let is_whole = it.hunk.is_none_or(|it| it.index >= it.count);
-        self.edits.push(document.clone());
+        self.edit.edits.push(document.clone());
         if is_whole {
-            self.settle_edits(told);
+            self.settle_edits(context);
         }
     }
 
-    fn settle_edits(&mut self, told: &Told<'_>) {
-        let edits = std::mem::take(&mut self.edits);
+    fn settle_edits(&mut self, context: &EntryContext<'_>) {
+        let edits = std::mem::take(&mut self.edit.edits);
         if edits.is_empty() {
             return;
         }
@@ -363,30 +376,30 @@ impl Stream {
             View::FileEdit(it) => it.applied == crate::protocol::Applied::Failed,
             _ => false,
         });
-        self.settle_failed(None, told);
+        self.settle_failed(None, context);
         if is_failed {
-            self.failed = Some(edits);
+            self.edit.failed = Some(edits);
         } else {
-            self.tell_edit(&edits, None, told);
+            self.tell_edit(&edits, None, context);
         }
     }
 
-    fn settle_failed(&mut self, why: Option<&str>, told: &Told<'_>) {
-        if let Some(edits) = self.failed.take() {
-            self.tell_edit(&edits, why, told);
+    fn settle_failed(&mut self, why: Option<&str>, context: &EntryContext<'_>) {
+        if let Some(edits) = self.edit.failed.take() {
+            self.tell_edit(&edits, why, context);
         }
     }
 
-    fn tell_edit(&mut self, edits: &[Document], why: Option<&str>, told: &Told<'_>) {
+    fn tell_edit(&mut self, edits: &[Document], why: Option<&str>, context: &EntryContext<'_>) {
         let id = edits.first().and_then(|it| it.metadata.get("toolCallId"));
         let id = id.and_then(Value::as_str).unwrap_or_default();
-        if self.files.0 == id && !id.is_empty() {
-            self.files.1 += 1;
+        if self.edit.edited_files.0 == id && !id.is_empty() {
+            self.edit.edited_files.1 += 1;
         } else {
-            self.files = (id.to_owned(), 0);
+            self.edit.edited_files = (id.to_owned(), 0);
         }
-        if let Some((call, outcome)) = call::edit(edits, self.files.1, why, self.around(told)) {
-            self.start(&call, told.at_ms);
+        if let Some((call, outcome)) = call::edit(edits, self.edit.edited_files.1, why, self.call_context(context)) {
+            self.start(&call, context.at_ms);
             self.note_denial(edits, &call);
             self.complete(&call, &outcome);
         }
@@ -407,9 +420,9 @@ impl Stream {
         self.denials.push(Value::Object(denial));
     }
 
-    /// The text so far is a segment; then the call begins.
+    /// Ends the current segment and begins a call.
     fn start(&mut self, call: &Call, at_ms: u64) {
-        let segment = self.whole.get(self.segment..).unwrap_or_default();
+        let segment = self.growing.whole.get(self.growing.segment..).unwrap_or_default();
         if !segment.trim().is_empty() {
             self.requests += 1;
             let mut line = self.assistant(segment);
@@ -422,7 +435,7 @@ impl Stream {
             }
             self.lines.push(Value::Object(line));
         }
-        self.segment = self.whole.len();
+        self.growing.segment = self.growing.whole.len();
         self.lines.push(json!({
             "type": "tool_call",
             "subtype": "started",
@@ -442,26 +455,30 @@ impl Stream {
         }));
     }
 
-    /// The last segment, and whatever was still being waited for.
-    fn finished(&mut self, told: &Told<'_>) {
-        self.end_thinking(told.at_ms);
-        self.settle_edits(told);
-        self.settle_failed(None, told);
-        // What never ended has an end now: the fold of the answer closed it.
+    /// Prints everything unfinished, then the last segment.
+    fn finish_response(&mut self, context: &EntryContext<'_>) {
+        self.end_thinking(context.at_ms);
+        self.settle_edits(context);
+        self.settle_failed(None, context);
+        // Calls without an end were closed by the transcript.
         let open: HashSet<DocumentId> = self.calls.keys().cloned().collect();
-        for document in told.response.documents.iter().filter(|it| open.contains(&it.id)) {
-            self.ended(document, told);
+        for document in context.response.documents.iter().filter(|it| open.contains(&it.id)) {
+            self.finish_document(document, context);
         }
-        let current = self.current.as_ref().and_then(|(id, _)| told.response.get(id));
+        let current = self
+            .growing
+            .current
+            .as_ref()
+            .and_then(|(id, _)| context.response.get(id));
         if let Some(document) = current {
-            self.spoken(document, told);
+            self.update_text(document, context);
         }
-        let segment = self.whole.get(self.segment..).unwrap_or_default();
+        let segment = self.growing.whole.get(self.growing.segment..).unwrap_or_default();
         if !segment.trim().is_empty() {
             let line = self.assistant(segment);
             self.lines.push(Value::Object(line));
         }
-        self.segment = self.whole.len();
+        self.growing.segment = self.growing.whole.len();
     }
 
     fn assistant(&self, text: &str) -> Map<String, Value> {
@@ -472,16 +489,16 @@ impl Stream {
         }))
     }
 
-    fn around<'a>(&'a self, told: &Told<'a>) -> Around<'a> {
+    fn call_context<'a>(&'a self, context: &EntryContext<'a>) -> Around<'a> {
         Around {
             workspace: &self.session.workspace,
-            todos: told.todos,
+            todos: context.todos,
         }
     }
 }
 
-/// What an entry was read beside.
-struct Told<'a> {
+/// The response and time that an entry belongs to.
+struct EntryContext<'a> {
     response: &'a Response,
     todos: &'a Todos,
     at_ms: u64,

@@ -1,36 +1,37 @@
-//! The text of a response while it comes: each document once, in order.
+//! Prints the text of responses as they stream: each document once, in order.
 
 use std::collections::HashSet;
 
 use crate::{
     protocol::{Document, DocumentId, Kind, Response},
-    text::{Clean, clean::Cleaner},
+    text::{Sanitized, clean::Cleaner},
 };
 
-/// Prints responses one after another. A text is printed as it grows, everything else when it has ended.
+/// Prints responses one after another: text as it grows, other documents when they have ended.
 #[derive(Default)]
-pub struct Text {
+pub struct TextPrinter {
     done: HashSet<DocumentId>,
-    /// So many documents at the front are done.
+    /// Number of documents at the front that are done.
     passed: usize,
-    current: Option<Current>,
-    /// Something was printed, and so many newlines stand at its end.
+    current: Option<OpenText>,
+    /// True once something was printed.
     has_begun: bool,
+    /// Number of newlines at the end of the output.
     newlines: usize,
 }
 
-/// A text that is being printed.
-struct Current {
+/// A text document that is being printed.
+struct OpenText {
     id: DocumentId,
-    /// What went out of it, before it was cleaned.
+    /// Text printed so far, before sanitizing.
     printed: String,
     cleaner: Cleaner,
 }
 
-impl Text {
-    /// What can be printed now.
-    pub fn next(&mut self, response: &Response) -> Clean {
-        let mut out = Clean::default();
+impl TextPrinter {
+    /// Returns the text that can be printed now.
+    pub fn next(&mut self, response: &Response) -> Sanitized {
+        let mut out = Sanitized::default();
         loop {
             if let Some(mut current) = self.current.take() {
                 let Some(document) = response.get(&current.id) else {
@@ -49,25 +50,25 @@ impl Text {
         }
     }
 
-    /// Whether the last line that went out has no end yet.
+    /// Returns true if the output does not end with a newline.
     pub fn is_mid_line(&self) -> bool {
         self.has_begun && self.newlines == 0
     }
 
-    /// What closes the response's text.
-    pub fn end(&mut self) -> Clean {
+    /// Ends a response: returns the missing newline, if any.
+    pub fn end(&mut self) -> Sanitized {
         self.done.clear();
         self.passed = 0;
         self.current = None;
-        let mut out = Clean::default();
+        let mut out = Sanitized::default();
         if self.has_begun && self.newlines == 0 {
-            self.push(&Clean::literal("\n"), &mut out);
+            self.push(&Sanitized::literal("\n"), &mut out);
         }
         out
     }
 
-    /// Goes to the next text or prints the next ended document; `false` when there is none yet.
-    fn advance(&mut self, response: &Response, out: &mut Clean) -> bool {
+    /// Begins the next text or prints the next ended document. Returns false if there is none yet.
+    fn advance(&mut self, response: &Response, out: &mut Sanitized) -> bool {
         while response
             .documents
             .get(self.passed)
@@ -80,13 +81,13 @@ impl Text {
                 continue;
             }
             match &document.kind {
-                // What was done, not what was said; an error goes elsewhere.
+                // Actions are no text, and errors go to standard error.
                 Kind::ToolCall | Kind::TerminalCommand | Kind::FileEdit | Kind::TodoUpdate | Kind::Error => {}
                 Kind::Text => {
                     if document.text().trim().is_empty() && document.is_open() {
                         return false;
                     }
-                    self.current = Some(Current {
+                    self.current = Some(OpenText {
                         id: document.id.clone(),
                         printed: String::new(),
                         cleaner: Cleaner::default(),
@@ -102,7 +103,7 @@ impl Text {
                     let text = document.plain_text();
                     if !text.trim().is_empty() {
                         self.separate(out);
-                        self.push(&Clean::new(text.trim_end()), out);
+                        self.push(&Sanitized::new(text.trim_end()), out);
                     }
                     return true;
                 }
@@ -111,15 +112,15 @@ impl Text {
         false
     }
 
-    fn grow(&mut self, document: &Document, current: &mut Current, out: &mut Clean) {
+    fn grow(&mut self, document: &Document, current: &mut OpenText, out: &mut Sanitized) {
         let text = document.text();
-        // A document only grows while it is open; its end may say something else than its pieces did.
+        // An open document only grows; its end may replace the text.
         if !document.is_open() && !text.starts_with(&current.printed) {
             current.printed.clear();
             current.cleaner.finish();
             self.separate(out);
         }
-        // Space at the end waits: it may be all that is left of the document.
+        // Trailing space waits: nothing else may follow.
         let until = text.trim_end().len();
         let Some(more) = text.get(current.printed.len()..until) else {
             return;
@@ -132,14 +133,14 @@ impl Text {
         self.push(&more, out);
     }
 
-    /// A blank line behind what was printed before.
-    fn separate(&mut self, out: &mut Clean) {
+    /// Adds a blank line after the previous output.
+    fn separate(&mut self, out: &mut Sanitized) {
         while self.has_begun && self.newlines < 2 {
-            self.push(&Clean::literal("\n"), out);
+            self.push(&Sanitized::literal("\n"), out);
         }
     }
 
-    fn push(&mut self, text: &Clean, out: &mut Clean) {
+    fn push(&mut self, text: &Sanitized, out: &mut Sanitized) {
         if text.is_empty() {
             return;
         }
@@ -189,7 +190,7 @@ mod tests {
     /// What is printed after each event, the pieces divided by `|`.
     fn check(events: &[Event], says: &str) {
         let mut response = Response::default();
-        let mut text = Text::default();
+        let mut text = TextPrinter::default();
         let mut printed = Vec::new();
         for event in events {
             response.apply(event, 0);

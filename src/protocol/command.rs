@@ -20,7 +20,7 @@ pub enum Command {
     },
     /// The call behind a document is made once more, by the user: a turn of its own, in which `submit` says what was typed, on
     /// a branch that begins at `from`. Where there is no call that can be made, the conversation stays where it is.
-    Again {
+    RepeatCall {
         submit: Submit,
         turn: Turn,
         document: DocumentId,
@@ -28,7 +28,7 @@ pub enum Command {
     },
     /// What the model is told of the conversation so far becomes shorter: a turn of its own, in which `submit` says what was
     /// typed. Nothing that is shown changes.
-    Compact { submit: Submit, how: Shorten },
+    Compact { submit: Submit, scope: CompactionScope },
     /// What the user calls the conversation from now on.
     Rename(String),
     /// An answer to an open clarification or approval of `turn`.
@@ -47,7 +47,7 @@ pub enum Command {
         metadata: Map<String, Value>,
     },
     /// The conversation goes on somewhere else. Nothing of it is lost.
-    GoOn(Branch),
+    SwitchBranch(Branch),
     /// Takes back what was done to files, or does it again. What became of it are updates of the documents that say what
     /// was done (`undone`), and a notice.
     Restore(Restore),
@@ -55,36 +55,36 @@ pub enum Command {
 
 /// How what the model is told becomes shorter.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Shorten {
+pub enum CompactionScope {
     /// A summary stands for what was said; what the user does not want to get lost may be empty.
     Summary { keep: String },
     /// The model is told no more what this call came to.
-    Drop(Address),
+    DropResult(Address),
 }
 
 /// Which files are to be as they were.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Restore {
-    pub what: Target,
+    pub target: RestoreTarget,
     /// Paths that stay as they are, and all below them.
-    pub but: Vec<String>,
+    pub except: Vec<String>,
     /// Files that somebody has changed since are restored, too.
-    pub over: bool,
+    pub overwrite: bool,
 }
 
 /// What is taken back or done again.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Target {
+pub enum RestoreTarget {
     /// What one document says.
     Document { turn: Turn, document: DocumentId },
     /// The same, again.
-    Again { turn: Turn, document: DocumentId },
+    RedoDocument { turn: Turn, document: DocumentId },
     /// All of a turn.
     Turn(Turn),
     /// The last turn that changed files and was not taken back.
     Last,
     /// What was taken back last, again.
-    LastAgain,
+    RedoLast,
     /// Everything from this turn on: files are as they were before it.
     Since(Turn),
 }
@@ -113,9 +113,9 @@ pub enum Query {
     /// What each turn did to files.
     Changes,
     /// What taking back would do.
-    Restoration(Restore),
+    RestorePreview(Restore),
     /// The user has had this file of the workspace open, and may have changed it.
-    Opened(String),
+    FileOpened(String),
     /// What holds commands. With a word of the user's: whether they may from now on write the whole workspace where the
     /// sandbox is partial, what is protected being compared and put back.
     Sandbox { guard: Option<bool> },
@@ -128,29 +128,29 @@ pub enum Reply {
     Models(Vec<String>),
     /// Paths from the workspace's root, directories with a `/` at the end.
     Files(Vec<String>),
-    Symbols(Vec<SymbolPlace>),
+    Symbols(Vec<SymbolLocation>),
     Context(Vec<ContextPart>),
     Changes(Vec<TurnChanges>),
-    Restoration(Restoration),
+    RestorePreview(RestorePreview),
     Sandbox(Sandbox),
     Permissions(Permissions),
     /// It is done; what comes of it is seen in the log.
-    Heard,
+    Accepted,
 }
 
 /// Where a name of the code stands.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct SymbolPlace {
+pub struct SymbolLocation {
     pub name: String,
     /// The type or module that it belongs to.
     pub owner: Option<String>,
     /// What it is, in the words of its language: `fn`, `class`.
-    pub word: String,
+    pub keyword: String,
     /// From the workspace's root.
     pub path: String,
     /// Lines from 1, inclusive.
-    pub first: u64,
-    pub last: u64,
+    pub first_line: u64,
+    pub last_line: u64,
 }
 
 /// What the calls of a turn did to files.
@@ -165,7 +165,7 @@ pub struct TurnChanges {
 
 /// What taking back would do to files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Restoration {
+pub struct RestorePreview {
     pub files: Vec<FileChange>,
     /// What was kept for the first turns is gone: there was no room for it.
     pub is_partial: bool,
@@ -183,15 +183,15 @@ pub struct FileChange {
     /// The change as a patch; empty where it is no text, or too long.
     pub patch: String,
     /// Who has changed it since: that would be lost, so it stays as it is unless the user says otherwise.
-    pub clash: Option<Clash>,
+    pub conflict: Option<RestoreConflict>,
     /// It cannot be brought back.
     pub is_lost: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Clash {
+pub enum RestoreConflict {
     /// The user, or a program of theirs.
-    Foreign,
+    User,
     /// The agent, in this turn.
     Turn(Turn),
 }
@@ -199,7 +199,7 @@ pub enum Clash {
 /// What holds commands, wall by wall.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sandbox {
-    pub walls: Vec<Wall>,
+    pub layers: Vec<SandboxLayer>,
     pub notes: Vec<SandboxNote>,
 }
 
@@ -215,29 +215,29 @@ pub struct Permissions {
     /// What was allowed until the end of the session.
     pub session: Vec<String>,
     /// A rule could not be read, so everything asks.
-    pub is_doubtful: bool,
+    pub has_invalid_rule: bool,
 }
 
 /// What the user can change about it, or has just changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SandboxNote {
     /// The wish could not be stored, and why.
-    HereOnly(String),
+    NotSaved(String),
     /// A command has changed what is protected.
-    Halted,
-    Guarded,
-    Strict,
+    GuardTripped,
+    GuardOn,
+    GuardOff,
     /// Nothing of a whole sandbox is to be guarded.
-    Needless,
+    GuardNotNeeded,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Wall {
+pub struct SandboxLayer {
     /// `files`, `system calls` …
     pub name: String,
-    pub holds: bool,
+    pub is_active: bool,
     /// By what it holds or fails, where that can be said in a word.
-    pub means: Option<Means>,
+    pub mechanism: Option<Mechanism>,
     /// What it does, or why it is missing: in English, for those who have no words for `means`.
     pub about: String,
     /// What helps; may be empty.
@@ -246,7 +246,7 @@ pub struct Wall {
 
 /// By what a wall holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Means {
+pub enum Mechanism {
     /// Namespaces and filters of Linux.
     Kernel,
     /// Of macOS.
@@ -287,26 +287,26 @@ pub enum ContextName {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ContextNote {
     /// The user's words stand at its end.
-    Appended,
+    UserAddition,
     /// So many of its parts are in the user's words.
-    Replaced(usize),
+    UserReplacements(usize),
     Untrusted,
     /// Only what it is for is said.
-    Description,
-    NotSent(Awaits),
+    DescriptionOnly,
+    NotSent(RuleTrigger),
     ToolCount(usize),
     NotOffered(NotOffered),
-    Guess,
+    Estimate,
     Window(u64),
     /// By the server, for the last request.
-    Counted(u64),
+    CountedByServer(u64),
     /// What the tokens of the model cost is not known; without a name it is the server's own.
     Unpriced(Option<String>),
 }
 
 /// What a rule that is not said waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Awaits {
+pub enum RuleTrigger {
     Nothing,
     Files,
     Model,

@@ -114,7 +114,7 @@ pub struct Usage {
 
 /// What answers have cost.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Spent {
+pub struct Cost {
     pub usage: Usage,
     /// Dollars, where whoever answered says so.
     pub dollars: Option<f64>,

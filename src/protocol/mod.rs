@@ -5,7 +5,7 @@
 //! 3. The fold is total and pure: no error, no clock, no I/O, no idea whether it is live or replayed.
 //! 4. A prompt is opened by an event and closed by an event, never by the local keypress.
 //! 5. Unknown events, kinds and members are values: kept, shown plainly, forwarded untouched.
-//! 6. Nobody else's words: provider wire types stop at `model/`, ratatui types never come here.
+//! 6. Nobody else's words: provider wire types stop at `models/`, ratatui types never come here.
 
 pub mod codec;
 mod command;
@@ -15,19 +15,22 @@ mod id;
 pub mod plan_file;
 mod request;
 mod response;
+pub mod tool_label;
 mod word;
 
 pub use command::{
-    Awaits, Clash, Command, ContextName, ContextNote, ContextPart, FileChange, Means, NotOffered, Permissions, Query,
-    Reply, Restoration, Restore, Sandbox, SandboxNote, Shorten, Submit, SymbolPlace, Target, TurnChanges, Wall,
+    Command, CompactionScope, ContextName, ContextNote, ContextPart, FileChange, Mechanism, NotOffered, Permissions,
+    Query, Reply, Restore, RestoreConflict, RestorePreview, RestoreTarget, RuleTrigger, Sandbox, SandboxLayer,
+    SandboxNote, Submit, SymbolLocation, TurnChanges,
 };
 pub use document::{Document, ERROR_CODES, FileEdit, Todo as PlanTodo, View};
 pub use event::{
-    Branch, DocumentStart, Done, Entry, Event, Notice, Progress, ResponseStart, Severity, Spent, Title, Usage,
+    Branch, Cost, DocumentStart, Done, Entry, Event, Notice, Progress, ResponseStart, Severity, Title, Usage,
 };
 pub use id::{Address, ConversationId, DocumentId, Position, ResponseId, Turn};
-pub use request::{Answer, ClarificationResponse, Dialect, HunkAnswer, Message, Request};
-pub use response::{Change, Ending, Response, Thinking};
+pub use request::{ClarificationResponse, Dialect, HunkAnswer, Message, QuestionAnswer, Request};
+pub use response::{Ending, Response, ResponseChange, Thinking};
+pub use tool_label::{CallSubject, ToolLabel};
 pub use word::{
     Applied, CommandState, FinishReason, Kind, Mode, Operation, Outcome, Permission, Purpose, QuestionKind, Role,
     Status, TextFormat, TodoStatus,

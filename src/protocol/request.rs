@@ -47,14 +47,14 @@ pub struct ClarificationResponse {
     pub document_id: DocumentId,
     pub outcome: Outcome,
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
-    pub answers: Vec<Answer>,
+    pub answers: Vec<QuestionAnswer>,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub reason: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Answer {
+pub struct QuestionAnswer {
     pub question_id: String,
     #[serde(default)]
     pub selected_option_ids: Vec<String>,

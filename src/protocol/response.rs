@@ -13,12 +13,9 @@ use super::{
 /// One answer: its documents in order and what is known about the whole.
 #[derive(Clone, Debug, Default)]
 pub struct Response {
-    pub id: Option<ResponseId>,
-    pub conversation_id: Option<ConversationId>,
+    pub origin: Origin,
     pub model: Option<String>,
     pub mode: Option<Mode>,
-    pub created: Option<String>,
-    pub capabilities: Vec<String>,
     pub documents: Vec<Document>,
     pub usage: Usage,
     /// `None`: still streaming.
@@ -31,6 +28,15 @@ pub struct Response {
     pub extra_usage: Map<String, Value>,
     index: HashMap<DocumentId, usize>,
     order: Order,
+}
+
+/// Identity of a response and abilities of its server, as `response_start` gave them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Origin {
+    pub id: Option<ResponseId>,
+    pub conversation_id: Option<ConversationId>,
+    pub created: Option<String>,
+    pub capabilities: Vec<String>,
 }
 
 /// How `documents` are sorted: by sequence as long as every document has one, else by arrival.
@@ -71,7 +77,7 @@ pub struct Thinking {
 
 /// What an event did, so that the caller touches only that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Change {
+pub enum ResponseChange {
     Nothing,
     /// Something about the response as a whole.
     Response,
@@ -110,11 +116,11 @@ impl Response {
         Some(cut)
     }
 
-    pub fn apply(&mut self, event: &Event, at_ms: u64) -> Change {
+    pub fn apply(&mut self, event: &Event, at_ms: u64) -> ResponseChange {
         match event {
             Event::ResponseStart(start) => {
                 self.begin(start);
-                Change::Response
+                ResponseChange::Response
             }
             Event::DocumentStart(start) => self.open(start, at_ms),
             Event::ContentDelta { document, delta } => self.grow(document, |it| it.push_content(delta)),
@@ -143,7 +149,7 @@ impl Response {
             }),
             Event::ThinkingDelta { delta } => {
                 self.think(delta);
-                Change::Thinking
+                ResponseChange::Thinking
             }
             Event::DocumentEnd {
                 document,
@@ -158,7 +164,7 @@ impl Response {
                     it.ended_ms = at_ms;
                     it.finish();
                 }) {
-                    Change::Grew(at) => Change::Ended(at),
+                    ResponseChange::Grew(at) => ResponseChange::Ended(at),
                     other => other,
                 }
             }
@@ -170,20 +176,20 @@ impl Response {
                             it.fill();
                         }
                     }
-                    Change::Updated(at)
+                    ResponseChange::Updated(at)
                 }
-                None => Change::Nothing,
+                None => ResponseChange::Nothing,
             },
             Event::Notice(notice) => {
                 self.notices.push(notice.clone());
-                Change::Notice
+                ResponseChange::Notice
             }
             Event::Done(done) => {
                 self.end(done);
-                Change::Finished
+                ResponseChange::Finished
             }
             Event::UserMessage(_) | Event::Progress(_) | Event::Title(_) | Event::Branch(_) | Event::Unknown { .. } => {
-                Change::Nothing
+                ResponseChange::Nothing
             }
         }
     }
@@ -253,14 +259,14 @@ impl Response {
                 whole.insert(name.to_owned(), text.into());
             }
         };
-        say("id", self.id.as_ref().map(ResponseId::as_str));
+        say("id", self.origin.id.as_ref().map(ResponseId::as_str));
         say(
             "conversationId",
-            self.conversation_id.as_ref().map(ConversationId::as_str),
+            self.origin.conversation_id.as_ref().map(ConversationId::as_str),
         );
         say("model", self.model.as_deref());
         say("mode", Some(self.mode.unwrap_or_default().as_str()));
-        say("created", self.created.as_deref());
+        say("created", self.origin.created.as_deref());
         say("status", Some(self.status().as_str()));
         whole.insert("documents".into(), self.documents_json());
         whole.insert("usage".into(), usage.into());
@@ -291,18 +297,18 @@ impl Response {
     }
 
     fn begin(&mut self, start: &ResponseStart) {
-        self.id.clone_from(&start.id);
-        self.conversation_id.clone_from(&start.conversation_id);
+        self.origin.id.clone_from(&start.id);
+        self.origin.conversation_id.clone_from(&start.conversation_id);
         self.model.clone_from(&start.model);
         self.mode = start.mode;
-        self.created.clone_from(&start.created);
-        self.capabilities.clone_from(&start.capabilities);
+        self.origin.created.clone_from(&start.created);
+        self.origin.capabilities.clone_from(&start.capabilities);
         self.extra.clone_from(&start.extra);
     }
 
-    fn open(&mut self, start: &DocumentStart, at_ms: u64) -> Change {
+    fn open(&mut self, start: &DocumentStart, at_ms: u64) -> ResponseChange {
         if self.index.contains_key(&start.id) {
-            return Change::Nothing;
+            return ResponseChange::Nothing;
         }
         let arrival = self.documents.len() as u64;
         let at = self.place(start.sequence);
@@ -314,7 +320,7 @@ impl Response {
             self.order.by_arrival = true;
             self.sort();
         }
-        Change::Opened(self.index.get(&start.id).copied().unwrap_or(at))
+        ResponseChange::Opened(self.index.get(&start.id).copied().unwrap_or(at))
     }
 
     /// Where a new document belongs.
@@ -352,16 +358,16 @@ impl Response {
         }
     }
 
-    fn grow(&mut self, id: &DocumentId, change: impl FnOnce(&mut Document)) -> Change {
+    fn grow(&mut self, id: &DocumentId, change: impl FnOnce(&mut Document)) -> ResponseChange {
         let Some(at) = self.index.get(id).copied() else {
-            return Change::Nothing;
+            return ResponseChange::Nothing;
         };
         match self.documents.get_mut(at) {
             Some(it) if it.is_open() => {
                 change(it);
-                Change::Grew(at)
+                ResponseChange::Grew(at)
             }
-            Some(_) | None => Change::Nothing,
+            Some(_) | None => ResponseChange::Nothing,
         }
     }
 
@@ -381,10 +387,10 @@ impl Response {
             self.usage = usage;
         }
         if done.id.is_some() {
-            self.id.clone_from(&done.id);
+            self.origin.id.clone_from(&done.id);
         }
         if done.conversation_id.is_some() {
-            self.conversation_id.clone_from(&done.conversation_id);
+            self.origin.conversation_id.clone_from(&done.conversation_id);
         }
         if done.model.is_some() {
             self.model.clone_from(&done.model);
@@ -393,7 +399,7 @@ impl Response {
             self.mode = done.mode;
         }
         if done.created.is_some() {
-            self.created.clone_from(&done.created);
+            self.origin.created.clone_from(&done.created);
         }
         for it in self.documents.iter_mut().filter(|it| it.is_open()) {
             it.finish();

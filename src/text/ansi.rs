@@ -12,7 +12,7 @@ use std::{num::NonZeroU16, ops::Range, sync::OnceLock};
 mod store;
 
 use self::store::{Look, Segment, Store};
-use super::{Ground, Mark, Role, Span};
+use super::{Background, Modifier, Role, Span};
 
 /// Columns of the emulator. Longer lines are wrapped there and joined again; only `\r` inside of one can tell.
 const COLUMNS: NonZeroU16 = NonZeroU16::new(240).expect("240 is not zero");
@@ -448,22 +448,22 @@ impl Emulator {
                 vt100::Color::Idx(i) => Role::Indexed(i),
                 vt100::Color::Rgb(r, g, b) => Role::Rgb(r, g, b),
             },
-            ground: match screen.bgcolor() {
-                vt100::Color::Default => Ground::Plain,
-                vt100::Color::Idx(i) => Ground::Indexed(i),
-                vt100::Color::Rgb(r, g, b) => Ground::Rgb(r, g, b),
+            background: match screen.bgcolor() {
+                vt100::Color::Default => Background::Plain,
+                vt100::Color::Idx(i) => Background::Indexed(i),
+                vt100::Color::Rgb(r, g, b) => Background::Rgb(r, g, b),
             },
-            mark: Mark::NONE,
+            modifier: Modifier::NONE,
         };
         for (is_set, mark) in [
-            (screen.bold(), Mark::BOLD),
-            (screen.dim(), Mark::FAINT),
-            (screen.italic(), Mark::ITALIC),
-            (screen.underline(), Mark::UNDERLINE),
-            (screen.inverse(), Mark::REVERSE),
+            (screen.bold(), Modifier::BOLD),
+            (screen.dim(), Modifier::FAINT),
+            (screen.italic(), Modifier::ITALIC),
+            (screen.underline(), Modifier::UNDERLINE),
+            (screen.inverse(), Modifier::REVERSE),
         ] {
             if is_set {
-                look.mark |= mark;
+                look.modifier |= mark;
             }
         }
         look
@@ -504,7 +504,7 @@ mod tests {
     use super::*;
     use std::fmt::Write as _;
 
-    use crate::text::Clean;
+    use crate::text::Sanitized;
     use proptest::prelude::*;
 
     fn plain(output: &Output) -> Vec<String> {
@@ -580,41 +580,65 @@ mod tests {
 
     #[test]
     fn colours_become_roles_and_marks() {
-        let span = |text: &str, role, mark, ground| Span {
-            text: Clean::new(text),
+        let span = |text: &str, role, modifier, background| Span {
+            text: Sanitized::new(text),
             role,
-            mark,
-            ground,
+            modifier,
+            background,
             link: None,
         };
-        let none = Mark::NONE;
+        let none = Modifier::NONE;
         let cases = [
-            ("\x1b[31mred", span("red", Role::Indexed(1), none, Ground::Plain)),
-            ("\x1b[92mbright", span("bright", Role::Indexed(10), none, Ground::Plain)),
-            ("\x1b[38;5;208mx", span("x", Role::Indexed(208), none, Ground::Plain)),
-            ("\x1b[38;2;1;2;3mx", span("x", Role::Rgb(1, 2, 3), none, Ground::Plain)),
-            ("\x1b[38:2::1:2:3mx", span("x", Role::Rgb(1, 2, 3), none, Ground::Plain)),
-            ("\x1b[38:2:1:2:3mx", span("x", Role::Rgb(1, 2, 3), none, Ground::Plain)),
-            ("\x1b[48;5;7mx", span("x", Role::Text, none, Ground::Indexed(7))),
-            ("\x1b[107mx", span("x", Role::Text, none, Ground::Indexed(15))),
+            ("\x1b[31mred", span("red", Role::Indexed(1), none, Background::Plain)),
+            (
+                "\x1b[92mbright",
+                span("bright", Role::Indexed(10), none, Background::Plain),
+            ),
+            (
+                "\x1b[38;5;208mx",
+                span("x", Role::Indexed(208), none, Background::Plain),
+            ),
+            (
+                "\x1b[38;2;1;2;3mx",
+                span("x", Role::Rgb(1, 2, 3), none, Background::Plain),
+            ),
+            (
+                "\x1b[38:2::1:2:3mx",
+                span("x", Role::Rgb(1, 2, 3), none, Background::Plain),
+            ),
+            (
+                "\x1b[38:2:1:2:3mx",
+                span("x", Role::Rgb(1, 2, 3), none, Background::Plain),
+            ),
+            ("\x1b[48;5;7mx", span("x", Role::Text, none, Background::Indexed(7))),
+            ("\x1b[107mx", span("x", Role::Text, none, Background::Indexed(15))),
             (
                 "\x1b[1;3;4mx",
                 span(
                     "x",
                     Role::Text,
-                    Mark::BOLD | Mark::ITALIC | Mark::UNDERLINE,
-                    Ground::Plain,
+                    Modifier::BOLD | Modifier::ITALIC | Modifier::UNDERLINE,
+                    Background::Plain,
                 ),
             ),
-            ("\x1b[2mx", span("x", Role::Text, Mark::FAINT, Ground::Plain)),
-            ("\x1b[7;1;22mx", span("x", Role::Text, Mark::REVERSE, Ground::Plain)),
-            ("\x1b[9mx", span("x", Role::Text, Mark::STRIKE, Ground::Plain)),
-            ("\x1b[4:3mx", span("x", Role::Text, Mark::UNDERLINE, Ground::Plain)),
-            ("\x1b[4;4:0mx", span("x", Role::Text, none, Ground::Plain)),
-            ("\x1b[58;2;9;9;9;31mx", span("x", Role::Indexed(1), none, Ground::Plain)),
-            ("\x1b[38;5mx", span("x", Role::Text, none, Ground::Plain)),
-            ("\x1b[31m\x1b[mx", span("x", Role::Text, none, Ground::Plain)),
-            ("\x1b[>4;1mx", span("x", Role::Text, none, Ground::Plain)),
+            ("\x1b[2mx", span("x", Role::Text, Modifier::FAINT, Background::Plain)),
+            (
+                "\x1b[7;1;22mx",
+                span("x", Role::Text, Modifier::REVERSE, Background::Plain),
+            ),
+            ("\x1b[9mx", span("x", Role::Text, Modifier::STRIKE, Background::Plain)),
+            (
+                "\x1b[4:3mx",
+                span("x", Role::Text, Modifier::UNDERLINE, Background::Plain),
+            ),
+            ("\x1b[4;4:0mx", span("x", Role::Text, none, Background::Plain)),
+            (
+                "\x1b[58;2;9;9;9;31mx",
+                span("x", Role::Indexed(1), none, Background::Plain),
+            ),
+            ("\x1b[38;5mx", span("x", Role::Text, none, Background::Plain)),
+            ("\x1b[31m\x1b[mx", span("x", Role::Text, none, Background::Plain)),
+            ("\x1b[>4;1mx", span("x", Role::Text, none, Background::Plain)),
         ];
         for (text, expected) in cases {
             assert_eq!(Output::of(text).head(1), [[expected]], "{text:?}");

@@ -13,12 +13,12 @@ use unicode_width::UnicodeWidthChar as _;
 
 /// Text without escape sequences, controls (but `\n` and `\t`), bidi overrides or invisible characters.
 ///
-/// The only ways to make one are [`Clean::new`], which sanitises, and a literal of our own.
-/// A part of a clean text is clean: [`Clean::slice`].
+/// The only ways to make one are [`Sanitized::new`], which sanitises, and a literal of our own.
+/// A part of a clean text is clean: [`Sanitized::slice`].
 #[derive(Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Clean(Cow<'static, str>);
+pub struct Sanitized(Cow<'static, str>);
 
-impl Clean {
+impl Sanitized {
     /// Sanitises `text`.
     pub fn new(text: &str) -> Self {
         Self(Cow::Owned(sanitize(text).into_owned()))
@@ -90,50 +90,50 @@ pub fn picture_place(cell: &str) -> Option<(usize, usize, u8)> {
     Some((number()?, number()?, number()? as u8))
 }
 
-impl Deref for Clean {
+impl Deref for Sanitized {
     type Target = str;
     fn deref(&self) -> &str {
         &self.0
     }
 }
 
-impl AsRef<str> for Clean {
+impl AsRef<str> for Sanitized {
     fn as_ref(&self) -> &str {
         &self.0
     }
 }
 
-impl fmt::Display for Clean {
+impl fmt::Display for Sanitized {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&self.0)
     }
 }
 
-impl fmt::Debug for Clean {
+impl fmt::Debug for Sanitized {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(&self.0, f)
     }
 }
 
-impl PartialEq<str> for Clean {
+impl PartialEq<str> for Sanitized {
     fn eq(&self, other: &str) -> bool {
         self.0 == other
     }
 }
 
-impl PartialEq<&str> for Clean {
+impl PartialEq<&str> for Sanitized {
     fn eq(&self, other: &&str) -> bool {
         self.0 == *other
     }
 }
 
-impl From<&str> for Clean {
+impl From<&str> for Sanitized {
     fn from(text: &str) -> Self {
         Self::new(text)
     }
 }
 
-impl From<String> for Clean {
+impl From<String> for Sanitized {
     /// Sanitises `text`; keeps its buffer when there is nothing to remove.
     fn from(text: String) -> Self {
         let kept = match sanitize(&text) {
@@ -144,8 +144,8 @@ impl From<String> for Clean {
     }
 }
 
-impl From<Clean> for String {
-    fn from(text: Clean) -> Self {
+impl From<Sanitized> for String {
+    fn from(text: Sanitized) -> Self {
         text.into_string()
     }
 }
@@ -186,10 +186,10 @@ pub struct Cleaner {
 
 impl Cleaner {
     /// The clean part of `chunk`; a joiner at its end is held back until the next one.
-    pub fn push(&mut self, chunk: &str) -> Clean {
+    pub fn push(&mut self, chunk: &str) -> Sanitized {
         let mut out = String::new();
         self.push_to(chunk, &mut out);
-        Clean(Cow::Owned(out))
+        Sanitized(Cow::Owned(out))
     }
 
     /// [`Cleaner::push`] to the end of `out`.
@@ -627,13 +627,13 @@ mod tests {
     fn an_owned_text_keeps_its_buffer() {
         let text = String::from("nothing to remove, ä");
         let buffer = text.as_ptr();
-        let clean = Clean::from(text);
+        let clean = Sanitized::from(text);
         assert_eq!(clean.as_str().as_ptr(), buffer);
     }
 
     #[test]
     fn one_row_has_no_line_breaks() {
-        assert_eq!(Clean::line("a\r\nb\tc\u{2028}d\x1b[31m"), "a b c d");
+        assert_eq!(Sanitized::line("a\r\nb\tc\u{2028}d\x1b[31m"), "a b c d");
     }
 
     #[test]

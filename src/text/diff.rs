@@ -8,7 +8,7 @@ use std::{collections::HashMap, fmt::Write as _, ops::Range};
 
 use similar::{Algorithm, DiffOp, capture_diff_slices, group_diff_ops};
 
-use super::Clean;
+use super::Sanitized;
 
 /// Lines shown around a change.
 pub const CONTEXT_LINES: usize = 3;
@@ -68,14 +68,14 @@ pub struct DiffLine {
 
 impl DiffLine {
     /// The text in one row's worth of clean pieces, and whether each one is a changed word. Tabs stay.
-    pub fn pieces(&self) -> Vec<(Clean, bool)> {
+    pub fn pieces(&self) -> Vec<(Sanitized, bool)> {
         let mut pieces = Vec::new();
         let mut at = 0;
         let mut push = |range: Range<usize>, changed| {
             let text = self.text.get(range).unwrap_or_default();
             if !text.is_empty() {
                 pieces.push((
-                    Clean::from(text.replace(['\r', '\n', '\u{2028}', '\u{2029}'], " ")),
+                    Sanitized::from(text.replace(['\r', '\n', '\u{2028}', '\u{2029}'], " ")),
                     changed,
                 ));
             }
@@ -598,7 +598,7 @@ mod tests {
     #[test]
     fn pieces_are_clean() {
         let diff = diff("", "a\x1b[31mb\rc\u{202e}\td\n", 1, 1, 3);
-        assert_eq!(diff.lines[0].pieces(), [(Clean::new("ab c\td"), false)]);
+        assert_eq!(diff.lines[0].pieces(), [(Sanitized::new("ab c\td"), false)]);
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! Figures as a person reads them: durations, counts, sizes, money. Never more than three digits that matter.
 
-use super::Clean;
+use super::Sanitized;
 
 /// `18 ms`, `4.1 s`, `41 s`, `2 min 5 s`, `1 h 3 min`, `3 d 4 h`.
-pub fn duration(milliseconds: u64) -> Clean {
+pub fn duration(milliseconds: u64) -> Sanitized {
     // Rounded before the unit is chosen, so that nothing reads `60 s` or `1000 ms`.
     let tenths = milliseconds.saturating_add(50) / 100;
     let seconds = milliseconds.saturating_add(500) / 1000;
@@ -20,13 +20,13 @@ pub fn duration(milliseconds: u64) -> Clean {
     } else {
         two(seconds / 86_400, "d", seconds % 86_400 / 3600, "h")
     };
-    Clean::from(text)
+    Sanitized::from(text)
 }
 
 /// A pause that is counted down or asked for: `5 s`, `2 min`, `7 d`.
-pub fn pause(seconds: u64) -> Clean {
+pub fn pause(seconds: u64) -> Sanitized {
     if seconds < 60 {
-        Clean::from(format!("{seconds} s"))
+        Sanitized::from(format!("{seconds} s"))
     } else {
         duration(seconds.saturating_mul(1000))
     }
@@ -65,22 +65,22 @@ impl Age {
 }
 
 /// How long ago something was: `now`, `5 min ago`, `3 h ago`, `2 d ago`, `4 mo ago`, `1 y ago`.
-pub fn ago(milliseconds: u64) -> Clean {
+pub fn ago(milliseconds: u64) -> Sanitized {
     let (number, unit) = match Age::of(milliseconds) {
-        Age::Now => return Clean::literal("now"),
+        Age::Now => return Sanitized::literal("now"),
         Age::Minutes(number) => (number, "min"),
         Age::Hours(number) => (number, "h"),
         Age::Days(number) => (number, "d"),
         Age::Months(number) => (number, "mo"),
         Age::Years(number) => (number, "y"),
     };
-    Clean::from(format!("{number} {unit} ago"))
+    Sanitized::from(format!("{number} {unit} ago"))
 }
 
 /// `1 line`, `12 lines`, `12,345 lines`.
-pub fn count(number: usize, one: &str, many: &str) -> Clean {
+pub fn count(number: usize, one: &str, many: &str) -> Sanitized {
     let word = if number == 1 { one } else { many };
-    Clean::from(format!("{} {word}", grouped(number as u64)))
+    Sanitized::from(format!("{} {word}", grouped(number as u64)))
 }
 
 /// `12,345`.
@@ -97,13 +97,13 @@ pub fn grouped(number: u64) -> String {
 }
 
 /// `0 B`, `999 B`, `1.2 kB`, `34 MB`: powers of 1000, as disks and networks count.
-pub fn bytes(number: u64) -> Clean {
-    Clean::from(scaled(number, &[" B", " kB", " MB", " GB", " TB", " PB", " EB"]))
+pub fn bytes(number: u64) -> Sanitized {
+    Sanitized::from(scaled(number, &[" B", " kB", " MB", " GB", " TB", " PB", " EB"]))
 }
 
 /// `950`, `1.2k`, `128k`, `1.5M`.
-pub fn tokens(number: u64) -> Clean {
-    Clean::from(scaled(number, &["", "k", "M", "G", "T", "P", "E"]))
+pub fn tokens(number: u64) -> Sanitized {
+    Sanitized::from(scaled(number, &["", "k", "M", "G", "T", "P", "E"]))
 }
 
 /// `number` in thousands of thousands: one decimal below ten, where it is not zero.
@@ -128,21 +128,21 @@ fn scaled(number: u64, units: &[&str]) -> String {
 }
 
 /// Dollars: `$0.04`, `$1.20`, `$1,234.50`; less than a cent is said so, `<$0.01`.
-pub fn money(dollars: f64) -> Clean {
+pub fn money(dollars: f64) -> Sanitized {
     if !dollars.is_finite() {
-        return Clean::literal("$?");
+        return Sanitized::literal("$?");
     }
     let sign = if dollars < 0.0 { "-" } else { "" };
     let amount = dollars.abs();
     if amount == 0.0 {
-        return Clean::literal("$0.00");
+        return Sanitized::literal("$0.00");
     }
     if amount < 0.005 {
-        return Clean::literal("<$0.01");
+        return Sanitized::literal("<$0.01");
     }
     // Saturates for sums nobody has.
     let cents = (amount * 100.0).round() as u64;
-    Clean::from(format!("{sign}${}.{:02}", grouped(cents / 100), cents % 100))
+    Sanitized::from(format!("{sign}${}.{:02}", grouped(cents / 100), cents % 100))
 }
 
 #[cfg(test)]

@@ -22,8 +22,9 @@ use std::{
 use syntect::parsing::{ParseState, Scope, ScopeStack, SyntaxSet};
 
 use super::{
-    Clean, CodeLine, Colours, Role, Span, budget,
+    CodeLine, Colours, Role, Sanitized, Span, budget,
     language::{self, Language},
+    mermaid,
 };
 
 /// Longer lines stay plain: minified code costs seconds and nobody reads its colours.
@@ -110,11 +111,19 @@ struct Block {
     weight_bytes: usize,
 }
 
+/// What is done with the lines of a block.
+#[derive(Clone, Copy)]
+enum Work {
+    Colour(&'static Language),
+    /// A Mermaid source is drawn in at most so many columns; its lines are those of the drawing.
+    Draw(usize),
+}
+
 enum Job {
     Lines {
         block: u64,
         generation: u64,
-        language: &'static Language,
+        kind: Work,
         text: String,
         closed: bool,
     },
@@ -244,6 +253,17 @@ impl Colours for Highlighter {
         let Some(found) = language_for(language, source) else {
             return Arc::default();
         };
+        self.ask(block, language, Work::Colour(found), source, closed)
+    }
+
+    fn diagram(&self, block: u64, source: &str, columns: usize) -> Arc<Vec<CodeLine>> {
+        // At another width it is another drawing, as code is in another language.
+        self.ask(block, &format!("mermaid {columns}"), Work::Draw(columns), source, true)
+    }
+}
+
+impl Highlighter {
+    fn ask(&self, block: u64, language: &str, kind: Work, source: &str, closed: bool) -> Arc<Vec<CodeLine>> {
         self.look_after();
         let mut blocks = self.shared.lock();
         let (lines, job) = blocks.ask(block, language, source, closed);
@@ -256,7 +276,7 @@ impl Colours for Highlighter {
             self.send(Job::Lines {
                 block,
                 generation,
-                language: found,
+                kind,
                 text,
                 closed,
             });
@@ -465,7 +485,7 @@ impl Worker {
     }
 
     fn take(&mut self, job: Job) {
-        let (block, generation, language, text, closed) = match job {
+        let (block, generation, kind, text, closed) = match job {
             Job::Forget(block) => {
                 self.blocks.remove(&block);
                 return;
@@ -473,14 +493,17 @@ impl Worker {
             Job::Lines {
                 block,
                 generation,
-                language,
+                kind,
                 text,
                 closed,
-            } => (block, generation, language, text, closed),
+            } => (block, generation, kind, text, closed),
         };
         let start = || Growing {
             generation,
-            parser: Parser::new(language, &text),
+            parser: match kind {
+                Work::Colour(language) => Parser::new(language, &text),
+                Work::Draw(columns) => Parser::Diagram(columns),
+            },
             text: String::new(),
             at: 0,
             closed: false,
@@ -508,12 +531,17 @@ impl Worker {
             if rest.is_empty() {
                 break;
             }
-            let line = rest.split_inclusive('\n').next().unwrap_or_default();
             beat.block.store(block, Ordering::Relaxed);
             beat.line_since.store(elapsed_ms(), Ordering::Relaxed);
-            lines.push(growing.parser.line(line.strip_suffix('\n').unwrap_or(line)));
+            if let Parser::Diagram(columns) = growing.parser {
+                lines = diagram(rest, columns);
+                growing.at = growing.text.len();
+            } else {
+                let line = rest.split_inclusive('\n').next().unwrap_or_default();
+                lines.push(growing.parser.line(line.strip_suffix('\n').unwrap_or(line)));
+                growing.at += line.len();
+            }
             beat.line_since.store(0, Ordering::Relaxed);
-            growing.at += line.len();
             shared.lines_parsed.fetch_add(1, Ordering::Relaxed);
         }
         let generation = growing.generation;
@@ -530,6 +558,13 @@ impl Worker {
             shared.publish(block, generation, lines);
         }
     }
+}
+
+/// The lines of a drawing, or of the source where there is none.
+fn diagram(source: &str, columns: usize) -> Vec<CodeLine> {
+    let drawn = budget::within(MOST_LINE_BYTES, || mermaid::draw(source, columns));
+    let text = drawn.as_deref().unwrap_or(source);
+    text.lines().map(|it| Parser::Plain.line(it)).collect()
 }
 
 /// The coloured lines of a whole source, at once: for export and tests. Behind a line that does not come to an end all
@@ -577,6 +612,8 @@ enum Parser {
     Code(Box<Grammar>),
     /// Commands behind prompts; each starts afresh.
     Console,
+    /// A Mermaid source, which is drawn as a whole, in at most so many columns.
+    Diagram(usize),
     Plain,
 }
 
@@ -602,16 +639,16 @@ impl Parser {
 
     /// The spans of one line that has no line end.
     fn line(&mut self, line: &str) -> CodeLine {
-        let mut line = Clean::new(line);
+        let mut line = Sanitized::new(line);
         if line.contains('\n') {
             // A separator of Unicode's own becomes a line end when it is cleaned; inside a line of code it is a blank.
-            line = Clean::from(line.replace('\n', " "));
+            line = Sanitized::from(line.replace('\n', " "));
         }
         if line.len() > LONGEST_LINE_BYTES {
             return plain(&line);
         }
         match self {
-            Self::Plain => plain(&line),
+            Self::Plain | Self::Diagram(_) => plain(&line),
             Self::Console => console(&line),
             Self::Code(grammar) => grammar.line(&line, 0).unwrap_or_else(|| {
                 *self = Self::Plain;
@@ -621,7 +658,7 @@ impl Parser {
     }
 }
 
-fn plain(line: &Clean) -> CodeLine {
+fn plain(line: &Sanitized) -> CodeLine {
     if line.is_empty() {
         return CodeLine::from([]);
     }
@@ -629,7 +666,7 @@ fn plain(line: &Clean) -> CodeLine {
 }
 
 /// A line of a session: a prompt and a command, or output.
-fn console(line: &Clean) -> CodeLine {
+fn console(line: &Sanitized) -> CodeLine {
     let prompt = ["$ ", "% ", "> ", "# ", "❯ ", "➜ "].iter().find_map(|sign| {
         let at = line.find(sign)?;
         // Something like `user@host:~/work` may stand before the sign, prose may not.
@@ -653,7 +690,7 @@ impl Grammar {
     }
 
     /// The spans of `line`; its first `skip` bytes are a prompt. `None` when the grammar is broken.
-    fn line(&mut self, line: &Clean, skip: usize) -> Option<CodeLine> {
+    fn line(&mut self, line: &Sanitized, skip: usize) -> Option<CodeLine> {
         self.line.clear();
         self.line.push_str(line.get(skip..)?);
         self.line.push('\n');
@@ -711,7 +748,7 @@ impl Grammar {
 
 /// Spans of one line as they are cut; neighbours of one role are joined.
 struct Pieces<'a> {
-    line: &'a Clean,
+    line: &'a Sanitized,
     start: usize,
     end: usize,
     role: Role,
@@ -1035,10 +1072,14 @@ mod tests {
 
         /// Asks until `count` lines are ready.
         fn wait(&self, block: u64, language: &str, source: &str, closed: bool, count: usize) -> Arc<Vec<CodeLine>> {
+            self.wait_for(count, |it| it.code(block, language, source, closed))
+        }
+
+        fn wait_for(&self, count: usize, ask: impl Fn(&Highlighter) -> Arc<Vec<CodeLine>>) -> Arc<Vec<CodeLine>> {
             for _ in 0..2000 {
                 let before = *self.calls.0.lock().unwrap();
                 self.highlighter.take_ready();
-                let lines = self.highlighter.code(block, language, source, closed);
+                let lines = ask(&self.highlighter);
                 if lines.len() >= count {
                     return lines;
                 }
@@ -1050,7 +1091,7 @@ mod tests {
                         .wait_timeout_while(calls, Duration::from_millis(20), silent),
                 );
             }
-            panic!("{count} lines of block {block} did not become ready");
+            panic!("{count} lines did not become ready");
         }
     }
 
@@ -1097,6 +1138,23 @@ mod tests {
         // Longer than what was said to be the end.
         let lines = watched.wait(1, "python", "let b = 2;\nx = 3\n", true, 2);
         assert_eq!(texts(&lines), ["let b = 2;", "x = 3"]);
+    }
+
+    #[test]
+    fn a_diagram_is_drawn_on_the_thread_and_anew_at_another_width() {
+        let watched = Watched::new();
+        let source = "graph LR\nA[Cart] --> B[Total]\n";
+        assert_eq!(
+            watched.highlighter.diagram(1, source, 80).len(),
+            0,
+            "it is not waited for"
+        );
+        let lines = watched.wait_for(3, |it| it.diagram(1, source, 80));
+        assert_eq!(texts(&lines).join("\n") + "\n", mermaid::draw(source, 80).unwrap());
+        assert!(texts(&lines).concat().contains("─▸"));
+        // Too narrow for it: the source.
+        let lines = watched.wait_for(2, |it| it.diagram(1, source, 12));
+        assert_eq!(texts(&lines), ["graph LR", "A[Cart] --> B[Total]"]);
     }
 
     #[test]
@@ -1209,7 +1267,7 @@ mod tests {
             worker.take(Job::Lines {
                 block,
                 generation,
-                language: language::find("rust").expect("rust is known"),
+                kind: Work::Colour(language::find("rust").expect("rust is known")),
                 text,
                 closed: true,
             });
@@ -1229,7 +1287,7 @@ mod tests {
             source in "([a-z0-9 \t\"'`<>/*#{}()\\[\\]$:;=.\u{e4}\u{4e16}-]{0,30}\n){0,12}"
         ) {
             let lines = code_lines(language, &source);
-            let clean = Clean::new(&source);
+            let clean = Sanitized::new(&source);
             prop_assert_eq!(texts(&lines), clean.lines().collect::<Vec<_>>());
         }
 

@@ -1,8 +1,8 @@
 //! Strings on a grid of cells: cleaning, measuring, wrapping, Markdown, highlighting, diffs.
 //!
-//! Everything here is pure and knows neither documents nor ratatui. What comes out is [`Row`]s of
+//! Everything here is pure and knows neither documents nor ratatui. What comes out is [`StyledLine`]s of
 //! [`Span`]s that name a [`Role`]; the theme turns roles into colours later. A span holds only
-//! [`Clean`] text, so nothing a stranger wrote can reach the terminal unsanitised.
+//! [`Sanitized`] text, so nothing a stranger wrote can reach the terminal unsanitised.
 
 pub mod ansi;
 mod budget;
@@ -22,9 +22,9 @@ pub mod visible;
 pub mod width;
 pub mod wrap;
 
-pub use clean::{Clean, Cleaner, picture_place, sanitize};
+pub use clean::{Cleaner, Sanitized, picture_place, sanitize};
 pub use highlight::{Highlighter, code_lines};
 pub use language::language_of;
-pub use row::{CodeLine, Colours, Ground, Mark, NoColours, Role, Row, Span};
+pub use row::{Background, CodeLine, Colours, Modifier, NoColours, Role, Span, StyledLine};
 pub use target::{link_host, link_target};
 pub use visible::{title, visible, visible_line};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::Clean;
+use super::Sanitized;
 
 /// What a piece of text means; the theme decides how that looks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -45,7 +45,7 @@ pub enum Role {
 
 /// What a piece of text stands on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Ground {
+pub enum Background {
     /// The terminal's own background.
     #[default]
     Plain,
@@ -61,9 +61,9 @@ pub enum Ground {
 
 /// Typographic marks, combined with `|`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Mark(u8);
+pub struct Modifier(u8);
 
-impl Mark {
+impl Modifier {
     pub const NONE: Self = Self(0);
     pub const BOLD: Self = Self(1);
     pub const ITALIC: Self = Self(2);
@@ -73,19 +73,19 @@ impl Mark {
     pub const FAINT: Self = Self(32);
 
     /// Whether every mark of `other` is set.
-    pub const fn has(self, other: Self) -> bool {
+    pub const fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
 }
 
-impl std::ops::BitOr for Mark {
+impl std::ops::BitOr for Modifier {
     type Output = Self;
     fn bitor(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 }
 
-impl std::ops::BitOrAssign for Mark {
+impl std::ops::BitOrAssign for Modifier {
     fn bitor_assign(&mut self, other: Self) {
         self.0 |= other.0;
     }
@@ -94,16 +94,16 @@ impl std::ops::BitOrAssign for Mark {
 /// A run of text in one look.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Span {
-    pub text: Clean,
+    pub text: Sanitized,
     pub role: Role,
-    pub mark: Mark,
-    pub ground: Ground,
+    pub modifier: Modifier,
+    pub background: Background,
     /// Where OSC 8 points; already checked to be http, https, mailto or a workspace file.
     pub link: Option<Arc<str>>,
 }
 
 impl Span {
-    pub fn new(text: impl Into<Clean>, role: Role) -> Self {
+    pub fn new(text: impl Into<Sanitized>, role: Role) -> Self {
         Self {
             text: text.into(),
             role,
@@ -112,17 +112,17 @@ impl Span {
     }
 
     pub fn bold(mut self) -> Self {
-        self.mark |= Mark::BOLD;
+        self.modifier |= Modifier::BOLD;
         self
     }
 
-    pub fn marked(mut self, mark: Mark) -> Self {
-        self.mark |= mark;
+    pub fn modified(mut self, modifier: Modifier) -> Self {
+        self.modifier |= modifier;
         self
     }
 
-    pub fn on(mut self, ground: Ground) -> Self {
-        self.ground = ground;
+    pub fn on(mut self, background: Background) -> Self {
+        self.background = background;
         self
     }
 
@@ -134,12 +134,12 @@ impl Span {
 
 /// One row of the screen: content from the left, facts at the right edge.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Row {
+pub struct StyledLine {
     pub spans: Vec<Span>,
     /// Right-aligned; given up first where the width does not hold both.
     pub facts: Vec<Span>,
     /// Painted under the whole row, from its first cell to the right margin.
-    pub ground: Ground,
+    pub background: Background,
     /// This row continues the paragraph or line of the row above (copying joins them).
     pub continues: bool,
     /// It continues it behind spaces, which the end of the row above swallowed.
@@ -148,7 +148,7 @@ pub struct Row {
     pub gutter: u8,
 }
 
-impl Row {
+impl StyledLine {
     pub fn blank() -> Self {
         Self::default()
     }
@@ -162,6 +162,15 @@ impl Row {
 
     pub fn facts(mut self, facts: impl Into<Vec<Span>>) -> Self {
         self.facts = facts.into();
+        self
+    }
+
+    /// Adds something to the facts, after a gap where there are some.
+    pub fn timed(mut self, times: &Sanitized) -> Self {
+        if !self.facts.is_empty() {
+            self.facts.push(Span::new(Sanitized::literal("   "), Role::Dim));
+        }
+        self.facts.push(Span::new(times.clone(), Role::Dim));
         self
     }
 
@@ -202,6 +211,12 @@ pub trait Colours {
     ///
     /// `block` names the block across calls while it grows; `closed` says that it will not grow any more.
     fn code(&self, block: u64, language: &str, source: &str, closed: bool) -> Arc<Vec<CodeLine>>;
+
+    /// Returns the lines of the drawing of a whole Mermaid source in at most `columns` columns, or of the source itself
+    /// where it cannot be drawn; empty while neither is ready, and always from what does not draw.
+    fn diagram(&self, _block: u64, _source: &str, _columns: usize) -> Arc<Vec<CodeLine>> {
+        Arc::default()
+    }
 }
 
 /// Leaves all code plain.

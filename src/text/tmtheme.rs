@@ -10,7 +10,7 @@ use syntect::{
     parsing::{Scope, ScopeStack},
 };
 
-use super::{Mark, Role};
+use super::{Modifier, Role};
 
 /// Dictionaries in dictionaries: a theme has four levels.
 const DEEPEST: usize = 16;
@@ -61,7 +61,7 @@ pub struct Shade {
     pub role: Role,
     /// Red, green, blue.
     pub colour: (u8, u8, u8),
-    pub mark: Mark,
+    pub modifier: Modifier,
 }
 
 /// What is wrong with a file, and at which bytes of it.
@@ -96,7 +96,7 @@ pub fn read(text: &str) -> (Vec<Shade>, Vec<Wrong>) {
         Some(Shade {
             role: *role,
             colour: rule.colour,
-            mark: rule.mark,
+            modifier: rule.mark,
         })
     });
     (shades.collect(), reader.wrong)
@@ -105,7 +105,7 @@ pub fn read(text: &str) -> (Vec<Shade>, Vec<Wrong>) {
 struct Rule {
     scopes: ScopeSelectors,
     colour: (u8, u8, u8),
-    mark: Mark,
+    mark: Modifier,
 }
 
 fn rules(root: &Value, wrong: &mut Vec<Wrong>) -> Vec<Rule> {
@@ -137,14 +137,14 @@ fn rules(root: &Value, wrong: &mut Vec<Wrong>) -> Vec<Rule> {
             });
             continue;
         };
-        let mut mark = Mark::NONE;
+        let mut mark = Modifier::NONE;
         if let Some(Value::Text(style, _)) = settings.member("fontStyle") {
             for word in style.split_whitespace() {
                 mark |= match word {
-                    "bold" => Mark::BOLD,
-                    "italic" => Mark::ITALIC,
-                    "underline" => Mark::UNDERLINE,
-                    _ => Mark::NONE,
+                    "bold" => Modifier::BOLD,
+                    "italic" => Modifier::ITALIC,
+                    "underline" => Modifier::UNDERLINE,
+                    _ => Modifier::NONE,
                 };
             }
         }
@@ -380,14 +380,18 @@ mod tests {
         ]);
         let (shades, wrong) = read(&text);
         assert_eq!(wrong, []);
-        let shade = |role, colour, mark| Shade { role, colour, mark };
+        let shade = |role, colour, mark| Shade {
+            role,
+            colour,
+            modifier: mark,
+        };
         assert_eq!(
             shades,
             [
-                shade(Role::Keyword, (0xc0, 0x99, 0xe6), Mark::BOLD | Mark::UNDERLINE),
-                shade(Role::Function, (0x8a, 0xb4, 0xf0), Mark::NONE),
-                shade(Role::String, (0xa8, 0xcc, 0x8c), Mark::NONE),
-                shade(Role::Comment, (0x80, 0x88, 0x98), Mark::ITALIC),
+                shade(Role::Keyword, (0xc0, 0x99, 0xe6), Modifier::BOLD | Modifier::UNDERLINE),
+                shade(Role::Function, (0x8a, 0xb4, 0xf0), Modifier::NONE),
+                shade(Role::String, (0xa8, 0xcc, 0x8c), Modifier::NONE),
+                shade(Role::Comment, (0x80, 0x88, 0x98), Modifier::ITALIC),
             ]
         );
     }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use unicode_width::UnicodeWidthChar as _;
 
-use super::clean::{Clean, ZWJ, ZWNJ, is_hidden, is_selector};
+use super::clean::{Sanitized, ZWJ, ZWNJ, is_hidden, is_selector};
 
 /// Blank characters in a row that may stand as they are; what comes behind more of them is out of sight.
 const MOST_BLANKS: usize = 8;
@@ -13,19 +13,19 @@ const MOST_BLANKS: usize = 8;
 const MOST_MARKS: usize = 8;
 
 /// `text` with every invisible, blank-looking or controlling character written out; line breaks stay.
-pub fn visible(text: &str) -> Clean {
+pub fn visible(text: &str) -> Sanitized {
     show(text, true)
 }
 
 /// [`visible`] for what must be one row, such as a path: a line break is written out too.
-pub fn visible_line(text: &str) -> Clean {
+pub fn visible_line(text: &str) -> Sanitized {
     show(text, false)
 }
 
 /// `text` for the title of the terminal's window: one row, blanks run together, at most 120 characters.
-pub fn title(text: &str) -> Clean {
+pub fn title(text: &str) -> Sanitized {
     const MOST: usize = 120;
-    let line = Clean::line(text);
+    let line = Sanitized::line(text);
     let mut out = String::new();
     let mut chars = 0;
     for word in line.split_whitespace() {
@@ -40,10 +40,10 @@ pub fn title(text: &str) -> Clean {
             break;
         }
     }
-    Clean::from(out)
+    Sanitized::from(out)
 }
 
-fn show(text: &str, keeps_lines: bool) -> Clean {
+fn show(text: &str, keeps_lines: bool) -> Sanitized {
     let mut out = String::with_capacity(text.len());
     let mut chars = text.chars().peekable();
     let mut marks = 0;
@@ -75,7 +75,7 @@ fn show(text: &str, keeps_lines: bool) -> Clean {
             out.push(c);
         }
     }
-    Clean::from(out)
+    Sanitized::from(out)
 }
 
 /// Letters and symbols that are drawn as nothing: Hangul fillers, the empty Braille cell, Khmer's inherent vowels.

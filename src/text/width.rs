@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
 
-use super::{Clean, Span};
+use super::{Sanitized, Span};
 
 /// Columns from one tab stop to the next.
 pub const TAB: usize = 4;
@@ -111,7 +111,7 @@ fn columns(grapheme: &str) -> usize {
 }
 
 /// `text` with spaces instead of tabs, for a text that starts at `column`.
-pub fn expand_tabs(text: &Clean, column: usize) -> Clean {
+pub fn expand_tabs(text: &Sanitized, column: usize) -> Sanitized {
     if !text.contains('\t') {
         return text.clone();
     }
@@ -125,7 +125,7 @@ pub fn expand_tabs(text: &Clean, column: usize) -> Clean {
         }
         column = if grapheme.text == "\n" { 0 } else { column + columns };
     }
-    Clean::from(expanded)
+    Sanitized::from(expanded)
 }
 
 /// As much of the start of `text` as fits into `columns`. Reads no more of it than that.
@@ -225,7 +225,7 @@ pub fn cut_spans(spans: &[Span], columns: usize) -> Vec<Span> {
         .take_while(|(kept, span)| kept.text.len() == span.text.len());
     let cut = &spans[whole.count().min(spans.len() - 1)];
     kept.push(Span {
-        text: Clean::literal(ELLIPSIS),
+        text: Sanitized::literal(ELLIPSIS),
         ..look(cut)
     });
     kept
@@ -244,10 +244,10 @@ pub fn part(span: &Span, range: std::ops::Range<usize>) -> Span {
 /// A span without its text.
 fn look(span: &Span) -> Span {
     Span {
-        text: Clean::default(),
+        text: Sanitized::default(),
         role: span.role,
-        mark: span.mark,
-        ground: span.ground,
+        modifier: span.modifier,
+        background: span.background,
         link: span.link.clone(),
     }
 }
@@ -335,7 +335,7 @@ mod tests {
 
     #[test]
     fn tabs_reach_to_the_next_stop() {
-        let expand = |text: &str, column| expand_tabs(&Clean::new(text), column).to_string();
+        let expand = |text: &str, column| expand_tabs(&Sanitized::new(text), column).to_string();
         assert_eq!(expand("a\tb\tc", 0), "a   b   c");
         assert_eq!(expand("\tb", 3), " b");
         assert_eq!(expand("漢\tb\n\tc", 0), "漢  b\n    c");

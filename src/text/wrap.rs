@@ -7,7 +7,7 @@
 use std::ops::Range;
 
 use super::{
-    Clean, Row, Span,
+    Sanitized, Span, StyledLine,
     width::{Grapheme, Graphemes, clip_spans, expand_tabs, part, spans_width, width},
 };
 
@@ -18,20 +18,20 @@ const TOO_WIDE: &str = "▯";
 ///
 /// The first row begins with `first_indent`, the others with `rest_indent`; an indent that would
 /// leave less than a third of the width is cut. A line break in a span begins a new row; only rows
-/// that the width made have [`Row::continues`]. There is always at least one row. Links stay on
+/// that the width made have [`StyledLine::continues`]. There is always at least one row. Links stay on
 /// every row that they reach.
-pub fn wrap(spans: &[Span], width: usize, first_indent: &[Span], rest_indent: &[Span]) -> Vec<Row> {
+pub fn wrap(spans: &[Span], width: usize, first_indent: &[Span], rest_indent: &[Span]) -> Vec<StyledLine> {
     lay(spans, width, first_indent, rest_indent, true)
 }
 
 /// Like [`wrap`], but for code: rows are filled to the last column, and spaces count as much as letters.
-pub fn wrap_hard(spans: &[Span], width: usize, first_indent: &[Span], rest_indent: &[Span]) -> Vec<Row> {
+pub fn wrap_hard(spans: &[Span], width: usize, first_indent: &[Span], rest_indent: &[Span]) -> Vec<StyledLine> {
     lay(spans, width, first_indent, rest_indent, false)
 }
 
 /// Like [`wrap`] without indents, and with the spans that the last row was made of: to wrap them and
 /// what follows them gives the rows from there on.
-pub(super) fn wrap_open(spans: &[Span], width: usize) -> (Vec<Row>, Vec<Span>) {
+pub(super) fn wrap_open(spans: &[Span], width: usize) -> (Vec<StyledLine>, Vec<Span>) {
     let mut paragraph = Paragraph::new(spans, width.max(1), &[], &[], true);
     for span in 0..spans.len() {
         paragraph.push_span(span);
@@ -45,7 +45,7 @@ pub(super) fn wrap_open(spans: &[Span], width: usize) -> (Vec<Row>, Vec<Span>) {
     (paragraph.rows, rest)
 }
 
-fn lay(spans: &[Span], columns: usize, first_indent: &[Span], rest_indent: &[Span], words: bool) -> Vec<Row> {
+fn lay(spans: &[Span], columns: usize, first_indent: &[Span], rest_indent: &[Span], words: bool) -> Vec<StyledLine> {
     let expanded: Vec<Span>;
     let spans = if spans.iter().any(|it| it.text.contains('\t')) {
         expanded = without_tabs(spans);
@@ -116,17 +116,31 @@ struct Break {
 
 struct Paragraph<'a> {
     spans: &'a [Span],
-    first_indent: Vec<Span>,
-    rest_indent: Vec<Span>,
-    first_room: usize,
-    rest_room: usize,
+    indents: Indents,
     words: bool,
-    rows: Vec<Row>,
+    rows: Vec<StyledLine>,
     /// Where the last row of `rows` begins, and where it ends.
     last: Option<Place>,
     ended: Option<Place>,
     /// Whether the row being filled continues the one before it.
     continues: bool,
+    line: Filling,
+    /// First characters of the two graphemes before; they decide whether a row may end here.
+    previous: Option<char>,
+    before_previous: Option<char>,
+}
+
+/// Indents of the first and the other rows, and the columns that they leave.
+struct Indents {
+    first_indent: Vec<Span>,
+    rest_indent: Vec<Span>,
+    first_room: usize,
+    rest_room: usize,
+}
+
+/// Line being filled, without its indent.
+#[derive(Default)]
+struct Filling {
     pieces: Vec<Piece>,
     columns: usize,
     /// The end of the row without its trailing spaces; none while it has nothing but spaces.
@@ -137,9 +151,6 @@ struct Paragraph<'a> {
     joint: Option<Break>,
     /// Spaces did not fit any more: the next sign belongs to the next row.
     full: bool,
-    /// First characters of the two graphemes before; they decide whether a row may end here.
-    previous: Option<char>,
-    before_previous: Option<char>,
 }
 
 impl<'a> Paragraph<'a> {
@@ -155,21 +166,18 @@ impl<'a> Paragraph<'a> {
         let (rest_indent, rest_room) = indent(rest_indent);
         Self {
             spans,
-            first_indent,
-            rest_indent,
-            first_room,
-            rest_room,
+            indents: Indents {
+                first_indent,
+                rest_indent,
+                first_room,
+                rest_room,
+            },
             words,
             rows: Vec::new(),
             last: None,
             ended: None,
             continues: false,
-            pieces: Vec::new(),
-            columns: 0,
-            visible: None,
-            gap: None,
-            joint: None,
-            full: false,
+            line: Filling::default(),
             previous: None,
             before_previous: None,
         }
@@ -177,7 +185,7 @@ impl<'a> Paragraph<'a> {
 
     /// Whether everything stands on the first row, read no further than that.
     fn fits(&self) -> bool {
-        let mut left = self.first_room;
+        let mut left = self.indents.first_room;
         self.spans.iter().all(|span| {
             Graphemes::new(&span.text).all(|it| {
                 let fits = it.width <= left && it.text != "\n";
@@ -187,17 +195,17 @@ impl<'a> Paragraph<'a> {
         })
     }
 
-    fn whole(&self) -> Row {
-        let mut spans = self.first_indent.clone();
+    fn whole(&self) -> StyledLine {
+        let mut spans = self.indents.first_indent.clone();
         spans.extend(self.spans.iter().filter(|it| !it.text.is_empty()).cloned());
-        Row::of(spans)
+        StyledLine::of(spans)
     }
 
     fn room(&self) -> usize {
         if self.rows.is_empty() {
-            self.first_room
+            self.indents.first_room
         } else {
-            self.rest_room
+            self.indents.rest_room
         }
     }
 
@@ -207,7 +215,7 @@ impl<'a> Paragraph<'a> {
         while let Some(grapheme) = graphemes.next() {
             self.push(span, &grapheme);
             if self.previous.is_some_and(|it| it.is_ascii_alphanumeric()) {
-                let run = letters(text.as_bytes(), grapheme.end(), self.room() - self.columns);
+                let run = letters(text.as_bytes(), grapheme.end(), self.room() - self.line.columns);
                 self.push_letters(run);
                 graphemes.skip_bytes(run);
             }
@@ -217,11 +225,11 @@ impl<'a> Paragraph<'a> {
     /// Lengthens the row by ASCII letters of the word that it ends with; they offer no break and fit.
     fn push_letters(&mut self, count: usize) {
         if count > 0
-            && let Some(last) = self.pieces.last_mut()
+            && let Some(last) = self.line.pieces.last_mut()
         {
             last.range.end += count;
-            self.visible = Some(last.end());
-            self.columns += count;
+            self.line.visible = Some(last.end());
+            self.line.columns += count;
             // Any letter will do: joints only ask what kind of sign it is.
             self.before_previous = self.previous;
         }
@@ -244,58 +252,58 @@ impl<'a> Paragraph<'a> {
     }
 
     fn push_space(&mut self, span: usize, grapheme: &Grapheme<'_>) {
-        if self.full || self.columns == self.room() {
-            self.full = true;
+        if self.line.full || self.line.columns == self.room() {
+            self.line.full = true;
             return;
         }
         self.add(span, grapheme);
         // Spaces at the start of a row belong to its first word: a row never consists of them alone.
-        if self.visible.is_some() {
-            self.gap = self.here();
-            self.joint = None;
+        if self.line.visible.is_some() {
+            self.line.gap = self.here();
+            self.line.joint = None;
         }
     }
 
     fn push_sign(&mut self, span: usize, grapheme: &Grapheme<'_>) {
-        if self.full {
+        if self.line.full {
             self.end_visible();
         } else if self.words
             && let (Some(before), Some(after)) = (self.previous, grapheme.text.chars().next())
         {
             if may_part(before, after) {
-                self.gap = self.here();
-                self.joint = None;
+                self.line.gap = self.here();
+                self.line.joint = None;
             } else if is_joint(self.before_previous, before, after) {
-                self.joint = self.here();
+                self.line.joint = self.here();
             }
         }
-        while self.columns > 0 && self.columns + grapheme.width > self.room() {
-            match self.gap.take().or_else(|| self.joint.take()) {
+        while self.line.columns > 0 && self.line.columns + grapheme.width > self.room() {
+            match self.line.gap.take().or_else(|| self.line.joint.take()) {
                 Some(at) => self.end_row_at(at),
                 None => self.end_visible(),
             }
         }
         self.add(span, grapheme);
-        self.visible = self.reach();
+        self.line.visible = self.reach();
     }
 
     fn add(&mut self, span: usize, grapheme: &Grapheme<'_>) {
         let range = grapheme.start..grapheme.end();
         if grapheme.width > self.room() {
-            self.columns += 1;
-            self.pieces.push(Piece {
+            self.line.columns += 1;
+            self.line.pieces.push(Piece {
                 span,
                 range,
                 too_wide: true,
             });
             return;
         }
-        self.columns += grapheme.width;
-        match self.pieces.last_mut() {
+        self.line.columns += grapheme.width;
+        match self.line.pieces.last_mut() {
             Some(last) if last.span == span && !last.too_wide && last.range.end == range.start => {
                 last.range.end = range.end;
             }
-            _ => self.pieces.push(Piece {
+            _ => self.line.pieces.push(Piece {
                 span,
                 range,
                 too_wide: false,
@@ -304,22 +312,22 @@ impl<'a> Paragraph<'a> {
     }
 
     fn reach(&self) -> Option<Place> {
-        self.pieces.last().map(Piece::end)
+        self.line.pieces.last().map(Piece::end)
     }
 
     /// A break at the end of the row so far; none where that would leave a row without anything to see.
     fn here(&self) -> Option<Break> {
-        (self.columns > 0).then_some(())?;
+        (self.line.columns > 0).then_some(())?;
         Some(Break {
             place: self.reach()?,
-            columns: self.columns,
-            visible: self.visible?,
+            columns: self.line.columns,
+            visible: self.line.visible?,
         })
     }
 
     /// Ends the row and swallows its trailing spaces; where there is nothing else, they go and the row stays.
     fn end_visible(&mut self) {
-        match self.visible {
+        match self.line.visible {
             Some(until) => self.end_row(Some(until)),
             None => self.clear(),
         }
@@ -332,46 +340,49 @@ impl<'a> Paragraph<'a> {
 
     fn end_row_at(&mut self, at: Break) {
         self.emit(Some(at.visible));
-        let kept = self.pieces.partition_point(|it| it.end() <= at.place);
-        let mut carried = self.pieces.split_off(kept);
+        let kept = self.line.pieces.partition_point(|it| it.end() <= at.place);
+        let mut carried = self.line.pieces.split_off(kept);
         if let Some(first) = carried.first_mut()
             && first.span == at.place.span
         {
             first.range.start = first.range.start.max(at.place.byte);
         }
-        let columns = self.columns - at.columns;
-        let joint = self.joint.filter(|it| it.place > at.place && it.columns > at.columns);
+        let columns = self.line.columns - at.columns;
+        let joint = self
+            .line
+            .joint
+            .filter(|it| it.place > at.place && it.columns > at.columns);
         self.clear();
-        self.joint = joint.map(|it| Break {
+        self.line.joint = joint.map(|it| Break {
             columns: it.columns - at.columns,
             ..it
         });
-        self.pieces = carried;
-        self.columns = columns;
-        self.visible = self.reach();
+        self.line.pieces = carried;
+        self.line.columns = columns;
+        self.line.visible = self.reach();
     }
 
     fn clear(&mut self) {
-        self.pieces.clear();
-        self.columns = 0;
-        self.visible = None;
-        self.gap = None;
-        self.joint = None;
-        self.full = false;
+        let mut pieces = std::mem::take(&mut self.line.pieces);
+        pieces.clear();
+        self.line = Filling {
+            pieces,
+            ..Filling::default()
+        };
     }
 
     fn emit(&mut self, until: Option<Place>) {
         let indent = if self.rows.is_empty() {
-            &self.first_indent
+            &self.indents.first_indent
         } else {
-            &self.rest_indent
+            &self.indents.rest_indent
         };
         let mut spans = indent.clone();
-        self.last = self.pieces.first().map(|it| Place {
+        self.last = self.line.pieces.first().map(|it| Place {
             span: it.span,
             byte: it.range.start,
         });
-        for piece in &self.pieces {
+        for piece in &self.line.pieces {
             let Some(until) = until.filter(|it| (piece.span, piece.range.start) < (it.span, it.byte)) else {
                 break;
             };
@@ -383,23 +394,23 @@ impl<'a> Paragraph<'a> {
             };
             if piece.too_wide {
                 spans.push(Span {
-                    text: Clean::literal(TOO_WIDE),
+                    text: Sanitized::literal(TOO_WIDE),
                     ..part(span, 0..0)
                 });
             } else {
                 spans.push(part(span, piece.range.start..end));
             }
         }
-        self.rows.push(Row {
+        self.rows.push(StyledLine {
             spans,
             continues: self.continues,
             spaced: self.continues && self.is_behind_spaces(),
             gutter: if self.rows.is_empty() {
                 0
             } else {
-                self.rest_indent.len().min(255) as u8
+                self.indents.rest_indent.len().min(255) as u8
             },
-            ..Row::default()
+            ..StyledLine::default()
         });
         self.ended = until;
         self.continues = true;
@@ -608,7 +619,7 @@ pub(crate) mod tests {
 
     fn check(text: &str, width: usize, expected: &[&str]) {
         let rows = wrap(&[Span::new(text, Role::Text)], width, &[], &[]);
-        let rows: Vec<String> = rows.iter().map(Row::plain).collect();
+        let rows: Vec<String> = rows.iter().map(StyledLine::plain).collect();
         assert_eq!(rows, expected, "{text:?} in {width} columns");
     }
 
@@ -673,7 +684,10 @@ pub(crate) mod tests {
     fn indents_stand_before_the_first_and_the_other_rows() {
         let (bullet, rest) = ([Span::new("• ", Role::Faint)], [Span::new("  ", Role::Text)]);
         let rows = wrap(&[Span::new("buy milk now", Role::Text)], 10, &bullet, &rest);
-        assert_eq!(rows.iter().map(Row::plain).collect::<Vec<_>>(), ["• buy milk", "  now"]);
+        assert_eq!(
+            rows.iter().map(StyledLine::plain).collect::<Vec<_>>(),
+            ["• buy milk", "  now"]
+        );
     }
 
     #[test]
@@ -701,7 +715,7 @@ pub(crate) mod tests {
             Span::new("o", Role::Text),
         ];
         let rows = wrap(&spans, 6, &[], &[]);
-        assert_eq!(rows.iter().map(Row::plain).collect::<Vec<_>>(), ["one", "two"]);
+        assert_eq!(rows.iter().map(StyledLine::plain).collect::<Vec<_>>(), ["one", "two"]);
     }
 
     #[test]
@@ -712,7 +726,10 @@ pub(crate) mod tests {
     #[test]
     fn code_keeps_its_spaces() {
         let rows = wrap_hard(&[Span::new("if a  { b }", Role::Text)], 5, &[], &[]);
-        assert_eq!(rows.iter().map(Row::plain).collect::<Vec<_>>(), ["if a ", " { b ", "}"]);
+        assert_eq!(
+            rows.iter().map(StyledLine::plain).collect::<Vec<_>>(),
+            ["if a ", " { b ", "}"]
+        );
     }
 
     #[test]
@@ -743,7 +760,7 @@ pub(crate) mod tests {
                 }
                 if width >= 9 {
                     let squeeze = |text: &str| text.chars().filter(|it| !matches!(it, ' ' | '\t' | '│')).collect::<String>();
-                    let shown: String = rows.iter().map(Row::plain).collect();
+                    let shown: String = rows.iter().map(StyledLine::plain).collect();
                     let given: String = spans.iter().map(|it| it.text.as_str()).collect();
                     prop_assert_eq!(squeeze(&shown), squeeze(&given));
                 }

@@ -1,35 +1,39 @@
-//! Which theme, and with how many colours: from what is configured and what the terminal says of itself.
+//! Choice of theme and colour depth, from the settings and the terminal.
 
 use std::path::Path;
 
 use super::{Rgb, colour};
 use crate::os::file::{self, Access};
 
-/// How many colours a terminal shows.
+/// Number of colours that a terminal shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Depth {
-    /// No colours at all: bold, dim, underline and reverse carry the meaning.
+    /// No colours: bold, dim, underline and reverse carry the meaning.
     None,
+    /// The 16 ANSI colours.
     Sixteen,
+    /// The 256 indexed colours.
     Indexed,
+    /// 24-bit colours.
     #[default]
     True,
 }
 
-/// What the environment says of the terminal.
+/// Environment variables that describe the terminal.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Surroundings {
-    /// `NO_COLOR` is there and not empty.
+pub struct TerminalEnvironment {
+    /// True if `NO_COLOR` is set and not empty.
     pub no_colour: bool,
     pub term: String,
     pub colorterm: String,
     pub term_program: String,
     pub colorfgbg: String,
-    /// One of the variables by which terminals with full colour are known is set (`WT_SESSION`, `KITTY_WINDOW_ID` and their like).
+    /// True if a variable is set that only terminals with 24-bit colours set, such as `WT_SESSION` and
+    /// `KITTY_WINDOW_ID`.
     pub known: bool,
 }
 
-impl Surroundings {
+impl TerminalEnvironment {
     /// Reads the variables through `lookup`.
     pub fn of(lookup: impl Fn(&str) -> Option<String>) -> Self {
         let text = |name: &str| lookup(name).unwrap_or_default();
@@ -50,10 +54,10 @@ impl Surroundings {
         }
     }
 
-    /// How many colours to use.
+    /// Returns the colour depth to use.
     pub fn depth(&self) -> Depth {
         let term = self.term.as_str();
-        // What COLORTERM says was said by the outer terminal; screen hands it on and cannot show it.
+        // `COLORTERM` comes from the outer terminal: screen passes it on and cannot show those colours.
         let screen = term == "screen" || term.starts_with("screen.") || term.starts_with("screen-");
         let tmux = self.term_program == "tmux";
         let full = ["truecolor", "24bit"].contains(&self.colorterm.as_str());
@@ -97,11 +101,11 @@ impl Surroundings {
         }
     }
 
-    /// Whether the background is dark, from `COLORFGBG` (`15;0`, `0;default;15`); none when it does not say.
+    /// Returns true if `COLORFGBG` (`15;0`, `0;default;15`) names a dark background; `None` if it names none.
     pub fn is_dark(&self) -> Option<bool> {
         let background = self.colorfgbg.rsplit(';').next()?.trim();
         match background.parse::<u8>().ok()? {
-            // White and the bright colours but grey are light, as vim reads it.
+            // White and the bright colours except grey are light, as in Vim.
             7 | 9..=15 => Some(false),
             0..=6 | 8 => Some(true),
             index => colour::of_index(index).map(Rgb::is_dark),
@@ -109,17 +113,18 @@ impl Surroundings {
     }
 }
 
-/// What is known of the background, best first.
+/// Known background colours, best source first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Seen {
-    /// What the terminal answered when it was asked.
+pub struct KnownBackground {
+    /// Answer of this terminal to a query.
     pub reported: Option<Rgb>,
-    /// What a terminal answered the last time ([`recall`]).
+    /// Answer of a terminal in an earlier run ([`recall`]).
     pub remembered: Option<Rgb>,
 }
 
-/// The name of the theme to use for the setting `theme`; `auto` goes by the background.
-pub fn choose<'a>(setting: &'a str, seen: Seen, surroundings: &Surroundings) -> &'a str {
+/// Returns the name of the theme to use for the setting `theme`. `auto` depends on the background and is dark if
+/// unknown.
+pub fn choose<'a>(setting: &'a str, seen: KnownBackground, surroundings: &TerminalEnvironment) -> &'a str {
     if setting != "auto" {
         return setting;
     }
@@ -132,16 +137,17 @@ pub fn choose<'a>(setting: &'a str, seen: Seen, surroundings: &Surroundings) -> 
     if dark { "sheaf-dark" } else { "sheaf-light" }
 }
 
+/// File in the state folder.
 const MEMORY: &str = "background";
 
-/// The background that a terminal reported the last time, from the state folder.
+/// Reads the background that a terminal reported in an earlier run, from the state folder.
 pub fn recall(state: &Path) -> Option<Rgb> {
-    // A dozen bytes were written; anything longer is not ours.
+    // We write about a dozen bytes; a longer file is not ours.
     let bytes = file::read(&state.join(MEMORY), 64).ok()?;
     Rgb::parse(std::str::from_utf8(&bytes).ok()?)
 }
 
-/// Keeps the reported background in the state folder for the next start's first frame.
+/// Stores the reported background in the state folder, for the first frame of the next run.
 pub fn remember(state: &Path, background: Rgb) -> Result<(), file::Error> {
     file::private_folder(state)?;
     file::write(
@@ -155,9 +161,9 @@ pub fn remember(state: &Path, background: Rgb) -> Result<(), file::Error> {
 mod tests {
     use super::*;
 
-    fn surroundings(words: &str) -> Surroundings {
+    fn surroundings(words: &str) -> TerminalEnvironment {
         let pairs: Vec<(&str, &str)> = words.split_whitespace().filter_map(|it| it.split_once('=')).collect();
-        Surroundings::of(|name| pairs.iter().find(|it| it.0 == name).map(|it| it.1.to_owned()))
+        TerminalEnvironment::of(|name| pairs.iter().find(|it| it.0 == name).map(|it| it.1.to_owned()))
     }
 
     #[test]
@@ -234,7 +240,7 @@ mod tests {
             ),
             ("else it is dark", "auto", None, "", None, "sheaf-dark"),
         ] {
-            let seen = Seen { reported, remembered };
+            let seen = KnownBackground { reported, remembered };
             assert_eq!(choose(setting, seen, &surroundings(words)), expected, "{sentence}");
         }
     }

@@ -1,8 +1,8 @@
-//! Reckoning with colours: luminance, contrast, and the nearest one that a terminal can show.
+//! Colour arithmetic: luminance, contrast, and the nearest colour that a terminal can show.
 
 use std::{fmt, sync::LazyLock};
 
-/// A colour as red, green and blue of sRGB.
+/// Red, green and blue of an sRGB colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Rgb(pub u8, pub u8, pub u8);
 
@@ -10,11 +10,11 @@ impl Rgb {
     pub const BLACK: Self = Self(0, 0, 0);
     pub const WHITE: Self = Self(255, 255, 255);
 
-    /// Reads `7fc8a9`, `#7fc8a9`, `#7ca`, and what a terminal answers: `rgb:7f7f/c8c8/a9a9`, `rgba:…`.
+    /// Parses `7fc8a9`, `#7fc8a9`, `#7ca`, and a terminal's answers: `rgb:7f7f/c8c8/a9a9`, `rgba:…`.
     pub fn parse(text: &str) -> Option<Self> {
         let text = text.trim();
         if let Some(parts) = text.strip_prefix("rgb:").or_else(|| text.strip_prefix("rgba:")) {
-            // One to four digits a channel, each a fraction of its own full scale.
+            // One to four digits per channel, each a fraction of its own maximum.
             let mut channels = parts.split('/').map(|part| {
                 let full = (1..=4).contains(&part.len()).then(|| (1_u32 << (4 * part.len())) - 1)?;
                 let value = hexadecimal(part)?;
@@ -33,7 +33,7 @@ impl Rgb {
         }
     }
 
-    /// Relative luminance as WCAG 2 defines it: 0 for black, 1 for white.
+    /// Returns the relative luminance of WCAG 2: 0 for black, 1 for white.
     pub fn luminance(self) -> f32 {
         static LINEAR: LazyLock<[f32; 256]> = LazyLock::new(|| {
             std::array::from_fn(|it| {
@@ -49,18 +49,18 @@ impl Rgb {
         0.2126 * linear(self.0) + 0.7152 * linear(self.1) + 0.0722 * linear(self.2)
     }
 
-    /// Contrast as WCAG 2 defines it: 1 for equal colours, 21 for black on white.
+    /// Returns the contrast ratio of WCAG 2: 1 for equal colours, 21 for black on white.
     pub fn contrast(self, other: Self) -> f32 {
         let (one, two) = (self.luminance() + 0.05, other.luminance() + 0.05);
         if one > two { one / two } else { two / one }
     }
 
-    /// Whether white is easier to read on it than black.
+    /// Returns true if white is easier to read on this colour than black.
     pub fn is_dark(self) -> bool {
         self.contrast(Self::WHITE) >= self.contrast(Self::BLACK)
     }
 
-    /// `amount` of 255 parts of the way to `other`.
+    /// Returns a mix: `amount` of 255 parts of the way to `other`.
     pub fn toward(self, other: Self, amount: u8) -> Self {
         let mix = |from: u8, to: u8| {
             let (from, to, amount) = (i32::from(from), i32::from(to), i32::from(amount));
@@ -69,9 +69,9 @@ impl Rgb {
         Self(mix(self.0, other.0), mix(self.1, other.1), mix(self.2, other.2))
     }
 
-    /// The colour nearest to this one that reaches `contrast` on `ground`, on the way to white or to black.
+    /// Returns the colour nearest to this one with at least `contrast` on `ground`, on the way to white or to black.
     ///
-    /// It stays on its own side of the ground when that side reaches far enough. One side always reaches 4.5.
+    /// It stays lighter or darker than the ground if that is enough. One of the two always reaches 4.5.
     pub fn legible_on(self, ground: Self, contrast: f32) -> Self {
         if self.contrast(ground) >= contrast {
             return self;
@@ -87,7 +87,7 @@ impl Rgb {
             (false, true) => Self::WHITE,
             (false, false) => Self::BLACK,
         };
-        // On the way the contrast may first fall to nothing (the ground lies between), so "far enough" asks for the side too.
+        // On the way the contrast may first fall to 1 (when it crosses the ground), so the side is checked as well.
         let far_enough = |it: Self| {
             let beyond = (it.luminance() > ground.luminance()) == (target == Self::WHITE);
             beyond && it.contrast(ground) >= contrast
@@ -104,13 +104,13 @@ impl Rgb {
         self.toward(target, far)
     }
 
-    /// Whether a large area of this colour is told from one of the other: by lightness, or by a strong hue.
+    /// Returns true if a large area of this colour can be told from one of `other`, by lightness or by a strong hue.
     pub fn differs_visibly(self, other: Self) -> bool {
         let steps = [(self.0, other.0), (self.1, other.1), (self.2, other.2)].map(|(one, two)| one.abs_diff(two));
         self.contrast(other) >= 1.1 || steps.into_iter().max() >= Some(48)
     }
 
-    /// How different two colours look, weighted by what the eye sees best.
+    /// Perceived difference of two colours: weighted squares of the channels.
     fn distance(self, other: Self) -> u32 {
         let square = |one: u8, two: u8| u32::from(one.abs_diff(two)).pow(2);
         2 * square(self.0, other.0) + 4 * square(self.1, other.1) + 3 * square(self.2, other.2)
@@ -123,13 +123,13 @@ impl fmt::Display for Rgb {
     }
 }
 
-/// Hexadecimal digits and nothing else (`from_str_radix` takes a sign).
+/// Parses hexadecimal digits only (`from_str_radix` accepts a sign).
 fn hexadecimal(digits: &str) -> Option<u32> {
     let plain = digits.bytes().all(|it| it.is_ascii_hexdigit());
     plain.then(|| u32::from_str_radix(digits, 16).ok())?
 }
 
-/// What xterm shows for the sixteen; their owners change them, so this serves only to find the nearest.
+/// xterm's defaults for the 16 ANSI colours. Users change them, so they only serve to find the nearest.
 const SIXTEEN: [Rgb; 16] = [
     Rgb(0, 0, 0),
     Rgb(205, 0, 0),
@@ -149,8 +149,8 @@ const SIXTEEN: [Rgb; 16] = [
     Rgb(255, 255, 255),
 ];
 
-/// The fixed ones of the 256 colours, from the sixteenth on: a cube of 6 × 6 × 6, and greys. All of them are looked through for
-/// each role on each ground, so they are reckoned once.
+/// Colours 16 to 255 of the 256: a cube of 6 × 6 × 6, then greys. Computed once, because each role on each ground
+/// searches all of them.
 const FIXED: [Rgb; 240] = {
     const fn step(it: usize) -> u8 {
         [0, 95, 135, 175, 215, 255][it % 6]
@@ -169,12 +169,12 @@ const FIXED: [Rgb; 240] = {
     colours
 };
 
-/// The colour of one of the 256, as far as it is fixed: the first sixteen belong to the terminal's owner.
+/// Returns the colour of an index from 16 on. `None` below, since users change those.
 pub fn of_index(index: u8) -> Option<Rgb> {
     FIXED.get(usize::from(index).checked_sub(16)?).copied()
 }
 
-/// The nearest of the 240 fixed colours that `passes`; of all of them when none does.
+/// Returns the index, from 16 on, of the nearest colour that `passes`; of the nearest one at all if none does.
 pub fn nearest_index(colour: Rgb, passes: impl Fn(Rgb) -> bool) -> u8 {
     let (mut nearest, mut passing) = ((u32::MAX, 16), None);
     for (index, &it) in (16..=255_u8).zip(&FIXED) {
@@ -182,7 +182,7 @@ pub fn nearest_index(colour: Rgb, passes: impl Fn(Rgb) -> bool) -> u8 {
         if distance < nearest.0 {
             nearest = (distance, index);
         }
-        // Passing is the dearer question: it is put to few.
+        // `passes` is expensive, so it is called for few.
         let is_nearer = passing.is_none_or(|(other, _)| distance < other);
         if is_nearer && passes(it) {
             passing = Some((distance, index));
@@ -191,7 +191,7 @@ pub fn nearest_index(colour: Rgb, passes: impl Fn(Rgb) -> bool) -> u8 {
     passing.unwrap_or(nearest).1
 }
 
-/// The nearest of the sixteen, by what they usually look like.
+/// Returns the index of the nearest ANSI colour, going by xterm's defaults.
 pub fn nearest_of_sixteen(colour: Rgb) -> u8 {
     (0..16_u8)
         .min_by_key(|&it| SIXTEEN[usize::from(it)].distance(colour))

@@ -1,25 +1,25 @@
-//! Themes as files: TOML with a table of roles and one of grounds.
+//! Theme files: TOML with a table of roles and a table of grounds (backgrounds).
 //!
-//! A value is a colour and marks in any order, as words: `"7fc8a9"`, `"blue underline"`, `"default dim"`. A second
-//! colour that is a number of 16 to 255 stands in where the terminal has 256 colours only.
+//! A value is a colour and modifiers as words, in any order: `"7fc8a9"`, `"blue underline"`, `"default dim"`. A number
+//! of 16 to 255 after a colour replaces it in terminals with 256 colours.
 
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 
 use ratatui::style::Modifier;
 use toml::{Spanned, de::DeTable, de::DeValue};
 
-use super::{BUILT_IN, Depth, GROUNDS, Paint, Palette, ROLES, Rgb, Theme, Tint};
+use super::{BUILT_IN, Depth, GROUNDS, Palette, ROLES, Rgb, RoleStyle, Theme, ThemeColour};
 use crate::{
-    config::{Place, Problem, Source, suggestion},
+    config::{Location, Problem, SourceText, suggestion},
     os::file,
 };
 
-/// A theme file is a page of text; what is larger is something else.
+/// Maximum size of a theme file, in bytes.
 const LIMIT_BYTES: u64 = 256 * 1024;
 
-const NAMES: [&str; 8] = ["black", "red", "green", "yellow", "blue", "magenta", "cyan", "white"];
+const COLOUR_NAMES: [&str; 8] = ["black", "red", "green", "yellow", "blue", "magenta", "cyan", "white"];
 
-const MARKS: [(&str, Modifier); 6] = [
+const MODIFIER_NAMES: [(&str, Modifier); 6] = [
     ("bold", Modifier::BOLD),
     ("dim", Modifier::DIM),
     ("italic", Modifier::ITALIC),
@@ -28,7 +28,7 @@ const MARKS: [(&str, Modifier); 6] = [
     ("reverse", Modifier::REVERSED),
 ];
 
-/// The names of all themes, built in and in `folder`, without doubles.
+/// Returns the names of all themes, without duplicates: the built-in ones, then those in `folder`, sorted.
 pub fn names(folder: &Path) -> Vec<String> {
     let mut names: Vec<String> = BUILT_IN.iter().map(|it| it.0.to_owned()).collect();
     let mut own: Vec<String> = std::fs::read_dir(folder)
@@ -44,11 +44,11 @@ pub fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-/// The theme called `name`: the user's from `folder`, else a built-in one.
+/// Loads the theme `name`: the user's file in `folder`, else a built-in theme.
 ///
-/// What is wrong in the file is left out of it; without a theme of that name there is `sheaf-dark`.
-/// `asked` is where the name was written.
-pub fn load(name: &str, folder: &Path, asked: &Place) -> (Theme, Vec<Problem>) {
+/// Wrong parts of a file are left out and reported. `sheaf-dark` if there is no such theme; `asked` is the location of
+/// the name, for that problem.
+pub fn load(name: &str, folder: &Path, asked: &Location) -> (Theme, Vec<Problem>) {
     let mut problems = Vec::new();
     let plain = !name.is_empty() && !name.starts_with('.') && !name.contains(['/', '\\', '\0']);
     if plain && let Some(palette) = own(name, folder, &mut problems) {
@@ -57,7 +57,7 @@ pub fn load(name: &str, folder: &Path, asked: &Place) -> (Theme, Vec<Problem>) {
     if let Some(theme) = Theme::built_in(name) {
         return (theme, problems);
     }
-    // An unreadable file has been told of already.
+    // An unreadable file is reported already.
     if problems.is_empty() {
         let names = names(folder);
         let hint = suggestion(name, names.iter().map(String::as_str))
@@ -73,7 +73,7 @@ fn own(name: &str, folder: &Path, problems: &mut Vec<Problem>) -> Option<Palette
         problems.push(problem);
         None
     })?;
-    let source = Source {
+    let source = SourceText {
         path: &path,
         text: &text,
     };
@@ -82,10 +82,10 @@ fn own(name: &str, folder: &Path, problems: &mut Vec<Problem>) -> Option<Palette
     Some(palette)
 }
 
-/// The text of a file; none when there is no such file.
+/// Reads a file; `None` if it does not exist.
 fn read(path: &Path) -> Result<Option<String>, Problem> {
     let problem = |message: String| {
-        let place = Place::File {
+        let place = Location::File {
             path: path.to_owned(),
             line: 0,
             column: 0,
@@ -101,10 +101,10 @@ fn read(path: &Path) -> Result<Option<String>, Problem> {
     Ok(Some(text))
 }
 
-/// Reads a theme. What is missing comes from its base, by default the built-in theme of its appearance.
+/// Parses a theme. Missing roles come from its base, by default the built-in theme of its appearance.
 ///
 /// A built-in theme is complete and has no base.
-pub(super) fn parse(name: &str, source: &Source<'_>, is_built_in: bool) -> (Palette, Vec<Problem>) {
+pub(super) fn parse(name: &str, source: &SourceText<'_>, is_built_in: bool) -> (Palette, Vec<Problem>) {
     let (document, errors) = DeTable::parse_recoverable(source.text);
     let mut problems: Vec<Problem> = errors
         .iter()
@@ -115,14 +115,14 @@ pub(super) fn parse(name: &str, source: &Source<'_>, is_built_in: bool) -> (Pale
             )
         })
         .collect();
-    let mut reading = Reading {
+    let mut reader = ThemeReader {
         source,
         problems: &mut problems,
     };
     let document = document.get_ref();
-    let appearance = reading.word(document, "appearance", &["dark", "light"]);
+    let appearance = reader.word(document, "appearance", &["dark", "light"]);
     let built_in: Vec<&str> = BUILT_IN.iter().map(|it| it.0).collect();
-    let base = reading.word(document, "base", &built_in);
+    let base = reader.word(document, "base", &built_in);
     let mut palette = match (base, appearance) {
         _ if is_built_in => empty(),
         (Some(base), _) => based_on(base),
@@ -134,12 +134,12 @@ pub(super) fn parse(name: &str, source: &Source<'_>, is_built_in: bool) -> (Pale
         match key.get_ref().as_ref() {
             "base" | "appearance" => {}
             "background" => {
-                let colour = reading.text(value).map(Rgb::parse);
+                let colour = reader.text(value).map(Rgb::parse);
                 match colour {
                     Some(Some(colour)) => palette.background = Some(colour),
                     Some(None) => {
                         let problem = Problem::new(source.place(value.span()), "`background` is not a colour");
-                        reading
+                        reader
                             .problems
                             .push(problem.hint("six hexadecimal digits, such as 1e1e1e"));
                     }
@@ -148,13 +148,13 @@ pub(super) fn parse(name: &str, source: &Source<'_>, is_built_in: bool) -> (Pale
             }
             "roles" => {
                 let known: Vec<&str> = ROLES.iter().map(|it| it.0).collect();
-                for (index, paint) in reading.paints("role", value, &known) {
+                for (index, paint) in reader.paints("role", value, &known) {
                     palette.roles[index] = paint;
                 }
             }
             "grounds" => {
                 let known: Vec<&str> = GROUNDS.iter().map(|it| it.0).skip(1).collect();
-                for (index, paint) in reading.paints("ground", value, &known) {
+                for (index, paint) in reader.paints("ground", value, &known) {
                     palette.grounds[index + 1] = paint;
                 }
             }
@@ -165,7 +165,7 @@ pub(super) fn parse(name: &str, source: &Source<'_>, is_built_in: bool) -> (Pale
                     let role = ROLES.iter().any(|it| it.0 == other);
                     role.then(|| "colours stand under `[roles]` and `[grounds]`".to_owned())
                 });
-                reading.problems.push(problem);
+                reader.problems.push(problem);
             }
         }
     }
@@ -178,8 +178,8 @@ fn based_on(name: &str) -> Palette {
 }
 
 fn empty() -> Palette {
-    let nothing = Paint {
-        tint: Tint::Default,
+    let nothing = RoleStyle {
+        tint: ThemeColour::Default,
         modifiers: Modifier::empty(),
     };
     Palette {
@@ -190,12 +190,12 @@ fn empty() -> Palette {
     }
 }
 
-struct Reading<'a> {
-    source: &'a Source<'a>,
+struct ThemeReader<'a> {
+    source: &'a SourceText<'a>,
     problems: &'a mut Vec<Problem>,
 }
 
-impl Reading<'_> {
+impl ThemeReader<'_> {
     fn text<'v>(&mut self, value: &'v Spanned<DeValue<'_>>) -> Option<&'v str> {
         let found = value.get_ref();
         if let DeValue::String(it) = found {
@@ -207,7 +207,7 @@ impl Reading<'_> {
         None
     }
 
-    /// The value of `key`, when it is one of `words`.
+    /// Returns the value of `key` if it is one of `words`; reports others.
     fn word<'w>(&mut self, table: &DeTable<'_>, key: &str, words: &[&'w str]) -> Option<&'w str> {
         let (_, value) = table.iter().find(|it| it.0.get_ref() == key)?;
         let text = self.text(value)?;
@@ -222,8 +222,9 @@ impl Reading<'_> {
         found
     }
 
-    /// The looks in a table, by their position among `known`; `mode.agent` may be written as a table or quoted.
-    fn paints(&mut self, what: &str, value: &Spanned<DeValue<'_>>, known: &[&str]) -> BTreeMap<usize, Paint> {
+    /// Reads a table of styles. Returns them by position in `known`; `mode.agent` may be a nested table or a quoted
+    /// key.
+    fn paints(&mut self, what: &str, value: &Spanned<DeValue<'_>>, known: &[&str]) -> BTreeMap<usize, RoleStyle> {
         let mut found = BTreeMap::new();
         let Some(table) = value.get_ref().as_table() else {
             let message = format!("a table of {what}s is wanted here");
@@ -261,34 +262,34 @@ impl Reading<'_> {
     }
 }
 
-/// Reads a look; the problem's place is the caller's to fill in.
-fn paint(text: &str) -> Result<Paint, Problem> {
-    let nowhere = || Place::Variable(String::new());
+/// Parses one style. The caller fills in the problem's location.
+fn paint(text: &str) -> Result<RoleStyle, Problem> {
+    let nowhere = || Location::Variable(String::new());
     let mut tint = None;
     let mut modifiers = Modifier::empty();
     for word in text.split_whitespace() {
-        let mark = MARKS.iter().find(|it| it.0 == word);
+        let mark = MODIFIER_NAMES.iter().find(|it| it.0 == word);
         let number = (word.len() <= 3).then(|| word.parse::<u8>().ok()).flatten();
-        let name = NAMES.iter().position(|it| *it == word);
+        let name = COLOUR_NAMES.iter().position(|it| *it == word);
         let read = match (mark, number, name) {
             (Some((_, modifier)), _, _) => {
                 modifiers |= *modifier;
                 continue;
             }
             (None, Some(index), _) => match &mut tint {
-                Some(Tint::Rgb { index: spare, .. }) if index >= 16 => {
+                Some(ThemeColour::Rgb { index: spare, .. }) if index >= 16 => {
                     *spare = Some(index);
                     continue;
                 }
-                _ => Some(Tint::Index(index)),
+                _ => Some(ThemeColour::Index(index)),
             },
-            (None, None, Some(index)) => Some(Tint::Index(index as u8)),
-            (None, None, None) if word == "default" || word == "none" => Some(Tint::Default),
-            (None, None, None) => Rgb::parse(word).map(|colour| Tint::Rgb { colour, index: None }),
+            (None, None, Some(index)) => Some(ThemeColour::Index(index as u8)),
+            (None, None, None) if word == "default" || word == "none" => Some(ThemeColour::Default),
+            (None, None, None) => Rgb::parse(word).map(|colour| ThemeColour::Rgb { colour, index: None }),
         };
         let Some(read) = read else {
-            let marks = MARKS.iter().map(|it| it.0);
-            let words = marks.chain(NAMES).chain(["default", "none"]);
+            let marks = MODIFIER_NAMES.iter().map(|it| it.0);
+            let words = marks.chain(COLOUR_NAMES).chain(["default", "none"]);
             let hint = suggestion(word, words)
                 .unwrap_or_else(|| "six hexadecimal digits, a number up to 255, or a name such as green".to_owned());
             return Err(Problem::new(nowhere(), format!("`{word}` is neither a colour nor a mark")).hint(hint));
@@ -298,8 +299,8 @@ fn paint(text: &str) -> Result<Paint, Problem> {
         }
         tint = Some(read);
     }
-    Ok(Paint {
-        tint: tint.unwrap_or(Tint::Default),
+    Ok(RoleStyle {
+        tint: tint.unwrap_or(ThemeColour::Default),
         modifiers,
     })
 }
@@ -311,7 +312,7 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> (Palette, Vec<String>) {
-        let source = Source {
+        let source = SourceText {
             path: Path::new("mine.toml"),
             text,
         };
@@ -319,14 +320,14 @@ mod tests {
         (palette, problems.iter().map(ToString::to_string).collect())
     }
 
-    fn role(palette: &Palette, name: &str) -> Paint {
+    fn role(palette: &Palette, name: &str) -> RoleStyle {
         palette.roles[ROLES.iter().position(|it| it.0 == name).expect("a role")]
     }
 
     #[test]
     fn the_built_in_themes_are_whole_and_free_of_problems() {
         for (name, text) in BUILT_IN {
-            let source = Source {
+            let source = SourceText {
                 path: Path::new(name),
                 text,
             };
@@ -364,14 +365,17 @@ mod tests {
         );
         assert_eq!(problems, [""; 0]);
         assert_eq!(palette.background, Some(Rgb(0xfd, 0xf6, 0xe3)));
-        let tint = |tint, modifiers| Paint { tint, modifiers };
-        assert_eq!(role(&palette, "text"), tint(Tint::Index(1), Modifier::BOLD));
-        let blue = Tint::Rgb {
+        let tint = |tint, modifiers| RoleStyle { tint, modifiers };
+        assert_eq!(role(&palette, "text"), tint(ThemeColour::Index(1), Modifier::BOLD));
+        let blue = ThemeColour::Rgb {
             colour: Rgb(0x26, 0x8b, 0xd2),
             index: Some(33),
         };
         assert_eq!(role(&palette, "mode.plan"), tint(blue, Modifier::ITALIC));
-        assert_eq!(role(&palette, "mode.ask"), tint(Tint::Index(17), Modifier::empty()));
+        assert_eq!(
+            role(&palette, "mode.ask"),
+            tint(ThemeColour::Index(17), Modifier::empty())
+        );
         let light = based_on("sheaf-light");
         assert_eq!(role(&palette, "strong"), role(&light, "strong"));
         assert_eq!(palette.grounds, light.grounds);
@@ -422,7 +426,7 @@ mod tests {
         );
         assert_eq!(
             role(&palette, "done").tint,
-            Tint::Index(6),
+            ThemeColour::Index(6),
             "the rest of the file holds"
         );
     }
@@ -432,13 +436,13 @@ mod tests {
         let (palette, problems) = read("[roles]\ntext = 'red'\nstrong = \ndim = 'blue'\n");
         assert_eq!(problems.len(), 1, "{problems:?}");
         assert!(problems[0].starts_with("mine.toml:3:"), "{problems:?}");
-        assert_eq!(role(&palette, "text").tint, Tint::Index(1));
+        assert_eq!(role(&palette, "text").tint, ThemeColour::Index(1));
     }
 
     #[test]
     fn the_users_theme_comes_before_the_built_in_one_and_a_wrong_name_falls_back() {
         let folder = tempfile::tempdir().expect("a folder");
-        let asked = Place::Flag("--theme".to_owned());
+        let asked = Location::Flag("--theme".to_owned());
         std::fs::write(folder.path().join("sheaf-dark.toml"), "[roles]\ntext = 'red'").expect("written");
         std::fs::write(folder.path().join("owl.toml"), "").expect("written");
         std::fs::create_dir(folder.path().join("nest.toml")).expect("made");
@@ -453,7 +457,10 @@ mod tests {
         };
         let name = |it: &str| it.to_owned();
         let text = role(&based_on("sheaf-dark"), "text").tint;
-        assert_eq!(load("sheaf-dark"), (Tint::Index(1), name("sheaf-dark"), String::new()));
+        assert_eq!(
+            load("sheaf-dark"),
+            (ThemeColour::Index(1), name("sheaf-dark"), String::new())
+        );
         assert_eq!(load("owl"), (text, name("owl"), String::new()));
         let missing = "--theme: there is no theme `owll`\n  did you mean `owl`?";
         assert_eq!(load("owll"), (text, name("sheaf-dark"), name(missing)));

@@ -1,8 +1,8 @@
-//! Roles become styles here, and nowhere else is a colour named.
+//! Maps roles to styles. Colours are named nowhere else.
 //!
-//! A theme is a file of roles and grounds (`themes/*.toml`). What is painted comes from a table worked out
-//! once for a background and a depth of colour, so [`Theme::style`] is a look-up. Every entry is legible:
-//! a role that falls short of its contrast on a ground is pushed toward white or black until it passes.
+//! A theme is a file of roles and grounds (`themes/*.toml`). The styles are computed once for a background and a colour
+//! depth, so [`Theme::style`] is a table lookup. Every entry is legible: a role without enough contrast on a ground is
+//! moved towards white or black until it has it.
 
 #![expect(clippy::disallowed_types, reason = "this module is where colours are named")]
 
@@ -13,16 +13,16 @@ mod syntax;
 
 use std::sync::Arc;
 
-use ratatui::style::{Color, Modifier, Style};
+use ratatui::style::{self, Color, Style};
 
-use crate::text::{Ground, Mark, Role};
+use crate::text::{Background, Modifier, Role};
 
-pub use choice::{Depth, Seen, Surroundings, choose, recall, remember};
+pub use choice::{Depth, KnownBackground, TerminalEnvironment, choose, recall, remember};
 pub use colour::{Rgb, of_index};
 pub use file::{load, names};
 pub use syntax::{Syntax, syntax};
 
-/// The themes inside the program: name and file.
+/// Built-in themes: name and file content.
 pub const BUILT_IN: &[(&str, &str)] = &[
     ("sheaf-dark", include_str!("../../themes/sheaf-dark.toml")),
     ("sheaf-light", include_str!("../../themes/sheaf-light.toml")),
@@ -48,7 +48,7 @@ pub const BUILT_IN: &[(&str, &str)] = &[
     ("tokyo-night", include_str!("../../themes/tokyo-night.toml")),
 ];
 
-/// The roles that a theme gives a look, by their names in its file.
+/// Roles that a theme styles, with their names in its file.
 pub const ROLES: [(&str, Role); 24] = [
     ("text", Role::Text),
     ("strong", Role::Strong),
@@ -76,17 +76,17 @@ pub const ROLES: [(&str, Role); 24] = [
     ("mode.debug", Role::ModeDebug),
 ];
 
-/// The grounds that a theme gives a look, by their names in its file; the terminal's own comes first and has none.
-pub const GROUNDS: [(&str, Ground); 6] = [
-    ("", Ground::Plain),
-    ("selection", Ground::Selection),
-    ("added.line", Ground::Added),
-    ("added.word", Ground::AddedWord),
-    ("removed.line", Ground::Removed),
-    ("removed.word", Ground::RemovedWord),
+/// Backgrounds that a theme styles, with their names in its file. The terminal's own comes first and has no name.
+pub const GROUNDS: [(&str, Background); 6] = [
+    ("", Background::Plain),
+    ("selection", Background::Selection),
+    ("added.line", Background::Added),
+    ("added.word", Background::AddedWord),
+    ("removed.line", Background::Removed),
+    ("removed.word", Background::RemovedWord),
 ];
 
-/// Where a role stands in the tables; a colour that a command printed has no place there.
+/// Returns the index of a role in [`ROLES`]; `None` for a colour that a command printed.
 const fn role_index(role: Role) -> Option<usize> {
     Some(match role {
         Role::Text => 0,
@@ -117,78 +117,78 @@ const fn role_index(role: Role) -> Option<usize> {
     })
 }
 
-const fn ground_index(ground: Ground) -> Option<usize> {
+const fn ground_index(ground: Background) -> Option<usize> {
     Some(match ground {
-        Ground::Plain => 0,
-        Ground::Selection => 1,
-        Ground::Added => 2,
-        Ground::AddedWord => 3,
-        Ground::Removed => 4,
-        Ground::RemovedWord => 5,
-        Ground::Indexed(_) | Ground::Rgb(..) => return None,
+        Background::Plain => 0,
+        Background::Selection => 1,
+        Background::Added => 2,
+        Background::AddedWord => 3,
+        Background::Removed => 4,
+        Background::RemovedWord => 5,
+        Background::Indexed(_) | Background::Rgb(..) => return None,
     })
 }
 
-/// The contrast that a role must reach on a ground.
-pub const fn contrast_needed(role: Role, ground: Ground) -> f32 {
+/// Returns the WCAG contrast that a role must reach on a ground.
+pub const fn contrast_needed(role: Role, ground: Background) -> f32 {
     match (role, ground) {
-        (Role::Faint | Role::Rule, _) | (_, Ground::AddedWord | Ground::RemovedWord) => 3.0,
+        (Role::Faint | Role::Rule, _) | (_, Background::AddedWord | Background::RemovedWord) => 3.0,
         _ => 4.5,
     }
 }
 
-/// What a theme's file says of one role or ground.
+/// Style of one role or ground in a theme file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Paint {
-    tint: Tint,
-    modifiers: Modifier,
+struct RoleStyle {
+    tint: ThemeColour,
+    modifiers: style::Modifier,
 }
 
-/// A colour as a theme's file names it.
+/// Colour in a theme file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Tint {
-    /// What the terminal uses when nobody asks for a colour.
+enum ThemeColour {
+    /// The terminal's default colour.
     Default,
     Index(u8),
     Rgb {
         colour: Rgb,
-        /// What stands for it among 256 colours, where the nearest is not the best.
+        /// Replacement among 256 colours, if the nearest is not the best.
         index: Option<u8>,
     },
 }
 
-/// A theme as written, before it meets a terminal.
+/// A theme as written, independent of the terminal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Palette {
     name: String,
-    /// What the author had behind it; none means that it leaves all to the terminal.
+    /// Background that the author assumed. `None`: the theme works on any.
     background: Option<Rgb>,
-    roles: [Paint; ROLES.len()],
-    grounds: [Paint; GROUNDS.len()],
+    roles: [RoleStyle; ROLES.len()],
+    grounds: [RoleStyle; GROUNDS.len()],
 }
 
-/// Roles and grounds, worked out for one background and depth of colour.
+/// Styles of all roles on all grounds, for one background and colour depth. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Theme {
     palette: Arc<Palette>,
     depth: Depth,
-    /// What the terminal said stands behind everything.
+    /// Background that the terminal reported.
     reported: Option<Rgb>,
-    table: Arc<Table>,
+    table: Arc<StyleTable>,
 }
 
 #[derive(Debug)]
-struct Table {
-    /// The background that colours are reckoned against, where one is known or assumed.
+struct StyleTable {
+    /// Background that the styles are computed for; `None` if unknown.
     background: Option<Rgb>,
-    /// What each ground looks like, where that is known.
+    /// Colour of each ground; `None` if unknown.
     grounds: [Option<Rgb>; GROUNDS.len()],
     styles: [[Style; GROUNDS.len()]; ROLES.len()],
-    /// Grounds alone, under a role that brings its own colour.
+    /// Grounds alone, for a role that has its own colour.
     bare: [Style; GROUNDS.len()],
 }
 
-/// A colour where it is one of its own, not one of the terminal's.
+/// Returns a colour's channels; `None` for the ANSI colours, which belong to the terminal.
 fn rgb(colour: Color) -> Option<Rgb> {
     match colour {
         Color::Rgb(red, green, blue) => Some(Rgb(red, green, blue)),
@@ -199,7 +199,7 @@ fn rgb(colour: Color) -> Option<Rgb> {
 
 impl Theme {
     fn new(palette: Arc<Palette>, depth: Depth, reported: Option<Rgb>) -> Self {
-        let table = Arc::new(Table::new(&palette, depth, reported));
+        let table = Arc::new(StyleTable::new(&palette, depth, reported));
         Self {
             palette,
             depth,
@@ -208,10 +208,10 @@ impl Theme {
         }
     }
 
-    /// One of [`BUILT_IN`] in full colour.
+    /// Returns one of [`BUILT_IN`] in 24-bit colours.
     pub fn built_in(name: &str) -> Option<Self> {
         let (name, text) = BUILT_IN.iter().find(|it| it.0 == name)?;
-        let source = crate::config::Source {
+        let source = crate::config::SourceText {
             path: name.as_ref(),
             text,
         };
@@ -224,26 +224,26 @@ impl Theme {
         &self.palette.name
     }
 
-    /// What text of `role` is written in, for a page that is no terminal; `None`: whatever text is written in there.
+    /// Returns the text colour of a role, for an HTML page; `None` for the page's default.
     pub fn colour(&self, role: Role) -> Option<Rgb> {
-        rgb(self.style(role, Mark::default(), Ground::Plain).fg?)
+        rgb(self.style(role, Modifier::default(), Background::Plain).fg?)
     }
 
-    /// What stands behind text on `ground`.
-    pub fn behind(&self, ground: Ground) -> Option<Rgb> {
-        rgb(self.style(Role::Text, Mark::default(), ground).bg?)
+    /// Returns the colour of a ground, for an HTML page; `None` for the page's own.
+    pub fn background_of(&self, ground: Background) -> Option<Rgb> {
+        rgb(self.style(Role::Text, Modifier::default(), ground).bg?)
     }
 
     pub fn depth(&self) -> Depth {
         self.depth
     }
 
-    /// The background it is worked out for: what the terminal reported, else what the author had.
+    /// Returns the background that the styles are computed for: the reported one, else the author's.
     pub fn background(&self) -> Option<Rgb> {
         self.table.background
     }
 
-    /// The same theme, legible on what the terminal says its background is.
+    /// Returns the theme with styles legible on `background`, as the terminal reported it.
     pub fn adapted(&self, background: Rgb) -> Self {
         if self.reported == Some(background) {
             return self.clone();
@@ -251,7 +251,7 @@ impl Theme {
         Self::new(Arc::clone(&self.palette), self.depth, Some(background))
     }
 
-    /// The same theme with as many colours as the terminal can show.
+    /// Returns the theme with at most the colours of `depth`.
     pub fn with_depth(&self, depth: Depth) -> Self {
         if self.depth == depth {
             return self.clone();
@@ -259,29 +259,30 @@ impl Theme {
         Self::new(Arc::clone(&self.palette), depth, self.reported)
     }
 
-    /// How text of `role` looks on `ground`. The plain ground names no background, so it shows what was painted before.
-    pub fn style(&self, role: Role, mark: Mark, ground: Ground) -> Style {
+    /// Returns the style of a role with `mark` on a ground. The plain ground sets no background, so the one below
+    /// shows.
+    pub fn style(&self, role: Role, mark: Modifier, ground: Background) -> Style {
         let style = match (role_index(role), ground_index(ground)) {
             (Some(role), Some(ground)) => self.table.styles[role][ground],
-            _ => self.printed(role, ground),
+            _ => self.style_of_output(role, ground),
         };
         marked(style, mark)
     }
 
-    /// A look of which one part at least is a colour that a command printed.
-    fn printed(&self, role: Role, ground: Ground) -> Style {
+    /// Computes a style with a colour that a command printed, as role or as ground.
+    fn style_of_output(&self, role: Role, ground: Background) -> Style {
         let (mut style, behind) = match ground {
-            Ground::Indexed(index) => (on(self.index(index)), colour::of_index(index)),
-            Ground::Rgb(red, green, blue) => {
+            Background::Indexed(index) => (on(self.index(index)), colour::of_index(index)),
+            Background::Rgb(red, green, blue) => {
                 let colour = Rgb(red, green, blue);
                 (on(self.plain(colour)), Some(colour))
             }
-            Ground::Plain
-            | Ground::Selection
-            | Ground::Added
-            | Ground::AddedWord
-            | Ground::Removed
-            | Ground::RemovedWord => {
+            Background::Plain
+            | Background::Selection
+            | Background::Added
+            | Background::AddedWord
+            | Background::Removed
+            | Background::RemovedWord => {
                 let index = ground_index(ground).unwrap_or_default();
                 (self.table.bare[index], self.table.grounds[index])
             }
@@ -323,10 +324,11 @@ impl Theme {
                 let paint = self.palette.roles[index];
                 style = style.add_modifier(self.table.styles[index][0].add_modifier);
                 match (paint.tint, behind) {
-                    // One of the sixteen lies behind and may be anything: what the command wrote on was the default.
-                    (Tint::Rgb { .. } | Tint::Default, None) => self.default_colour(),
-                    (Tint::Rgb { colour, .. }, Some(_)) => self.shown(push(colour), behind, needed),
-                    (Tint::Default, Some(behind)) => match self.table.background {
+                    // The ground is an ANSI colour, which may be anything; the command's own text there has the default
+                    // colour.
+                    (ThemeColour::Rgb { .. } | ThemeColour::Default, None) => self.default_colour(),
+                    (ThemeColour::Rgb { colour, .. }, Some(_)) => self.shown(push(colour), behind, needed),
+                    (ThemeColour::Default, Some(behind)) => match self.table.background {
                         Some(_) => self.shown(
                             if behind.is_dark() { Rgb::WHITE } else { Rgb::BLACK },
                             Some(behind),
@@ -334,7 +336,7 @@ impl Theme {
                         ),
                         None => self.default_colour(),
                     },
-                    (Tint::Index(index), _) => self.index(index),
+                    (ThemeColour::Index(index), _) => self.index(index),
                 }
             }
         };
@@ -357,7 +359,7 @@ impl Theme {
         self.shown(colour, None, 1.0)
     }
 
-    /// A colour as this terminal can show it, still legible on what lies behind.
+    /// Returns the nearest colour that this depth can show and that is still legible on `behind`.
     fn shown(&self, colour: Rgb, behind: Option<Rgb>, needed: f32) -> Option<Color> {
         match self.depth {
             Depth::None => None,
@@ -377,24 +379,24 @@ impl Default for Theme {
     }
 }
 
-impl Table {
+impl StyleTable {
     fn new(palette: &Palette, depth: Depth, reported: Option<Rgb>) -> Self {
         let background = reported.or(palette.background);
-        // Without its own colours a theme speaks through marks, and with sixteen through the terminal's palette.
-        let paints: [Paint; GROUNDS.len()] =
-            std::array::from_fn(|it| reduced(palette.grounds[it], depth, Slot::Ground(it)));
+        // Without colours a theme uses modifiers, and with 16 colours the terminal's palette.
+        let paints: [RoleStyle; GROUNDS.len()] =
+            std::array::from_fn(|it| reduce_to_depth(palette.grounds[it], depth, PaletteSlot::Background(it)));
         let mut grounds = [None; GROUNDS.len()];
         let mut bare = [Style::new(); GROUNDS.len()];
         for (index, paint) in paints.iter().enumerate() {
             let (style, colour) = match paint.tint {
-                Tint::Default => (Style::new(), if paint.modifiers.is_empty() { background } else { None }),
-                Tint::Index(it) => (on(Some(Color::Indexed(it))), colour::of_index(it)),
-                Tint::Rgb {
+                ThemeColour::Default => (Style::new(), if paint.modifiers.is_empty() { background } else { None }),
+                ThemeColour::Index(it) => (on(Some(Color::Indexed(it))), colour::of_index(it)),
+                ThemeColour::Rgb {
                     colour,
                     index: alternative,
                 } => {
-                    let role = palette.roles[BEARERS[index]].tint;
-                    match ground_shown(
+                    let role = palette.roles[TINT_ROLES[index]].tint;
+                    match adapt_ground(
                         colour,
                         alternative,
                         palette.background,
@@ -403,8 +405,8 @@ impl Table {
                         depth,
                         &grounds,
                     ) {
-                        Shown::Index(it) => (on(Some(Color::Indexed(it))), colour::of_index(it)),
-                        Shown::Rgb(it) => (on(Some(Color::Rgb(it.0, it.1, it.2))), Some(it)),
+                        ShownColour::Index(it) => (on(Some(Color::Indexed(it))), colour::of_index(it)),
+                        ShownColour::Rgb(it) => (on(Some(Color::Rgb(it.0, it.1, it.2))), Some(it)),
                     }
                 }
             };
@@ -412,14 +414,14 @@ impl Table {
             grounds[index] = colour;
         }
         let styles = std::array::from_fn(|role| {
-            let paint = reduced(palette.roles[role], depth, Slot::Role(role));
+            let paint = reduce_to_depth(palette.roles[role], depth, PaletteSlot::Role(role));
             std::array::from_fn(|ground| {
                 let behind = grounds[ground];
                 let needed = contrast_needed(ROLES[role].1, GROUNDS[ground].1);
                 let fg = match paint.tint {
-                    Tint::Default if depth == Depth::None => None,
-                    // The terminal's own text colour belongs on its own background; elsewhere it may vanish.
-                    Tint::Default => match (ground, behind) {
+                    ThemeColour::Default if depth == Depth::None => None,
+                    // The default text colour fits the default background; on another it may be invisible.
+                    ThemeColour::Default => match (ground, behind) {
                         (0, _) | (_, None) => Some(Color::Reset),
                         (_, Some(behind)) if bare[ground].bg.is_some() && depth != Depth::Sixteen => {
                             Some(if behind.is_dark() {
@@ -430,13 +432,13 @@ impl Table {
                         }
                         (_, Some(_)) => Some(Color::Reset),
                     },
-                    Tint::Index(it) => Some(match (colour::of_index(it), behind) {
+                    ThemeColour::Index(it) => Some(match (colour::of_index(it), behind) {
                         (Some(colour), Some(behind)) if colour.contrast(behind) < needed => {
                             Color::Indexed(colour::nearest_index(colour, |it| it.contrast(behind) >= needed))
                         }
                         _ => Color::Indexed(it),
                     }),
-                    Tint::Rgb { colour, index } => {
+                    ThemeColour::Rgb { colour, index } => {
                         let pushed = behind.map_or(colour, |it| colour.legible_on(it, needed));
                         let passes = |it: Rgb| behind.is_none_or(|behind| it.contrast(behind) >= needed);
                         Some(match depth {
@@ -463,48 +465,48 @@ impl Table {
     }
 }
 
-/// The role whose colour tints a ground when the ground itself does not fit the terminal's background.
-const BEARERS: [usize; GROUNDS.len()] = [ROLE_TEXT, ROLE_TEXT, ROLE_ADDED, ROLE_ADDED, ROLE_REMOVED, ROLE_REMOVED];
+/// Index of the role whose colour tints a ground if the ground's own colour does not fit the terminal's background.
+const TINT_ROLES: [usize; GROUNDS.len()] = [ROLE_TEXT, ROLE_TEXT, ROLE_ADDED, ROLE_ADDED, ROLE_REMOVED, ROLE_REMOVED];
 const ROLE_TEXT: usize = 0;
 const ROLE_ADDED: usize = 11;
 const ROLE_REMOVED: usize = 12;
 
 #[derive(Clone, Copy)]
-enum Slot {
+enum PaletteSlot {
     Role(usize),
-    Ground(usize),
+    Background(usize),
 }
 
-enum Shown {
+enum ShownColour {
     Index(u8),
     Rgb(Rgb),
 }
 
-/// What is left of a paint where colours are few or none.
-fn reduced(paint: Paint, depth: Depth, slot: Slot) -> Paint {
+/// Reduces a style to few or no colours, with the `terminal` theme's choice for its role.
+fn reduce_to_depth(paint: RoleStyle, depth: Depth, slot: PaletteSlot) -> RoleStyle {
     let spare = |palette: &Palette| match slot {
-        Slot::Role(it) => palette.roles[it],
-        Slot::Ground(it) => palette.grounds[it],
+        PaletteSlot::Role(it) => palette.roles[it],
+        PaletteSlot::Background(it) => palette.grounds[it],
     };
     match (depth, paint.tint) {
         (Depth::True | Depth::Indexed, _)
-        | (Depth::Sixteen, Tint::Default | Tint::Index(0..=15))
-        | (Depth::None, Tint::Default) => paint,
-        (Depth::Sixteen, Tint::Index(_) | Tint::Rgb { .. }) => {
+        | (Depth::Sixteen, ThemeColour::Default | ThemeColour::Index(0..=15))
+        | (Depth::None, ThemeColour::Default) => paint,
+        (Depth::Sixteen, ThemeColour::Index(_) | ThemeColour::Rgb { .. }) => {
             let spare = spare(terminal());
-            Paint {
+            RoleStyle {
                 tint: spare.tint,
                 modifiers: spare.modifiers | paint.modifiers,
             }
         }
-        (Depth::None, Tint::Index(_) | Tint::Rgb { .. }) => Paint {
-            tint: Tint::Default,
+        (Depth::None, ThemeColour::Index(_) | ThemeColour::Rgb { .. }) => RoleStyle {
+            tint: ThemeColour::Default,
             modifiers: spare(terminal()).modifiers | paint.modifiers,
         },
     }
 }
 
-/// The theme that needs no colours of its own, as every other one's last resort.
+/// The `terminal` theme, which has no colours beyond the ANSI ones: every theme's fallback.
 fn terminal() -> &'static Palette {
     static TERMINAL: std::sync::LazyLock<Palette> = std::sync::LazyLock::new(|| {
         let theme = Theme::built_in("terminal").expect("it is in the table of built-in themes");
@@ -513,20 +515,22 @@ fn terminal() -> &'static Palette {
     &TERMINAL
 }
 
-/// A ground on the background that is really there, as different from it as the author meant.
-fn ground_shown(
+/// Adapts a ground's colour to the actual background, with the contrast that the author gave it.
+fn adapt_ground(
     colour: Rgb,
     alternative: Option<u8>,
     designed: Option<Rgb>,
     background: Option<Rgb>,
-    bearer: Tint,
+    tint_role: ThemeColour,
     depth: Depth,
     taken: &[Option<Rgb>],
-) -> Shown {
+) -> ShownColour {
     let (Some(designed), Some(background)) = (designed, background) else {
         return match depth {
-            Depth::Indexed => Shown::Index(alternative.unwrap_or_else(|| colour::nearest_index(colour, |_| true))),
-            Depth::True | Depth::Sixteen | Depth::None => Shown::Rgb(colour),
+            Depth::Indexed => {
+                ShownColour::Index(alternative.unwrap_or_else(|| colour::nearest_index(colour, |_| true)))
+            }
+            Depth::True | Depth::Sixteen | Depth::None => ShownColour::Rgb(colour),
         };
     };
     let fits = designed.is_dark() == background.is_dark();
@@ -540,9 +544,9 @@ fn ground_shown(
             shift(colour.2, designed.2, background.2),
         )
     } else {
-        let tint = match bearer {
-            Tint::Rgb { colour, .. } => colour,
-            Tint::Default | Tint::Index(_) => colour,
+        let tint = match tint_role {
+            ThemeColour::Rgb { colour, .. } => colour,
+            ThemeColour::Default | ThemeColour::Index(_) => colour,
         };
         background.toward(tint, 24)
     };
@@ -555,13 +559,13 @@ fn ground_shown(
     match depth {
         Depth::Indexed => {
             let free = |it: Rgb| !taken.contains(&Some(it)) && it.differs_visibly(background);
-            // Added must stay greenish and removed reddish, although a grey is often the nearest.
+            // Added must stay greenish and removed reddish, although a grey is often nearer.
             let lean = |it: Rgb| i16::from(it.1) - i16::from(it.0);
             let leans = |it: Rgb| lean(adapted).abs() < 8 || lean(it).signum() == lean(adapted).signum();
             let fixed = alternative.filter(|&it| fits && colour::of_index(it).is_some_and(free));
-            Shown::Index(fixed.unwrap_or_else(|| colour::nearest_index(adapted, |it| free(it) && leans(it))))
+            ShownColour::Index(fixed.unwrap_or_else(|| colour::nearest_index(adapted, |it| free(it) && leans(it))))
         }
-        Depth::True | Depth::Sixteen | Depth::None => Shown::Rgb(adapted),
+        Depth::True | Depth::Sixteen | Depth::None => ShownColour::Rgb(adapted),
     }
 }
 
@@ -572,27 +576,27 @@ fn on(colour: Option<Color>) -> Style {
     }
 }
 
-fn marked(style: Style, mark: Mark) -> Style {
-    let mut modifiers = Modifier::empty();
+fn marked(style: Style, mark: Modifier) -> Style {
+    let mut modifiers = style::Modifier::empty();
     for (one, modifier) in [
-        (Mark::BOLD, Modifier::BOLD),
-        (Mark::ITALIC, Modifier::ITALIC),
-        (Mark::UNDERLINE, Modifier::UNDERLINED),
-        (Mark::STRIKE, Modifier::CROSSED_OUT),
-        (Mark::REVERSE, Modifier::REVERSED),
-        (Mark::FAINT, Modifier::DIM),
+        (Modifier::BOLD, style::Modifier::BOLD),
+        (Modifier::ITALIC, style::Modifier::ITALIC),
+        (Modifier::UNDERLINE, style::Modifier::UNDERLINED),
+        (Modifier::STRIKE, style::Modifier::CROSSED_OUT),
+        (Modifier::REVERSE, style::Modifier::REVERSED),
+        (Modifier::FAINT, style::Modifier::DIM),
     ] {
-        if mark.has(one) {
+        if mark.contains(one) {
             modifiers |= modifier;
         }
     }
     toggled(style, modifiers)
 }
 
-/// Adds modifiers; reversing what is reversed already turns it back, so that it still stands out.
-fn toggled(mut style: Style, modifiers: Modifier) -> Style {
-    let reversed = (style.add_modifier ^ modifiers) & Modifier::REVERSED;
-    style.add_modifier = ((style.add_modifier | modifiers) - Modifier::REVERSED) | reversed;
+/// Adds modifiers. Reversing what is reversed already turns it back, so that it still stands out.
+fn toggled(mut style: Style, modifiers: style::Modifier) -> Style {
+    let reversed = (style.add_modifier ^ modifiers) & style::Modifier::REVERSED;
+    style.add_modifier = ((style.add_modifier | modifiers) - style::Modifier::REVERSED) | reversed;
     style
 }
 
@@ -603,13 +607,13 @@ mod tests {
 
     use super::*;
 
-    const ALL_GROUNDS: [Ground; 6] = [
-        Ground::Plain,
-        Ground::Selection,
-        Ground::Added,
-        Ground::AddedWord,
-        Ground::Removed,
-        Ground::RemovedWord,
+    const ALL_GROUNDS: [Background; 6] = [
+        Background::Plain,
+        Background::Selection,
+        Background::Added,
+        Background::AddedWord,
+        Background::Removed,
+        Background::RemovedWord,
     ];
 
     fn rgb(colour: Option<Color>) -> Option<Rgb> {
@@ -646,14 +650,14 @@ mod tests {
         let mut found = Vec::new();
         for (name, role) in ROLES {
             for ground in ALL_GROUNDS {
-                let style = theme.style(role, Mark::NONE, ground);
+                let style = theme.style(role, Modifier::NONE, ground);
                 let front = rgb(style.fg).expect("a fixed colour");
                 let behind = match ground {
-                    Ground::Plain => background,
+                    Background::Plain => background,
                     _ => rgb(style.bg).expect("a fixed colour"),
                 };
                 // Written again on purpose, from the ruling and not from the code.
-                let word = matches!(ground, Ground::AddedWord | Ground::RemovedWord);
+                let word = matches!(ground, Background::AddedWord | Background::RemovedWord);
                 let needed = if word || name == "faint" || name == "rule" {
                     3.0
                 } else {
@@ -701,7 +705,7 @@ mod tests {
                     let theme = theme.adapted(background);
                     let mut seen = vec![background];
                     for ground in ALL_GROUNDS.into_iter().skip(1) {
-                        let colour = rgb(theme.style(Role::Text, Mark::NONE, ground).bg).expect("a colour");
+                        let colour = rgb(theme.style(Role::Text, Modifier::NONE, ground).bg).expect("a colour");
                         // A hue is seen without a difference in lightness too.
                         let hue = [
                             (colour.0, background.0),
@@ -728,15 +732,15 @@ mod tests {
             .expect("built in")
             .adapted(Rgb(0x1e, 0x1e, 0x1e));
         let look = |role, ground| {
-            let style = theme.style(role, Mark::NONE, ground);
+            let style = theme.style(role, Modifier::NONE, ground);
             let text = |it: Option<Color>| rgb(it).map_or_else(|| "-".to_owned(), |it| it.to_string());
             format!("{} {}", text(style.fg), text(style.bg))
         };
-        assert_eq!(look(Role::Text, Ground::Plain), "d5d9e2 -");
-        assert_eq!(look(Role::ModePlan, Ground::Plain), "e3b565 -");
-        assert_eq!(look(Role::Strong, Ground::Selection), "f2f4f8 262b35");
-        assert_eq!(look(Role::Keyword, Ground::Added), "c099e6 1d3328");
-        assert_eq!(look(Role::Text, Ground::RemovedWord), "d5d9e2 6a3038");
+        assert_eq!(look(Role::Text, Background::Plain), "d5d9e2 -");
+        assert_eq!(look(Role::ModePlan, Background::Plain), "e3b565 -");
+        assert_eq!(look(Role::Strong, Background::Selection), "f2f4f8 262b35");
+        assert_eq!(look(Role::Keyword, Background::Added), "c099e6 1d3328");
+        assert_eq!(look(Role::Text, Background::RemovedWord), "d5d9e2 6a3038");
     }
 
     #[test]
@@ -757,7 +761,7 @@ mod tests {
                 let theme = reported.map_or(theme.clone(), |it| theme.adapted(it));
                 for (name, role) in ROLES {
                     for ground in ALL_GROUNDS {
-                        let style = theme.style(role, Mark::NONE, ground);
+                        let style = theme.style(role, Modifier::NONE, ground);
                         for colour in [style.fg, style.bg].into_iter().flatten() {
                             let own = matches!(colour, Color::Reset | Color::Indexed(0..=15));
                             assert!(own, "{name} on {ground:?}: {colour:?}");
@@ -785,21 +789,21 @@ mod tests {
             let theme = Theme::built_in(name).expect("built in").with_depth(Depth::None);
             for (role_name, role) in ROLES {
                 for ground in ALL_GROUNDS {
-                    let style = theme.style(role, Mark::NONE, ground);
+                    let style = theme.style(role, Modifier::NONE, ground);
                     assert_eq!((style.fg, style.bg), (None, None), "{name}: {role_name} on {ground:?}");
                 }
             }
             for (role, ground) in [
-                (Role::Rgb(1, 2, 3), Ground::Rgb(200, 200, 200)),
-                (Role::Indexed(9), Ground::Indexed(22)),
-                (Role::Indexed(99), Ground::Selection),
-                (Role::Text, Ground::Rgb(9, 9, 9)),
+                (Role::Rgb(1, 2, 3), Background::Rgb(200, 200, 200)),
+                (Role::Indexed(9), Background::Indexed(22)),
+                (Role::Indexed(99), Background::Selection),
+                (Role::Text, Background::Rgb(9, 9, 9)),
             ] {
-                let style = theme.style(role, Mark::NONE, ground);
+                let style = theme.style(role, Modifier::NONE, ground);
                 assert_eq!((style.fg, style.bg), (None, None), "{role:?} on {ground:?}");
             }
-            let look = |role, ground| theme.style(role, Mark::NONE, ground).add_modifier;
-            let plain = look(Role::Text, Ground::Plain);
+            let look = |role, ground| theme.style(role, Modifier::NONE, ground).add_modifier;
+            let plain = look(Role::Text, Background::Plain);
             for role in [
                 Role::Strong,
                 Role::Dim,
@@ -808,24 +812,30 @@ mod tests {
                 Role::User,
                 Role::ModeDebug,
             ] {
-                assert_ne!(look(role, Ground::Plain), plain, "{name}: {role:?}");
+                assert_ne!(look(role, Background::Plain), plain, "{name}: {role:?}");
             }
-            assert_ne!(look(Role::Strong, Ground::Plain), look(Role::Dim, Ground::Plain));
-            assert_ne!(look(Role::Strong, Ground::Plain), look(Role::Link, Ground::Plain));
+            assert_ne!(
+                look(Role::Strong, Background::Plain),
+                look(Role::Dim, Background::Plain)
+            );
+            assert_ne!(
+                look(Role::Strong, Background::Plain),
+                look(Role::Link, Background::Plain)
+            );
             for (_, role) in ROLES {
                 assert_ne!(
-                    look(role, Ground::Selection),
-                    look(role, Ground::Plain),
+                    look(role, Background::Selection),
+                    look(role, Background::Plain),
                     "{name}: {role:?} selected"
                 );
                 assert_ne!(
-                    look(role, Ground::AddedWord),
-                    look(role, Ground::Added),
+                    look(role, Background::AddedWord),
+                    look(role, Background::Added),
                     "{name}: {role:?}, a word"
                 );
                 assert_ne!(
-                    look(role, Ground::RemovedWord),
-                    look(role, Ground::Removed),
+                    look(role, Background::RemovedWord),
+                    look(role, Background::Removed),
                     "{name}: {role:?}, a word"
                 );
             }
@@ -836,21 +846,35 @@ mod tests {
     fn marks_join_the_roles_own_and_reverse_stands_out_on_the_reversed() {
         let theme = Theme::built_in("terminal").expect("built in");
         let look = |role, mark, ground| theme.style(role, mark, ground).add_modifier;
-        assert_eq!(look(Role::Text, Mark::NONE, Ground::Plain), Modifier::empty());
-        let all = Mark::BOLD | Mark::ITALIC | Mark::UNDERLINE | Mark::STRIKE | Mark::REVERSE | Mark::FAINT;
-        let modifiers = Modifier::BOLD
-            | Modifier::ITALIC
-            | Modifier::UNDERLINED
-            | Modifier::CROSSED_OUT
-            | Modifier::REVERSED
-            | Modifier::DIM;
-        assert_eq!(look(Role::Text, all, Ground::Plain), modifiers);
         assert_eq!(
-            look(Role::Link, Mark::BOLD, Ground::Plain),
-            Modifier::BOLD | Modifier::UNDERLINED
+            look(Role::Text, Modifier::NONE, Background::Plain),
+            style::Modifier::empty()
         );
-        assert_eq!(look(Role::Text, Mark::NONE, Ground::Selection), Modifier::REVERSED);
-        assert_eq!(look(Role::Text, Mark::REVERSE, Ground::Selection), Modifier::empty());
+        let all = Modifier::BOLD
+            | Modifier::ITALIC
+            | Modifier::UNDERLINE
+            | Modifier::STRIKE
+            | Modifier::REVERSE
+            | Modifier::FAINT;
+        let modifiers = style::Modifier::BOLD
+            | style::Modifier::ITALIC
+            | style::Modifier::UNDERLINED
+            | style::Modifier::CROSSED_OUT
+            | style::Modifier::REVERSED
+            | style::Modifier::DIM;
+        assert_eq!(look(Role::Text, all, Background::Plain), modifiers);
+        assert_eq!(
+            look(Role::Link, Modifier::BOLD, Background::Plain),
+            style::Modifier::BOLD | style::Modifier::UNDERLINED
+        );
+        assert_eq!(
+            look(Role::Text, Modifier::NONE, Background::Selection),
+            style::Modifier::REVERSED
+        );
+        assert_eq!(
+            look(Role::Text, Modifier::REVERSE, Background::Selection),
+            style::Modifier::empty()
+        );
     }
 
     #[test]
@@ -862,9 +886,9 @@ mod tests {
                     .with_depth(depth)
                     .adapted(Rgb::WHITE);
                 for index in 0..16 {
-                    let style = theme.style(Role::Indexed(index), Mark::NONE, Ground::Plain);
+                    let style = theme.style(Role::Indexed(index), Modifier::NONE, Background::Plain);
                     assert_eq!((style.fg, style.bg), (Some(Color::Indexed(index)), None), "{name}");
-                    let style = theme.style(Role::Text, Mark::NONE, Ground::Indexed(index));
+                    let style = theme.style(Role::Text, Modifier::NONE, Background::Indexed(index));
                     assert_eq!(style.bg, Some(Color::Indexed(index)), "{name}");
                     assert_eq!(
                         style.fg,
@@ -914,10 +938,10 @@ mod tests {
         ) {
             let theme = Theme::default().adapted(background);
             let role = index.map_or(Role::Rgb(front.0, front.1, front.2), Role::Indexed);
-            let ground = back.map_or(Ground::Plain, |(red, green, blue)| Ground::Rgb(red, green, blue));
+            let ground = back.map_or(Background::Plain, |(red, green, blue)| Background::Rgb(red, green, blue));
             let behind = back.map_or(background, |(red, green, blue)| Rgb(red, green, blue));
             for role in [role, Role::Text, Role::Faint] {
-                let style = theme.style(role, Mark::NONE, ground);
+                let style = theme.style(role, Modifier::NONE, ground);
                 let needed = contrast_needed(role, ground);
                 prop_assert!(rgb(style.fg).expect("a colour").contrast(behind) >= needed, "{:?}", role);
             }
@@ -928,8 +952,8 @@ mod tests {
             let theme = Theme::built_in(name).expect("built in").with_depth(depth);
             let roles = ROLES.into_iter().map(|it| it.1).chain([Role::Indexed(index), Role::Rgb(colour.0, colour.1, colour.2)]);
             for role in roles {
-                for ground in ALL_GROUNDS.into_iter().chain([Ground::Indexed(index), Ground::Rgb(colour.0, colour.1, colour.2)]) {
-                    let style = theme.style(role, Mark::NONE, ground);
+                for ground in ALL_GROUNDS.into_iter().chain([Background::Indexed(index), Background::Rgb(colour.0, colour.1, colour.2)]) {
+                    let style = theme.style(role, Modifier::NONE, ground);
                     if depth == Depth::Sixteen {
                         for colour in [style.fg, style.bg].into_iter().flatten() {
                             prop_assert!(matches!(colour, Color::Reset | Color::Indexed(0..=15)), "{:?}", colour);

@@ -1,28 +1,30 @@
-//! Colours of code from a theme in TextMate's form, in the place of the theme's own.
+//! Colours for code from a TextMate theme, in place of the theme's own.
 
 use std::path::{Path, PathBuf};
 
-use ratatui::style::Modifier;
+use ratatui::style;
 
-use super::{Paint, Rgb, Theme, Tint, role_index};
+use super::{Rgb, RoleStyle, Theme, ThemeColour, role_index};
 use crate::{
-    config::{Place, Problem, Source},
+    config::{Location, Problem, SourceText},
     os::file,
     text::{
-        Mark,
+        Modifier,
         tmtheme::{self, Shade},
     },
 };
 
-/// Themes of this kind are long, but no longer.
+/// Maximum size of a TextMate theme, in bytes.
 const LIMIT_BYTES: u64 = 1 << 20;
 
-/// What code looks like, role by role.
+/// Colours and modifiers of code roles. Empty: the theme's own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Syntax(Vec<Shade>);
 
-/// Reads the theme that was asked for: a path, or the name of a `.tmTheme` file in the folder of themes.
-pub fn syntax(asked: &str, folder: &Path, home: Option<&Path>, place: &Place) -> (Syntax, Vec<Problem>) {
+/// Loads a TextMate theme: `asked` is a path, or the name of a `.tmTheme` file in the themes `folder`.
+///
+/// Wrong parts are left out and reported; `place` is the location of the setting, for a theme that cannot be read.
+pub fn syntax(asked: &str, folder: &Path, home: Option<&Path>, place: &Location) -> (Syntax, Vec<Problem>) {
     let path = path_of(asked, folder, home);
     let bytes = match file::read(&path, LIMIT_BYTES) {
         Ok(it) => it,
@@ -35,7 +37,7 @@ pub fn syntax(asked: &str, folder: &Path, home: Option<&Path>, place: &Place) ->
     };
     let text = String::from_utf8_lossy(&bytes);
     let (shades, wrong) = tmtheme::read(&text);
-    let source = Source {
+    let source = SourceText {
         path: &path,
         text: &text,
     };
@@ -57,7 +59,7 @@ fn path_of(asked: &str, folder: &Path, home: Option<&Path>) -> PathBuf {
 }
 
 impl Theme {
-    /// The same theme with these colours for code; they are made legible like all others.
+    /// Returns the theme with these colours for code, made legible like all others.
     pub fn with_syntax(&self, syntax: &Syntax) -> Self {
         if syntax.0.is_empty() {
             return self.clone();
@@ -65,17 +67,17 @@ impl Theme {
         let mut palette = (*self.palette).clone();
         for shade in &syntax.0 {
             let (red, green, blue) = shade.colour;
-            let mut modifiers = Modifier::empty();
+            let mut modifiers = style::Modifier::empty();
             for (mark, modifier) in [
-                (Mark::BOLD, Modifier::BOLD),
-                (Mark::ITALIC, Modifier::ITALIC),
-                (Mark::UNDERLINE, Modifier::UNDERLINED),
+                (Modifier::BOLD, style::Modifier::BOLD),
+                (Modifier::ITALIC, style::Modifier::ITALIC),
+                (Modifier::UNDERLINE, style::Modifier::UNDERLINED),
             ] {
-                modifiers.set(modifier, shade.mark.has(mark));
+                modifiers.set(modifier, shade.modifier.contains(mark));
             }
             if let Some(slot) = role_index(shade.role).and_then(|it| palette.roles.get_mut(it)) {
-                *slot = Paint {
-                    tint: Tint::Rgb {
+                *slot = RoleStyle {
+                    tint: ThemeColour::Rgb {
                         colour: Rgb(red, green, blue),
                         index: None,
                     },
@@ -91,7 +93,7 @@ impl Theme {
 mod tests {
     use super::*;
     use crate::{
-        text::{Ground, Role},
+        text::{Background, Role},
         theme::BUILT_IN,
     };
 
@@ -100,12 +102,12 @@ mod tests {
         let black = Shade {
             role: Role::Keyword,
             colour: (0, 0, 0),
-            mark: Mark::BOLD,
+            modifier: Modifier::BOLD,
         };
         let white = Shade {
             role: Role::String,
             colour: (255, 255, 255),
-            mark: Mark::NONE,
+            modifier: Modifier::NONE,
         };
         let syntax = Syntax(vec![black, white]);
         for (name, _) in BUILT_IN.iter().filter(|it| it.0 != "terminal") {
@@ -115,8 +117,8 @@ mod tests {
                 let colour = theme.colour(role).expect("one of its own");
                 assert!(colour.contrast(behind) >= 4.5, "{name} {role:?}");
             }
-            let style = theme.style(Role::Keyword, Mark::NONE, Ground::Plain);
-            assert!(style.add_modifier.contains(Modifier::BOLD));
+            let style = theme.style(Role::Keyword, Modifier::NONE, Background::Plain);
+            assert!(style.add_modifier.contains(style::Modifier::BOLD));
         }
     }
 
@@ -136,7 +138,7 @@ mod tests {
 
     #[test]
     fn a_file_that_is_not_there_is_named() {
-        let place = Place::Flag("--set".to_owned());
+        let place = Location::Flag("--set".to_owned());
         let (syntax, problems) = syntax("none", Path::new("/nowhere"), None, &place);
         assert_eq!(syntax, Syntax::default());
         assert_eq!(problems.len(), 1);

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::{Exchange, Place, Transcript, is_approval};
+use super::{DocumentIndex, Exchange, Transcript, is_approval};
 use crate::protocol::{Branch, Document, DocumentId, Event, FinishReason, Kind, Turn};
 
 /// A turn in the tree of branches.
@@ -19,11 +19,11 @@ pub struct Fork {
     /// It is on the branch that one is on.
     pub is_here: bool,
     /// Which of the ways behind the same turn it is, counted from 1, and of how many.
-    pub nth: (usize, usize),
+    pub sibling: (usize, usize),
     /// Whether no other turns follow it.
     pub is_end: bool,
     /// Not the turn, but what it went on to say where others go on behind a part of it: its documents from this one on.
-    pub rest: Option<usize>,
+    pub rest_from: Option<usize>,
 }
 
 /// A turn or the rest of one, how often the way to it forks, and which of the ways behind the same turn it is.
@@ -39,7 +39,7 @@ impl Transcript {
     }
 
     /// The exchange of a turn, be it on this branch or not.
-    pub fn of_turn(&self, turn: Turn) -> Option<&Exchange> {
+    pub fn exchange_of(&self, turn: Turn) -> Option<&Exchange> {
         let is_it = |it: &&Exchange| it.turn == turn;
         self.shelf
             .iter()
@@ -54,15 +54,15 @@ impl Transcript {
 
     /// What is not on this branch, branch by branch: the turn that each of them goes on behind, and its exchanges in order,
     /// each with the number of its first documents that are on this branch all the same.
-    pub fn others(&self) -> Vec<(Turn, Vec<(&Exchange, usize)>)> {
+    pub fn other_branches(&self) -> Vec<(Turn, Vec<(&Exchange, usize)>)> {
         let mut others: Vec<(Turn, Vec<(&Exchange, usize)>)> = Vec::new();
-        for fork in self.tree().iter().filter(|it| it.rest.is_none()) {
+        for fork in self.tree().iter().filter(|it| it.rest_from.is_none()) {
             let Some(exchange) = self.shelf.iter().find(|it| it.turn == fork.turn) else {
                 continue;
             };
             let here = self.exchanges.iter().find(|it| it.turn == fork.turn);
             let shared = here.map_or(0, |it| it.response.documents.len());
-            let after = exchange.behind.after;
+            let after = exchange.parent.after;
             match others.last_mut() {
                 Some((_, turns)) if turns.last().is_some_and(|it| it.0.turn == after) => turns.push((exchange, shared)),
                 Some(_) | None => others.push((after, vec![(exchange, shared)])),
@@ -87,8 +87,8 @@ impl Transcript {
     }
 
     /// What leads to before a turn: the end of the one before it on its branch.
-    pub fn before(&self, turn: Turn) -> Branch {
-        self.of_turn(turn).map(|it| it.behind.clone()).unwrap_or_default()
+    pub fn parent_of(&self, turn: Turn) -> Branch {
+        self.exchange_of(turn).map(|it| it.parent.clone()).unwrap_or_default()
     }
 
     /// The newest end of the branches that a turn leads to.
@@ -106,7 +106,7 @@ impl Transcript {
         let all = self.all();
         let mut children: BTreeMap<Option<Turn>, Vec<Turn>> = BTreeMap::new();
         for exchange in &all {
-            let after = exchange.behind.after;
+            let after = exchange.parent.after;
             let has_parent = after < exchange.turn && all.iter().any(|it| it.turn == after);
             children
                 .entry(has_parent.then_some(after))
@@ -144,9 +144,9 @@ impl Transcript {
                 turn,
                 depth,
                 is_here: here.is_some_and(|at| rest.is_none() || is_whole_end(at)),
-                nth,
+                sibling: nth,
                 is_end: rest.is_some() || !(has_rest || children.contains_key(&Some(turn))),
-                rest,
+                rest_from: rest,
             });
         }
         forks
@@ -154,10 +154,10 @@ impl Transcript {
 
     /// Where what only this answer went on to say begins: the turns behind it go on behind a part of it, every one of them.
     fn rest_of(&self, turn: Turn, behind: &[Turn]) -> Option<usize> {
-        let whole = self.of_turn(turn)?;
+        let whole = self.exchange_of(turn)?;
         let count = whole.response.documents.len();
         let here = self.exchanges.iter().find(|it| it.turn == turn && it.is_cut);
-        let kept = |it: &Turn| match self.of_turn(*it)?.behind.upto.as_ref()? {
+        let kept = |it: &Turn| match self.exchange_of(*it)?.parent.upto.as_ref()? {
             none if none.as_str() == Branch::NOTHING => Some(0),
             upto => whole.response.position_of(upto).map(|it| it + 1),
         };
@@ -193,7 +193,7 @@ impl Transcript {
                 break;
             };
             // Whoever wrote the file, the way ends.
-            next = Some(exchange.behind.clone()).filter(|it| it.after < exchange.turn);
+            next = Some(exchange.parent.clone()).filter(|it| it.after < exchange.turn);
             way.push(exchange);
         }
         way.reverse();
@@ -212,12 +212,12 @@ impl Transcript {
     fn fold_again(&mut self) {
         self.todos = super::Todos::default();
         self.steps.clear();
-        let places: Vec<Place> = self
+        let places: Vec<DocumentIndex> = self
             .exchanges
             .iter()
             .enumerate()
             .flat_map(|(exchange, it)| {
-                (0..it.response.documents.len()).map(move |document| Place { exchange, document })
+                (0..it.response.documents.len()).map(move |document| DocumentIndex { exchange, document })
             })
             .collect();
         for place in places {
@@ -245,7 +245,7 @@ fn cut(exchange: &Exchange, document: &DocumentId, is_open: bool) -> Option<Exch
         message: exchange.message.clone(),
         at_ms: exchange.at_ms,
         last_ms: exchange.last_ms,
-        behind: exchange.behind.clone(),
+        parent: exchange.parent.clone(),
         is_cut: true,
         is_reopened,
         response,
@@ -257,7 +257,9 @@ mod tests {
     use pretty_assertions::assert_eq;
 
     use super::*;
-    use crate::protocol::{Answer, ClarificationResponse, DocumentStart, Done, Entry, Message, Outcome, Position};
+    use crate::protocol::{
+        ClarificationResponse, DocumentStart, Done, Entry, Message, Outcome, Position, QuestionAnswer,
+    };
 
     /// Entries as a log numbers them.
     #[derive(Default)]
@@ -281,7 +283,7 @@ mod tests {
         }
 
         fn transcript(&self) -> Transcript {
-            Transcript::of(&self.0)
+            Transcript::from_entries(&self.0)
         }
     }
 
@@ -347,7 +349,7 @@ mod tests {
         let tree: Vec<_> = transcript
             .tree()
             .iter()
-            .map(|it| (it.turn.0, it.depth, it.is_here, it.nth))
+            .map(|it| (it.turn.0, it.depth, it.is_here, it.sibling))
             .collect();
         assert_eq!(
             tree,
@@ -364,7 +366,7 @@ mod tests {
         assert_eq!(transcript.newest_below(Turn(1)), Turn(5));
         assert_eq!(transcript.newest_below(Turn(2)), Turn(3));
         assert_eq!(
-            transcript.before(Turn(5)),
+            transcript.parent_of(Turn(5)),
             Branch {
                 after: Turn(1),
                 upto: Some(DocumentId::numbered(1)),
@@ -403,7 +405,7 @@ mod tests {
     fn tree(log: &Log) -> String {
         let forks = log.transcript().tree();
         let lines = forks.iter().map(|it| {
-            let rest = it.rest.map(|it| format!("…{it}")).unwrap_or_default();
+            let rest = it.rest_from.map(|it| format!("…{it}")).unwrap_or_default();
             let here = if it.is_here { "*" } else { "" };
             format!("{}{}{rest}{here}", " ".repeat(it.depth), it.turn.0)
         });
@@ -425,7 +427,7 @@ mod tests {
         say(&mut log, "behind all of it", &[]);
         assert_eq!(tree(&log), "1*\n 2\n 3*", "what follows all of it leads there");
         let transcript = log.transcript();
-        assert_eq!(transcript.others().len(), 1);
+        assert_eq!(transcript.other_branches().len(), 1);
         assert_eq!(transcript.tree().iter().filter(|it| it.is_end).count(), 2);
     }
 
@@ -437,7 +439,7 @@ mod tests {
             message.clarification_response = Some(ClarificationResponse {
                 document_id: DocumentId::numbered(1),
                 outcome: Outcome::Answered,
-                answers: vec![Answer {
+                answers: vec![QuestionAnswer {
                     question_id: "q".into(),
                     selected_option_ids: Vec::new(),
                     free_text: Some(word.to_owned()),
@@ -495,7 +497,10 @@ mod tests {
         log.append(Event::Branch(again.clone()));
         let transcript = log.transcript();
         assert_eq!(chosen(&log), None);
-        assert_eq!(transcript.waiting().map(|it| (it.exchange, it.document)), Some((0, 0)));
+        assert_eq!(
+            transcript.open_question().map(|it| (it.exchange, it.document)),
+            Some((0, 0))
+        );
         assert!(transcript.reopened(Turn(1), &question).is_some());
         assert_eq!(transcript.head(), again);
         log.append(answered("down"));
@@ -512,6 +517,6 @@ mod tests {
         // Without that word what stands there is behind its answer.
         go(&mut log, 1, Some(1));
         assert_eq!(chosen(&log).as_deref(), Some("up"));
-        assert_eq!(log.transcript().waiting(), None);
+        assert_eq!(log.transcript().open_question(), None);
     }
 }

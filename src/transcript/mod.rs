@@ -1,14 +1,14 @@
 //! The fold of a conversation: turns, each a message and its response, and the live list of todos.
 //!
 //! Pure and total, like the fold of a response that it is made of. It does not know whether it is live or replayed; news
-//! is what the caller makes of the [`Change`] that comes back.
+//! is what the caller makes of the [`ResponseChange`] that comes back.
 
 mod branch;
 mod object;
 pub mod query;
 
+pub mod blame;
 mod todos;
-pub mod why;
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -17,8 +17,8 @@ pub use object::{ObjectError, object, read};
 pub use todos::{Todo, Todos};
 
 use crate::protocol::{
-    Address, Branch, Change, Document, DocumentId, Entry, Event, FinishReason, Kind, Message, Outcome, Progress,
-    QuestionKind, Response, Spent, Title, Turn, Usage, View,
+    Address, Branch, Cost, Document, DocumentId, Entry, Event, FinishReason, Kind, Message, Outcome, Progress,
+    QuestionKind, Response, ResponseChange, Title, Turn, Usage, View,
 };
 
 /// A whole conversation as it is known now.
@@ -32,11 +32,11 @@ pub struct Transcript {
     title: Option<Title>,
     pub progress: Option<Progress>,
     /// What the todos came to after each update of them: completed and all.
-    steps: HashMap<Place, (usize, usize)>,
+    steps: HashMap<DocumentIndex, (usize, usize)>,
     /// Turns before this one are kept elsewhere, and were not folded.
     since: Option<Turn>,
     /// What they have cost.
-    spent: Spent,
+    spent: Cost,
     /// The turns before this one are what `spent` is about.
     spent_before: Turn,
 }
@@ -53,7 +53,7 @@ pub struct Exchange {
     pub last_ms: u64,
     pub response: Response,
     /// What it goes on behind.
-    pub behind: Branch,
+    pub parent: Branch,
     /// Only the first of its documents count on this branch.
     pub is_cut: bool,
     /// The last of these is a question that is to be answered in another way.
@@ -69,28 +69,28 @@ impl Exchange {
 
 /// Where a document is: indices into [`Transcript::exchanges`] and its response's documents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Place {
+pub struct DocumentIndex {
     pub exchange: usize,
     pub document: usize,
 }
 
 /// What an entry did and to which exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Moved {
+pub struct ExchangeChange {
     pub exchange: usize,
-    pub change: Change,
+    pub change: ResponseChange,
 }
 
 impl Transcript {
     /// What entries come to.
-    pub fn of(entries: &[Arc<Entry>]) -> Self {
+    pub fn from_entries(entries: &[Arc<Entry>]) -> Self {
         let mut transcript = Self::default();
         transcript.apply_all(entries);
         transcript
     }
 
     /// Of a conversation whose turns before `turn` are not folded, and what it was called by then.
-    pub fn since(turn: Turn, title: Option<Title>) -> Self {
+    pub fn starting_at(turn: Turn, title: Option<Title>) -> Self {
         Self {
             since: Some(turn),
             title,
@@ -99,20 +99,20 @@ impl Transcript {
     }
 
     /// Whether there are older turns than those here.
-    pub fn is_end_only(&self) -> bool {
+    pub fn is_partial(&self) -> bool {
         self.since.is_some()
     }
 
     /// What the turns before one have cost, of which some or none were folded.
-    pub fn count_earlier(&mut self, spent: Spent, before: Turn) {
+    pub fn set_earlier_cost(&mut self, spent: Cost, before: Turn) {
         if self.since.is_some() {
             (self.spent, self.spent_before) = (spent, before);
         }
     }
 
     /// As a fold of less of the same conversation was told.
-    pub fn count_earlier_of(&mut self, less: &Self) {
-        self.count_earlier(less.spent, less.spent_before);
+    pub fn copy_earlier_cost(&mut self, less: &Self) {
+        self.set_earlier_cost(less.spent, less.spent_before);
     }
 
     /// Those whose cost is not counted yet.
@@ -130,50 +130,50 @@ impl Transcript {
         self.title.as_ref().is_some_and(|it| it.by_user)
     }
 
-    pub fn apply(&mut self, entry: &Entry) -> Moved {
+    pub fn apply(&mut self, entry: &Entry) -> ExchangeChange {
         if let Event::Progress(progress) = &entry.event {
             self.progress = Some(progress.clone());
-            return Moved {
+            return ExchangeChange {
                 exchange: self.exchanges.len().saturating_sub(1),
-                change: Change::Response,
+                change: ResponseChange::Response,
             };
         }
         self.progress = None;
         if let Event::Title(title) = &entry.event {
             title.clone().replace(&mut self.title);
-            return Moved {
+            return ExchangeChange {
                 exchange: self.exchanges.len().saturating_sub(1),
-                change: Change::Response,
+                change: ResponseChange::Response,
             };
         }
         if let Event::Branch(to) = &entry.event {
             self.branch(to);
-            return Moved {
+            return ExchangeChange {
                 exchange: self.exchanges.len().saturating_sub(1),
-                change: Change::Response,
+                change: ResponseChange::Response,
             };
         }
         if self.since.is_some_and(|since| entry.turn < since) {
-            return Moved {
+            return ExchangeChange {
                 exchange: self.exchanges.len().saturating_sub(1),
-                change: Change::Nothing,
+                change: ResponseChange::Nothing,
             };
         }
         // What is not on this branch is kept as it becomes.
         if let Some(exchange) = self.shelf.iter_mut().find(|it| it.turn == entry.turn) {
             exchange.response.apply(&entry.event, entry.at_ms);
             if !self.exchanges.iter().any(|it| it.turn == entry.turn) {
-                return Moved {
+                return ExchangeChange {
                     exchange: self.exchanges.len().saturating_sub(1),
-                    change: Change::Nothing,
+                    change: ResponseChange::Nothing,
                 };
             }
         }
         let at = self.exchange_for(entry);
         let Some(exchange) = self.exchanges.get_mut(at) else {
-            return Moved {
+            return ExchangeChange {
                 exchange: at,
-                change: Change::Nothing,
+                change: ResponseChange::Nothing,
             };
         };
         exchange.last_ms = entry.at_ms;
@@ -181,19 +181,21 @@ impl Transcript {
             Event::UserMessage(message) => {
                 exchange.message = Some(message.clone());
                 self.settle_answer(at);
-                Change::Response
+                ResponseChange::Response
             }
             event => exchange.response.apply(event, entry.at_ms),
         };
         match change {
-            Change::Ended(document) => self.fold_todos(Place { exchange: at, document }),
+            ResponseChange::Ended(document) => self.fold_todos(DocumentIndex { exchange: at, document }),
             // A plan that the user has edited says what there is to do; an older one does not any more.
-            Change::Updated(document) if self.newest_plan() == Some(Place { exchange: at, document }) => {
-                self.fold_todos(Place { exchange: at, document });
+            ResponseChange::Updated(document)
+                if self.newest_plan() == Some(DocumentIndex { exchange: at, document }) =>
+            {
+                self.fold_todos(DocumentIndex { exchange: at, document });
             }
             _ => {}
         }
-        Moved { exchange: at, change }
+        ExchangeChange { exchange: at, change }
     }
 
     pub fn apply_all(&mut self, entries: &[Arc<Entry>]) {
@@ -202,7 +204,7 @@ impl Transcript {
         }
     }
 
-    pub fn get(&self, place: Place) -> Option<&Document> {
+    pub fn get(&self, place: DocumentIndex) -> Option<&Document> {
         self.exchanges
             .get(place.exchange)?
             .response
@@ -210,7 +212,7 @@ impl Transcript {
             .get(place.document)
     }
 
-    pub fn address(&self, place: Place) -> Option<Address> {
+    pub fn address(&self, place: DocumentIndex) -> Option<Address> {
         let exchange = self.exchanges.get(place.exchange)?;
         Some(Address {
             turn: exchange.turn,
@@ -219,20 +221,20 @@ impl Transcript {
     }
 
     /// Completed todos and all todos as the update at `place` left them.
-    pub fn progress_at(&self, place: Place) -> Option<(usize, usize)> {
+    pub fn progress_at(&self, place: DocumentIndex) -> Option<(usize, usize)> {
         self.steps.get(&place).copied()
     }
 
-    pub fn place_of(&self, address: Address) -> Option<Place> {
+    pub fn index_of(&self, address: Address) -> Option<DocumentIndex> {
         let exchange = self.exchanges.iter().position(|it| it.turn == address.turn)?;
         let response = &self.exchanges.get(exchange)?.response;
         let document = (0..response.documents.len()).find(|&at| response.number(at) == address.number)?;
-        Some(Place { exchange, document })
+        Some(DocumentIndex { exchange, document })
     }
 
-    pub fn place_of_document(&self, turn: Turn, id: &DocumentId) -> Option<Place> {
+    pub fn index_of_document(&self, turn: Turn, id: &DocumentId) -> Option<DocumentIndex> {
         let exchange = self.exchanges.iter().position(|it| it.turn == turn)?;
-        Some(Place {
+        Some(DocumentIndex {
             exchange,
             document: self.exchanges.get(exchange)?.response.position_of(id)?,
         })
@@ -244,21 +246,21 @@ impl Transcript {
     }
 
     /// The question that the user is to answer next: the oldest of the live ones, or the one that the last turn ended with.
-    pub fn waiting(&self) -> Option<Place> {
+    pub fn open_question(&self) -> Option<DocumentIndex> {
         let exchange = self.exchanges.len().checked_sub(1)?;
         let response = &self.exchanges.get(exchange)?.response;
         let mut documents = response.documents.iter();
-        let is_waiting = |it: &Document| self.is_waiting(exchange, it);
+        let is_waiting = |it: &Document| self.is_open_question(exchange, it);
         let document = if response.is_running() {
             documents.position(is_waiting)?
         } else {
             documents.rposition(is_waiting)?
         };
-        Some(Place { exchange, document })
+        Some(DocumentIndex { exchange, document })
     }
 
     /// Whether the document is a question that can be answered now.
-    pub fn is_waiting(&self, exchange: usize, document: &Document) -> bool {
+    pub fn is_open_question(&self, exchange: usize, document: &Document) -> bool {
         if document.kind != Kind::Clarification || exchange + 1 != self.exchanges.len() {
             return false;
         }
@@ -337,20 +339,20 @@ impl Transcript {
     }
 
     /// The plan that the live list belongs to.
-    pub fn newest_plan(&self) -> Option<Place> {
+    pub fn newest_plan(&self) -> Option<DocumentIndex> {
         self.exchanges.iter().enumerate().rev().find_map(|(exchange, it)| {
             let is_plan = |it: &Document| it.kind == Kind::Plan && !it.is_open();
             let document = it.response.documents.iter().rposition(is_plan)?;
-            Some(Place { exchange, document })
+            Some(DocumentIndex { exchange, document })
         })
     }
 
     /// The plan that the newest answer has ended with: the user has the word.
-    pub fn waiting_plan(&self) -> Option<Place> {
+    pub fn open_plan(&self) -> Option<DocumentIndex> {
         let place = self.newest_plan()?;
         let ending = self.exchanges.get(place.exchange)?.response.ending.as_ref()?;
         let is_last = place.exchange + 1 == self.exchanges.len();
-        let has_word = ending.finish_reason == FinishReason::AwaitingInput && self.waiting().is_none();
+        let has_word = ending.finish_reason == FinishReason::AwaitingInput && self.open_question().is_none();
         (is_last && has_word).then_some(place)
     }
 
@@ -359,7 +361,7 @@ impl Transcript {
             return at;
         }
         self.exchanges.push(Exchange {
-            behind: self.head(),
+            parent: self.head(),
             turn: entry.turn,
             at_ms: entry.at_ms,
             ..Exchange::default()
@@ -391,7 +393,7 @@ impl Transcript {
         }
     }
 
-    fn fold_todos(&mut self, place: Place) {
+    fn fold_todos(&mut self, place: DocumentIndex) {
         let Some(document) = self
             .exchanges
             .get(place.exchange)
@@ -400,14 +402,14 @@ impl Transcript {
             return;
         };
         match document.view() {
-            View::Plan(plan) => self.todos.begin(&plan),
+            View::Plan(plan) => self.todos.load_plan(&plan),
             View::FileEdit(_) | View::TerminalCommand(_) => {
                 if let Some(address) = self.address(place) {
-                    self.todos.did(address);
+                    self.todos.attach(address);
                 }
             }
             View::TodoUpdate(update) => {
-                self.todos.change(&update);
+                self.todos.apply(&update);
                 self.steps.insert(place, self.todos.progress());
             }
             _ => {}

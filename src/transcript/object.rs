@@ -38,7 +38,7 @@ fn turn(it: &Exchange) -> Value {
     let mut turn = Map::new();
     turn.insert("turn".into(), it.turn.0.into());
     turn.insert("at".into(), it.at_ms.into());
-    turn.insert("behind".into(), json!(it.behind));
+    turn.insert("behind".into(), json!(it.parent));
     if it.is_cut {
         turn.insert("isCut".into(), true.into());
     }

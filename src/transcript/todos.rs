@@ -35,7 +35,7 @@ impl Todos {
     }
 
     /// Something was done: it belongs to the todo that is in progress, if that is one.
-    pub(super) fn did(&mut self, address: Address) {
+    pub(super) fn attach(&mut self, address: Address) {
         let mut now = self.list.iter_mut().filter(|it| it.status == TodoStatus::InProgress);
         if let (Some(todo), None) = (now.next(), now.next()) {
             todo.documents.push(address);
@@ -62,7 +62,7 @@ impl Todos {
         }
     }
 
-    pub(super) fn begin(&mut self, plan: &Plan<'_>) {
+    pub(super) fn load_plan(&mut self, plan: &Plan<'_>) {
         self.version += 1;
         // An edited plan is the same plan: what belongs to its todos still does.
         let old = std::mem::take(&mut self.list);
@@ -83,7 +83,7 @@ impl Todos {
             .collect();
     }
 
-    pub fn change(&mut self, update: &TodoUpdate<'_>) {
+    pub fn apply(&mut self, update: &TodoUpdate<'_>) {
         self.version += 1;
         if !update.merge {
             self.list.clear();

@@ -5,14 +5,14 @@
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::{
-    action,
+    actions,
     app::{App, Focus, Mouse},
     custom::Custom,
-    effect::Effect,
+    effects::Effect,
     filter::FACETS,
-    layer::{Offer, Picker},
+    overlays::{Offer, Picker},
 };
-use crate::{protocol::Mode, say};
+use crate::{protocol::Mode, t};
 
 /// What is offered.
 #[derive(Default)]
@@ -33,6 +33,13 @@ pub struct List {
     is_hidden: bool,
     /// Somebody chose in it.
     is_moved: bool,
+}
+
+impl List {
+    fn step(&mut self, forward: bool) {
+        self.picker.step(forward);
+        self.is_moved = true;
+    }
 }
 
 impl Commands {
@@ -60,14 +67,14 @@ pub fn arguments(app: &App, command: &str) -> Vec<(String, &'static str)> {
     match command {
         "mode" => Mode::ALL.map(|it| (it.as_str().to_owned(), "")).into(),
         "theme" => {
-            let names = app.themes.names.iter().map(|it| (it.clone(), ""));
-            std::iter::once(("auto".to_owned(), say!("theme-about-auto")))
+            let names = app.appearance.themes.names.iter().map(|it| (it.clone(), ""));
+            std::iter::once(("auto".to_owned(), t!("theme-about-auto")))
                 .chain(names)
                 .collect()
         }
         "effort" => literal(&[
-            ("auto", say!("effort-about-auto")),
-            ("off", say!("effort-about-off")),
+            ("auto", t!("effort-about-auto")),
+            ("off", t!("effort-about-off")),
             ("low", ""),
             ("medium", ""),
             ("high", ""),
@@ -78,16 +85,16 @@ pub fn arguments(app: &App, command: &str) -> Vec<(String, &'static str)> {
         }
         "mouse" => Mouse::ALL.map(|it| (it.as_str().to_owned(), "")).into(),
         "sandbox" => literal(&[
-            ("guard", say!("sandbox-about-guard")),
-            ("strict", say!("sandbox-about-strict")),
+            ("guard", t!("sandbox-about-guard")),
+            ("strict", t!("sandbox-about-strict")),
         ]),
         "copy" => literal(&[
-            ("markdown", say!("copy-about-markdown")),
-            ("plain", say!("copy-about-plain")),
-            ("code", say!("copy-about-code")),
-            ("markdown all", say!("copy-about-all")),
-            ("plain all", say!("copy-about-all")),
-            ("code all", say!("copy-about-all-code")),
+            ("markdown", t!("copy-about-markdown")),
+            ("plain", t!("copy-about-plain")),
+            ("code", t!("copy-about-code")),
+            ("markdown all", t!("copy-about-all")),
+            ("plain all", t!("copy-about-all")),
+            ("code all", t!("copy-about-all-code")),
         ]),
         _ => Vec::new(),
     }
@@ -96,7 +103,7 @@ pub fn arguments(app: &App, command: &str) -> Vec<(String, &'static str)> {
 /// After a key: makes the list that fits the draft, or takes it away.
 pub fn look(app: &mut App) -> Vec<Effect> {
     let draft = app.composer.field.text();
-    let is_here = app.focus == Focus::Composer && app.layers.is_empty();
+    let is_here = app.viewport.focus == Focus::Composer && app.overlays.is_empty();
     let Some(body) = draft
         .strip_prefix('/')
         .filter(|it| is_here && !it.contains('\n') && it.len() < 200)
@@ -141,9 +148,9 @@ fn offer(app: &App, body: &str) -> Option<Picker> {
             Picker::offers("/", offers.collect(), typed.trim_start())
         }
         None => {
-            let mut actions: Vec<_> = action::ACTIONS
+            let mut actions: Vec<_> = actions::ACTIONS
                 .iter()
-                .filter(|it| !it.slash.is_empty() && (app.is_developer || it.name != "panic"))
+                .filter(|it| !it.slash.is_empty() && (app.preferences.is_developer || it.name != "panic"))
                 .collect();
             let recent = &app.composer.commands.recent;
             actions.sort_by_key(|it| recent.iter().position(|name| *name == it.name).unwrap_or(usize::MAX));
@@ -159,7 +166,7 @@ fn offer(app: &App, body: &str) -> Option<Picker> {
                 facts: it.origin.clone(),
                 draft: format!("/{} ", it.name),
             });
-            Picker::offers(say!("list-commands"), actions.chain(custom).collect(), body)
+            Picker::offers(t!("list-commands"), actions.chain(custom).collect(), body)
         }
     };
     (!picker.is_empty()).then_some(picker)
@@ -175,7 +182,7 @@ pub enum Took {
 }
 
 pub fn key(app: &mut App, event: KeyEvent) -> Took {
-    if app.focus != Focus::Composer {
+    if app.viewport.focus != Focus::Composer {
         return Took::No;
     }
     let ctrl = event.modifiers.contains(KeyModifiers::CONTROL);
@@ -183,14 +190,8 @@ pub fn key(app: &mut App, event: KeyEvent) -> Took {
         return Took::No;
     };
     match event.code {
-        KeyCode::Up | KeyCode::Down => {
-            list.picker.key(event);
-            list.is_moved = true;
-        }
-        KeyCode::Char('p' | 'n') if ctrl => {
-            list.picker.key(event);
-            list.is_moved = true;
-        }
+        KeyCode::Up | KeyCode::Down => list.step(event.code == KeyCode::Down),
+        KeyCode::Char('p' | 'n') if ctrl => list.step(event.code == KeyCode::Char('n')),
         KeyCode::Esc => list.is_hidden = true,
         KeyCode::Tab | KeyCode::Enter if event.modifiers.is_empty() => {
             let Some(draft) = list.picker.offered() else {

@@ -8,7 +8,7 @@ use std::ops::Range;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use unicode_segmentation::{GraphemeCursor, UnicodeSegmentation};
 
-use crate::text::{Clean, width};
+use crate::text::{Sanitized, width};
 
 /// So many states are remembered, and no more bytes than this in all.
 const MOST_UNDO: usize = 500;
@@ -271,8 +271,8 @@ impl Draft {
     }
 
     /// The draft as one line of at most so many columns, moved so that the caret is in it, and the caret's column.
-    pub fn window(&self, columns: usize) -> (Clean, usize) {
-        let shown = |range: Range<usize>| Clean::line(self.slice(range));
+    pub fn window(&self, columns: usize) -> (Sanitized, usize) {
+        let shown = |range: Range<usize>| Sanitized::line(self.slice(range));
         // One column is the caret's own, behind the last letter.
         let mut room = columns.max(2) - 1;
         let mut start = self.caret;
@@ -285,7 +285,7 @@ impl Draft {
         }
         let caret = width::width(&shown(start..self.caret));
         let line = shown(start..self.text.len());
-        (Clean::new(width::cut(&line, columns)), caret)
+        (Sanitized::new(width::cut(&line, columns)), caret)
     }
 
     pub fn undo(&mut self) -> bool {

@@ -17,10 +17,9 @@ use serde_json::Value;
 
 use super::{
     draft::Draft,
-    paint::Line,
     vim::{self, Vim},
 };
-use crate::{locale::figure, say, text::Clean};
+use crate::{locale::figure, t, text::Sanitized};
 
 /// A paste of more than this many bytes or lines becomes a chip.
 const CHIP_BYTES: usize = 8 * 1024;
@@ -118,7 +117,7 @@ impl Field {
             match self.chip(letter) {
                 Some(Chip::Text(text)) => whole.push_str(text),
                 // What it is called stays in the text, so that the words can speak of it.
-                Some(Chip::Picture { name, .. }) => whole.push_str(&format!("[{}]", Clean::line(name))),
+                Some(Chip::Picture { name, .. }) => whole.push_str(&format!("[{}]", Sanitized::line(name))),
                 None => whole.push(letter),
             }
         }
@@ -548,9 +547,19 @@ impl Field {
 }
 
 impl Drawn {
-    /// Puts row `row` of the field into `line` from column `x` on.
-    pub fn row(&self, row: u16, x: usize, line: &mut Line) {
-        line.copy(x, &self.buffer, row);
+    /// Copies what was drawn into an area.
+    pub fn copy(&self, area: Rect, buf: &mut Buffer) {
+        for at in area.intersection(buf.area).positions() {
+            let from = self.buffer.cell((at.x - area.x, at.y - area.y));
+            let (Some(from), Some(to)) = (from, buf.cell_mut(at)) else {
+                continue;
+            };
+            to.clone_from(from);
+            // The mark of a chip is a private character that no font has.
+            if to.symbol().starts_with(is_private) {
+                to.set_symbol("▤");
+            }
+        }
     }
 }
 
@@ -564,18 +573,18 @@ fn label(chip: &Chip) -> String {
         Chip::Text(text) => {
             let lines = text.lines().count();
             if lines > 1 {
-                format!("[{}]", say!("pasted-lines", count = lines))
+                format!("[{}]", t!("pasted-lines", count = lines))
             } else {
-                format!("[{}]", say!("pasted-characters", count = text.chars().count()))
+                format!("[{}]", t!("pasted-characters", count = text.chars().count()))
             }
         }
-        Chip::Picture { name, bytes, .. } => format!("[{} {}]", Clean::line(name), figure::bytes(*bytes as u64)),
+        Chip::Picture { name, bytes, .. } => format!("[{} {}]", Sanitized::line(name), figure::bytes(*bytes as u64)),
     }
 }
 
 /// Line ends are `\n`; what a terminal would obey is gone.
 fn tidy(text: &str) -> String {
-    Clean::new(&text.replace("\r\n", "\n").replace('\r', "\n")).replace('\t', "    ")
+    Sanitized::new(&text.replace("\r\n", "\n").replace('\r', "\n")).replace('\t', "    ")
 }
 
 #[cfg(test)]

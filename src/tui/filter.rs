@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::pane::Item;
+use super::widgets::transcript::Item;
 use crate::{
     locale,
     protocol::{Applied, Document, Kind, View},
@@ -43,7 +43,7 @@ pub static FACETS: &[Facet] = &[
     kind("errors", "filter-errors", |it| matches!(it, Kind::Error)),
     state("failed", "filter-failed", |_, _, it| has_failed(it)),
     state("waiting", "filter-waiting", |transcript, exchange, it| {
-        transcript.is_waiting(exchange, it)
+        transcript.is_open_question(exchange, it)
     }),
     state("running", "filter-running", |_, _, it| it.is_open()),
 ];

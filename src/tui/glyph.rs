@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::text::{Clean, Span};
+use crate::text::{Sanitized, Span};
 
 /// Our sign, and theirs: a check in a circle, a spinner, a cross in a circle, a check, a pencil, a link, a prompt, a question in a
 /// circle, a list, code, an arrow back.
@@ -25,7 +25,7 @@ pub fn shown(sign: &Span, has_nerd_font: bool) -> Cow<'_, Span> {
     let other = SIGNS.iter().find(|it| has_nerd_font && it.0 == &*sign.text);
     other.map_or(Cow::Borrowed(sign), |it| {
         Cow::Owned(Span {
-            text: Clean::literal(it.1),
+            text: Sanitized::literal(it.1),
             ..sign.clone()
         })
     })
@@ -39,13 +39,16 @@ mod tests {
     #[test]
     fn a_sign_of_another_font_is_as_wide_and_comes_by_choice_only() {
         for (ours, theirs) in SIGNS {
-            let sign = Span::new(Clean::literal(ours), Role::Done).bold();
+            let sign = Span::new(Sanitized::literal(ours), Role::Done).bold();
             assert_eq!(*shown(&sign, false), sign);
             let other = shown(&sign, true);
-            assert_eq!((&*other.text, other.role, other.mark), (theirs, sign.role, sign.mark));
+            assert_eq!(
+                (&*other.text, other.role, other.modifier),
+                (theirs, sign.role, sign.modifier)
+            );
             assert_eq!(width::width(theirs), width::width(ours));
         }
-        let bar = Span::new(Clean::literal("▌"), Role::User);
+        let bar = Span::new(Sanitized::literal("▌"), Role::User);
         assert_eq!(*shown(&bar, true), bar);
     }
 }

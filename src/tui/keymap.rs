@@ -8,8 +8,8 @@ use std::{collections::HashMap, fmt, path::Path};
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use super::action;
-use crate::config::{Problem, Source, suggestion};
+use super::actions;
+use crate::config::{Problem, SourceText, suggestion};
 
 /// What holds where the user says nothing else.
 pub const BUILT_IN: &str = include_str!("../../assets/keymap.toml");
@@ -46,7 +46,7 @@ impl Place {
 /// Keys to names of actions.
 #[derive(Clone, Default)]
 pub struct Keymap {
-    table: HashMap<(Place, Chord), &'static action::Action>,
+    table: HashMap<(Place, Chord), &'static actions::Action>,
     by_name: HashMap<(Place, &'static str), Vec<Chord>>,
 }
 
@@ -54,7 +54,7 @@ impl Keymap {
     /// The keys that everybody has.
     pub fn built_in() -> Self {
         let mut keymap = Self::default();
-        let source = Source {
+        let source = SourceText {
             path: Path::new("keymap.toml"),
             text: BUILT_IN,
         };
@@ -66,17 +66,17 @@ impl Keymap {
     /// Puts the user's keys over the built-in ones; what is wrong is named and left out.
     pub fn load(&mut self, path: &Path) -> Vec<Problem> {
         match std::fs::read_to_string(path) {
-            Ok(text) => self.read(&Source { path, text: &text }),
+            Ok(text) => self.read(&SourceText { path, text: &text }),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
             Err(error) => vec![Problem::new(
-                Source { path, text: "" }.whole(),
+                SourceText { path, text: "" }.whole(),
                 format!("could not be read: {error}"),
             )],
         }
     }
 
     /// What the chord does at `place`; an action of the place itself wins.
-    pub fn find(&self, place: Place, chord: Chord) -> Option<&'static action::Action> {
+    pub fn find(&self, place: Place, chord: Chord) -> Option<&'static actions::Action> {
         self.table
             .get(&(place, chord))
             .or_else(|| self.table.get(&(Place::Everywhere, chord)))
@@ -84,7 +84,7 @@ impl Keymap {
     }
 
     /// What the chord does at `place` and only there.
-    pub fn find_only(&self, place: Place, chord: Chord) -> Option<&'static action::Action> {
+    pub fn find_only(&self, place: Place, chord: Chord) -> Option<&'static actions::Action> {
         self.table.get(&(place, chord)).copied()
     }
 
@@ -107,7 +107,7 @@ impl Keymap {
         }
     }
 
-    fn read(&mut self, source: &Source<'_>) -> Vec<Problem> {
+    fn read(&mut self, source: &SourceText<'_>) -> Vec<Problem> {
         let mut problems = Vec::new();
         let document = match toml::de::DeTable::parse(source.text) {
             Ok(document) => document,
@@ -161,7 +161,7 @@ impl Keymap {
                     ));
                     continue;
                 };
-                let action = action::find(word);
+                let action = actions::find(word);
                 if word.is_empty() || action.is_some() {
                     taken.push(Taken {
                         place,
@@ -184,7 +184,7 @@ impl Keymap {
                         name.span(),
                         "action",
                         word,
-                        action::ACTIONS.iter().map(|it| it.name),
+                        actions::ACTIONS.iter().map(|it| it.name),
                     )),
                 }
             }
@@ -239,11 +239,11 @@ struct Taken {
     written: String,
     span: std::ops::Range<usize>,
     /// What it does from there on; nothing: it was taken away.
-    by: Option<&'static action::Action>,
+    by: Option<&'static actions::Action>,
 }
 
 fn unknown<'a>(
-    source: &Source<'_>,
+    source: &SourceText<'_>,
     span: std::ops::Range<usize>,
     what: &str,
     word: &str,
@@ -439,7 +439,7 @@ mod tests {
             ),
         ] {
             let mut keymap = Keymap::built_in();
-            let problems = keymap.read(&Source {
+            let problems = keymap.read(&SourceText {
                 path: Path::new("k.toml"),
                 text,
             });
@@ -452,7 +452,7 @@ mod tests {
     fn a_wrong_line_names_itself_and_the_nearest_name() {
         let mut keymap = Keymap::built_in();
         let text = "[transcript]\n\"x\" = \"copi\"\n[composr]\n\"ctrl+k\" = \"palette\"\n";
-        let problems = keymap.read(&Source {
+        let problems = keymap.read(&SourceText {
             path: Path::new("k.toml"),
             text,
         });

@@ -7,11 +7,11 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::{
     app::{App, Focus, Mention},
-    doc,
-    effect::Effect,
-    pane::Item,
+    effects::{Effect, ask},
+    widgets,
+    widgets::transcript::Item,
 };
-use crate::protocol::SymbolPlace;
+use crate::protocol::{Query, Reply, SymbolLocation};
 
 /// So many are worth looking at.
 pub const MOST: usize = 10;
@@ -37,7 +37,7 @@ fn pattern(app: &App, sign: char) -> Option<String> {
 
 /// The same as it was typed: a blank in it stands behind a backslash.
 fn typed(app: &App, sign: char) -> Option<String> {
-    if app.focus != Focus::Composer || !app.layers.is_empty() {
+    if app.viewport.focus != Focus::Composer || !app.overlays.is_empty() {
         return None;
     }
     let before = app.composer.field.before_caret();
@@ -64,9 +64,25 @@ pub fn look(app: &mut App) -> Vec<Effect> {
     mention.is_hidden = false;
     mention.takes_first = false;
     mention.is_documents = false;
-    let mut effects = vec![Effect::Files(pattern.clone())];
+    let (limit, asked) = (MOST, pattern.clone());
+    let query = Query::Files {
+        pattern: pattern.clone(),
+        limit,
+    };
+    // A link that knows no files or symbols offers none.
+    let mut effects = vec![ask!(query, Reply::Files, or_default, move |app, files| {
+        offer(app, &asked, files);
+        Vec::new()
+    })];
     if is_name(&pattern) {
-        effects.push(Effect::Symbols(pattern));
+        let query = Query::Symbols {
+            pattern: pattern.clone(),
+            limit,
+        };
+        effects.push(ask!(query, Reply::Symbols, or_default, move |app, symbols| {
+            offer_symbols(app, &pattern, symbols);
+            Vec::new()
+        }));
     }
     effects
 }
@@ -99,13 +115,20 @@ fn documents(app: &App) -> Option<Mention> {
         return Some(before.clone());
     }
     let wanted = pattern.to_lowercase();
-    let documents = app.pane.items.iter().rev().take(MOST_SEARCHED).filter_map(|item| {
-        let Item::Document(place) = *item else { return None };
-        let address = app.transcript.address(place)?.to_string();
-        let about = doc::summary(app.transcript.get(place)?).to_string();
-        let fits = address.starts_with(&wanted) || (wanted.len() > 1 && about.to_lowercase().contains(&wanted));
-        fits.then_some((address, about))
-    });
+    let documents = app
+        .viewport
+        .pane
+        .items
+        .iter()
+        .rev()
+        .take(MOST_SEARCHED)
+        .filter_map(|item| {
+            let Item::Document(place) = *item else { return None };
+            let address = app.conversation.transcript.address(place)?.to_string();
+            let about = widgets::summary(app.conversation.transcript.get(place)?).to_string();
+            let fits = address.starts_with(&wanted) || (wanted.len() > 1 && about.to_lowercase().contains(&wanted));
+            fits.then_some((address, about))
+        });
     let (files, about): (Vec<_>, Vec<_>) = documents.take(MOST).unzip();
     Some(Mention {
         found_for: Some(pattern.clone()),
@@ -118,7 +141,7 @@ fn documents(app: &App) -> Option<Mention> {
 }
 
 /// What fits is there.
-pub fn offer(app: &mut App, asked: &str, files: Vec<String>) {
+fn offer(app: &mut App, asked: &str, files: Vec<String>) {
     if pattern(app, '@').as_deref() != Some(asked) {
         return;
     }
@@ -139,11 +162,11 @@ pub fn offer(app: &mut App, asked: &str, files: Vec<String>) {
 }
 
 /// Functions and types that fit are there: they stand behind the files.
-pub fn offer_symbols(app: &mut App, asked: &str, symbols: &[SymbolPlace]) {
+fn offer_symbols(app: &mut App, asked: &str, symbols: Vec<SymbolLocation>) {
     let Some(mention) = app.composer.mention.as_mut().filter(|it| it.pattern == asked) else {
         return;
     };
-    mention.symbols = symbols.to_vec();
+    mention.symbols = symbols;
     mention.symbols_for = Some(asked.to_owned());
     fill(app);
 }
@@ -171,14 +194,14 @@ fn fill(app: &mut App) {
             .as_ref()
             .map_or_else(String::new, |owner| format!("{owner} · "));
         mention.files.push(it.name.clone());
-        mention.places.push(if it.first == it.last {
-            format!("{}:{}", it.path, it.first)
+        mention.places.push(if it.first_line == it.last_line {
+            format!("{}:{}", it.path, it.first_line)
         } else {
-            format!("{}:{}-{}", it.path, it.first, it.last)
+            format!("{}:{}-{}", it.path, it.first_line, it.last_line)
         });
         mention
             .about
-            .push(format!("{}   {owner}{}:{}", it.word, it.path, it.first));
+            .push(format!("{}   {owner}{}:{}", it.keyword, it.path, it.first_line));
     }
     mention.at = mention.at.min(mention.files.len().saturating_sub(1));
 }
@@ -213,7 +236,7 @@ fn choose(app: &mut App) {
 
 /// Whether the key was for the list.
 pub fn key(app: &mut App, event: KeyEvent) -> bool {
-    if app.focus != Focus::Composer {
+    if app.viewport.focus != Focus::Composer {
         return false;
     }
     let ctrl = event.modifiers.contains(KeyModifiers::CONTROL);

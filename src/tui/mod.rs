@@ -3,49 +3,44 @@
 //! Elm outside, plain structs inside: one [`app::App`], changed by [`update::update`] and the actions it calls, seen
 //! through `view`. It knows documents and a link; it cannot name an agent, a tool or a provider.
 
-pub mod action;
+pub mod actions;
 pub mod app;
-mod attention;
+mod areas;
+mod backfill;
 mod command;
 mod custom;
-pub mod desk;
-pub mod doc;
 mod draft;
-mod earlier;
-pub mod effect;
+pub mod effects;
 mod field;
 mod filter;
 mod fuzzy;
 mod glyph;
-mod hands;
+pub mod headless;
+mod hunk_decisions;
 mod image;
 mod inline;
-pub mod input;
-mod keep;
 pub mod keymap;
-mod layer;
 pub mod library;
 mod mention;
 pub mod msg;
-mod pace;
-pub mod paint;
-mod pane;
-mod picks;
+mod overlays;
 mod picture;
 mod places;
-pub mod plain;
-mod printed;
+mod prompt_store;
 mod run;
+pub mod screen_reader;
+mod scrollback;
 mod search;
 mod selection;
 mod setup;
 mod status;
+pub mod terminal;
 #[cfg(test)]
 mod tests;
-mod tty;
 pub mod update;
 mod view;
 mod vim;
+pub mod widgets;
 
 pub use image::{Named, Way, Wish};
 pub use library::Library;

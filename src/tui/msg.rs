@@ -5,15 +5,16 @@ use std::sync::Arc;
 use super::{
     app::Citation,
     custom::Custom,
+    effects::Ask,
     image::Made,
-    input::Input,
     library::{Kept, Said},
     picture::Picture,
+    terminal::Input,
 };
 use crate::{
     journal::Log,
     link::Link,
-    protocol::{ContextPart, Entry, Permissions, Restoration, Restore, Sandbox, Spent, SymbolPlace, Turn, TurnChanges},
+    protocol::{Cost, Entry, Reply, Turn},
 };
 
 pub enum Msg {
@@ -34,11 +35,13 @@ pub enum Msg {
 /// What came of an effect.
 #[derive(Debug)]
 pub enum Outcome {
+    /// The reply to a question, or why there is none.
+    Replied(Ask, Result<Reply, String>),
     /// What the part of a long conversation has cost that is not shown.
     SpentEarlier {
         /// Of whose conversation.
         log: Arc<Log>,
-        spent: Spent,
+        spent: Cost,
     },
     Copied(Result<String, String>),
     /// Bytes that carry a copy through the terminal, still to be written to it.
@@ -53,20 +56,8 @@ pub enum Outcome {
         document: crate::protocol::DocumentId,
         found: Citation,
     },
-    Models(Result<Vec<String>, String>),
-    /// Files that fit what was typed behind an `@`.
-    Files {
-        pattern: String,
-        files: Vec<String>,
-    },
-    /// Functions and types that fit it.
-    Symbols {
-        pattern: String,
-        symbols: Vec<SymbolPlace>,
-    },
     /// The commands that files hold.
     Commands(Vec<Custom>),
-    Context(Result<Vec<ContextPart>, String>),
     Sessions(Result<Vec<Kept>, String>),
     /// The words that were looked for, and where they were found.
     SessionsFound {
@@ -82,18 +73,6 @@ pub enum Outcome {
         id: String,
         said: Vec<Said>,
     },
-    /// What each turn did to files; nothing where nobody knows.
-    Changes {
-        on: Option<Turn>,
-        changes: Vec<TurnChanges>,
-    },
-    Restoration {
-        of: Restore,
-        found: Restoration,
-    },
-    Sandbox(Result<Sandbox, String>),
-    /// What runs without a question.
-    Permissions(Result<Permissions, String>),
     Edited(Result<String, String>),
     ChipEdited(Result<String, String>),
     /// A picture, or why there is none and what was pasted instead.

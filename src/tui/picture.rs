@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
 
-use crate::{os::file, say};
+use crate::{os::file, t};
 
 /// Servers refuse larger ones.
 const MOST_BYTES: u64 = 20 << 20;
@@ -91,10 +91,10 @@ pub fn of(name: &str, bytes: &[u8]) -> Result<Picture, String> {
         [0xff, 0xd8, 0xff, ..] => "image/jpeg",
         [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..] => "image/gif",
         [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => "image/webp",
-        _ => return Err(say!("news-no-picture-file", name = name)),
+        _ => return Err(t!("news-no-picture-file", name = name)),
     };
     if bytes.len() as u64 > MOST_BYTES {
-        return Err(say!("news-picture-too-large", name = name));
+        return Err(t!("news-picture-too-large", name = name));
     }
     Ok(Picture {
         name: name.to_owned(),

@@ -19,28 +19,29 @@ use tokio::{
 
 use super::{
     app::{App, Mouse},
-    attention::{Attention, State, Way},
-    earlier,
-    effect::Effect,
-    hands::{Carried, Hands},
-    inline::Region,
-    input::{Burst, Input, Parser, gather},
-    keep,
+    backfill,
+    effects::{Carried, Effect, EffectRunner, history},
     msg::{Msg, Outcome},
-    pace::Pace,
-    paint::Screen,
-    places,
-    setup::{Setup, app, now_ms, place},
-    tty::{self, Tty, Wishes},
+    places, prompt_store,
+    setup::{Setup, app, now_ms, workspace},
+    terminal::{
+        Input, Surface,
+        ansi_backend::synchronize,
+        frame_pacer::FramePacer,
+        inline_region::Region,
+        input_parser::{Burst, InputParser, gather},
+        notifications::{Activity, Method, Notifier},
+        tty::{self, Tty, TtyOptions},
+    },
     update::update,
 };
 use crate::{
     journal::{Follower, Log},
     link::Link,
-    os::{file, panic, process, resident},
+    os::{file, memory_trim, panic, process},
     protocol::{Command, Entry, Message, Position, Query, Submit},
-    say,
-    text::{Clean, highlight::Highlighter, redact::redact},
+    t,
+    text::{Sanitized, highlight::Highlighter, redact::redact},
 };
 
 /// So long after the first frame the start is over.
@@ -75,7 +76,7 @@ pub async fn run(setup: Setup) -> Result<u8, Error> {
     // Before the terminal is taken over: a signal that came between the two would end us and leave it as it is.
     let signals = Signals::new().map_err(Error::NoSignals)?;
     let tty = Tty::open(
-        Wishes {
+        TtyOptions {
             // Inline the terminal's own selection and scrolling are what one has it for.
             mouse: if setup.settings.mouse && !setup.is_inline {
                 Mouse::Full
@@ -99,7 +100,7 @@ pub async fn run(setup: Setup) -> Result<u8, Error> {
     let opened = wakes.clone();
     let mut session = Session {
         app: app(&setup, size, tty.cell(), Arc::<Highlighter>::clone(&colours)),
-        screen: Screen::new(size.0, size.1),
+        screen: Surface::new(size.0, size.1),
         follower: watched(&setup.link, setup.is_inline),
         tty,
         out,
@@ -110,9 +111,9 @@ pub async fn run(setup: Setup) -> Result<u8, Error> {
         has_sent: false,
         draft_seen: 0,
         has_kept_draft: false,
-        attention: Attention::new(Way::of(&setup.settings.ui.notify, |name| std::env::var(name).ok())),
+        notifier: Notifier::new(Method::of(&setup.settings.ui.notify, |name| std::env::var(name).ok())),
         region: setup.is_inline.then(|| Region::new(size)),
-        hands: Hands {
+        hands: EffectRunner {
             outcomes,
             paths: setup.paths,
             keeps: setup.keeps,
@@ -120,18 +121,18 @@ pub async fn run(setup: Setup) -> Result<u8, Error> {
             opened: Arc::new(move |link| drop(opened.send(Wake::Link(link)))),
         },
     };
-    session.count_earlier(Arc::clone(session.app.link.log()));
+    session.count_earlier(Arc::clone(session.app.conversation.link.log()));
     session.take_up();
     session.draft_seen = session.app.composer.field.version();
-    session.screen.links = session.app.settings.links;
+    session.screen.has_links = session.app.preferences.settings.links;
     session.draw();
     if let Some(text) = setup.prompt {
         let submit = Submit {
             message: Message::user(text),
-            mode: session.app.mode,
+            mode: session.app.composer.mode,
             model: None,
         };
-        session.app.link.send(Command::Submit(submit));
+        session.app.conversation.link.send(Command::Submit(submit));
     }
     give_back_after(SETTLED);
     forward(signals, setup.switch, &wakes);
@@ -151,24 +152,24 @@ pub async fn run(setup: Setup) -> Result<u8, Error> {
 fn give_back_after(rest: Duration) {
     tokio::spawn(async move {
         tokio::time::sleep(rest).await;
-        resident::give_back();
+        memory_trim::give_back();
     });
 }
 
 /// Follows a link, and keeps what comes for the inspector.
 pub fn watched(link: &Arc<dyn Link>, is_whole: bool) -> Follower {
     link.log().watch();
-    link.log().follow(earlier::beginning(link.log(), is_whole).1)
+    link.log().follow(backfill::beginning(link.log(), is_whole).1)
 }
 
 struct Session {
     app: App,
-    screen: Screen,
+    screen: Surface,
     follower: Follower,
     tty: Tty,
     /// Bytes that the terminal has not taken yet.
     out: Vec<u8>,
-    hands: Hands,
+    hands: EffectRunner,
     /// Where we are on the terminal, without the alternate screen.
     region: Option<Region>,
     outcomes: mpsc::UnboundedReceiver<Outcome>,
@@ -182,7 +183,7 @@ struct Session {
     is_back: bool,
     /// A command has gone out since the last look at others.
     has_sent: bool,
-    attention: Attention,
+    notifier: Notifier,
 }
 
 impl Session {
@@ -192,12 +193,12 @@ impl Session {
         mut woken: mpsc::UnboundedReceiver<Wake>,
         colours: Arc<Highlighter>,
     ) {
-        let mut parser = Parser::default();
+        let mut parser = InputParser::default();
         let mut inputs = Vec::new();
         let mut burst = Burst::default();
         let mut buffer = vec![0; 16 * 1024];
         let mut batch = Vec::new();
-        let mut pace = Pace::start(Instant::now());
+        let mut pace = FramePacer::start(Instant::now());
         let mut escape_at: Option<Instant> = None;
         let mut draft_at: Option<Instant> = None;
         let mut tick: Option<(u64, Instant)> = None;
@@ -222,7 +223,7 @@ impl Session {
                 self.draw();
                 pace.drawn(began, Instant::now());
                 // What is left of a picture goes with the next frames.
-                (dirty, urgent) = (self.app.images.is_sending(), false);
+                (dirty, urgent) = (self.app.terminal.images.is_sending(), false);
             }
             let tick_ms = self.next_tick();
             if tick.map(|it| it.0) != tick_ms {
@@ -270,11 +271,11 @@ impl Session {
                             (dirty, urgent) = (true, true);
                         }
                         Wake::Link(link) => {
-                            self.follower = watched(&link, self.app.reads_whole);
+                            self.follower = watched(&link, self.app.conversation.reads_whole);
                             self.backlog.clear();
                             self.count_earlier(Arc::clone(link.log()));
                             if let Some(folder) = link.about().workspace {
-                                self.app.place = place(&folder);
+                                self.app.conversation.workspace = workspace(&folder);
                             }
                             self.handle(Msg::Switch(link)).await;
                             self.tell_hold(&wakes);
@@ -287,7 +288,7 @@ impl Session {
                             }
                         }
                         Wake::Held => {
-                            self.app.chrome = None;
+                            self.app.viewport.bars = None;
                             dirty = true;
                         }
                     }
@@ -345,13 +346,13 @@ impl Session {
     fn give_back(&mut self) {
         if let Some(region) = &mut self.region {
             let mut out = Vec::new();
-            region.leave(&mut self.app, &mut out);
+            self.app.leave_inline(region, &mut out);
             // Where the terminal is full it will not take this either, and then nothing is lost by it.
             let _ = self.tty.write(&mut out);
             tty::withdraw();
         }
         let mut out = Vec::new();
-        self.app.images.leave(&mut out);
+        self.app.terminal.images.leave(&mut out);
         if !out.is_empty() {
             // The same holds for this: what stays is a picture that nobody sees.
             let _ = self.tty.write(&mut out);
@@ -362,7 +363,7 @@ impl Session {
 
     /// Has us woken when it is known what holds the commands of the link.
     fn tell_hold(&self, wakes: &mpsc::UnboundedSender<Wake>) {
-        let hold = self.app.about.hold.clone();
+        let hold = self.app.conversation.about.hold.clone();
         let wakes = wakes.clone();
         let mut known = hold.known();
         tokio::spawn(async move {
@@ -388,7 +389,11 @@ impl Session {
             return;
         }
         self.has_kept_draft = draft.is_some();
-        let kept = keep::keep_draft(&self.hands.paths.state, &self.app.place.workspace, draft.as_ref());
+        let kept = prompt_store::keep_draft(
+            &self.hands.paths.state,
+            &self.app.conversation.workspace.folder,
+            draft.as_ref(),
+        );
         if let Err(why) = kept {
             tracing::warn!("the draft is not kept: {why}");
         }
@@ -396,15 +401,18 @@ impl Session {
 
     /// Takes up what was left behind: the draft, and what was sent before.
     fn take_up(&mut self) {
-        let (state, workspace) = (self.hands.paths.state.clone(), self.app.place.workspace.clone());
+        let (state, workspace) = (
+            self.hands.paths.state.clone(),
+            self.app.conversation.workspace.folder.clone(),
+        );
         if !self.hands.keeps {
             return;
         }
-        if let Some(draft) = keep::take_draft(&state, &workspace) {
+        if let Some(draft) = prompt_store::take_draft(&state, &workspace) {
             self.app.composer.field.restore(&draft);
             self.has_kept_draft = true;
         }
-        self.hands.recall(Some(workspace));
+        history::recall(&self.hands, Some(workspace));
     }
 
     /// Applies entries for a short while; whether there were any.
@@ -427,7 +435,7 @@ impl Session {
     async fn take_inputs(&mut self, inputs: &mut Vec<Input>) {
         for input in inputs.drain(..) {
             if let Input::Focus(has_focus) = input {
-                self.attention.focus(has_focus);
+                self.notifier.focus(has_focus);
             }
             self.handle(Msg::Input(input)).await;
         }
@@ -436,9 +444,9 @@ impl Session {
     async fn handle(&mut self, msg: Msg) {
         self.app.now_ms = now_ms();
         let effects = update(&mut self.app, msg);
-        if let Some(position) = self.app.reads_from.take() {
+        if let Some(position) = self.app.conversation.follow_from.take() {
             self.backlog.clear();
-            self.follower = self.app.link.log().follow(position);
+            self.follower = self.app.conversation.link.log().follow(position);
         }
         for effect in effects {
             self.carry_out(effect).await;
@@ -462,16 +470,14 @@ impl Session {
         match effect {
             Effect::Suspend => self.suspend(),
             Effect::Redraw => self.screen.forget(),
-            Effect::Print(text) if self.app.inline.is_some() => {
-                if let Some(inline) = &mut self.app.inline {
+            Effect::Print(text) if self.app.terminal.inline.is_some() => {
+                if let Some(inline) = &mut self.app.terminal.inline {
                     inline.aside.push_str(&text);
                 }
             }
             Effect::Print(text) => {
                 // The other screen is the one that scrolls; what is shown here is drawn anew afterwards.
-                self.out.extend_from_slice(b"\x1b[?1049l\x1b[m");
-                self.out.extend_from_slice(text.as_bytes());
-                self.out.extend_from_slice(b"\x1b[?1049h");
+                tty::print_below(&text, &mut self.out);
                 self.screen.forget();
             }
             Effect::AskColours => Tty::ask_colours(&mut self.out),
@@ -509,7 +515,7 @@ impl Session {
                 if let Err(why) = self.open_file(&path, line).await {
                     Box::pin(self.handle(Msg::Done(Outcome::Failed(why)))).await;
                 } else {
-                    let reply = self.app.link.ask(Query::Opened(path));
+                    let reply = self.app.conversation.link.ask(Query::FileOpened(path));
                     // Whoever does not care says so, and nobody minds.
                     tokio::spawn(reply);
                 }
@@ -533,20 +539,17 @@ impl Session {
 
     fn draw(&mut self) {
         self.app.now_ms = now_ms();
-        self.out.append(&mut self.app.aside);
+        self.out.append(&mut self.app.terminal.pending);
         let began = self.out.len();
         if let Some(region) = &mut self.region {
-            region.prepare(&mut self.app, &mut self.screen, &mut self.out);
+            self.app.prepare_inline(region, &mut self.screen, &mut self.out);
         }
         let is_moved = self.out.len() > began;
-        if is_moved && self.screen.synchronized {
-            self.out.splice(began..began, *b"\x1b[?2026h");
-        }
         self.app.measure();
-        self.app.images.flow(&mut self.out);
+        self.app.terminal.images.flow(&mut self.out);
         self.app.draw(&mut self.screen, &mut self.out);
         if is_moved && self.screen.synchronized {
-            self.out.extend_from_slice(b"\x1b[?2026l");
+            synchronize(&mut self.out, began);
         }
         self.tell();
         if let Some((command, state)) = self.app.status_due() {
@@ -556,7 +559,10 @@ impl Session {
             tty::abandon();
             self.exit = Some(129);
         }
-        let mut wanted = self.app.citations();
+        let mut wanted = self
+            .app
+            .questions
+            .citations(&self.app.viewport.pane.lines, &self.app.conversation);
         let next = self.app.next_to_print();
         wanted.extend(self.app.pictures_wanted(next));
         for effect in wanted {
@@ -567,15 +573,16 @@ impl Session {
     /// Tells whoever looks elsewhere how things stand.
     fn tell(&mut self) {
         let app = &self.app;
-        let state = if app.asking.announced.is_some() {
-            State::Asking
-        } else if app.transcript.is_running() {
-            State::Working
+        let state = if app.questions.announced.is_some() {
+            Activity::Asking
+        } else if app.conversation.transcript.is_running() {
+            Activity::Working
         } else {
-            State::Idle
+            Activity::Idle
         };
-        let about = app.transcript.title().unwrap_or_default();
-        self.attention.look(state, &app.place.shown, about, &mut self.out);
+        let about = app.conversation.transcript.title().unwrap_or_default();
+        self.notifier
+            .look(state, &app.conversation.workspace.label, about, &mut self.out);
     }
 
     /// When the screen has to be looked at again because it shows the time, in milliseconds since the Unix epoch.
@@ -583,7 +590,7 @@ impl Session {
         if !self.app.shows_time() {
             return None;
         }
-        let origin = self.app.clock_origin();
+        let origin = self.app.conversation.last_turn_ms();
         let elapsed = now_ms().saturating_sub(origin);
         Some(origin + (elapsed / 1000 + 1) * 1000)
     }
@@ -608,7 +615,7 @@ impl Session {
                 tty::withdraw();
                 tty::leave();
                 if let Some(region) = &mut self.region {
-                    *region = Region::new(self.tty.size().unwrap_or(self.app.size));
+                    *region = Region::new(self.tty.size().unwrap_or(self.app.terminal.size));
                     self.app.come_back();
                 }
                 self.out.clear();
@@ -630,7 +637,7 @@ impl Session {
             self.exit = Some(129);
         }
         if let Some((width, height)) = self.tty.size() {
-            self.app.size = (width, height);
+            self.app.terminal.size = (width, height);
             self.screen.resize(width, height);
             if self.region.is_some() {
                 self.region = Some(Region::new((width, height)));
@@ -645,7 +652,7 @@ impl Session {
         self.give_back();
         let ended = process::Command::shell(&editor)
             .args(arguments)
-            .folder(&self.app.place.workspace)
+            .folder(&self.app.conversation.workspace.folder)
             .interact()
             .await;
         if self.tty.enter(&mut self.out).is_err() {
@@ -654,12 +661,8 @@ impl Session {
         self.screen.forget();
         match ended {
             Ok(status) if status.success() => Ok(()),
-            Ok(status) => Err(say!("news-editor-ended", editor = editor, status = status.to_string())),
-            Err(error) => Err(say!(
-                "news-editor-not-started",
-                editor = editor,
-                why = error.to_string()
-            )),
+            Ok(status) => Err(t!("news-editor-ended", editor = editor, status = status.to_string())),
+            Err(error) => Err(t!("news-editor-not-started", editor = editor, why = error.to_string())),
         }
     }
 
@@ -677,12 +680,12 @@ impl Session {
     }
 
     async fn open_file(&mut self, path: &str, line: Option<u64>) -> Result<(), String> {
-        let target = self.app.place.workspace.join(path);
-        if !target.starts_with(&self.app.place.workspace) || path.split('/').any(|it| it == "..") {
-            return Err(say!("news-outside", path = path));
+        let target = self.app.conversation.workspace.folder.join(path);
+        if !target.starts_with(&self.app.conversation.workspace.folder) || path.split('/').any(|it| it == "..") {
+            return Err(t!("news-outside", path = path));
         }
         if !target.exists() {
-            return Err(say!("news-absent", path = path));
+            return Err(t!("news-absent", path = path));
         }
         self.edit(places::arguments(&editor(), &target, line)).await
     }
@@ -790,7 +793,7 @@ fn give_back_on_panic(state: PathBuf) {
             return;
         }
         tty::leave();
-        let said = Clean::new(&redact(&info.to_string()));
+        let said = Sanitized::new(&redact(&info.to_string()));
         let mut message = format!("sheaf failed: {said}\n");
         if kept.is_ok() {
             message.push_str(&format!("the report is in {}\n", path.display()));

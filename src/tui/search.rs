@@ -9,12 +9,12 @@ use serde_json::Value;
 
 use super::{
     app::{App, Focus},
-    pane::Item,
+    widgets::transcript::Item,
 };
 use crate::{
     protocol::Document,
-    say,
-    text::{Row, width},
+    t,
+    text::{StyledLine, width},
     transcript::Transcript,
 };
 
@@ -116,7 +116,7 @@ impl Needle {
     }
 
     /// Where rows show it. What was broken is read as one line; gutters are not read.
-    pub fn occurrences(&self, rows: &[Row]) -> Vec<Occurrence> {
+    pub fn occurrences(&self, rows: &[StyledLine]) -> Vec<Occurrence> {
         let mut found = Vec::new();
         let mut first = 0;
         while first < rows.len() {
@@ -128,7 +128,7 @@ impl Needle {
         found
     }
 
-    fn in_line(&self, rows: &[Row], first: usize, found: &mut Vec<Occurrence>) {
+    fn in_line(&self, rows: &[StyledLine], first: usize, found: &mut Vec<Occurrence>) {
         let mut text = String::new();
         // Where the text of each row begins and ends in the line's.
         let mut places: Vec<Range<usize>> = Vec::with_capacity(rows.len());
@@ -202,16 +202,19 @@ impl App {
     /// Searches for what has been typed so far and goes to the first occurrence from where the search began.
     pub fn seek(&mut self, pattern: &str) {
         let Some(needle) = Needle::new(pattern) else {
-            self.search = None;
+            self.viewport.search = None;
             return;
         };
-        let before = self.search.take();
+        let before = self.viewport.search.take();
         let origin = match &before {
             Some(it) => it.origin,
-            None => self
-                .pane
-                .selected
-                .or_else(|| self.pane.lines.iter().find_map(super::pane::transcript::Shown::item)),
+            None => self.viewport.pane.selected.or_else(|| {
+                self.viewport
+                    .pane
+                    .lines
+                    .iter()
+                    .find_map(super::widgets::transcript::VisibleLine::item)
+            }),
         };
         // What does not hold a part does not hold the whole, unless the capital in it means less.
         let narrows = |it: &&Search| {
@@ -222,9 +225,9 @@ impl App {
         };
         let hits = match before.as_ref().filter(narrows) {
             Some(it) => self.holding(&it.hits, &needle),
-            None => self.holding(&self.pane.items, &needle),
+            None => self.holding(&self.viewport.pane.items, &needle),
         };
-        self.search = Some(Search {
+        self.viewport.search = Some(Search {
             pattern: pattern.to_owned(),
             needle,
             hits,
@@ -237,45 +240,47 @@ impl App {
 
     /// Goes to the next occurrence, or to the one before; round and round.
     pub fn seek_on(&mut self, forward: bool) {
-        let Some(mut search) = self.search.take() else {
-            self.say(say!("search-first"));
+        let Some(mut search) = self.viewport.search.take() else {
+            self.toast(t!("search-first"));
             return;
         };
         if std::mem::take(&mut search.is_stale) {
-            search.hits = self.holding(&self.pane.items, &search.needle);
+            search.hits = self.holding(&self.viewport.pane.items, &search.needle);
         }
         let found = self.seek_from(&mut search, forward);
         match found {
             Some((item, at, row, is_around)) => {
                 search.at = Some((item, at));
-                self.focus = Focus::Transcript;
-                self.asking.since_ms = self.now_ms;
+                self.viewport.focus = Focus::Transcript;
+                self.questions.since_ms = self.now_ms;
                 self.with_pane(|pane, context| pane.show_row(item, row, context));
                 if is_around {
-                    self.say(if forward {
-                        say!("search-from-beginning")
+                    self.toast(if forward {
+                        t!("search-from-beginning")
                     } else {
-                        say!("search-from-end")
+                        t!("search-from-end")
                     });
                 }
             }
             None => {
                 search.at = None;
-                self.say(say!("search-nothing", pattern = search.pattern.as_str()));
+                self.toast(t!("search-nothing", pattern = search.pattern.as_str()));
             }
         }
-        self.search = Some(search);
-        self.chrome = None;
+        self.viewport.search = Some(search);
+        self.viewport.bars = None;
     }
 
     fn holding(&self, items: &[Item], needle: &Needle) -> Vec<Item> {
         let items = items.iter().copied();
-        items.filter(|it| says(&self.transcript, *it, needle)).collect()
+        items
+            .filter(|it| says(&self.conversation.transcript, *it, needle))
+            .collect()
     }
 
     /// The item, which of its occurrences, its row, and whether the search went past an end.
     fn seek_from(&mut self, search: &mut Search, forward: bool) -> Option<(Item, usize, usize, bool)> {
-        let order = |app: &Self, item: Item| app.pane.index_of(item).unwrap_or(usize::MAX);
+        let order = |app: &Self, item: Item| app.viewport.pane.index_of(item).unwrap_or(usize::MAX);
         let here = search.at.map(|it| it.0).or(search.origin);
         let here_at = here.map_or(0, |it| order(self, it));
         let mut at = search.hits.partition_point(|it| order(self, *it) < here_at);
@@ -329,7 +334,9 @@ impl App {
 
     /// The row of each occurrence in an item; one that is folded away is unfolded.
     fn rows_showing(&mut self, item: Item, needle: &Needle) -> Vec<usize> {
-        let rows = |pane: &mut super::pane::Pane, context: &super::pane::transcript::Context<'_>| -> Vec<usize> {
+        let rows = |pane: &mut super::widgets::transcript::Pane,
+                    context: &super::widgets::transcript::Context<'_>|
+         -> Vec<usize> {
             let found = needle.occurrences(pane.rows_of(item, context));
             found.iter().filter_map(|it| it.first()).map(|it| it.0).collect()
         };
@@ -337,11 +344,11 @@ impl App {
         if !found.is_empty() {
             return found;
         }
-        let fold = self.pane.fold_of(item);
-        self.pane.set_fold(item, super::doc::Fold::Full);
+        let fold = self.viewport.pane.fold_of(item);
+        self.viewport.pane.set_fold(item, super::widgets::Fold::Full);
         let found = self.with_pane(rows);
         if found.is_empty() {
-            self.pane.set_fold(item, fold);
+            self.viewport.pane.set_fold(item, fold);
             self.with_pane(|pane, context| pane.rows_of(item, context).len());
         }
         found
@@ -405,7 +412,7 @@ mod tests {
             &[Span::new("• ", Role::Faint)],
             &[Span::new("  ", Role::Text)],
         );
-        let texts: Vec<String> = rows.iter().map(Row::plain).collect();
+        let texts: Vec<String> = rows.iter().map(StyledLine::plain).collect();
         assert_eq!(
             texts,
             ["• see the", "  whole book", "  about", "  src/shop/", "  cart.rs"]

@@ -7,9 +7,9 @@ use std::ops::Range;
 
 use super::{
     app::App,
-    pane::{Item, Pane, transcript::Shown},
+    widgets::transcript::{Item, Pane, VisibleLine},
 };
-use crate::text::{Row, width, width::Graphemes};
+use crate::text::{StyledLine, width, width::Graphemes};
 
 /// A cell of a row of an item; columns count from the first column of the content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,20 +78,20 @@ impl Marked {
 impl App {
     /// The place under a cell of the screen; beside the rows, the nearest one above, else below.
     pub fn point_at(&self, x: u16, y: u16) -> Option<Point> {
-        let lines = &self.pane.lines;
-        let y = usize::from(y).checked_sub(self.layout.transcript.start)?;
-        let column = usize::from(x).saturating_sub(self.layout.gutter);
-        if let Some(Shown::Row { item, row }) = lines.get(y) {
+        let lines = &self.viewport.pane.lines;
+        let y = usize::from(y.checked_sub(self.viewport.areas.transcript.y)?);
+        let column = usize::from(x).saturating_sub(self.viewport.areas.gutter);
+        if let Some(VisibleLine::StyledLine { item, row }) = lines.get(y) {
             let (item, row) = (*item, *row);
             return Some(Point { item, row, column });
         }
-        let place = |shown: &Shown, column| match shown {
-            Shown::Row { item, row } => Some(Point {
+        let place = |shown: &VisibleLine, column| match shown {
+            VisibleLine::StyledLine { item, row } => Some(Point {
                 item: *item,
                 row: *row,
                 column,
             }),
-            Shown::Blank => None,
+            VisibleLine::Blank => None,
         };
         let above = lines.iter().take(y).rev().find_map(|it| place(it, usize::MAX - 1));
         above.or_else(|| lines.iter().skip(y).find_map(|it| place(it, 0)))
@@ -100,7 +100,7 @@ impl App {
     /// The word around a cell: what one takes into a hand, a path as well as a name.
     pub fn word_at(&self, point: Point) -> Option<Selection> {
         let Point { item, row, column } = point;
-        let (shown, _) = self.pane.row(&Shown::Row { item, row })?;
+        let (shown, _) = self.viewport.pane.row(&VisibleLine::StyledLine { item, row })?;
         let mut at = width::spans_width(shown.gutter());
         let mut run: Option<(usize, usize)> = None;
         for span in shown.content() {
@@ -130,7 +130,7 @@ impl App {
 
     /// The line around a cell, over all the rows that the width made of it.
     pub fn line_at(&self, point: Point) -> Option<Selection> {
-        let rows = &self.pane.sheet(point.item)?.rows;
+        let rows = &self.viewport.pane.state(point.item)?.rows;
         let continues = |at: usize| rows.get(at).is_some_and(|it| it.continues);
         let first = (0..=point.row).rev().find(|at| !continues(*at))?;
         let last = (point.row..rows.len()).find(|at| !continues(at + 1))?;
@@ -143,9 +143,9 @@ impl App {
 
     /// The text that is marked.
     pub fn selected_text(&mut self) -> Option<String> {
-        let selection = self.selection?;
-        let ((first_at, first), (last_at, last)) = selection.ends(&self.pane)?;
-        let items: Vec<Item> = self.pane.items.get(first_at..=last_at)?.to_vec();
+        let selection = self.viewport.selection?;
+        let ((first_at, first), (last_at, last)) = selection.ends(&self.viewport.pane)?;
+        let items: Vec<Item> = self.viewport.pane.items.get(first_at..=last_at)?.to_vec();
         let mut text = String::new();
         let mut was_line = false;
         for (n, item) in items.into_iter().enumerate() {
@@ -164,7 +164,7 @@ impl App {
                 };
                 text_between(rows, from, to)
             });
-            let is_line = self.pane.sheet(item).is_some_and(|it| it.is_line);
+            let is_line = self.viewport.pane.state(item).is_some_and(|it| it.is_line);
             if part.is_empty() {
                 continue;
             }
@@ -188,7 +188,7 @@ fn is_parting(letter: char) -> bool {
 }
 
 /// The text of rows from one row and column to another, which is not part of it.
-pub fn text_between(rows: &[Row], from: (usize, usize), to: (usize, usize)) -> String {
+pub fn text_between(rows: &[StyledLine], from: (usize, usize), to: (usize, usize)) -> String {
     let mut text = String::new();
     for (at, row) in rows.iter().enumerate().skip(from.0) {
         if at > to.0 {
@@ -214,7 +214,7 @@ pub fn text_between(rows: &[Row], from: (usize, usize), to: (usize, usize)) -> S
     text
 }
 
-fn push_columns(row: &Row, columns: Range<usize>, text: &mut String) {
+fn push_columns(row: &StyledLine, columns: Range<usize>, text: &mut String) {
     let mut column = width::spans_width(row.gutter());
     for span in row.content() {
         for sign in Graphemes::new(&span.text) {
@@ -228,7 +228,7 @@ fn push_columns(row: &Row, columns: Range<usize>, text: &mut String) {
 }
 
 /// The whole text of rows.
-pub fn text_of(rows: &[Row]) -> String {
+pub fn text_of(rows: &[StyledLine]) -> String {
     text_between(rows, (0, 0), (usize::MAX, usize::MAX))
 }
 
@@ -246,7 +246,7 @@ mod tests {
             &[],
             &[Span::new("  ", Role::Text)],
         );
-        let mut code = Row::of([Span::new(" 12  + ", Role::Faint), Span::new("let a;", Role::Text)]);
+        let mut code = StyledLine::of([Span::new(" 12  + ", Role::Faint), Span::new("let a;", Role::Text)]);
         code.gutter = 1;
         rows.push(code);
         assert!(rows.len() > 4);

@@ -9,21 +9,21 @@ use std::{
 use tokio::sync::mpsc;
 
 use super::{
-    app::{App, Asking, Composer, Focus, Mouse, Themes, Where},
-    earlier,
+    app::{
+        App, Appearance, Composer, Conversation, Mouse, Preferences, Questions, Terminal, Themes, Viewport, Workspace,
+    },
     image::{Images, Wish},
     keymap::Keymap,
     library::Library,
-    pane::Pane,
-    view::Layout,
+    overlays::Overlays,
 };
 use crate::{
-    config::{Paths, Place, Problem, Settings},
+    config::{Location, Paths, Problem, Settings},
     link::Link,
     locale,
     os::file,
     protocol::Mode,
-    say,
+    t,
     text::Colours,
     theme,
 };
@@ -52,8 +52,8 @@ pub struct Setup {
 /// The state before anything has happened.
 pub fn app(setup: &Setup, size: (u16, u16), cell: Option<(u16, u16)>, colours: Arc<dyn Colours + Send + Sync>) -> App {
     let settings = setup.settings.clone();
-    let surroundings = theme::Surroundings::of(|name| std::env::var(name).ok());
-    let seen = theme::Seen {
+    let terminal = theme::TerminalEnvironment::of(|name| std::env::var(name).ok());
+    let seen = theme::KnownBackground {
         reported: None,
         remembered: theme::recall(&setup.paths.state),
     };
@@ -63,7 +63,7 @@ pub fn app(setup: &Setup, size: (u16, u16), cell: Option<(u16, u16)>, colours: A
         folder: setup.paths.themes(),
         syntax: theme::Syntax::default(),
         seen,
-        surroundings,
+        surroundings: terminal,
     };
     let mut keymap = Keymap::built_in();
     let mut problems: Vec<_> = setup.problems.iter().map(ToString::to_string).collect();
@@ -71,13 +71,13 @@ pub fn app(setup: &Setup, size: (u16, u16), cell: Option<(u16, u16)>, colours: A
     problems.extend(speak(&settings, &setup.paths));
     if themes.chosen != "auto" {
         let asked = settings.origin("theme").place.clone();
-        let asked = asked.unwrap_or_else(|| Place::Variable("SHEAF_THEME".to_owned()));
+        let asked = asked.unwrap_or_else(|| Location::Variable("SHEAF_THEME".to_owned()));
         let (_, wrong) = theme::load(&themes.chosen, &themes.folder, &asked);
         problems.extend(wrong.iter().map(ToString::to_string));
     }
     if let Some(asked) = &settings.ui.syntax_theme {
         let place = settings.origin("ui.syntax_theme").place.clone();
-        let place = place.unwrap_or_else(|| Place::Variable("SHEAF_UI_SYNTAX_THEME".to_owned()));
+        let place = place.unwrap_or_else(|| Location::Variable("SHEAF_UI_SYNTAX_THEME".to_owned()));
         let home = std::env::home_dir();
         let (syntax, wrong) = theme::syntax(asked, &themes.folder, home.as_deref(), &place);
         themes.syntax = syntax;
@@ -86,7 +86,7 @@ pub fn app(setup: &Setup, size: (u16, u16), cell: Option<(u16, u16)>, colours: A
     // The page that stands where no conversation is shows them whole; there may be a conversation at once.
     let toast = match problems.len() {
         0 => None,
-        count => Some(say!("news-problems", count = count)),
+        count => Some(t!("news-problems", count = count)),
     };
     let wish = Wish::of(&settings.ui.images);
     let mut images = Images::new(wish.here(&|name| std::env::var(name).ok()), cell);
@@ -95,50 +95,38 @@ pub fn app(setup: &Setup, size: (u16, u16), cell: Option<(u16, u16)>, colours: A
     }
     let mut composer = Composer::default();
     composer.field.vim = settings.ui.vim.then(super::vim::Vim::default);
+    composer.mode = setup.mode;
     App {
-        about: setup.link.about(),
-        link: Arc::clone(&setup.link),
-        transcript: earlier::beginning(setup.link.log(), setup.is_inline).0,
-        reads_from: None,
-        looked_back: 0,
-        reads_whole: setup.is_inline,
-        pane: Pane::default(),
+        conversation: Conversation::of(Arc::clone(&setup.link), workspace(&setup.workspace), setup.is_inline),
+        viewport: Viewport::default(),
         composer,
-        focus: Focus::Composer,
-        layers: Vec::new(),
-        mode: setup.mode,
-        model: None,
-        effort: None,
+        questions: Questions::default(),
+        overlays: Overlays::default(),
+        appearance: Appearance {
+            theme: themes.resolve(settings.color),
+            themes,
+            look_version: 1,
+            colours,
+            colours_version: 1,
+            show_thinking: settings.ui.thinking == "shown",
+            show_times: false,
+        },
+        terminal: Terminal {
+            size,
+            mouse: if settings.mouse { Mouse::Full } else { Mouse::Off },
+            inline: setup.is_inline.then(super::inline::Inline::default),
+            images,
+            ..Terminal::default()
+        },
         status: super::status::Status::new(settings.ui.status_command.clone().unwrap_or_default()),
-        place: place(&setup.workspace),
-        asking: Asking::default(),
+        preferences: Preferences {
+            settings,
+            keymap,
+            is_developer: setup.is_developer,
+            problems,
+        },
         toast,
-        clicks: super::app::Clicks::default(),
-        theme: themes.resolve(settings.color),
-        themes,
-        keymap,
-        show_thinking: settings.ui.thinking == "shown",
-        show_times: false,
-        search: None,
-        selection: None,
-        lights: Vec::new(),
-        mouse: if settings.mouse { Mouse::Full } else { Mouse::Off },
-        settings,
         now_ms: now_ms(),
-        size,
-        last_interrupt_ms: 0,
-        is_developer: setup.is_developer,
-        look_version: 1,
-        colours,
-        colours_version: 1,
-        has_keyboard_protocol: false,
-        problems,
-        layout: Layout::default(),
-        chrome: None,
-        is_unstored: false,
-        inline: setup.is_inline.then(super::inline::Inline::default),
-        images,
-        aside: Vec::new(),
     }
 }
 
@@ -166,7 +154,7 @@ pub fn speak(settings: &Settings, paths: &Paths) -> Vec<String> {
             let is_known = asked == tag || asked.split_once('-').is_some_and(|it| it.0 == tag);
             if !is_auto && !is_known {
                 let known: Vec<_> = locale::LANGUAGES.iter().map(|it| it.tag).collect();
-                problems.push(say!(
+                problems.push(t!(
                     "problem-language",
                     language = asked,
                     known = known.join(", "),
@@ -180,18 +168,18 @@ pub fn speak(settings: &Settings, paths: &Paths) -> Vec<String> {
 }
 
 /// The workspace as the header shows it, with the branch that `.git/HEAD` names.
-pub fn place(workspace: &Path) -> Where {
+pub fn workspace(folder: &Path) -> Workspace {
     let home = std::env::var_os("HOME").map(PathBuf::from);
-    let shown = match home.as_deref().and_then(|home| workspace.strip_prefix(home).ok()) {
+    let label = match home.as_deref().and_then(|home| folder.strip_prefix(home).ok()) {
         Some(rest) if rest.as_os_str().is_empty() => "~".to_owned(),
         Some(rest) => format!("~/{}", rest.display()),
-        None => workspace.display().to_string(),
+        None => folder.display().to_string(),
     };
-    Where {
-        workspace: workspace.to_owned(),
+    Workspace {
+        folder: folder.to_owned(),
         home,
-        shown,
-        branch: branch(workspace),
+        label,
+        branch: branch(folder),
     }
 }
 

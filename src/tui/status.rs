@@ -6,7 +6,7 @@
 use serde_json::{Value, json};
 
 use super::app::App;
-use crate::{link::Held, text::Clean};
+use crate::{link::Held, text::Sanitized};
 
 #[derive(Debug, Default)]
 pub struct Status {
@@ -15,9 +15,9 @@ pub struct Status {
     /// What it was told last.
     told: Option<Value>,
     is_running: bool,
-    line: Clean,
+    line: Sanitized,
     /// Why there is no line.
-    fault: Option<Clean>,
+    fault: Option<Sanitized>,
 }
 
 impl Status {
@@ -29,7 +29,7 @@ impl Status {
     }
 
     /// The line, or why there is none; `None`: the parts stand there.
-    pub fn line(&self) -> Option<Result<&Clean, &Clean>> {
+    pub fn line(&self) -> Option<Result<&Sanitized, &Sanitized>> {
         if self.command.is_empty() {
             return None;
         }
@@ -41,10 +41,10 @@ impl Status {
         self.is_running = false;
         match output {
             Ok(text) => {
-                self.line = Clean::line(text.lines().next().unwrap_or_default().trim_end());
+                self.line = Sanitized::line(text.lines().next().unwrap_or_default().trim_end());
                 self.fault = None;
             }
-            Err(why) => self.fault = Some(Clean::line(&why)),
+            Err(why) => self.fault = Some(Sanitized::line(&why)),
         }
     }
 }
@@ -66,23 +66,23 @@ impl App {
     }
 
     fn state(&self) -> Value {
-        let (_, total) = self.transcript.usage();
+        let (_, total) = self.conversation.transcript.usage();
         json!({
             "version": env!("CARGO_PKG_VERSION"),
-            "workspace": self.place.workspace,
-            "branch": self.place.branch,
-            "title": self.transcript.title(),
-            "mode": self.mode.as_str(),
-            "model": self.model_name(),
-            "effort": self.effort,
-            "peer": self.about.peer,
-            "isRunning": self.transcript.is_running(),
-            "isAsking": self.transcript.waiting().is_some(),
+            "workspace": self.conversation.workspace.folder,
+            "branch": self.conversation.workspace.branch,
+            "title": self.conversation.transcript.title(),
+            "mode": self.composer.mode.as_str(),
+            "model": self.composer.model_name(&self.conversation.about),
+            "effort": self.composer.effort,
+            "peer": self.conversation.about.peer,
+            "isRunning": self.conversation.transcript.is_running(),
+            "isAsking": self.conversation.transcript.open_question().is_some(),
             "queued": self.composer.queue.len(),
-            "context": { "tokens": self.transcript.context_tokens(), "window": self.window() },
+            "context": { "tokens": self.conversation.transcript.context_tokens(), "window": self.conversation.window() },
             "usage": { "promptTokens": total.prompt_tokens, "completionTokens": total.completion_tokens },
-            "costUsd": self.transcript.cost(),
-            "sandbox": self.about.hold.known().map(|it| match it {
+            "costUsd": self.conversation.transcript.cost(),
+            "sandbox": self.conversation.about.hold.known().map(|it| match it {
                 Held::Whole => "full",
                 Held::Partly(_) => "partial",
                 Held::Nothing => "none",

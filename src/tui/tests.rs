@@ -18,12 +18,14 @@ mod reviewing;
 mod rewinding;
 
 use super::{
-    desk::*,
-    effect::Effect,
+    effects::Effect,
+    headless::*,
     msg::{Msg, Outcome},
 };
-use crate::protocol::{Command, Done, Event, FinishReason, Message, Mode, Notice, Severity, SymbolPlace};
-use crate::text::{Clean, CodeLine, Colours, Role, Span};
+use crate::protocol::{
+    Command, Done, Event, FinishReason, Message, Mode, Notice, Query, Reply, Severity, SymbolLocation,
+};
+use crate::text::{CodeLine, Colours, Role, Sanitized, Span};
 
 fn words(n: usize) -> String {
     (1..=n).map(|it| format!("line {it}\n\n")).collect()
@@ -31,7 +33,7 @@ fn words(n: usize) -> String {
 
 #[test]
 fn a_message_is_sent_with_the_mode_and_clears_the_draft() {
-    let mut desk = Desk::new(80, 24);
+    let mut desk = TestApp::new(80, 24);
     desk.keys("<shift+tab>hello<enter>");
     let [Command::Submit(submit)] = &desk.sent()[..] else {
         panic!("{:?}", desk.sent())
@@ -48,7 +50,7 @@ fn what_is_lost_is_said_and_repairs_are_not() {
         (Severity::Warning, "odd-id", false),
     ];
     for (severity, code, is_said) in cases {
-        let mut desk = Desk::new(80, 24);
+        let mut desk = TestApp::new(80, 24);
         desk.events([Event::Notice(Notice {
             severity,
             code: code.to_owned(),
@@ -65,7 +67,7 @@ fn what_is_lost_is_said_and_repairs_are_not() {
 #[test]
 fn every_way_to_break_a_line_breaks_it() {
     for key in ["<alt+enter>", "<shift+enter>", "<ctrl+j>", "\\<enter>"] {
-        let mut desk = Desk::new(80, 24);
+        let mut desk = TestApp::new(80, 24);
         desk.keys(&format!("a{key}b"));
         assert_eq!(desk.app.composer.field.text(), "a\nb", "{key}");
         assert!(desk.sent().is_empty(), "{key}");
@@ -75,19 +77,19 @@ fn every_way_to_break_a_line_breaks_it() {
 #[test]
 fn the_composer_grows_to_eight_rows_or_a_third_and_says_that_more_is_above() {
     for (height, most) in [(24, 8), (40, 13)] {
-        let mut desk = Desk::new(80, height);
+        let mut desk = TestApp::new(80, height);
         desk.keys(&"x<ctrl+j>".repeat(5));
-        assert_eq!(desk.app.layout().composer.len(), 6);
+        assert_eq!(desk.app.viewport.areas.composer.height, 6);
         assert!(desk.shows(" › x"), "{}", desk.picture());
         desk.keys(&"y<ctrl+j>".repeat(9));
-        assert_eq!(desk.app.layout().composer.len(), most);
+        assert_eq!(desk.app.viewport.areas.composer.height, most);
         assert!(desk.shows("↑› "), "{}", desk.picture());
     }
 }
 
 #[test]
 fn the_mode_is_on_the_rule_and_shift_tab_goes_round() {
-    let mut desk = Desk::new(80, 24);
+    let mut desk = TestApp::new(80, 24);
     for mode in ["agent", "plan", "ask", "debug", "agent"] {
         assert!(desk.shows(&format!("── {mode} ─")), "{mode}\n{}", desk.picture());
         desk.keys("<shift+tab>");
@@ -100,7 +102,7 @@ fn the_mode_is_on_the_rule_and_shift_tab_goes_round() {
 
 #[test]
 fn a_wrong_command_says_so_and_keeps_the_draft() {
-    let mut desk = Desk::new(80, 24);
+    let mut desk = TestApp::new(80, 24);
     desk.keys("/mdoe plan<enter>");
     assert!(desk.shows("there is no command /mdoe"), "{}", desk.picture());
     assert_eq!(desk.app.composer.field.text(), "/mdoe plan");
@@ -108,7 +110,7 @@ fn a_wrong_command_says_so_and_keeps_the_draft() {
 }
 
 /// An open question with two options, before or after a first message.
-fn asked(desk: &mut Desk, message: Option<&str>) {
+fn asked(desk: &mut TestApp, message: Option<&str>) {
     desk.events(message.map(|it| Event::UserMessage(Message::user(it))));
     let questions = json!([{"id": "q", "text": "Whom?", "allowFreeText": true,
         "options": [{"id": "a", "label": "this"}, {"id": "b", "label": "that"}]}]);
@@ -125,7 +127,7 @@ fn asked(desk: &mut Desk, message: Option<&str>) {
 #[test]
 fn on_the_first_page_every_letter_goes_to_the_composer() {
     for text in ["should it", "other things", "just do", "yes", "?what"] {
-        let mut desk = Desk::new(80, 24);
+        let mut desk = TestApp::new(80, 24);
         asked(&mut desk, None);
         desk.later(1000);
         desk.keys(text);
@@ -136,7 +138,7 @@ fn on_the_first_page_every_letter_goes_to_the_composer() {
 
 #[test]
 fn on_the_first_page_a_number_answers_until_something_is_written() {
-    let mut desk = Desk::new(80, 24);
+    let mut desk = TestApp::new(80, 24);
     asked(&mut desk, None);
     assert!(desk.shows("1-2 answer"), "{}", desk.picture());
     desk.keys("2");
@@ -164,7 +166,7 @@ fn on_the_first_page_a_number_answers_until_something_is_written() {
 
 #[test]
 fn a_question_that_comes_under_the_hands_of_a_writer_is_not_skipped() {
-    let mut desk = Desk::new(80, 24);
+    let mut desk = TestApp::new(80, 24);
     asked(&mut desk, Some("go"));
     desk.keys("so it is");
     assert_eq!(desk.app.composer.field.text(), "so it is");
@@ -173,7 +175,7 @@ fn a_question_that_comes_under_the_hands_of_a_writer_is_not_skipped() {
 
 #[test]
 fn a_question_that_was_seen_is_skipped_by_its_key() {
-    let mut desk = Desk::new(80, 24);
+    let mut desk = TestApp::new(80, 24);
     asked(&mut desk, Some("go"));
     desk.later(1000);
     desk.keys("s");
@@ -185,7 +187,7 @@ fn a_question_that_was_seen_is_skipped_by_its_key() {
 }
 
 /// A plan that ends the answer.
-fn planned(desk: &mut Desk) {
+fn planned(desk: &mut TestApp) {
     desk.events([
         Event::UserMessage(Message::user("plan it")),
         Event::ResponseStart(crate::protocol::ResponseStart::default()),
@@ -205,7 +207,7 @@ fn planned(desk: &mut Desk) {
 
 #[test]
 fn a_plan_that_waits_is_built_with_one_key() {
-    let mut desk = Desk::new(80, 24);
+    let mut desk = TestApp::new(80, 24);
     planned(&mut desk);
     desk.draw();
     assert!(
@@ -227,7 +229,7 @@ fn a_plan_that_waits_is_built_with_one_key() {
 #[test]
 fn a_plan_does_not_take_the_keys_from_somebody_who_writes() {
     // A draft that was begun keeps the keys, and the footer says how to get to the plan.
-    let mut desk = Desk::new(80, 24);
+    let mut desk = TestApp::new(80, 24);
     desk.keys("bu");
     planned(&mut desk);
     desk.draw();
@@ -246,14 +248,14 @@ fn a_plan_does_not_take_the_keys_from_somebody_who_writes() {
     );
     // Who has just begun as it appears goes on writing.
     for text in ["so it is", "explain", "jump"] {
-        let mut desk = Desk::new(80, 24);
+        let mut desk = TestApp::new(80, 24);
         planned(&mut desk);
         desk.keys(text);
         assert_eq!(desk.app.composer.field.text(), text);
         assert!(desk.sent().is_empty());
     }
     // What was said after it takes the word from it.
-    let mut desk = Desk::new(80, 24);
+    let mut desk = TestApp::new(80, 24);
     planned(&mut desk);
     desk.later(1000);
     desk.keys("<tab>no<enter>");
@@ -264,13 +266,10 @@ fn a_plan_does_not_take_the_keys_from_somebody_who_writes() {
 
 #[test]
 fn lines_are_named_right_behind_a_file_that_was_put_in() {
-    let mut desk = Desk::new(80, 24);
-    let put_in = |desk: &mut Desk| {
+    let mut desk = TestApp::new(80, 24);
+    let put_in = |desk: &mut TestApp| {
         desk.keys("@car");
-        desk.take(Msg::Done(Outcome::Files {
-            pattern: "car".to_owned(),
-            files: vec!["src/cart.rs".to_owned()],
-        }));
+        desk.offer_files("car", vec!["src/cart.rs".to_owned()]);
         desk.keys("<tab>");
     };
     put_in(&mut desk);
@@ -285,51 +284,46 @@ fn lines_are_named_right_behind_a_file_that_was_put_in() {
 
 #[test]
 fn functions_and_types_stand_behind_the_files_and_put_in_their_lines() {
-    let mut desk = Desk::new(80, 30);
-    let symbol = |name: &str, first: u64| SymbolPlace {
+    let mut desk = TestApp::new(80, 30);
+    let symbol = |name: &str, first: u64| SymbolLocation {
         name: name.to_owned(),
         owner: Some("Cart".to_owned()),
-        word: "fn".to_owned(),
+        keyword: "fn".to_owned(),
         path: "src/cart.rs".to_owned(),
-        first,
-        last: first + 9,
+        first_line: first,
+        last_line: first + 9,
     };
-    let files = |pattern: &str| {
-        Msg::Done(Outcome::Files {
-            pattern: pattern.to_owned(),
-            files: (0..10).map(|it| format!("docs/total{it}.md")).collect(),
-        })
+    let files = |desk: &mut TestApp, pattern: &str| {
+        let files = (0..10).map(|it| format!("docs/total{it}.md"));
+        desk.offer_files(pattern, files.collect());
     };
-    let symbols = |pattern: &str, symbols: Vec<SymbolPlace>| {
-        Msg::Done(Outcome::Symbols {
-            pattern: pattern.to_owned(),
-            symbols,
-        })
+    let symbols = |desk: &mut TestApp, wanted: &str, symbols: Vec<SymbolLocation>| {
+        let is_meant = |it: &Query| matches!(it, Query::Symbols { pattern, .. } if pattern == wanted);
+        desk.reply_to(is_meant, Reply::Symbols(symbols));
     };
     desk.keys("@t");
-    assert_eq!(
-        desk.effects.last(),
-        Some(&Effect::Files("t".to_owned())),
-        "a letter is no name"
-    );
+    let pattern = "t".to_owned();
+    let files_only = Query::Files { pattern, limit: 10 };
+    assert_eq!(desk.asked().last(), Some(&&files_only), "a letter is no name");
     desk.keys("ot");
-    assert_eq!(desk.effects.last(), Some(&Effect::Symbols("tot".to_owned())));
-    desk.take(files("tot"));
-    desk.take(symbols("tot", vec![symbol("total", 10), symbol("total_of", 30)]));
+    let pattern = "tot".to_owned();
+    assert_eq!(desk.asked().last(), Some(&&Query::Symbols { pattern, limit: 10 }));
+    files(&mut desk, "tot");
+    symbols(&mut desk, "tot", vec![symbol("total", 10), symbol("total_of", 30)]);
     let picture = desk.picture();
     for text in ["docs/total7.md", "total_of", "fn   Cart · src/cart.rs:30"] {
         assert!(picture.contains(text), "{text}\n{picture}");
     }
     assert!(!picture.contains("docs/total8.md"), "{picture}");
     // An answer to what is not typed any more changes nothing.
-    desk.take(symbols("to", vec![symbol("other", 1)]));
+    symbols(&mut desk, "to", vec![symbol("other", 1)]);
     assert!(!desk.shows("other"), "{}", desk.picture());
     desk.keys("<up><tab>");
     assert_eq!(desk.app.composer.field.text(), "@src/cart.rs:30-39 ");
     // What comes before the files do stays when they come.
     desk.keys("and @tot");
-    desk.take(symbols("tot", vec![symbol("total", 10)]));
-    desk.take(files("tot"));
+    symbols(&mut desk, "tot", vec![symbol("total", 10)]);
+    files(&mut desk, "tot");
     assert!(
         desk.shows("docs/total8.md") && desk.shows("fn   Cart"),
         "{}",
@@ -339,7 +333,7 @@ fn functions_and_types_stand_behind_the_files_and_put_in_their_lines() {
 
 #[test]
 fn a_slash_shows_the_commands_that_fit() {
-    let mut desk = Desk::new(80, 24);
+    let mut desk = TestApp::new(80, 24);
     desk.keys("/mo");
     assert!(desk.shows("/mode ") && desk.shows("/model "), "{}", desk.picture());
     assert!(!desk.shows("/theme"), "{}", desk.picture());
@@ -349,8 +343,8 @@ fn a_slash_shows_the_commands_that_fit() {
 
 #[test]
 fn a_wrong_setting_is_said_to_its_end_at_40_columns() {
-    let mut desk = Desk::new(40, 24);
-    desk.app.problems = vec![
+    let mut desk = TestApp::new(40, 24);
+    desk.app.preferences.problems = vec![
         "/home/kim/.config/sheaf/config.toml:3:1: there is no key `ui.output_rws`\n  did you mean `output_rows`?"
             .into(),
     ];
@@ -366,11 +360,11 @@ fn a_wrong_setting_is_said_to_its_end_at_40_columns() {
 
 #[test]
 fn what_is_wrong_with_the_settings_can_be_read_in_a_conversation() {
-    let mut desk = Desk::new(60, 24);
+    let mut desk = TestApp::new(60, 24);
     desk.exchange("go", &["done"]);
     desk.keys("/problems<enter>");
     assert!(desk.shows("nothing is wrong"), "{}", desk.picture());
-    desk.app.problems = vec!["$SHEAF_THEME: there is no theme `owl`\n  did you mean `own`?".into()];
+    desk.app.preferences.problems = vec!["$SHEAF_THEME: there is no theme `owl`\n  did you mean `own`?".into()];
     desk.keys("/problems<enter>");
     assert!(
         desk.shows("no theme `owl`") && desk.shows("did you mean `own`?"),
@@ -383,14 +377,14 @@ fn what_is_wrong_with_the_settings_can_be_read_in_a_conversation() {
 
 #[test]
 fn a_path_at_the_beginning_is_no_command() {
-    let mut desk = Desk::new(80, 24);
+    let mut desk = TestApp::new(80, 24);
     desk.keys("/usr/lib is full<enter>");
     assert_eq!(desk.sent().len(), 1);
 }
 
 #[test]
 fn the_view_follows_the_end_while_the_reader_is_there() {
-    let mut desk = Desk::new(60, 16);
+    let mut desk = TestApp::new(60, 16);
     desk.exchange("go", &[&words(30)]);
     assert!(desk.shows("line 30"));
     desk.exchange("more", &["the newest word"]);
@@ -399,7 +393,7 @@ fn the_view_follows_the_end_while_the_reader_is_there() {
 
 #[test]
 fn a_reader_who_scrolled_up_stays_where_they_are_and_is_told_what_came() {
-    let mut desk = Desk::new(60, 16);
+    let mut desk = TestApp::new(60, 16);
     desk.exchange("go", &[&words(30)]);
     desk.keys("<pgup>");
     let before: Vec<_> = desk.picture().lines().take(10).map(str::to_owned).collect();
@@ -415,7 +409,7 @@ fn a_reader_who_scrolled_up_stays_where_they_are_and_is_told_what_came() {
 
 #[test]
 fn a_growing_document_above_does_not_move_the_view() {
-    let mut desk = Desk::new(60, 16);
+    let mut desk = TestApp::new(60, 16);
     desk.events([
         Event::UserMessage(Message::user("go")),
         start("a", "text", json!({})),
@@ -431,7 +425,7 @@ fn a_growing_document_above_does_not_move_the_view() {
 
 #[test]
 fn the_reader_keeps_the_place_when_the_width_changes() {
-    let mut desk = Desk::new(100, 20);
+    let mut desk = TestApp::new(100, 20);
     for n in 0..20 {
         desk.exchange(
             &format!("question {n}"),
@@ -439,12 +433,13 @@ fn the_reader_keeps_the_place_when_the_width_changes() {
         );
     }
     desk.keys("<pgup><pgup><pgup>");
-    let first = |desk: &Desk| {
+    let first = |desk: &TestApp| {
         desk.app
+            .viewport
             .pane
             .lines
             .iter()
-            .find_map(super::pane::transcript::Shown::item)
+            .find_map(super::widgets::transcript::VisibleLine::item)
             .unwrap()
     };
     let before = first(&desk);
@@ -458,7 +453,7 @@ fn the_reader_keeps_the_place_when_the_width_changes() {
 #[test]
 fn a_storm_of_sizes_ends_in_what_a_fresh_draw_shows() {
     let talk = |width, height| {
-        let mut desk = Desk::new(width, height);
+        let mut desk = TestApp::new(width, height);
         desk.exchange(
             "hello 語漢字 👨‍👩‍👧",
             &[
@@ -485,7 +480,7 @@ fn a_storm_of_sizes_ends_in_what_a_fresh_draw_shows() {
 
 #[test]
 fn any_size_can_be_drawn() {
-    let mut desk = Desk::new(80, 24);
+    let mut desk = TestApp::new(80, 24);
     desk.exchange(
         "hello 語漢字 👨‍👩‍👧",
         &["# Title\n\n- one\n- two\n\n| a | b |\n|---|---|\n| 1 | 語 |\n\n```rust\nfn main() {}\n```"],
@@ -501,13 +496,14 @@ fn any_size_can_be_drawn() {
 
 #[test]
 fn keys_in_the_transcript_walk_fold_and_come_back() {
-    let mut desk = Desk::new(80, 30);
+    let mut desk = TestApp::new(80, 30);
     desk.exchange("go", &["first answer\n\nwith more", "second answer"]);
     desk.keys("<tab>");
     assert_eq!(
         desk.app
+            .viewport
             .selected()
-            .and_then(|it| desk.app.transcript.address(it))
+            .and_then(|it| desk.app.conversation.transcript.address(it))
             .unwrap()
             .to_string(),
         "1.2"
@@ -526,7 +522,7 @@ fn keys_in_the_transcript_walk_fold_and_come_back() {
 
 #[test]
 fn a_message_behind_a_running_answer_waits_for_its_turn() {
-    let mut desk = Desk::new(80, 24);
+    let mut desk = TestApp::new(80, 24);
     desk.events([Event::UserMessage(Message::user("go"))]);
     desk.keys("and then this<enter>");
     assert!(desk.sent().is_empty());
@@ -548,7 +544,7 @@ fn a_conversation_that_is_not_stored_says_so_until_it_is() {
             document: None,
         })
     };
-    let mut desk = Desk::new(80, 24);
+    let mut desk = TestApp::new(80, 24);
     desk.events([Event::UserMessage(Message::user("go")), notice("session-not-stored")]);
     desk.keys("x");
     assert!(desk.shows("not stored"), "{}", desk.picture());
@@ -559,7 +555,7 @@ fn a_conversation_that_is_not_stored_says_so_until_it_is() {
 
 #[test]
 fn what_waited_behind_a_stopped_answer_comes_back_into_the_draft() {
-    let mut desk = Desk::new(80, 24);
+    let mut desk = TestApp::new(80, 24);
     desk.events([Event::UserMessage(Message::user("go"))]);
     desk.keys("first<enter>second<enter>third");
     desk.keys("<esc>");
@@ -574,7 +570,7 @@ fn what_waited_behind_a_stopped_answer_comes_back_into_the_draft() {
 
 #[test]
 fn ctrl_c_stops_then_clears_then_quits() {
-    let mut desk = Desk::new(80, 24);
+    let mut desk = TestApp::new(80, 24);
     desk.events([Event::UserMessage(Message::user("go"))]);
     desk.keys("draft<ctrl+c>");
     assert_eq!(desk.sent(), [Command::Cancel]);
@@ -596,7 +592,7 @@ fn ctrl_c_stops_then_clears_then_quits() {
 #[test]
 fn nothing_a_stranger_wrote_is_obeyed() {
     let evil = "a\u{1b}]0;owned\u{7}b\u{1b}[2Jc\u{9b}31md\u{202e}e\u{200b}f";
-    let mut desk = Desk::new(80, 24);
+    let mut desk = TestApp::new(80, 24);
     desk.events([Event::Title(evil.into())]);
     desk.exchange(evil, &[evil]);
     desk.events(document(
@@ -627,7 +623,7 @@ struct Counting(AtomicUsize);
 impl Colours for Counting {
     fn code(&self, _: u64, _: &str, source: &str, _: bool) -> Arc<Vec<CodeLine>> {
         self.0.fetch_add(1, Ordering::Relaxed);
-        let line = |text: &str| -> CodeLine { [Span::new(Clean::new(text), Role::Keyword)].into() };
+        let line = |text: &str| -> CodeLine { [Span::new(Sanitized::new(text), Role::Keyword)].into() };
         Arc::new(source.lines().map(line).collect())
     }
 }
@@ -635,9 +631,9 @@ impl Colours for Counting {
 #[test]
 fn colours_are_asked_for_only_where_code_is_seen() {
     let asked_for = |documents: usize| {
-        let mut desk = Desk::new(100, 40);
+        let mut desk = TestApp::new(100, 40);
         let colours = Arc::new(Counting::default());
-        desk.app.colours = Arc::clone(&colours) as Arc<_>;
+        desk.app.appearance.colours = Arc::clone(&colours) as Arc<_>;
         let code = json!({ "language": "rust" });
         let events: Vec<_> = std::iter::once(Event::UserMessage(Message::user("go")))
             .chain(
@@ -661,17 +657,17 @@ fn colours_are_asked_for_only_where_code_is_seen() {
 #[test]
 fn what_a_frame_costs_does_not_grow_with_the_conversation() {
     let layouts_for = |documents: usize| {
-        let mut desk = Desk::new(100, 40);
+        let mut desk = TestApp::new(100, 40);
         let events: Vec<_> = std::iter::once(Event::UserMessage(Message::user("go")))
             .chain((0..documents).flat_map(|n| document(&format!("d{n}"), "text", Some("some text"), json!({}))))
             .collect();
         desk.events(events);
-        let before = desk.app.pane.laid_out();
+        let before = desk.app.viewport.pane.laid_out();
         desk.keys("<pgup>");
         for n in 0..20 {
             desk.events([start(&format!("t{n}"), "text", json!({})), delta(&format!("t{n}"), "x")]);
         }
-        (before, desk.app.pane.laid_out() - before)
+        (before, desk.app.viewport.pane.laid_out() - before)
     };
     let small = layouts_for(100);
     let large = layouts_for(10_000);

@@ -27,16 +27,16 @@ use sheaf::{
     config::{Environment, Settings},
     journal::{Follower, Log},
     link::{About, Asker, Link as _, local::Local},
-    model::{
+    models::{
         Effort, EndReason, Failure, FailureKind, Model, ModelMessage, ModelRequest, Piece, PieceStream, Promise,
         Provider, Roles, Said,
     },
     protocol::{
-        Answer, ClarificationResponse, Command, Document, Event, FinishReason, Kind, Message, Mode, Outcome as Dealt,
-        Position, Submit, Turn,
+        ClarificationResponse, Command, Document, Event, FinishReason, Kind, Message, Mode, Outcome as Dealt, Position,
+        QuestionAnswer, Submit, Turn,
     },
     sandbox::Workspace,
-    tool::{Class, Outcome, TOOLS, Tool, Work},
+    tools::{Class, Outcome, Tool, ToolSet, Work, built_in},
     transcript::{Transcript, is_approval},
 };
 
@@ -139,7 +139,7 @@ struct Stage {
 const PATIENCE: Duration = Duration::from_mins(1);
 
 impl Stage {
-    fn new(root: &Path, script: &Arc<Script>, settings: Settings, tools: Vec<&'static Tool>) -> Self {
+    fn new(root: &Path, script: &Arc<Script>, settings: Settings, tools: ToolSet) -> Self {
         let log = Log::new();
         let (link, inbox) = Local::new(Arc::clone(&log), About::default());
         let setup = Setup {
@@ -152,7 +152,7 @@ impl Stage {
             settings: Arc::new(settings),
             tools,
             paths: None,
-            hold: sheaf::link::Hold::default(),
+            hold: sheaf::link::SandboxStatus::default(),
         };
         let rounds = Arc::new(AtomicUsize::new(0));
         let counted = Arc::clone(&rounds);
@@ -203,7 +203,9 @@ impl Stage {
     /// Answers the oldest open question: approvals as told, all else not at all.
     fn deal(&mut self) {
         let Some(answer) = self.answer else { return };
-        let Some(place) = self.transcript.waiting() else { return };
+        let Some(place) = self.transcript.open_question() else {
+            return;
+        };
         let Some(document) = self.transcript.get(place) else {
             return;
         };
@@ -215,7 +217,7 @@ impl Stage {
             ClarificationResponse {
                 document_id: document.id.clone(),
                 outcome: Dealt::Answered,
-                answers: vec![Answer {
+                answers: vec![QuestionAnswer {
                     question_id: "approval".to_owned(),
                     selected_option_ids: vec![answer.to_owned()],
                     free_text: None,

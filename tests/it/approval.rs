@@ -7,7 +7,7 @@ use sheaf::{
     agent::approval::{Facts, Rule, Rules, RunMode, Tier, Verdict, judge},
     protocol::Mode,
     sandbox::{Located, Place},
-    tool::{Access, Class},
+    tools::{Access, Class},
 };
 
 /// Programs that stand in the path; each writes its name and first argument down and copies nothing.

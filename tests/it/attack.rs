@@ -20,7 +20,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-use crate::dictation::Model;
+use crate::mock_model::Model;
 
 /// Who attacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

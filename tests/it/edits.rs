@@ -4,7 +4,7 @@ use std::{fs, path::Path, process::Command};
 
 use proptest::{collection::vec, prelude::*, test_runner::TestRunner};
 use serde_json::{Value, json};
-use sheaf::tool::edit::{
+use sheaf::tools::edit::{
     hunks::{hunks, unified},
     notebook::{Change, Kind, What, change},
     replace::Edit,

@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::json;
 
 use crate::{
-    dictation::{Answer, Model},
+    mock_model::{Answer, Model},
     pty::{Sheaf, Start},
 };
 

@@ -1,7 +1,7 @@
 //! `--inline`: the real binary without the alternate screen.
 
 use crate::{
-    dictation::Model,
+    mock_model::Model,
     pty::{Sheaf, Start},
 };
 

@@ -9,7 +9,7 @@ use std::{
 };
 
 use sheaf::{
-    export::{Form, Whole},
+    export::{ExportFormat, ExportedConversation},
     journal::{
         Log,
         file::{Session, Store, StoreError},
@@ -322,7 +322,7 @@ fn every_version_that_was_ever_written_is_read() {
         let stored = store.read(name).expect("it is read");
         assert_eq!(stored.notices, [], "{name}");
         let session = stored.session.clone();
-        let said = Whole::new(session, stored.closed()).write(Form::Markdown);
+        let said = ExportedConversation::new(session, stored.closed()).write(ExportFormat::Markdown);
         let wanted = std::fs::read_to_string(path.with_extension("md")).expect("what it says");
         pretty_assertions::assert_eq!(said, wanted, "{name}");
         // It goes on, and what it held is still there.
@@ -330,7 +330,7 @@ fn every_version_that_was_ever_written_is_read() {
         resumed.log.append(1, Event::UserMessage(Message::user("more")));
         resumed.recorder.finish();
         let again = store.read(name).expect("it is read again");
-        let transcript = Transcript::of(&again.entries.into_iter().map(Arc::new).collect::<Vec<_>>());
+        let transcript = Transcript::from_entries(&again.entries.into_iter().map(Arc::new).collect::<Vec<_>>());
         let last = transcript.exchanges.last().and_then(|it| it.message.as_ref());
         assert_eq!(last.map(|it| it.content.as_str()), Some("more"), "{name}");
     }
@@ -359,7 +359,7 @@ fn a_clock_that_goes_back_mixes_nothing_up() {
     let stored = store.read(&id).expect("it is read");
     assert_eq!(stored.notices, []);
     assert!(stored.entries.is_sorted_by_key(|it| it.position));
-    let transcript = Transcript::of(&stored.entries.into_iter().map(Arc::new).collect::<Vec<_>>());
+    let transcript = Transcript::from_entries(&stored.entries.into_iter().map(Arc::new).collect::<Vec<_>>());
     let said: Vec<_> = transcript
         .exchanges
         .iter()

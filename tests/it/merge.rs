@@ -6,7 +6,7 @@
 
 use std::{collections::BTreeMap, fmt::Write as _, path::Path, thread};
 
-use sheaf::tool::edit::merge::merge;
+use sheaf::tools::edit::merge::merge;
 
 use crate::source::root;
 
@@ -185,16 +185,16 @@ fn sketches_are_merged_rightly_or_refused() {
     let folder = root().join("tests/fixtures/merge");
     let names = [
         "command.js",
-        "input.rs",
+        "encode.rs",
         "types.py",
         "help.js",
-        "sse.rs",
+        "framed_read.rs",
         "parser.py",
         "response.js",
-        "turn.rs",
+        "table.rs",
         "validators.py",
         "application.js",
-        "wrap.rs",
+        "help_template.rs",
         "_funcs.py",
     ];
     let read = |name: &&'static str| {

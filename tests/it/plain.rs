@@ -1,7 +1,7 @@
 //! `--plain`: the real binary in lines, with nothing that a screen reader would stumble over.
 
 use crate::{
-    dictation::Model,
+    mock_model::Model,
     pty::{Sheaf, Start},
 };
 

@@ -11,7 +11,7 @@ use portable_pty::{CommandBuilder, NativePtySystem, PtySize, PtySystem as _};
 use rustix::process::Signal;
 
 use crate::{
-    dictation::Model,
+    mock_model::Model,
     pty::{LEFT, Sheaf, Start},
 };
 

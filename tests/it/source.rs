@@ -43,7 +43,7 @@ impl Token {
 pub struct Source {
     /// Below `src`.
     pub path: String,
-    /// `["tui", "paint", "line"]` for `tui/paint/line.rs`; empty for the crate root.
+    /// `["tui", "terminal", "tty"]` for `tui/terminal/tty.rs`; empty for the crate root.
     pub module: Vec<String>,
     pub tokens: Vec<Token>,
 }

@@ -9,7 +9,7 @@ use std::{
 use serde_json::Value;
 
 use crate::{
-    dictation::{Answer, Model},
+    mock_model::{Answer, Model},
     pty::{Sheaf, Start},
 };
 

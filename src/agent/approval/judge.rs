@@ -29,7 +29,7 @@ use super::{
 use crate::{
     protocol::{Mode, Permission},
     sandbox::{Located, Place, Tier},
-    tool::{Access, Class},
+    tools::{Access, Class},
 };
 
 /// What a judgement depends on beside the call.

@@ -13,6 +13,7 @@ use super::line::{Doubt, Line};
 use crate::{
     config::nearest,
     sandbox::{Located, Place},
+    tools::built_in,
 };
 
 /// What a rule speaks about.
@@ -81,24 +82,6 @@ pub struct Malformed {
 const LIMIT_BYTES: usize = 1000;
 
 const KINDS: [&str; 6] = ["Shell", "Read", "Write", "WebFetch", "WebSearch", "Mcp"];
-
-/// What other programs call our kinds.
-const FOREIGN: [(&str, &str); 14] = [
-    ("bash", "Shell"),
-    ("command", "Shell"),
-    ("exec", "Shell"),
-    ("run", "Shell"),
-    ("terminal", "Shell"),
-    ("run_terminal_cmd", "Shell"),
-    ("edit", "Write"),
-    ("multiedit", "Write"),
-    ("delete", "Write"),
-    ("grep", "Read"),
-    ("glob", "Read"),
-    ("fetch", "WebFetch"),
-    ("web_fetch", "WebFetch"),
-    ("web_search", "WebSearch"),
-];
 
 impl Rule {
     /// Reads a rule. `home` is what `~` stands for.
@@ -218,8 +201,11 @@ fn bare(text: &str) -> Option<String> {
 
 /// The kind that goes by this name, here or elsewhere.
 fn called(kind: &str) -> Option<&'static str> {
-    let foreign = FOREIGN.iter().find(|it| it.0.eq_ignore_ascii_case(kind)).map(|it| it.1);
-    foreign.or_else(|| KINDS.into_iter().find(|it| it.eq_ignore_ascii_case(kind)))
+    let mut rules = built_in().iter().filter_map(|it| it.rule);
+    let meant = rules.find(|(_, names)| names.iter().any(|it| it.eq_ignore_ascii_case(kind)));
+    meant
+        .map(|it| it.0)
+        .or_else(|| KINDS.into_iter().find(|it| it.eq_ignore_ascii_case(kind)))
 }
 
 fn kind_meant(kind: &str) -> Option<&'static str> {

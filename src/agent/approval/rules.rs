@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::{line::Line, rule::Rule};
 use crate::{
-    config::{Guard, NotStored, Paths, Settings, append},
+    config::{ConfiguredRule, Paths, Settings, SettingsWriteError, append},
     protocol::Permissions,
 };
 
@@ -120,12 +120,12 @@ pub fn permissions(settings: &Settings, session: &[Rule]) -> Permissions {
         ask: written(&rules.ask),
         allow: written(&rules.allow),
         session: written(session),
-        is_doubtful: rules.is_doubtful,
+        has_invalid_rule: rules.is_doubtful,
     }
 }
 
 /// Adds rules to `approvals.allow` of the user's own file.
-pub fn remember(paths: &Paths, rules: &[Rule]) -> Result<(), NotStored> {
+pub fn remember(paths: &Paths, rules: &[Rule]) -> Result<(), SettingsWriteError> {
     for rule in rules {
         append(paths, "approvals.allow", &rule.to_string())?;
     }
@@ -133,7 +133,7 @@ pub fn remember(paths: &Paths, rules: &[Rule]) -> Result<(), NotStored> {
 }
 
 /// The examples of a rule that are not as its owner says.
-fn wrong_examples(guard: &Guard, rule: &Rule, is_allow: bool) -> Vec<String> {
+fn wrong_examples(guard: &ConfiguredRule, rule: &Rule, is_allow: bool) -> Vec<String> {
     let holds = |example: &str| match rule {
         Rule::Shell(shell) => {
             let line = Line::read(example);
@@ -172,9 +172,9 @@ mod tests {
 
     use super::*;
 
-    fn guard(rule: &str, matches: &[&str], not_matches: &[&str]) -> Guard {
+    fn guard(rule: &str, matches: &[&str], not_matches: &[&str]) -> ConfiguredRule {
         let owned = |it: &[&str]| it.iter().map(|it| (*it).to_owned()).collect();
-        Guard {
+        ConfiguredRule {
             rule: rule.to_owned(),
             matches: owned(matches),
             not_matches: owned(not_matches),
@@ -212,9 +212,9 @@ mod tests {
     fn a_broken_rule_that_forbids_makes_everything_doubtful_and_one_that_allows_does_not() {
         let mut settings = Settings::default();
         settings.approvals.allow = vec![
-            Guard::new("git push"),
-            Guard::new("Shell(sudo)"),
-            Guard::new("Shell(bash)"),
+            ConfiguredRule::new("git push"),
+            ConfiguredRule::new("Shell(sudo)"),
+            ConfiguredRule::new("Shell(bash)"),
         ];
         let (rules, problems) = Rules::read(&settings, None);
         assert!(!rules.is_doubtful);
@@ -226,7 +226,7 @@ mod tests {
                 "approvals.allow: `Shell(bash)` never allows anything: it runs any code; name the script too",
             ]
         );
-        settings.approvals.deny = vec![Guard::new("Shell(sudo)"), Guard::new("rm")];
+        settings.approvals.deny = vec![ConfiguredRule::new("Shell(sudo)"), ConfiguredRule::new("rm")];
         let (rules, problems) = Rules::read(&settings, None);
         assert!(
             rules.is_doubtful

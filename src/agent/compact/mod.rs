@@ -12,10 +12,10 @@ pub use summary::{Brief, request};
 
 use super::{
     history,
-    told::{self, Told},
+    message_history::{self, MessageHistory},
 };
 use crate::{
-    model::{ModelMessage, Part, Said},
+    models::{ModelMessage, Part, Said},
     protocol::{
         Address, DocumentId, Turn,
         document::{Cause, Compaction, Way},
@@ -51,7 +51,7 @@ impl Sizes {
     }
 
     /// Whether it is time to make room.
-    pub fn is_full(&self, told: &Told) -> bool {
+    pub fn is_full(&self, told: &MessageHistory) -> bool {
         self.window
             .is_some_and(|it| told.tokens(self.fixed()) >= percent(it, FULL_PERCENT))
     }
@@ -96,7 +96,7 @@ pub enum Hopeless {
 }
 
 /// What to do.
-pub fn plan(told: &Told, sizes: &Sizes, cause: Cause) -> Result<Plan, Hopeless> {
+pub fn plan(told: &MessageHistory, sizes: &Sizes, cause: Cause) -> Result<Plan, Hopeless> {
     let fixed = sizes.fixed();
     let before = told.tokens(fixed);
     let scale = told.scale(fixed);
@@ -165,7 +165,7 @@ fn percent(tokens: u64, percent: u64) -> u64 {
 }
 
 /// Where one may cut, what keeps the most first: before the last turns, then within the last one.
-fn candidates(told: &Told) -> Vec<usize> {
+fn candidates(told: &MessageHistory) -> Vec<usize> {
     let openings: Vec<usize> = told.openings().collect();
     let first = openings.len().saturating_sub(TURNS_KEPT);
     let mut candidates: Vec<usize> = openings.get(first..).unwrap_or_default().to_vec();
@@ -180,7 +180,7 @@ fn candidates(told: &Told) -> Vec<usize> {
 }
 
 /// The user wants it short: the last turn stays if it is small beside the rest.
-fn asked(told: &Told) -> usize {
+fn asked(told: &MessageHistory) -> usize {
     let openings: Vec<usize> = told.openings().collect();
     match openings.as_slice() {
         [_, .., last] if told.size_of(*last..) * 4 <= told.size_of(0..) => *last,
@@ -189,7 +189,7 @@ fn asked(told: &Told) -> usize {
 }
 
 /// What takes the most room.
-pub fn biggest(told: &Told, sizes: &Sizes) -> Hopeless {
+pub fn biggest(told: &MessageHistory, sizes: &Sizes) -> Hopeless {
     let scale = told.scale(sizes.fixed());
     let mut parts = vec![(Biggest::System, sizes.system), (Biggest::Tools, sizes.tools)];
     let mut abouts = std::collections::HashMap::new();
@@ -203,11 +203,11 @@ pub fn biggest(told: &Told, sizes: &Sizes) -> Hopeless {
             .map_or(turn, |it| it.turn);
         match message {
             ModelMessage::User(_) if told.opened_at == Some(at) => {
-                parts.push((Biggest::Surroundings, told::size(message)));
+                parts.push((Biggest::Surroundings, message_history::size(message)));
             }
-            ModelMessage::User(_) => parts.push((Biggest::Message { turn }, told::size(message))),
+            ModelMessage::User(_) => parts.push((Biggest::Message { turn }, message_history::size(message))),
             ModelMessage::Assistant(said) => abouts.extend(said.iter().filter_map(|it| match it {
-                Said::Call(call) => Some((call.id.as_str(), told::about(&call.arguments))),
+                Said::Call(call) => Some((call.id.as_str(), message_history::about(&call.arguments))),
                 Said::Text(_) | Said::Opaque(_) => None,
             })),
             ModelMessage::Results(results) => parts.extend(results.iter().map(|it| {
@@ -216,7 +216,7 @@ pub fn biggest(told: &Told, sizes: &Sizes) -> Hopeless {
                     about: format!("{}{about}", it.name),
                     place: told.places.get(&it.call).copied(),
                 };
-                (what, told::result_size(it))
+                (what, message_history::result_size(it))
             })),
         }
     }
@@ -311,7 +311,7 @@ impl Plan {
 }
 
 /// Does again what a document says was done: `told` is what was told before it.
-pub fn apply(told: &mut Told, mark: &Compaction, summary: &str) {
+pub fn apply(told: &mut MessageHistory, mark: &Compaction, summary: &str) {
     match mark.way {
         Way::Single => {
             // Whoever reads a conversation again gives the calls ids that every server takes.

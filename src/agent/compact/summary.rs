@@ -3,7 +3,7 @@
 
 use crate::{
     agent::prompt,
-    model::{Effort, ModelMessage, ModelRequest, Part, Said},
+    models::{Effort, ModelMessage, ModelRequest, Part, Said},
 };
 
 /// How a summary is written. It names what must not get lost, and that nothing in the conversation is an instruction.
@@ -148,7 +148,7 @@ fn cut(text: &str, most: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Call, CallResult};
+    use crate::models::{Call, CallResult};
 
     #[test]
     fn what_a_summary_is_made_of_fits_however_many_parts_there_are() {

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use crate::{
     agent::{
+        message_history::{IMAGE_TOKENS, said_size, tool_size},
         prompt::{Facts, TAGS, blocks, servers, tokens, tokens_in},
         rules::Kind,
-        told::{IMAGE_TOKENS, said_size, tool_size},
     },
-    model::{ModelMessage, Part, ToolSpec},
-    protocol::{Awaits, ContextName, ContextNote, ContextPart, NotOffered},
+    models::{ModelMessage, Part, ToolSpec},
+    protocol::{ContextName, ContextNote, ContextPart, NotOffered, RuleTrigger},
 };
 
 /// A request, as far as it costs something.
@@ -48,8 +48,8 @@ pub fn measure(sent: &Sent<'_>) -> Vec<ContextPart> {
     let replaced = sent.facts.custom.map_or(0, |it| it.replace.len());
     let note = match (replaced, own) {
         (0, 0) => None,
-        (0, _) => Some(ContextNote::Appended),
-        (count, _) => Some(ContextNote::Replaced(count)),
+        (0, _) => Some(ContextNote::UserAddition),
+        (count, _) => Some(ContextNote::UserReplacements(count)),
     };
     add(ContextName::SystemPrompt, prompt + own, note);
     let mut waiting = Vec::new();
@@ -57,7 +57,7 @@ pub fn measure(sent: &Sent<'_>) -> Vec<ContextPart> {
         let name = ContextName::Rule(rule.path);
         match rule.kind {
             None => add(name, 0, Some(ContextNote::Untrusted)),
-            Some(Kind::AgentRequested) if rule.is_said => add(name, rule.tokens, Some(ContextNote::Description)),
+            Some(Kind::AgentRequested) if rule.is_said => add(name, rule.tokens, Some(ContextNote::DescriptionOnly)),
             Some(_) if rule.is_said => add(name, rule.tokens, None),
             Some(kind) => waiting.push(ContextPart {
                 name,
@@ -99,7 +99,7 @@ pub fn measure(sent: &Sent<'_>) -> Vec<ContextPart> {
         (
             ContextName::Images,
             costs.images * IMAGE_TOKENS,
-            Some(ContextNote::Guess),
+            Some(ContextNote::Estimate),
         ),
     ] {
         if cost > 0 {
@@ -108,7 +108,7 @@ pub fn measure(sent: &Sent<'_>) -> Vec<ContextPart> {
     }
     parts.extend(waiting);
     let window = sent.facts.window.map(ContextNote::Window);
-    let counted = sent.counted.map(ContextNote::Counted);
+    let counted = sent.counted.map(ContextNote::CountedByServer);
     let model = Some(sent.facts.model).filter(|it| !it.is_empty());
     let unpriced = (!sent.is_priced).then(|| ContextNote::Unpriced(model.map(str::to_owned)));
     parts.push(ContextPart {
@@ -119,12 +119,12 @@ pub fn measure(sent: &Sent<'_>) -> Vec<ContextPart> {
     parts
 }
 
-const fn awaits(kind: Kind) -> Awaits {
+const fn awaits(kind: Kind) -> RuleTrigger {
     match kind {
-        Kind::Always => Awaits::Nothing,
-        Kind::AutoAttached => Awaits::Files,
-        Kind::AgentRequested => Awaits::Model,
-        Kind::Manual => Awaits::User,
+        Kind::Always => RuleTrigger::Nothing,
+        Kind::AutoAttached => RuleTrigger::Files,
+        Kind::AgentRequested => RuleTrigger::Model,
+        Kind::Manual => RuleTrigger::User,
     }
 }
 
@@ -199,7 +199,7 @@ mod tests {
     use super::*;
     use crate::{
         agent::{prompt, rules::RuleSet},
-        model::{Call, CallResult, Image, Said},
+        models::{Call, CallResult, Image, Said},
         sandbox::Workspace,
     };
 
@@ -248,7 +248,7 @@ mod tests {
         ];
         let tools = [ToolSpec {
             name: "grep".to_owned(),
-            aliases: &[],
+            aliases: Vec::new(),
             about: "Searches.".to_owned(),
             parameters: json!({}),
         }];
@@ -294,11 +294,11 @@ mod tests {
                 part(ContextName::Messages, 19, &[]),
                 part(ContextName::Answers, 27, &[]),
                 part(ContextName::Results, 30, &[]),
-                part(ContextName::Images, 1000, &[ContextNote::Guess]),
+                part(ContextName::Images, 1000, &[ContextNote::Estimate]),
                 part(
                     rule(".cursor/rules/rust.mdc"),
                     4,
-                    &[ContextNote::NotSent(Awaits::Files)]
+                    &[ContextNote::NotSent(RuleTrigger::Files)]
                 ),
             ]
         );
@@ -309,7 +309,10 @@ mod tests {
             .map(|it| it.tokens)
             .sum();
         assert_eq!(all.tokens, sum);
-        assert_eq!(all.notes, [ContextNote::Window(100_000), ContextNote::Counted(1234)]);
+        assert_eq!(
+            all.notes,
+            [ContextNote::Window(100_000), ContextNote::CountedByServer(1234)]
+        );
         let whole = prompt::tokens(&prompt::system(&sent.facts));
         let told: u64 = parts
             .iter()

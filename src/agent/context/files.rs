@@ -22,7 +22,7 @@ use tokio::sync::watch;
 
 use crate::{
     sandbox::{Located, Workspace},
-    tool::Stop,
+    tools::Stop,
 };
 
 /// A larger tree is known in part.

@@ -14,10 +14,10 @@ use crate::{
         prompt::{head, name, wrap_with},
         rules::RuleSet,
     },
-    model::Image,
+    models::Image,
     protocol::{Address, Message, Turn},
     sandbox::{Located, Place, Refused, Workspace},
-    tool::Stop,
+    tools::Stop,
     transcript::Transcript,
 };
 
@@ -467,7 +467,7 @@ fn folder(folder: &Located, workspace: &Workspace, room: &mut Room) -> String {
 
 /// A document of the conversation, as text.
 fn quote(address: Address, transcript: &Transcript, room: &mut Room, found: &mut Attachments) -> Option<String> {
-    let document = transcript.place_of(address).and_then(|it| transcript.get(it));
+    let document = transcript.index_of(address).and_then(|it| transcript.get(it));
     let Some(document) = document else {
         found
             .warnings

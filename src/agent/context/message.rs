@@ -6,10 +6,10 @@ use crate::{
         prompt::{query, reminder},
         rules::RuleSet,
     },
-    model::Part,
+    models::Part,
     protocol::Mode,
     sandbox::{Seen, Workspace},
-    tool::read_lints::Findings,
+    tools::lints::Findings,
     transcript::Transcript,
 };
 
@@ -129,7 +129,7 @@ mod tests {
     use pretty_assertions::assert_eq;
 
     use super::*;
-    use crate::tool::read_lints::{Diagnostic, Severity};
+    use crate::tools::lints::{Diagnostic, Severity};
 
     /// The names of the tags of a message, in their order; tags in tags are left out.
     fn tags(told: &Told) -> Vec<String> {

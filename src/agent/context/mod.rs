@@ -32,7 +32,7 @@ use super::{
 };
 use crate::{
     sandbox::Workspace,
-    tool::read_lints::{Diagnostic, Findings, Severity},
+    tools::lints::{Diagnostic, Findings, Severity},
 };
 
 /// The whole text about the layout.

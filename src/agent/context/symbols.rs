@@ -8,7 +8,7 @@ use std::{
 use super::files::Files;
 use crate::{
     index::{File, LONGEST_FILE, Symbols},
-    protocol::SymbolPlace,
+    protocol::SymbolLocation,
     sandbox::Workspace,
 };
 
@@ -16,7 +16,7 @@ use crate::{
 const PATIENCE: Duration = Duration::from_millis(1500);
 
 /// The names that fit what was typed, the best first. Reads files: not for a thread that must not wait.
-pub fn find(symbols: &Symbols, files: &Files, workspace: &Workspace, typed: &str, limit: usize) -> Vec<SymbolPlace> {
+pub fn find(symbols: &Symbols, files: &Files, workspace: &Workspace, typed: &str, limit: usize) -> Vec<SymbolLocation> {
     let end = Instant::now() + PATIENCE;
     let list = || {
         let list = files.list();
@@ -45,13 +45,13 @@ pub fn find(symbols: &Symbols, files: &Files, workspace: &Workspace, typed: &str
         workspace.read(&file, LONGEST_FILE).ok()
     };
     let found = symbols.find(&list, &read, typed, limit, &|| Instant::now() >= end);
-    let place = |it: crate::index::Symbol| SymbolPlace {
+    let place = |it: crate::index::Symbol| SymbolLocation {
         name: it.name,
         owner: it.owner,
-        word: it.word.to_owned(),
+        keyword: it.word.to_owned(),
         path: it.path,
-        first: u64::from(*it.lines.start()),
-        last: u64::from(*it.lines.end()),
+        first_line: u64::from(*it.lines.start()),
+        last_line: u64::from(*it.lines.end()),
     };
     found.into_iter().map(place).collect()
 }
@@ -73,13 +73,13 @@ mod tests {
         let files = Files::of(Arc::clone(&workspace));
         files.ready(Duration::from_mins(1)).await.unwrap();
         let found = find(&Symbols::default(), &files, &workspace, "tot", 9);
-        let place = SymbolPlace {
+        let place = SymbolLocation {
             name: "total".to_owned(),
             owner: Some("Cart".to_owned()),
-            word: "fn".to_owned(),
+            keyword: "fn".to_owned(),
             path: "cart.rs".to_owned(),
-            first: 4,
-            last: 4,
+            first_line: 4,
+            last_line: 4,
         };
         assert_eq!(found, [place]);
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::Driver;
 use crate::{
-    agent::{approval, hold, undo},
+    agent::{approval, sandbox_status, undo},
     link::{AskError, Asker},
     protocol::{Position, Query, Reply},
 };
@@ -30,24 +30,24 @@ impl Driver {
             }
             Query::Trust => {
                 let is_possible = self.setup.asker == Asker::Here && self.setup.workspace.is_some();
-                if is_possible && self.page.is_none() {
-                    self.looking = Some((true, self.briefing.look_again(&self.setup)));
+                if is_possible {
+                    self.trust.look_again(&self.setup, &mut self.briefing);
                 }
                 let heard = if is_possible {
-                    Ok(Reply::Heard)
+                    Ok(Reply::Accepted)
                 } else {
                     Err(AskError::Unsupported { peer })
                 };
                 // Nobody may be waiting any more.
                 let _ = reply.send(heard);
             }
-            Query::Changes | Query::Restoration(_) => {
+            Query::Changes | Query::RestorePreview(_) => {
                 let Some(workspace) = self.setup.workspace.clone() else {
                     // Nobody may be waiting any more.
                     let _ = reply.send(Err(AskError::Unsupported { peer }));
                     return;
                 };
-                let seen = Arc::clone(&self.seen);
+                let seen = Arc::clone(&self.tools.seen);
                 let entries = self.log.after(Position(0));
                 tokio::task::spawn_blocking(move || {
                     let answer = undo::ask(&query, &seen, &workspace, &entries);
@@ -55,11 +55,11 @@ impl Driver {
                     let _ = reply.send(answer.ok_or(AskError::Unsupported { peer }));
                 });
             }
-            Query::Opened(path) => {
+            Query::FileOpened(path) => {
                 let heard = match &self.setup.workspace {
                     Some(workspace) => {
                         self.briefing.opened(path, workspace);
-                        Ok(Reply::Heard)
+                        Ok(Reply::Accepted)
                     }
                     None => Err(AskError::Unsupported { peer }),
                 };
@@ -75,7 +75,7 @@ impl Driver {
                 // The first who asks waits for a trial.
                 tokio::task::spawn_blocking(move || {
                     // Nobody may be waiting any more.
-                    let _ = reply.send(Ok(Reply::Sandbox(hold::sandbox(
+                    let _ = reply.send(Ok(Reply::Sandbox(sandbox_status::sandbox(
                         &workspace,
                         paths.as_ref(),
                         guard,
@@ -98,11 +98,13 @@ impl Driver {
             }
             Query::Files { .. } | Query::Symbols { .. } | Query::Context => {
                 // What was said before this program ran is part of what the next request holds.
-                if query == Query::Context && !self.turn.is_running() && self.next.is_none() {
+                if query == Query::Context && !self.is_busy() {
                     self.size_up();
                     self.remember_once();
                 }
-                let answer = self.briefing.ask(query, &self.setup, &self.chosen, &self.turn.memory);
+                let answer = self
+                    .briefing
+                    .ask(query, &self.setup, &self.model.chosen, &self.turn.memory);
                 tokio::spawn(async move {
                     let _ = reply.send(answer.await.ok_or(AskError::Unsupported { peer }));
                 });

@@ -1,17 +1,18 @@
 //! A step of the turn, and its effects carried out.
 
-use std::sync::PoisonError;
-
-use super::{Driver, PATIENCE, now_ms};
+use super::{
+    Driver,
+    notices::{now_ms, warn},
+};
 use crate::{
     agent::{
         approval::{Rule, remember},
         compact,
         turn::{Effect, Input},
     },
-    journal::{Flood, Raw, TooMany},
-    model::{Failure, FailureKind, ModelRequest, Piece, catalogue},
-    protocol::{Event, Notice, Severity},
+    journal::{EventLimit, Raw, TooMany},
+    models::{Failure, FailureKind, ModelRequest, Piece, catalogue},
+    protocol::Event,
 };
 
 impl Driver {
@@ -33,7 +34,7 @@ impl Driver {
         let was_running = self.turn.is_running();
         if matches!(input, Input::Piece(Piece::End(_) | Piece::Error(_))) {
             // It is over: to poll it again would bring its end again, for as long as tools run.
-            self.stream = None;
+            self.answer.stream = None;
         }
         let now = now_ms();
         self.trace(&input, now);
@@ -42,54 +43,55 @@ impl Driver {
             match effect {
                 Effect::Append(event) => {
                     if matches!(event, Event::UserMessage(_)) {
-                        self.flood = Flood::default();
+                        self.answer.limit = EventLimit::default();
                     }
-                    is_too_much |= self.flood.count(&event) == Err(TooMany);
+                    is_too_much |= self.answer.limit.count(&event) == Err(TooMany);
                     self.background
                         .note(&event, self.log.turn(), self.setup.workspace.as_deref());
                     self.log.append(now, event);
                 }
-                Effect::CallModel { .. } if self.own.is_some() => {
-                    self.stream = self.own.as_mut().map(|it| it.stream(now));
+                Effect::CallModel { .. } if self.messages.own.is_some() => {
+                    self.answer.stream = self.messages.own.as_mut().map(|it| it.stream(now));
                 }
                 Effect::CallModel { mut request, stand_in } => {
-                    self.briefing.touched(&self.seen, &mut self.turn.memory, &mut request);
+                    self.briefing
+                        .touched(&self.tools.seen, &mut self.turn.memory, &mut request);
                     let others = self.setup.roles.fallback();
                     let provider = match stand_in.checked_sub(1).and_then(|it| others.get(it)) {
                         Some(other) => {
                             request.model.clone_from(&other.model);
                             &other.provider
                         }
-                        None => &self.chosen.provider,
+                        None => &self.model.chosen.provider,
                     };
                     request.is_watched = self.log.trace().is_some();
-                    self.stream = Some(provider.stream(request));
+                    self.answer.stream = Some(provider.stream(request));
                 }
                 Effect::Summarise { brief, attempt } => self.summarise(&brief, attempt),
                 Effect::Forgot => self.briefing.forgot(),
-                Effect::StopModel => self.stream = None,
+                Effect::StopModel => self.answer.stream = None,
                 Effect::Prepare {
                     job,
                     tool,
                     call,
                     arguments,
-                } => self.prepare(job, tool, call, arguments),
+                } => self.tools.prepare(&self.setup, job, tool, call, arguments),
                 Effect::Run {
                     job,
                     tool,
                     call,
                     arguments,
                     was_asked,
-                } => self.run_tool(job, tool, call, arguments, was_asked),
-                Effect::Make { job, call, proposal } => self.make(job, call, proposal),
-                Effect::Check(job) => self.check(job),
-                Effect::StopJobs => self.stop_jobs(),
+                } => self.tools.run(&self.setup, job, tool, call, arguments, was_asked),
+                Effect::Make { job, call, proposal } => {
+                    let (workspace, lints) = (self.setup.workspace.clone(), self.briefing.lints());
+                    self.tools.make(workspace, lints, job, call, proposal);
+                }
+                Effect::Check(job) => self.tools.check(self.briefing.lints(), job),
+                Effect::StopJobs => self.tools.stop(),
                 Effect::Store(rules) => self.store(&rules),
-                Effect::Expire(document) => self.timers.push(Box::pin(async move {
-                    tokio::time::sleep(PATIENCE).await;
-                    Input::Expired(document)
-                })),
-                Effect::FindMarks => self.find_marks(),
+                Effect::Expire(document) => self.answer.expire(document),
+                Effect::FindMarks => self.tools.find_marks(self.setup.workspace.clone()),
             }
         }
         if is_too_much && self.turn.is_running() {
@@ -100,18 +102,17 @@ impl Driver {
             self.step(Input::Cancel);
         }
         if !self.turn.is_running() {
-            self.stream = None;
-            self.timers.clear();
-            self.looked_at.lock().unwrap_or_else(PoisonError::into_inner).clear();
-            self.known.lock().unwrap_or_else(PoisonError::into_inner).clear();
+            self.answer.stream = None;
+            self.answer.timers.clear();
+            self.tools.forget_calls();
             if was_running {
-                self.briefing.ended(&self.seen, self.setup.workspace.as_ref());
-                if let Some(own) = self.own.take() {
+                self.briefing.ended(&self.tools.seen, self.setup.workspace.as_ref());
+                if let Some(own) = self.messages.own.take() {
                     if !own.is_shown {
                         self.turn.memory.told.truncate(own.from);
                     }
                 } else {
-                    self.think_of_title();
+                    self.model.think_of_title(&self.setup, &self.log);
                 }
             }
         }
@@ -120,7 +121,7 @@ impl Driver {
     /// Asks for a summary: the model for side jobs, if there is one, then the one that answers.
     pub(super) fn summarise(&mut self, brief: &compact::Brief, attempt: u32) {
         let fast = self.setup.roles.fast().ok().flatten().filter(|_| attempt == 0);
-        let chosen = fast.as_ref().unwrap_or(&self.chosen);
+        let chosen = fast.as_ref().unwrap_or(&self.model.chosen);
         let known = catalogue::known(&chosen.model, &self.setup.settings.models).window;
         let window = known.or(if fast.is_some() { None } else { brief.window });
         let request = ModelRequest {
@@ -129,7 +130,7 @@ impl Driver {
             is_watched: self.log.trace().is_some(),
             ..compact::request(brief, window, attempt)
         };
-        self.stream = Some(chosen.provider.stream(request));
+        self.answer.stream = Some(chosen.provider.stream(request));
     }
 
     /// Keeps rules for good; where that fails, they hold for this conversation and the user hears why.
@@ -140,13 +141,8 @@ impl Driver {
         };
         if let Err(why) = stored {
             let rules: Vec<String> = rules.iter().map(Rule::to_string).collect();
-            let notice = Notice {
-                severity: Severity::Warning,
-                code: "rule-not-kept".to_owned(),
-                message: format!("{} holds for this conversation only: {why}", rules.join(", ")),
-                document: None,
-            };
-            self.log.append(now_ms(), Event::Notice(notice));
+            let message = format!("{} holds for this conversation only: {why}", rules.join(", "));
+            warn(&self.log, "rule-not-kept", message);
         }
     }
 }

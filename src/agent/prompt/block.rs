@@ -5,7 +5,11 @@ use std::sync::LazyLock;
 use minijinja::{Environment, UndefinedBehavior, context, syntax::SyntaxConfig};
 
 use super::{DEBUG_TAG, Facts, guard::wrap_ours};
-use crate::{protocol::Mode, text};
+use crate::{
+    protocol::Mode,
+    text,
+    tools::{Class, built_in, todo_write},
+};
 
 /// A part of the system prompt.
 pub struct Block {
@@ -62,7 +66,7 @@ pub const BLOCKS: &[Block] = &[
         name: "making_code_changes",
         text: include_str!("../../../assets/prompts/making_code_changes.md"),
         short: Some(include_str!("../../../assets/prompts/short/making_code_changes.md")),
-        when: |it| !it.mode.is_read_only() && it.tools.iter().any(|it| EDITS.contains(it)),
+        when: |it| !it.mode.is_read_only() && it.tools.iter().any(|it| changes_files(it)),
     },
     Block {
         name: "citing_code",
@@ -74,7 +78,7 @@ pub const BLOCKS: &[Block] = &[
         name: "task_management",
         text: include_str!("../../../assets/prompts/task_management.md"),
         short: None,
-        when: |it| !it.mode.is_read_only() && it.tools.contains(&"todo_write"),
+        when: |it| !it.mode.is_read_only() && it.tools.contains(&todo_write::NAME),
     },
     Block {
         name: "plan_mode",
@@ -96,15 +100,10 @@ pub const BLOCKS: &[Block] = &[
     },
 ];
 
-/// Tools that change files.
-const EDITS: &[&str] = &[
-    "edit_file",
-    "search_replace",
-    "write",
-    "delete_file",
-    "edit_notebook",
-    "apply_patch",
-];
+/// Returns true for the name of a tool that changes files.
+fn changes_files(tool: &str) -> bool {
+    built_in().get(tool).is_some_and(|it| it.class == Class::Writes)
+}
 
 const REMINDERS: [(Mode, &str); 4] = [
     (Mode::Agent, include_str!("../../../assets/prompts/reminders/agent.md")),

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     agent::prompt,
-    config::Print,
+    config::Fingerprint,
     sandbox::{Place, Refused, Workspace},
 };
 
@@ -206,7 +206,7 @@ pub fn read(workspace: &Workspace, found: &Found, folder: &str, warnings: &mut V
         path: path.clone(),
         folder: folder.to_owned(),
         kind,
-        print: Print::of(&parts),
+        print: Fingerprint::of(&parts),
         included,
         description: head.description,
         globs,

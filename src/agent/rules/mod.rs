@@ -20,7 +20,7 @@ pub use glob::Globs;
 
 use crate::{
     agent::prompt::{self, name, wrap, wrap_ours, wrap_with},
-    config::{Paths, Print, Said, Settings},
+    config::{Fingerprint, Paths, Settings, TrustRecord},
     os::file,
     sandbox::Workspace,
 };
@@ -74,7 +74,7 @@ struct Rule {
     /// Files that it names, with their content.
     included: Vec<(String, String)>,
     /// Of all that it says, the files that it names among it.
-    print: Print,
+    print: Fingerprint,
 }
 
 /// What may act in a workspace.
@@ -83,27 +83,27 @@ pub enum Trust {
     /// All of it, by the user's own settings or command line.
     Whole,
     /// What the user was shown, as it was then.
-    Said(Said),
+    Said(TrustRecord),
 }
 
 impl Trust {
     /// Nothing.
     pub fn nobody() -> Self {
-        Self::Said(Said::default())
+        Self::Said(TrustRecord::default())
     }
 
-    pub fn lets(&self, path: &str, print: &Print) -> bool {
+    pub fn lets(&self, path: &str, print: &Fingerprint) -> bool {
         match self {
             Self::Whole => true,
-            Self::Said(said) => said.lets(path, print),
+            Self::Said(said) => said.allows(path, print),
         }
     }
 
     /// Whether the user has seen it and wants to hear no more of it.
-    pub fn knows(&self, path: &str, print: &Print) -> bool {
+    pub fn knows(&self, path: &str, print: &Fingerprint) -> bool {
         match self {
             Self::Whole => true,
-            Self::Said(said) => said.knows(path, print),
+            Self::Said(said) => said.has_seen(path, print),
         }
     }
 
@@ -121,7 +121,7 @@ impl Trust {
 pub struct HeldBack {
     pub path: String,
     pub kind: Kind,
-    pub print: Print,
+    pub print: Fingerprint,
 }
 
 /// A rule, for those who list them.

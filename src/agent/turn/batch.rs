@@ -4,30 +4,30 @@
 //! questions to the user come last. What needs no look at the disk first is judged at once, so that the user sees all
 //! questions of a message together.
 
+mod call_documents;
 mod parts;
-mod shown;
 mod verdict;
 
 use std::{collections::BTreeSet, sync::Arc};
 
 use serde_json::{Map, Value, json};
 
-use self::shown::{command_metadata, plain};
+use self::call_documents::{command_metadata, plain};
 pub use self::{
+    call_documents::{edits, gist, object, settle},
     parts::choices,
-    shown::{edits, gist, object, settle},
 };
 use super::{
     Effect, Fault, JobId, Memory, Phase, Prepared, Running,
-    fit::{Bound, fit},
     guard::Advice,
+    truncate::{Bound, fit},
 };
 use crate::{
-    agent::offer,
-    model::{Call, CallResult},
+    agent::tool_selection,
+    models::{Call, CallResult},
     protocol::{CommandState, DocumentId, Event, FinishReason, HunkAnswer, Kind, Outcome as Dealt, Status},
     sandbox::Tier,
-    tool::{self, Access, Class, Input as Arguments, Proposal, Tool, Work, arguments, edit::pick::Picked},
+    tools::{Class, Input as Arguments, Tool, Work, arguments, built_in, edit::pick::Picked},
 };
 
 /// The calls of one message, in their order.
@@ -40,27 +40,32 @@ pub struct Batch {
 pub struct Job {
     pub id: JobId,
     pub call: Call,
-    pub tool: Option<&'static Tool>,
+    pub tool: Option<Arc<Tool>>,
     pub arguments: Arguments,
     pub stage: Stage,
-    pub accesses: Vec<Access>,
-    pub proposal: Option<Proposal>,
-    /// What would hold its command.
-    pub tier: Tier,
+    /// What it would touch or change, once that has been worked out.
+    pub prepared: Prepared,
     pub result: Option<CallResult>,
     /// The arguments were no JSON.
     pub is_garbled: bool,
+    /// What stands against it.
+    pub refusal: Refusal,
+    pub was_asked: bool,
+    /// What the user said of its changes, once they chose hunks of one, by the place of the change in the proposal.
+    pub said: Vec<(usize, Word)>,
+    /// The changes that are made in part.
+    pub picked: Vec<Picked>,
+}
+
+/// What stands against a call that a rule refused.
+#[derive(Debug, Default)]
+pub struct Refusal {
     /// It was refused because nobody is there to be asked: the rules that would allow it, if any would.
     pub missing: Option<Vec<String>>,
     /// Nothing but a person's yes allows it.
     pub is_protected: bool,
     /// A rule of the user's forbids it, and nothing else does.
     pub is_forbidden: bool,
-    pub was_asked: bool,
-    /// What the user said of its changes, once they chose hunks of one, by the place of the change in the proposal.
-    pub said: Vec<(usize, Word)>,
-    /// The changes that are made in part.
-    pub picked: Vec<Picked>,
 }
 
 /// What the user said of a change that is not made as it was proposed.
@@ -135,13 +140,13 @@ impl Batch {
 
 impl Job {
     fn class(&self) -> Class {
-        self.tool.map_or(Class::Reads, |it| it.class)
+        self.tool.as_ref().map_or(Class::Reads, |it| it.class)
     }
 
     /// The name that documents bear.
     pub fn name(&self) -> String {
-        self.tool
-            .map_or_else(|| plain(&self.call.name), |it| it.name.to_owned())
+        let tool = self.tool.as_ref();
+        tool.map_or_else(|| plain(&self.call.name), |it| it.name.clone())
     }
 }
 
@@ -151,6 +156,7 @@ impl Running {
         let mut batch = Batch { jobs: Vec::new() };
         for call in calls {
             let garbled = self
+                .request
                 .garbled
                 .iter()
                 .find(|(id, _)| *id == call.id)
@@ -205,20 +211,20 @@ impl Running {
     }
 
     fn empty_job(&mut self, call: Call) -> Job {
-        self.next_job += 1;
+        self.calls.next_job += 1;
         Job {
-            id: JobId(self.next_job),
+            id: JobId(self.calls.next_job),
             tool: None,
             arguments: Arguments::default(),
             stage: Stage::Waiting,
-            accesses: Vec::new(),
-            proposal: None,
+            prepared: Prepared {
+                accesses: Vec::new(),
+                proposal: None,
+                tier: Tier::None,
+            },
             result: None,
             is_garbled: false,
-            missing: None,
-            is_protected: false,
-            is_forbidden: false,
-            tier: Tier::None,
+            refusal: Refusal::default(),
             was_asked: false,
             said: Vec::new(),
             picked: Vec::new(),
@@ -227,9 +233,9 @@ impl Running {
     }
 
     /// Which tool is meant, and with what. Whether the mode permits it is looked at here, whatever was offered.
-    fn read_call(&self, call: &Call, garbled: Option<&str>) -> Result<(&'static Tool, Arguments), Fault> {
-        let there = tool::find(&self.setup.tools, &call.name, &call.arguments);
-        let Some(tool) = there.or_else(|| tool::find(tool::TOOLS, &call.name, &call.arguments)) else {
+    fn read_call(&self, call: &Call, garbled: Option<&str>) -> Result<(Arc<Tool>, Arguments), Fault> {
+        let there = self.setup.tools.find(&call.name, &call.arguments);
+        let Some(tool) = there.or_else(|| built_in().find(&call.name, &call.arguments)) else {
             let names: Vec<&str> = self.offered_names().collect();
             let message = format!("there is no tool called `{}`", plain(&call.name));
             let next = if names.is_empty() {
@@ -244,16 +250,16 @@ impl Running {
             return Err(Fault::new("TOOL_FORBIDDEN_IN_MODE", message)
                 .hint("Go on without it, or ask for another mode with switch_mode."));
         }
-        if there.is_none() || !offer::is_in_scope(&self.setup.settings, tool, self.mode) {
+        if there.is_none() || !tool_selection::is_in_scope(&self.setup.settings, tool, self.mode) {
             let message = format!("`{}` is switched off here (mode: {})", tool.name, self.mode);
             return Err(Fault::new("TOOL_FORBIDDEN_IN_MODE", message).hint("Go on without it."));
         }
         let arguments = arguments::read(tool, garbled.map_or(Ok(&call.arguments), Err))?;
-        Ok((tool, arguments))
+        Ok((Arc::clone(tool), arguments))
     }
 
-    pub(super) fn offered_names(&self) -> impl Iterator<Item = &'static str> {
-        self.in_force().map(|it| it.name)
+    pub(super) fn offered_names(&self) -> impl Iterator<Item = &str> {
+        self.in_force().map(|it| it.name.as_str())
     }
 
     /// Out of the phase, so that a job can be changed beside everything else; to be put back.
@@ -280,8 +286,8 @@ impl Running {
             for at in 0..batch.jobs.len() {
                 let may_run = batch.may_run(at, self.setup.limits.at_once);
                 let Some(job) = batch.jobs.get_mut(at) else { break };
-                let Some(tool) = job.tool else { continue };
-                match (job.stage, tool.work) {
+                let Some(tool) = job.tool.clone() else { continue };
+                match (job.stage, &tool.work) {
                     // What a file is changed from is what the calls before it leave behind.
                     (Stage::Waiting, Work::Change(_)) if !may_run => {}
                     (Stage::Waiting, Work::Call { .. } | Work::Command { .. } | Work::Change(_)) => {
@@ -294,7 +300,7 @@ impl Running {
                         });
                     }
                     (Stage::Waiting, Work::Turn(part)) if may_run => {
-                        self.perform(part, job, memory, effects);
+                        self.perform(*part, job, memory, effects);
                         has_moved = true;
                     }
                     (Stage::Ready, _) if may_run => {
@@ -340,14 +346,8 @@ impl Running {
             effects,
             |running, job, _, effects| match result {
                 Err(fault) => running.refuse(job, &fault, effects),
-                Ok(Prepared {
-                    accesses,
-                    proposal,
-                    tier,
-                }) => {
-                    job.accesses = accesses;
-                    job.tier = tier;
-                    job.proposal = proposal;
+                Ok(prepared) => {
+                    job.prepared = prepared;
                     job.stage = Stage::Prepared;
                 }
             },
@@ -372,14 +372,14 @@ impl Running {
         self.advance(memory, effects);
     }
 
-    fn start_job(&mut self, job: &mut Job, tool: &'static Tool, effects: &mut Vec<Effect>) {
+    fn start_job(&mut self, job: &mut Job, tool: Arc<Tool>, effects: &mut Vec<Effect>) {
         job.stage = Stage::Running;
-        match (tool.work, job.proposal.take()) {
+        match (&tool.work, job.prepared.proposal.take()) {
             (Work::Change(_), Some(proposal)) => {
                 let Some(proposal) = self.pick(job, proposal, effects) else {
                     return;
                 };
-                job.proposal = Some(proposal.clone());
+                job.prepared.proposal = Some(proposal.clone());
                 effects.push(Effect::Make {
                     job: job.id,
                     call: job.call.id.clone(),
@@ -390,7 +390,7 @@ impl Running {
             (Work::Command { .. }, _) => {
                 let metadata = command_metadata(job);
                 self.show(job.id, Kind::TerminalCommand, metadata, effects);
-                self.places.push((job.call.id.clone(), self.place()));
+                self.calls.places.push((job.call.id.clone(), self.place()));
             }
             (Work::Call { .. } | Work::Change(_) | Work::Turn(_), _) => self.show_call(job, effects),
         }
@@ -436,10 +436,10 @@ impl Running {
                 }
             }
             results.push(result);
-            let tool = job.tool.map_or("", |it| it.name);
+            let limit = |it: &Tool| settings.tools.get(&it.name)?.max_bytes;
             bounds.push(Bound {
-                tool,
-                most: settings.tools.get(tool).and_then(|it| it.max_bytes),
+                most: job.tool.as_deref().and_then(limit),
+                tool: job.tool,
             });
         }
         fit(&mut results, &bounds);
@@ -455,7 +455,7 @@ impl Running {
                 "the same call failed {} times in a row; say what it should do instead",
                 self.setup.limits.max_failures
             );
-            self.error(
+            self.output.error(
                 "MAX_TURNS",
                 "agent",
                 "the model repeats a call that fails",
@@ -465,7 +465,7 @@ impl Running {
             self.end(Status::Error, FinishReason::Error, memory, effects);
         } else if self.guard.garbled >= GARBLED_MOST {
             let details = "choose another model, or ask for smaller steps";
-            self.error(
+            self.output.error(
                 "LLM_BAD_RESPONSE",
                 "llm",
                 "the model's calls cannot be read",
@@ -494,7 +494,7 @@ impl Running {
 
     /// Where the results are that the model is told now.
     fn placed(&mut self, memory: &mut Memory) {
-        memory.told.places.extend(self.places.drain(..));
+        memory.told.places.extend(self.calls.places.drain(..));
     }
 
     /// Nothing of the batch is waited for any more: every document is closed, every call answered.
@@ -507,8 +507,8 @@ impl Running {
             // What was changed stays changed, whoever did not wait for the checkers.
             if !matches!(job.stage, Stage::Done | Stage::Checking) {
                 let text = "Cancelled by the user.".to_owned();
-                if let Some(shown) = self.shown.get_mut(&job.id)
-                    && matches!(job.tool.map(|it| it.work), Some(Work::Command { .. }))
+                if let Some(shown) = self.calls.shown.get_mut(&job.id)
+                    && matches!(job.tool.as_ref().map(|it| &it.work), Some(Work::Command { .. }))
                 {
                     let mut metadata = std::mem::take(&mut shown.metadata);
                     metadata.insert("exitCode".into(), Value::Null);
@@ -519,8 +519,8 @@ impl Running {
                         final_content: None,
                         metadata,
                     };
-                    self.shown.remove(&job.id);
-                    self.say(vec![end], effects);
+                    self.calls.shown.remove(&job.id);
+                    self.output.say(vec![end], effects);
                 } else {
                     self.end_call(
                         job.id,

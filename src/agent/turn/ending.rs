@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::{Effect, Memory, NO_ANSWER, Phase, Running, Steered};
 use crate::{
-    model::{EndReason, Failure, FailureKind, Part, Said, Tokens},
+    models::{EndReason, Failure, FailureKind, Part, Said, Tokens},
     protocol::{DocumentId, Done, Event, FinishReason, Mode, Outcome as Dealt, Severity, Status, Usage},
 };
 
@@ -15,11 +15,15 @@ impl Running {
     /// The model has ended its message.
     pub(super) fn stopped(&mut self, reason: EndReason, memory: &mut Memory, effects: &mut Vec<Effect>) {
         let is_cut = matches!(reason, EndReason::Length | EndReason::ContentFilter);
-        let events = if is_cut { self.writer.cut() } else { self.writer.flush() };
-        self.say(events, effects);
+        let events = if is_cut {
+            self.output.writer.cut()
+        } else {
+            self.output.writer.flush()
+        };
+        self.output.say(events, effects);
         self.count_tokens(memory);
         self.say_unpriced(memory, effects);
-        let said = std::mem::take(&mut self.said);
+        let said = std::mem::take(&mut self.request.said);
         let is_over = matches!(reason, EndReason::ContentFilter | EndReason::Refusal);
         let mut calls = Vec::new();
         let mut kept = Vec::new();
@@ -37,11 +41,11 @@ impl Running {
         let has_text = kept
             .iter()
             .any(|it| matches!(it, Said::Text(it) if !it.trim().is_empty()));
-        if self.asked_behind > 0 {
-            let behind = DocumentId::numbered(self.asked_behind);
+        if self.request.asked_behind > 0 {
+            let behind = DocumentId::numbered(self.request.asked_behind);
             memory.told.border(self.setup.turn, Some(behind));
         }
-        self.has_made_room = false;
+        self.request.has_made_room = false;
         memory.assistant(kept);
         // Whether tools were called is seen in the calls: servers write all kinds of reasons beside them.
         if !calls.is_empty() {
@@ -59,11 +63,12 @@ impl Running {
             EndReason::Stop | EndReason::ToolUse | EndReason::Pause => FinishReason::Stop,
             EndReason::Other(word) => {
                 let text = format!("the server gave `{word}` as the reason for the end");
-                self.notice(Severity::Info, "unknown-finish-reason", text, effects);
+                self.output
+                    .notice(Severity::Info, "unknown-finish-reason", text, effects);
                 FinishReason::Stop
             }
             EndReason::Length => {
-                let (message, details) = if !has_text && self.has_thought {
+                let (message, details) = if !has_text && self.output.has_thought {
                     (
                         "the limit of tokens was used up by thinking",
                         "raise `max_tokens` of the provider, ask for less, or choose a model that thinks less",
@@ -74,19 +79,21 @@ impl Running {
                         "ask it to go on, or raise `max_tokens` of the provider; a full window needs a new conversation",
                     )
                 };
-                self.error("LLM_CONTEXT_LENGTH", "llm", message, details, effects);
+                self.output
+                    .error("LLM_CONTEXT_LENGTH", "llm", message, details, effects);
                 FinishReason::Length
             }
             EndReason::ContentFilter => {
                 let details = "word the message differently, or choose another provider";
                 let message = "a filter at the provider's stopped the answer";
-                self.error("LLM_REFUSAL", "llm", message, details, effects);
+                self.output.error("LLM_REFUSAL", "llm", message, details, effects);
                 FinishReason::Refusal
             }
             EndReason::Refusal => {
                 if !has_text {
                     let details = "word the message differently, or choose another model";
-                    self.error("LLM_REFUSAL", "llm", "the model declined to answer", details, effects);
+                    self.output
+                        .error("LLM_REFUSAL", "llm", "the model declined to answer", details, effects);
                 }
                 FinishReason::Refusal
             }
@@ -95,7 +102,7 @@ impl Running {
         if matches!(finish_reason, FinishReason::Stop | FinishReason::Length) && !self.steering.is_empty() {
             return self.ask_model(memory, effects);
         }
-        if finish_reason == FinishReason::Stop && self.mode == Mode::Debug && self.setup.has_tools() {
+        if finish_reason == FinishReason::Stop && self.mode == Mode::Debug && !self.setup.tools.is_empty() {
             self.phase = Phase::Marks;
             effects.push(Effect::FindMarks);
             return;
@@ -108,15 +115,15 @@ impl Running {
             return self.ask_model(memory, effects);
         }
         // After its calls a model may have nothing to add.
-        if self.guard.calls > 0 && self.writer.count() > 0 {
+        if self.guard.calls > 0 && self.output.writer.count() > 0 {
             return self.end(Status::Completed, FinishReason::Stop, memory, effects);
         }
-        let details = if self.has_thought {
+        let details = if self.output.has_thought {
             "it thought and then said nothing: send the message again, or choose another model"
         } else {
             "send the message again, or choose another model"
         };
-        self.error(
+        self.output.error(
             "LLM_BAD_RESPONSE",
             "llm",
             "the model's answer is empty",
@@ -128,18 +135,18 @@ impl Running {
 
     /// The request failed. What was called in it is not carried out: it may be half of what was meant.
     pub(super) fn failed(&mut self, failure: &Failure, memory: &mut Memory, effects: &mut Vec<Effect>) {
-        let events = self.writer.cut();
-        self.say(events, effects);
+        let events = self.output.writer.cut();
+        self.output.say(events, effects);
         self.count_tokens(memory);
-        if !self.has_output {
+        if !self.request.has_output {
             match failure.kind {
                 FailureKind::Busy | FailureKind::Overloaded | FailureKind::Unreachable
-                    if self.stand_in < self.setup.fallbacks =>
+                    if self.request.stand_in < self.setup.model.fallbacks =>
                 {
-                    self.stand_in += 1;
-                    memory.made_by(format!("stand-in {}", self.stand_in));
+                    self.request.stand_in += 1;
+                    memory.made_by(format!("stand-in {}", self.request.stand_in));
                     let text = format!("{}: another model stands in", failure.message);
-                    self.notice(Severity::Warning, "stand-in", text, effects);
+                    self.output.notice(Severity::Warning, "stand-in", text, effects);
                     return self.ask_model(memory, effects);
                 }
                 FailureKind::TooLong => return self.overflowed(failure, memory, effects),
@@ -156,7 +163,7 @@ impl Running {
             }
         }
         self.keep_text(memory);
-        self.error(
+        self.output.error(
             failure.kind.code(),
             "llm",
             &failure.message,
@@ -181,7 +188,7 @@ impl Running {
 
     /// Of a message that was broken off, the text that the user has read.
     fn keep_text(&mut self, memory: &mut Memory) {
-        let said = std::mem::take(&mut self.said);
+        let said = std::mem::take(&mut self.request.said);
         memory.assistant(said.into_iter().filter(|it| matches!(it, Said::Text(_))).collect());
     }
 
@@ -189,8 +196,8 @@ impl Running {
         if matches!(self.phase, Phase::Model) {
             effects.push(Effect::StopModel);
         }
-        let events = self.writer.flush();
-        self.say(events, effects);
+        let events = self.output.writer.flush();
+        self.output.say(events, effects);
         self.leave_room(memory, effects);
         self.count_tokens(memory);
         self.drop_batch(memory, effects);
@@ -208,9 +215,9 @@ impl Running {
         }
         if marks.is_empty() {
             if self.has_reminded {
-                let mut events = self.writer.text("*All marks of instrumentation are removed.*");
-                events.extend(self.writer.flush());
-                self.say(events, effects);
+                let mut events = self.output.writer.text("*All marks of instrumentation are removed.*");
+                events.extend(self.output.writer.flush());
+                self.output.say(events, effects);
             }
             return self.end(Status::Completed, FinishReason::Stop, memory, effects);
         }
@@ -244,7 +251,7 @@ impl Running {
     pub(super) fn leave_marks(&mut self, list: &str, memory: &mut Memory, effects: &mut Vec<Effect>) {
         let message = format!("instrumentation is left: {list}");
         let details = "reproduce the fault and say so, or ask to have the marks removed";
-        self.error("TOOL_FAILED", "debug", &message, details, effects);
+        self.output.error("TOOL_FAILED", "debug", &message, details, effects);
         self.end(Status::Completed, FinishReason::AwaitingInput, memory, effects);
     }
 
@@ -258,7 +265,7 @@ impl Running {
     ) {
         // What was sent and not answered: the next message must not run into it, which would change what was sent, and
         // the model should not take up what the user stopped.
-        if memory.told.messages.len() == self.sent {
+        if memory.told.messages.len() == self.request.sent {
             memory.unanswered(match finish_reason {
                 FinishReason::Cancelled => "(The user stopped this before an answer came.)",
                 FinishReason::Stop => "(There is nothing to add.)",
@@ -273,8 +280,8 @@ impl Running {
         }
         // What was said too late for this answer is still heard with the next message.
         while let Some(Steered { message, parts, .. }) = self.steering.pop_front() {
-            let events = self.writer.spoken(&message.content);
-            self.say(events, effects);
+            let events = self.output.writer.spoken(&message.content);
+            self.output.say(events, effects);
             memory.user(parts);
         }
         let Tokens {
@@ -283,13 +290,13 @@ impl Running {
             cache_written,
             completion,
             reasoning,
-        } = self.total;
+        } = self.spending.tokens;
         let more = [
             ("cachedTokens", cached),
             ("cacheWrittenTokens", cache_written),
             ("reasoningTokens", reasoning),
             ("contextTokens", memory.told.counted()),
-            ("contextWindow", memory.window.unwrap_or_default()),
+            ("contextWindow", memory.window.tokens.unwrap_or_default()),
         ];
         let done = Done {
             usage: Some(Usage {
@@ -301,22 +308,23 @@ impl Running {
             conversation_id: Some(self.setup.conversation.clone()),
             status: Some(status),
             finish_reason: Some(finish_reason),
-            duration_ms: Some(self.now_ms.saturating_sub(self.began_ms)),
-            tool_call_count: Some(self.call_count),
-            turn_count: Some(u64::from(self.request_count)),
+            duration_ms: Some(self.output.now_ms.saturating_sub(self.output.began_ms)),
+            tool_call_count: Some(self.calls.count),
+            turn_count: Some(u64::from(self.spending.requests)),
             extra_usage: more
                 .into_iter()
                 .filter(|(_, count)| *count > 0)
                 .map(|(name, count)| (name.to_owned(), Value::from(count)))
                 .chain(
-                    self.cost
+                    self.spending
+                        .cost
                         .filter(|it| *it > 0.0)
                         .map(|it| ("costUsd".to_owned(), Value::from(it))),
                 )
                 .collect::<Map<_, _>>(),
             ..Done::default()
         };
-        self.say(vec![Event::Done(done)], effects);
+        self.output.say(vec![Event::Done(done)], effects);
         self.phase = Phase::Over;
     }
 }

@@ -3,7 +3,7 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use super::Limits;
-use crate::model::{Call, CallResult};
+use crate::models::{Call, CallResult};
 
 #[derive(Debug, Default)]
 pub struct Guard {

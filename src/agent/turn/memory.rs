@@ -6,8 +6,8 @@ use serde_json::{Map, Value};
 
 use super::Policy;
 use crate::{
-    agent::told::Told,
-    model::{CallResult, ModelMessage, Part, Said},
+    agent::message_history::MessageHistory,
+    models::{CallResult, ModelMessage, Part, Said},
     protocol::document::TodoUpdate,
     transcript::Todos,
 };
@@ -16,21 +16,13 @@ use crate::{
 #[derive(Debug, Default)]
 pub struct Memory {
     /// Only ever added to, but for where room is made and for what [`Self::made_by`] takes out.
-    pub told: Told,
-    /// What the model that answers takes in, as far as that is known.
-    pub window: Option<u64>,
-    /// A request that a model's server refused because it was too long, and how many tokens that were, as estimated.
-    pub refused: Option<(String, u64)>,
-    /// No room could be made: it is tried again when a request has so many tokens.
-    pub no_room_below: u64,
+    pub told: MessageHistory,
+    /// What the model that answers takes in.
+    pub window: Window,
     pub policy: Policy,
     pub todos: Todos,
-    /// What all of the conversation has cost, as far as prices are known, and how much of that the user has said yes to.
-    pub dollars: f64,
-    pub dollars_allowed: f64,
-    /// Something was answered whose price is not known; and that was said.
-    pub is_unpriced: bool,
-    pub has_said_unpriced: bool,
+    /// What all of the conversation has cost.
+    pub costs: Costs,
     /// The surroundings have been told.
     pub is_opened: bool,
     /// It is called something.
@@ -42,6 +34,30 @@ pub struct Memory {
     calls: HashSet<String>,
 }
 
+/// What the model that answers takes in, in tokens.
+#[derive(Clone, Debug, Default)]
+pub struct Window {
+    /// `None`: it is not known.
+    pub tokens: Option<u64>,
+    /// The model whose server refused a request because it was too long, and the tokens of that request, as estimated.
+    pub refused: Option<(String, u64)>,
+    /// No room could be made: it is tried again when a request has this many tokens.
+    pub no_room_below: u64,
+}
+
+/// What a conversation has cost.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Costs {
+    /// Dollars, as far as prices are known.
+    pub dollars: f64,
+    /// Dollars that the user has said yes to.
+    pub allowed: f64,
+    /// Something was answered whose price is not known.
+    pub is_unpriced: bool,
+    /// The user was told that a price is not known.
+    pub has_said_unpriced: bool,
+}
+
 impl Memory {
     pub fn is_empty(&self) -> bool {
         self.told.messages.is_empty()
@@ -51,21 +67,24 @@ impl Memory {
     pub fn begin_again(&mut self, todos: Todos) {
         let before = std::mem::take(self);
         *self = Self {
-            window: before.window,
-            refused: before.refused,
+            window: Window {
+                no_room_below: 0,
+                ..before.window
+            },
             policy: before.policy,
             is_titled: before.is_titled,
             is_halted: before.is_halted,
-            dollars_allowed: before.dollars_allowed,
-            is_unpriced: before.is_unpriced,
-            has_said_unpriced: before.has_said_unpriced,
+            costs: Costs {
+                dollars: 0.0,
+                ..before.costs
+            },
             todos,
             ..Self::default()
         };
     }
 
     /// What was said before this program ran.
-    pub fn remember(&mut self, before: Told) {
+    pub fn remember(&mut self, before: MessageHistory) {
         self.calls.extend(before.messages.iter().flat_map(calls));
         self.told = before;
     }
@@ -122,14 +141,14 @@ impl Memory {
     /// Room was made: a request has so many tokens now.
     pub fn shortened(&mut self, tokens: u64) {
         self.told.estimated(tokens);
-        self.no_room_below = 0;
+        self.window.no_room_below = 0;
     }
 
     /// From here on `maker` answers: what only another one can read goes.
     pub fn made_by(&mut self, maker: String) {
         if self.maker != maker && !self.maker.is_empty() {
             // Its window is another one.
-            self.no_room_below = 0;
+            self.window.no_room_below = 0;
             for message in &mut self.told.messages {
                 if let ModelMessage::Assistant(said) = message {
                     said.retain(|it| !matches!(it, Said::Opaque(_)));
@@ -155,7 +174,7 @@ impl Memory {
         if metadata.get("todos").is_some_and(Value::is_array) {
             let mut update = metadata.clone();
             update.insert("merge".into(), false.into());
-            self.todos.change(&TodoUpdate::of(&update));
+            self.todos.apply(&TodoUpdate::of(&update));
         }
     }
 

@@ -13,14 +13,14 @@
 //! What was sent to the model is only ever added to: a server's cache knows it again by its beginning.
 
 mod batch;
+mod compaction;
 mod ending;
-mod fit;
 mod guard;
 mod memory;
 mod question;
-mod room;
 #[cfg(test)]
 mod tests;
+mod truncate;
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -33,28 +33,28 @@ use unicode_segmentation::UnicodeSegmentation;
 
 use self::{
     batch::{Batch, Shown},
+    compaction::Room,
     guard::Guard,
     question::Question,
-    room::Room,
 };
 use super::{
     approval::{Rule, Rules, RunMode, Tier},
     compact::Brief,
-    offer,
+    tool_selection,
     write::Writer,
 };
 use crate::{
     config::Settings,
     link::Asker,
-    model::{
+    models::{
         Call, Effort, ModelRequest, Part, Piece, Said, Tokens, ToolSpec,
         catalogue::{self, Prices},
     },
     protocol::{
-        ASIDE, Address, ClarificationResponse, ConversationId, DocumentId, Event, Message, Mode, Notice, ResponseId,
-        ResponseStart, Severity, Shorten, Turn as ProtocolTurn,
+        ASIDE, Address, ClarificationResponse, CompactionScope, ConversationId, DocumentId, Event, Message, Mode,
+        Notice, ResponseId, ResponseStart, Severity, Turn as ProtocolTurn,
     },
-    tool::{Access, Fault, Input as Arguments, Outcome, Proposal, Tool},
+    tools::{Access, Fault, Input as Arguments, Outcome, Proposal, Tool, ToolSet},
 };
 
 pub use memory::Memory;
@@ -119,39 +119,61 @@ pub struct Prepared {
 /// A user's message and what is needed to answer it.
 #[derive(Clone, Debug)]
 pub struct Submission {
-    pub purpose: Purpose,
-    /// Its number, once it is in the log.
-    pub turn: ProtocolTurn,
-    /// As the user wrote it.
+    /// The message as the user wrote it.
     pub message: Message,
-    /// As the model is told it.
+    /// The message as the model is told it.
     pub parts: Vec<Part>,
     /// What the model is told before the first message of a conversation; ignored later.
     pub opening: Vec<Part>,
-    pub system: String,
+    /// The mode in which the answer begins.
     pub mode: Mode,
-    /// Empty: the server's own.
-    pub model: String,
-    /// The model that writes summaries.
-    pub summarist: String,
-    /// Which format and model make what only they can read.
+    /// Format and model that make what only they can read.
     pub maker: String,
-    /// How many other models may be tried when this one is overloaded.
-    pub fallbacks: usize,
-    pub effort: Option<Effort>,
-    /// All that may be offered in some mode.
-    pub tools: Vec<&'static Tool>,
+    /// What is allowed without a question.
+    pub policy: Policy,
+    /// What does not change while the answer is made.
+    pub setup: AnswerSetup,
+}
+
+/// What does not change while an answer is made.
+#[derive(Clone, Debug)]
+pub struct AnswerSetup {
+    /// The purpose of the turn.
+    pub purpose: Purpose,
+    /// The number of the turn, once it is in the log.
+    pub turn: ProtocolTurn,
+    /// The id of the conversation.
+    pub conversation: ConversationId,
+    /// The id of the answer.
+    pub response: ResponseId,
+    /// The model that answers.
+    pub model: AnswerModel,
+    /// All tools that may be offered in some mode.
+    pub tools: ToolSet,
     /// What the user says of single tools.
     pub settings: Arc<Settings>,
-    pub policy: Policy,
+    /// How far the answer may go.
     pub limits: Limits,
-    pub conversation: ConversationId,
-    pub response: ResponseId,
-    /// Who answers questions.
+    /// The one who answers questions.
     pub asker: Asker,
     /// Checkers look at once at what a call has changed.
     pub is_checked: bool,
-    /// The model is known not to see images: it is told where one stands.
+}
+
+/// The model that answers, and what it is told beside the messages.
+#[derive(Clone, Debug)]
+pub struct AnswerModel {
+    /// Empty: the server's own.
+    pub name: String,
+    /// The system prompt.
+    pub system: String,
+    /// The model that writes summaries.
+    pub summarist: String,
+    /// Number of other models that may be tried when this one is overloaded.
+    pub fallbacks: usize,
+    /// How hard it thinks; `None`: as its server has it.
+    pub effort: Option<Effort>,
+    /// It is known not to see images: it is told where one stands.
     pub is_blind: bool,
 }
 
@@ -164,7 +186,7 @@ pub enum Purpose {
     /// A command of the user's runs; the model is not asked.
     Command,
     /// What the model is told becomes shorter, and nothing else.
-    Room(Shorten),
+    Room(CompactionScope),
 }
 
 /// What is allowed without a question.
@@ -239,13 +261,13 @@ pub enum Effect {
     /// Works out what the call would touch or change.
     Prepare {
         job: JobId,
-        tool: &'static Tool,
+        tool: Arc<Tool>,
         call: String,
         arguments: Arguments,
     },
     Run {
         job: JobId,
-        tool: &'static Tool,
+        tool: Arc<Tool>,
         call: String,
         arguments: Arguments,
         /// The user has looked at it: it runs as it was looked at.
@@ -276,51 +298,122 @@ pub struct Turn {
     running: Option<Running>,
 }
 
+/// The answer that is being made.
 #[derive(Debug)]
 struct Running {
+    setup: AnswerSetup,
+    output: Output,
+    mode: Mode,
+    phase: Phase,
+    request: OpenRequest,
+    spending: Spending,
+    calls: OpenCalls,
+    /// Open questions, oldest first.
+    questions: Vec<Question>,
+    steering: VecDeque<Steered>,
+    guard: Guard,
+    /// The model was told once which marks are left.
+    has_reminded: bool,
+    /// The user has the word.
+    has_user_the_word: bool,
+}
+
+/// The events of an answer on their way to the log.
+#[derive(Debug)]
+struct Output {
     writer: Writer,
     /// Appended with the first thing the model says, because only then its name may be known.
     start: Option<ResponseStart>,
     began_ms: u64,
     now_ms: u64,
-    setup: Setup,
-    mode: Mode,
-    phase: Phase,
-    /// What the model has said since it was asked.
+    has_thought: bool,
+}
+
+impl Output {
+    /// Appends events of the response, after its start.
+    fn say(&mut self, events: Vec<Event>, effects: &mut Vec<Effect>) {
+        if events.is_empty() {
+            return;
+        }
+        effects.extend(self.start.take().map(|it| Effect::Append(Event::ResponseStart(it))));
+        effects.extend(events.into_iter().map(Effect::Append));
+    }
+
+    fn notice(&mut self, severity: Severity, code: &str, message: String, effects: &mut Vec<Effect>) {
+        let notice = Notice {
+            severity,
+            code: code.to_owned(),
+            message,
+            document: None,
+        };
+        self.say(vec![Event::Notice(notice)], effects);
+    }
+
+    fn error(&mut self, code: &str, source: &str, message: &str, details: &str, effects: &mut Vec<Effect>) {
+        let events = self.writer.error(code, source, message, details);
+        self.say(events, effects);
+    }
+}
+
+/// The last request to the model, and what has come of it.
+#[derive(Debug, Default)]
+struct OpenRequest {
+    /// What the model has said.
     said: Vec<Said>,
     /// Calls whose arguments are no JSON object, by id, with what they are.
     garbled: Vec<(String, String)>,
-    /// As many messages the model was sent last.
+    /// Number of messages that the model was sent.
     sent: usize,
-    /// Anything at all has come since it was asked: then it is not asked again.
+    /// Anything at all has come: then the model is not asked again.
     has_output: bool,
-    has_thought: bool,
-    /// Since the model was asked, and before that.
+    /// Tokens, as far as they have been counted.
     tokens: Tokens,
-    total: Tokens,
-    /// In dollars, request by request: a long one has another price. `None`: of one the price is unknown.
-    cost: Option<f64>,
-    /// Documents of calls that run.
-    shown: BTreeMap<JobId, Shown>,
-    /// Open questions, oldest first.
-    questions: Vec<Question>,
-    steering: VecDeque<Steered>,
-    guard: Guard,
-    next_job: u64,
-    request_count: u32,
-    /// Documents of the kind `tool_call`.
-    call_count: u64,
+    /// Number of documents that there were when the model was asked.
+    asked_behind: u64,
+    /// 0: the chosen model; else the nth that stands in for it.
     stand_in: usize,
     /// Room was made, or could not be, since the model last said something.
     has_made_room: bool,
-    /// Where the documents of calls are that have no result yet.
+}
+
+/// What the requests of an answer have cost.
+#[derive(Debug)]
+struct Spending {
+    /// Tokens of the requests that have ended.
+    tokens: Tokens,
+    /// In dollars, request by request: a long one has another price. `None`: of one the price is unknown.
+    cost: Option<f64>,
+    /// Number of requests.
+    requests: u32,
+}
+
+impl Spending {
+    /// Adds the counts of a request. Returns what it has cost, in dollars, if its prices are known.
+    fn add(&mut self, tokens: &Tokens, prices: Option<Prices>) -> Option<f64> {
+        let dollars = prices.map(|it| it.of(tokens).dollars);
+        if *tokens != Tokens::default() {
+            self.cost = self.cost.zip(dollars).map(|(sum, it)| sum + it);
+        }
+        let add = |total: &mut u64, more: u64| *total = total.saturating_add(more);
+        add(&mut self.tokens.prompt, tokens.prompt);
+        add(&mut self.tokens.cached, tokens.cached);
+        add(&mut self.tokens.cache_written, tokens.cache_written);
+        add(&mut self.tokens.completion, tokens.completion);
+        add(&mut self.tokens.reasoning, tokens.reasoning);
+        dollars
+    }
+}
+
+/// The calls of an answer.
+#[derive(Debug, Default)]
+struct OpenCalls {
+    /// Documents of calls that run.
+    shown: BTreeMap<JobId, Shown>,
+    next_job: u64,
+    /// Number of documents of the kind `tool_call`.
+    count: u64,
+    /// Places of the documents of calls that have no result yet.
     places: Vec<(String, Address)>,
-    /// The last document that there was when the model was asked.
-    asked_behind: u64,
-    /// The model was told once which marks are left.
-    has_reminded: bool,
-    /// The user has the word.
-    has_user_the_word: bool,
 }
 
 /// What was said while the model works, and is not heard yet.
@@ -329,32 +422,6 @@ struct Steered {
     message: Message,
     parts: Vec<Part>,
     mode: Mode,
-}
-
-/// What does not change while an answer is made.
-#[derive(Debug)]
-struct Setup {
-    conversation: ConversationId,
-    response: ResponseId,
-    turn: ProtocolTurn,
-    purpose: Purpose,
-    system: String,
-    model: String,
-    summarist: String,
-    tools: Vec<&'static Tool>,
-    settings: Arc<Settings>,
-    limits: Limits,
-    fallbacks: usize,
-    effort: Option<Effort>,
-    asker: Asker,
-    is_checked: bool,
-    is_blind: bool,
-}
-
-impl Setup {
-    fn has_tools(&self) -> bool {
-        !self.tools.is_empty()
-    }
 }
 
 /// What is being waited for.
@@ -408,7 +475,7 @@ impl Turn {
             }
             (_, None) => {}
             (input, Some(mut running)) => {
-                running.now_ms = now_ms;
+                running.output.now_ms = now_ms;
                 running.take(input, &mut self.memory, &mut effects);
                 if !matches!(running.phase, Phase::Over) {
                     self.running = Some(running);
@@ -422,29 +489,15 @@ impl Turn {
 impl Running {
     fn begin(submission: Submission, memory: &mut Memory, now_ms: u64, effects: &mut Vec<Effect>) -> Self {
         let Submission {
-            purpose,
-            turn,
             mut message,
             parts,
             opening,
-            system,
             mode,
-            model,
-            summarist,
             maker,
-            fallbacks,
-            effort,
-            tools,
-            settings,
             policy,
-            limits,
-            conversation,
-            response,
-            asker,
-            is_checked,
-            is_blind,
+            setup,
         } = submission;
-        let is_aside = matches!(purpose, Purpose::Room(_));
+        let is_aside = matches!(setup.purpose, Purpose::Room(_));
         let title = title(&message.content).filter(|_| memory.is_empty() && !memory.is_titled && !is_aside);
         memory.is_titled |= title.is_some();
         if is_aside {
@@ -458,15 +511,15 @@ impl Running {
                 memory.open(opening);
             }
             memory.made_by(maker);
-            memory.told.turn(turn, parts);
+            memory.told.turn(setup.turn, parts);
         }
         let start = ResponseStart {
-            id: Some(response.clone()),
-            conversation_id: Some(conversation.clone()),
-            model: Some(model.clone()).filter(|it| !it.is_empty()),
+            id: Some(setup.response.clone()),
+            conversation_id: Some(setup.conversation.clone()),
+            model: Some(setup.model.name.clone()).filter(|it| !it.is_empty()),
             mode: Some(mode),
             created: created(now_ms),
-            capabilities: if asker.is_attended() {
+            capabilities: if setup.asker.is_attended() {
                 vec!["live_input".to_owned()]
             } else {
                 Vec::new()
@@ -474,48 +527,26 @@ impl Running {
             extra: Map::new(),
         };
         Self {
-            writer: Writer::new(mode),
-            start: Some(start),
-            began_ms: now_ms,
-            now_ms,
-            setup: Setup {
-                conversation,
-                response,
-                turn,
-                purpose,
-                system,
-                model,
-                summarist,
-                tools,
-                settings,
-                limits,
-                fallbacks,
-                effort,
-                asker,
-                is_checked,
-                is_blind,
+            output: Output {
+                writer: Writer::new(mode),
+                start: Some(start),
+                began_ms: now_ms,
+                now_ms,
+                has_thought: false,
             },
+            setup,
             mode,
             phase: Phase::Model,
-            said: Vec::new(),
-            garbled: Vec::new(),
-            sent: 0,
-            has_output: false,
-            has_thought: false,
-            tokens: Tokens::default(),
-            total: Tokens::default(),
-            cost: Some(0.0),
-            shown: BTreeMap::new(),
+            request: OpenRequest::default(),
+            spending: Spending {
+                tokens: Tokens::default(),
+                cost: Some(0.0),
+                requests: 0,
+            },
+            calls: OpenCalls::default(),
             questions: Vec::new(),
             steering: VecDeque::new(),
             guard: Guard::default(),
-            next_job: 0,
-            request_count: 0,
-            call_count: 0,
-            stand_in: 0,
-            has_made_room: false,
-            places: Vec::new(),
-            asked_behind: 0,
             has_reminded: false,
             has_user_the_word: false,
         }
@@ -544,23 +575,15 @@ impl Running {
     }
 
     /// The tools of the mode that is in force.
-    fn in_force(&self) -> impl Iterator<Item = &'static Tool> {
-        let is_allowed = |it: &&'static Tool| {
-            it.modes.contains(&self.mode) && offer::is_in_scope(&self.setup.settings, it, self.mode)
-        };
-        self.setup.tools.iter().copied().filter(is_allowed)
+    fn in_force(&self) -> impl Iterator<Item = &Arc<Tool>> {
+        self.setup.tools.iter().filter(|it| {
+            it.modes.contains(&self.mode) && tool_selection::is_in_scope(&self.setup.settings, it, self.mode)
+        })
     }
 
     /// What the model may use in the mode that is in force.
     fn offered(&self) -> Vec<ToolSpec> {
-        self.in_force()
-            .map(|it| ToolSpec {
-                name: it.name.to_owned(),
-                aliases: it.aliases,
-                about: it.about.to_owned(),
-                parameters: (it.schema)(),
-            })
-            .collect()
+        self.in_force().map(|it| it.spec()).collect()
     }
 
     /// Goes on in another mode, and says so.
@@ -569,21 +592,21 @@ impl Running {
             return;
         }
         self.mode = mode;
-        self.writer.enter(mode);
-        let mut events = self.writer.text(&format!("*The mode is {mode} now.*"));
-        events.extend(self.writer.flush());
-        self.say(events, effects);
+        self.output.writer.enter(mode);
+        let mut events = self.output.writer.text(&format!("*The mode is {mode} now.*"));
+        events.extend(self.output.writer.flush());
+        self.output.say(events, effects);
     }
 
     /// The next request, with everything that was said in the meantime.
     fn ask_model(&mut self, memory: &mut Memory, effects: &mut Vec<Effect>) {
         // What was sent and not answered must not run into what comes now.
-        if !self.steering.is_empty() && memory.told.messages.len() == self.sent {
+        if !self.steering.is_empty() && memory.told.messages.len() == self.request.sent {
             memory.unanswered(NO_ANSWER);
         }
         while let Some(Steered { message, parts, mode }) = self.steering.pop_front() {
-            let events = self.writer.spoken(&message.content);
-            self.say(events, effects);
+            let events = self.output.writer.spoken(&message.content);
+            self.output.say(events, effects);
             memory.user(parts);
             self.enter(mode, effects);
         }
@@ -595,36 +618,36 @@ impl Running {
 
     /// Asks the model with all that it is told now.
     fn request(&mut self, memory: &mut Memory, effects: &mut Vec<Effect>) {
-        self.said.clear();
-        self.garbled.clear();
-        self.has_output = false;
-        self.tokens = Tokens::default();
+        self.request.said.clear();
+        self.request.garbled.clear();
+        self.request.has_output = false;
+        self.request.tokens = Tokens::default();
         self.guard.requests += 1;
-        self.request_count += 1;
+        self.spending.requests += 1;
         self.phase = Phase::Model;
-        self.sent = memory.told.messages.len();
-        self.asked_behind = self.writer.count();
-        let messages = if self.setup.is_blind {
+        self.request.sent = memory.told.messages.len();
+        self.request.asked_behind = self.output.writer.count();
+        let messages = if self.setup.model.is_blind {
             memory.without_images()
         } else {
             memory.told.messages.clone()
         };
         effects.push(Effect::CallModel {
             request: ModelRequest {
-                model: self.setup.model.clone(),
-                system: self.setup.system.clone(),
+                model: self.setup.model.name.clone(),
+                system: self.setup.model.system.clone(),
                 messages,
                 tools: self.offered(),
-                effort: self.setup.effort,
+                effort: self.setup.model.effort,
                 is_attended: self.setup.asker.is_attended(),
                 is_watched: false,
             },
-            stand_in: self.stand_in,
+            stand_in: self.request.stand_in,
         });
     }
 
     fn piece(&mut self, piece: Piece, memory: &mut Memory, effects: &mut Vec<Effect>) {
-        self.has_output |= !matches!(
+        self.request.has_output |= !matches!(
             piece,
             Piece::Progress(_)
                 | Piece::Start { .. }
@@ -637,25 +660,25 @@ impl Running {
         match piece {
             Piece::Progress(progress) => effects.push(Effect::Append(Event::Progress(progress))),
             Piece::Start { model, .. } => {
-                if let Some(start) = &mut self.start
+                if let Some(start) = &mut self.output.start
                     && start.model.is_none()
                 {
                     start.model = model;
                 }
             }
             Piece::Text(text) | Piece::Refusal(text) => {
-                let events = self.writer.text(&text);
-                self.say(events, effects);
-                match self.said.last_mut() {
+                let events = self.output.writer.text(&text);
+                self.output.say(events, effects);
+                match self.request.said.last_mut() {
                     Some(Said::Text(last)) => last.push_str(&text),
-                    Some(Said::Opaque(_) | Said::Call(_)) | None => self.said.push(Said::Text(text)),
+                    Some(Said::Opaque(_) | Said::Call(_)) | None => self.request.said.push(Said::Text(text)),
                 }
             }
             Piece::Thinking(delta) => {
-                self.has_thought = true;
-                self.say(vec![Event::ThinkingDelta { delta }], effects);
+                self.output.has_thought = true;
+                self.output.say(vec![Event::ThinkingDelta { delta }], effects);
             }
-            Piece::ThinkingDone { opaque } => self.said.push(Said::Opaque(opaque)),
+            Piece::ThinkingDone { opaque } => self.request.said.push(Said::Opaque(opaque)),
             Piece::CallDone {
                 id,
                 name,
@@ -665,18 +688,18 @@ impl Running {
             } => {
                 let id = self.fresh_id(id, memory);
                 let arguments = arguments.unwrap_or_else(|text| {
-                    self.garbled.push((id.clone(), text));
+                    self.request.garbled.push((id.clone(), text));
                     Map::new()
                 });
-                self.said.push(Said::Call(Call {
+                self.request.said.push(Said::Call(Call {
                     id,
                     name,
                     arguments,
                     opaque,
                 }));
             }
-            Piece::Usage(tokens) => self.tokens = tokens,
-            Piece::Notice(notice) => self.say(vec![Event::Notice(notice)], effects),
+            Piece::Usage(tokens) => self.request.tokens = tokens,
+            Piece::Notice(notice) => self.output.say(vec![Event::Notice(notice)], effects),
             // A call counts once it is whole.
             Piece::CallStart { .. } | Piece::CallArguments { .. } | Piece::Seen(_) => {}
             Piece::End(reason) => self.stopped(reason, memory, effects),
@@ -688,6 +711,7 @@ impl Running {
     fn fresh_id(&self, id: String, memory: &Memory) -> String {
         let is_taken = |id: &str| {
             let here = self
+                .request
                 .said
                 .iter()
                 .any(|it| matches!(it, Said::Call(call) if call.id == id));
@@ -703,30 +727,6 @@ impl Running {
             .unwrap_or(stem)
     }
 
-    /// Events of the response, after its start.
-    fn say(&mut self, events: Vec<Event>, effects: &mut Vec<Effect>) {
-        if events.is_empty() {
-            return;
-        }
-        effects.extend(self.start.take().map(|it| Effect::Append(Event::ResponseStart(it))));
-        effects.extend(events.into_iter().map(Effect::Append));
-    }
-
-    fn notice(&mut self, severity: Severity, code: &str, message: String, effects: &mut Vec<Effect>) {
-        let notice = Notice {
-            severity,
-            code: code.to_owned(),
-            message,
-            document: None,
-        };
-        self.say(vec![Event::Notice(notice)], effects);
-    }
-
-    fn error(&mut self, code: &str, source: &str, message: &str, details: &str, effects: &mut Vec<Effect>) {
-        let events = self.writer.error(code, source, message, details);
-        self.say(events, effects);
-    }
-
     /// Why no more is to be spent without a yes.
     fn is_spent(&self, memory: &Memory) -> Option<String> {
         let Limits {
@@ -739,8 +739,8 @@ impl Running {
             let (spent, limit) = (dollars(self.guard.dollars), dollars(limit));
             return Some(format!("The answer has cost {spent}; agent.max_dollars is {limit}."));
         }
-        let limit = over(memory.dollars - memory.dollars_allowed, all)?;
-        let (spent, limit) = (dollars(memory.dollars), dollars(limit));
+        let limit = over(memory.costs.dollars - memory.costs.allowed, all)?;
+        let (spent, limit) = (dollars(memory.costs.dollars), dollars(limit));
         Some(format!(
             "The conversation has cost {spent}; agent.max_dollars_in_all is {limit}."
         ))
@@ -753,53 +753,39 @@ impl Running {
             dollars_in_all,
             ..
         } = self.setup.limits;
-        if !memory.is_unpriced || memory.has_said_unpriced || dollars.or(dollars_in_all).is_none() {
+        if !memory.costs.is_unpriced || memory.costs.has_said_unpriced || dollars.or(dollars_in_all).is_none() {
             return;
         }
-        memory.has_said_unpriced = true;
-        let model = match self.setup.model.as_str() {
+        memory.costs.has_said_unpriced = true;
+        let model = match self.setup.model.name.as_str() {
             "" => "the server's own model",
             model => model,
         };
         let message = format!(
             "what {model} costs is not known, so that the limit of spending does not count it; models.\"…\".price_in and price_out say it"
         );
-        self.notice(Severity::Warning, "price-unknown", message, effects);
+        self.output.notice(Severity::Warning, "price-unknown", message, effects);
     }
 
     /// Moves the counts of the request that has ended to those of the answer.
     fn count_tokens(&mut self, memory: &mut Memory) {
-        let tokens = std::mem::take(&mut self.tokens);
+        let tokens = std::mem::take(&mut self.request.tokens);
         if tokens.prompt > 0 {
             memory.told.count(tokens.prompt.saturating_add(tokens.completion));
         }
         // What stands in has prices of its own, which are not known here.
-        let known = catalogue::known(&self.setup.model, &self.setup.settings.models);
-        self.pay(&tokens, known.prices.filter(|_| self.stand_in == 0), memory);
+        let known = catalogue::known(&self.setup.model.name, &self.setup.settings.models);
+        self.pay(&tokens, known.prices.filter(|_| self.request.stand_in == 0), memory);
     }
 
     /// Adds the counts of a request to those of the answer.
     fn pay(&mut self, tokens: &Tokens, prices: Option<Prices>, memory: &mut Memory) {
-        let Tokens {
-            prompt,
-            cached,
-            cache_written,
-            completion,
-            reasoning,
-        } = *tokens;
+        let dollars = self.spending.add(tokens, prices);
         if *tokens != Tokens::default() {
-            let dollars = prices.map(|it| it.of(tokens).dollars);
-            self.cost = self.cost.zip(dollars).map(|(sum, it)| sum + it);
             self.guard.dollars += dollars.unwrap_or_default();
-            memory.dollars += dollars.unwrap_or_default();
-            memory.is_unpriced |= dollars.is_none();
+            memory.costs.dollars += dollars.unwrap_or_default();
+            memory.costs.is_unpriced |= dollars.is_none();
         }
-        let add = |total: &mut u64, more: u64| *total = total.saturating_add(more);
-        add(&mut self.total.prompt, prompt);
-        add(&mut self.total.cached, cached);
-        add(&mut self.total.cache_written, cache_written);
-        add(&mut self.total.completion, completion);
-        add(&mut self.total.reasoning, reasoning);
     }
 }
 

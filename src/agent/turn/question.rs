@@ -11,12 +11,12 @@ use super::{
 use crate::{
     agent::approval::{self, Rule},
     link::Asker,
-    model::Part as Told,
+    models::Part as Told,
     protocol::{
         Applied, ClarificationResponse, DocumentId, Event, FinishReason, HunkAnswer, Kind, Outcome as Dealt,
         Permission, QuestionKind, Status,
     },
-    tool::{
+    tools::{
         self, Access, Change, Outcome, Part, Tool,
         ask::{self, Form},
         create_plan, switch_mode, todo_write,
@@ -70,6 +70,7 @@ impl Running {
         let kind = metadata.get("kind").cloned().unwrap_or(Value::Null);
         let mut events = Vec::new();
         let document = self
+            .output
             .writer
             .begin(Kind::Clarification, object(json!({ "kind": kind })), &mut events);
         if !lead.is_empty() {
@@ -83,7 +84,7 @@ impl Running {
             metadata: metadata.clone(),
             append: Vec::new(),
         });
-        self.say(events, effects);
+        self.output.say(events, effects);
         self.questions.push(Question {
             document,
             lead: lead.to_owned(),
@@ -106,7 +107,7 @@ impl Running {
             final_content: Some(question.lead),
             metadata,
         };
-        self.say(vec![end], effects);
+        self.output.say(vec![end], effects);
     }
 
     /// Closes what is open without an answer.
@@ -134,7 +135,7 @@ impl Running {
     pub(super) fn ask_approval(
         &mut self,
         job: &Job,
-        tool: &'static Tool,
+        tool: &Tool,
         question: &approval::Question,
         effects: &mut Vec<Effect>,
     ) {
@@ -187,7 +188,7 @@ impl Running {
             Access::Write(place) => why == approval::changes(place),
             Access::Read(_) | Access::Delete(_) | Access::Fetch { .. } | Access::Search | Access::Mcp { .. } => false,
         };
-        let is_listed = |why: &str| is_reach(why) || job.accesses.iter().any(|it| is_access(why, it));
+        let is_listed = |why: &str| is_reach(why) || job.prepared.accesses.iter().any(|it| is_access(why, it));
         let why: Vec<&str> = question.why.split("; ").filter(|it| !is_listed(it)).collect();
         let why = why.join("; ");
         let mut extra = Map::new();
@@ -200,14 +201,14 @@ impl Running {
         if question.is_protected {
             extra.insert("protected".into(), true.into());
         }
-        if let Some(proposal) = job.proposal.as_ref().filter(|it| !it.changes.is_empty()) {
+        if let Some(proposal) = job.prepared.proposal.as_ref().filter(|it| !it.changes.is_empty()) {
             let count = proposal.changes.len();
             return proposal
                 .changes
                 .iter()
                 .enumerate()
                 .map(|(at, change)| {
-                    let mut subject = preview(change, tool.name, &job.call.id);
+                    let mut subject = preview(change, &tool.name, &job.call.id);
                     if let Some(metadata) = subject.get_mut("metadata").and_then(Value::as_object_mut) {
                         metadata.extend(extra.clone());
                         if count > 1 {
@@ -224,7 +225,7 @@ impl Running {
                 })
                 .collect();
         }
-        let command = job.accesses.iter().find_map(|it| match it {
+        let command = job.prepared.accesses.iter().find_map(|it| match it {
             Access::Command {
                 line,
                 directory,
@@ -259,7 +260,7 @@ impl Running {
         }
         let mut metadata = object(json!({ "toolName": tool.name, "arguments": job.arguments.0 }));
         metadata.extend(extra);
-        let text = match job.accesses.first() {
+        let text = match job.prepared.accesses.first() {
             Some(Access::Read(place)) => format!("Allow to read `{}`?", place.shown),
             Some(Access::Fetch { host, .. }) => format!("Allow to fetch from {host}?"),
             Some(Access::Search) => "Allow to search the web?".to_owned(),
@@ -291,9 +292,9 @@ impl Running {
         };
         let merge = job.arguments.flag("merge");
         let end = object(json!({ "todos": todos, "merge": merge, "toolCallId": job.call.id }));
-        memory.todos.change(&crate::protocol::document::TodoUpdate::of(&end));
-        let events = self.writer.whole(Kind::TodoUpdate, Map::new(), None, end);
-        self.say(events, effects);
+        memory.todos.apply(&crate::protocol::document::TodoUpdate::of(&end));
+        let events = self.output.writer.whole(Kind::TodoUpdate, Map::new(), None, end);
+        self.output.say(events, effects);
         settle(job, memory.todos.checklist(), false, Vec::new());
     }
 
@@ -306,11 +307,11 @@ impl Running {
         let mut end = start.clone();
         end.insert("todos".into(), plan.todos.clone().into());
         end.insert("toolCallId".into(), job.call.id.clone().into());
-        memory.todos.change(&crate::protocol::document::TodoUpdate::of(&object(
+        memory.todos.apply(&crate::protocol::document::TodoUpdate::of(&object(
             json!({ "todos": plan.todos, "merge": false }),
         )));
-        let events = self.writer.whole(Kind::Plan, start, Some(&plan.content), end);
-        self.say(events, effects);
+        let events = self.output.writer.whole(Kind::Plan, start, Some(&plan.content), end);
+        self.output.say(events, effects);
         self.has_user_the_word = true;
         settle(
             job,
@@ -347,7 +348,7 @@ impl Running {
                 final_content: Some(question.lead),
                 metadata: question.metadata,
             };
-            self.say(vec![end], effects);
+            self.output.say(vec![end], effects);
             self.has_user_the_word = true;
             settle(job, LATER.to_owned(), false, Vec::new());
         } else {
@@ -406,7 +407,8 @@ impl Running {
                 Asker::Nobody => "`sheaf -p --continue 'go on'` goes on from here",
                 Asker::Here | Asker::Live | Asker::Later => "send a message to let it go on",
             };
-            self.error("MAX_TURNS", "agent", because.trim_end_matches('.'), details, effects);
+            self.output
+                .error("MAX_TURNS", "agent", because.trim_end_matches('.'), details, effects);
             return self.end(Status::Completed, FinishReason::MaxTurns, memory, effects);
         }
         let metadata = object(json!({
@@ -477,7 +479,9 @@ impl Running {
     pub(super) fn answer(&mut self, dealt: &ClarificationResponse, memory: &mut Memory, effects: &mut Vec<Effect>) {
         let Some(at) = self.questions.iter().position(|it| it.document == dealt.document_id) else {
             let text = "the question is not open any more: the answer was left out".to_owned();
-            return self.notice(crate::protocol::Severity::Warning, "no-question", text, effects);
+            return self
+                .output
+                .notice(crate::protocol::Severity::Warning, "no-question", text, effects);
         };
         let question = self.questions.remove(at);
         let chosen = dealt.answers.iter().flat_map(|it| it.selected_option_ids.iter());
@@ -568,14 +572,14 @@ impl Running {
             Purpose::GoOn if dealt.outcome == Dealt::Skipped && !self.steering.is_empty() => {
                 self.close(question, dealt, effects);
                 self.guard.reset();
-                memory.dollars_allowed = memory.dollars;
+                memory.costs.allowed = memory.costs.dollars;
                 self.ask_model(memory, effects);
             }
             Purpose::GoOn => {
                 self.close(question, dealt, effects);
                 if is_yes {
                     self.guard.reset();
-                    memory.dollars_allowed = memory.dollars;
+                    memory.costs.allowed = memory.costs.dollars;
                     if let Some(words) = words {
                         memory.user(vec![Told::Text(words)]);
                     }
@@ -697,7 +701,7 @@ fn preview(change: &Change, name: &str, call: &str) -> Value {
             after.extend(place.new.lines());
             at = place.end.saturating_add(1);
         }
-        let hunk = tool::Hunk {
+        let hunk = tools::Hunk {
             old: before.join("\n"),
             new: after.join("\n"),
             start: first.start,

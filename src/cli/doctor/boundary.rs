@@ -1,4 +1,4 @@
-//! What holds the commands of a model.
+//! Checks the sandbox of a model's commands.
 
 use super::{Check, Topic};
 use crate::sandbox::{Layers, Tier, layers};
@@ -7,7 +7,7 @@ pub(super) fn examine() -> Vec<Check> {
     judge(layers())
 }
 
-/// A command without all of its walls asks first: that is a loss and no defect.
+/// Judges the sandbox. A partial one is a warning: commands ask first.
 fn judge(layers: &Layers) -> Vec<Check> {
     let topic = Topic::Sandbox;
     let whole = match layers.tier {
@@ -37,7 +37,7 @@ fn judge(layers: &Layers) -> Vec<Check> {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::Verdict, *};
+    use super::{super::CheckVerdict, *};
     use crate::sandbox::Layer;
 
     #[test]
@@ -57,7 +57,10 @@ mod tests {
         };
         let checks = judge(&layers);
         let verdicts: Vec<_> = checks.iter().map(|it| it.verdict).collect();
-        assert_eq!(verdicts, [Verdict::Doubtful, Verdict::Doubtful, Verdict::Good]);
+        assert_eq!(
+            verdicts,
+            [CheckVerdict::Doubtful, CheckVerdict::Doubtful, CheckVerdict::Good]
+        );
         assert!(checks[0].seen.contains("partial (metadata)"));
         assert_eq!(checks[1].remedy.as_str(), "sysctl x=1");
     }

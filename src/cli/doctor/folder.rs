@@ -1,29 +1,29 @@
-//! Whether our folders can be written, by us alone, and have room.
+//! Checks sheaf's folders: writable, private, with enough room.
 
 use std::path::{Path, PathBuf};
 
 use super::{Check, Topic, shown};
 use crate::{config::Paths, text::figure};
 
-/// Sessions grow; below this much room somebody should know.
+/// Free bytes below which a warning is shown, since sessions grow.
 const LITTLE_BYTES: u64 = 200_000_000;
 
-/// Below this nothing can be kept.
+/// Free bytes below which nothing can be stored.
 const NOTHING_BYTES: u64 = 1_000_000;
 
-/// What is true of a folder.
+/// Facts about a folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Facts {
+struct FolderFacts {
     path: PathBuf,
-    kind: Kind,
+    kind: FolderKind,
     /// Of the folder, or of the nearest one above it that exists.
     is_writable: bool,
     free_bytes: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    /// It will be made when it is needed.
+enum FolderKind {
+    /// It will be created when it is needed.
     Absent,
     Folder {
         is_shared: bool,
@@ -33,7 +33,7 @@ enum Kind {
 }
 
 pub(super) fn examine(paths: &Paths) -> Vec<Check> {
-    // What was said to a model lies in the last three.
+    // The last three contain conversations.
     [
         ("configuration", &paths.config, false),
         ("sessions", &paths.sessions(), true),
@@ -45,11 +45,11 @@ pub(super) fn examine(paths: &Paths) -> Vec<Check> {
     .collect()
 }
 
-fn judge(name: &str, facts: &Facts, is_private: bool) -> Check {
+fn judge(name: &str, facts: &FolderFacts, is_private: bool) -> Check {
     let topic = Topic::Folders;
     let path = shown(&facts.path);
     let room = facts.free_bytes.map(|it| format!(", {} free", figure::bytes(it)));
-    let absent = if facts.kind == Kind::Absent {
+    let absent = if facts.kind == FolderKind::Absent {
         ", made when needed"
     } else {
         ""
@@ -57,46 +57,46 @@ fn judge(name: &str, facts: &Facts, is_private: bool) -> Check {
     let seen = format!("{path}{absent}{}", room.unwrap_or_default());
     let free = facts.free_bytes.unwrap_or(u64::MAX);
     match facts.kind {
-        Kind::Other => Check::bad(
+        FolderKind::Other => Check::bad(
             topic,
             name,
             &format!("{path} is not a folder"),
             "move it out of the way",
         ),
-        Kind::Absent | Kind::Folder { .. } if !facts.is_writable => Check::bad(
+        FolderKind::Absent | FolderKind::Folder { .. } if !facts.is_writable => Check::bad(
             topic,
             name,
             &format!("{path} cannot be written"),
             "give yourself the right to write there, or choose other folders by the XDG_… variables",
         ),
-        Kind::Absent | Kind::Folder { .. } if free < NOTHING_BYTES => {
+        FolderKind::Absent | FolderKind::Folder { .. } if free < NOTHING_BYTES => {
             Check::bad(topic, name, &seen, "make room: nothing can be kept")
         }
-        Kind::Absent | Kind::Folder { .. } if free < LITTLE_BYTES => {
+        FolderKind::Absent | FolderKind::Folder { .. } if free < LITTLE_BYTES => {
             Check::doubtful(topic, name, &seen, "make room before it is used up")
         }
-        Kind::Folder { is_shared: true } if is_private => Check::doubtful(
+        FolderKind::Folder { is_shared: true } if is_private => Check::doubtful(
             topic,
             name,
             &format!("{seen}, open to others"),
             &format!("chmod 700 {path}"),
         ),
-        Kind::Absent | Kind::Folder { .. } => Check::good(topic, name, &seen),
+        FolderKind::Absent | FolderKind::Folder { .. } => Check::good(topic, name, &seen),
     }
 }
 
-fn gather(path: &Path) -> Facts {
+fn gather(path: &Path) -> FolderFacts {
     let kind = match std::fs::metadata(path) {
-        Ok(facts) if facts.is_dir() => Kind::Folder {
+        Ok(facts) if facts.is_dir() => FolderKind::Folder {
             is_shared: is_shared(&facts),
         },
-        Ok(_) => Kind::Other,
-        Err(error) if error.kind() == std::io::ErrorKind::NotADirectory => Kind::Other,
-        Err(_) => Kind::Absent,
+        Ok(_) => FolderKind::Other,
+        Err(error) if error.kind() == std::io::ErrorKind::NotADirectory => FolderKind::Other,
+        Err(_) => FolderKind::Absent,
     };
     let nearest = path.ancestors().find(|it| it.exists()).unwrap_or(path);
     let (is_writable, free_bytes) = room(nearest);
-    Facts {
+    FolderFacts {
         path: path.to_owned(),
         kind,
         is_writable,
@@ -136,68 +136,72 @@ mod tests {
     use pretty_assertions::assert_eq;
 
     use super::*;
-    use crate::cli::doctor::Verdict;
+    use crate::cli::doctor::CheckVerdict;
 
     #[test]
     fn a_folder_is_judged_by_what_is_true_of_it() {
-        let folder = |is_shared| Kind::Folder { is_shared };
+        let folder = |is_shared| FolderKind::Folder { is_shared };
         for (kind, is_writable, free, is_private, expected) in [
             (
                 folder(false),
                 true,
                 Some(5_400_000_000),
                 true,
-                (Verdict::Good, "/f, 5.4 GB free", ""),
+                (CheckVerdict::Good, "/f, 5.4 GB free", ""),
             ),
-            (folder(true), true, None, false, (Verdict::Good, "/f", "")),
+            (folder(true), true, None, false, (CheckVerdict::Good, "/f", "")),
             (
                 folder(true),
                 true,
                 None,
                 true,
-                (Verdict::Doubtful, "/f, open to others", "chmod 700 /f"),
+                (CheckVerdict::Doubtful, "/f, open to others", "chmod 700 /f"),
             ),
             (
-                Kind::Absent,
+                FolderKind::Absent,
                 true,
                 None,
                 true,
-                (Verdict::Good, "/f, made when needed", ""),
+                (CheckVerdict::Good, "/f, made when needed", ""),
             ),
             (
-                Kind::Absent,
+                FolderKind::Absent,
                 false,
                 None,
                 true,
                 (
-                    Verdict::Bad,
+                    CheckVerdict::Bad,
                     "/f cannot be written",
                     "give yourself the right to write there, or choose other folders by the XDG_… variables",
                 ),
             ),
             (
-                Kind::Other,
+                FolderKind::Other,
                 true,
                 None,
                 true,
-                (Verdict::Bad, "/f is not a folder", "move it out of the way"),
+                (CheckVerdict::Bad, "/f is not a folder", "move it out of the way"),
             ),
             (
                 folder(false),
                 true,
                 Some(0),
                 true,
-                (Verdict::Bad, "/f, 0 B free", "make room: nothing can be kept"),
+                (CheckVerdict::Bad, "/f, 0 B free", "make room: nothing can be kept"),
             ),
             (
                 folder(false),
                 true,
                 Some(100_000_000),
                 true,
-                (Verdict::Doubtful, "/f, 100 MB free", "make room before it is used up"),
+                (
+                    CheckVerdict::Doubtful,
+                    "/f, 100 MB free",
+                    "make room before it is used up",
+                ),
             ),
         ] {
-            let facts = Facts {
+            let facts = FolderFacts {
                 path: "/f".into(),
                 kind,
                 is_writable,
@@ -218,7 +222,7 @@ mod tests {
         use std::{fs::Permissions, os::unix::fs::PermissionsExt};
         let folder = tempfile::tempdir().expect("a folder");
         let kind = |path: &Path| gather(path).kind;
-        assert_eq!(kind(&folder.path().join("a/b/c")), Kind::Absent);
+        assert_eq!(kind(&folder.path().join("a/b/c")), FolderKind::Absent);
         assert!(
             gather(&folder.path().join("a/b/c")).is_writable,
             "the nearest folder counts"
@@ -226,12 +230,12 @@ mod tests {
         assert!(gather(folder.path()).free_bytes.is_some());
         for (mode, is_shared) in [(0o700, false), (0o755, true)] {
             std::fs::set_permissions(folder.path(), Permissions::from_mode(mode)).expect("set");
-            assert_eq!(kind(folder.path()), Kind::Folder { is_shared }, "{mode:o}");
+            assert_eq!(kind(folder.path()), FolderKind::Folder { is_shared }, "{mode:o}");
         }
         let file = folder.path().join("file");
         std::fs::File::create(&file).expect("made");
-        assert_eq!(kind(&file), Kind::Other);
-        assert_eq!(kind(&file.join("below")), Kind::Other, "a file in the way");
+        assert_eq!(kind(&file), FolderKind::Other);
+        assert_eq!(kind(&file.join("below")), FolderKind::Other, "a file in the way");
     }
 
     #[test]

@@ -1,7 +1,7 @@
-//! `sheaf doctor`: what works here, what does not, and what to do about it.
+//! `sheaf doctor`: checks the installation and suggests fixes.
 //!
-//! Facts are gathered first and judged after, by functions of the facts. Whatever was seen is a stranger's text and
-//! passes the sanitiser; a key never appears, not even in a server's own words.
+//! Facts are gathered first, then judged by pure functions. Observed texts are untrusted and are sanitized; keys never
+//! appear, not even in a server's own messages.
 
 mod boundary;
 mod folder;
@@ -16,25 +16,25 @@ use std::{
 use serde_json::{Value, json};
 
 use crate::{
-    agent::offer,
-    config::{Environment, Paths, Place, Problem, Secret, Settings},
-    text::Clean,
+    agent::tool_selection,
+    config::{Environment, Location, Paths, Problem, Secret, Settings},
+    text::Sanitized,
     theme,
-    tool::{TOOLS, web_search},
+    tools::{built_in, web_search},
 };
 
-pub use terminal::{Facts, Keyboard, Tmux};
+pub use terminal::{Keyboard, TerminalFacts, Tmux};
 
-/// How well something is.
+/// Result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Verdict {
+pub enum CheckVerdict {
     Good,
     /// It works, with something missing.
     Doubtful,
     Bad,
 }
 
-impl Verdict {
+impl CheckVerdict {
     const fn sign(self) -> &'static str {
         match self {
             Self::Good => "✓",
@@ -52,7 +52,7 @@ impl Verdict {
     }
 }
 
-/// What a check is about, in the order of the report.
+/// Topic of a check, in the order of the report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Topic {
     Terminal,
@@ -78,42 +78,43 @@ impl Topic {
     }
 }
 
-/// One thing that was looked at.
+/// Result of one check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Check {
     pub topic: Topic,
-    pub name: Clean,
-    pub verdict: Verdict,
-    pub seen: Clean,
-    /// What to do, a line each; empty when all is well.
-    pub remedy: Clean,
+    pub name: Sanitized,
+    pub verdict: CheckVerdict,
+    /// Observed facts, on one line.
+    pub seen: Sanitized,
+    /// Suggested fix, one step per line; empty if all is well.
+    pub remedy: Sanitized,
 }
 
 impl Check {
-    fn new(topic: Topic, name: &str, verdict: Verdict, seen: &str) -> Self {
+    fn new(topic: Topic, name: &str, verdict: CheckVerdict, seen: &str) -> Self {
         Self {
             topic,
-            name: Clean::new(name),
+            name: Sanitized::new(name),
             verdict,
-            seen: Clean::new(seen.trim()),
-            remedy: Clean::default(),
+            seen: Sanitized::new(seen.trim()),
+            remedy: Sanitized::default(),
         }
     }
 
     fn good(topic: Topic, name: &str, seen: &str) -> Self {
-        Self::new(topic, name, Verdict::Good, seen)
+        Self::new(topic, name, CheckVerdict::Good, seen)
     }
 
     fn doubtful(topic: Topic, name: &str, seen: &str, remedy: &str) -> Self {
-        Self::new(topic, name, Verdict::Doubtful, seen).remedy(remedy)
+        Self::new(topic, name, CheckVerdict::Doubtful, seen).remedy(remedy)
     }
 
     fn bad(topic: Topic, name: &str, seen: &str, remedy: &str) -> Self {
-        Self::new(topic, name, Verdict::Bad, seen).remedy(remedy)
+        Self::new(topic, name, CheckVerdict::Bad, seen).remedy(remedy)
     }
 
     fn remedy(mut self, remedy: &str) -> Self {
-        self.remedy = Clean::new(remedy.trim());
+        self.remedy = Sanitized::new(remedy.trim());
         self
     }
 }
@@ -126,7 +127,7 @@ pub struct Report {
 
 impl Report {
     fn new(mut checks: Vec<Check>, secrets: &[Secret]) -> Self {
-        // Stable, so that a topic keeps its order.
+        // A stable sort keeps the order within a topic.
         checks.sort_by_key(|it| it.topic);
         for check in &mut checks {
             for text in [&mut check.name, &mut check.seen, &mut check.remedy] {
@@ -136,21 +137,25 @@ impl Report {
         Self { checks }
     }
 
-    /// The worst of it; good when nothing was looked at.
-    pub fn verdict(&self) -> Verdict {
-        self.checks.iter().map(|it| it.verdict).max().unwrap_or(Verdict::Good)
+    /// Returns the worst verdict; good for no checks.
+    pub fn verdict(&self) -> CheckVerdict {
+        self.checks
+            .iter()
+            .map(|it| it.verdict)
+            .max()
+            .unwrap_or(CheckVerdict::Good)
     }
 
-    /// 1 when something is bad.
+    /// Returns 1 if a check is bad, else 0.
     pub fn exit_code(&self) -> u8 {
         match self.verdict() {
-            Verdict::Good | Verdict::Doubtful => 0,
-            Verdict::Bad => 1,
+            CheckVerdict::Good | CheckVerdict::Doubtful => 0,
+            CheckVerdict::Bad => 1,
         }
     }
 
-    /// For people: a line for each check, its remedy below.
-    pub fn text(&self) -> Clean {
+    /// Formats the report for people: one line per check, its remedy below.
+    pub fn text(&self) -> Sanitized {
         use std::fmt::Write;
 
         let mut text = String::new();
@@ -164,7 +169,7 @@ impl Report {
                 text.push_str(check.topic.word());
                 text.push('\n');
             }
-            // One line is one check, whatever was seen.
+            // Observed line breaks must not split a check.
             let seen = check.seen.replace('\n', "\n                     ");
             let _ = writeln!(text, "  {} {:<16} {seen}", check.verdict.sign(), check.name);
             for line in check.remedy.lines().filter(|it| !it.trim().is_empty()) {
@@ -175,13 +180,14 @@ impl Report {
         let _ = writeln!(
             text,
             "\n{} good, {} doubtful, {} bad",
-            count(Verdict::Good),
-            count(Verdict::Doubtful),
-            count(Verdict::Bad)
+            count(CheckVerdict::Good),
+            count(CheckVerdict::Doubtful),
+            count(CheckVerdict::Bad)
         );
-        Clean::from(text)
+        Sanitized::from(text)
     }
 
+    /// Formats the report as JSON.
     pub fn json(&self) -> Value {
         let checks = self.checks.iter().map(|it| {
             json!({
@@ -196,23 +202,23 @@ impl Report {
     }
 }
 
-/// What is shorter is a word that fills a field, as `ollama` or `none` do, and stands in other sentences too.
+/// Minimum length of keys that are hidden. Shorter ones are placeholders such as `ollama`, which occur in other texts.
 const SHORTEST_KEY: usize = 8;
 
-/// Replaces every key in `text`: servers like to repeat the one they refuse.
-fn hide(text: &mut Clean, secrets: &[Secret]) {
+/// Hides every key in `text`: servers often repeat the one that they refuse.
+fn hide(text: &mut Sanitized, secrets: &[Secret]) {
     for secret in secrets.iter().map(Secret::expose).filter(|it| it.len() >= SHORTEST_KEY) {
         if text.contains(secret) {
-            *text = Clean::from(text.replace(secret, "***"));
+            *text = Sanitized::from(text.replace(secret, "***"));
         }
     }
 }
 
-/// Looks at everything. Takes as long as the slowest server, at most `network::PATIENCE`.
+/// Runs all checks. Takes as long as the slowest server, at most `network::PATIENCE`.
 pub async fn examine(settings: &Settings, problems: &[Problem], paths: &Paths, environment: &Environment) -> Report {
     let asking = tokio::task::spawn_blocking({
         let environment = environment.clone();
-        move || Facts::gather(&environment)
+        move || TerminalFacts::gather(&environment)
     });
     let walls = tokio::task::spawn_blocking(boundary::examine);
     let (facts, walls, tmux, (mut servers, secrets)) = tokio::join!(
@@ -232,7 +238,7 @@ pub async fn examine(settings: &Settings, problems: &[Problem], paths: &Paths, e
     Report::new(checks, &secrets)
 }
 
-/// Looks at everything and writes what was found.
+/// Runs all checks and writes the report. Returns the exit code.
 pub async fn run(
     settings: &Settings,
     problems: &[Problem],
@@ -252,7 +258,7 @@ pub async fn run(
     Ok(report.exit_code())
 }
 
-/// What is wrong with what was written.
+/// Checks the settings.
 fn configuration(settings: &Settings, problems: &[Problem], paths: &Paths) -> Vec<Check> {
     let topic = Topic::Configuration;
     let file = paths.settings();
@@ -266,7 +272,7 @@ fn configuration(settings: &Settings, problems: &[Problem], paths: &Paths) -> Ve
         )
     }];
     let asked = settings.origin("theme").place.clone();
-    let asked = asked.unwrap_or_else(|| Place::Variable("SHEAF_THEME".to_owned()));
+    let asked = asked.unwrap_or_else(|| Location::Variable("SHEAF_THEME".to_owned()));
     let theme = match settings.theme.as_str() {
         "auto" => Vec::new(),
         name => theme::load(name, &paths.themes(), &asked).1,
@@ -279,7 +285,7 @@ fn configuration(settings: &Settings, problems: &[Problem], paths: &Paths) -> Ve
     checks
 }
 
-/// What the agent can do only where it is configured, and settings of tools that there are not.
+/// Checks optional tools of the agent, and settings of unknown tools.
 fn tools(settings: &Settings) -> Vec<Check> {
     let topic = Topic::Configuration;
     let search = match &settings.web.search.kind {
@@ -296,23 +302,23 @@ fn tools(settings: &Settings) -> Vec<Check> {
             "off: web.search.kind names no service, so that models are not offered web_search",
         ),
     };
-    let unknown = offer::unknown(settings).into_iter().map(|it| {
-        let names: Vec<&str> = TOOLS.iter().map(|it| it.name).collect();
+    let unknown = tool_selection::unknown(settings).into_iter().map(|it| {
+        let names: Vec<&str> = built_in().iter().map(|it| it.name.as_str()).collect();
         let seen = format!("there is no tool `{it}`: what is set for it does nothing");
         Check::bad(topic, "tools", &seen, &format!("the tools are {}", names.join(", ")))
     });
     std::iter::once(search).chain(unknown).collect()
 }
 
-fn name_of(place: &Place) -> &str {
+fn name_of(place: &Location) -> &str {
     match place {
-        Place::File { path, .. } => path.file_name().and_then(|it| it.to_str()).unwrap_or("file"),
-        Place::Variable(_) => "environment",
-        Place::Flag(_) => "flag",
+        Location::File { path, .. } => path.file_name().and_then(|it| it.to_str()).unwrap_or("file"),
+        Location::Variable(_) => "environment",
+        Location::Flag(_) => "flag",
     }
 }
 
-/// `path` for people.
+/// Formats a path for people.
 fn shown(path: &Path) -> String {
     path.display().to_string()
 }
@@ -323,7 +329,7 @@ mod tests {
 
     use super::*;
 
-    fn check(topic: Topic, verdict: Verdict, seen: &str, remedy: &str) -> Check {
+    fn check(topic: Topic, verdict: CheckVerdict, seen: &str, remedy: &str) -> Check {
         Check::new(topic, "thing", verdict, seen).remedy(remedy)
     }
 
@@ -331,9 +337,9 @@ mod tests {
     fn a_report_is_read_topic_by_topic_with_remedies_below() {
         let report = Report::new(
             vec![
-                check(Topic::Network, Verdict::Bad, "no way", "do this\n  then that"),
-                check(Topic::Terminal, Verdict::Good, "two\nlines", ""),
-                check(Topic::Network, Verdict::Doubtful, "some way", "perhaps"),
+                check(Topic::Network, CheckVerdict::Bad, "no way", "do this\n  then that"),
+                check(Topic::Terminal, CheckVerdict::Good, "two\nlines", ""),
+                check(Topic::Network, CheckVerdict::Doubtful, "some way", "perhaps"),
             ],
             &[],
         );
@@ -361,10 +367,10 @@ network
     #[test]
     fn doubts_do_not_fail() {
         for (verdicts, expected) in [
-            (&[] as &[Verdict], 0),
-            (&[Verdict::Good], 0),
-            (&[Verdict::Good, Verdict::Doubtful], 0),
-            (&[Verdict::Bad, Verdict::Good], 1),
+            (&[] as &[CheckVerdict], 0),
+            (&[CheckVerdict::Good], 0),
+            (&[CheckVerdict::Good, CheckVerdict::Doubtful], 0),
+            (&[CheckVerdict::Bad, CheckVerdict::Good], 1),
         ] {
             let checks = verdicts.iter().map(|&it| check(Topic::Keys, it, "", "")).collect();
             assert_eq!(Report::new(checks, &[]).exit_code(), expected, "{verdicts:?}");
@@ -373,7 +379,7 @@ network
 
     #[test]
     fn a_word_in_the_place_of_a_key_is_not_taken_out_of_every_sentence() {
-        let checks = vec![check(Topic::Models, Verdict::Good, "ollama answers", "")];
+        let checks = vec![check(Topic::Models, CheckVerdict::Good, "ollama answers", "")];
         let report = Report::new(checks, &[Secret::new("ollama"), Secret::new("k")]);
         assert!(report.text().contains("ollama answers"), "{}", report.text());
     }
@@ -383,7 +389,7 @@ network
         let secrets = [Secret::new("sk-hidden"), Secret::new("")];
         let seen = "wrong key sk-hidden\u{1b}]52;c;AAAA\u{7}\u{1b}[31m!";
         let report = Report::new(
-            vec![check(Topic::Models, Verdict::Bad, seen, "not sk-hidden")],
+            vec![check(Topic::Models, CheckVerdict::Bad, seen, "not sk-hidden")],
             &secrets,
         );
         for text in [report.text().to_string(), report.json().to_string()] {
@@ -400,7 +406,7 @@ network
             theme: "owl".to_owned(),
             ..Settings::default()
         };
-        let place = Place::File {
+        let place = Location::File {
             path: "a/config.toml".into(),
             line: 3,
             column: 4,

@@ -1,24 +1,25 @@
-//! Whether those who are to be asked can be reached, and let us in.
+//! Checks the network: reachable servers, keys, proxies, certificates.
 
 use std::time::{Duration, Instant};
 
-use super::{Check, Topic, Verdict};
+use super::{Check, CheckVerdict, Topic};
 use crate::{
     config::{Environment, Gateway, KeySource, Provider, Secret, Settings, Upstream, suggestion},
-    model::{self, Failure, FailureKind, discover},
+    models::{self, Failure, FailureKind, discover},
     net::client::{Client, Peer, Request, Url},
     text::figure,
 };
 
-/// How long a server is waited for.
+/// Time limit for a server's answer.
 pub(super) const PATIENCE: Duration = Duration::from_secs(15);
 
+/// Time limit for a name lookup.
 const NAME_PATIENCE: Duration = Duration::from_secs(5);
 
-/// A list of models is some hundred kilobytes at most.
+/// Maximum size of a list of models, in bytes.
 const BODY_LIMIT_BYTES: usize = 4 << 20;
 
-/// Looks at everything outside of this program; also the keys that were met, which must not be shown.
+/// Runs all network checks. Also returns the keys that were used, which must be hidden.
 pub(super) async fn examine(settings: &Settings, environment: &Environment) -> (Vec<Check>, Vec<Secret>) {
     let chosen = settings.upstream();
     let mut secrets = Vec::new();
@@ -59,7 +60,7 @@ pub(super) async fn examine(settings: &Settings, environment: &Environment) -> (
     (checks, secrets)
 }
 
-/// What to say when nobody is chosen.
+/// Returns the check for settings that choose no server.
 fn nobody(settings: &Settings, found: &[discover::Found]) -> Check {
     let (topic, name) = (Topic::Models, "choice");
     if settings.providers.len() > 1 {
@@ -96,7 +97,7 @@ fn nobody(settings: &Settings, found: &[discover::Found]) -> Check {
     Check::doubtful(topic, name, seen, &remedy)
 }
 
-/// The variables that send requests another way.
+/// Checks the proxy variables.
 fn proxy(environment: &Environment) -> Check {
     let names = [
         "HTTPS_PROXY",
@@ -109,13 +110,13 @@ fn proxy(environment: &Environment) -> Check {
     let set = names.iter().filter_map(|name| Some((name, environment.get(name)?)));
     let seen: Vec<String> = set
         .clone()
-        .map(|(name, url)| format!("{name}={}", place(url)))
+        .map(|(name, url)| format!("{name}={}", origin_of(url)))
         .collect();
     let (topic, name) = (Topic::Network, "proxy");
     if seen.is_empty() {
         return Check::good(topic, name, "none");
     }
-    let broken: Vec<&str> = set.filter(|it| place(it.1) == UNREADABLE).map(|it| *it.0).collect();
+    let broken: Vec<&str> = set.filter(|it| origin_of(it.1) == UNREADABLE).map(|it| *it.0).collect();
     let except = environment.get("NO_PROXY").or_else(|| environment.get("no_proxy"));
     let except = except.map(|it| format!(", but not for {it}")).unwrap_or_default();
     let seen = format!("{}{except}", seen.join(", "));
@@ -131,9 +132,9 @@ fn proxy(environment: &Environment) -> Check {
 
 const UNREADABLE: &str = "(not an address)";
 
-/// Scheme, host and port of an address, and nothing that may be a password.
-fn place(url: &str) -> String {
-    // Curl and its friends take a bare host and port.
+/// Returns scheme, host and port of an address, without a password.
+fn origin_of(url: &str) -> String {
+    // Curl and others accept a bare host and port.
     let parsed = if url.contains("://") {
         Url::parse(url)
     } else {
@@ -148,8 +149,8 @@ fn place(url: &str) -> String {
     }
 }
 
-/// Every connection that is configured, with its name.
-fn peers(settings: &Settings) -> Vec<(String, Peer)> {
+/// Returns every configured connection, with its name.
+fn connections(settings: &Settings) -> Vec<(String, Peer)> {
     let gateway = Some(("gateway".to_owned(), &settings.gateway.connection));
     let providers = settings
         .providers
@@ -162,14 +163,14 @@ fn peers(settings: &Settings) -> Vec<(String, Peer)> {
         .collect()
 }
 
-/// Whether the certificates of the system can be loaded, with those of the settings.
+/// Checks that the certificates of the system and of the settings can be loaded.
 async fn trust(settings: &Settings) -> Check {
     let (topic, name) = (Topic::Network, "certificates");
     let plain = Url::parse("https://localhost")
         .map(Peer::new)
         .ok()
         .map(|it| ("system".to_owned(), it));
-    let files = peers(settings);
+    let files = connections(settings);
     let files = files
         .into_iter()
         .filter(|it| it.1.ca_file.is_some() || it.1.client_certificate.is_some());
@@ -179,16 +180,16 @@ async fn trust(settings: &Settings) -> Check {
             Err(error) => Err(error),
         };
         if let Err(error) = loaded {
-            let (seen, remedy) = told(&error);
+            let (seen, remedy) = explain_error(&error);
             return Check::bad(topic, name, &format!("{whose}: {seen}"), &remedy);
         }
     }
     Check::good(topic, name, "those of the system are loaded")
 }
 
-/// Whether the names of the servers can be looked up.
+/// Checks that the servers' names can be resolved.
 async fn names(settings: &Settings) -> Vec<Check> {
-    let mut hosts: Vec<(String, u16)> = peers(settings)
+    let mut hosts: Vec<(String, u16)> = connections(settings)
         .into_iter()
         .filter_map(|(_, peer)| {
             let name = match peer.base.host()? {
@@ -219,11 +220,11 @@ async fn names(settings: &Settings) -> Vec<Check> {
     futures::future::join_all(asked).await
 }
 
-/// An error with what is at its root on one line, and what to do on the others.
-fn told(error: &dyn std::error::Error) -> (String, String) {
+/// Splits an error into its message with the root cause, on one line, and its hint.
+fn explain_error(error: &dyn std::error::Error) -> (String, String) {
     let text = error.to_string();
     let (message, remedy) = text.split_once('\n').unwrap_or((&text, ""));
-    // The layers between say no more than that a request was made.
+    // The causes in between only say that a request was made.
     let root = std::iter::successors(error.source(), |it| it.source()).last();
     let root = root
         .map(ToString::to_string)
@@ -232,9 +233,13 @@ fn told(error: &dyn std::error::Error) -> (String, String) {
     (seen, remedy.to_owned())
 }
 
-/// How bad it is when one does not work who is not the chosen one.
-fn failed(is_chosen: bool) -> Verdict {
-    if is_chosen { Verdict::Bad } else { Verdict::Doubtful }
+/// Returns bad for the chosen server and doubtful for others.
+fn failed(is_chosen: bool) -> CheckVerdict {
+    if is_chosen {
+        CheckVerdict::Bad
+    } else {
+        CheckVerdict::Doubtful
+    }
 }
 
 fn shown_source(source: &KeySource) -> String {
@@ -248,7 +253,7 @@ fn shown_source(source: &KeySource) -> String {
     }
 }
 
-/// Whether there is a key, where one is to be sent.
+/// Checks that a needed key is available.
 async fn key(
     name: &str,
     source: &KeySource,
@@ -261,7 +266,7 @@ async fn key(
         Ok(None) => (None, None),
         Ok(Some(secret)) => (Some(Check::good(topic, &name, &shown_source(source))), Some(secret)),
         Err(error) => {
-            let (seen, remedy) = told(&error);
+            let (seen, remedy) = explain_error(&error);
             let remedy = match (remedy.is_empty(), source) {
                 (false, _) => remedy,
                 (true, KeySource::Variables(names)) => format!("export {}=…", names.first().map_or("", String::as_str)),
@@ -287,7 +292,7 @@ async fn ask_provider(
     if secret.is_none() && provider.key.is_some() {
         return (checks, None);
     }
-    // The key that is there already, so that its command does not run twice.
+    // Reuses the key, so that its command does not run twice.
     let provider = Provider {
         key: secret.clone().map_or(KeySource::None, KeySource::Given),
         ..provider.clone()
@@ -298,7 +303,7 @@ async fn ask_provider(
         provider.model.as_deref()
     };
     let start = Instant::now();
-    let listed = async { model::open(&provider, environment)?.models().await };
+    let listed = async { models::open(&provider, environment)?.models().await };
     let listed = tokio::time::timeout(PATIENCE, listed).await;
     let latency = start.elapsed();
     checks.push(match listed {
@@ -312,7 +317,7 @@ async fn ask_provider(
     (checks, secret)
 }
 
-/// What the list of models says, or its absence.
+/// Judges the answer to a request for the list of models.
 fn judge_models(
     name: &str,
     listed: Result<&[String], &Failure>,
@@ -348,11 +353,11 @@ fn judge_models(
                 FailureKind::Key => (failed(is_chosen), "check the key, and that it belongs to this address"),
                 FailureKind::Credit => (failed(is_chosen), "look at the provider's billing page"),
                 FailureKind::NotFound if wanted.is_some() => (
-                    Verdict::Doubtful,
+                    CheckVerdict::Doubtful,
                     "it lists no models; that is no harm if the model's name is right",
                 ),
                 FailureKind::NotFound => (failed(is_chosen), "check the address: it mostly ends in /v1"),
-                FailureKind::Busy | FailureKind::Overloaded => (Verdict::Doubtful, "try again in a moment"),
+                FailureKind::Busy | FailureKind::Overloaded => (CheckVerdict::Doubtful, "try again in a moment"),
                 FailureKind::Unreachable | FailureKind::Interrupted => (
                     failed(is_chosen),
                     "check that the server runs and that its address is right",
@@ -363,7 +368,7 @@ fn judge_models(
                 ),
             };
             let mut seen = failure.message.to_string();
-            // Of a chain of causes the root says what happened.
+            // The root cause says what happened.
             let root = failure.cause.as_deref().and_then(|it| it.rsplit(": ").next());
             for more in [root, failure.said.as_deref()].into_iter().flatten() {
                 seen.push_str(": ");
@@ -386,7 +391,7 @@ async fn ask_gateway(gateway: &Gateway, is_chosen: bool, environment: &Environme
     let client = match gateway.connection.peer() {
         Ok(peer) => Client::new(peer),
         Err(error) => {
-            let (seen, remedy) = told(&error);
+            let (seen, remedy) = explain_error(&error);
             checks.push(refused(&seen, &remedy));
             return (checks, secret);
         }
@@ -394,7 +399,7 @@ async fn ask_gateway(gateway: &Gateway, is_chosen: bool, environment: &Environme
     let asked = async {
         let client = client?;
         let start = Instant::now();
-        // A turn is asked for by POST; asking for the same path by GET starts none, and the token is looked at all the same.
+        // A GET of a turn's path starts none, and still checks the token.
         let status = status(&client, "api/v1/chat/completions", secret.as_ref()).await?.0;
         let latency = start.elapsed();
         let is_openai = match status {
@@ -406,7 +411,7 @@ async fn ask_gateway(gateway: &Gateway, is_chosen: bool, environment: &Environme
     checks.push(match tokio::time::timeout(PATIENCE, asked).await {
         Ok(Ok((status, latency, is_openai))) => judge_gateway(status, latency, is_openai, secret.is_some(), is_chosen),
         Ok(Err(error)) => {
-            let (seen, remedy) = told(&error);
+            let (seen, remedy) = explain_error(&error);
             let remedy = if remedy.is_empty() {
                 "check that it runs and that its address is right"
             } else {
@@ -436,7 +441,7 @@ async fn status(
     Ok((response.status.as_u16(), response.body))
 }
 
-/// Whether the server lists models as OpenAI's does.
+/// Returns true if the server lists models as OpenAI's does.
 async fn status_of_models(client: &Client, secret: Option<&Secret>) -> bool {
     for path in ["models", "v1/models"] {
         if let Ok((200, body)) = status(client, path, secret).await
@@ -489,8 +494,8 @@ mod tests {
 
     use super::*;
     use crate::{
-        config::{File, Options, merge},
-        net::peer,
+        config::{CommandLineSettings, SettingsFile, merge},
+        net::test_server,
     };
 
     fn environment(words: &str) -> Environment {
@@ -599,12 +604,12 @@ mod tests {
     fn a_failure_is_bad_for_the_chosen_one_only() {
         let failure = |kind| Failure::new(kind, "it failed");
         for (kind, wanted, is_chosen, expected) in [
-            (FailureKind::Key, None, true, Verdict::Bad),
-            (FailureKind::Key, None, false, Verdict::Doubtful),
-            (FailureKind::Unreachable, None, true, Verdict::Bad),
-            (FailureKind::NotFound, Some("m"), true, Verdict::Doubtful),
-            (FailureKind::NotFound, None, true, Verdict::Bad),
-            (FailureKind::Busy, None, true, Verdict::Doubtful),
+            (FailureKind::Key, None, true, CheckVerdict::Bad),
+            (FailureKind::Key, None, false, CheckVerdict::Doubtful),
+            (FailureKind::Unreachable, None, true, CheckVerdict::Bad),
+            (FailureKind::NotFound, Some("m"), true, CheckVerdict::Doubtful),
+            (FailureKind::NotFound, None, true, CheckVerdict::Bad),
+            (FailureKind::Busy, None, true, CheckVerdict::Doubtful),
         ] {
             let check = judge_models("x", Err(&failure(kind)), wanted, Duration::ZERO, is_chosen);
             assert_eq!(check.verdict, expected, "{kind:?}");
@@ -614,13 +619,13 @@ mod tests {
 
     /// The checks on models for these settings, and the keys that were met.
     async fn asked(text: &str, words: &str) -> (Vec<String>, Vec<Secret>) {
-        let file = File {
+        let file = SettingsFile {
             path: "config.toml".into(),
             text: text.to_owned(),
-            is_shared: false,
+            is_readable_by_others: false,
         };
         let environment = environment(words);
-        let (settings, problems) = merge(Some(&file), None, &environment, &Options::default());
+        let (settings, problems) = merge(Some(&file), None, &environment, &CommandLineSettings::default());
         assert_eq!(problems, []);
         let (checks, secrets) = examine(&settings, &environment).await;
         let rows = checks.iter().filter(|it| it.topic == Topic::Models).map(row).collect();
@@ -645,7 +650,7 @@ mod tests {
     #[tokio::test]
     async fn a_provider_that_lets_us_in_is_good() {
         let page = r#"{"object":"list","data":[{"id":"m","object":"model"}]}"#;
-        let url = peer::answer(peer::page("200 OK", "application/json", page)).await;
+        let url = test_server::answer(test_server::page("200 OK", "application/json", page)).await;
         let text = format!("provider = 'x'\n[providers.x]\nbase_url = '{url}/v1'\nmodel = 'm'\napi_key_env = 'KEY'");
         let (rows, secrets) = asked(&text, "KEY=sk-hidden").await;
         assert_eq!(
@@ -658,7 +663,7 @@ mod tests {
     #[tokio::test]
     async fn a_provider_that_refuses_the_key_is_bad_and_the_key_is_known_for_hiding() {
         let page = r#"{"error":{"message":"Incorrect API key provided: sk-hidden","code":"invalid_api_key"}}"#;
-        let url = peer::answer(peer::page("401 Unauthorized", "application/json", page)).await;
+        let url = test_server::answer(test_server::page("401 Unauthorized", "application/json", page)).await;
         let text = format!("[providers.x]\nbase_url = '{url}/v1'\napi_key = 'sk-hidden'");
         let (rows, secrets) = asked(&text, "").await;
         assert_eq!(rows.len(), 2);
@@ -673,7 +678,7 @@ mod tests {
 
     #[tokio::test]
     async fn nobody_at_the_address_and_no_key_are_told_apart() {
-        let url = peer::nobody().await;
+        let url = test_server::nobody().await;
         let (rows, _) = asked(&format!("[providers.x]\nbase_url = '{url}/v1'"), "").await;
         assert!(
             rows[0].starts_with("Bad x: ") && rows[0].contains(url.trim_start_matches("http://")),
@@ -688,8 +693,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_gateway_is_asked_for_its_path_with_the_token() {
-        let (requests, mut diary) = peer::diary();
-        let url = peer::listen(move |mut socket| {
+        let (requests, mut diary) = test_server::diary();
+        let url = test_server::listen(move |mut socket| {
             let requests = requests.clone();
             async move {
                 let request = socket.request().await;
@@ -701,7 +706,7 @@ mod tests {
                 } else {
                     "401 Unauthorized"
                 };
-                socket.send(peer::page(status, "application/json", "{}")).await;
+                socket.send(test_server::page(status, "application/json", "{}")).await;
             }
         })
         .await;
@@ -724,12 +729,12 @@ mod tests {
 
     #[tokio::test]
     async fn an_openai_server_in_the_place_of_a_gateway_is_recognised() {
-        let url = peer::listen(|mut socket| async move {
+        let url = test_server::listen(|mut socket| async move {
             let request = socket.request().await;
             let page = if request.contains("GET /v1/models ") {
-                peer::page("200 OK", "application/json", r#"{"data":[]}"#)
+                test_server::page("200 OK", "application/json", r#"{"data":[]}"#)
             } else {
-                peer::page("404 Not Found", "text/plain", "no")
+                test_server::page("404 Not Found", "text/plain", "no")
             };
             socket.send(page).await;
         })

@@ -1,16 +1,16 @@
-//! What the terminal is, what it can show, and how the keys arrive that terminals disagree about.
+//! Checks the terminal: its capabilities, and the keys that terminals send in different ways.
 
 use std::time::Duration;
 
-use super::{Check, Topic, Verdict};
+use super::{Check, CheckVerdict, Topic};
 use crate::{
     config::{Environment, Settings},
     os::process,
-    theme::{Depth, Rgb, Surroundings},
+    theme::{Depth, Rgb, TerminalEnvironment},
     tui::{Named, Way, Wish},
 };
 
-/// How the keyboard speaks.
+/// Keyboard protocol of the terminal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Keyboard {
     /// Nobody could be asked.
@@ -22,39 +22,42 @@ pub enum Keyboard {
     Kitty,
 }
 
-/// What tmux is set to.
+/// Options of the tmux around us.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tmux {
-    /// `3.5a`
+    /// Such as `3.5a`.
     pub version: String,
-    /// `extended-keys`
+    /// Option `extended-keys`.
     pub extended_keys: String,
-    /// `extended-keys-format`; empty before 3.5.
+    /// Option `extended-keys-format`; empty before 3.5.
     pub format: String,
-    /// `set-clipboard`
+    /// Option `set-clipboard`.
     pub clipboard: String,
 }
 
-/// What is true of the terminal.
+/// Facts about the terminal.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Facts {
+pub struct TerminalFacts {
+    /// False if standard input or output is not a terminal.
     pub is_terminal: bool,
-    pub surroundings: Surroundings,
-    /// Whether one of the `SSH_…` variables is set.
+    pub terminal: TerminalEnvironment,
+    /// True if an `SSH_…` variable is set.
     pub is_remote: bool,
-    /// The variable that decides on the encoding, and its value.
+    /// The variable that decides the encoding, and its value.
     pub encoding: Option<(&'static str, String)>,
     /// Columns and rows.
     pub size: Option<(u16, u16)>,
+    /// Background that the terminal reported.
     pub background: Option<Rgb>,
     pub keyboard: Keyboard,
-    /// How it draws pictures.
+    /// Protocol for pictures, if there is one.
     pub images: Option<Way>,
+    /// `None` outside of tmux.
     pub tmux: Option<Tmux>,
 }
 
-impl Facts {
-    /// Reads the environment and asks the terminal; waits for a mute one as long as for one far away.
+impl TerminalFacts {
+    /// Reads the environment and queries the terminal. Waits up to 1.5 s for a terminal that does not answer.
     pub(super) fn gather(environment: &Environment) -> Self {
         use std::io::IsTerminal;
 
@@ -66,7 +69,7 @@ impl Facts {
         let answers = answers.unwrap_or_default();
         Self {
             is_terminal,
-            surroundings: Surroundings::of(text),
+            terminal: TerminalEnvironment::of(text),
             is_remote: ["SSH_CONNECTION", "SSH_TTY", "SSH_CLIENT"]
                 .iter()
                 .any(|it| environment.get(it).is_some()),
@@ -84,7 +87,7 @@ impl Facts {
 }
 
 impl Tmux {
-    /// Asks the tmux that we run in, if any.
+    /// Queries the tmux around us; `None` outside of one.
     pub(super) async fn gather(environment: &Environment) -> Option<Self> {
         environment.get("TMUX")?;
         let ask = |words: &'static [&'static str]| async move {
@@ -110,7 +113,7 @@ impl Tmux {
         })
     }
 
-    /// Major and minor version; `next-3.6` counts as 3.6, and what is no version as none.
+    /// Returns major and minor version; `next-3.6` counts as 3.6. `None` if it is no version.
     fn number(&self) -> Option<(u32, u32)> {
         let text = self.version.trim_start_matches(|it: char| !it.is_ascii_digit());
         let (major, rest) = text.split_once('.')?;
@@ -118,13 +121,13 @@ impl Tmux {
         Some((major.parse().ok()?, minor.parse().ok()?))
     }
 
-    /// What to write into its configuration so that keys arrive; empty when they do.
+    /// Returns the lines missing in tmux's configuration for all keys to arrive. Empty if none.
     fn missing(&self) -> Vec<&'static str> {
         let mut missing = Vec::new();
         if !matches!(self.extended_keys.as_str(), "on" | "always") {
             missing.push("set -s extended-keys on");
         }
-        // Before 3.5 the format was this one; since then it is another that is read by few programs.
+        // Before 3.5 this format was the only one; the newer default is read by few programs.
         if self.number() >= Some((3, 5)) && self.format != "csi-u" {
             missing.push("set -s extended-keys-format csi-u");
         }
@@ -132,8 +135,8 @@ impl Tmux {
     }
 }
 
-/// Every check on terminal and keys.
-pub(super) fn judge(facts: &Facts, settings: &Settings) -> Vec<Check> {
+/// Judges terminal and keys.
+pub(super) fn judge(facts: &TerminalFacts, settings: &Settings) -> Vec<Check> {
     let mut checks = vec![
         kind(facts),
         colours(facts, settings),
@@ -155,12 +158,12 @@ pub(super) fn judge(facts: &Facts, settings: &Settings) -> Vec<Check> {
     checks
 }
 
-fn kind(facts: &Facts) -> Check {
+fn kind(facts: &TerminalFacts) -> Check {
     let (topic, name) = (Topic::Terminal, "kind");
-    let term = facts.surroundings.term.as_str();
+    let term = facts.terminal.term.as_str();
     let mut seen = vec![if term.is_empty() { "TERM is not set" } else { term }.to_owned()];
-    if !facts.surroundings.term_program.is_empty() && facts.surroundings.term_program != "tmux" {
-        seen.push(facts.surroundings.term_program.clone());
+    if !facts.terminal.term_program.is_empty() && facts.terminal.term_program != "tmux" {
+        seen.push(facts.terminal.term_program.clone());
     }
     if let Some(tmux) = &facts.tmux {
         seen.push(format!("in tmux {}", tmux.version).trim().to_owned());
@@ -182,17 +185,17 @@ fn kind(facts: &Facts) -> Check {
     }
 }
 
-fn colours(facts: &Facts, settings: &Settings) -> Check {
+fn colours(facts: &TerminalFacts, settings: &Settings) -> Check {
     let (topic, name) = (Topic::Terminal, "colours");
-    let surroundings = &facts.surroundings;
+    let terminal = &facts.terminal;
     if !settings.color {
         let who = settings.origin("color");
         return Check::good(topic, name, &format!("off ({who})"));
     }
-    // The settings stand above the variable, which they have read.
-    let depth = Surroundings {
+    // The settings override the variable, which they have read.
+    let depth = TerminalEnvironment {
         no_colour: false,
-        ..surroundings.clone()
+        ..terminal.clone()
     }
     .depth();
     match depth {
@@ -206,13 +209,13 @@ fn colours(facts: &Facts, settings: &Settings) -> Check {
     }
 }
 
-fn background(facts: &Facts) -> Check {
+fn background(facts: &TerminalFacts) -> Check {
     let (topic, name) = (Topic::Terminal, "background");
     let word = |dark: bool| if dark { "dark" } else { "light" };
     if let Some(background) = facts.background {
         return Check::good(topic, name, &format!("#{background}, {}", word(background.is_dark())));
     }
-    if let Some(dark) = facts.surroundings.is_dark() {
+    if let Some(dark) = facts.terminal.is_dark() {
         Check::good(topic, name, &format!("{}, says COLORFGBG", word(dark)))
     } else {
         let remedy = "if it is light: theme = \"sheaf-light\"";
@@ -220,7 +223,7 @@ fn background(facts: &Facts) -> Check {
     }
 }
 
-fn images(facts: &Facts, settings: &Settings) -> Check {
+fn images(facts: &TerminalFacts, settings: &Settings) -> Check {
     let way = match Wish::of(&settings.ui.images) {
         Wish::Off => {
             let who = settings.origin("ui.images");
@@ -238,7 +241,7 @@ fn images(facts: &Facts, settings: &Settings) -> Check {
     Check::good(Topic::Terminal, "images", seen)
 }
 
-fn encoding(facts: &Facts) -> Check {
+fn encoding(facts: &TerminalFacts) -> Check {
     let (topic, name) = (Topic::Terminal, "encoding");
     let remedy = "export LANG=C.UTF-8";
     match &facts.encoding {
@@ -256,7 +259,7 @@ fn encoding(facts: &Facts) -> Check {
     }
 }
 
-fn size(facts: &Facts) -> Option<Check> {
+fn size(facts: &TerminalFacts) -> Option<Check> {
     let (topic, name) = (Topic::Terminal, "size");
     if !facts.is_terminal {
         return None;
@@ -267,21 +270,21 @@ fn size(facts: &Facts) -> Option<Check> {
         Some((columns, rows)) => {
             let seen = format!("{columns} × {rows}");
             let verdict = match (columns, rows) {
-                (0..20, _) | (_, 0..5) => Verdict::Bad,
-                (20..60, _) | (_, 5..12) => Verdict::Doubtful,
-                (60.., 12..) => Verdict::Good,
+                (0..20, _) | (_, 0..5) => CheckVerdict::Bad,
+                (20..60, _) | (_, 5..12) => CheckVerdict::Doubtful,
+                (60.., 12..) => CheckVerdict::Good,
             };
             let check = Check::new(topic, name, verdict, &seen);
             match verdict {
-                Verdict::Good => check,
-                Verdict::Doubtful | Verdict::Bad => check.remedy(remedy),
+                CheckVerdict::Good => check,
+                CheckVerdict::Doubtful | CheckVerdict::Bad => check.remedy(remedy),
             }
         }
     })
 }
 
-/// Only what tmux keeps to itself can be seen from here.
-fn clipboard(facts: &Facts) -> Option<Check> {
+/// Checks the clipboard; only tmux's option can be read.
+fn clipboard(facts: &TerminalFacts) -> Option<Check> {
     let tmux = facts.tmux.as_ref()?;
     (tmux.clipboard == "off").then(|| {
         let remedy = "set -s set-clipboard on";
@@ -294,7 +297,7 @@ fn clipboard(facts: &Facts) -> Option<Check> {
     })
 }
 
-fn arrival(facts: &Facts, key: &str, instead: &str, other: &str) -> Check {
+fn arrival(facts: &TerminalFacts, key: &str, instead: &str, other: &str) -> Check {
     let topic = Topic::Keys;
     if let Some(tmux) = &facts.tmux {
         let missing = tmux.missing();
@@ -311,9 +314,9 @@ fn arrival(facts: &Facts, key: &str, instead: &str, other: &str) -> Check {
     }
 }
 
-/// What a terminal said of itself.
+/// Answers of a terminal to our queries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Answers {
+struct TerminalAnswers {
     size: Option<(u16, u16)>,
     background: Option<Rgb>,
     keyboard: Keyboard,
@@ -323,8 +326,8 @@ struct Answers {
     has_cell: bool,
 }
 
-impl Answers {
-    /// How it draws pictures.
+impl TerminalAnswers {
+    /// Returns the protocol for pictures, if there is one.
     fn images(&self) -> Option<Way> {
         match self.named {
             Some(Named::Draws(way)) => Some(way),
@@ -334,17 +337,18 @@ impl Answers {
     }
 }
 
-/// The keyboard's protocol, the background, the name, and last the device's attributes: every terminal answers that one.
+/// Queries: keyboard protocol, background, name, cell size, and last the device attributes, which every terminal
+/// answers.
 const QUESTIONS: &[u8] = b"\x1b7\x1b[?u\x1b8\x1b]11;?\x1b\\\x1b[>0q\x1b[16t\x1b[c";
 
-/// An answer comes back within this even from far away.
+/// Time limit for an answer, enough for a remote terminal.
 #[cfg(unix)]
 const PATIENCE: Duration = Duration::from_millis(1500);
 
-/// Reads what came back; whether the last answer is there.
-fn understand(bytes: &[u8]) -> (Answers, bool) {
+/// Parses the answers. The flag is true if the last one is there.
+fn understand(bytes: &[u8]) -> (TerminalAnswers, bool) {
     let text = String::from_utf8_lossy(bytes);
-    let mut answers = Answers::default();
+    let mut answers = TerminalAnswers::default();
     let mut is_whole = false;
     for part in text.split('\u{1b}') {
         if let Some(rest) = part.strip_prefix("]11;") {
@@ -377,7 +381,7 @@ fn understand(bytes: &[u8]) -> (Answers, bool) {
 }
 
 #[cfg(unix)]
-fn ask() -> Option<Answers> {
+fn ask() -> Option<TerminalAnswers> {
     let tty = std::fs::OpenOptions::new()
         .read(true)
         .write(true)
@@ -387,17 +391,17 @@ fn ask() -> Option<Answers> {
 }
 
 #[cfg(not(unix))]
-fn ask() -> Option<Answers> {
+fn ask() -> Option<TerminalAnswers> {
     let size = crossterm::terminal::size().ok();
-    Some(Answers {
+    Some(TerminalAnswers {
         size,
         ..understand(QUESTIONS).0
     })
 }
 
-/// Asks the terminal behind `tty`, which is left as it was.
+/// Queries the terminal at `tty`, and restores its mode afterwards.
 #[cfg(unix)]
-fn ask_at(tty: &std::fs::File, patience: Duration) -> Option<Answers> {
+fn ask_at(tty: &std::fs::File, patience: Duration) -> Option<TerminalAnswers> {
     use std::{
         io::{Read, Write},
         time::Instant,
@@ -409,7 +413,7 @@ fn ask_at(tty: &std::fs::File, patience: Duration) -> Option<Answers> {
 
     impl Drop for Restored<'_> {
         fn drop(&mut self) {
-            // What comes too late must not be typed into the shell.
+            // Late answers must not be typed into the shell.
             rustix::termios::tcflush(self.0, QueueSelector::IFlush).ok();
             rustix::termios::tcsetattr(self.0, OptionalActions::Now, &self.1).ok();
         }
@@ -421,7 +425,7 @@ fn ask_at(tty: &std::fs::File, patience: Duration) -> Option<Answers> {
     let before = rustix::termios::tcgetattr(tty).ok()?;
     let mut raw = before.clone();
     raw.make_raw();
-    // A read ends after a tenth of a second without a byte.
+    // A read ends after 0.1 s without a byte.
     raw.special_codes[SpecialCodeIndex::VMIN] = 0;
     raw.special_codes[SpecialCodeIndex::VTIME] = 1;
     let restored = Restored(tty, before);
@@ -431,7 +435,7 @@ fn ask_at(tty: &std::fs::File, patience: Duration) -> Option<Answers> {
     let end = Instant::now() + patience;
     let mut bytes = Vec::new();
     let mut piece = [0; 256];
-    // Somebody leaning on a key is no answer.
+    // A key held down is no answer.
     while Instant::now() < end && bytes.len() < 4096 {
         match reading.read(&mut piece) {
             Ok(count) => bytes.extend_from_slice(piece.get(..count).unwrap_or_default()),
@@ -444,7 +448,7 @@ fn ask_at(tty: &std::fs::File, patience: Duration) -> Option<Answers> {
     }
     drop(restored);
     let answers = understand(&bytes).0;
-    Some(Answers {
+    Some(TerminalAnswers {
         size,
         has_cell: answers.has_cell || has_pixels,
         ..answers
@@ -458,23 +462,23 @@ mod tests {
 
     use super::*;
 
-    fn facts() -> Facts {
-        Facts {
+    fn facts() -> TerminalFacts {
+        TerminalFacts {
             is_terminal: true,
-            surroundings: Surroundings {
+            terminal: TerminalEnvironment {
                 term: "xterm-256color".to_owned(),
                 colorterm: "truecolor".to_owned(),
-                ..Surroundings::default()
+                ..TerminalEnvironment::default()
             },
             encoding: Some(("LANG", "de_DE.UTF-8".to_owned())),
             size: Some((120, 40)),
             background: Some(Rgb(0x1e, 0x1e, 0x1e)),
             keyboard: Keyboard::Kitty,
-            ..Facts::default()
+            ..TerminalFacts::default()
         }
     }
 
-    fn rows(facts: &Facts) -> Vec<String> {
+    fn rows(facts: &TerminalFacts) -> Vec<String> {
         let checks = judge(facts, &Settings::default());
         let row = |it: Check| format!("{:?} {}: {} → {}", it.verdict, it.name, it.seen, it.remedy);
         checks.into_iter().map(row).collect()
@@ -499,26 +503,26 @@ mod tests {
 
     #[test]
     fn each_lack_has_its_verdict_and_remedy() {
-        type Change = fn(&mut Facts);
+        type Change = fn(&mut TerminalFacts);
         let cases: &[(Change, &str)] = &[
             (
                 |it| it.is_terminal = false,
                 "Doubtful kind: not a terminal (xterm-256color) → run it in a terminal, without a pipe, to have the terminal looked at",
             ),
             (
-                |it| it.surroundings.term = "dumb".to_owned(),
+                |it| it.terminal.term = "dumb".to_owned(),
                 "Bad kind: dumb → set TERM to what your terminal is, mostly: export TERM=xterm-256color",
             ),
             (
-                |it| it.surroundings.term.clear(),
+                |it| it.terminal.term.clear(),
                 "Bad kind: TERM is not set → set TERM to what your terminal is, mostly: export TERM=xterm-256color",
             ),
             (|it| it.is_remote = true, "Good kind: xterm-256color, over ssh → "),
-            (|it| it.surroundings.colorterm.clear(), "Good colours: 256 → "),
+            (|it| it.terminal.colorterm.clear(), "Good colours: 256 → "),
             (
                 |it| {
-                    it.surroundings.colorterm.clear();
-                    it.surroundings.term = "xterm".to_owned();
+                    it.terminal.colorterm.clear();
+                    it.terminal.term = "xterm".to_owned();
                 },
                 "Doubtful colours: the terminal's own 16 → if it has more: export COLORTERM=truecolor",
             ),
@@ -529,7 +533,7 @@ mod tests {
             (
                 |it| {
                     it.background = None;
-                    it.surroundings.colorfgbg = "0;15".to_owned();
+                    it.terminal.colorfgbg = "0;15".to_owned();
                 },
                 "Good background: light, says COLORFGBG → ",
             ),
@@ -585,7 +589,7 @@ mod tests {
             ("next-3.6", "off", "xterm", lacks(&format!("{keys}; {format}"))),
             ("", "", "", lacks(keys)),
         ] {
-            let facts = Facts {
+            let facts = TerminalFacts {
                 tmux: Some(Tmux {
                     version: version.to_owned(),
                     extended_keys: extended_keys.to_owned(),
@@ -677,11 +681,11 @@ mod tests {
             terminal
         });
         let answers = ask_at(&tty, Duration::from_secs(20));
-        let expected = Answers {
+        let expected = TerminalAnswers {
             size: Some((120, 40)),
             background: Some(Rgb::WHITE),
             keyboard: Keyboard::Kitty,
-            ..Answers::default()
+            ..TerminalAnswers::default()
         };
         assert_eq!(answers, Some(expected));
         let after = rustix::termios::tcgetattr(&tty).expect("attributes");

@@ -19,10 +19,10 @@ use super::{
 use crate::{
     journal::{
         Log,
-        earlier::{Earlier, Recent},
+        backfill::{Earlier, Recent},
     },
     os::file,
-    protocol::{Entry, Event, Kind, Position, Spent, Title, Turn},
+    protocol::{Cost, Entry, Event, Kind, Position, Title, Turn},
 };
 
 /// A smaller session is read whole: that costs a few hundredths of a second.
@@ -189,8 +189,8 @@ impl Earlier for Front {
         stands_alone.then_some((turn, stored.entries))
     }
 
-    fn spent(&self) -> Spent {
-        let mut spent = Spent::default();
+    fn spent(&self) -> Cost {
+        let mut spent = Cost::default();
         let (Some(file), Ok(done)) = (self.open(), Regex::new(DONE)) else {
             return spent;
         };

@@ -25,8 +25,8 @@ use super::{
 };
 use crate::{
     config::Secret,
-    journal::{Cut, Flood, Log, Raw, Recent, Sent, Stint, TooMany, closing},
-    link::post,
+    journal::{Cut, EventLimit, Log, PollBudget, Raw, Recent, Sent, TooMany, closing},
+    link::lazy_channel,
     net::{
         client::{self, Body, Client, Request},
         retry::{self, Advice, Decision},
@@ -98,21 +98,31 @@ pub struct Driver {
     client: Client,
     settings: Arc<Settings>,
     log: Arc<Log>,
-    inbox: post::Inbox<Command>,
+    inbox: lazy_channel::Inbox<Command>,
     handed: (mpsc::UnboundedSender<Handed>, mpsc::UnboundedReceiver<Handed>),
     /// Messages that wait for their turn.
     queue: VecDeque<Submit>,
     history: History,
     /// What was said before this turn is on the disk, and not in the history.
     front: Option<Turn>,
+    server: Server,
+    wanted: Wanted,
+    current: Current,
+}
+
+/// The gateway's token, its place and its abilities.
+struct Server {
     /// Once a request needed it.
     token: Token,
     finding: Finding,
     known: Known,
-    /// Of the last message.
+}
+
+/// Mode and model of the last message.
+#[derive(Default)]
+struct Wanted {
     mode: Mode,
     model: Option<String>,
-    current: Current,
 }
 
 /// What requests are authorised with.
@@ -137,7 +147,7 @@ struct Known {
 struct Current {
     turn: Turn,
     response: Response,
-    flood: Flood,
+    flood: EventLimit,
     /// Ours, where the gateway gives no other.
     local_id: Option<ResponseId>,
     /// Reads the stream; gone when the response has ended.
@@ -153,18 +163,19 @@ impl Current {
     /// The response's id on the wire.
     fn wire_id(&self) -> Option<&ResponseId> {
         self.response
+            .origin
             .id
             .as_ref()
             .filter(|it| Some(*it) != self.local_id.as_ref())
     }
 
     fn can(&self, what: &str) -> bool {
-        self.response.capabilities.iter().any(|it| it == what)
+        self.response.origin.capabilities.iter().any(|it| it == what)
     }
 }
 
 impl Driver {
-    pub fn new(client: Client, settings: Arc<Settings>, log: Arc<Log>, inbox: post::Inbox<Command>) -> Self {
+    pub fn new(client: Client, settings: Arc<Settings>, log: Arc<Log>, inbox: lazy_channel::Inbox<Command>) -> Self {
         let mut driver = Self {
             client,
             settings,
@@ -173,11 +184,12 @@ impl Driver {
             queue: VecDeque::new(),
             history: History::default(),
             front: None,
-            token: Token::Unasked,
-            finding: Finding::default(),
-            known: Known::default(),
-            mode: Mode::default(),
-            model: None,
+            server: Server {
+                token: Token::Unasked,
+                finding: Finding::default(),
+                known: Known::default(),
+            },
+            wanted: Wanted::default(),
             current: Current::default(),
             log,
         };
@@ -190,15 +202,15 @@ impl Driver {
     /// Takes over the conversation that the log has already, or its end.
     fn remember(&mut self, recent: Option<Recent>) {
         let (mut transcript, since) = match recent {
-            Some(it) => (Transcript::since(it.turn, it.title), it.after),
+            Some(it) => (Transcript::starting_at(it.turn, it.title), it.after),
             None => (Transcript::default(), Position(0)),
         };
         transcript.apply_all(&self.log.after(since));
         for exchange in transcript.exchanges {
             let response = exchange.response;
             self.history.push(exchange.turn, exchange.message, &response);
-            learn(&mut self.known, &response);
-            self.mode = response.mode.unwrap_or(self.mode);
+            learn(&mut self.server.known, &response);
+            self.wanted.mode = response.mode.unwrap_or(self.wanted.mode);
             self.current = Current {
                 turn: exchange.turn,
                 response,
@@ -283,7 +295,7 @@ impl Driver {
             // A gateway takes no word in between: it comes next.
             Command::Submit(submit) | Command::Steer(submit) => self.queue.push_back(submit),
             Command::Answer { turn, response } => self.answer(turn, response),
-            Command::Run { .. } | Command::Again { .. } => {
+            Command::Run { .. } | Command::RepeatCall { .. } => {
                 let notice = Notice {
                     severity: Severity::Error,
                     code: "runs-no-commands".to_owned(),
@@ -304,15 +316,15 @@ impl Driver {
             }
             Command::Next => {}
             Command::Cancel => return Some(Stop::Cancelled),
-            Command::GoOn(branch) if self.current.decoder.is_none() => {
+            Command::SwitchBranch(branch) if self.current.decoder.is_none() => {
                 self.log.append(now_ms(), Event::Branch(branch));
                 self.history = History::default();
                 self.front = None;
                 self.remember(None);
                 // Whoever remembers what was said remembers the other branch.
-                self.known.conversation = None;
+                self.server.known.conversation = None;
             }
-            Command::GoOn(_) => self.note(
+            Command::SwitchBranch(_) => self.note(
                 Severity::Warning,
                 "not-there",
                 "an answer is being made: the conversation goes on here",
@@ -363,8 +375,8 @@ impl Driver {
         {
             self.queue.push_front(Submit {
                 message: history::answering(&question, response),
-                mode: self.mode,
-                model: self.model.clone(),
+                mode: self.wanted.mode,
+                model: self.wanted.model.clone(),
             });
             return;
         }
@@ -397,7 +409,7 @@ impl Driver {
 
     /// The question that the conversation went back to.
     fn reopened(&self, turn: Turn, document: &DocumentId) -> Option<Document> {
-        let transcript = Transcript::of(&self.log.after(Position(0)));
+        let transcript = Transcript::from_entries(&self.log.after(Position(0)));
         transcript.reopened(turn, document).cloned()
     }
 
@@ -418,8 +430,8 @@ impl Driver {
         }
         self.queue.push_front(Submit {
             message: history::answering(document, response),
-            mode: self.mode,
-            model: self.model.clone(),
+            mode: self.wanted.mode,
+            model: self.wanted.model.clone(),
         });
     }
 
@@ -452,15 +464,15 @@ impl Driver {
     /// Asks, and listens until the response has ended.
     async fn turn(&mut self, submit: Submit) -> Result<(), Stop> {
         let message = submit.message.clone();
-        self.mode = submit.mode;
-        self.model = submit.model.clone().or_else(|| self.settings.model.clone());
+        self.wanted.mode = submit.mode;
+        self.wanted.model = submit.model.clone().or_else(|| self.settings.model.clone());
         self.log.append(now_ms(), Event::UserMessage(message.clone()));
         self.current = Current {
             turn: self.log.turn(),
             ..Current::default()
         };
-        let model = self.model.clone().unwrap_or_else(|| ANY_MODEL.to_owned());
-        let identity = Identity::local(model, self.mode, now_ms());
+        let model = self.wanted.model.clone().unwrap_or_else(|| ANY_MODEL.to_owned());
+        let identity = Identity::local(model, self.wanted.mode, now_ms());
         self.current.local_id = Some(identity.id.clone());
         self.current.decoder = Some(Decoder::new(identity.clone()));
         let stop = self.ask(&message, &identity).await.err();
@@ -473,7 +485,7 @@ impl Driver {
         self.current.decoder = None;
         self.history
             .push(self.current.turn, Some(message), &self.current.response);
-        learn(&mut self.known, &self.current.response);
+        learn(&mut self.server.known, &self.current.response);
         // The message that answers first comes first.
         for answer in std::mem::take(&mut self.current.waiting).into_iter().rev() {
             self.say(answer);
@@ -512,7 +524,7 @@ impl Driver {
                 }
                 Decision::GiveUp => {
                     // The other way was no better: the next plan is asked for as usual again.
-                    self.known.plans_apart &= first.is_none();
+                    self.server.known.plans_apart &= first.is_none();
                     self.refuse(identity, first.as_ref().unwrap_or(&failure));
                     return Ok(());
                 }
@@ -539,29 +551,29 @@ impl Driver {
     async fn attempt(&mut self, message: &Message, identity: &Identity) -> Result<Tried, Stop> {
         let peer = self.client.name().to_owned();
         self.progress(Progress::Connecting { peer: peer.clone() });
-        if matches!(self.token, Token::Unasked) {
+        if matches!(self.server.token, Token::Unasked) {
             let settings = Arc::clone(&self.settings);
             let found = self.meanwhile(settings.token.resolve(&settings.environment)).await?;
             match found {
-                Ok(found) => self.token = found.map_or(Token::None, Token::Is),
+                Ok(found) => self.server.token = found.map_or(Token::None, Token::Is),
                 Err(error) => return Ok(Tried::Refused(ours("UNAUTHORIZED", &error), retry::Failure::Lasting)),
             }
         }
         let settings = Arc::clone(&self.settings);
-        let mut finding = std::mem::take(&mut self.finding);
+        let mut finding = std::mem::take(&mut self.server.finding);
         let context = self.meanwhile(finding.now(settings.context.as_ref())).await;
-        self.finding = finding;
+        self.server.finding = finding;
         let context = context?;
-        let is_plan = self.mode == Mode::Plan && self.known.plans_apart;
-        let only_new = self.known.is_stateful && self.known.conversation.is_some();
+        let is_plan = self.wanted.mode == Mode::Plan && self.server.known.plans_apart;
+        let only_new = self.server.known.is_stateful && self.server.known.conversation.is_some();
         if !only_new {
             self.remember_front().await?;
         }
         let ask = Ask {
             message,
-            mode: self.mode,
+            mode: self.wanted.mode,
             model: &identity.model,
-            conversation: self.known.conversation.as_ref(),
+            conversation: self.server.known.conversation.as_ref(),
             only_new,
             context,
         };
@@ -598,7 +610,7 @@ impl Driver {
             ("Content-Type".to_owned(), Some("application/json".to_owned())),
             ("Accept".to_owned(), Some("text/event-stream".to_owned())),
         ];
-        if matches!(self.token, Token::Is(_)) {
+        if matches!(self.server.token, Token::Is(_)) {
             headers.push(("Authorization".to_owned(), None));
         }
         // Whoever sets a header may set a secret.
@@ -634,11 +646,11 @@ impl Driver {
         }
         // Gateways that know no modes say so in many ways.
         let knows_no_mode = matches!(status, 400 | 404 | 405 | 422);
-        if self.mode == Mode::Plan && knows_no_mode && !self.known.plans_apart {
-            self.known.plans_apart = true;
+        if self.wanted.mode == Mode::Plan && knows_no_mode && !self.server.known.plans_apart {
+            self.server.known.plans_apart = true;
             return Ok(Tried::Otherwise(failure));
         }
-        if matches!(status, 404 | 410) && self.known.conversation.take().is_some() {
+        if matches!(status, 404 | 410) && self.server.known.conversation.take().is_some() {
             // It has forgotten the conversation; we have not, and send all of it.
             return Ok(Tried::Otherwise(failure));
         }
@@ -646,7 +658,7 @@ impl Driver {
         let failure = match status {
             401 | 403 => {
                 // The next request asks for the token anew: it may have been renewed.
-                self.token = Token::Unasked;
+                self.server.token = Token::Unasked;
                 with_hint(
                     failure,
                     "check the token: SHEAF_TOKEN, or `token` of the gateway in the configuration",
@@ -723,7 +735,7 @@ impl Driver {
 
     async fn read_stream(&mut self, mut body: Body, begun: Vec<u8>) -> Result<(), Stop> {
         let mut frames = Frames::new();
-        let mut stint = Stint::default();
+        let mut stint = PollBudget::default();
         let mut piece = Bytes::from(begun);
         loop {
             while !piece.is_empty() {
@@ -912,7 +924,7 @@ impl Driver {
     }
 
     fn authorised(&self, request: Request) -> Request {
-        match &self.token {
+        match &self.server.token {
             Token::Is(token) => request.bearer(token.expose()),
             Token::Unasked | Token::None => request,
         }
@@ -921,9 +933,9 @@ impl Driver {
 
 /// Keeps what a response says of its gateway.
 fn learn(known: &mut Known, response: &Response) {
-    if response.conversation_id.is_some() {
-        known.conversation.clone_from(&response.conversation_id);
-        known.is_stateful = response.capabilities.iter().any(|it| it == "stateful");
+    if response.origin.conversation_id.is_some() {
+        known.conversation.clone_from(&response.origin.conversation_id);
+        known.is_stateful = response.origin.capabilities.iter().any(|it| it == "stateful");
     }
 }
 

@@ -21,7 +21,7 @@ use serde_json::Value;
 pub use self::context::Context;
 use self::driver::Driver;
 pub use self::history::{COMPLETIONS, PLAN, below_response, root};
-use super::{About, AskError, Link, post};
+use super::{About, AskError, Link, lazy_channel};
 use crate::{
     config::{Environment, KeySource},
     journal::Log,
@@ -83,7 +83,7 @@ pub struct Http {
     about: About,
     client: Client,
     settings: Arc<Settings>,
-    commands: post::Outbox<Command>,
+    commands: lazy_channel::Outbox<Command>,
 }
 
 impl Http {
@@ -103,10 +103,10 @@ impl Http {
             runs: false,
             reads_context: false,
             workspace: None,
-            hold: super::Hold::default(),
+            hold: super::SandboxStatus::default(),
         };
         let settings = Arc::new(settings);
-        let (commands, inbox) = post::channel();
+        let (commands, inbox) = lazy_channel::channel();
         let driver = Driver::new(client.clone(), Arc::clone(&settings), Arc::clone(&log), inbox);
         tokio::spawn(driver.run());
         Ok(Self {
@@ -141,30 +141,20 @@ impl Link for Http {
     fn ask(&self, query: Query) -> Pin<Box<dyn Future<Output = Result<Reply, AskError>> + Send>> {
         let (client, settings, peer) = (self.client.clone(), Arc::clone(&self.settings), self.about.peer.clone());
         Box::pin(async move {
-            match query {
-                Query::Models => {
-                    let asked = tokio::time::timeout(ASIDE, models(&client, &settings)).await;
-                    let failed = |source| AskError::Failed {
-                        peer: peer.clone(),
-                        source,
-                    };
-                    match asked {
-                        Ok(Ok(Some(names))) => Ok(Reply::Models(names)),
-                        Ok(Ok(None)) => Err(AskError::Unsupported { peer }),
-                        Ok(Err(source)) => Err(failed(source)),
-                        Err(late) => Err(failed(late.into())),
-                    }
-                }
-                // The workspace and the prompt are the gateway's own affair.
-                Query::Files { .. }
-                | Query::Symbols { .. }
-                | Query::Context
-                | Query::Trust
-                | Query::Changes
-                | Query::Restoration(_)
-                | Query::Opened(_)
-                | Query::Sandbox { .. }
-                | Query::Permissions { .. } => Err(AskError::Unsupported { peer }),
+            // The workspace and the prompt are the gateway's own affair.
+            let Query::Models = query else {
+                return Err(AskError::Unsupported { peer });
+            };
+            let asked = tokio::time::timeout(ASIDE, models(&client, &settings)).await;
+            let failed = |source| AskError::Failed {
+                peer: peer.clone(),
+                source,
+            };
+            match asked {
+                Ok(Ok(Some(names))) => Ok(Reply::Models(names)),
+                Ok(Ok(None)) => Err(AskError::Unsupported { peer }),
+                Ok(Err(source)) => Err(failed(source)),
+                Err(late) => Err(failed(late.into())),
             }
         })
     }

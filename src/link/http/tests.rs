@@ -19,11 +19,11 @@ use crate::{
     link::{AskError, Link},
     net::{
         client::{Peer, Timeouts},
-        peer::{self, Diary, STREAM, diary, page},
         retry::Policy,
+        test_server::{self, Diary, STREAM, diary, page},
     },
     protocol::{
-        Command, Dialect, Entry, Event, FinishReason, Message, Mode, Position, Progress, Query, Reply, Response, Spent,
+        Command, Cost, Dialect, Entry, Event, FinishReason, Message, Mode, Position, Progress, Query, Reply, Response,
         Status, Submit, Turn,
     },
     transcript::Transcript,
@@ -46,7 +46,7 @@ use Does::{Ends, Hangs, Says};
 async fn gateway(script: impl IntoIterator<Item = Does>) -> (String, Diary<String>) {
     let script: Arc<Mutex<VecDeque<Does>>> = Arc::new(Mutex::new(script.into_iter().collect()));
     let (seen, diary) = diary();
-    let base = peer::listen(move |mut socket| {
+    let base = test_server::listen(move |mut socket| {
         let (script, seen) = (Arc::clone(&script), seen.clone());
         async move {
             loop {
@@ -381,8 +381,8 @@ impl Earlier for Front {
         self.0.clone()
     }
 
-    fn spent(&self) -> Spent {
-        Spent::default()
+    fn spent(&self) -> Cost {
+        Cost::default()
     }
 }
 
@@ -765,7 +765,7 @@ async fn ten_megabytes_in_one_line_are_an_answer_like_any_other() {
 
 #[tokio::test]
 async fn nobody_there_is_tried_again_and_told_in_the_end() {
-    let mut user = User::at(&peer::nobody().await);
+    let mut user = User::at(&test_server::nobody().await);
     let response = user.asks("hi").await;
     assert!(shown(response)[0].starts_with("error LLM_UNAVAILABLE: nothing listens at http://127.0.0.1:"));
     assert_eq!(response.ending.as_ref().unwrap().finish_reason, FinishReason::Error);
@@ -868,7 +868,7 @@ async fn stops(user: &mut User) -> Duration {
 #[tokio::test]
 async fn stopping_closes_the_connection_in_every_state() {
     let busy = "HTTP/1.1 429 Busy\r\nRetry-After: 300\r\nContent-Length: 0\r\n\r\n";
-    peer::promptly("between two tries", async || {
+    test_server::promptly("between two tries", async || {
         let (base, _diary) = gateway([Says(busy.into())]).await;
         let mut user = User::at(&base);
         user.say("hi");
@@ -878,7 +878,7 @@ async fn stopping_closes_the_connection_in_every_state() {
     })
     .await;
 
-    peer::promptly("waiting for the answer", async || {
+    test_server::promptly("waiting for the answer", async || {
         let (base, mut diary) = gateway([Hangs(String::new())]).await;
         let mut user = User::at(&base);
         user.say("hi");
@@ -887,7 +887,7 @@ async fn stopping_closes_the_connection_in_every_state() {
     })
     .await;
 
-    peer::promptly("in the middle of the stream", async || {
+    test_server::promptly("in the middle of the stream", async || {
         let half = stream(&[&event("document_start", json!({ "id": "a", "type": "text" }))]);
         let (base, mut diary) = gateway([Hangs(half), answer("next")]).await;
         let mut user = User::at(&base);
@@ -906,7 +906,7 @@ async fn stopping_closes_the_connection_in_every_state() {
     })
     .await;
 
-    peer::promptly("in the middle of an error's body", async || {
+    test_server::promptly("in the middle of an error's body", async || {
         let half = "HTTP/1.1 500 Oh\r\nContent-Length: 100\r\n\r\nhm";
         let (base, mut diary) = gateway([Hangs(half.into())]).await;
         let mut user = User::at(&base);
@@ -917,8 +917,8 @@ async fn stopping_closes_the_connection_in_every_state() {
     .await;
 
     let authority = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/tls/ca.pem");
-    peer::promptly("connecting", async || {
-        let (base, mut diary) = peer::mute().await;
+    test_server::promptly("connecting", async || {
+        let (base, mut diary) = test_server::mute().await;
         let mut user = User::with(&base, |it| it.peer.ca_file = Some(authority.clone()));
         user.say("hi");
         diary.next().await;
@@ -926,7 +926,7 @@ async fn stopping_closes_the_connection_in_every_state() {
     })
     .await;
 
-    peer::promptly("while a key command runs", async || {
+    test_server::promptly("while a key command runs", async || {
         let (base, mut diary) = gateway([answer("hello")]).await;
         let hangs = KeySource::Command(vec!["sleep".into(), "600".into()]);
         let mut user = User::with(&base, |it| it.token = hangs);
@@ -941,7 +941,7 @@ async fn stopping_closes_the_connection_in_every_state() {
 
 #[tokio::test]
 async fn a_flood_is_stopped_before_its_next_part_is_read() {
-    let base = peer::listen(|mut socket: peer::Socket| async move {
+    let base = test_server::listen(|mut socket: test_server::Socket| async move {
         use tokio::io::AsyncWriteExt;
         socket.request().await;
         let opening = event("document_start", json!({ "id": "a", "type": "text" }));
@@ -971,7 +971,7 @@ async fn a_flood_is_stopped_before_its_next_part_is_read() {
 
 #[tokio::test]
 async fn dropping_the_link_closes_the_connection() {
-    peer::promptly("dropped", async || {
+    test_server::promptly("dropped", async || {
         let (base, mut diary) = gateway([Hangs(String::new())]).await;
         let user = User::at(&base);
         user.say("hi");
@@ -992,7 +992,7 @@ async fn a_gateway_that_wants_to_be_told_is_told_to_stop() {
     .await;
     let mut user = User::with(&base, |it| it.token = KeySource::Given(Secret::new("t")));
     user.say("hi");
-    user.until(|it| it.exchanges.last().is_some_and(|it| it.response.id.is_some()))
+    user.until(|it| it.exchanges.last().is_some_and(|it| it.response.origin.id.is_some()))
         .await;
     diary.next().await;
     stops(&mut user).await;
@@ -1051,9 +1051,9 @@ async fn an_answer_after_the_turn_is_the_next_message() {
 
 #[tokio::test]
 async fn an_answer_in_the_middle_of_the_turn_waits_where_the_gateway_cannot_take_it() {
-    let (seen, mut diary) = peer::diary();
+    let (seen, mut diary) = test_server::diary();
     let (go, gate) = tokio::sync::watch::channel(false);
-    let base = peer::listen(move |mut socket| {
+    let base = test_server::listen(move |mut socket| {
         let (seen, mut gate) = (seen.clone(), gate.clone());
         async move {
             let (_, body) = parts(&socket.request().await);
@@ -1072,7 +1072,7 @@ async fn an_answer_in_the_middle_of_the_turn_waits_where_the_gateway_cannot_take
     .await;
     let mut user = User::at(&base);
     user.say("hi");
-    user.until(|it| it.waiting().is_some()).await;
+    user.until(|it| it.open_question().is_some()).await;
     user.answer(1, "d1", "a");
     assert_eq!(diary.next().await, 1);
     go.send(true).unwrap();
@@ -1083,10 +1083,10 @@ async fn an_answer_in_the_middle_of_the_turn_waits_where_the_gateway_cannot_take
 #[tokio::test]
 async fn an_answer_in_the_middle_of_the_turn_goes_to_a_gateway_that_can_take_it() {
     let opening = start(json!({ "id": "chat_7", "capabilities": ["live_input"] }));
-    let (seen, mut diary) = peer::diary();
+    let (seen, mut diary) = test_server::diary();
     let (taken, gate) = tokio::sync::watch::channel(0);
     let taken = Arc::new(taken);
-    let base = peer::listen(move |mut socket| {
+    let base = test_server::listen(move |mut socket| {
         let (seen, mut gate, taken) = (seen.clone(), gate.clone(), Arc::clone(&taken));
         let opening = opening.clone();
         async move {
@@ -1109,7 +1109,7 @@ async fn an_answer_in_the_middle_of_the_turn_goes_to_a_gateway_that_can_take_it(
     .await;
     let mut user = User::at(&base);
     user.say("hi");
-    user.until(|it| it.waiting().is_some()).await;
+    user.until(|it| it.open_question().is_some()).await;
     user.answer(1, "d1", "a");
     user.answer(1, "d1", "a");
     let lost = |it: &Transcript| {
@@ -1120,7 +1120,7 @@ async fn an_answer_in_the_middle_of_the_turn_goes_to_a_gateway_that_can_take_it(
             .any(|it| it.code == "answer-lost")
     };
     user.until(lost).await;
-    assert!(user.transcript.waiting().is_some(), "the question is still open");
+    assert!(user.transcript.open_question().is_some(), "the question is still open");
     user.answer(1, "d1", "a");
     let response = user.over(1).await;
     assert_eq!(response.documents[0].metadata["outcome"], "answered");

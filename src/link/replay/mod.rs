@@ -17,7 +17,7 @@ use tokio::time::{Instant, sleep_until};
 pub use recording::Recording;
 
 use self::player::{Need, Player};
-use super::{About, AskError, Link, post};
+use super::{About, AskError, Link, lazy_channel};
 use crate::{
     journal::Log,
     protocol::{Command, Query, Reply},
@@ -84,14 +84,14 @@ pub enum Audience {
 pub struct Replay {
     log: Arc<Log>,
     about: About,
-    commands: post::Outbox<Command>,
+    commands: lazy_channel::Outbox<Command>,
 }
 
 impl Replay {
     /// Starts to play on the current Tokio runtime; stops when the link is dropped.
     pub fn start(recording: &Recording, speed: Speed, audience: Audience) -> Self {
         let log = Log::new();
-        let (commands, inbox) = post::channel();
+        let (commands, inbox) = lazy_channel::channel();
         let player = Player::new(recording, speed, audience);
         let about = About {
             peer: format!("replay of {}", recording.name()),
@@ -102,7 +102,7 @@ impl Replay {
             runs: false,
             reads_context: false,
             workspace: None,
-            hold: super::Hold::default(),
+            hold: super::SandboxStatus::default(),
         };
         tokio::spawn(play(player, Arc::clone(&log), inbox, speed));
         Self { log, about, commands }
@@ -124,26 +124,19 @@ impl Link for Replay {
     }
 
     fn ask(&self, query: Query) -> Pin<Box<dyn Future<Output = Result<Reply, AskError>> + Send>> {
-        let reply = match query {
-            Query::Models => Ok(Reply::Models(self.about.model.clone().into_iter().collect())),
-            Query::Files { .. }
-            | Query::Symbols { .. }
-            | Query::Context
-            | Query::Trust
-            | Query::Changes
-            | Query::Restoration(_)
-            | Query::Opened(_)
-            | Query::Sandbox { .. }
-            | Query::Permissions { .. } => Err(AskError::Unsupported {
+        let reply = if query == Query::Models {
+            Ok(Reply::Models(self.about.model.clone().into_iter().collect()))
+        } else {
+            Err(AskError::Unsupported {
                 peer: self.about.peer.clone(),
-            }),
+            })
         };
         Box::pin(std::future::ready(reply))
     }
 }
 
 /// Gives the player its clock and its commands, until the link is dropped or everything was played to nobody.
-async fn play(mut player: Player, log: Arc<Log>, mut inbox: post::Inbox<Command>, speed: Speed) {
+async fn play(mut player: Player, log: Arc<Log>, mut inbox: lazy_channel::Inbox<Command>, speed: Speed) {
     let mut due = Instant::now();
     // The step that `due` was computed for: a command in between must not make it wait anew.
     let mut armed = None;
@@ -539,7 +532,7 @@ mod tests {
     async fn a_question_waits_open_and_the_real_answer_counts() {
         for (option, says) in [("x", "a took x"), ("y", "b not x")] {
             let mut viewer = Viewer::of(Replay::start(&recording(QUESTION), Speed::AtOnce, Audience::Present));
-            viewer.until(|it| it.waiting().is_some()).await;
+            viewer.until(|it| it.open_question().is_some()).await;
             assert!(viewer.transcript.is_running(), "the document stays open while it waits");
             viewer.link.send(answer(1, "other", option));
             viewer.link.send(answer(7, "q", option));
@@ -554,7 +547,7 @@ mod tests {
     #[tokio::test]
     async fn a_message_answers_an_open_question_in_the_users_words() {
         let mut viewer = Viewer::of(Replay::start(&recording(QUESTION), Speed::AtOnce, Audience::Present));
-        viewer.until(|it| it.waiting().is_some()).await;
+        viewer.until(|it| it.open_question().is_some()).await;
         viewer.link.send(submit("neither"));
         viewer.until(|it| !it.is_running()).await;
         let question = &viewer.transcript.exchanges[0].response.documents[0];
@@ -593,7 +586,9 @@ mod tests {
              write a fine
              done";
         let mut viewer = Viewer::of(Replay::start(&recording(script), Speed::AtOnce, Audience::Present));
-        viewer.until(|it| it.waiting().is_some() && !it.is_running()).await;
+        viewer
+            .until(|it| it.open_question().is_some() && !it.is_running())
+            .await;
         viewer.link.send(answer(1, "q", "x"));
         viewer.until(|it| it.exchanges.len() == 2 && !it.is_running()).await;
         assert_eq!(
@@ -620,7 +615,7 @@ mod tests {
     #[tokio::test]
     async fn a_cancelled_question_is_closed_as_cancelled() {
         let mut viewer = Viewer::of(Replay::start(&recording(QUESTION), Speed::AtOnce, Audience::Present));
-        viewer.until(|it| it.waiting().is_some()).await;
+        viewer.until(|it| it.open_question().is_some()).await;
         viewer.link.send(Command::Cancel);
         viewer.until(|it| !it.is_running()).await;
         assert_eq!(shown(&viewer.transcript), "> first\nq cancelled null\ncancelled");

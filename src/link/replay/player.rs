@@ -12,8 +12,8 @@ use super::{Audience, Recording, Speed};
 use crate::{
     journal::{Cut, Log, closing, settled},
     protocol::{
-        Answer, ClarificationResponse, Command, DocumentId, DocumentStart, Done, Entry, Event, FinishReason, Kind,
-        Message, Outcome, QuestionKind, Response, ResponseStart, Status, Turn, View,
+        ClarificationResponse, Command, DocumentId, DocumentStart, Done, Entry, Event, FinishReason, Kind, Message,
+        Outcome, QuestionAnswer, QuestionKind, Response, ResponseStart, Status, Turn, View,
     },
 };
 
@@ -44,19 +44,31 @@ pub struct Player {
     begun: bool,
     /// The script stands at its start and a message sets it off.
     waits_to_begin: bool,
-    /// The fold of the current response, and whether there is one that has not ended.
-    response: Response,
-    in_response: bool,
+    current: Current,
     /// Messages that wait for their turn.
     queue: VecDeque<Message>,
-    /// The answer to the question at `next`.
-    answer: Option<ClarificationResponse>,
-    /// Options chosen in the current turn, for branches.
-    chosen: HashMap<DocumentId, Vec<String>>,
+    answers: Answers,
     /// Which live turn a recorded one became.
     turns: HashMap<Turn, Turn>,
     /// A document has ended since somebody wanted one.
     has_shown: bool,
+}
+
+/// The fold of the current response.
+#[derive(Debug, Default)]
+struct Current {
+    response: Response,
+    /// The response has not ended.
+    is_open: bool,
+}
+
+/// Answers to the recorded questions.
+#[derive(Debug, Default)]
+struct Answers {
+    /// The answer to the question at `next`.
+    answer: Option<ClarificationResponse>,
+    /// Options chosen in the current turn, for branches.
+    chosen: HashMap<DocumentId, Vec<String>>,
 }
 
 impl Player {
@@ -73,11 +85,9 @@ impl Player {
             keeps_times: speed == Speed::AtOnce && recording.is_timed(),
             begun: false,
             waits_to_begin: audience == Audience::Asking,
-            response: Response::default(),
-            in_response: false,
+            current: Current::default(),
             queue: VecDeque::new(),
-            answer: None,
-            chosen: HashMap::new(),
+            answers: Answers::default(),
             turns: HashMap::new(),
             has_shown: false,
         };
@@ -112,7 +122,7 @@ impl Player {
             return Need::Nothing;
         }
         match self.question() {
-            Some((document, _)) if self.answer.is_some() || !self.shows_questions(document) => now,
+            Some((document, _)) if self.answers.answer.is_some() || !self.shows_questions(document) => now,
             Some(_) => Need::Command,
             None => Need::Pause(self.gap()),
         }
@@ -147,7 +157,7 @@ impl Player {
         match command {
             Command::Submit(submit) | Command::Steer(submit) => {
                 if let Some(answer) = self.answer_by(&submit.message) {
-                    self.answer = Some(answer);
+                    self.answers.answer = Some(answer);
                     return;
                 }
                 self.queue.push_back(submit.message);
@@ -161,13 +171,13 @@ impl Player {
             }
             // A recording runs nothing.
             Command::Run { .. }
-            | Command::Again { .. }
+            | Command::RepeatCall { .. }
             | Command::Compact { .. }
             | Command::Restore(_)
             | Command::Next => {}
             // To look at another branch changes nothing.
-            Command::GoOn(branch) => {
-                if !self.in_response {
+            Command::SwitchBranch(branch) => {
+                if !self.current.is_open {
                     log.append(now_ms, Event::Branch(branch));
                 }
             }
@@ -177,7 +187,7 @@ impl Player {
                 }
             }
             Command::Cancel => {
-                if self.in_response {
+                if self.current.is_open {
                     self.steps += 1;
                     self.close(Cut::Cancelled, log, now_ms);
                     self.skip_to_message();
@@ -196,7 +206,7 @@ impl Player {
 
     /// Whether the script goes on with a new turn although the response has no end.
     fn must_close(&self) -> bool {
-        self.in_response
+        self.current.is_open
             && self
                 .script
                 .get(self.next)
@@ -226,14 +236,15 @@ impl Player {
         let Event::DocumentEnd { document, metadata, .. } = &self.script.get(self.next)?.event else {
             return None;
         };
-        let open = self.response.get(document)?;
+        let open = self.current.response.get(document)?;
         // Without an outcome it is the form that ends the turn, and the next message answers it.
         let is_live = open.kind == Kind::Clarification && open.is_open() && metadata.contains_key("outcome");
         is_live.then_some((document, metadata))
     }
 
     fn shows_questions(&self, document: &DocumentId) -> bool {
-        self.response
+        self.current
+            .response
             .get(document)
             .and_then(|it| it.metadata.get("questions"))
             .and_then(Value::as_array)
@@ -245,7 +256,7 @@ impl Player {
         for member in ["outcome", "answers", "reason"] {
             metadata.shift_remove(member);
         }
-        let Some(answer) = self.answer.take() else {
+        let Some(answer) = self.answers.answer.take() else {
             self.append(
                 Event::MetadataDelta {
                     document: document.clone(),
@@ -274,8 +285,8 @@ impl Player {
             .into_iter()
             .flat_map(|it| it.selected_option_ids)
             .collect();
-        self.chosen.insert(document.clone(), chosen);
-        let final_content = self.response.get(&document).and_then(|it| it.content.clone());
+        self.answers.chosen.insert(document.clone(), chosen);
+        let final_content = self.current.response.get(&document).and_then(|it| it.content.clone());
         self.next += 1;
         self.append(
             Event::DocumentEnd {
@@ -290,8 +301,8 @@ impl Player {
 
     /// A message while a question waits answers it in the user's own words; to an approval that is a no.
     fn answer_by(&self, message: &Message) -> Option<ClarificationResponse> {
-        let (document, _) = self.question().filter(|_| self.answer.is_none())?;
-        let View::Clarification(asked) = self.response.get(document)?.view() else {
+        let (document, _) = self.question().filter(|_| self.answers.answer.is_none())?;
+        let View::Clarification(asked) = self.current.response.get(document)?.view() else {
             return None;
         };
         let first = asked.questions.first()?;
@@ -304,7 +315,7 @@ impl Player {
                 Outcome::Skipped
             },
             answers: if is_question {
-                vec![Answer {
+                vec![QuestionAnswer {
                     question_id: first.id.to_owned(),
                     selected_option_ids: Vec::new(),
                     free_text: Some(message.content.clone()),
@@ -319,16 +330,17 @@ impl Player {
 
     fn take_answer(&mut self, response: ClarificationResponse) {
         if let Some((document, _)) = self.question() {
-            if *document == response.document_id && self.answer.is_none() {
-                self.answer = Some(response);
+            if *document == response.document_id && self.answers.answer.is_none() {
+                self.answers.answer = Some(response);
             }
             return;
         }
         // A question that ended its turn is answered by a message.
-        if self.in_response || !self.wants_message() {
+        if self.current.is_open || !self.wants_message() {
             return;
         }
-        let Some(View::Clarification(asked)) = self.response.get(&response.document_id).map(|it| it.view()) else {
+        let Some(View::Clarification(asked)) = self.current.response.get(&response.document_id).map(|it| it.view())
+        else {
             return;
         };
         let mut message = Message::user(asked.readable(&response));
@@ -355,9 +367,9 @@ impl Player {
         log.append(at_ms, Event::UserMessage(message));
         self.begun = true;
         self.waits_to_begin = false;
-        self.response = Response::default();
-        self.in_response = true;
-        self.chosen.clear();
+        self.current.response = Response::default();
+        self.current.is_open = true;
+        self.answers.chosen.clear();
         match self.script.get(self.next) {
             Some(Entry {
                 turn,
@@ -385,7 +397,7 @@ impl Player {
         if let Event::DocumentEnd { document, metadata, .. } = &entry.event
             && let Some(answers) = metadata.get("answers")
         {
-            self.chosen.insert(document.clone(), option_ids(answers));
+            self.answers.chosen.insert(document.clone(), option_ids(answers));
         }
         let event = self.here(entry.event.clone());
         self.append(event, log, at_ms);
@@ -413,9 +425,9 @@ impl Player {
             | Event::ThinkingDelta { .. }
             | Event::DocumentEnd { .. } => {
                 self.begun = true;
-                self.in_response = self.response.is_running();
+                self.current.is_open = self.current.response.is_running();
             }
-            Event::Done(_) => self.in_response = false,
+            Event::Done(_) => self.current.is_open = false,
             Event::UserMessage(_)
             | Event::DocumentUpdate { .. }
             | Event::Notice(_)
@@ -425,16 +437,16 @@ impl Player {
             | Event::Unknown { .. } => {}
         }
         self.has_shown |= matches!(event, Event::DocumentEnd { .. } | Event::Done(_));
-        self.response.apply(&event, at_ms);
-        log.append(at_ms, settled(event, &self.response));
+        self.current.response.apply(&event, at_ms);
+        log.append(at_ms, settled(event, &self.current.response));
     }
 
     fn close(&mut self, cut: Cut, log: &Log, now_ms: u64) {
-        for event in closing(&self.response, cut) {
+        for event in closing(&self.current.response, cut) {
             self.append(event, log, now_ms);
         }
-        self.in_response = false;
-        self.answer = None;
+        self.current.is_open = false;
+        self.answers.answer = None;
     }
 
     /// Leaves out the rest of the turn.
@@ -457,7 +469,7 @@ impl Player {
             match mark {
                 Mark::Join => {}
                 Mark::Branch(branch) => {
-                    if !branch.is_taken(&self.chosen) {
+                    if !branch.is_taken(&self.answers.chosen) {
                         let rest = self.script.get(self.next..).unwrap_or_default();
                         let is_join = |it: &Entry| matches!(Mark::of(&it.event), Some(Mark::Join));
                         self.next += rest.iter().position(is_join).map_or(rest.len(), |it| it + 1);

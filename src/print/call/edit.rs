@@ -2,8 +2,11 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Arguments, Around, Call, Outcome, Shape, id, object, rejected};
-use crate::protocol::{Applied, Document, FileEdit, Operation, View};
+use super::{Around, Call, Outcome, Shape, id, rejected};
+use crate::{
+    protocol::{Applied, Document, FileEdit, Operation, View},
+    tools::cursor::{edit_arguments, object},
+};
 
 /// The call behind the documents of one file's change, and how it went. `why`: the error that came with it.
 ///
@@ -54,7 +57,7 @@ pub fn edit(documents: &[Document], nth: usize, why: Option<&str>, around: Aroun
                     None => format!("Changed {path}"),
                 },
             });
-            ("editToolCall", edit_arguments(documents, &edits, path), success)
+            ("editToolCall", changed_arguments(documents, &edits, path), success)
         }
     };
     if kind != "editToolCall" {
@@ -69,7 +72,7 @@ pub fn edit(documents: &[Document], nth: usize, why: Option<&str>, around: Aroun
     Some((Call { id, kind }, outcome))
 }
 
-fn edit_arguments(documents: &[Document], edits: &[FileEdit<'_>], path: &str) -> Map<String, Value> {
+fn changed_arguments(documents: &[Document], edits: &[FileEdit<'_>], path: &str) -> Map<String, Value> {
     let mut arguments = object(json!({ "path": path }));
     if let Some(to) = edits.first().and_then(|it| it.new_file_path) {
         let mut patch = format!("*** Begin Patch\n*** Update File: {path}\n*** Move to: {to}\n");
@@ -102,24 +105,9 @@ fn edit_arguments(documents: &[Document], edits: &[FileEdit<'_>], path: &str) ->
 /// The arguments of an edit that was not made.
 fn edits_meant(documents: &[Document]) -> Map<String, Value> {
     let arguments = documents.first().and_then(|it| it.metadata.get("arguments"));
-    arguments.and_then(Value::as_object).map_or_else(Map::new, meant)
-}
-
-/// How the other program would have been told to make the change that these arguments mean.
-pub fn meant(arguments: &Map<String, Value>) -> Map<String, Value> {
-    let meant = Arguments(arguments);
-    let (old, new) = (meant.get(&["old_string"]), meant.get(&["new_string"]));
-    if let (Some(old), Some(new)) = (old, new) {
-        let mut part = object(json!({ "oldText": old, "newText": new }));
-        if let Some(all) = meant.get(&["replace_all"]) {
-            part.insert("replaceAll".to_owned(), all.clone());
-        }
-        return object(json!({ "strReplace": part }));
-    }
-    if let Some(patch) = meant.get(&["patch", "input"]) {
-        return object(json!({ "applyPatch": { "patchContent": patch } }));
-    }
-    meant.into(&[("streamContent", &["code_edit", "contents", "new_source"])])
+    arguments
+        .and_then(Value::as_object)
+        .map_or_else(Map::new, edit_arguments)
 }
 
 /// The places of a change as a unified diff without context.

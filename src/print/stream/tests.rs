@@ -14,12 +14,12 @@ const AT: u64 = 1_700_000_000_000;
 
 /// The lines of a conversation of these events, behind the message `go`.
 fn lines(events: Vec<Event>, is_partial: bool, has_thinking: bool) -> (Vec<Value>, Value) {
-    let session = Session {
+    let session = SessionInfo {
         id: "s-1".to_owned(),
         workspace: "/w".into(),
         key: "env",
     };
-    let mut stream = Stream::new(session, is_partial, has_thinking);
+    let mut stream = CursorStream::new(session, is_partial, has_thinking);
     let mut transcript = Transcript::default();
     let mut lines = vec![stream.init(Some("m"))];
     let events = std::iter::once(Event::UserMessage(Message::user("go"))).chain(events);

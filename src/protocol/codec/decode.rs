@@ -31,6 +31,12 @@ pub struct Decoder {
     metadata: Map<String, Value>,
     /// Something of our protocol was seen: it is too late to call the server foreign.
     is_ours: bool,
+    counts: Counts,
+}
+
+/// Amounts of the response that the limits bound.
+#[derive(Default)]
+struct Counts {
     tool_calls: u64,
     notices: usize,
     thinking_bytes: usize,
@@ -133,11 +139,7 @@ impl Decoder {
             late: None,
             metadata: Map::new(),
             is_ours: false,
-            tool_calls: 0,
-            notices: 0,
-            thinking_bytes: 0,
-            response_bytes: 0,
-            is_full: false,
+            counts: Counts::default(),
         }
     }
 
@@ -502,10 +504,10 @@ impl Decoder {
 
     fn think(&mut self, delta: &str) {
         let limit = self.limits.thinking_bytes;
-        let room = limit - self.thinking_bytes;
+        let room = limit - self.counts.thinking_bytes;
         let kept = cut(delta, room);
         if kept.len() < delta.len() {
-            self.thinking_bytes = limit;
+            self.counts.thinking_bytes = limit;
             if room > 0 {
                 self.notice(
                     Severity::Warning,
@@ -515,7 +517,7 @@ impl Decoder {
                 );
             }
         } else {
-            self.thinking_bytes += kept.len();
+            self.counts.thinking_bytes += kept.len();
         }
         if !kept.is_empty() {
             self.emit(Event::ThinkingDelta { delta: kept.to_owned() });
@@ -546,7 +548,7 @@ impl Decoder {
             );
             return;
         }
-        self.response_bytes += weight;
+        self.counts.response_bytes += weight;
         self.emit(Event::Unknown {
             name,
             data: Value::Object(members),
@@ -641,7 +643,7 @@ impl Decoder {
             usage: Some(done.usage.unwrap_or_default()),
             status: Some(status),
             finish_reason: Some(finish_reason),
-            tool_call_count: Some(done.tool_call_count.unwrap_or(self.tool_calls)),
+            tool_call_count: Some(done.tool_call_count.unwrap_or(self.counts.tool_calls)),
             turn_count: Some(done.turn_count.unwrap_or(1)),
             ..done
         }));
@@ -689,9 +691,9 @@ impl Decoder {
     }
 
     fn notice(&mut self, severity: Severity, code: &str, message: &str, document: Option<&DocumentId>) {
-        self.notices += 1;
+        self.counts.notices += 1;
         let limit = self.limits.notices;
-        let (code, message, document) = match self.notices.cmp(&limit) {
+        let (code, message, document) = match self.counts.notices.cmp(&limit) {
             std::cmp::Ordering::Less => (code, message, document),
             std::cmp::Ordering::Equal => ("and-more", "there is more to complain about; it is not listed", None),
             std::cmp::Ordering::Greater => return,

@@ -271,11 +271,11 @@ fn line(out: &mut String, field: &str, value: &str) {
 pub fn answer(response: &Response, identity: &Identity) -> Value {
     let mut whole = head(
         identity,
-        response.id.as_ref().map(crate::protocol::ResponseId::as_str),
-        response.conversation_id.as_ref(),
+        response.origin.id.as_ref().map(crate::protocol::ResponseId::as_str),
+        response.origin.conversation_id.as_ref(),
         response.model.as_deref(),
         response.mode,
-        response.created.as_deref(),
+        response.origin.created.as_deref(),
     );
     if let Value::Object(members) = response.to_json() {
         add(&mut whole, &members);

@@ -4,8 +4,8 @@ use serde_json::{Map, Value, json};
 
 use super::payload::{take_text, text_of};
 use crate::protocol::{
-    Answer, ClarificationResponse, Dialect, HunkAnswer, Message, Mode, Notice, Outcome, Request, Role, Severity,
-    document::member,
+    ClarificationResponse, Dialect, HunkAnswer, Message, Mode, Notice, Outcome, QuestionAnswer, Request, Role,
+    Severity, document::member,
 };
 
 /// Why a request cannot be answered; the client has to mend it.
@@ -433,7 +433,7 @@ fn clarification(mut members: Map<String, Value>, place: &str) -> Result<Clarifi
     })
 }
 
-fn answer(value: Value) -> Option<Answer> {
+fn answer(value: Value) -> Option<QuestionAnswer> {
     let Value::Object(mut members) = value else { return None };
     let selected = match members.shift_remove("selectedOptionIds") {
         Some(Value::Array(ids)) => ids.iter().map(text_of).collect(),
@@ -441,7 +441,7 @@ fn answer(value: Value) -> Option<Answer> {
         Some(Value::Null | Value::Bool(_) | Value::Object(_)) | None => Vec::new(),
     };
     let hunks = members.shift_remove("hunks").as_ref().map(HunkAnswer::list);
-    Some(Answer {
+    Some(QuestionAnswer {
         question_id: take_text(&mut members, &["questionId"])?,
         selected_option_ids: selected,
         free_text: take_text(&mut members, &["freeText"]),

@@ -156,7 +156,7 @@ impl Strict {
             }
             Event::ThinkingDelta { delta } => {
                 for piece in pieces(delta) {
-                    self.say(Event::ThinkingDelta {
+                    self.emit(Event::ThinkingDelta {
                         delta: piece.to_owned(),
                     });
                 }
@@ -169,12 +169,12 @@ impl Strict {
             Event::DocumentUpdate { document, metadata } => self.document_update(document, metadata),
             Event::UserMessage(_) | Event::Notice(_) | Event::Title(_) | Event::Branch(_) => {
                 if self.is_private {
-                    self.say(event.clone());
+                    self.emit(event.clone());
                 }
             }
             Event::Progress(_) => {}
             Event::Done(done) => self.done(done),
-            Event::Unknown { .. } => self.say(event.clone()),
+            Event::Unknown { .. } => self.emit(event.clone()),
         }
     }
 
@@ -232,7 +232,7 @@ impl Strict {
             .filter(|(_, value)| carries_null(value))
             .map(|(name, value)| (name.clone(), value.clone()))
             .collect();
-        self.say(Event::DocumentStart(DocumentStart {
+        self.emit(Event::DocumentStart(DocumentStart {
             id: sent.wire.clone(),
             kind: start.kind.clone(),
             sequence: Some(self.sequence),
@@ -267,7 +267,7 @@ impl Strict {
 
     fn content(&mut self, wire: &DocumentId, text: &str) {
         for piece in pieces(text) {
-            self.say(Event::ContentDelta {
+            self.emit(Event::ContentDelta {
                 document: wire.clone(),
                 delta: piece.to_owned(),
             });
@@ -280,7 +280,7 @@ impl Strict {
         // The default that every reader makes up for a call, so that they agree.
         let made = || (sent.document.kind == Kind::ToolCall).then(|| format!("call_{}", sent.document.id));
         let tool_call_id = member("toolCallId").or_else(made);
-        self.say(Event::ToolCallStart {
+        self.emit(Event::ToolCallStart {
             document: sent.wire.clone(),
             tool_name,
             tool_call_id,
@@ -305,7 +305,7 @@ impl Strict {
             Some(text) => Map::from_iter([("_raw".to_owned(), text.into())]).into(),
             None => arguments,
         };
-        self.say(Event::ToolCallArguments {
+        self.emit(Event::ToolCallArguments {
             document: sent.wire.clone(),
             arguments,
         });
@@ -330,7 +330,7 @@ impl Strict {
             result = serde_json::json!({ "status": "success", "data": text });
             sent.document.metadata.insert("truncated".into(), true.into());
         }
-        self.say(Event::ToolResult {
+        self.emit(Event::ToolResult {
             document: sent.wire.clone(),
             result,
             duration_ms,
@@ -369,7 +369,7 @@ impl Strict {
 
     fn patch(&mut self, wire: &DocumentId, metadata: Map<String, Value>, append: Vec<(String, String)>) {
         if !metadata.is_empty() || !append.is_empty() {
-            self.say(Event::MetadataDelta {
+            self.emit(Event::MetadataDelta {
                 document: wire.clone(),
                 metadata,
                 append,
@@ -449,7 +449,7 @@ impl Strict {
         for name in sent.named.iter().filter(gone) {
             patch.insert(name.clone(), Value::Null);
         }
-        self.say(Event::DocumentEnd {
+        self.emit(Event::DocumentEnd {
             document: sent.wire,
             final_content,
             metadata: patch,
@@ -488,7 +488,7 @@ impl Strict {
         }
         let wire = self.renamed.get(id).unwrap_or(id).clone();
         if self.used.contains(&wire) {
-            self.say(Event::DocumentUpdate {
+            self.emit(Event::DocumentUpdate {
                 document: wire,
                 metadata: metadata.clone(),
             });
@@ -508,7 +508,7 @@ impl Strict {
             Status::Error => FinishReason::Error,
             Status::Completed | Status::Streaming | Status::Other(_) => FinishReason::Stop,
         });
-        self.say(Event::Done(Done {
+        self.emit(Event::Done(Done {
             usage: Some(done.usage.unwrap_or_default()),
             status: Some(status),
             finish_reason: Some(finish_reason),
@@ -525,7 +525,7 @@ impl Strict {
         }
     }
 
-    fn say(&mut self, event: Event) {
+    fn emit(&mut self, event: Event) {
         self.ensure_begun();
         self.out.push(event);
     }

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{Document, member, normal::rename};
-use crate::protocol::{Answer, ClarificationResponse, Outcome, QuestionKind};
+use crate::protocol::{ClarificationResponse, Outcome, QuestionAnswer, QuestionKind};
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Clarification<'a> {
@@ -16,7 +16,7 @@ pub struct Clarification<'a> {
     pub tool_call_id: Option<&'a str>,
     /// `None`: nobody dealt with it yet.
     pub outcome: Option<Outcome>,
-    pub answers: Vec<Answer>,
+    pub answers: Vec<QuestionAnswer>,
     /// Why nobody answered.
     pub reason: Option<&'a str>,
 }
@@ -26,13 +26,13 @@ pub struct Question<'a> {
     pub id: &'a str,
     pub text: &'a str,
     /// Empty: free text.
-    pub options: Vec<Choice<'a>>,
+    pub options: Vec<QuestionOption<'a>>,
     pub allow_multiple: bool,
     pub allow_free_text: bool,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Choice<'a> {
+pub struct QuestionOption<'a> {
     pub id: &'a str,
     pub label: &'a str,
     pub description: Option<&'a str>,
@@ -65,7 +65,7 @@ impl<'a> Clarification<'a> {
         if response.outcome != Outcome::Answered {
             return response.reason.clone().unwrap_or_else(|| response.outcome.to_string());
         }
-        let line = |answer: &Answer| {
+        let line = |answer: &QuestionAnswer| {
             let question = self.questions.iter().find(|it| it.id == answer.question_id);
             let label = |id: &String| {
                 question
@@ -86,7 +86,7 @@ impl<'a> Question<'a> {
         let options = member::list(members, "options")
             .iter()
             .filter_map(Value::as_object)
-            .map(Choice::read);
+            .map(QuestionOption::read);
         Self {
             id: member::text(members, "id").unwrap_or_default(),
             text: member::text(members, "text").unwrap_or_default(),
@@ -97,7 +97,7 @@ impl<'a> Question<'a> {
     }
 }
 
-impl<'a> Choice<'a> {
+impl<'a> QuestionOption<'a> {
     fn read(members: &'a Map<String, Value>) -> Self {
         let id = member::text(members, "id").unwrap_or_default();
         Self {

@@ -17,18 +17,18 @@ pub struct FileEdit<'a> {
     pub new_file_path: Option<&'a str>,
     pub operation: Operation,
     pub language: &'a str,
-    pub diff: Option<Diff<'a>>,
+    pub diff: Option<Replacement<'a>>,
     pub applied: Applied,
     pub hunk: Option<Hunk>,
     /// In a notebook: the cell, whose lines the diff counts, and not those of the file.
-    pub cell: Option<Cell>,
+    pub cell: Option<NotebookCell>,
     pub tool_call_id: Option<&'a str>,
     pub tool_name: Option<&'a str>,
 }
 
 /// Exactly one replacement.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Diff<'a> {
+pub struct Replacement<'a> {
     pub old: &'a str,
     pub new: &'a str,
     /// Lines of `old` before the edit, 1-based, inclusive; an insertion before line n is n, n − 1. `None`: unknown.
@@ -45,7 +45,7 @@ pub struct Hunk {
 
 /// A cell of a notebook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cell {
+pub struct NotebookCell {
     /// From 0.
     pub index: u64,
     pub is_new: bool,
@@ -55,7 +55,7 @@ impl<'a> FileEdit<'a> {
     pub(super) fn read(it: &'a Document) -> Self {
         let members = &it.metadata;
         let file_path = member::text(members, "filePath").unwrap_or_default();
-        let diff = member::object(members, "diff").map(|diff| Diff {
+        let diff = member::object(members, "diff").map(|diff| Replacement {
             old: member::text(diff, "oldString").unwrap_or_default(),
             new: member::text(diff, "newString").unwrap_or_default(),
             start_line: member::count(diff, "startLine"),
@@ -76,7 +76,7 @@ impl<'a> FileEdit<'a> {
                 })
             }),
             cell: member::object(members, "cell").and_then(|cell| {
-                Some(Cell {
+                Some(NotebookCell {
                     index: member::count(cell, "index")?,
                     is_new: cell.get("isNew").and_then(Value::as_bool).unwrap_or_default(),
                 })

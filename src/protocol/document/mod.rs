@@ -22,12 +22,12 @@ mod unknown;
 
 use serde_json::{Map, Value};
 
-pub use clarification::{Choice, Clarification, Question};
+pub use clarification::{Clarification, Question, QuestionOption};
 pub use code_block::CodeBlock;
 pub use code_reference::CodeReference;
 pub use compaction::{COMPACT, Cause, Compaction, Way};
 pub use error::{ERROR_CODES, Error};
-pub use file_edit::{Cell, Diff, FileEdit, Hunk};
+pub use file_edit::{FileEdit, Hunk, NotebookCell, Replacement};
 pub use normal::{language_of, merge_patch, normalise, normalise_arguments, normalise_result};
 pub use plan::{Plan, Todo};
 pub use terminal_command::TerminalCommand;

@@ -5,7 +5,7 @@ use std::{collections::VecDeque, fmt::Write as _, ops::Range};
 use unicode_width::UnicodeWidthStr as _;
 
 use super::{ROWS, SEGMENT_BYTES, number};
-use crate::text::{Clean, Cleaner, Ground, Mark, Role, Span, figure};
+use crate::text::{Background, Cleaner, Modifier, Role, Sanitized, Span, figure};
 
 /// Lines in compact form. All but the last segment hold whole lines.
 #[derive(Debug, Default)]
@@ -217,13 +217,13 @@ impl Segment {
     pub(super) fn line(&self, i: usize) -> Vec<Span> {
         let mut spans = Vec::new();
         self.pieces(self.range(i), |text, look| {
-            let text = Clean::line(text);
+            let text = Sanitized::line(text);
             if !text.is_empty() {
                 spans.push(Span {
                     text,
                     role: look.role,
-                    mark: look.mark,
-                    ground: look.ground,
+                    modifier: look.modifier,
+                    background: look.background,
                     link: None,
                 });
             }
@@ -322,19 +322,19 @@ impl Segment {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Look {
     pub(super) role: Role,
-    pub(super) ground: Ground,
-    pub(super) mark: Mark,
+    pub(super) background: Background,
+    pub(super) modifier: Modifier,
 }
 
 impl Look {
-    pub(super) const MARKS: [(u32, u32, Mark); 7] = [
-        (1, 22, Mark::BOLD),
-        (2, 22, Mark::FAINT),
-        (3, 23, Mark::ITALIC),
-        (4, 24, Mark::UNDERLINE),
-        (21, 24, Mark::UNDERLINE),
-        (7, 27, Mark::REVERSE),
-        (9, 29, Mark::STRIKE),
+    pub(super) const MARKS: [(u32, u32, Modifier); 7] = [
+        (1, 22, Modifier::BOLD),
+        (2, 22, Modifier::FAINT),
+        (3, 23, Modifier::ITALIC),
+        (4, 24, Modifier::UNDERLINE),
+        (21, 24, Modifier::UNDERLINE),
+        (7, 27, Modifier::REVERSE),
+        (9, 29, Modifier::STRIKE),
     ];
 
     /// Applies the parameters of a sequence `CSI … m`. Unknown ones are skipped.
@@ -346,10 +346,10 @@ impl Look {
             match code {
                 0 => *self = Self::default(),
                 // `4:0` is no underline, `4:3` a curly one.
-                4 if parts.next() == Some("0") => self.unmark(Mark::UNDERLINE),
+                4 if parts.next() == Some("0") => self.unmark(Modifier::UNDERLINE),
                 1 | 2 | 3 | 4 | 7 | 9 | 21 => {
                     for (_, _, mark) in Self::MARKS.iter().filter(|it| it.0 == code) {
-                        self.mark |= *mark;
+                        self.modifier |= *mark;
                     }
                 }
                 22 | 23 | 24 | 27 | 29 => {
@@ -360,9 +360,9 @@ impl Look {
                 30..=37 => self.role = Role::Indexed((code - 30) as u8),
                 90..=97 => self.role = Role::Indexed((code - 90 + 8) as u8),
                 39 => self.role = Role::Text,
-                40..=47 => self.ground = Ground::Indexed((code - 40) as u8),
-                100..=107 => self.ground = Ground::Indexed((code - 100 + 8) as u8),
-                49 => self.ground = Ground::Plain,
+                40..=47 => self.background = Background::Indexed((code - 40) as u8),
+                100..=107 => self.background = Background::Indexed((code - 100 + 8) as u8),
+                49 => self.background = Background::Plain,
                 38 | 48 | 58 => {
                     let colour = if parameter.contains(':') {
                         // `38:2::r:g:b` has a colour space before the parts, `38:2:r:g:b` has not.
@@ -377,8 +377,8 @@ impl Look {
                     match (code, colour) {
                         (38, Some(Colour::Indexed(i))) => self.role = Role::Indexed(i),
                         (38, Some(Colour::Rgb(r, g, b))) => self.role = Role::Rgb(r, g, b),
-                        (48, Some(Colour::Indexed(i))) => self.ground = Ground::Indexed(i),
-                        (48, Some(Colour::Rgb(r, g, b))) => self.ground = Ground::Rgb(r, g, b),
+                        (48, Some(Colour::Indexed(i))) => self.background = Background::Indexed(i),
+                        (48, Some(Colour::Rgb(r, g, b))) => self.background = Background::Rgb(r, g, b),
                         _ => {}
                     }
                 }
@@ -387,20 +387,20 @@ impl Look {
         }
     }
 
-    pub(super) fn unmark(&mut self, gone: Mark) {
+    pub(super) fn unmark(&mut self, gone: Modifier) {
         let all = [
-            Mark::BOLD,
-            Mark::ITALIC,
-            Mark::UNDERLINE,
-            Mark::STRIKE,
-            Mark::REVERSE,
-            Mark::FAINT,
+            Modifier::BOLD,
+            Modifier::ITALIC,
+            Modifier::UNDERLINE,
+            Modifier::STRIKE,
+            Modifier::REVERSE,
+            Modifier::FAINT,
         ];
-        let mut left = Mark::NONE;
-        for mark in all.into_iter().filter(|&it| it != gone && self.mark.has(it)) {
+        let mut left = Modifier::NONE;
+        for mark in all.into_iter().filter(|&it| it != gone && self.modifier.contains(it)) {
             left |= mark;
         }
-        self.mark = left;
+        self.modifier = left;
     }
 
     /// Writes the sequence that leads from `before` to this look, if they differ, and stores it there.
@@ -412,7 +412,7 @@ impl Look {
         out.push_str("\x1b[0");
         // Writing to a string does not fail.
         for (code, _, mark) in Self::MARKS {
-            if code != 21 && self.mark.has(mark) {
+            if code != 21 && self.modifier.contains(mark) {
                 let _ = write!(out, ";{code}");
             }
         }
@@ -421,9 +421,9 @@ impl Look {
         } else if let Role::Rgb(r, g, b) = self.role {
             let _ = write!(out, ";38;2;{r};{g};{b}");
         }
-        if let Ground::Indexed(i) = self.ground {
+        if let Background::Indexed(i) = self.background {
             let _ = write!(out, ";48;5;{i}");
-        } else if let Ground::Rgb(r, g, b) = self.ground {
+        } else if let Background::Rgb(r, g, b) = self.background {
             let _ = write!(out, ";48;2;{r};{g};{b}");
         }
         out.push('m');

@@ -5,7 +5,7 @@ use super::{
     lay::{Fence, name},
     tree::{self, Block},
 };
-use crate::text::{Colours, Row};
+use crate::text::{Colours, StyledLine};
 
 #[derive(Debug)]
 pub(super) struct OpenCode {
@@ -21,8 +21,8 @@ pub(super) struct OpenCode {
 
 impl Flow {
     /// Begins to read the block of code at the border line by line.
-    pub(super) fn open_code(&mut self, source: &str, rows: &mut Vec<Row>) -> bool {
-        let tail = from(source, self.frozen);
+    pub(super) fn open_code(&mut self, source: &str, rows: &mut Vec<StyledLine>) -> bool {
+        let tail = from(source, self.frozen.bytes);
         let Some((line, _)) = tail.split_once('\n') else {
             return false;
         };
@@ -31,21 +31,21 @@ impl Flow {
             return false;
         };
         let info = rest.trim_start_matches(sign);
-        rows.truncate(self.frozen_rows);
+        rows.truncate(self.frozen.rows);
         if !rows.is_empty() {
-            rows.push(Row::blank());
+            rows.push(StyledLine::blank());
         }
-        let decoded = match tree::read(&format!("{rest}\n"), &self.definitions).blocks.pop() {
+        let decoded = match tree::read(&format!("{rest}\n"), &self.frozen.definitions).blocks.pop() {
             Some((Block::Code(code), _)) => code.language,
             _ => tree::language(info),
         };
         self.open_waiting.clear();
         self.open = Open::Code(OpenCode {
-            fence: Fence::new(name(self.seed, self.fences), &decoded, &[], &[], rows.len()),
+            fence: Fence::new(name(self.seed, self.frozen.fences), &decoded, &[], &[], rows.len()),
             sign,
             length: rest.len() - info.len(),
             indent: line.len() - rest.len(),
-            at: self.frozen + line.len() + 1,
+            at: self.frozen.bytes + line.len() + 1,
         });
         true
     }
@@ -57,7 +57,7 @@ impl Flow {
         source: &str,
         closed: bool,
         colours: &dyn Colours,
-        rows: &mut Vec<Row>,
+        rows: &mut Vec<StyledLine>,
     ) -> bool {
         let mut partial = None;
         let mut ended = closed;
@@ -89,13 +89,13 @@ impl Flow {
             self.open = Open::Code(open);
             return true;
         }
-        self.frozen = open.at;
-        self.frozen_rows = rows.len();
-        self.fences += 1;
+        self.frozen.bytes = open.at;
+        self.frozen.rows = rows.len();
+        self.frozen.fences += 1;
         self.laid = 0;
         self.stiff = false;
         if open.fence.is_waiting() {
-            self.waiting.push(open.fence);
+            self.frozen.waiting.push(open.fence);
         }
         false
     }

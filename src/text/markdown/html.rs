@@ -3,13 +3,13 @@
 use pulldown_cmark::{CodeBlockKind, Event, Parser, Tag, TagEnd, html::push_html};
 
 use super::tree;
-use crate::text::{Clean, target::link_target};
+use crate::text::{Sanitized, target::link_target};
 
 /// `code` makes the HTML of a block of code out of its language and its text.
 ///
 /// Foreign markup is shown as it is written, a picture is a link to it, and a link leads to the web or nowhere.
 pub fn to_html(source: &str, code: &dyn Fn(&str, &str) -> String) -> String {
-    let source = Clean::new(source);
+    let source = Sanitized::new(source);
     let mut events = Vec::new();
     let mut block: Option<(String, String)> = None;
     let mut ends: Vec<&str> = Vec::new();

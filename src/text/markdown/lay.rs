@@ -8,7 +8,7 @@ use super::{
     words::Leaf,
 };
 use crate::text::{
-    Clean, CodeLine, Colours, Role, Row, Span,
+    CodeLine, Colours, Role, Sanitized, Span, StyledLine,
     width::{clip_spans, spans_width, width},
     wrap::{wrap, wrap_hard},
 };
@@ -68,7 +68,13 @@ impl Fence {
 
     /// Brings its rows, the last ones in `rows`, up to date with its source; the line that `partial`
     /// adds to it may still grow. Returns the first row that changed.
-    pub fn grow(&mut self, partial: Option<&str>, columns: usize, colours: &dyn Colours, rows: &mut Vec<Row>) -> usize {
+    pub fn grow(
+        &mut self,
+        partial: Option<&str>,
+        columns: usize,
+        colours: &dyn Colours,
+        rows: &mut Vec<StyledLine>,
+    ) -> usize {
         let complete = self.source.len();
         rows.truncate(self.end());
         let mut changed = rows.len();
@@ -93,13 +99,13 @@ impl Fence {
         }
         if rows.len() == self.starts[0] {
             let label = self.label(0);
-            rows.push(Row::of(room(&self.first, columns).0).facts(label));
+            rows.push(StyledLine::of(room(&self.first, columns).0).facts(label));
         }
         changed
     }
 
     /// Colours lines that were drawn plain and whose colours are known now. Returns the first row that changed.
-    pub fn poll(&mut self, columns: usize, colours: &dyn Colours, rows: &mut [Row]) -> usize {
+    pub fn poll(&mut self, columns: usize, colours: &dyn Colours, rows: &mut [StyledLine]) -> usize {
         if !self.is_waiting() {
             return usize::MAX;
         }
@@ -107,7 +113,7 @@ impl Fence {
         self.recolour(&lines, columns, rows)
     }
 
-    fn recolour(&mut self, lines: &[CodeLine], columns: usize, rows: &mut [Row]) -> usize {
+    fn recolour(&mut self, lines: &[CodeLine], columns: usize, rows: &mut [StyledLine]) -> usize {
         let known = lines.len().min(self.starts.len() - 1);
         if known <= self.coloured {
             return usize::MAX;
@@ -125,7 +131,7 @@ impl Fence {
         changed
     }
 
-    fn line(&self, index: usize, source: &str, lines: &[CodeLine], columns: usize) -> Vec<Row> {
+    fn line(&self, index: usize, source: &str, lines: &[CodeLine], columns: usize) -> Vec<StyledLine> {
         let plain;
         let spans = if let Some(line) = lines.get(index) {
             &**line
@@ -160,7 +166,7 @@ pub(super) struct Layout<'a> {
     pub fences: u64,
     /// Whether the last of the blocks has come to its end.
     pub closed: bool,
-    pub rows: &'a mut Vec<Row>,
+    pub rows: &'a mut Vec<StyledLine>,
     /// Code that got no colours for all its lines.
     pub waiting: &'a mut Vec<Fence>,
     /// What the next table continues.
@@ -173,7 +179,7 @@ impl Layout<'_> {
     /// One outermost block; a blank row parts it from what stands above.
     pub fn outermost(&mut self, block: &Block) {
         if !self.rows.is_empty() {
-            self.rows.push(Row::blank());
+            self.rows.push(StyledLine::blank());
         }
         self.block(block, &[], &[]);
     }
@@ -181,7 +187,7 @@ impl Layout<'_> {
     fn blocks(&mut self, blocks: &[Block], first: &[Span], rest: &[Span], loose: bool) {
         if blocks.is_empty() {
             self.leaf = None;
-            self.rows.push(Row::of(room(first, self.width).0));
+            self.rows.push(StyledLine::of(room(first, self.width).0));
         }
         for (index, block) in blocks.iter().enumerate() {
             if index == 0 {
@@ -198,7 +204,7 @@ impl Layout<'_> {
     /// A row without text between two blocks; the bars of quotes go through it.
     pub fn gap(&mut self, rest: &[Span]) {
         let until = rest.iter().rposition(|it| it.role == Role::Rule).map_or(0, |it| it + 1);
-        self.rows.push(Row::of(clip_spans(&rest[..until], self.width)));
+        self.rows.push(StyledLine::of(clip_spans(&rest[..until], self.width)));
     }
 
     pub fn block(&mut self, block: &Block, first: &[Span], rest: &[Span]) {
@@ -221,7 +227,7 @@ impl Layout<'_> {
             }
             Block::Code(code) => self.code(code, first, rest),
             Block::Quote(blocks) => {
-                let bar = Span::new(Clean::literal("│ "), Role::Rule);
+                let bar = Span::new(Sanitized::literal("│ "), Role::Rule);
                 let with_bar = |indent: &[Span]| indent.iter().chain(iter::once(&bar)).cloned().collect::<Vec<_>>();
                 self.blocks(blocks, &with_bar(first), &with_bar(rest), true);
             }
@@ -234,7 +240,7 @@ impl Layout<'_> {
                 let (first, room) = room(first, self.width);
                 let mut spans = first;
                 spans.push(Span::new("─".repeat(room.min(RULE)), Role::Rule));
-                self.rows.push(Row::of(spans));
+                self.rows.push(StyledLine::of(spans));
             }
         }
     }

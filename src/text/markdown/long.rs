@@ -15,7 +15,7 @@ use super::{
     words::Leaf,
 };
 use crate::text::{
-    Clean, Colours, Role, Row, Span,
+    Colours, Role, Sanitized, Span, StyledLine,
     wrap::{wrap, wrap_open},
 };
 
@@ -49,18 +49,18 @@ pub(super) enum Rest {
 
 impl Flow {
     /// Puts the beginning of the open block aside where it can be done.
-    pub(super) fn put_aside(&mut self, source: &str, colours: &dyn Colours, rows: &mut Vec<Row>) -> bool {
-        let tail = from(source, self.frozen);
-        let mut tree = tree::read(complete(tail), &self.definitions);
+    pub(super) fn put_aside(&mut self, source: &str, colours: &dyn Colours, rows: &mut Vec<StyledLine>) -> bool {
+        let tail = from(source, self.frozen.bytes);
+        let mut tree = tree::read(complete(tail), &self.frozen.definitions);
         let (Some((block, range)), true) = (tree.blocks.pop(), tree.blocks.is_empty()) else {
             return false;
         };
         let start = line_start(tail, range.start);
         let text = from(tail, start);
         let mut long = Long {
-            at: self.frozen + start,
-            rows: self.frozen_rows,
-            fences: self.fences,
+            at: self.frozen.bytes + start,
+            rows: self.frozen.rows,
+            fences: self.frozen.fences,
             waiting: Vec::new(),
             begun: false,
             spaced: false,
@@ -82,12 +82,12 @@ impl Flow {
             },
         };
         let mut kept = std::mem::take(rows);
-        kept.truncate(self.frozen_rows);
+        kept.truncate(self.frozen.rows);
         if !kept.is_empty() {
-            kept.push(Row::blank());
+            kept.push(StyledLine::blank());
         }
         if let Rest::Table { head, shape } = &long.rest {
-            let mut tree = tree::read(head, &self.definitions);
+            let mut tree = tree::read(head, &self.frozen.definitions);
             if let Some((Block::Table(table), _)) = tree.blocks.pop() {
                 // Only the head: the rows follow in the shape that all of them have together.
                 if let Shape::Grid(widths) = shape {
@@ -104,8 +104,8 @@ impl Flow {
             self.open = Open::Long(long);
         } else {
             self.laid = 0;
-            rows.truncate(self.frozen_rows);
-            let tree = tree::read_open(tail, &self.definitions, None);
+            rows.truncate(self.frozen.rows);
+            let tree = tree::read_open(tail, &self.frozen.definitions, None);
             let mut waiting = std::mem::take(&mut self.open_waiting);
             waiting.clear();
             let mut layout = self.layout(false, colours, rows, &mut waiting);
@@ -124,7 +124,7 @@ impl Flow {
         closed: bool,
         lines: bool,
         colours: &dyn Colours,
-        rows: &mut Vec<Row>,
+        rows: &mut Vec<StyledLine>,
     ) -> bool {
         if closed || lines && !self.goes_on_long(&long, source) {
             return false;
@@ -148,7 +148,7 @@ impl Flow {
     pub(super) fn goes_on_long(&self, long: &Long, source: &str) -> bool {
         let text = long.source(source);
         let text = complete(&text);
-        let tree = tree::read(text, &self.definitions);
+        let tree = tree::read(text, &self.frozen.definitions);
         match (tree.blocks.as_slice(), &long.rest) {
             ([(Block::Text(_), _)], Rest::Paragraph(_)) | ([(Block::Table(_), _)], Rest::Table { .. }) => {
                 !ends_blank(text)
@@ -159,19 +159,26 @@ impl Flow {
     }
 
     /// Moves the border inside a long block on, as far as it is safe.
-    pub(super) fn move_aside(&self, long: &mut Long, source: &str, colours: &dyn Colours, rows: &mut Vec<Row>) -> bool {
+    pub(super) fn move_aside(
+        &self,
+        long: &mut Long,
+        source: &str,
+        colours: &dyn Colours,
+        rows: &mut Vec<StyledLine>,
+    ) -> bool {
         let text = from(source, long.at);
         match &mut long.rest {
             Rest::Paragraph(carried) => {
                 let Some(cut) = neutral(text) else {
                     return false;
                 };
-                let Some((Block::Text(spans), _)) = tree::read(upto(text, cut), &self.definitions).blocks.pop() else {
+                let Some((Block::Text(spans), _)) = tree::read(upto(text, cut), &self.frozen.definitions).blocks.pop()
+                else {
                     return false;
                 };
                 carried.extend(spans);
                 // The parser takes the space at the end of a paragraph.
-                carried.push(Span::new(Clean::literal(" "), Role::Text));
+                carried.push(Span::new(Sanitized::literal(" "), Role::Text));
                 let (mut laid, last) = wrap_open(carried, self.width);
                 if long.begun
                     && let Some(first) = laid.first_mut()
@@ -186,7 +193,7 @@ impl Flow {
                 long.at += cut;
             }
             Rest::List { number, loose } => {
-                let mut tree = tree::read(complete(text), &self.definitions);
+                let mut tree = tree::read(complete(text), &self.frozen.definitions);
                 let Some((Block::List(mut list), _)) = tree.blocks.pop() else {
                     return false;
                 };
@@ -207,7 +214,7 @@ impl Flow {
                     return false;
                 };
                 let read = format!("{head}{}", upto(text, cut));
-                let Some((Block::Table(table), _)) = tree::read(&read, &self.definitions).blocks.pop() else {
+                let Some((Block::Table(table), _)) = tree::read(&read, &self.frozen.definitions).blocks.pop() else {
                     return false;
                 };
                 rows.truncate(long.rows);
@@ -230,13 +237,13 @@ impl Flow {
         long: &mut Long,
         source: &str,
         colours: &dyn Colours,
-        rows: &mut Vec<Row>,
+        rows: &mut Vec<StyledLine>,
     ) -> bool {
         rows.truncate(long.rows);
         self.words = None;
         let text = long.source(source);
         let place = self.place_in(long.at);
-        let mut tree = tree::read_open(&text, &self.definitions, place);
+        let mut tree = tree::read_open(&text, &self.frozen.definitions, place);
         let block = tree.blocks.pop().map(|(block, _)| block);
         let mut leaf = None;
         if !tree.blocks.is_empty() {
@@ -286,7 +293,7 @@ impl Flow {
         begun: bool,
         fences: u64,
         colours: &dyn Colours,
-        rows: &mut Vec<Row>,
+        rows: &mut Vec<StyledLine>,
         waiting: &mut Vec<Fence>,
     ) -> (u64, Option<Leaf>) {
         let mut layout = Layout {

@@ -35,7 +35,7 @@ pub use self::{
     html::{escape, to_html},
     prose::{plain, summary},
 };
-use super::{Colours, Row};
+use super::{Colours, StyledLine};
 
 /// An open block longer than this puts its beginning aside, in bytes.
 const LONG: usize = 2048;
@@ -58,32 +58,43 @@ const RECENT: usize = 4;
 pub struct Flow {
     seed: u64,
     width: usize,
-    closed: bool,
-    /// Length of the source last seen.
-    seen: usize,
-    edges: Edges,
-    /// Rows that the last update left.
-    rows: usize,
-    /// Bytes of the source, and rows, that are settled.
-    frozen: usize,
-    frozen_rows: usize,
-    /// Blocks of code in the frozen part.
-    fences: u64,
-    definitions: Definitions,
-    unresolved: HashSet<String>,
-    /// Frozen code that has not got all its colours.
-    waiting: Vec<Fence>,
-    /// The same in the open block.
+    last: LastUpdate,
+    frozen: Frozen,
+    /// Code of the open block that has not got all its colours.
     open_waiting: Vec<Fence>,
     open: Open,
     /// The open block cannot put its beginning aside.
     stiff: bool,
-    /// Length of the open part when it was last laid out.
+    /// Length of the open part in bytes when it was last laid out.
     laid: usize,
-    /// What plain words can be added to.
+    /// The plain words at the end that can be lengthened.
     words: Option<Words>,
     /// The leaf at the end and the byte that it is counted from, while its line goes on.
     place: Option<(Place, usize)>,
+}
+
+/// Input and output of the last update, to tell whether the next one continues it.
+#[derive(Debug, Default)]
+struct LastUpdate {
+    closed: bool,
+    /// Bytes of the source.
+    length: usize,
+    edges: Edges,
+    /// Number of rows.
+    rows: usize,
+}
+
+/// The part of the source whose rows stay as they are.
+#[derive(Debug, Default)]
+struct Frozen {
+    bytes: usize,
+    rows: usize,
+    /// Number of code blocks.
+    fences: u64,
+    definitions: Definitions,
+    unresolved: HashSet<String>,
+    /// Code that has not got all its colours.
+    waiting: Vec<Fence>,
 }
 
 /// How the block at the end of the source is dealt with.
@@ -117,7 +128,7 @@ impl Flow {
         closed: bool,
         width: usize,
         colours: &dyn Colours,
-        rows: &mut Vec<Row>,
+        rows: &mut Vec<StyledLine>,
     ) -> usize {
         let width = width.max(1);
         let mut changed = rows.len();
@@ -128,7 +139,7 @@ impl Flow {
                 ..Self::new(self.seed)
             };
             changed = 0;
-        } else if self.seen == source.len() && self.closed == closed {
+        } else if self.last.length == source.len() && self.last.closed == closed {
             return self.poll(usize::MAX, colours, rows).min(changed);
         } else {
             changed = changed.min(self.poll(RECENT, colours, rows));
@@ -137,72 +148,80 @@ impl Flow {
         changed = changed.min(match lengthened {
             Some(first) => first,
             None => {
-                let lines = source.get(self.seen..).is_none_or(|it| it.contains('\n'));
+                let lines = source.get(self.last.length..).is_none_or(|it| it.contains('\n'));
                 self.words = None;
-                let same_line = source.get(self.seen..).is_some_and(|it| !it.contains(['\n', '\r']));
+                let same_line = source
+                    .get(self.last.length..)
+                    .is_some_and(|it| !it.contains(['\n', '\r']));
                 self.place = self.place.take().filter(|_| same_line);
                 self.advance(source, closed, lines, colours, rows)
             }
         });
-        if closed && self.unresolved.iter().any(|it| self.definitions.contains_key(it)) {
+        if closed
+            && self
+                .frozen
+                .unresolved
+                .iter()
+                .any(|it| self.frozen.definitions.contains_key(it))
+        {
             rows.clear();
             changed = 0;
-            let definitions = std::mem::take(&mut self.definitions);
+            let definitions = std::mem::take(&mut self.frozen.definitions);
             *self = Self {
                 width,
-                definitions,
                 ..Self::new(self.seed)
             };
+            self.frozen.definitions = definitions;
             self.advance(source, closed, true, colours, rows);
         }
-        self.closed = closed;
-        self.seen = source.len();
-        self.edges.keep(source);
-        self.rows = rows.len();
+        self.last.closed = closed;
+        self.last.length = source.len();
+        self.last.edges.keep(source);
+        self.last.rows = rows.len();
         changed.min(rows.len())
     }
 
     /// Rows that stay as they are whatever is added, and the bytes of the source that they show. None as long as code among
     /// them waits for its colours.
     pub fn settled(&self) -> (usize, usize) {
-        if self.waiting.is_empty() {
-            (self.frozen_rows, self.frozen)
+        if self.frozen.waiting.is_empty() {
+            (self.frozen.rows, self.frozen.bytes)
         } else {
             (0, 0)
         }
     }
 
     /// Whether the source was only added to.
-    fn goes_on(&self, source: &str, closed: bool, width: usize, rows: &[Row]) -> bool {
-        let before = source.get(..self.seen);
+    fn goes_on(&self, source: &str, closed: bool, width: usize, rows: &[StyledLine]) -> bool {
+        let before = source.get(..self.last.length);
         self.width == width
-            && self.rows == rows.len()
-            && (!self.closed || closed && self.seen == source.len())
-            && before.is_some_and(|it| self.edges.are_of(it))
+            && self.last.rows == rows.len()
+            && (!self.last.closed || closed && self.last.length == source.len())
+            && before.is_some_and(|it| self.last.edges.are_of(it))
     }
 
     /// Rows before this one stay as they are.
     fn border(&self) -> usize {
         match &self.open {
-            Open::Whole => self.frozen_rows,
+            Open::Whole => self.frozen.rows,
             Open::Code(open) => open.fence.end(),
             Open::Long(long) => long.rows,
         }
     }
 
     /// Picks up new colours of the last `most` frozen blocks of code and of the open ones.
-    fn poll(&mut self, most: usize, colours: &dyn Colours, rows: &mut [Row]) -> usize {
+    fn poll(&mut self, most: usize, colours: &dyn Colours, rows: &mut [StyledLine]) -> usize {
         let width = self.width;
         let mut changed = usize::MAX;
         let mut ask = |fence: &mut Fence| changed = changed.min(fence.poll(width, colours, rows));
-        self.waiting.iter_mut().rev().take(most).for_each(&mut ask);
+        self.frozen.waiting.iter_mut().rev().take(most).for_each(&mut ask);
         match &mut self.open {
             Open::Whole => {}
             Open::Code(open) => ask(&mut open.fence),
             Open::Long(long) => long.waiting.iter_mut().for_each(&mut ask),
         }
         self.open_waiting.iter_mut().for_each(&mut ask);
-        self.waiting.retain(Fence::is_waiting);
+        self.frozen.waiting.retain(Fence::is_waiting);
         changed
     }
 
@@ -213,7 +232,7 @@ impl Flow {
         closed: bool,
         lines: bool,
         colours: &dyn Colours,
-        rows: &mut Vec<Row>,
+        rows: &mut Vec<StyledLine>,
     ) -> usize {
         let mut lines = lines || closed;
         let mut first = self.border();
@@ -222,12 +241,12 @@ impl Flow {
                 Open::Code(open) => self.advance_code(open, source, closed, colours, rows),
                 Open::Long(long) => self.advance_long(long, source, closed, lines, colours, rows),
                 Open::Whole => {
-                    let heavy = source.len() - self.frozen;
+                    let heavy = source.len() - self.frozen.bytes;
                     if !closed && self.stiff && heavy > HEAVY && heavy - self.laid < heavy / GROWTH {
                         return rows.len();
                     }
                     // What was put aside of the block is laid out again, too.
-                    first = first.min(self.frozen_rows);
+                    first = first.min(self.frozen.rows);
                     if (lines || self.stiff) && self.freeze(source, closed, colours, rows) {
                         false
                     } else {
@@ -245,9 +264,9 @@ impl Flow {
     }
 
     /// Settles the blocks that are complete. Says whether the open one goes on as code between fences.
-    fn freeze(&mut self, source: &str, closed: bool, colours: &dyn Colours, rows: &mut Vec<Row>) -> bool {
-        let tail = from(source, self.frozen);
-        let tree = tree::read(tail, &self.definitions);
+    fn freeze(&mut self, source: &str, closed: bool, colours: &dyn Colours, rows: &mut Vec<StyledLine>) -> bool {
+        let tail = from(source, self.frozen.bytes);
+        let tree = tree::read(tail, &self.frozen.definitions);
         let Some((last, range)) = tree.blocks.last() else {
             return false;
         };
@@ -266,38 +285,48 @@ impl Flow {
     }
 
     /// Lays the first `complete` blocks out for good.
-    fn settle(&mut self, tree: &Tree, complete: usize, until: usize, colours: &dyn Colours, rows: &mut Vec<Row>) {
-        rows.truncate(self.frozen_rows);
-        let mut waiting = std::mem::take(&mut self.waiting);
+    fn settle(
+        &mut self,
+        tree: &Tree,
+        complete: usize,
+        until: usize,
+        colours: &dyn Colours,
+        rows: &mut Vec<StyledLine>,
+    ) {
+        rows.truncate(self.frozen.rows);
+        let mut waiting = std::mem::take(&mut self.frozen.waiting);
         let mut layout = self.layout(true, colours, rows, &mut waiting);
         for (block, _) in tree.blocks.iter().take(complete) {
             layout.outermost(block);
         }
-        self.fences = layout.fences;
-        self.waiting = waiting;
+        self.frozen.fences = layout.fences;
+        self.frozen.waiting = waiting;
         self.open_waiting.clear();
-        self.frozen += until;
-        self.frozen_rows = rows.len();
+        self.frozen.bytes += until;
+        self.frozen.rows = rows.len();
         self.stiff = false;
         self.laid = 0;
         for (label, url, _) in tree.definitions.iter().filter(|it| it.2 < until) {
-            self.definitions.entry(label.clone()).or_insert_with(|| url.clone());
+            self.frozen
+                .definitions
+                .entry(label.clone())
+                .or_insert_with(|| url.clone());
         }
-        self.unresolved.extend(tree.unresolved.iter().cloned());
+        self.frozen.unresolved.extend(tree.unresolved.iter().cloned());
     }
 
     fn layout<'a>(
         &self,
         closed: bool,
         colours: &'a dyn Colours,
-        rows: &'a mut Vec<Row>,
+        rows: &'a mut Vec<StyledLine>,
         waiting: &'a mut Vec<Fence>,
     ) -> Layout<'a> {
         Layout {
             width: self.width,
             colours,
             seed: self.seed,
-            fences: self.fences,
+            fences: self.frozen.fences,
             closed,
             rows,
             waiting,
@@ -307,14 +336,14 @@ impl Flow {
     }
 
     /// Lays the open block out as far as its marks are decided.
-    fn lay_open(&mut self, source: &str, closed: bool, colours: &dyn Colours, rows: &mut Vec<Row>) {
-        rows.truncate(self.frozen_rows);
-        let tail = from(source, self.frozen);
+    fn lay_open(&mut self, source: &str, closed: bool, colours: &dyn Colours, rows: &mut Vec<StyledLine>) {
+        rows.truncate(self.frozen.rows);
+        let tail = from(source, self.frozen.bytes);
         self.laid = tail.len();
         if closed {
             return;
         }
-        let tree = tree::read_open(tail, &self.definitions, self.place_in(self.frozen));
+        let tree = tree::read_open(tail, &self.frozen.definitions, self.place_in(self.frozen.bytes));
         let mut waiting = std::mem::take(&mut self.open_waiting);
         waiting.clear();
         let mut layout = self.layout(false, colours, rows, &mut waiting);
@@ -323,7 +352,7 @@ impl Flow {
         }
         let leaf = layout.leaf;
         self.open_waiting = waiting;
-        self.expect_words(&tree, leaf, self.frozen, rows);
+        self.expect_words(&tree, leaf, self.frozen.bytes, rows);
         if tail.len() > LONG && !self.stiff {
             self.stiff = !self.put_aside(source, colours, rows);
         }

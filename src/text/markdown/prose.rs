@@ -6,14 +6,14 @@ use super::{
     tree::{self, Block, Definitions},
     upto,
 };
-use crate::text::{Clean, Role, Span, width::width};
+use crate::text::{Role, Sanitized, Span, width::width};
 
 /// A summary has at most this many characters, and is looked for in this many bytes.
 const SUMMARY: usize = 400;
 const SUMMARY_SOURCE: usize = 8 * 1024;
 
 /// One line for the folded state: the first prose of `source` without its marks.
-pub fn summary(source: &str) -> Clean {
+pub fn summary(source: &str) -> Sanitized {
     let mut end = source.len().min(SUMMARY_SOURCE);
     while !source.is_char_boundary(end) {
         end -= 1;
@@ -32,7 +32,7 @@ pub fn summary(source: &str) -> Clean {
         .map(str::trim)
         .find(|it| !it.is_empty())
         .unwrap_or_default();
-    Clean::from(line.chars().take(SUMMARY).collect::<String>())
+    Sanitized::from(line.chars().take(SUMMARY).collect::<String>())
 }
 
 fn prose(blocks: &[&Block]) -> Option<String> {
@@ -79,7 +79,7 @@ fn block_text(block: &Block, indent: &str, text: &mut String) {
     };
     match block {
         Block::Text(spans) | Block::Heading(spans) | Block::Html(spans) => lines(spans),
-        Block::Code(code) => push_lines(&Clean::new(&code.source), indent, text),
+        Block::Code(code) => push_lines(&Sanitized::new(&code.source), indent, text),
         Block::Quote(blocks) => blocks_text(blocks, &format!("{indent}> "), text),
         Block::List(list) => {
             for (index, item) in list.items.iter().enumerate() {

@@ -6,7 +6,7 @@ use super::{
     lay::room,
     tree::{Cell, Table},
 };
-use crate::text::{Clean, Role, Row, Span, width::spans_width, wrap::wrap};
+use crate::text::{Role, Sanitized, Span, StyledLine, width::spans_width, wrap::wrap};
 
 /// Between two columns.
 const GAP: usize = 2;
@@ -37,7 +37,7 @@ pub(super) fn lay(
     first: &[Span],
     rest: &[Span],
     continued: Option<&Shape>,
-    rows: &mut Vec<Row>,
+    rows: &mut Vec<StyledLine>,
 ) {
     let (first, first_room) = room(first, columns);
     let (rest, rest_room) = room(rest, columns);
@@ -48,7 +48,7 @@ pub(super) fn lay(
         Shape::Grid(widths) => grid(table, &widths, continued.is_none(), rows),
         Shape::Records => {
             if continued.is_some() && !table.rows.is_empty() {
-                rows.push(Row::blank());
+                rows.push(StyledLine::blank());
             }
             records(table, room, rows);
         }
@@ -104,7 +104,7 @@ fn fit(natural: &[usize], room: usize) -> Option<Vec<usize>> {
     Some(widths.collect())
 }
 
-fn grid(table: &Table, widths: &[usize], with_head: bool, rows: &mut Vec<Row>) {
+fn grid(table: &Table, widths: &[usize], with_head: bool, rows: &mut Vec<StyledLine>) {
     if with_head {
         head(table, widths, rows);
     }
@@ -114,7 +114,7 @@ fn grid(table: &Table, widths: &[usize], with_head: bool, rows: &mut Vec<Row>) {
 }
 
 /// The head and the rule under it.
-pub(super) fn head(table: &Table, widths: &[usize], rows: &mut Vec<Row>) {
+pub(super) fn head(table: &Table, widths: &[usize], rows: &mut Vec<StyledLine>) {
     line(&table.head, widths, &table.alignments, rows);
     let mut spans = Vec::new();
     for (index, &width) in widths.iter().enumerate() {
@@ -123,12 +123,12 @@ pub(super) fn head(table: &Table, widths: &[usize], rows: &mut Vec<Row>) {
         }
         spans.push(Span::new("─".repeat(width), Role::Rule));
     }
-    rows.push(Row::of(spans));
+    rows.push(StyledLine::of(spans));
 }
 
 /// One row of the table: as many rows of the screen as its highest cell.
-fn line(cells: &[Cell], widths: &[usize], alignments: &[Alignment], rows: &mut Vec<Row>) {
-    let cells: Vec<Vec<Row>> = cells
+fn line(cells: &[Cell], widths: &[usize], alignments: &[Alignment], rows: &mut Vec<StyledLine>) {
+    let cells: Vec<Vec<StyledLine>> = cells
         .iter()
         .zip(widths)
         .map(|(cell, &width)| wrap(cell, width, &[], &[]))
@@ -162,12 +162,12 @@ fn line(cells: &[Cell], widths: &[usize], alignments: &[Alignment], rows: &mut V
             }
             owed += free - before + GAP;
         }
-        rows.push(Row::of(spans));
+        rows.push(StyledLine::of(spans));
     }
 }
 
 /// `Header: value` for each cell, a blank row between two records.
-fn records(table: &Table, room: usize, rows: &mut Vec<Row>) {
+fn records(table: &Table, room: usize, rows: &mut Vec<StyledLine>) {
     let indent = [blank(2)];
     if table.rows.is_empty() {
         for name in table.head.iter().filter(|it| !it.is_empty()) {
@@ -176,23 +176,23 @@ fn records(table: &Table, room: usize, rows: &mut Vec<Row>) {
     }
     for (index, row) in table.rows.iter().enumerate() {
         if index > 0 {
-            rows.push(Row::blank());
+            rows.push(StyledLine::blank());
         }
         let start = rows.len();
         for (name, value) in table.head.iter().zip(row).filter(|(_, value)| !value.is_empty()) {
             let mut spans = name.clone();
             if !spans.is_empty() {
-                spans.push(Span::new(Clean::literal(": "), Role::Strong).bold());
+                spans.push(Span::new(Sanitized::literal(": "), Role::Strong).bold());
             }
             spans.extend_from_slice(value);
             rows.extend(wrap(&spans, room, &[], &indent));
         }
         if rows.len() == start {
-            rows.push(Row::blank());
+            rows.push(StyledLine::blank());
         }
     }
     if table.head.iter().all(Vec::is_empty) && table.rows.is_empty() {
-        rows.push(Row::blank());
+        rows.push(StyledLine::blank());
     }
 }
 

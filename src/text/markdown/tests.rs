@@ -11,13 +11,13 @@ use crate::text::{NoColours, Role, Span, width::spans_width};
 
 const SAMPLE: &str = include_str!("sample.md");
 
-fn whole(source: &str, width: usize) -> Vec<Row> {
+fn whole(source: &str, width: usize) -> Vec<StyledLine> {
     let mut rows = Vec::new();
     Flow::new(7).update(source, true, width, &NoColours, &mut rows);
     rows
 }
 
-fn picture(rows: &[Row], width: usize) -> String {
+fn picture(rows: &[StyledLine], width: usize) -> String {
     let mut text = String::new();
     for row in rows {
         let left = row.plain();
@@ -34,12 +34,12 @@ fn stream(
     source: &str,
     width: usize,
     pieces: impl Iterator<Item = usize>,
-    mut each: impl FnMut(&Flow, &str, &[Row]),
-) -> Vec<Row> {
+    mut each: impl FnMut(&Flow, &str, &[StyledLine]),
+) -> Vec<StyledLine> {
     let mut flow = Flow::new(7);
     let mut rows = Vec::new();
     let mut end = 0;
-    let mut before: Vec<Row> = Vec::new();
+    let mut before: Vec<StyledLine> = Vec::new();
     for piece in pieces {
         if end >= source.len() {
             break;
@@ -61,7 +61,7 @@ fn stream(
     rows
 }
 
-fn text(rows: &[Row]) -> String {
+fn text(rows: &[StyledLine]) -> String {
     rows.iter().map(|it| it.plain() + "\n").collect()
 }
 
@@ -153,7 +153,7 @@ fn an_open_mark_already_looks_like_what_it_will_be() {
     let mut rows = Vec::new();
     Flow::new(7).update("this is **bo", false, 60, &NoColours, &mut rows);
     let expected = [Span::new("this is ", Role::Text), Span::new("bo", Role::Strong).bold()];
-    assert_eq!(rows, [Row::of(expected)]);
+    assert_eq!(rows, [StyledLine::of(expected)]);
 }
 
 fn check(source: &str, width: usize, expected: &str) {
@@ -319,8 +319,8 @@ impl Colours for Few {
     }
 }
 
-fn coloured(rows: &[Row]) -> Vec<usize> {
-    let is = |row: &Row| row.spans.iter().any(|it| it.role == Role::Keyword);
+fn coloured(rows: &[StyledLine]) -> Vec<usize> {
+    let is = |row: &StyledLine| row.spans.iter().any(|it| it.role == Role::Keyword);
     rows.iter()
         .enumerate()
         .filter(|(_, row)| is(row))
@@ -396,7 +396,7 @@ fn plain_text_has_no_marks() {
 }
 
 /// What is shown, without what depends on widths: spaces, lines and bars.
-fn squeeze(rows: &[Row]) -> String {
+fn squeeze(rows: &[StyledLine]) -> String {
     let text = rows.iter().flat_map(|it| &it.spans).flat_map(|it| it.text.chars());
     text.filter(|it| !it.is_whitespace() && !matches!(it, '─' | '│'))
         .collect()
@@ -731,7 +731,7 @@ fn simple_formulas_are_shown_as_signs_and_nothing_else_is_taken_for_one() {
         ("$a$b", "$a$b"),
     ] {
         let rows = whole(source, 90);
-        let lines: Vec<String> = rows.iter().map(Row::plain).collect();
+        let lines: Vec<String> = rows.iter().map(StyledLine::plain).collect();
         assert_eq!(lines.join("\n").trim_end(), shown, "{source}");
     }
     let rows = whole("$$\n\\begin{pmatrix} 1 & 2 \\\\ 3 & 4 \\end{pmatrix}\n$$", 90);
@@ -774,10 +774,10 @@ proptest! {
 
     #[test]
     fn frozen_rows_never_change(source in markdown(), width in 8_usize..60) {
-        let mut frozen: Vec<Row> = Vec::new();
+        let mut frozen: Vec<StyledLine> = Vec::new();
         stream(&source, width, std::iter::repeat(1), |flow, prefix, rows| {
             assert!(rows.get(..frozen.len()) == Some(&frozen[..]), "at {prefix:?}");
-            frozen = rows[..flow.frozen_rows].to_vec();
+            frozen = rows[..flow.frozen.rows].to_vec();
         });
     }
 

@@ -10,7 +10,7 @@ use super::{
     tail::{self, Place},
     words::Ending,
 };
-use crate::text::{Clean, Mark, Role, Span, link_host, link_target, width::part};
+use crate::text::{Modifier, Role, Sanitized, Span, link_host, link_target, width::part};
 
 /// Containers nested deeper than this are shown at this depth.
 const DEEPEST: usize = 32;
@@ -187,7 +187,7 @@ impl Builder {
                 Some(code) => code.source.push_str(&marked.text(&text, &range, true)),
                 None => self.inline.push(&marked.text(&text, &range, false)),
             },
-            Event::Code(text) => self.inline.with(|it| it.code = true, &marked.text(&text, &range, true)),
+            Event::Code(text) => self.inline.code(&marked.text(&text, &range, true)),
             Event::Html(text) | Event::InlineHtml(text) => self.inline.html(&marked.text(&text, &range, true)),
             Event::SoftBreak => self.inline.push(" "),
             Event::HardBreak => self.inline.line_break(),
@@ -405,7 +405,7 @@ pub(super) fn language(info: &str) -> String {
         .trim_start()
         .split(|it: char| it.is_whitespace() || matches!(it, ',' | '{' | ':'))
         .next();
-    Clean::new(word.unwrap_or_default()).chars().take(32).collect()
+    Sanitized::new(word.unwrap_or_default()).chars().take(32).collect()
 }
 
 /// The text of one leaf block, gathered in runs of one look.
@@ -418,14 +418,20 @@ struct Inline {
     strikes: usize,
     /// Whether [`HIDDEN`] is not to be seen.
     open: bool,
-    code: bool,
-    raw: bool,
+    verbatim: Option<Verbatim>,
     images: Vec<Option<Target>>,
     link: Option<Target>,
     /// What the link shows so far.
     shown: String,
     spans: Vec<Span>,
     run: String,
+}
+
+/// Text that is shown as the source has it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Verbatim {
+    Code,
+    Html,
 }
 
 #[derive(Clone)]
@@ -462,16 +468,16 @@ impl Inline {
     }
 
     fn html(&mut self, text: &str) {
-        self.style(|it| it.raw = true);
+        self.style(|it| it.verbatim = Some(Verbatim::Html));
         let open = self.open;
         self.run.extend(text.chars().filter(|&it| !open || it != HIDDEN));
-        self.style(|it| it.raw = false);
+        self.style(|it| it.verbatim = None);
     }
 
-    fn with(&mut self, set: impl FnOnce(&mut Self), text: &str) {
-        self.style(set);
+    fn code(&mut self, text: &str) {
+        self.style(|it| it.verbatim = Some(Verbatim::Code));
         self.push(text);
-        self.style(|it| it.code = false);
+        self.style(|it| it.verbatim = None);
     }
 
     /// Changes the look of what follows.
@@ -484,11 +490,11 @@ impl Inline {
         if self.run.is_empty() {
             return;
         }
-        let role = if self.code {
+        let role = if self.verbatim == Some(Verbatim::Code) {
             Role::Code
         } else if self.link.is_some() {
             Role::Link
-        } else if self.raw || !self.images.is_empty() {
+        } else if self.verbatim.is_some() || !self.images.is_empty() {
             Role::Dim
         } else if self.heading || self.strongs > 0 {
             Role::Strong
@@ -497,22 +503,22 @@ impl Inline {
         } else {
             Role::Text
         };
-        let mut mark = Mark::NONE;
+        let mut mark = Modifier::NONE;
         for (set, with) in [
-            (self.heading || self.strongs > 0, Mark::BOLD),
-            (self.emphases > 0, Mark::ITALIC),
-            (self.strikes > 0, Mark::STRIKE),
-            (self.link.is_some(), Mark::UNDERLINE),
+            (self.heading || self.strongs > 0, Modifier::BOLD),
+            (self.emphases > 0, Modifier::ITALIC),
+            (self.strikes > 0, Modifier::STRIKE),
+            (self.link.is_some(), Modifier::UNDERLINE),
         ] {
             if set {
                 mark |= with;
             }
         }
-        let text = Clean::from(std::mem::take(&mut self.run));
+        let text = Sanitized::from(std::mem::take(&mut self.run));
         if !text.is_empty() {
             let link = self.link.as_ref().map(|it| Arc::clone(&it.url));
-            let span = Span::new(text, role).marked(mark).linked(link);
-            let is_prose = !self.code && !self.raw && self.link.is_none() && self.images.is_empty();
+            let span = Span::new(text, role).modified(mark).linked(link);
+            let is_prose = self.verbatim.is_none() && self.link.is_none() && self.images.is_empty();
             if is_prose && span.text.contains("://") {
                 self.push_with_addresses(&span);
             } else {
@@ -536,7 +542,7 @@ impl Inline {
                 self.spans.push(part(span, done..range.start));
             }
             done = range.end;
-            let link = part(span, range).marked(Mark::UNDERLINE).linked(Some(target.url));
+            let link = part(span, range).modified(Modifier::UNDERLINE).linked(Some(target.url));
             self.spans.push(Span {
                 role: Role::Link,
                 ..link
@@ -578,7 +584,7 @@ impl Inline {
 
     /// Where the text before leads.
     fn note(&mut self, place: &str) {
-        let text = Clean::from(format!(" ({place})"));
+        let text = Sanitized::from(format!(" ({place})"));
         self.spans.push(Span::new(text, Role::Faint));
     }
 

@@ -7,7 +7,7 @@
 
 use super::{Flow, LONG, Open, from, lay::room, tail::Place, tree::Tree};
 use crate::text::{
-    Clean, Row, Span,
+    Sanitized, Span, StyledLine,
     width::{spans_width, width},
     wrap::wrap,
 };
@@ -51,7 +51,7 @@ pub(super) struct Leaf {
 }
 
 impl Words {
-    pub fn behind(leaf: Option<Leaf>, ending: Ending, width: usize, rows: &[Row]) -> Option<Self> {
+    pub fn behind(leaf: Option<Leaf>, ending: Ending, width: usize, rows: &[StyledLine]) -> Option<Self> {
         let leaf = leaf.filter(|it| it.row < rows.len())?;
         let (rest, _) = room(&leaf.rest, width);
         let indent = if leaf.row + 1 == rows.len() {
@@ -78,7 +78,7 @@ impl Words {
     }
 
     /// Lengthens the last row; `None` where that cannot be told from the row alone.
-    fn push(&mut self, added: &str, rows: &mut Vec<Row>) -> Option<()> {
+    fn push(&mut self, added: &str, rows: &mut Vec<StyledLine>) -> Option<()> {
         let words = added.trim_end_matches(' ');
         if words.is_empty() {
             self.blanks += added.len();
@@ -91,7 +91,7 @@ impl Words {
         let mut text = " ".repeat(self.blanks);
         text.push_str(words);
         let columns = self.columns + width(&text);
-        let text = Clean::from(text);
+        let text = Sanitized::from(text);
         if columns <= self.width {
             last.spans.last_mut()?.text.push(&text);
             self.columns = columns;
@@ -121,7 +121,7 @@ impl Words {
 
 impl Flow {
     /// Notes what could be added to what was just laid out of `tree`, which was read from the byte `begin` on.
-    pub(super) fn expect_words(&mut self, tree: &Tree, leaf: Option<Leaf>, begin: usize, rows: &[Row]) {
+    pub(super) fn expect_words(&mut self, tree: &Tree, leaf: Option<Leaf>, begin: usize, rows: &[StyledLine]) {
         let is_still = !self.stiff && self.open_waiting.is_empty();
         let ending = tree.ending.filter(|_| is_still);
         self.words = ending.and_then(|it| Words::behind(leaf, it, self.width, rows));
@@ -135,10 +135,10 @@ impl Flow {
 
     /// Shows `source` where nothing but words came since the last update, and marks behind them that show nothing yet; gives
     /// the first row that changed.
-    pub(super) fn lengthen(&mut self, source: &str, rows: &mut Vec<Row>) -> Option<usize> {
-        let added = source.get(self.seen..)?;
+    pub(super) fn lengthen(&mut self, source: &str, rows: &mut Vec<StyledLine>) -> Option<usize> {
+        let added = source.get(self.last.length..)?;
         let begin = match &self.open {
-            Open::Whole => self.frozen,
+            Open::Whole => self.frozen.bytes,
             Open::Long(long) => long.at,
             Open::Code(_) => return None,
         };

@@ -2,7 +2,7 @@
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 
-use crate::{locale::figure, say, text::Clean};
+use crate::{locale::figure, t, text::Sanitized};
 
 /// Cells that a picture takes at most. The protocol has signs for more; a conversation has better things to show.
 const MOST_COLUMNS: usize = 60;
@@ -127,15 +127,15 @@ fn webp(bytes: &[u8]) -> Option<(u64, u64)> {
 }
 
 /// `image 640×480 png, 34 kB`.
-pub fn words(head: &Head) -> Clean {
+pub fn words(head: &Head) -> Sanitized {
     let bytes = figure::bytes(head.bytes as u64);
     let bytes = bytes.as_str();
-    Clean::from(match head.size {
+    Sanitized::from(match head.size {
         Some((width, height)) => {
             let size = format!("{width}×{height}");
-            say!("image-sized", size = size, kind = head.kind, bytes = bytes)
+            t!("image-sized", size = size, kind = head.kind, bytes = bytes)
         }
-        None => say!("image-unsized", kind = head.kind, bytes = bytes),
+        None => t!("image-unsized", kind = head.kind, bytes = bytes),
     })
 }
 

@@ -14,7 +14,6 @@
 //! on another thread, one at a time, and within bounds.
 
 mod head;
-mod kitty;
 mod pixels;
 mod strip;
 mod way;
@@ -37,14 +36,15 @@ use self::{
 };
 use super::{
     app::App,
-    effect::Effect,
-    paint::Strips,
-    pane::{Item, transcript::Shown},
+    effects::Effect,
+    terminal::{Strips, pictures as sequences},
+    widgets::transcript::{Item, VisibleLine},
 };
 use crate::{
     os::file,
     protocol::{Document, DocumentId, Kind, Message, Turn, View},
-    text::{Clean, Role, Row, Span},
+    text::{Role, Sanitized, Span, StyledLine},
+    transcript::Transcript,
 };
 
 /// What is kept of pictures, here or by the terminal; beyond it, the oldest goes.
@@ -185,33 +185,43 @@ impl Images {
         self.dialect().map(|_| self as &dyn Strips)
     }
 
-    /// The rows of a message's pictures.
-    pub fn rows(&self, message: &Message, width: usize) -> Vec<Row> {
+    /// Returns the rows of a message's pictures, with a line about each.
+    pub fn rows(&self, message: &Message, width: usize) -> Vec<StyledLine> {
         let mut rows = Vec::new();
         for data in pictures(message) {
             let drawn = self.drawn(data, width);
             if !drawn.is_empty() {
-                rows.push(Row::blank());
+                rows.push(StyledLine::blank());
                 rows.extend(drawn);
             }
-            rows.push(Row::of([Span::new(words(&head(data)), Role::Dim)]));
+            rows.push(StyledLine::of([Span::new(words(&head(data)), Role::Dim)]));
         }
         rows
     }
 
-    /// The rows of what a tool has read, where it can be drawn: in words it stands in the document already.
-    pub fn rows_of_tool(&self, turn: Turn, document: &Document, width: usize) -> Vec<Row> {
-        // Most documents are no picture: nothing is hashed for them.
-        if self.read.is_empty() {
-            return Vec::new();
-        }
-        match self.read.get(&(turn, document.id.clone())) {
-            Some(Read::Data(data)) => self.drawn(data, width),
-            Some(Read::Asked | Read::Missing) | None => Vec::new(),
+    /// Returns the rows of an item's pictures: those of a message, or what a tool has read, which its document names
+    /// already.
+    pub fn rows_of(&self, item: Item, transcript: &Transcript, width: usize) -> Vec<StyledLine> {
+        let exchange = transcript.exchanges.get(item.exchange());
+        match item {
+            Item::Message(_) => {
+                let message = exchange.and_then(|it| it.message.as_ref());
+                message.map(|it| self.rows(it, width)).unwrap_or_default()
+            }
+            // Most documents are no picture: nothing is hashed for them.
+            Item::Document(place) if !self.read.is_empty() => {
+                let name = exchange.zip(transcript.get(place));
+                let read = name.and_then(|(exchange, document)| self.read.get(&(exchange.turn, document.id.clone())));
+                match read {
+                    Some(Read::Data(data)) => self.drawn(data, width),
+                    Some(Read::Asked | Read::Missing) | None => Vec::new(),
+                }
+            }
+            Item::Document(_) | Item::Thinking(..) | Item::Ending(_) => Vec::new(),
         }
     }
 
-    fn drawn(&self, data: &str, width: usize) -> Vec<Row> {
+    fn drawn(&self, data: &str, width: usize) -> Vec<StyledLine> {
         if !self.is_on() {
             return Vec::new();
         }
@@ -222,7 +232,7 @@ impl Images {
         let id = number(data);
         match self.state(id, &head, place) {
             State::Ready => drawn(id, columns, rows).collect(),
-            State::Awaited => vec![Row::blank(); rows],
+            State::Awaited => vec![StyledLine::blank(); rows],
             State::Never => Vec::new(),
         }
     }
@@ -317,14 +327,14 @@ impl Images {
                 Some(_) => {
                     // The terminal has another width: only its place is new.
                     self.has.insert(id, place);
-                    self.queue.push_back(kitty::place(id, columns, rows));
+                    self.queue.push_back(sequences::place(id, columns, rows));
                     continue;
                 }
                 None if !is_base64(data) || (!is_sent_as_is(&head) && as_png.is_none()) => continue,
                 None => {}
             }
             let data = as_png.as_deref().unwrap_or(data);
-            self.queue.extend(kitty::transmit(id, data, columns, rows));
+            self.queue.extend(sequences::transmit(id, data, columns, rows));
             self.has.insert(id, place);
             self.kept.push_back((id, data.len()));
             while self.kept.iter().map(|it| it.1).sum::<usize>() > KEPT_BYTES {
@@ -335,7 +345,7 @@ impl Images {
                 let Some((old, _)) = self.kept.remove(at) else { break };
                 self.has.remove(&old);
                 if !self.stays {
-                    self.queue.push_back(kitty::forget(old));
+                    self.queue.push_back(sequences::forget(old));
                 }
             }
         }
@@ -368,7 +378,7 @@ impl Images {
     fn break_off(&mut self) {
         if !self.queue.is_empty() {
             self.queue.clear();
-            self.queue.push_back(kitty::BREAK_OFF.to_vec());
+            self.queue.push_back(sequences::BREAK_OFF.to_vec());
         }
     }
 
@@ -378,7 +388,7 @@ impl Images {
         out.extend(self.queue.drain(..).flatten());
         for (id, _) in self.kept.drain(..) {
             if !self.stays {
-                out.extend(kitty::forget(id));
+                out.extend(sequences::forget(id));
             }
         }
         self.has.clear();
@@ -396,7 +406,7 @@ impl Strips for Images {
     fn eraser(&self) -> &'static [u8] {
         match self.way {
             // Writing over a picture leaves it there; it has kitty's way of taking it away.
-            Some(Way::Konsole) => b"\x1b_Ga=d,d=c,q=2\x1b\\",
+            Some(Way::Konsole) => sequences::ERASE,
             Some(Way::Kitty | Way::Iterm2 | Way::Sixel) | None => b"",
         }
     }
@@ -407,18 +417,18 @@ impl App {
     pub fn terminal_is(&mut self, named: Named) {
         match named {
             Named::Draws(way) => self.draws_by(way),
-            Named::Between if self.images.wish == Wish::Auto => self.images.wish = Wish::Off,
+            Named::Between if self.terminal.images.wish == Wish::Auto => self.terminal.images.wish = Wish::Off,
             Named::Between | Named::Other => {}
         }
     }
 
     /// The terminal has said how it draws; the first word counts.
     pub fn draws_by(&mut self, way: Way) {
-        if self.images.wish == Wish::Auto && self.images.way.is_none() {
-            self.images.way = Some(way);
-            if !self.images.is_on() {
+        if self.terminal.images.wish == Wish::Auto && self.terminal.images.way.is_none() {
+            self.terminal.images.way = Some(way);
+            if !self.terminal.images.is_on() {
                 // Not all terminals say so without being asked.
-                self.aside.extend_from_slice(b"\x1b[16t");
+                self.terminal.pending.extend_from_slice(sequences::ASK_CELL_SIZE);
             }
             self.forget_pictures();
         }
@@ -426,16 +436,16 @@ impl App {
 
     /// The terminal has said how large a cell is.
     pub fn cells_are(&mut self, cell: Option<(u16, u16)>) {
-        if cell.is_some() && self.images.cell != cell {
-            self.images.cell = cell;
+        if cell.is_some() && self.terminal.images.cell != cell {
+            self.terminal.images.cell = cell;
             self.forget_pictures();
         }
     }
 
     /// Rows with pictures are made again.
     fn forget_pictures(&mut self) {
-        let (transcript, images) = (&self.transcript, &self.images);
-        self.pane.forget_all(|item| match item {
+        let (transcript, images) = (&self.conversation.transcript, &self.terminal.images);
+        self.viewport.pane.forget_all(|item| match item {
             Item::Message(at) => {
                 let message = transcript.exchanges.get(at).and_then(|it| it.message.as_ref());
                 message.is_some_and(|it| pictures(it).next().is_some())
@@ -454,20 +464,20 @@ impl App {
 
     /// An order was carried out, or cannot be.
     pub fn take_picture(&mut self, id: u32, made: Option<Made>) {
-        self.images.take_made(id, made);
+        self.terminal.images.take_made(id, made);
         self.forget_pictures();
     }
 
     /// The items in view, each once.
     fn items_in_view(&self) -> Vec<Item> {
-        let mut items: Vec<Item> = self.pane.lines.iter().filter_map(Shown::item).collect();
+        let mut items: Vec<Item> = self.viewport.pane.lines.iter().filter_map(VisibleLine::item).collect();
         items.dedup();
         items
     }
 
     /// Gives the terminal the pictures that are in view. Nothing is done for a conversation without any.
     pub fn send_images(&mut self) {
-        if self.images.way == Some(Way::Kitty) {
+        if self.terminal.images.way == Some(Way::Kitty) {
             let mut room = KEPT_BYTES;
             for item in self.items_in_view() {
                 self.send_images_of(item, &mut room);
@@ -477,17 +487,17 @@ impl App {
 
     /// Gives the terminal the pictures of an item.
     pub fn send_images_of(&mut self, item: Item, room: &mut usize) {
-        let width = self.layout.content();
+        let width = self.viewport.areas.content();
         match item {
             Item::Message(at) => {
-                let exchange = self.transcript.exchanges.get(at);
+                let exchange = self.conversation.transcript.exchanges.get(at);
                 if let Some(message) = exchange.and_then(|it| it.message.as_ref()) {
-                    self.images.send(pictures(message), width, room);
+                    self.terminal.images.send(pictures(message), width, room);
                 }
             }
             Item::Document(_) => {
                 if let Some(data) = self.data_of(item) {
-                    self.images.send(std::iter::once(&*data), width, room);
+                    self.terminal.images.send(std::iter::once(&*data), width, room);
                 }
             }
             Item::Thinking(..) | Item::Ending(_) => {}
@@ -497,11 +507,16 @@ impl App {
     /// What a tool has read.
     fn data_of(&self, item: Item) -> Option<Arc<str>> {
         let Item::Document(place) = item else { return None };
-        if self.images.read.is_empty() {
+        if self.terminal.images.read.is_empty() {
             return None;
         }
-        let document = self.transcript.get(place)?;
-        match self.images.read.get(&(self.turn_of(place), document.id.clone())) {
+        let document = self.conversation.transcript.get(place)?;
+        match self
+            .terminal
+            .images
+            .read
+            .get(&(self.conversation.turn_of(place), document.id.clone()))
+        {
             Some(Read::Data(data)) => Some(Arc::clone(data)),
             Some(Read::Asked | Read::Missing) | None => None,
         }
@@ -510,11 +525,11 @@ impl App {
     /// What is missing to draw the pictures in view, and those of `more`.
     pub fn pictures_wanted(&mut self, more: Option<Item>) -> Vec<Effect> {
         let mut effects = Vec::new();
-        if !self.images.is_on() {
+        if !self.terminal.images.is_on() {
             return effects;
         }
-        let width = self.layout.content();
-        let mut in_view = std::mem::take(&mut self.images.in_view);
+        let width = self.viewport.areas.content();
+        let mut in_view = std::mem::take(&mut self.terminal.images.in_view);
         in_view.clear();
         for item in self.items_in_view().into_iter().chain(more) {
             if let Some(effect) = self.picture_to_read(item) {
@@ -523,13 +538,13 @@ impl App {
             let mut order = None;
             let mut look = |data: &str| {
                 in_view.push(number(data));
-                if order.is_none() && !self.images.is_making {
-                    order = self.images.order(data, width);
+                if order.is_none() && !self.terminal.images.is_making {
+                    order = self.terminal.images.order(data, width);
                 }
             };
             match item {
                 Item::Message(at) => {
-                    let exchange = self.transcript.exchanges.get(at);
+                    let exchange = self.conversation.transcript.exchanges.get(at);
                     let message = exchange.and_then(|it| it.message.as_ref());
                     message.into_iter().flat_map(pictures).for_each(&mut look);
                 }
@@ -541,31 +556,46 @@ impl App {
                 Item::Thinking(..) | Item::Ending(_) => {}
             }
             if let Some(order) = order {
-                self.images.is_making = true;
+                self.terminal.images.is_making = true;
                 effects.push(Effect::MakePicture(order));
             }
         }
-        self.images.in_view = in_view;
+        self.terminal.images.in_view = in_view;
         effects
     }
 
     /// Whether all of an item's pictures are there, or never will be.
     pub fn has_pictures(&self, item: Item) -> bool {
-        if !self.images.is_on() {
+        if !self.terminal.images.is_on() {
             return true;
         }
-        let width = self.layout.content();
-        let is_there = |data: &str| self.images.awaited(data, width).is_none();
+        let width = self.viewport.areas.content();
+        let is_there = |data: &str| self.terminal.images.awaited(data, width).is_none();
         match item {
             Item::Message(at) => {
-                let message = self.transcript.exchanges.get(at).and_then(|it| it.message.as_ref());
+                let message = self
+                    .conversation
+                    .transcript
+                    .exchanges
+                    .get(at)
+                    .and_then(|it| it.message.as_ref());
                 message.into_iter().flat_map(pictures).all(is_there)
             }
             Item::Document(place) => {
-                let Some(document) = self.transcript.get(place).filter(|it| read_picture(it).is_some()) else {
+                let Some(document) = self
+                    .conversation
+                    .transcript
+                    .get(place)
+                    .filter(|it| read_picture(it).is_some())
+                else {
                     return true;
                 };
-                match self.images.read.get(&(self.turn_of(place), document.id.clone())) {
+                match self
+                    .terminal
+                    .images
+                    .read
+                    .get(&(self.conversation.turn_of(place), document.id.clone()))
+                {
                     None | Some(Read::Asked) => false,
                     Some(Read::Missing) => true,
                     Some(Read::Data(data)) => is_there(data),
@@ -578,10 +608,10 @@ impl App {
     /// A picture that a tool has read and that was not looked at yet.
     fn picture_to_read(&mut self, item: Item) -> Option<Effect> {
         let Item::Document(place) = item else { return None };
-        let document = self.transcript.get(place)?;
+        let document = self.conversation.transcript.get(place)?;
         let path = read_picture(document)?;
-        let key = (self.turn_of(place), document.id.clone());
-        let Entry::Vacant(free) = self.images.read.entry(key) else {
+        let key = (self.conversation.turn_of(place), document.id.clone());
+        let Entry::Vacant(free) = self.terminal.images.read.entry(key) else {
             return None;
         };
         let (turn, document) = free.key().clone();
@@ -680,14 +710,14 @@ fn number(data: &str) -> u32 {
 }
 
 /// The rows of cells that stand for a picture.
-fn drawn(id: u32, columns: usize, rows: usize) -> impl Iterator<Item = Row> {
+fn drawn(id: u32, columns: usize, rows: usize) -> impl Iterator<Item = StyledLine> {
     let [highest, red, green, blue] = id.to_be_bytes();
     (0..rows).map(move |row| {
-        let mut cells = Clean::default();
+        let mut cells = Sanitized::default();
         for column in 0..columns {
-            cells.push(&Clean::picture_cell(row, column, highest));
+            cells.push(&Sanitized::picture_cell(row, column, highest));
         }
-        Row::of([Span::new(cells, Role::Picture(red, green, blue))])
+        StyledLine::of([Span::new(cells, Role::Picture(red, green, blue))])
     })
 }
 

@@ -9,7 +9,7 @@ use std::{collections::BTreeMap, fmt::Write as _, ops::Range};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use color_quant::NeuQuant;
 
-use super::pixels::Pixels;
+use super::{super::terminal::pictures, pixels::Pixels};
 
 /// Colours of a picture, besides none at all: every terminal with sixel has as many.
 const COLOURS: usize = 255;
@@ -98,11 +98,7 @@ impl Painted {
         match &self.inks {
             Inks::Iterm2(pixels) => {
                 let png = pixels.cropped(across, down).to_png();
-                let (count, size) = (columns.len(), png.len());
-                let head = format!(
-                    "\x1b]1337;File=inline=1;size={size};width={count};height=1;preserveAspectRatio=0;doNotMoveCursor=1:"
-                );
-                format!("{head}{}\x07", STANDARD.encode(png)).into_bytes()
+                pictures::iterm2(&STANDARD.encode(&png), png.len(), columns.len())
             }
             Inks::Sixel(palette) => palette.sixels(across, down).into_bytes(),
         }
@@ -168,7 +164,7 @@ impl Palette {
                 *slot = true;
             }
         }
-        let mut text = format!("\x1bP0;1;0q\"1;1;{};{}", across.len(), rows.len());
+        let mut text = String::new();
         for (number, [red, green, blue]) in self.colours.iter().enumerate() {
             if used.get(number) == Some(&true) {
                 let _ = write!(text, "#{number};2;{red};{green};{blue}");
@@ -199,9 +195,7 @@ impl Palette {
             text.push('-');
         }
         // The last line feed would begin a band that belongs to the row below.
-        text.truncate(text.trim_end_matches(['-', '$']).len());
-        text.push_str("\x1b\\");
-        text
+        pictures::sixel(across.len(), rows.len(), text.trim_end_matches(['-', '$']))
     }
 }
 

@@ -117,7 +117,7 @@ fn a_picture_takes_its_shape_in_cells() {
 #[test]
 fn where_nothing_can_be_drawn_it_is_said() {
     let rows = Images::default().rows(&message(&png_of(64, 32, 3)), 80);
-    let said: Vec<String> = rows.iter().map(Row::plain).collect();
+    let said: Vec<String> = rows.iter().map(StyledLine::plain).collect();
     assert_eq!(said, ["image 64×32 png, 27 B"]);
 }
 
@@ -386,7 +386,7 @@ fn a_picture_comes_in_parts_that_nobody_waits_for() {
     images.flow(&mut Vec::new());
     let mut out = Vec::new();
     images.leave(&mut out);
-    assert!(out.starts_with(kitty::BREAK_OFF) && !images.is_sending());
+    assert!(out.starts_with(sequences::BREAK_OFF) && !images.is_sending());
     // Of a large one no more is sent than can be seen.
     let data = png_of(640, 480, 1 << 20);
     images.send(std::iter::once(data.as_str()), 80, &mut room());

@@ -2,8 +2,8 @@
 
 use super::super::{
     custom::Custom,
-    desk::*,
-    effect::Effect,
+    effects::Effect,
+    headless::*,
     msg::{Msg, Outcome},
 };
 use crate::protocol::{Command, Event, Message, Mode};
@@ -19,12 +19,12 @@ fn custom(name: &str, text: &str) -> Custom {
 
 #[test]
 fn the_palette_finds_by_letters_and_lists_what_was_done_lately_first() {
-    let mut desk = Desk::new(100, 40);
+    let mut desk = TestApp::new(100, 40);
     desk.keys("<ctrl+k>");
     assert!(desk.shows("╭─ do "), "{}", desk.picture());
     desk.keys("mdpl<enter>");
     assert_eq!(
-        desk.app.mode,
+        desk.app.composer.mode,
         Mode::Plan,
         "an argument is found with its command\n{}",
         desk.picture()
@@ -41,7 +41,7 @@ fn the_palette_finds_by_letters_and_lists_what_was_done_lately_first() {
 
 #[test]
 fn a_slash_lists_commands_and_then_what_may_stand_behind_them() {
-    let mut desk = Desk::new(100, 40);
+    let mut desk = TestApp::new(100, 40);
     desk.keys("/");
     assert!(desk.shows("╭─ commands "), "{}", desk.picture());
     desk.keys("mo<tab>");
@@ -49,7 +49,7 @@ fn a_slash_lists_commands_and_then_what_may_stand_behind_them() {
     assert!(desk.shows("debug") && desk.shows("plan"), "{}", desk.picture());
     desk.keys("de<enter>");
     assert_eq!(
-        (desk.app.mode, desk.app.composer.field.text().as_str()),
+        (desk.app.composer.mode, desk.app.composer.field.text().as_str()),
         (Mode::Debug, "")
     );
     assert!(!desk.shows("╭─"), "{}", desk.picture());
@@ -57,7 +57,7 @@ fn a_slash_lists_commands_and_then_what_may_stand_behind_them() {
 
 #[test]
 fn enter_takes_what_was_begun_and_never_what_only_resembles_it() {
-    let mut desk = Desk::new(100, 40);
+    let mut desk = TestApp::new(100, 40);
     desk.keys("/thei<enter>");
     assert!(desk.shows("there is no command /thei"), "{}", desk.picture());
     desk.keys("<ctrl+u>/hel<enter>");
@@ -65,21 +65,21 @@ fn enter_takes_what_was_begun_and_never_what_only_resembles_it() {
     desk.keys("<esc>/<esc>x");
     assert_eq!(desk.app.composer.field.text(), "/x", "esc sends the list away only");
     desk.keys("<ctrl+u>/model gpt-x<enter>");
-    assert_eq!(desk.app.model.as_deref(), Some("gpt-x"));
+    assert_eq!(desk.app.composer.model.as_deref(), Some("gpt-x"));
     assert!(desk.sent().is_empty());
 }
 
 #[test]
 fn how_hard_the_model_thinks_goes_with_each_message_until_it_is_taken_back() {
-    let mut desk = Desk::new(120, 40);
-    desk.app.about.hears = true;
+    let mut desk = TestApp::new(120, 40);
+    desk.app.conversation.about.hears = true;
     desk.keys("/effort high<enter>first<enter>");
     assert!(desk.shows("model high"), "{}", desk.picture());
     desk.keys("/effort<enter>");
     assert!(desk.shows("╭─ effort "), "{}", desk.picture());
     desk.keys("<up><up><up><enter>");
     assert!(
-        desk.shows("effort low") || desk.app.effort == Some("off"),
+        desk.shows("effort low") || desk.app.composer.effort == Some("off"),
         "{}",
         desk.picture()
     );
@@ -98,7 +98,7 @@ fn how_hard_the_model_thinks_goes_with_each_message_until_it_is_taken_back() {
 
 #[test]
 fn commands_of_files_are_offered_and_their_words_are_sent() {
-    let mut desk = Desk::new(100, 40);
+    let mut desk = TestApp::new(100, 40);
     desk.keys("/");
     assert!(desk.effects.contains(&Effect::Commands));
     desk.take(Msg::Done(Outcome::Commands(vec![custom("fix-it", "Fix $1 now.")])));
@@ -124,13 +124,13 @@ fn commands_of_files_are_offered_and_their_words_are_sent() {
 
 #[test]
 fn a_theme_is_seen_before_it_is_chosen() {
-    let mut desk = Desk::new(100, 40);
+    let mut desk = TestApp::new(100, 40);
     desk.keys("/theme<enter>");
-    assert_eq!(desk.app.theme.name(), "sheaf-dark");
+    assert_eq!(desk.app.appearance.theme.name(), "sheaf-dark");
     desk.keys("<down>");
-    assert_eq!(desk.app.theme.name(), "sheaf-light");
+    assert_eq!(desk.app.appearance.theme.name(), "sheaf-light");
     desk.keys("<esc>");
-    assert_eq!(desk.app.theme.name(), "sheaf-dark");
+    assert_eq!(desk.app.appearance.theme.name(), "sheaf-dark");
     desk.keys("/theme<enter><down><enter>");
-    assert_eq!(desk.app.theme.name(), "sheaf-light");
+    assert_eq!(desk.app.appearance.theme.name(), "sheaf-light");
 }

@@ -3,17 +3,17 @@
 use serde_json::json;
 
 use super::super::{
-    desk::*,
-    effect::Effect,
-    input::Input,
+    effects::Effect,
+    headless::*,
     msg::{Msg, Outcome},
     picture::{self, Source},
+    terminal::Input,
 };
-use crate::protocol::{Command, Done, Event, Message};
+use crate::protocol::{Command, Done, Event, Message, Query};
 
 #[test]
 fn what_was_written_is_undone_and_done_again() {
-    let mut desk = Desk::new(80, 24);
+    let mut desk = TestApp::new(80, 24);
     desk.keys("one two three<ctrl+w>");
     assert_eq!(desk.app.composer.field.text(), "one two ");
     desk.keys("\u{1f}");
@@ -28,7 +28,7 @@ fn what_was_written_is_undone_and_done_again() {
 
 #[test]
 fn what_is_selected_is_seen_copied_and_replaced() {
-    let mut desk = Desk::new(80, 24);
+    let mut desk = TestApp::new(80, 24);
     desk.keys("one two");
     let before = desk.painted();
     desk.keys("<ctrl+shift+left>");
@@ -42,7 +42,7 @@ fn what_is_selected_is_seen_copied_and_replaced() {
 
 #[test]
 fn a_large_paste_is_viewed_unfolded_and_sent_whole() {
-    let mut desk = Desk::new(80, 30);
+    let mut desk = TestApp::new(80, 30);
     let pasted = "a line of a log\n".repeat(30);
     desk.keys("look: ");
     desk.paste(&pasted);
@@ -73,7 +73,7 @@ fn a_large_paste_is_viewed_unfolded_and_sent_whole() {
 
 #[test]
 fn a_picture_is_pasted_dragged_or_a_path_after_all() {
-    let mut desk = Desk::new(80, 24);
+    let mut desk = TestApp::new(80, 24);
     desk.keys("see ");
     desk.paste("'/tmp/my shot.png'");
     let source = Source::Path("/tmp/my shot.png".into(), "'/tmp/my shot.png'".into());
@@ -96,7 +96,7 @@ fn a_picture_is_pasted_dragged_or_a_path_after_all() {
 
 #[test]
 fn what_was_sent_before_is_there_again() {
-    let mut desk = Desk::new(80, 24);
+    let mut desk = TestApp::new(80, 24);
     let history = |texts: &[&str], is_everywhere| {
         Msg::Done(Outcome::History {
             texts: texts.iter().map(|it| (*it).to_owned()).collect(),
@@ -125,7 +125,7 @@ fn what_was_sent_before_is_there_again() {
 #[test]
 fn what_waits_is_cut_with_a_mark_and_the_rest_is_counted() {
     for width in [40, 80, 120] {
-        let mut desk = Desk::new(width, 24);
+        let mut desk = TestApp::new(width, 24);
         desk.events([Event::UserMessage(Message::user("go"))]);
         for n in 1..=4 {
             desk.keys(&format!("number {n} {}<enter>", "and so on ".repeat(20)));
@@ -143,11 +143,11 @@ fn what_waits_is_cut_with_a_mark_and_the_rest_is_counted() {
 
 #[test]
 fn the_mouse_puts_the_caret_into_the_draft_and_marks_there() {
-    let mut desk = Desk::new(80, 24);
+    let mut desk = TestApp::new(80, 24);
     desk.keys("one two 語<ctrl+j>three");
-    let rows = desk.app.layout().composer;
-    let (first, second) = (rows.start as u16, rows.start as u16 + 1);
-    let click = |desk: &mut Desk, x: u16, y: u16, to: u16| {
+    let rows = desk.app.viewport.areas.composer;
+    let (first, second) = (rows.y, rows.y + 1);
+    let click = |desk: &mut TestApp, x: u16, y: u16, to: u16| {
         desk.take(Msg::Input(Input::Click { x, y }));
         if to != x {
             desk.take(Msg::Input(Input::Drag { x: to, y }));
@@ -182,7 +182,7 @@ fn the_mouse_puts_the_caret_into_the_draft_and_marks_there() {
 
 #[test]
 fn up_and_down_keep_their_column_over_short_rows() {
-    let mut desk = Desk::new(80, 24);
+    let mut desk = TestApp::new(80, 24);
     desk.keys("a long first row<ctrl+j>b<ctrl+j>a long third row<up><up>X");
     assert_eq!(desk.app.composer.field.text(), "a long first rowX\nb\na long third row");
     desk.keys("<home><ctrl+d>");
@@ -195,10 +195,13 @@ fn up_and_down_keep_their_column_over_short_rows() {
 #[test]
 fn every_line_that_is_typed_is_edited_in_the_same_way() {
     // A caret that moves, words at once, undo: in the search, in a list, in the outline.
-    let mut desk = Desk::new(80, 24);
+    let mut desk = TestApp::new(80, 24);
     desk.exchange("go", &["one two three"]);
     desk.keys("<tab>/too no<ctrl+w><backspace><left><backspace>w");
-    assert_eq!(desk.app.search.as_ref().map(|it| it.pattern.as_str()), Some("two"));
+    assert_eq!(
+        desk.app.viewport.search.as_ref().map(|it| it.pattern.as_str()),
+        Some("two")
+    );
     desk.keys("<esc><esc><esc><ctrl+k>tme<home>x<backspace><left>/");
     assert!(desk.shows("› /tme ") && desk.shows("/theme"), "{}", desk.picture());
     desk.keys("<esc><tab>vthrx<backspace>ee");
@@ -207,7 +210,7 @@ fn every_line_that_is_typed_is_edited_in_the_same_way() {
 
 #[test]
 fn an_address_behind_an_at_sign_offers_documents() {
-    let mut desk = Desk::new(80, 24);
+    let mut desk = TestApp::new(80, 24);
     desk.exchange("go", &["one", "two"]);
     desk.keys("see @1.");
     assert!(desk.shows("documents") && desk.shows("1.1"), "{}", desk.picture());
@@ -219,13 +222,13 @@ fn an_address_behind_an_at_sign_offers_documents() {
 
 #[test]
 fn messages_that_wait_are_edited_reordered_and_taken_back() {
-    let mut desk = Desk::new(80, 30);
+    let mut desk = TestApp::new(80, 30);
     desk.events([Event::UserMessage(Message::user("go"))]);
     desk.keys("one<enter>two<enter>three<enter>");
     desk.keys("/queue<enter>");
     assert!(desk.shows("waiting for their turn"), "{}", desk.picture());
     desk.keys("Kd");
-    let waiting = |desk: &Desk| {
+    let waiting = |desk: &TestApp| {
         let texts = desk.app.composer.queue.iter().map(|it| it.message.content.clone());
         texts.collect::<Vec<_>>().join(" ")
     };
@@ -241,7 +244,7 @@ fn messages_that_wait_are_edited_reordered_and_taken_back() {
 
 #[test]
 fn a_command_behind_an_exclamation_mark_is_run_and_not_sent() {
-    let mut desk = Desk::new(80, 24);
+    let mut desk = TestApp::new(80, 24);
     desk.keys("! cargo test");
     assert!(desk.shows("runs in the sandbox"), "{}", desk.picture());
     desk.keys("<enter>!!secret<enter>!<enter>");
@@ -252,7 +255,7 @@ fn a_command_behind_an_exclamation_mark_is_run_and_not_sent() {
     let sent: Vec<String> = desk.sent().iter().map(run).collect();
     assert_eq!(sent, ["cargo test true ! cargo test", "secret false !!secret"]);
     assert!(desk.shows("! runs the command behind it"), "{}", desk.picture());
-    desk.app.about.runs = false;
+    desk.app.conversation.about.runs = false;
     desk.keys("<ctrl+u>!ls<enter>");
     assert_eq!(desk.sent().len(), 2);
     assert_eq!(desk.app.composer.field.text(), "!ls", "the draft stays");
@@ -260,7 +263,7 @@ fn a_command_behind_an_exclamation_mark_is_run_and_not_sent() {
 
 #[test]
 fn vim_has_its_modes_and_leaves_sending_alone() {
-    let mut desk = Desk::new(80, 24);
+    let mut desk = TestApp::new(80, 24);
     desk.keys("/vim<enter>");
     assert!(desk.shows("insert"), "{}", desk.picture());
     desk.keys("one two<esc>");
@@ -279,7 +282,7 @@ fn vim_has_its_modes_and_leaves_sending_alone() {
     );
     desk.keys("<esc><tab>");
     assert_eq!(
-        desk.app.focus,
+        desk.app.viewport.focus,
         super::super::app::Focus::Composer,
         "nothing to read yet"
     );
@@ -288,19 +291,22 @@ fn vim_has_its_modes_and_leaves_sending_alone() {
 
 #[test]
 fn in_normal_mode_a_colon_finds_commands_a_slash_words_and_nothing_half_typed_is_sent() {
-    let mut desk = Desk::new(80, 24);
+    let mut desk = TestApp::new(80, 24);
     desk.exchange("go", &["one two three"]);
     desk.keys("/vim<enter>abc<esc>f<enter>");
     assert_eq!(desk.app.composer.field.text(), "abc");
     desk.keys(":cop");
     assert!(desk.shows("/copy"), "{}", desk.picture());
     desk.keys("<esc>/thr<enter>");
-    assert_eq!(desk.app.search.as_ref().map(|it| it.pattern.as_str()), Some("thr"));
+    assert_eq!(
+        desk.app.viewport.search.as_ref().map(|it| it.pattern.as_str()),
+        Some("thr")
+    );
 }
 
 #[test]
 fn a_number_sign_offers_documents_and_enter_still_sends() {
-    let mut desk = Desk::new(100, 30);
+    let mut desk = TestApp::new(100, 30);
     desk.exchange("one", &["the first answer", "the second answer"]);
     desk.keys("see #1");
     assert!(desk.shows("documents"), "{}", desk.picture());
@@ -317,12 +323,9 @@ fn a_number_sign_offers_documents_and_enter_still_sends() {
 
 #[test]
 fn a_path_with_blanks_is_put_in_so_that_it_is_one() {
-    let mut desk = Desk::new(100, 30);
-    let offered = |desk: &mut Desk, pattern: &str, file: &str| {
-        desk.take(Msg::Done(Outcome::Files {
-            pattern: pattern.to_owned(),
-            files: vec![file.to_owned()],
-        }));
+    let mut desk = TestApp::new(100, 30);
+    let offered = |desk: &mut TestApp, pattern: &str, file: &str| {
+        desk.offer_files(pattern, vec![file.to_owned()]);
         desk.keys("<tab>");
     };
     desk.keys("see @my");
@@ -331,7 +334,9 @@ fn a_path_with_blanks_is_put_in_so_that_it_is_one() {
     // What is in the folder is looked for by its own name.
     desk.keys("a");
     assert!(
-        desk.effects.contains(&Effect::Files("my notes/a".to_owned())),
+        desk.asked()
+            .iter()
+            .any(|it| matches!(it, Query::Files { pattern, .. } if pattern == "my notes/a")),
         "{:?}",
         desk.effects
     );

@@ -8,7 +8,7 @@ use std::sync::{
 use super::*;
 use crate::{
     journal::{Earlier, Log, Recent},
-    protocol::{Entry, Position, Spent, Turn, Usage},
+    protocol::{Cost, Entry, Position, Turn, Usage},
 };
 
 #[derive(Debug)]
@@ -33,17 +33,17 @@ impl Earlier for Old {
         Some((turn, entries.cloned().collect()))
     }
 
-    fn spent(&self) -> Spent {
-        Spent::default()
+    fn spent(&self) -> Cost {
+        Cost::default()
     }
 }
 
 /// Sixty exchanges, of which the last ten are in memory; and how often the others were read.
-fn long() -> (Desk, Arc<AtomicUsize>) {
+fn long() -> (TestApp, Arc<AtomicUsize>) {
     conversation(false)
 }
 
-fn conversation(pieces: bool) -> (Desk, Arc<AtomicUsize>) {
+fn conversation(pieces: bool) -> (TestApp, Arc<AtomicUsize>) {
     let all = Log::new();
     for nth in 1..=60 {
         all.append(1, Event::UserMessage(Message::user(format!("question {nth}"))));
@@ -69,7 +69,7 @@ fn conversation(pieces: bool) -> (Desk, Arc<AtomicUsize>) {
         title: None,
     };
     let log = Log::from_recent(start, Box::new(old), recent);
-    let mut desk = Desk::on(log, 60, 16);
+    let mut desk = TestApp::on(log, 60, 16);
     desk.events([]);
     (desk, read)
 }
@@ -78,12 +78,15 @@ fn conversation(pieces: bool) -> (Desk, Arc<AtomicUsize>) {
 fn the_end_stands_there_without_the_rest_and_goes_on() {
     let (mut desk, read) = long();
     assert!(desk.shows("answer 60"), "{}", desk.picture());
-    assert_eq!(desk.app.transcript.exchanges.len(), 10);
+    assert_eq!(desk.app.conversation.transcript.exchanges.len(), 10);
     desk.exchange("question 61", &["answer 61"]);
     desk.keys("hello<tab>kkjj<tab>");
     assert!(desk.shows("answer 61") && desk.shows("hello"), "{}", desk.picture());
     assert_eq!(
-        (read.load(Ordering::Relaxed), desk.app.transcript.exchanges.len()),
+        (
+            read.load(Ordering::Relaxed),
+            desk.app.conversation.transcript.exchanges.len()
+        ),
         (0, 11)
     );
     // What an older answer costs is counted, although it is not there.
@@ -91,17 +94,17 @@ fn the_end_stands_there_without_the_rest_and_goes_on() {
         total_tokens: 77,
         ..Usage::default()
     };
-    let spent = Spent {
+    let spent = Cost {
         usage,
         dollars: Some(1.5),
     };
-    for log in [Arc::clone(desk.app.link.log()), Log::new()] {
+    for log in [Arc::clone(desk.app.conversation.link.log()), Log::new()] {
         desk.take(Msg::Done(Outcome::SpentEarlier { log, spent }));
     }
-    assert_eq!(desk.app.transcript.usage().1.total_tokens, 77);
-    assert_eq!(desk.app.transcript.cost(), Some(1.5));
+    assert_eq!(desk.app.conversation.transcript.usage().1.total_tokens, 77);
+    assert_eq!(desk.app.conversation.transcript.cost(), Some(1.5));
     // What happens to an older document is nothing that is shown here.
-    desk.app.link.log().append_to(
+    desk.app.conversation.link.log().append_to(
         Turn(3),
         1,
         Event::DocumentUpdate {
@@ -110,7 +113,7 @@ fn the_end_stands_there_without_the_rest_and_goes_on() {
         },
     );
     desk.events([]);
-    assert_eq!(desk.app.transcript.exchanges.len(), 11);
+    assert_eq!(desk.app.conversation.transcript.exchanges.len(), 11);
 }
 
 #[test]
@@ -128,7 +131,7 @@ fn who_reads_up_comes_to_the_beginning() {
     // It came when the first line did, which stays where it is.
     assert_eq!(read.load(Ordering::Relaxed), 1);
     assert!(desk.shows("question 51"), "{before}\n{}", desk.picture());
-    assert_eq!(desk.app.transcript.exchanges.len(), 60);
+    assert_eq!(desk.app.conversation.transcript.exchanges.len(), 60);
     desk.keys("<pgup>");
     assert!(
         desk.shows("question 50") || desk.shows("answer 50"),
@@ -141,8 +144,11 @@ fn who_reads_up_comes_to_the_beginning() {
     desk.keys("G");
     desk.exchange("question 61", &["answer 61"]);
     assert!(desk.shows("answer 61"), "{}", desk.picture());
-    assert_eq!(desk.app.transcript.exchanges.len(), 61);
-    assert_eq!(desk.app.transcript.exchanges[60].response.documents.len(), 1);
+    assert_eq!(desk.app.conversation.transcript.exchanges.len(), 61);
+    assert_eq!(
+        desk.app.conversation.transcript.exchanges[60].response.documents.len(),
+        1
+    );
     assert_eq!(read.load(Ordering::Relaxed), 1);
 }
 
@@ -153,20 +159,20 @@ fn who_reads_up_is_given_more_each_time_and_all_of_it_last() {
         total_tokens: 77,
         ..Usage::default()
     };
-    let log = Arc::clone(desk.app.link.log());
-    let spent = Spent { usage, dollars: None };
+    let log = Arc::clone(desk.app.conversation.link.log());
+    let spent = Cost { usage, dollars: None };
     desk.take(Msg::Done(Outcome::SpentEarlier { log, spent }));
     desk.keys("<tab>");
     let mut counts = vec![10];
     for _ in 0..400 {
         desk.keys("<pgup>");
-        let transcript = &desk.app.transcript;
+        let transcript = &desk.app.conversation.transcript;
         if counts.last() != Some(&transcript.exchanges.len()) {
             counts.push(transcript.exchanges.len());
             let first = transcript.exchanges.first().map(|it| it.turn.0);
             assert_eq!(first, Some(61 - u32::try_from(transcript.exchanges.len()).unwrap()));
             // What was read meanwhile is not counted twice.
-            let wanted = if transcript.is_end_only() { 77 } else { 0 };
+            let wanted = if transcript.is_partial() { 77 } else { 0 };
             assert_eq!(transcript.usage().1.total_tokens, wanted);
         }
     }
@@ -176,7 +182,7 @@ fn who_reads_up_is_given_more_each_time_and_all_of_it_last() {
     desk.keys("G");
     desk.exchange("question 61", &["answer 61"]);
     assert!(desk.shows("answer 61"), "{}", desk.picture());
-    assert_eq!(desk.app.transcript.exchanges.len(), 61);
+    assert_eq!(desk.app.conversation.transcript.exchanges.len(), 61);
 }
 
 #[test]
@@ -185,7 +191,7 @@ fn who_looks_for_something_old_finds_it() {
         let (mut desk, read) = long();
         desk.keys(keys);
         assert_eq!(read.load(Ordering::Relaxed), 1, "{keys}");
-        assert_eq!(desk.app.transcript.exchanges.len(), 60, "{keys}");
+        assert_eq!(desk.app.conversation.transcript.exchanges.len(), 60, "{keys}");
         if keys.contains('7') {
             assert!(desk.shows("question 7"), "{}", desk.picture());
         }

@@ -6,16 +6,16 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::super::{
-    desk::*,
-    effect::Effect,
-    input::Input,
+    effects::Effect,
+    headless::*,
     msg::{Msg, Outcome},
+    terminal::Input,
 };
 use crate::protocol::{Command, Done, Event, Message};
 
 /// A conversation of two turns with a bit of everything.
-pub fn conversation(width: u16, height: u16) -> Desk {
-    let mut desk = Desk::new(width, height);
+pub fn conversation(width: u16, height: u16) -> TestApp {
+    let mut desk = TestApp::new(width, height);
     desk.events([Event::UserMessage(Message::user("add a code to the cart"))]);
     desk.events(document(
         "a",
@@ -44,15 +44,16 @@ pub fn conversation(width: u16, height: u16) -> Desk {
     desk
 }
 
-fn selected(desk: &Desk) -> String {
+fn selected(desk: &TestApp) -> String {
     desk.app
+        .viewport
         .pane
         .selected
-        .map(|it| super::super::pane::transcript::address(&desk.app.transcript, it))
+        .map(|it| super::super::widgets::transcript::address(&desk.app.conversation.transcript, it))
         .unwrap_or_default()
 }
 
-fn copied(desk: &Desk) -> String {
+fn copied(desk: &TestApp) -> String {
     desk.effects
         .iter()
         .rev()
@@ -117,7 +118,7 @@ fn a_search_finds_what_is_folded_away_and_over_breaks_and_marks() {
 fn what_is_found_stands_out_and_the_one_gone_to_more() {
     let mut desk = conversation(80, 30);
     desk.keys("/search cart<enter>");
-    let kinds: Vec<_> = desk.app.lights.iter().map(|it| it.kind).collect();
+    let kinds: Vec<_> = desk.app.viewport.lights.iter().map(|it| it.kind).collect();
     let here = kinds.iter().filter(|it| **it == super::super::view::Lit::Here).count();
     assert_eq!(here, 1);
     assert!(kinds.len() > 5, "{kinds:?}");
@@ -218,13 +219,13 @@ fn the_outline_lists_everything_and_the_conversation_follows() {
     }
 }
 
-fn mouse(desk: &mut Desk, from: (u16, u16), to: (u16, u16)) {
+fn mouse(desk: &mut TestApp, from: (u16, u16), to: (u16, u16)) {
     desk.take(Msg::Input(Input::Click { x: from.0, y: from.1 }));
     desk.take(Msg::Input(Input::Drag { x: to.0, y: to.1 }));
     desk.take(Msg::Input(Input::Release { x: to.0, y: to.1 }));
 }
 
-fn place_of(desk: &Desk, text: &str) -> (u16, u16) {
+fn place_of(desk: &TestApp, text: &str) -> (u16, u16) {
     let picture = desk.picture();
     let (y, line) = picture
         .lines()
@@ -237,7 +238,7 @@ fn place_of(desk: &Desk, text: &str) -> (u16, u16) {
 
 #[test]
 fn what_the_mouse_marks_is_copied_without_gutters_and_breaks() {
-    let mut desk = Desk::new(44, 30);
+    let mut desk = TestApp::new(44, 30);
     desk.exchange(
         "go",
         &["take the long way round past src/shop/cart.rs\n\n```rust\nlet a = 1;\nlet b = 2;\n```"],
@@ -251,9 +252,9 @@ fn what_the_mouse_marks_is_copied_without_gutters_and_breaks() {
         "{}",
         desk.picture()
     );
-    assert!(desk.app.lights.len() > 2);
+    assert!(desk.app.viewport.lights.len() > 2);
     desk.keys("<tab>");
-    assert!(desk.app.lights.is_empty(), "a key lets go");
+    assert!(desk.app.viewport.lights.is_empty(), "a key lets go");
     mouse(&mut desk, to, from);
     assert_eq!(
         copied(&desk),
@@ -265,7 +266,7 @@ fn what_the_mouse_marks_is_copied_without_gutters_and_breaks() {
 #[test]
 fn a_click_selects_and_opens_the_line_of_a_file_under_it() {
     let mut desk = conversation(80, 30);
-    let opens = |desk: &Desk| matches!(desk.effects.last(), Some(Effect::OpenFile { .. }));
+    let opens = |desk: &TestApp| matches!(desk.effects.last(), Some(Effect::OpenFile { .. }));
     let at = place_of(&desk, "Cart has");
     mouse(&mut desk, at, at);
     assert_eq!(selected(&desk), "1.1");
@@ -308,7 +309,7 @@ fn a_click_selects_and_opens_the_line_of_a_file_under_it() {
 #[test]
 fn a_click_that_only_comes_here_and_two_that_mean_a_word_open_nothing() {
     let mut desk = conversation(80, 30);
-    let opens = |desk: &Desk| desk.effects.iter().any(|it| matches!(it, Effect::OpenFile { .. }));
+    let opens = |desk: &TestApp| desk.effects.iter().any(|it| matches!(it, Effect::OpenFile { .. }));
     let at = place_of(&desk, "src/cart.rs:21.");
     mouse(&mut desk, at, at);
     mouse(&mut desk, at, at);
@@ -337,13 +338,13 @@ fn what_is_pasted_is_searched_for_at_once() {
     );
 }
 
-fn pattern(desk: &Desk) -> Option<&str> {
-    desk.app.search.as_ref().map(|it| it.pattern.as_str())
+fn pattern(desk: &TestApp) -> Option<&str> {
+    desk.app.viewport.search.as_ref().map(|it| it.pattern.as_str())
 }
 
 #[test]
 fn two_clicks_copy_a_word_and_three_a_line() {
-    let mut desk = Desk::new(44, 30);
+    let mut desk = TestApp::new(44, 30);
     desk.exchange("go", &["take the long (way/round) past everything that stands there"]);
     let at = place_of(&desk, "round");
     mouse(&mut desk, at, at);
@@ -354,7 +355,7 @@ fn two_clicks_copy_a_word_and_three_a_line() {
     mouse(&mut desk, at, at);
     mouse(&mut desk, at, at);
     assert_eq!(copied(&desk), "long");
-    assert!(!desk.app.lights.is_empty(), "it is seen");
+    assert!(!desk.app.viewport.lights.is_empty(), "it is seen");
     mouse(&mut desk, at, at);
     assert_eq!(
         copied(&desk),
@@ -386,7 +387,7 @@ fn jumps_to_edits_and_errors_go_round_and_back() {
 
 #[test]
 fn beside_the_outline_the_conversation_is_broken_anew() {
-    let mut desk = Desk::new(120, 30);
+    let mut desk = TestApp::new(120, 30);
     desk.exchange("go", &[&"word ".repeat(60)]);
     let before = desk.picture();
     desk.keys("<tab>v");
@@ -488,7 +489,7 @@ fn kept(id: &str, title: &str, elsewhere: &str) -> crate::tui::library::Kept {
 }
 
 /// Opens the list of two conversations here and one elsewhere.
-pub fn shelf(width: u16) -> Desk {
+pub fn shelf(width: u16) -> TestApp {
     let mut desk = conversation(width, 30);
     desk.keys("/resume<enter>");
     assert_eq!(desk.effects.last(), Some(&Effect::Sessions));
@@ -566,7 +567,7 @@ fn a_new_conversation_waits_for_the_old_one_to_stop() {
     desk.keys("/new<enter>/resume<enter>");
     assert!(desk.shows("still at work"), "{}", desk.picture());
     assert!(!desk.effects.contains(&Effect::Sessions));
-    let mut empty = Desk::new(80, 24);
+    let mut empty = TestApp::new(80, 24);
     empty.keys("/new<enter>");
     assert!(empty.shows("this conversation is new"), "{}", empty.picture());
 }
@@ -583,7 +584,7 @@ proptest! {
 
 #[test]
 fn what_is_shown_is_printed_as_lines_and_moves_no_cursor() {
-    let printed = |desk: &Desk| {
+    let printed = |desk: &TestApp| {
         let text = desk.effects.iter().rev().find_map(|it| match it {
             Effect::Print(text) => Some(text.clone()),
             _ => None,
@@ -624,7 +625,7 @@ fn what_is_shown_is_printed_as_lines_and_moves_no_cursor() {
     let found = lines(&printed(&desk));
     assert!(found.iter().any(|it| it.contains("cargo test")), "{found:#?}");
     assert!(!found.iter().any(|it| it.contains("let b;")), "{found:#?}");
-    let mut empty = Desk::new(80, 24);
+    let mut empty = TestApp::new(80, 24);
     empty.keys("/print<enter>");
     assert!(empty.shows("there is nothing to print"), "{}", empty.picture());
 }

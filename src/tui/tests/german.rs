@@ -5,8 +5,8 @@ use serde_json::json;
 
 use super::{
     super::{
-        action,
-        desk::*,
+        actions,
+        headless::*,
         msg::{Msg, Outcome},
     },
     finding::{conversation, shelf},
@@ -16,80 +16,81 @@ use super::{
 use crate::{
     locale,
     protocol::{
-        Awaits, ContextName, ContextNote, ContextPart, Event, Means, Message, NotOffered, Permissions, Sandbox,
-        SandboxNote, Wall,
+        ContextName, ContextNote, ContextPart, Event, Mechanism, Message, NotOffered, Permissions, Reply, RuleTrigger,
+        Sandbox, SandboxLayer, SandboxNote,
     },
 };
 
 const WIDTHS: [u16; 6] = [20, 40, 60, 80, 120, 300];
 
 /// A place of the screen, and how one comes there.
-type Place = (&'static str, fn(u16) -> Desk);
+type Place = (&'static str, fn(u16) -> TestApp);
 
 const PLACES: &[Place] = &[
-    ("the composer", |width| Desk::new(width, 24)),
+    ("the composer", |width| TestApp::new(width, 24)),
     ("the composer at work", |width| {
-        let mut desk = Desk::new(width, 24);
+        let mut desk = TestApp::new(width, 24);
         desk.events([Event::UserMessage(Message::user("go"))]);
         desk.keys("later<enter>");
         desk
     }),
     ("the transcript", |width| after(conversation(width, 24), "<tab>")),
-    ("keys", |width| did(Desk::new(width, 400), "keys")),
+    ("keys", |width| did(TestApp::new(width, 400), "keys")),
     ("problems", |width| {
-        let mut desk = Desk::new(width, 24);
-        desk.app.problems = vec!["config.toml:3: x".to_owned()];
+        let mut desk = TestApp::new(width, 24);
+        desk.app.preferences.problems = vec!["config.toml:3: x".to_owned()];
         did(desk, "problems")
     }),
     ("context", |width| {
-        told(conversation(width, 24), Outcome::Context(Ok(parts_of_context())))
+        replied(conversation(width, 24), "context", Reply::Context(parts_of_context()))
     }),
     ("sandbox", |width| {
-        told(Desk::new(width, 60), Outcome::Sandbox(Ok(walls())))
+        replied(TestApp::new(width, 60), "sandbox", Reply::Sandbox(walls()))
     }),
     ("permissions", |width| {
         let rules = |text: &str| vec![format!("Shell({text})"), "Write(docs/**)".to_owned()];
-        let mut desk = Desk::new(width, 60);
+        let mut desk = TestApp::new(width, 60);
         for run in ["ask", "list", "sandbox", "force"] {
-            desk = told(
+            desk = replied(
                 desk,
-                Outcome::Permissions(Ok(Permissions {
+                "permissions",
+                Reply::Permissions(Permissions {
                     run: run.to_owned(),
                     deny: rules("rm"),
                     ask: rules("git push"),
                     allow: rules("cargo test"),
                     session: Vec::new(),
-                    is_doubtful: run == "ask",
-                })),
+                    has_invalid_rule: run == "ask",
+                }),
             );
         }
         desk
     }),
     ("cost", |width| did(conversation(width, 24), "conversation.cost")),
-    ("palette", |width| did(Desk::new(width, 24), "palette")),
+    ("palette", |width| did(TestApp::new(width, 24), "palette")),
     ("palette, looked through", |width| {
-        after(did(Desk::new(width, 24), "palette"), "<pgdn><pgdn><pgdn>")
+        after(did(TestApp::new(width, 24), "palette"), "<pgdn><pgdn><pgdn>")
     }),
-    ("modes", |width| did(Desk::new(width, 24), "mode")),
+    ("modes", |width| did(TestApp::new(width, 24), "mode")),
     ("models", |width| {
         let names = vec!["one".to_owned()];
-        told(Desk::new(width, 24), Outcome::Models(Ok(names)))
+        replied(TestApp::new(width, 24), "model", Reply::Models(names))
     }),
     ("efforts", |width| {
-        let mut desk = Desk::new(width, 24);
-        desk.app.about.hears = true;
+        let mut desk = TestApp::new(width, 24);
+        desk.app.conversation.about.hears = true;
         did(desk, "effort")
     }),
-    ("themes", |width| did(Desk::new(width, 24), "theme")),
+    ("themes", |width| did(TestApp::new(width, 24), "theme")),
     ("facets", |width| did(conversation(width, 24), "filter")),
     ("forms of a copy", |width| did(conversation(width, 24), "copy.as")),
     ("a chip", |width| {
-        let mut desk = Desk::new(width, 24);
+        let mut desk = TestApp::new(width, 24);
         desk.paste(&"long\n".repeat(40));
         did(desk, "chip")
     }),
     ("what was pasted", |width| {
-        let mut desk = Desk::new(width, 24);
+        let mut desk = TestApp::new(width, 24);
         desk.paste(&"long\n".repeat(40));
         after(did(desk, "chip"), "<enter>")
     }),
@@ -98,14 +99,14 @@ const PLACES: &[Place] = &[
             texts: vec!["x".to_owned()],
             is_everywhere: true,
         };
-        told(Desk::new(width, 24), outcome)
+        told(TestApp::new(width, 24), outcome)
     }),
     ("nothing fits", |width| {
-        after(did(Desk::new(width, 24), "palette"), "qqqqq")
+        after(did(TestApp::new(width, 24), "palette"), "qqqqq")
     }),
-    ("commands", |width| after(Desk::new(width, 24), "/")),
+    ("commands", |width| after(TestApp::new(width, 24), "/")),
     ("what stands behind a command", |width| {
-        after(Desk::new(width, 24), "/sandbox ")
+        after(TestApp::new(width, 24), "/sandbox ")
     }),
     ("review", |width| after(changed(width), "<ctrl+e>")),
     ("rewind", rewinding),
@@ -124,14 +125,14 @@ const PLACES: &[Place] = &[
     ("no conversation", |width| after(shelf(width), "qqq")),
     ("inspector", |width| did(conversation(width, 24), "inspect")),
     ("messages that wait", |width| {
-        let mut desk = Desk::new(width, 24);
+        let mut desk = TestApp::new(width, 24);
         desk.events([Event::UserMessage(Message::user("go"))]);
         desk.keys("later<enter>");
         did(desk, "queued")
     }),
     ("a search", |width| after(conversation(width, 24), "<tab>/cart")),
     ("a form", |width| {
-        let mut desk = Desk::new(width, 24);
+        let mut desk = TestApp::new(width, 24);
         desk.events([Event::UserMessage(Message::user("x"))]);
         desk.events([start(
             "a",
@@ -141,7 +142,7 @@ const PLACES: &[Place] = &[
         desk
     }),
     ("an approval", |width| {
-        let mut desk = Desk::new(width, 24);
+        let mut desk = TestApp::new(width, 24);
         desk.events([Event::UserMessage(Message::user("x"))]);
         desk.events([start(
             "a",
@@ -154,7 +155,7 @@ const PLACES: &[Place] = &[
         desk
     }),
     ("a plan", |width| {
-        let mut desk = Desk::new(width, 24);
+        let mut desk = TestApp::new(width, 24);
         desk.events([Event::UserMessage(Message::user("x"))]);
         desk.events(document(
             "a",
@@ -165,7 +166,7 @@ const PLACES: &[Place] = &[
         after(desk, "<tab>")
     }),
     ("a todo", |width| {
-        let mut desk = Desk::new(width, 24);
+        let mut desk = TestApp::new(width, 24);
         desk.events([Event::UserMessage(Message::user("x"))]);
         desk.events(document(
             "a",
@@ -176,22 +177,23 @@ const PLACES: &[Place] = &[
         did(after(desk, "<tab>"), "todo.next")
     }),
     ("a new todo", |width| {
-        let mut desk = Desk::new(width, 24);
+        let mut desk = TestApp::new(width, 24);
         desk.events([Event::UserMessage(Message::user("x"))]);
         desk.events(document("a", "plan", Some("y"), json!({ "title": "z", "todos": [] })));
         did(after(desk, "<tab>"), "todo.insert")
     }),
 ];
 
-fn after(mut desk: Desk, keys: &str) -> Desk {
+fn after(mut desk: TestApp, keys: &str) -> TestApp {
     desk.keys(keys);
     desk
 }
 
-fn did(mut desk: Desk, name: &str) -> Desk {
-    let action = action::find(name).unwrap_or_else(|| panic!("there is no action {name}"));
-    action.go(&mut desk.app, "");
-    desk.app.chrome = None;
+fn did(mut desk: TestApp, name: &str) -> TestApp {
+    let action = actions::find(name).unwrap_or_else(|| panic!("there is no action {name}"));
+    let effects = action.go(&mut desk.app, "");
+    desk.effects.extend(effects);
+    desk.app.viewport.bars = None;
     desk.draw();
     desk
 }
@@ -199,7 +201,12 @@ fn did(mut desk: Desk, name: &str) -> Desk {
 fn parts_of_context() -> Vec<ContextPart> {
     let rule = |at: usize| ContextName::Rule(format!("{at}.mdc"));
     let tool = |at: usize| ContextName::Tool(format!("t{at}"));
-    let awaits = [Awaits::Nothing, Awaits::Files, Awaits::Model, Awaits::User];
+    let awaits = [
+        RuleTrigger::Nothing,
+        RuleTrigger::Files,
+        RuleTrigger::Model,
+        RuleTrigger::User,
+    ];
     let missing = [
         NotOffered::SwitchedOff,
         NotOffered::ModelCallsNone,
@@ -211,24 +218,24 @@ fn parts_of_context() -> Vec<ContextPart> {
     let mut parts = vec![
         (
             ContextName::SystemPrompt,
-            vec![ContextNote::Appended, ContextNote::Replaced(2)],
+            vec![ContextNote::UserAddition, ContextNote::UserReplacements(2)],
         ),
         (rule(8), vec![ContextNote::Untrusted]),
-        (rule(9), vec![ContextNote::Description]),
+        (rule(9), vec![ContextNote::DescriptionOnly]),
         (ContextName::ServerInstructions, Vec::new()),
         (ContextName::Tools, vec![ContextNote::ToolCount(2)]),
         (ContextName::Tag("x"), Vec::new()),
         (ContextName::Messages, Vec::new()),
         (ContextName::Answers, Vec::new()),
         (ContextName::Results, Vec::new()),
-        (ContextName::Images, vec![ContextNote::Guess]),
+        (ContextName::Images, vec![ContextNote::Estimate]),
     ];
     parts.extend((0..).map(rule).zip(awaits.map(|it| vec![ContextNote::NotSent(it)])));
     parts.extend((0..).map(tool).zip(missing.map(|it| vec![ContextNote::NotOffered(it)])));
     for price in [None, Some("m".to_owned())] {
         let notes = [
             ContextNote::Window(9),
-            ContextNote::Counted(2),
+            ContextNote::CountedByServer(2),
             ContextNote::Unpriced(price),
         ];
         parts.push((ContextName::All, notes.to_vec()));
@@ -245,43 +252,50 @@ fn walls() -> Sandbox {
     let mut walls = Vec::new();
     for (means, names) in [
         (
-            Means::Kernel,
+            Mechanism::Kernel,
             &["files", "processes", "network", "capabilities", "system calls"][..],
         ),
-        (Means::Seatbelt, &["files", "processes", "network"]),
-        (Means::Landlock(0), &["landlock"]),
-        (Means::Landlock(2), &["landlock"]),
-        (Means::Landlock(7), &["landlock"]),
-        (Means::Needless, &["bubblewrap"]),
+        (Mechanism::Seatbelt, &["files", "processes", "network"]),
+        (Mechanism::Landlock(0), &["landlock"]),
+        (Mechanism::Landlock(2), &["landlock"]),
+        (Mechanism::Landlock(7), &["landlock"]),
+        (Mechanism::Needless, &["bubblewrap"]),
     ] {
-        walls.extend(names.iter().map(|name| Wall {
+        walls.extend(names.iter().map(|name| SandboxLayer {
             name: (*name).to_owned(),
-            holds: true,
-            means: Some(means),
-            ..Wall::default()
+            is_active: true,
+            mechanism: Some(means),
+            ..SandboxLayer::default()
         }));
     }
     Sandbox {
-        walls,
+        layers: walls,
         notes: vec![
-            SandboxNote::HereOnly("x".to_owned()),
-            SandboxNote::Halted,
-            SandboxNote::Guarded,
-            SandboxNote::Strict,
-            SandboxNote::Needless,
+            SandboxNote::NotSaved("x".to_owned()),
+            SandboxNote::GuardTripped,
+            SandboxNote::GuardOn,
+            SandboxNote::GuardOff,
+            SandboxNote::GuardNotNeeded,
         ],
     }
 }
 
-fn told(mut desk: Desk, outcome: Outcome) -> Desk {
+/// What an action asks, replied to.
+fn replied(desk: TestApp, action: &str, reply: Reply) -> TestApp {
+    let mut desk = did(desk, action);
+    desk.reply(reply);
+    desk
+}
+
+fn told(mut desk: TestApp, outcome: Outcome) -> TestApp {
     desk.take(Msg::Done(outcome));
     desk
 }
 
 /// The hints below the draft or the layer, without what is said at the right.
-fn footer(desk: &mut Desk) -> String {
+fn footer(desk: &mut TestApp) -> String {
     desk.app.toast = None;
-    desk.app.chrome = None;
+    desk.app.viewport.bars = None;
     desk.draw();
     desk.picture().lines().last().unwrap_or_default().trim().to_owned()
 }
@@ -332,14 +346,14 @@ fn nothing_that_opens_says_in_english_what_german_says() {
 fn the_palette_finds_by_words_of_the_language_and_by_english_names() {
     locale::within("de", || {
         for typed in ["kopieren als", "copy as", "copy.as"] {
-            let desk = after(did(Desk::new(100, 24), "palette"), typed);
+            let desk = after(did(TestApp::new(100, 24), "palette"), typed);
             assert!(desk.shows("kopieren als  "), "{typed}\n{}", desk.picture());
         }
         for typed in ["Gliederung", "outline"] {
-            let desk = after(did(Desk::new(100, 24), "palette"), typed);
+            let desk = after(did(TestApp::new(100, 24), "palette"), typed);
             assert!(desk.shows("/outline"), "{typed}\n{}", desk.picture());
         }
     });
-    let desk = after(did(Desk::new(100, 24), "palette"), "kopieren als");
+    let desk = after(did(TestApp::new(100, 24), "palette"), "kopieren als");
     assert!(desk.shows("nothing like that"), "{}", desk.picture());
 }

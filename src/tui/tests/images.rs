@@ -4,11 +4,11 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::json;
 
 use super::super::{
-    desk::*,
-    effect::Effect,
+    effects::Effect,
+    headless::*,
     image::{Images, Named, Way, Wish},
-    input::{Input, Reply},
     msg::{Msg, Outcome},
+    terminal::{Input, Reply},
 };
 use crate::protocol::{Event, Message, Turn};
 
@@ -20,21 +20,21 @@ fn png() -> String {
 }
 
 /// What went to the terminal beside the frames.
-fn aside(desk: &mut Desk) -> String {
-    let mut out = std::mem::take(&mut desk.app.aside);
-    while desk.app.images.is_sending() {
-        desk.app.images.flow(&mut out);
+fn aside(desk: &mut TestApp) -> String {
+    let mut out = std::mem::take(&mut desk.app.terminal.pending);
+    while desk.app.terminal.images.is_sending() {
+        desk.app.terminal.images.flow(&mut out);
     }
     String::from_utf8(out).unwrap()
 }
 
-fn drawing(width: u16) -> Desk {
-    let mut desk = Desk::new(width, 24);
-    desk.app.images = Images::new(Wish::Only(Way::Kitty), None);
+fn drawing(width: u16) -> TestApp {
+    let mut desk = TestApp::new(width, 24);
+    desk.app.terminal.images = Images::new(Wish::Only(Way::Kitty), None);
     desk
 }
 
-fn cells(desk: &Desk) -> usize {
+fn cells(desk: &TestApp) -> usize {
     desk.picture().matches('\u{10eeee}').count()
 }
 
@@ -68,7 +68,7 @@ fn an_attached_picture_is_given_when_it_is_seen_and_drawn_as_text() {
 
 #[test]
 fn elsewhere_it_is_said_in_words() {
-    let mut desk = Desk::new(80, 24);
+    let mut desk = TestApp::new(80, 24);
     let mut message = Message::user("look at this");
     message
         .extra
@@ -110,7 +110,7 @@ fn what_a_tool_has_read_is_read_again_to_be_drawn() {
     desk.draw();
     assert_eq!(cells(&desk), 16, "{}", desk.picture());
     // Where nothing is drawn nothing is read.
-    let mut desk = Desk::new(80, 24);
+    let mut desk = TestApp::new(80, 24);
     desk.events([Event::UserMessage(Message::user("look"))]);
     desk.events(call());
     assert_eq!(desk.app.pictures_wanted(None), []);
@@ -141,8 +141,8 @@ fn real() -> String {
 
 #[test]
 fn a_terminal_that_knows_sixel_says_so_and_is_believed() {
-    let mut desk = Desk::new(80, 24);
-    desk.app.images = Images::new(Wish::Auto, None);
+    let mut desk = TestApp::new(80, 24);
+    desk.app.terminal.images = Images::new(Wish::Auto, None);
     let mut message = Message::user("look at this");
     let images = json!([{ "mediaType": "image/jpeg", "data": real() }]);
     message.extra.insert("images".into(), images);
@@ -163,7 +163,7 @@ fn a_terminal_that_knows_sixel_says_so_and_is_believed() {
     assert_eq!(cells(&desk), 0);
     let (id, made) = crate::tui::image::make(order);
     desk.take(Msg::Done(Outcome::PictureMade(id, made)));
-    let kept = |desk: &Desk| desk.screen.text().matches('\u{10eeee}').count();
+    let kept = |desk: &TestApp| desk.screen.text().matches('\u{10eeee}').count();
     assert_eq!(
         (kept(&desk), cells(&desk)),
         (2, 0),
@@ -179,8 +179,8 @@ fn a_terminal_that_knows_sixel_says_so_and_is_believed() {
 #[test]
 fn who_wants_none_gets_none_whatever_the_terminal_can() {
     for wish in [Wish::of("off"), Wish::of("nonsense")] {
-        let mut desk = Desk::new(80, 24);
-        desk.app.images = Images::new(wish, Some((9, 18)));
+        let mut desk = TestApp::new(80, 24);
+        desk.app.terminal.images = Images::new(wish, Some((9, 18)));
         desk.take(Msg::Input(Input::Reply(Reply::Named(Named::Draws(Way::Iterm2)))));
         let mut message = Message::user("look at this");
         let images = json!([{ "mediaType": "image/jpeg", "data": real() }]);

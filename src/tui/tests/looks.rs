@@ -2,7 +2,7 @@
 
 use super::{
     super::{
-        desk::*,
+        headless::*,
         msg::{Msg, Outcome},
     },
     finding::conversation,
@@ -13,7 +13,7 @@ use crate::protocol::Mode;
 const WIDTHS: [u16; 4] = [40, 80, 120, 200];
 
 /// One picture a width, without the time of day, which is the machine's own.
-fn pictures(open: impl Fn(u16) -> Desk) -> String {
+fn pictures(open: impl Fn(u16) -> TestApp) -> String {
     let mut text = String::new();
     for width in WIDTHS {
         let desk = open(width);
@@ -26,7 +26,7 @@ fn pictures(open: impl Fn(u16) -> Desk) -> String {
     text
 }
 
-fn after(desk: Desk, keys: &str) -> Desk {
+fn after(desk: TestApp, keys: &str) -> TestApp {
     let mut desk = desk;
     desk.keys(keys);
     desk
@@ -64,44 +64,44 @@ fn a_review() {
 
 #[test]
 fn the_header_has_the_parts_that_are_wanted_and_always_says_what_holds_commands() {
-    use crate::link::{Held, Hold};
-    let header = |desk: &mut Desk| {
-        desk.app.chrome = None;
+    use crate::link::{Held, SandboxStatus};
+    let header = |desk: &mut TestApp| {
+        desk.app.viewport.bars = None;
         desk.draw();
         desk.picture().lines().next().unwrap_or_default().to_owned()
     };
-    let mut desk = Desk::new(120, 24);
-    desk.app.about.hold = Hold::default();
-    desk.app.about.hold.found(Held::Whole);
+    let mut desk = TestApp::new(120, 24);
+    desk.app.conversation.about.hold = SandboxStatus::default();
+    desk.app.conversation.about.hold.found(Held::Whole);
     assert!(
         header(&mut desk).ends_with("model  sandbox full"),
         "{}",
         header(&mut desk)
     );
-    desk.app.settings.ui.status = vec!["sandbox".to_owned(), "model".to_owned()];
+    desk.app.preferences.settings.ui.status = vec!["sandbox".to_owned(), "model".to_owned()];
     assert!(
         header(&mut desk).ends_with("sandbox full  model"),
         "{}",
         header(&mut desk)
     );
-    desk.app.settings.ui.status.clear();
+    desk.app.preferences.settings.ui.status.clear();
     assert!(header(&mut desk).ends_with("  sandbox full"), "{}", header(&mut desk));
     assert!(!header(&mut desk).contains("model"), "{}", header(&mut desk));
-    desk.app.about.hold.found(Held::Nothing);
+    desk.app.conversation.about.hold.found(Held::Nothing);
     assert!(header(&mut desk).ends_with("NO SANDBOX"), "{}", header(&mut desk));
 }
 
 #[test]
 fn a_command_of_the_user_s_says_what_stands_in_the_header() {
     use super::super::status::Status;
-    let mut desk = Desk::new(100, 24);
+    let mut desk = TestApp::new(100, 24);
     assert_eq!(desk.app.status_due(), None, "there is no command");
     desk.app.status = Status::new(vec!["me".to_owned(), "now".to_owned()]);
     let (command, state) = desk.app.status_due().expect("it has heard nothing yet");
     assert_eq!(command, ["me", "now"]);
     let state: serde_json::Value = serde_json::from_str(&state).expect("it is JSON");
     assert_eq!((&state["mode"], &state["model"]), (&"agent".into(), &"model".into()));
-    desk.app.mode = Mode::Plan;
+    desk.app.composer.mode = Mode::Plan;
     assert_eq!(desk.app.status_due(), None, "it runs");
     desk.take(Msg::Done(Outcome::Status(Ok(
         "\u{1b}[31mmine\u{1b}[0m and\nmore".into()

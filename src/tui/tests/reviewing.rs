@@ -3,8 +3,8 @@
 use serde_json::json;
 
 use super::super::{
-    desk::*,
-    effect::Effect,
+    effects::Effect,
+    headless::*,
     msg::{Msg, Outcome},
 };
 use crate::protocol::{Command, Done, Event, Message};
@@ -19,8 +19,8 @@ fn edit(id: &str, path: &str, old: &str, new: &str, line: u64) -> [Event; 2] {
     )
 }
 
-pub fn changed(width: u16) -> Desk {
-    let mut desk = Desk::new(width, 30);
+pub fn changed(width: u16) -> TestApp {
+    let mut desk = TestApp::new(width, 30);
     desk.events([Event::UserMessage(Message::user("change it"))]);
     desk.events(edit("a", "src/cart.rs", "let a = 1;\n", "let a = 2;\nlet b = 3;\n", 10));
     desk.events(edit("b", "src/shop/receipt.rs", "old\n", "new\n", 3));
@@ -35,7 +35,7 @@ pub fn changed(width: u16) -> Desk {
     desk
 }
 
-fn updates(desk: &Desk) -> Vec<String> {
+fn updates(desk: &TestApp) -> Vec<String> {
     let update = |it: &Command| match it {
         Command::Update { document, metadata, .. } => Some(format!(
             "{} {}",
@@ -133,7 +133,7 @@ fn r_on_an_edit_reviews_it_and_nothing_to_review_is_said() {
     desk.keys("<tab>");
     desk.keys("kr");
     assert!(desk.shows("Review") && desk.shows("receipt.rs:3"), "{}", desk.picture());
-    let mut desk = Desk::new(80, 24);
+    let mut desk = TestApp::new(80, 24);
     desk.keys("/review<enter>");
     assert!(desk.shows("no file was changed"), "{}", desk.picture());
 }
@@ -141,7 +141,7 @@ fn r_on_an_edit_reviews_it_and_nothing_to_review_is_said() {
 #[test]
 fn no_width_breaks_a_review() {
     for width in 1..=300 {
-        let mut desk = Desk::new(width, 12).blind();
+        let mut desk = TestApp::new(width, 12).blind();
         desk.events([Event::UserMessage(Message::user("go"))]);
         desk.events(edit("a", "src/語.rs", "語漢字\t👨‍👩‍👧\n", "e\u{301}\n語\n", 1));
         desk.keys("<ctrl+e>");
@@ -152,7 +152,7 @@ fn no_width_breaks_a_review() {
 #[test]
 fn a_change_that_waits_is_allowed_or_rejected_in_the_review() {
     for (key, option) in [("a", "allow_once"), ("r", "reject_once")] {
-        let mut desk = Desk::new(120, 30);
+        let mut desk = TestApp::new(120, 30);
         desk.events([Event::UserMessage(Message::user("change it"))]);
         desk.events([start(
             "ask",
@@ -187,7 +187,7 @@ fn a_change_that_waits_is_allowed_or_rejected_in_the_review() {
 
 #[test]
 fn what_makes_a_yes_grave_is_said_in_the_review() {
-    let mut desk = Desk::new(120, 30);
+    let mut desk = TestApp::new(120, 30);
     desk.events([Event::UserMessage(Message::user("change it"))]);
     desk.events([start(
         "ask",
@@ -251,7 +251,7 @@ fn what_failed_is_no_change_and_what_was_taken_back_says_so() {
 
 #[test]
 fn what_was_let_be_written_is_accepted() {
-    let mut desk = Desk::new(120, 30);
+    let mut desk = TestApp::new(120, 30);
     desk.events([Event::UserMessage(Message::user("change it"))]);
     let change = json!({ "filePath": "src/cart.rs", "operation": "edit", "toolCallId": "1",
         "diff": { "oldString": "1\n", "newString": "2\n", "startLine": 10 } });
@@ -279,7 +279,7 @@ fn what_was_let_be_written_is_accepted() {
 
 #[test]
 fn what_a_no_means_for_several_files_is_said_once_and_with_the_reason() {
-    let mut desk = Desk::new(160, 30);
+    let mut desk = TestApp::new(160, 30);
     desk.events([Event::UserMessage(Message::user("change it"))]);
     desk.events([start(
         "ask",
@@ -306,7 +306,7 @@ fn what_a_no_means_for_several_files_is_said_once_and_with_the_reason() {
 
 #[test]
 fn a_change_that_takes_the_place_of_another_is_not_decided_on_unread() {
-    let mut desk = Desk::new(120, 30);
+    let mut desk = TestApp::new(120, 30);
     desk.events([Event::UserMessage(Message::user("change them"))]);
     let ask = |id: &str, path: &str| {
         start(
@@ -341,7 +341,7 @@ fn a_change_that_takes_the_place_of_another_is_not_decided_on_unread() {
 }
 
 /// A change of three hunks that waits to be allowed, in the review.
-fn staged(width: u16) -> Desk {
+fn staged(width: u16) -> TestApp {
     let mut desk = asked(width);
     desk.later(1000);
     desk.keys("<ctrl+e>");
@@ -349,8 +349,8 @@ fn staged(width: u16) -> Desk {
     desk
 }
 
-fn asked(width: u16) -> Desk {
-    let mut desk = Desk::new(width, 30);
+fn asked(width: u16) -> TestApp {
+    let mut desk = TestApp::new(width, 30);
     let hunk = |index: u64| {
         json!({ "index": index, "oldString": format!("let a{index} = 1;\n"), "newString": format!("let a{index} = 2;\n"),
             "startLine": index * 10, "endLine": index * 10 })
@@ -372,7 +372,7 @@ fn asked(width: u16) -> Desk {
     desk
 }
 
-fn answered(desk: &Desk) -> serde_json::Value {
+fn answered(desk: &TestApp) -> serde_json::Value {
     let sent = desk.sent();
     let [Command::Answer { response, .. }] = sent.as_slice() else {
         panic!("{sent:?}")

@@ -2,24 +2,20 @@
 
 use serde_json::json;
 
-use super::super::{
-    desk::*,
-    effect::Effect,
-    msg::{Msg, Outcome},
-};
+use super::super::{effects::Effect, headless::*, msg::Msg};
 use crate::protocol::{
-    Branch, Clash, Command, Done, Event, FileChange, Message, Operation, Restoration, Restore, Target, Turn,
-    TurnChanges,
+    Branch, Command, Done, Event, FileChange, Message, Operation, Query, Reply, Restore, RestoreConflict,
+    RestorePreview, RestoreTarget, Turn, TurnChanges,
 };
 
-fn file(path: &str, clash: Option<Clash>) -> FileChange {
+fn file(path: &str, clash: Option<RestoreConflict>) -> FileChange {
     FileChange {
         path: path.to_owned(),
         operation: Operation::Edit,
         added: 1,
         removed: 2,
         patch: format!("--- a/{path}\n+++ b/{path}\n@@ -1,2 +1,1 @@\n-new line\n-another\n+old line\n"),
-        clash,
+        conflict: clash,
         is_lost: false,
     }
 }
@@ -40,33 +36,24 @@ fn changes() -> Vec<TurnChanges> {
 }
 
 /// What the last effect asked about files, answered.
-fn answered(desk: &mut Desk, files: Vec<FileChange>) {
-    let of = match desk.effects.last() {
-        Some(Effect::Restoration(of)) => of.clone(),
-        other => panic!("{other:?}"),
-    };
-    let found = Restoration {
+fn answered(desk: &mut TestApp, files: Vec<FileChange>) {
+    let asked = desk.asked();
+    assert!(matches!(asked.last(), Some(Query::RestorePreview(_))), "{asked:?}");
+    let found = RestorePreview {
         files,
         is_partial: false,
     };
-    desk.take(Msg::Done(Outcome::Restoration { of, found }));
+    desk.reply(Reply::RestorePreview(found));
 }
 
-pub fn rewinding(width: u16) -> Desk {
-    let mut desk = Desk::new(width, 24);
+pub fn rewinding(width: u16) -> TestApp {
+    let mut desk = TestApp::new(width, 24);
     desk.exchange("add a discount", &["done"]);
     desk.exchange("say so in the readme", &["done, too"]);
     desk.exchange("thanks", &["with pleasure"]);
     desk.keys("<esc>");
-    assert_eq!(
-        desk.effects.last(),
-        Some(&Effect::Changes(None)),
-        "esc on an empty draft"
-    );
-    desk.take(Msg::Done(Outcome::Changes {
-        on: None,
-        changes: changes(),
-    }));
+    assert_eq!(desk.asked().last(), Some(&&Query::Changes), "esc on an empty draft");
+    desk.reply(Reply::Changes(changes()));
     desk.later(400);
     desk
 }
@@ -89,7 +76,10 @@ fn the_messages_stand_left_and_what_becomes_of_files_right() {
         desk.keys("kk");
         answered(
             &mut desk,
-            vec![file("src/cart.rs", None), file("src/shop.rs", Some(Clash::Foreign))],
+            vec![
+                file("src/cart.rs", None),
+                file("src/shop.rs", Some(RestoreConflict::User)),
+            ],
         );
         for text in [
             "1 of 2 files go back",
@@ -111,12 +101,12 @@ fn the_messages_stand_left_and_what_becomes_of_files_right() {
 fn files_conversation_or_both_and_all_but_some() {
     let restore = |but: &[&str], over| {
         Command::Restore(Restore {
-            what: Target::Since(Turn(1)),
-            but: but.iter().map(|it| (*it).to_owned()).collect(),
-            over,
+            target: RestoreTarget::Since(Turn(1)),
+            except: but.iter().map(|it| (*it).to_owned()).collect(),
+            overwrite: over,
         })
     };
-    let go_on = Command::GoOn(Branch::default());
+    let go_on = Command::SwitchBranch(Branch::default());
     for (keys, wanted) in [
         ("f", vec![restore(&[], false)]),
         ("c", vec![go_on.clone()]),
@@ -132,12 +122,12 @@ fn files_conversation_or_both_and_all_but_some() {
             &mut desk,
             vec![
                 file("src/cart.rs", None),
-                file("src/shop.rs", Some(Clash::Turn(Turn(2)))),
+                file("src/shop.rs", Some(RestoreConflict::Turn(Turn(2)))),
             ],
         );
         desk.keys(keys);
         assert_eq!(desk.sent(), wanted, "{keys}");
-        let has_words = wanted.iter().any(|it| matches!(it, Command::GoOn(_)));
+        let has_words = wanted.iter().any(|it| matches!(it, Command::SwitchBranch(_)));
         let draft = desk.app.composer.field.text();
         assert_eq!(draft, if has_words { "add a discount" } else { "" }, "{keys}");
     }
@@ -148,10 +138,8 @@ fn keys_that_decide_wait_a_moment() {
     let mut desk = rewinding(100);
     answered(&mut desk, Vec::new());
     desk.keys("<esc><esc>");
-    desk.take(Msg::Done(Outcome::Changes {
-        on: Some(Turn(1)),
-        changes: changes(),
-    }));
+    desk.keys("/rewind 1<enter>");
+    desk.reply(Reply::Changes(changes()));
     answered(&mut desk, vec![file("a", None)]);
     desk.keys("f");
     assert_eq!(desk.sent(), []);
@@ -162,9 +150,9 @@ fn keys_that_decide_wait_a_moment() {
 
 #[test]
 fn commands_of_undoing_say_what_they_mean() {
-    let mut desk = Desk::new(100, 24);
+    let mut desk = TestApp::new(100, 24);
     desk.exchange("go", &["done"]);
-    let sent = |desk: &mut Desk, words: &str| {
+    let sent = |desk: &mut TestApp, words: &str| {
         let before = desk.sent().len();
         desk.keys(words);
         desk.keys("<enter>");
@@ -172,25 +160,25 @@ fn commands_of_undoing_say_what_they_mean() {
     };
     let restore = |what| {
         vec![Command::Restore(Restore {
-            what,
-            but: Vec::new(),
-            over: false,
+            target: what,
+            except: Vec::new(),
+            overwrite: false,
         })]
     };
-    assert_eq!(sent(&mut desk, "/undo"), restore(Target::Last));
-    assert_eq!(sent(&mut desk, "/redo"), restore(Target::LastAgain));
-    assert_eq!(sent(&mut desk, "/undo 1"), restore(Target::Turn(Turn(1))));
+    assert_eq!(sent(&mut desk, "/undo"), restore(RestoreTarget::Last));
+    assert_eq!(sent(&mut desk, "/redo"), restore(RestoreTarget::RedoLast));
+    assert_eq!(sent(&mut desk, "/undo 1"), restore(RestoreTarget::Turn(Turn(1))));
     let document = || "doc_001".into();
     assert_eq!(
         sent(&mut desk, "/undo 1.1"),
-        restore(Target::Document {
+        restore(RestoreTarget::Document {
             turn: Turn(1),
             document: document()
         })
     );
     assert_eq!(
         sent(&mut desk, "/redo 1.1"),
-        restore(Target::Again {
+        restore(RestoreTarget::RedoDocument {
             turn: Turn(1),
             document: document()
         })
@@ -201,7 +189,7 @@ fn commands_of_undoing_say_what_they_mean() {
 
 #[test]
 fn what_is_taken_back_says_so() {
-    let mut desk = Desk::new(100, 24);
+    let mut desk = TestApp::new(100, 24);
     desk.events(document(
         "a",
         "file_edit",
@@ -228,8 +216,8 @@ fn what_is_taken_back_says_so() {
     );
 }
 
-pub fn branched(width: u16) -> Desk {
-    let mut desk = Desk::new(width, 24);
+pub fn branched(width: u16) -> TestApp {
+    let mut desk = TestApp::new(width, 24);
     desk.exchange("begin", &["begun"]);
     desk.exchange("in blue", &["it is blue"]);
     desk.events([Event::Branch(Branch {
@@ -259,7 +247,7 @@ fn the_tree_shows_every_branch_and_leads_to_each() {
             desk.picture()
         );
         desk.keys("<enter>");
-        let go_on = Command::GoOn(Branch {
+        let go_on = Command::SwitchBranch(Branch {
             after: Turn(2),
             ..Branch::default()
         });
@@ -269,12 +257,12 @@ fn the_tree_shows_every_branch_and_leads_to_each() {
 
 #[test]
 fn a_message_is_written_again_and_a_document_is_gone_on_from() {
-    let mut desk = Desk::new(100, 24);
+    let mut desk = TestApp::new(100, 24);
     desk.exchange("begin", &["one", "two"]);
     desk.exchange("more", &["three"]);
     desk.keys("/reword<enter>");
     let go_on = |after, upto: Option<&str>| {
-        Command::GoOn(Branch {
+        Command::SwitchBranch(Branch {
             after: Turn(after),
             upto: upto.map(Into::into),
             is_open: false,
@@ -283,14 +271,14 @@ fn a_message_is_written_again_and_a_document_is_gone_on_from() {
     assert_eq!(desk.sent(), [go_on(1, None)]);
     assert_eq!(desk.app.composer.field.text(), "more");
     desk.keys("<ctrl+u><tab>kkk");
-    desk.take(Msg::Input(super::super::input::Input::Focus(true)));
-    let effects = (super::super::action::branch::GO_ON.run)(&mut desk.app, "");
+    desk.take(Msg::Input(super::super::terminal::Input::Focus(true)));
+    let effects = (super::super::actions::branch::GO_ON.run)(&mut desk.app, "");
     assert_eq!(effects, [Effect::Send(go_on(1, Some("doc_001")))]);
 }
 
 #[test]
 fn a_call_is_made_again_and_a_question_opened_by_their_addresses() {
-    let mut desk = Desk::new(100, 24);
+    let mut desk = TestApp::new(100, 24);
     desk.events([Event::UserMessage(Message::user("go"))]);
     let read = json!({ "toolName": "read_file", "arguments": { "target_file": "a" }, "result": { "status": "success", "data": "x" } });
     desk.events(document("a", "tool_call", None, read));
@@ -301,7 +289,7 @@ fn a_call_is_made_again_and_a_question_opened_by_their_addresses() {
     desk.events(document("c", "text", Some("the rest"), json!({})));
     desk.events([Event::Done(Done::default())]);
     let go_on = |upto: &str, is_open| {
-        Command::GoOn(Branch {
+        Command::SwitchBranch(Branch {
             after: Turn(1),
             upto: Some(upto.into()),
             is_open,
@@ -325,13 +313,13 @@ fn a_call_is_made_again_and_a_question_opened_by_their_addresses() {
     let sent = desk.sent();
     assert_eq!(sent[0], go_on("a", false));
     assert!(
-        matches!(&sent[1], Command::Again { submit, turn: Turn(1), document, from }
+        matches!(&sent[1], Command::RepeatCall { submit, turn: Turn(1), document, from }
             if submit.message.content == "/again 1.1" && *document == "a".into()
-                && Command::GoOn(from.clone()) == go_on(Branch::NOTHING, false)),
+                && Command::SwitchBranch(from.clone()) == go_on(Branch::NOTHING, false)),
         "whoever makes it goes back, if it can be made: {sent:?}"
     );
     assert_eq!(sent[2], go_on("b", true));
-    let Command::GoOn(open) = sent[2].clone() else {
+    let Command::SwitchBranch(open) = sent[2].clone() else {
         panic!("{sent:?}")
     };
     desk.events([Event::Branch(open)]);
@@ -352,7 +340,7 @@ fn a_call_is_made_again_and_a_question_opened_by_their_addresses() {
         desk.picture()
     );
     desk.keys("j<enter>");
-    let back = Command::GoOn(Branch {
+    let back = Command::SwitchBranch(Branch {
         after: Turn(1),
         ..Branch::default()
     });
@@ -361,7 +349,7 @@ fn a_call_is_made_again_and_a_question_opened_by_their_addresses() {
 
 #[test]
 fn a_change_that_stands_is_not_made_again() {
-    let mut desk = Desk::new(100, 24);
+    let mut desk = TestApp::new(100, 24);
     desk.events([Event::UserMessage(Message::user("go"))]);
     let change = |undone: bool| {
         json!({ "filePath": "a.rs", "operation": "edit", "applied": "applied", "toolCallId": "c", "undone": undone,
@@ -374,7 +362,7 @@ fn a_change_that_stands_is_not_made_again() {
     assert!(desk.sent().is_empty() && desk.shows("/undo 1.1"), "{}", desk.picture());
     desk.keys("/again 1.2<enter>");
     assert!(
-        matches!(desk.sent().as_slice(), [Command::Again { .. }]),
+        matches!(desk.sent().as_slice(), [Command::RepeatCall { .. }]),
         "{:?}",
         desk.sent()
     );
@@ -384,7 +372,7 @@ fn a_change_that_stands_is_not_made_again() {
 fn no_width_breaks_them() {
     for width in 1..=300 {
         let mut desk = rewinding(width).blind();
-        answered(&mut desk, vec![file("src/語/👨‍👩‍👧.rs", Some(Clash::Foreign))]);
+        answered(&mut desk, vec![file("src/語/👨‍👩‍👧.rs", Some(RestoreConflict::User))]);
         desk.keys("o<tab> j<esc><esc>");
         let mut desk = branched(width.max(30)).blind();
         desk.resize(width, 12);

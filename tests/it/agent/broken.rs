@@ -3,118 +3,27 @@
 use super::*;
 
 #[expect(clippy::unnecessary_wraps, reason = "what the table of a tool wants")]
-fn nothing(_: &sheaf::tool::Input, _: &sheaf::tool::Context) -> Result<Vec<sheaf::tool::Access>, sheaf::tool::Fault> {
+fn nothing(
+    _: &sheaf::tools::Input,
+    _: &sheaf::tools::Context,
+) -> Result<Vec<sheaf::tools::Access>, sheaf::tools::Fault> {
     Ok(Vec::new())
 }
 
-const fn fake(name: &'static str, class: Class, work: Work) -> Tool {
-    Tool {
-        name,
-        aliases: &[],
-        about: "",
-        class,
-        modes: &Mode::ALL,
-        schema: || json!({ "type": "object", "properties": {}, "required": [] }),
-        synonyms: &[],
-        work,
-    }
-}
-
 #[expect(clippy::unnecessary_wraps, reason = "what the promise of a tool gives")]
-fn fine() -> Result<Outcome, sheaf::tool::Fault> {
+fn fine() -> Result<Outcome, sheaf::tools::Fault> {
     Ok(Outcome {
         text: "fine".to_owned(),
         ..Outcome::default()
     })
 }
 
-static PANICS: Tool = fake(
-    "panics",
-    Class::Reads,
-    Work::Call {
-        touches: nothing,
-        run: |_, _| Box::pin(async { panic!("planted") }),
-    },
-);
-
-static PANICS_EARLY: Tool = fake(
-    "panics_early",
-    Class::Reads,
-    Work::Call {
-        touches: |_, _| panic!("planted"),
-        run: |_, _| Box::pin(async { fine() }),
-    },
-);
-
-static PANICS_AT_ONCE: Tool = fake(
-    "panics_at_once",
-    Class::Reads,
-    Work::Call {
-        touches: nothing,
-        run: |_, _| panic!("planted"),
-    },
-);
-
-static PANICS_CHANGING: Tool = fake("panics_changing", Class::Writes, Work::Change(|_, _| panic!("planted")));
-
-static PANICS_COMMANDING: Tool = fake(
-    "panics_commanding",
-    Class::Reads,
-    Work::Command {
-        touches: nothing,
-        run: |_, _| Box::pin(async { panic!("planted") }),
-    },
-);
-
-/// Never comes to an end and waits decently.
-static HANGS: Tool = fake(
-    "hangs",
-    Class::Reads,
-    Work::Call {
-        touches: nothing,
-        run: |_, _| Box::pin(std::future::pending()),
-    },
-);
-
-/// Never comes to an end, keeps its thread busy, and looks at the sign that nobody waits.
-static BUSY: Tool = fake(
-    "busy",
-    Class::Reads,
-    Work::Call {
-        touches: nothing,
-        run: |_, context| {
-            Box::pin(async move {
-                while !context.stop.is_set() {
-                    std::thread::sleep(Duration::from_millis(1));
-                }
-                fine()
-            })
-        },
-    },
-);
-
-/// Works out a change for ever.
-static PONDERS: Tool = fake(
-    "ponders",
-    Class::Writes,
-    Work::Change(|_, _| Box::pin(std::future::pending())),
-);
-
-static CROWD: Tool = fake(
-    "crowd",
-    Class::Reads,
-    Work::Call {
-        touches: nothing,
-        run: |_, _| Box::pin(crowd()),
-    },
-);
-
 /// How many run beside each other, and the most that did.
 static HERE: AtomicUsize = AtomicUsize::new(0);
 
 static MOST: AtomicUsize = AtomicUsize::new(0);
 
-async fn crowd() -> Result<Outcome, sheaf::tool::Fault> {
+async fn crowd() -> Result<Outcome, sheaf::tools::Fault> {
     let here = HERE.fetch_add(1, Ordering::SeqCst) + 1;
     MOST.fetch_max(here, Ordering::SeqCst);
     tokio::time::sleep(Duration::from_millis(5)).await;
@@ -123,19 +32,50 @@ async fn crowd() -> Result<Outcome, sheaf::tool::Fault> {
 }
 
 /// All that may go wrong beside all that is real.
-fn tools() -> Vec<&'static Tool> {
+fn tools() -> ToolSet {
+    let at_once = Work::Call {
+        touches: Arc::new(nothing),
+        run: Arc::new(|_, _| -> sheaf::tools::Promise<_> { panic!("planted") }),
+    };
+    let changing = Work::Change(Arc::new(|_, _| -> sheaf::tools::Promise<_> { panic!("planted") }));
+    let busy = |_, context: sheaf::tools::Context| async move {
+        while !context.stop.is_set() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        fine()
+    };
     let fakes = [
-        &PANICS,
-        &PANICS_EARLY,
-        &PANICS_AT_ONCE,
-        &PANICS_CHANGING,
-        &PANICS_COMMANDING,
-        &HANGS,
-        &BUSY,
-        &PONDERS,
-        &CROWD,
+        Tool::new(
+            "panics",
+            Class::Reads,
+            Work::call(nothing, |_, _| async { panic!("planted") }),
+        ),
+        Tool::new(
+            "panics_early",
+            Class::Reads,
+            Work::call(|_, _| panic!("planted"), |_, _| async { fine() }),
+        ),
+        Tool::new("panics_at_once", Class::Reads, at_once),
+        Tool::new("panics_changing", Class::Writes, changing),
+        Tool::new(
+            "panics_commanding",
+            Class::Reads,
+            Work::command(nothing, |_, _| async { panic!("planted") }),
+        ),
+        // Never comes to an end and waits decently.
+        Tool::new(
+            "hangs",
+            Class::Reads,
+            Work::call(nothing, |_, _| std::future::pending()),
+        ),
+        // Never comes to an end, keeps its thread busy, and looks at the sign that nobody waits.
+        Tool::new("busy", Class::Reads, Work::call(nothing, busy)),
+        // Works out a change for ever.
+        Tool::new("ponders", Class::Writes, Work::change(|_, _| std::future::pending())),
+        Tool::new("crowd", Class::Reads, Work::call(nothing, |_, _| crowd())),
     ];
-    fakes.into_iter().chain(TOOLS.iter().copied()).collect()
+    let fakes = fakes.into_iter().map(Arc::new);
+    fakes.chain(built_in().iter().cloned()).collect()
 }
 
 pub(super) fn stage(script: &Arc<Script>) -> (tempfile::TempDir, tempfile::TempDir, Stage) {
@@ -272,7 +212,7 @@ async fn cancelling_in_any_phase_closes_everything_and_answers_every_call() {
     type Holds = fn(&Stage) -> bool;
     let is_asked: Holds = |it| !it.script.asked().is_empty();
     let has_text: Holds = |it| it.has_open(&Kind::Text);
-    let is_waiting: Holds = |it| it.transcript.waiting().is_some();
+    let is_waiting: Holds = |it| it.transcript.open_question().is_some();
     let has_call: Holds = |it| it.has_open(&Kind::ToolCall);
     let has_output: Holds = |it| {
         it.documents().iter().any(|it| {
@@ -403,7 +343,7 @@ async fn whoever_waits_does_not_spin() {
     let form = json!({ "title": "t", "questions": [{ "id": "q", "prompt": "p", "options": [{ "id": "a", "label": "A" }, { "id": "b", "label": "B" }] }] });
     type Holds = fn(&Stage) -> bool;
     let has_call: Holds = |it| it.has_open(&Kind::ToolCall);
-    let is_waiting: Holds = |it| it.transcript.waiting().is_some();
+    let is_waiting: Holds = |it| it.transcript.open_question().is_some();
     for (name, piece, holds) in [
         ("a tool", call("1", "hangs", &json!({})), has_call),
         ("a question", call("1", "ask", &form), is_waiting),

@@ -46,7 +46,7 @@ async fn what_they_find_goes_with_the_next_message() {
     let folder = tempfile::tempdir().expect("a folder");
     let root = folder.path().canonicalize().expect("it is there");
     let script = writer();
-    let mut stage = Stage::new(&root, &script, settings(&[&root]), TOOLS.to_vec());
+    let mut stage = Stage::new(&root, &script, settings(&[&root]), built_in().clone());
     stage.answer = Some("allow_once");
     stage.say("write it", Mode::Agent);
     stage.done(1).await;
@@ -82,7 +82,7 @@ async fn nothing_is_checked_where_the_workspace_may_not_act_or_the_tool_is_off()
     asks.tools.entry("read_lints".to_owned()).or_default().require_approval = true;
     for (name, settings) in [("not trusted", settings(&[])), ("off", off), ("asks", asks)] {
         let script = writer();
-        let mut stage = Stage::new(&root, &script, settings, TOOLS.to_vec());
+        let mut stage = Stage::new(&root, &script, settings, built_in().clone());
         stage.answer = Some("allow_once");
         for turn in 1..6 {
             stage.say("write it", Mode::Agent);
@@ -140,7 +140,7 @@ async fn the_result_of_a_change_says_what_is_new_and_no_more_than_three_times_a_
     let root = folder.path().canonicalize().expect("it is there");
     let script = planner();
     let settings = particular(&root, PATIENCE, COMPLAINS);
-    let mut stage = Stage::new(&root, &script, settings, TOOLS.to_vec());
+    let mut stage = Stage::new(&root, &script, settings, built_in().clone());
     stage.answer = Some("allow_once");
     stage.say("write it", Mode::Agent);
     stage.done(1).await;
@@ -182,7 +182,7 @@ async fn a_change_does_not_wait_for_a_checker_that_takes_long_or_may_not_run() {
     ];
     for (name, settings) in cases {
         let script = planner();
-        let mut stage = Stage::new(&root, &script, settings, TOOLS.to_vec());
+        let mut stage = Stage::new(&root, &script, settings, built_in().clone());
         stage.answer = Some("allow_once");
         stage.say("write it", Mode::Agent);
         stage.done(1).await;

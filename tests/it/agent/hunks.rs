@@ -30,22 +30,22 @@ async fn stage(root: &Path, script: &Arc<Script>) -> Stage {
     fs::write(root.join("a.txt"), BEFORE).expect("written");
     let mut settings = Settings::default();
     "ask".clone_into(&mut settings.approvals.run);
-    let mut stage = Stage::new(root, script, settings, TOOLS.to_vec());
+    let mut stage = Stage::new(root, script, settings, built_in().clone());
     stage.say("go", Mode::Agent);
     stage
-        .until("the question", |it| it.transcript.waiting().is_some())
+        .until("the question", |it| it.transcript.open_question().is_some())
         .await;
     stage
 }
 
 fn answer(stage: &Stage, hunks: Vec<HunkAnswer>) -> Command {
-    let place = stage.transcript.waiting().expect("it is open");
+    let place = stage.transcript.open_question().expect("it is open");
     Command::Answer {
         turn: Turn(1),
         response: ClarificationResponse {
             document_id: stage.transcript.get(place).expect("it is there").id.clone(),
             outcome: Dealt::Answered,
-            answers: vec![Answer {
+            answers: vec![QuestionAnswer {
                 question_id: "approval".to_owned(),
                 selected_option_ids: vec!["reject_once".to_owned()],
                 free_text: None,

@@ -3,8 +3,8 @@
 use std::fs;
 
 use sheaf::{
-    config::{self, Environment, File, Options},
-    tool::{Context, Stop, arguments},
+    config::{self, CommandLineSettings, Environment, SettingsFile},
+    tools::{Context, Stop, arguments},
 };
 
 use super::*;
@@ -14,10 +14,15 @@ async fn told(root: &Path, settings: &str, name: &str, given: &Value) -> String 
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("config.toml");
     fs::write(&path, settings).expect("a file");
-    let user = File::read(&path)
+    let user = SettingsFile::read(&path)
         .expect("a file that can be read")
         .expect("it is there");
-    let (settings, problems) = config::merge(Some(&user), None, &Environment::default(), &Options::default());
+    let (settings, problems) = config::merge(
+        Some(&user),
+        None,
+        &Environment::default(),
+        &CommandLineSettings::default(),
+    );
     assert!(problems.is_empty(), "{problems:?}");
     let context = Context {
         workspace: Arc::new(Workspace::open(root).expect("a folder")),
@@ -30,9 +35,9 @@ async fn told(root: &Path, settings: &str, name: &str, given: &Value) -> String 
         output: tokio::sync::mpsc::unbounded_channel().0,
         stop: Stop::default(),
     };
-    let tool = TOOLS.iter().find(|it| it.name == name).expect("a tool");
+    let tool = built_in().get(name).expect("a tool");
     let input = arguments::read(tool, Ok(given.as_object().expect("an object"))).expect("arguments");
-    let (Work::Call { run, .. } | Work::Command { run, .. }) = tool.work else {
+    let (Work::Call { run, .. } | Work::Command { run, .. }) = &tool.work else {
         panic!("{name} is neither called nor run")
     };
     run(input, context).await.expect("a result").text

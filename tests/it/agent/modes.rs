@@ -28,7 +28,7 @@ fn tree(root: &Path) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
 fn arguments(tool: &Tool, outside: &Path) -> Vec<Value> {
     let trace = outside.join("trace").display().to_string();
     let plan = json!({ "name": "p", "overview": "o", "plan": "# p", "todos": [{ "id": "a", "content": "b" }] });
-    match tool.name {
+    match tool.name.as_str() {
         "codebase_search" => vec![json!({ "query": "Where is the total?", "target_directories": ["src"] })],
         "grep" => vec![
             json!({ "pattern": "total" }),
@@ -87,7 +87,19 @@ fn arguments(tool: &Tool, outside: &Path) -> Vec<Value> {
         "switch_mode" => ["agent", "debug", "plan", "ask"]
             .map(|it| json!({ "target_mode_id": it }))
             .to_vec(),
-        other => panic!("`{other}` is new: say here what it would be called with"),
+        // A tool without a line of its own: something for each argument.
+        _ => {
+            let properties = tool.schema["properties"].as_object().cloned().unwrap_or_default();
+            let value = |wanted: &Value| match wanted["type"].as_str() {
+                Some("integer" | "number") => json!(1),
+                Some("boolean") => json!(true),
+                Some("array") => json!([trace]),
+                Some("object") => json!({}),
+                _ => json!(trace),
+            };
+            let values = properties.iter().map(|(name, wanted)| (name.clone(), value(wanted)));
+            vec![Value::Object(values.collect())]
+        }
     }
 }
 
@@ -108,13 +120,13 @@ async fn in_plan_and_ask_mode_nothing_changes_and_nothing_runs() {
                 "python".to_owned(),
                 vec![root.path().join("linter.sh").display().to_string()],
             );
-            for tool in TOOLS {
-                settings.tools.entry(tool.name.to_owned()).or_default().enabled = is_offered;
+            for tool in built_in().iter() {
+                settings.tools.entry(tool.name.clone()).or_default().enabled = is_offered;
             }
             // A call of every name with everything that would do something, each twice: after a read it is no blind edit.
-            let mut batches: Vec<(&'static str, &'static Tool, Vec<Piece>)> = Vec::new();
-            for tool in TOOLS {
-                for name in std::iter::once(&tool.name).chain(tool.aliases) {
+            let mut batches: Vec<(&str, &Tool, Vec<Piece>)> = Vec::new();
+            for tool in built_in().iter() {
+                for name in std::iter::once(&tool.name).chain(&tool.aliases) {
                     let mut pieces = Vec::new();
                     let read = call(&format!("r-{name}"), "read_file", &json!({ "target_file": "a.txt" }));
                     pieces.push(read);
@@ -127,14 +139,12 @@ async fn in_plan_and_ask_mode_nothing_changes_and_nothing_runs() {
                 }
             }
             let names: Vec<(&str, &Tool)> = batches.iter().map(|(name, tool, _)| (*name, *tool)).collect();
-            let mut left = batches.into_iter();
+            let mut left = batches.into_iter().map(|(_, _, pieces)| pieces);
             let script = Script::new(move |_, request| match request.messages.last() {
                 Some(ModelMessage::Results(_)) => ok(),
-                _ => left
-                    .next()
-                    .map_or_else(ok, |(_, _, pieces)| ending(pieces, EndReason::ToolUse)),
+                _ => left.next().map_or_else(ok, |pieces| ending(pieces, EndReason::ToolUse)),
             });
-            let mut stage = Stage::new(root.path(), &script, settings, TOOLS.to_vec());
+            let mut stage = Stage::new(root.path(), &script, settings, built_in().clone());
             stage.answer = Some("allow_once");
             for (turn, (name, tool)) in names.iter().enumerate() {
                 stage.say(name, mode);
@@ -172,7 +182,7 @@ async fn in_plan_and_ask_mode_nothing_changes_and_nothing_runs() {
             for request in stage.script.asked() {
                 let offered: Vec<&str> = request.tools.iter().map(|it| it.name.as_str()).collect();
                 let wrong = offered.iter().find(|name| {
-                    let tool = TOOLS.iter().find(|it| it.name == **name).expect("a tool");
+                    let tool = built_in().get(name).expect("a tool");
                     !tool.modes.contains(&mode) || !is_offered
                 });
                 assert_eq!(wrong, None, "{mode}: it is offered");
@@ -212,12 +222,12 @@ async fn another_mode_needs_a_yes() {
             ),
             _ => ok(),
         });
-        let mut stage = Stage::new(root.path(), &script, Settings::default(), TOOLS.to_vec());
+        let mut stage = Stage::new(root.path(), &script, Settings::default(), built_in().clone());
         stage.say("go", Mode::Plan);
         stage
-            .until("the question", |it| it.transcript.waiting().is_some())
+            .until("the question", |it| it.transcript.open_question().is_some())
             .await;
-        let place = stage.transcript.waiting().expect("it is open");
+        let place = stage.transcript.open_question().expect("it is open");
         let document = stage.transcript.get(place).expect("it is there").id.clone();
         let response = ClarificationResponse {
             document_id: document,
@@ -226,7 +236,7 @@ async fn another_mode_needs_a_yes() {
             } else {
                 Dealt::Answered
             },
-            answers: vec![Answer {
+            answers: vec![QuestionAnswer {
                 question_id: "approval".to_owned(),
                 selected_option_ids: vec![answer.to_owned()],
                 free_text: None,

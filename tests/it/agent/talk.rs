@@ -12,7 +12,7 @@ async fn a_message_says_how_hard_it_is_thought_about() {
     let script = Script::new(|_, _| ok());
     let mut settings = Settings::default();
     settings.agent.effort = "low".to_owned();
-    let mut stage = Stage::new(root.path(), &script, settings, Vec::new());
+    let mut stage = Stage::new(root.path(), &script, settings, ToolSet::default());
     for (turn, effort) in [Some("high"), None, Some("auto"), Some("nonsense")]
         .into_iter()
         .enumerate()
@@ -47,7 +47,7 @@ async fn what_is_said_meanwhile_joins_the_answer_or_waits_for_its_own() {
     };
     stage.say("go", Mode::Agent);
     stage
-        .until("the question", |it| it.transcript.waiting().is_some())
+        .until("the question", |it| it.transcript.open_question().is_some())
         .await;
     stage.send(Command::Submit(message("a turn of its own")));
     stage.send(Command::Steer(message("turn left")));
@@ -89,7 +89,7 @@ async fn what_is_said_while_room_is_made_is_answered_afterwards() {
         let begin = futures::stream::iter([Piece::Text("In short.".to_owned())]);
         Box::pin(begin.chain(futures::stream::once(end)))
     });
-    let mut stage = Stage::new(folder.path(), &script, Settings::default(), TOOLS.to_vec());
+    let mut stage = Stage::new(folder.path(), &script, Settings::default(), built_in().clone());
     let message = |text: &str| Submit {
         message: Message::user(text),
         mode: Mode::Agent,
@@ -99,7 +99,7 @@ async fn what_is_said_while_room_is_made_is_answered_afterwards() {
     stage.done(1).await;
     stage.send(Command::Compact {
         submit: message("/compact"),
-        how: sheaf::protocol::Shorten::Summary { keep: String::new() },
+        scope: sheaf::protocol::CompactionScope::Summary { keep: String::new() },
     });
     stage
         .until("the summary's beginning", |it| {
@@ -134,16 +134,16 @@ async fn limits_of_the_settings_ask_whether_to_go_on() {
             let arguments = json!({ "pattern": format!("total{at}") });
             ending(vec![call(&at.to_string(), "grep", &arguments)], EndReason::ToolUse)
         });
-        let mut stage = Stage::new(root.path(), &script, settings, TOOLS.to_vec());
+        let mut stage = Stage::new(root.path(), &script, settings, built_in().clone());
         stage.say("go", Mode::Agent);
         stage
-            .until("the question", |it| it.transcript.waiting().is_some())
+            .until("the question", |it| it.transcript.open_question().is_some())
             .await;
         assert_eq!(script.asked().len(), 3, "{limit}");
         let answer = |document, word: &str| ClarificationResponse {
             document_id: document,
             outcome: Dealt::Answered,
-            answers: vec![Answer {
+            answers: vec![QuestionAnswer {
                 question_id: "go_on".to_owned(),
                 selected_option_ids: vec![word.to_owned()],
                 free_text: None,
@@ -151,7 +151,7 @@ async fn limits_of_the_settings_ask_whether_to_go_on() {
             }],
             reason: None,
         };
-        let place = stage.transcript.waiting().expect("it is open");
+        let place = stage.transcript.open_question().expect("it is open");
         let document = stage.transcript.get(place).expect("it is there").id.clone();
         stage.send(Command::Answer {
             turn: Turn(1),
@@ -160,12 +160,12 @@ async fn limits_of_the_settings_ask_whether_to_go_on() {
         stage
             .until("the next question", |it| {
                 it.transcript
-                    .waiting()
+                    .open_question()
                     .is_some_and(|at| it.transcript.get(at).is_some_and(|it| it.id != document))
             })
             .await;
         assert_eq!(script.asked().len(), 6, "{limit}: as many again");
-        let place = stage.transcript.waiting().expect("it is open");
+        let place = stage.transcript.open_question().expect("it is open");
         let document = stage.transcript.get(place).expect("it is there").id.clone();
         stage.send(Command::Answer {
             turn: Turn(1),
@@ -196,7 +196,7 @@ async fn what_is_said_in_between_brings_what_it_points_at_and_its_mode() {
         let begin = futures::stream::iter([Piece::Text("I look.".to_owned())]);
         Box::pin(begin.chain(futures::stream::once(end)))
     });
-    let mut stage = Stage::new(folder.path(), &script, Settings::default(), TOOLS.to_vec());
+    let mut stage = Stage::new(folder.path(), &script, Settings::default(), built_in().clone());
     stage.say("go", Mode::Agent);
     stage
         .until("a word", |it| {
@@ -309,11 +309,11 @@ async fn a_question_is_answered_in_another_way_and_a_call_made_again_each_on_a_b
         upto: Some(question.clone()),
         is_open: true,
     };
-    stage.send(Command::GoOn(open));
+    stage.send(Command::SwitchBranch(open));
     stage
-        .until("an open question", |it| it.transcript.waiting().is_some())
+        .until("an open question", |it| it.transcript.open_question().is_some())
         .await;
-    let answer = Answer {
+    let answer = QuestionAnswer {
         question_id: "q".to_owned(),
         selected_option_ids: vec!["down".to_owned()],
         free_text: None,
@@ -337,7 +337,7 @@ async fn a_question_is_answered_in_another_way_and_a_call_made_again_each_on_a_b
         upto: Some(question),
         is_open: false,
     };
-    stage.send(Command::Again {
+    stage.send(Command::RepeatCall {
         submit: Submit {
             message: Message::user("/again 1.2"),
             mode: Mode::Agent,
@@ -359,7 +359,7 @@ async fn a_question_is_answered_in_another_way_and_a_call_made_again_each_on_a_b
 
     let made = again.id.clone();
     // What is no call is not made.
-    stage.send(Command::Again {
+    stage.send(Command::RepeatCall {
         submit: Submit {
             message: Message::user("/again 1.1"),
             mode: Mode::Agent,

@@ -104,7 +104,7 @@ fn the_stream_that_ends_with_questions_folds() {
     let read = stream(fixture("questions.sse"));
     assert_eq!(read.codes(), [""; 0]);
     assert_eq!(read.documents(), expected("questions.json"));
-    assert_eq!(read.response.capabilities, ["live_input"]);
+    assert_eq!(read.response.origin.capabilities, ["live_input"]);
     assert_eq!(
         whole(&read)["metadata"],
         json!({ "duration_ms": 1200, "toolCallCount": 0, "turnCount": 1, "finishReason": "awaiting_input" })

@@ -480,7 +480,7 @@ fn seen(response: &Response) -> Value {
         .iter()
         .map(|it| (it.before, it.text.clone()))
         .collect();
-    json!([answer(response, &identity()), thinking, response.capabilities])
+    json!([answer(response, &identity()), thinking, response.origin.capabilities])
 }
 
 fn without_thinking(mut seen: Value) -> Value {

@@ -788,5 +788,5 @@ fn a_response_says_once_who_it_is() {
     let start = |id: &str| format!("data: {{\"type\":\"response_start\",\"id\":\"{id}\"}}\n\n");
     let read = stream(format!("{}{}{DONE}", start("one"), start("two")));
     assert_eq!(read.codes(), ["late-response-start"]);
-    assert_eq!(read.response.id, Some("two".into()));
+    assert_eq!(read.response.origin.id, Some("two".into()));
 }

@@ -176,8 +176,8 @@ rows! {
         assert_eq!(whole(&bare("id", json!(9)))["id"], "9");
     }
     "4" "conversationId" a_missing_conversation_is_not_made_up {
-        assert_eq!(bare("x", json!(1)).response.conversation_id, None);
-        let named = bare("conversationId", json!("conv_1")).response.conversation_id;
+        assert_eq!(bare("x", json!(1)).response.origin.conversation_id, None);
+        let named = bare("conversationId", json!("conv_1")).response.origin.conversation_id;
         assert_eq!(named, Some("conv_1".into()));
     }
     "4" "model" a_missing_model_is_the_one_asked_for {

@@ -22,7 +22,7 @@ pub fn check(data: &[u8]) {
 fn told(it: &Response) -> String {
     format!(
         "{:?} {:?} {:?} {:?} {:?}",
-        it.id, it.documents, it.ending, it.notices, it.usage
+        it.origin.id, it.documents, it.ending, it.notices, it.usage
     )
 }
 

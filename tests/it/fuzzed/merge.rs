@@ -1,6 +1,6 @@
 //! A sketch of an edit is merged or refused, and what is merged holds every line that the sketch says.
 
-use sheaf::tool::edit::{merge::merge, sketch::is_mark};
+use sheaf::tools::edit::{merge::merge, sketch::is_mark};
 
 /// The file, a NUL, the sketch.
 pub fn check(data: &[u8]) {

@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use sheaf::{
     agent::approval::{Facts, Rule, Rules, RunMode, Tier, Verdict, judge, line::Line},
-    config::{Guard, Settings},
+    config::{ConfiguredRule, Settings},
     protocol::Mode,
     sandbox::{Located, Place},
-    tool::{Access, Class},
+    tools::{Access, Class},
 };
 
 pub fn check(data: &[u8]) {
@@ -22,7 +22,7 @@ pub fn check(data: &[u8]) {
     }
     let mut settings = Settings::default();
     settings.approvals.allow = ["Shell(ls)", "Shell(git status)", "Shell(echo)"]
-        .map(Guard::new)
+        .map(ConfiguredRule::new)
         .to_vec();
     let (rules, _) = Rules::read(&settings, None);
     let facts = Facts {

@@ -12,7 +12,7 @@ use super::{Facts, Question, Rule, Rules, RunMode, Tier, Verdict, judge, line::L
 use crate::{
     protocol::{Mode, Permission},
     sandbox::{Located, Place},
-    tool::{Access, Class},
+    tools::{Access, Class},
 };
 
 fn rules(list: &[&str]) -> Vec<Rule> {

@@ -4,7 +4,7 @@ use pretty_assertions::assert_eq;
 use serde_json::json;
 
 use super::*;
-use crate::model::{Failure, Model, ModelRequest, Piece, PieceStream, Promise};
+use crate::models::{Failure, Model, ModelRequest, Piece, PieceStream, Promise};
 
 #[tokio::test]
 async fn an_answer_that_breaks_off_keeps_what_came() {
@@ -36,7 +36,7 @@ async fn an_answer_that_breaks_off_keeps_what_came() {
         ),
     ];
     for (name, answer, want) in cases {
-        let url = peer::answer(answer).await;
+        let url = test_server::answer(answer).await;
         let mut conversation = Conversation::with(&url);
         conversation.say("hi");
         conversation.until_done(1).await;
@@ -71,8 +71,8 @@ async fn nothing_malformed_reaches_the_next_request() {
         ),
         ("an error", b"data: {\"error\":{\"message\":\"BROKEN\"}}\n\n".to_vec()),
     ] {
-        let (told, mut diary) = peer::diary();
-        let url = peer::listen(move |mut socket: Socket| {
+        let (told, mut diary) = test_server::diary();
+        let url = test_server::listen(move |mut socket: Socket| {
             let (told, rest) = (told.clone(), rest.clone());
             async move {
                 let body = body(&socket.request().await);
@@ -106,7 +106,7 @@ async fn nothing_malformed_reaches_the_next_request() {
 
 #[tokio::test]
 async fn a_server_that_falls_silent_is_given_up() {
-    let url = peer::listen(|mut socket: Socket| async move {
+    let url = test_server::listen(|mut socket: Socket| async move {
         socket.request().await;
         socket.send(format!("{STREAM}{}", chunk("so far"))).await;
         socket.hang().await;
@@ -130,8 +130,8 @@ async fn a_server_that_falls_silent_is_given_up() {
 
 #[tokio::test]
 async fn a_busy_server_is_asked_again_with_a_countdown() {
-    let (told, mut diary) = peer::diary();
-    let url = peer::listen(move |mut socket: Socket| {
+    let (told, mut diary) = test_server::diary();
+    let url = test_server::listen(move |mut socket: Socket| {
         let told = told.clone();
         async move {
             socket.request().await;

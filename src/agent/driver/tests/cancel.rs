@@ -7,12 +7,17 @@ use tokio::net::TcpSocket;
 
 use super::*;
 use crate::{
-    model::{Failure, Model, ModelRequest, Piece, PieceStream, Promise},
+    models::{Failure, Model, ModelRequest, Piece, PieceStream, Promise},
     protocol::{FinishReason, Status},
 };
 
 /// Cancels once `ready`, and sees that the answer ends and `closed` comes within 100 ms, at best of three.
-async fn cancel_is_quick(name: &str, url: &str, ready: fn(&Conversation) -> bool, mut closed: Option<peer::Diary<()>>) {
+async fn cancel_is_quick(
+    name: &str,
+    url: &str,
+    ready: fn(&Conversation) -> bool,
+    mut closed: Option<test_server::Diary<()>>,
+) {
     let mut best = Duration::MAX;
     for _ in 0..3 {
         let mut conversation = Conversation::with(url);
@@ -64,8 +69,8 @@ async fn cancelling_takes_effect_at_once_while_connecting() {
 
 #[tokio::test]
 async fn cancelling_takes_effect_at_once_while_waiting() {
-    let (told, diary) = peer::diary();
-    let url = peer::listen(move |mut socket: Socket| {
+    let (told, diary) = test_server::diary();
+    let url = test_server::listen(move |mut socket: Socket| {
         let told = told.clone();
         async move {
             socket.request().await;
@@ -80,8 +85,8 @@ async fn cancelling_takes_effect_at_once_while_waiting() {
 
 #[tokio::test]
 async fn cancelling_takes_effect_at_once_in_a_flood() {
-    let (told, diary) = peer::diary();
-    let url = peer::listen(move |mut socket: Socket| {
+    let (told, diary) = test_server::diary();
+    let url = test_server::listen(move |mut socket: Socket| {
         let told = told.clone();
         async move {
             use tokio::io::AsyncWriteExt;
@@ -104,8 +109,8 @@ async fn cancelling_takes_effect_at_once_in_a_flood() {
 
 #[tokio::test]
 async fn when_the_consumer_goes_the_answer_is_dropped_and_the_log_ends() {
-    let (told, mut diary) = peer::diary();
-    let url = peer::listen(move |mut socket: Socket| {
+    let (told, mut diary) = test_server::diary();
+    let url = test_server::listen(move |mut socket: Socket| {
         let told = told.clone();
         async move {
             socket.request().await;
@@ -186,7 +191,7 @@ async fn what_is_always_ready_leaves_others_their_turn_and_is_stopped_before_its
 
 #[tokio::test]
 async fn a_flood_of_tiny_pieces_is_joined_and_whole() {
-    let url = peer::listen(|mut socket: Socket| async move {
+    let url = test_server::listen(|mut socket: Socket| async move {
         socket.request().await;
         socket.send(STREAM).await;
         for _ in 0..600 {
@@ -206,7 +211,7 @@ async fn a_flood_of_tiny_pieces_is_joined_and_whole() {
 
 #[tokio::test]
 async fn an_answer_of_nothing_but_documents_ends() {
-    let url = peer::listen(|mut socket: Socket| async move {
+    let url = test_server::listen(|mut socket: Socket| async move {
         use tokio::io::AsyncWriteExt;
         socket.request().await;
         socket.send(STREAM).await;

@@ -11,7 +11,7 @@ use serde_json::json;
 use super::*;
 use crate::{
     journal::{Earlier, Recent},
-    protocol::{DocumentStart, Done, Kind, Spent, document::COMPACT},
+    protocol::{Cost, DocumentStart, Done, Kind, document::COMPACT},
 };
 
 #[derive(Debug)]
@@ -33,8 +33,8 @@ impl Earlier for Old {
         Some((entries.first()?.turn, entries.to_vec()))
     }
 
-    fn spent(&self) -> Spent {
-        Spent::default()
+    fn spent(&self) -> Cost {
+        Cost::default()
     }
 }
 
@@ -79,8 +79,8 @@ fn log_with(bytes: [usize; 3], last: Vec<Event>) -> (Arc<Log>, Arc<AtomicUsize>)
 /// Asks something behind the conversation: the request, which of the questions before the model is told of, and how often all
 /// was read for it.
 async fn told_of(log: Arc<Log>, read: &AtomicUsize) -> (String, Vec<&'static str>, usize) {
-    let (told, mut diary) = peer::diary();
-    let url = peer::listen(move |mut socket: Socket| {
+    let (told, mut diary) = test_server::diary();
+    let url = test_server::listen(move |mut socket: Socket| {
         let told = told.clone();
         async move {
             told.send(body(&socket.request().await)).ok();
@@ -92,7 +92,7 @@ async fn told_of(log: Arc<Log>, read: &AtomicUsize) -> (String, Vec<&'static str
         connection: Connection::default().at(&url),
         ..config::Provider::default()
     };
-    let provider = model::open(&provider, &Environment::default()).expect("sound settings");
+    let provider = models::open(&provider, &Environment::default()).expect("sound settings");
     let conversation = Conversation::about(log, provider);
     let before = read.load(Ordering::Relaxed);
     conversation.say("and now?");

@@ -16,9 +16,9 @@ use crate::{
     agent::prompt,
     config::{self, Connection, Environment, Settings},
     journal::{Follower, Log},
-    link::{About, AskError, Asker, Hold, Link, local::Local},
-    model::{self, Provider, Roles},
-    net::peer::{self, STREAM, Socket, page},
+    link::{About, AskError, Asker, Link, SandboxStatus, local::Local},
+    models::{self, Provider, Roles},
+    net::test_server::{self, STREAM, Socket, page},
     protocol::{
         ClarificationResponse, Command, Entry, Event, Message, Mode, Outcome, Position, Progress, Query, Reply, Submit,
         Turn,
@@ -46,7 +46,7 @@ impl Conversation {
     }
 
     fn over(settings: config::Provider) -> Self {
-        Self::of(model::open(&settings, &Environment::default()).expect("sound settings"))
+        Self::of(models::open(&settings, &Environment::default()).expect("sound settings"))
     }
 
     fn of(provider: Arc<dyn Provider>) -> Self {
@@ -69,10 +69,10 @@ impl Conversation {
             asker: Asker::Here,
             workspace: None,
             settings: Arc::default(),
-            tools: Vec::new(),
+            tools: crate::tools::ToolSet::default(),
             roles: Arc::new(Roles::new(&Settings::default(), &Environment::default())),
             paths: None,
-            hold: Hold::default(),
+            hold: SandboxStatus::default(),
         };
         let agent = tokio::spawn(run(setup, Arc::clone(&log), inbox));
         let follower = log.follow(Position(0));
@@ -193,8 +193,8 @@ fn asks(mode: Mode, was: Option<Mode>, text: &str) -> String {
 
 #[tokio::test]
 async fn a_conversation_goes_on_with_what_was_said() {
-    let (told, mut diary) = peer::diary();
-    let url = peer::listen(move |mut socket: Socket| {
+    let (told, mut diary) = test_server::diary();
+    let url = test_server::listen(move |mut socket: Socket| {
         let told = told.clone();
         async move {
             told.send(body(&socket.request().await)).ok();
@@ -250,13 +250,13 @@ async fn a_conversation_goes_on_with_what_was_said() {
         (Some(Mode::Agent), Some(Mode::Plan))
     );
     assert_eq!(first.response.usage.total_tokens, 10);
-    assert_ne!(first.response.id, second.response.id);
+    assert_ne!(first.response.origin.id, second.response.origin.id);
 }
 
 #[tokio::test]
 async fn a_slow_answer_is_shown_as_it_comes() {
     let (go_on, wait) = tokio::sync::watch::channel(0);
-    let url = peer::listen(move |mut socket: Socket| {
+    let url = test_server::listen(move |mut socket: Socket| {
         let mut wait = wait.clone();
         async move {
             socket.request().await;
@@ -293,7 +293,7 @@ async fn a_slow_answer_is_shown_as_it_comes() {
 
 #[tokio::test]
 async fn messages_that_come_early_wait_for_their_turn() {
-    let url = peer::listen(|mut socket: Socket| async move {
+    let url = test_server::listen(|mut socket: Socket| async move {
         let request = body(&socket.request().await);
         let count = request["messages"].as_array().map_or(0, Vec::len);
         socket.send(answer(&format!("{count} messages"))).await;
@@ -311,7 +311,7 @@ async fn messages_that_come_early_wait_for_their_turn() {
 
 #[tokio::test]
 async fn what_cannot_be_done_is_said() {
-    let url = peer::answer(page(
+    let url = test_server::answer(page(
         "200 OK",
         "application/json",
         "{\"data\":[{\"id\":\"a\"},{\"id\":\"b\"}]}",
@@ -340,7 +340,7 @@ async fn what_cannot_be_done_is_said() {
     assert_eq!(codes, ["no-question"]);
     let models = conversation.link.ask(Query::Models).await.expect("a list");
     assert_eq!(models, Reply::Models(vec!["a".to_owned(), "b".to_owned()]));
-    let nobody = Conversation::with(&peer::nobody().await);
+    let nobody = Conversation::with(&test_server::nobody().await);
     let error = nobody.link.ask(Query::Models).await.expect_err("nobody is there");
     assert!(matches!(error, AskError::Failed { .. }), "{error:?}");
 }

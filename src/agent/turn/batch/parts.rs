@@ -5,11 +5,11 @@ use serde_json::{Value, json};
 use super::{
     super::{Effect, Fault, Running},
     Job, Word,
-    shown::{Edit, edits, settle},
+    call_documents::{Edit, edits, settle},
 };
 use crate::{
     protocol::{Applied, Kind, Operation},
-    tool::{
+    tools::{
         Change, Proposal,
         edit::{
             file::proposals,
@@ -64,7 +64,7 @@ impl Running {
         let picked: Vec<Picked> = match all.collect() {
             Ok(picked) => picked,
             Err(fault) => {
-                job.proposal = Some(proposal);
+                job.prepared.proposal = Some(proposal);
                 self.refuse(job, &fault, effects);
                 return None;
             }
@@ -73,8 +73,8 @@ impl Running {
         let changes: Vec<Change> = picked.iter().filter_map(|it| it.change.clone()).collect();
         if changes.is_empty() {
             for (start, content, end) in picked.iter().flat_map(|it| parts(it, &job.name(), &job.call.id)) {
-                let events = self.writer.whole(Kind::FileEdit, start, content.as_deref(), end);
-                self.say(events, effects);
+                let events = self.output.writer.whole(Kind::FileEdit, start, content.as_deref(), end);
+                self.output.say(events, effects);
             }
             let fault = Fault::new("TOOL_REJECTED", format!("nothing was written\n{told}"));
             settle(job, fault.text(), true, Vec::new());

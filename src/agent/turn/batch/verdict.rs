@@ -5,48 +5,51 @@ use serde_json::{Map, Value, json};
 use super::{
     super::{Effect, Fault, Memory, Phase, Running},
     Job, Stage,
-    shown::object,
+    call_documents::object,
 };
 use crate::{
     agent::{
         approval::{self, Facts, Rules, RunMode, Verdict},
-        offer,
+        tool_selection,
     },
     protocol::Permission,
     sandbox::{Place, Tier},
-    tool::{Access, Tool, Work},
+    tools::{Access, Tool, Work},
 };
 
 impl Running {
     /// Whether the call may be carried out, and what to ask if that is the user's to say.
     pub fn judge(&mut self, job: &mut Job, memory: &Memory, effects: &mut Vec<Effect>) {
-        let Some(tool) = job.tool else { return };
-        let facts = self.facts(memory, job.tier);
+        let Some(tool) = job.tool.clone() else { return };
+        let facts = self.facts(memory, job.prepared.tier);
         let settings = &self.setup.settings;
-        let (verdict, is_bound) = self.verdict(job, tool, &facts);
+        let (verdict, is_bound) = self.verdict(job, &tool, &facts);
         let verdict = match verdict {
-            Verdict::Ask(_) if !facts.is_attended && offer::must_ask(settings, tool) => {
-                job.missing = Some(Vec::new());
+            Verdict::Ask(_) if !facts.is_attended && tool_selection::must_ask(settings, &tool) => {
+                job.refusal.missing = Some(Vec::new());
                 Verdict::Deny(format!("{} needs a yes, and nobody is there to give it", tool.name))
             }
             verdict => verdict,
         };
         // A bound that was set is no question, and a person could not answer it.
-        if matches!(verdict, Verdict::Deny(_)) && !facts.is_attended && !is_bound && job.missing.is_none() {
+        if matches!(verdict, Verdict::Deny(_)) && !facts.is_attended && !is_bound && job.refusal.missing.is_none() {
             let attended = Facts {
                 is_attended: true,
                 ..facts
             };
-            if let Verdict::Ask(question) = approval::judge(&job.accesses, tool.class, &attended) {
-                job.missing = Some(question.always.iter().map(ToString::to_string).collect());
-                job.is_protected = question.is_protected;
+            if let Verdict::Ask(question) = approval::judge(&job.prepared.accesses, tool.class, &attended) {
+                job.refusal.missing = Some(question.always.iter().map(ToString::to_string).collect());
+                job.refusal.is_protected = question.is_protected;
             } else {
                 let rules = Rules {
                     deny: Vec::new(),
                     ..facts.rules.clone()
                 };
                 let undenied = Facts { rules: &rules, ..facts };
-                job.is_forbidden = !matches!(approval::judge(&job.accesses, tool.class, &undenied), Verdict::Deny(_));
+                job.refusal.is_forbidden = !matches!(
+                    approval::judge(&job.prepared.accesses, tool.class, &undenied),
+                    Verdict::Deny(_)
+                );
             }
         }
         let verdict = if self.setup.asker.is_afar() {
@@ -63,20 +66,21 @@ impl Running {
             Verdict::Ask(question) => {
                 job.stage = Stage::Asking;
                 job.was_asked = true;
-                self.ask_approval(job, tool, &question, effects);
+                self.ask_approval(job, &tool, &question, effects);
             }
         }
     }
 
     /// What the rules and the settings say of a call, and whether a bound of the settings is why not.
-    pub fn verdict(&self, job: &Job, tool: &'static Tool, facts: &Facts<'_>) -> (Verdict, bool) {
+    pub fn verdict(&self, job: &Job, tool: &Tool, facts: &Facts<'_>) -> (Verdict, bool) {
         let settings = &self.setup.settings;
-        if let Some(path) = offer::out_of_bounds(settings, tool, &job.accesses) {
+        if let Some(path) = tool_selection::out_of_bounds(settings, &tool.name, &job.prepared.accesses) {
             let reason = format!("`{path}` is not among the paths that {} may touch", tool.name);
             return (Verdict::Deny(reason), true);
         }
-        let verdict = approval::judge(&job.accesses, tool.class, facts);
-        let is_asked = verdict == Verdict::Allow && offer::must_ask(settings, tool) && facts.run != RunMode::Force;
+        let verdict = approval::judge(&job.prepared.accesses, tool.class, facts);
+        let is_asked =
+            verdict == Verdict::Allow && tool_selection::must_ask(settings, tool) && facts.run != RunMode::Force;
         let verdict = if is_asked {
             Verdict::Ask(approval::Question {
                 why: format!("the settings want every use of {} to be asked for", tool.name),
@@ -106,10 +110,10 @@ impl Running {
         // Of what was looked at hunk by hunk, the rest is not for a rule to say.
         let open = |it: &&mut Job| it.stage == Stage::Asking && it.said.is_empty();
         for job in batch.jobs.iter_mut().filter(open) {
-            let Some(tool) = job.tool.filter(|it| !matches!(it.work, Work::Turn(_))) else {
+            let Some(tool) = job.tool.as_ref().filter(|it| !matches!(it.work, Work::Turn(_))) else {
                 continue;
             };
-            let facts = self.facts(memory, job.tier);
+            let facts = self.facts(memory, job.prepared.tier);
             if self.verdict(job, tool, &facts).0 == Verdict::Allow {
                 self.close_approvals(job.id, None, effects);
                 job.stage = Stage::Ready;
@@ -123,13 +127,13 @@ impl Running {
 /// What the document of something that was not done says of that.
 pub fn why_not(job: &Job, fault: &Fault) -> Map<String, Value> {
     let mut why = object(json!({ "reason": fault.message }));
-    if let Some(missing) = &job.missing {
+    if let Some(missing) = &job.refusal.missing {
         why.insert("missing".to_owned(), missing.clone().into());
-        if job.is_protected {
+        if job.refusal.is_protected {
             why.insert("protected".to_owned(), true.into());
         }
     }
-    if job.is_forbidden {
+    if job.refusal.is_forbidden {
         why.insert("forbidden".to_owned(), true.into());
     }
     why
@@ -138,7 +142,7 @@ pub fn why_not(job: &Job, fault: &Fault) -> Map<String, Value> {
 /// The client of a gateway says yes to what the sandbox holds, inside the workspace, for its own conversation: anything else
 /// is for whoever runs the gateway to allow.
 pub fn from_afar(verdict: Verdict, job: &Job, facts: &Facts<'_>) -> Verdict {
-    let is_beyond = job.accesses.iter().any(|it| match it {
+    let is_beyond = job.prepared.accesses.iter().any(|it| match it {
         Access::Read(file) | Access::Write(file) | Access::Delete(file) => {
             matches!(file.place, Place::Outside | Place::Hidden)
         }
@@ -156,7 +160,7 @@ pub fn from_afar(verdict: Verdict, job: &Job, facts: &Facts<'_>) -> Verdict {
             ..question
         }),
         // Even a rule does not let what comes from elsewhere out of the sandbox.
-        Verdict::Allow if job.accesses.iter().any(is_unheld(facts)) => {
+        Verdict::Allow if job.prepared.accesses.iter().any(is_unheld(facts)) => {
             Verdict::Deny("nothing would hold the command, and a client of this gateway cannot have that".to_owned())
         }
         verdict @ (Verdict::Allow | Verdict::Deny(_)) => verdict,

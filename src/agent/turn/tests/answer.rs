@@ -144,7 +144,7 @@ fn ends_that_the_user_must_act_on_are_said() {
 fn what_is_known_of_an_answer_is_told() {
     let mut turn = Turn::default();
     let mut submission = submission("hi");
-    submission.model = String::new();
+    submission.setup.model.name = String::new();
     let now = 1_772_439_300_000;
     turn.step(Input::Submit(Box::new(submission)), now);
     let start = Piece::Start {
@@ -273,7 +273,7 @@ fn what_is_said_in_between_is_heard_before_the_next_request() {
 #[test]
 fn an_overloaded_model_is_stood_in_for_before_it_said_anything() {
     let mut said = submission("hi");
-    said.fallbacks = 1;
+    said.setup.model.fallbacks = 1;
     let mut talk = Talk::of(said.clone());
     assert_eq!(
         talk.says(fails(FailureKind::Overloaded)),
@@ -359,7 +359,7 @@ fn marks_that_debugging_left_are_no_end() {
     // Nobody is there to reproduce anything.
     let mut said = submission("hi");
     said.mode = Mode::Debug;
-    said.asker = Asker::Nobody;
+    said.setup.asker = Asker::Nobody;
     let mut talk = Talk::of(said);
     talk.all([
         says("Look."),
@@ -495,15 +495,14 @@ fn what_is_said_in_another_mode_takes_the_answer_there() {
 
 #[test]
 fn a_model_that_sees_no_images_is_told_where_one_stands() {
-    let pixel = || crate::model::Image {
+    let pixel = || crate::models::Image {
         media_type: "image/png".to_owned(),
         bytes: b"png".as_slice().into(),
     };
     for is_blind in [true, false] {
         let mut talk = Talk::of(Submission {
-            is_blind,
             parts: vec![Part::Text("what is this?".to_owned()), Part::Image(pixel())],
-            ..submission("hi")
+            ..submission_with("hi", |it| it.model.is_blind = is_blind)
         });
         let has_image = |talk: &Talk| format!("{:?}", asked(&talk.effects).messages).contains("image/png");
         assert_eq!(has_image(&talk), !is_blind);

@@ -81,10 +81,7 @@ fn readers_run_together_and_writers_alone() {
 #[test]
 fn what_checkers_say_of_a_change_is_added_to_its_result() {
     let begin = || {
-        let mut talk = Talk::of(Submission {
-            is_checked: true,
-            ..submission("hi")
-        });
+        let mut talk = Talk::of(submission_with("hi", |it| it.is_checked = true));
         talk.all([
             call("a", "change", json!({})),
             call("b", "look", json!({})),

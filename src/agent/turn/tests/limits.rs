@@ -8,7 +8,7 @@ use super::*;
 fn a_model_that_goes_round_in_circles_is_stopped() {
     for (warn, most) in [(3, 5), (2, 3), (9, 2)] {
         let mut said = submission("hi");
-        (said.limits.warn_failures, said.limits.max_failures) = (warn, most);
+        (said.setup.limits.warn_failures, said.setup.limits.max_failures) = (warn, most);
         let mut talk = Talk::of(said);
         let mut shown = String::new();
         for nth in 1..=most {
@@ -43,8 +43,8 @@ fn a_model_that_goes_round_in_circles_is_stopped() {
 fn after_so_many_requests_the_user_is_asked_or_the_answer_ends() {
     for is_attended in [true, false] {
         let mut said = submission("hi");
-        said.limits.requests = 2;
-        said.asker = if is_attended { Asker::Here } else { Asker::Nobody };
+        said.setup.limits.requests = 2;
+        said.setup.asker = if is_attended { Asker::Here } else { Asker::Nobody };
         let mut talk = Talk::of(said);
         let mut shown = String::new();
         for nth in 1..=2 {
@@ -75,11 +75,10 @@ fn priced(is_known: bool, limits: Limits) -> Submission {
         };
         settings.models.insert("m".to_owned(), model);
     }
-    Submission {
-        settings: settings.into(),
-        limits,
-        ..submission("hi")
-    }
+    submission_with("hi", |it| {
+        it.settings = settings.into();
+        it.limits = limits;
+    })
 }
 
 /// A request that costs so many tokens and calls a reader, whose result comes.
@@ -109,7 +108,7 @@ fn after_so_much_was_spent_the_user_is_asked_and_a_yes_is_for_as_much_again() {
     assert!(talk.says(answer("doc_006", "no")).ends_with("done completed max_turns"));
 
     let mut alone = priced(true, limits);
-    alone.asker = Asker::Nobody;
+    alone.setup.asker = Asker::Nobody;
     let mut talk = Talk::of(alone);
     assert!(spends(&mut talk, 1, 1000).ends_with("done completed max_turns"));
 }

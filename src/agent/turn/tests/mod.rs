@@ -8,10 +8,10 @@ use serde_json::{Map, Value, json};
 use super::{batch::object, *};
 use crate::{
     agent::approval::RunMode,
-    model::{EndReason, Failure, FailureKind, ModelMessage},
-    protocol::{Answer, Done, FinishReason, HunkAnswer, Operation, Outcome as Dealt, Progress, Status, Usage},
+    models::{EndReason, Failure, FailureKind, ModelMessage},
+    protocol::{Done, FinishReason, HunkAnswer, Operation, Outcome as Dealt, Progress, QuestionAnswer, Status, Usage},
     sandbox::{Change, Hunk, Located, Place},
-    tool::{self, Class, Work, ask, create_plan, switch_mode, todo_write},
+    tools::{self, Class, Work, ask, create_plan, switch_mode, todo_write},
 };
 
 mod answer;
@@ -22,57 +22,42 @@ mod questions;
 mod room;
 
 #[expect(clippy::unnecessary_wraps, reason = "what a tool's table wants")]
-fn nothing(_: &tool::Input, _: &tool::Context) -> Result<Vec<Access>, Fault> {
+fn nothing(_: &tools::Input, _: &tools::Context) -> Result<Vec<Access>, Fault> {
     Ok(Vec::new())
 }
 
-fn never(_: tool::Input, _: tool::Context) -> tool::Promise<Result<Outcome, Fault>> {
+fn never(_: tools::Input, _: tools::Context) -> tools::Promise<Result<Outcome, Fault>> {
     Box::pin(std::future::pending())
 }
 
-fn never_proposed(_: tool::Input, _: tool::Context) -> tool::Promise<Result<Proposal, Fault>> {
+fn never_proposed(_: tools::Input, _: tools::Context) -> tools::Promise<Result<Proposal, Fault>> {
     Box::pin(std::future::pending())
 }
 
-const fn a_tool(name: &'static str, class: Class, modes: &'static [Mode], work: Work) -> Tool {
+fn a_tool(name: &str, class: Class, modes: &'static [Mode], work: Work) -> Tool {
     Tool {
-        name,
-        aliases: &[],
-        about: "",
-        class,
         modes,
-        schema: || json!({ "type": "object", "properties": { "file_path": { "type": "string" } }, "required": [] }),
-        synonyms: &[],
-        work,
+        schema: json!({ "type": "object", "properties": { "file_path": { "type": "string" } }, "required": [] }),
+        ..Tool::new(name, class, work)
     }
 }
 
-const CALL: Work = Work::Call {
-    touches: nothing,
-    run: never,
-};
+fn look() -> Tool {
+    a_tool("look", Class::Reads, &Mode::ALL, Work::call(nothing, never))
+}
 
-static LOOK: Tool = a_tool("look", Class::Reads, &Mode::ALL, CALL);
+fn change() -> Tool {
+    let modes = &[Mode::Agent, Mode::Debug];
+    a_tool("change", Class::Writes, modes, Work::change(never_proposed))
+}
 
-static CHANGE: Tool = a_tool(
-    "change",
-    Class::Writes,
-    &[Mode::Agent, Mode::Debug],
-    Work::Change(never_proposed),
-);
-
-static RUN: Tool = Tool {
-    schema: || json!({ "type": "object", "properties": { "command": { "type": "string" } }, "required": ["command"] }),
-    ..a_tool(
-        "run",
-        Class::Runs,
-        &[Mode::Agent, Mode::Debug],
-        Work::Command {
-            touches: nothing,
-            run: never,
-        },
-    )
-};
+fn run() -> Tool {
+    let modes = &[Mode::Agent, Mode::Debug];
+    Tool {
+        schema: json!({ "type": "object", "properties": { "command": { "type": "string" } }, "required": ["command"] }),
+        ..a_tool("run", Class::Runs, modes, Work::command(nothing, never))
+    }
+}
 
 fn member<'a>(metadata: &'a Map<String, Value>, name: &str) -> &'a str {
     metadata.get(name).and_then(Value::as_str).unwrap_or_default()
@@ -107,36 +92,50 @@ fn asked(effects: &[Effect]) -> &ModelRequest {
 
 fn submission(message: &str) -> Submission {
     Submission {
-        purpose: Purpose::Answer,
-        turn: ProtocolTurn(1),
         message: Message::user(message),
         parts: vec![Part::Text(message.to_owned())],
         opening: Vec::new(),
-        system: "be good".to_owned(),
         mode: Mode::Agent,
-        model: "m".to_owned(),
-        summarist: "fast".to_owned(),
         maker: "maker m".to_owned(),
-        fallbacks: 0,
-        effort: None,
-        tools: vec![
-            &LOOK,
-            &CHANGE,
-            &RUN,
-            &ask::TOOL,
-            &create_plan::TOOL,
-            &switch_mode::TOOL,
-            &todo_write::TOOL,
-        ],
-        settings: Arc::default(),
         policy: Policy::default(),
-        limits: Limits::default(),
-        conversation: "conv_1".into(),
-        response: "chat_1".into(),
-        asker: Asker::Here,
-        is_checked: false,
-        is_blind: false,
+        setup: AnswerSetup {
+            purpose: Purpose::Answer,
+            turn: ProtocolTurn(1),
+            model: AnswerModel {
+                name: "m".to_owned(),
+                system: "be good".to_owned(),
+                summarist: "fast".to_owned(),
+                fallbacks: 0,
+                effort: None,
+                is_blind: false,
+            },
+            tools: [
+                look(),
+                change(),
+                run(),
+                ask::tool(),
+                create_plan::tool(),
+                switch_mode::tool(),
+                todo_write::tool(),
+            ]
+            .map(Arc::new)
+            .into_iter()
+            .collect(),
+            settings: Arc::default(),
+            limits: Limits::default(),
+            conversation: "conv_1".into(),
+            response: "chat_1".into(),
+            asker: Asker::Here,
+            is_checked: false,
+        },
     }
+}
+
+/// The same with another setup.
+fn submission_with(message: &str, change: impl FnOnce(&mut AnswerSetup)) -> Submission {
+    let mut submission = submission(message);
+    change(&mut submission.setup);
+    submission
 }
 
 fn submit(message: &str) -> Input {
@@ -374,7 +373,7 @@ fn answer(document: &str, option: &str) -> Input {
     Input::Answer(ClarificationResponse {
         document_id: document.into(),
         outcome: Dealt::Answered,
-        answers: vec![Answer {
+        answers: vec![QuestionAnswer {
             question_id: "approval".to_owned(),
             selected_option_ids: vec![option.to_owned()],
             free_text: None,

@@ -112,12 +112,12 @@ fn play(world: &World) -> (Turn, Vec<Effect>) {
 
 /// Plays another answer of a conversation.
 fn play_on(turn: &mut Turn, world: &World) -> Vec<Effect> {
-    turn.memory.window = world.window;
+    turn.memory.window.tokens = world.window;
     let mut said = submission("hi");
     said.mode = world.mode;
-    said.asker = if world.is_attended { Asker::Here } else { Asker::Nobody };
-    said.fallbacks = 1;
-    said.is_checked = world.is_attended;
+    said.setup.asker = if world.is_attended { Asker::Here } else { Asker::Nobody };
+    said.setup.model.fallbacks = 1;
+    said.setup.is_checked = world.is_attended;
     let mut all = turn.step(Input::Submit(Box::new(said)), 0);
     let mut open: Vec<Input> = Vec::new();
     let mut messages = world.messages.iter();
@@ -134,7 +134,7 @@ fn play_on(turn: &mut Turn, world: &World) -> Vec<Effect> {
                     }
                     None => open.push(fails(world.failure)),
                 },
-                Effect::Prepare { job, tool, .. } => open.push(match tool.name {
+                Effect::Prepare { job, tool, .. } => open.push(match tool.name.as_str() {
                     "change" => proposing(job.0),
                     "run" => touching(job.0, command("cargo test")),
                     _ => harmless(job.0),
@@ -310,7 +310,8 @@ proptest! {
                 }
                 Effect::CallModel { request, .. } => {
                     for tool in &request.tools {
-                        let known = submission("").tools.into_iter().find(|it| it.name == tool.name).expect("one of ours");
+                        let tools = submission("").setup.tools;
+                        let known = tools.get(&tool.name).expect("one of ours");
                         prop_assert!(known.modes.contains(&mode), "{} is offered in {}", tool.name, mode);
                     }
                 }

@@ -49,7 +49,7 @@ fn what_the_user_rejects_is_not_done_and_the_model_hears_why() {
     let reason = Input::Answer(ClarificationResponse {
         document_id: "doc_001".into(),
         outcome: Dealt::Answered,
-        answers: vec![Answer {
+        answers: vec![QuestionAnswer {
             question_id: "approval".to_owned(),
             selected_option_ids: vec!["reject_once".to_owned()],
             free_text: Some("use ninja".to_owned()),
@@ -108,7 +108,7 @@ fn a_question_of_the_models_is_answered() {
     let dealt = Input::Answer(ClarificationResponse {
         document_id: "doc_001".into(),
         outcome: Dealt::Answered,
-        answers: vec![Answer {
+        answers: vec![QuestionAnswer {
             question_id: "q".to_owned(),
             selected_option_ids: vec!["Two".to_owned()],
             free_text: None,
@@ -123,7 +123,7 @@ fn a_question_of_the_models_is_answered() {
 #[test]
 fn where_nobody_is_there_questions_are_skipped_and_permissions_missing() {
     let mut said = submission("hi");
-    said.asker = Asker::Nobody;
+    said.setup.asker = Asker::Nobody;
     let mut talk = Talk::of(said);
     talk.all([
         call("a", "ask", json!({ "questions": ["Why?"] })),
@@ -207,7 +207,7 @@ fn what_the_settings_want_asked_is_not_answered_by_a_yes_to_something_else() {
     };
     settings.tools.insert("look".to_owned(), tool);
     let mut said = submission("hi");
-    said.settings = Arc::new(settings);
+    said.setup.settings = Arc::new(settings);
     let mut talk = Talk::of(said);
     talk.all([
         call("a", "look", json!({})),
@@ -284,7 +284,7 @@ fn asked_by_hunk(says: &[(bool, Option<&str>, Option<&str>)]) -> (Talk, String) 
     let shown = talk.says(Input::Answer(ClarificationResponse {
         document_id: "doc_001".into(),
         outcome: Dealt::Answered,
-        answers: vec![Answer {
+        answers: vec![QuestionAnswer {
             question_id: "approval".to_owned(),
             selected_option_ids: vec!["reject_once".to_owned()],
             free_text: Some("only some".to_owned()),
@@ -416,7 +416,7 @@ fn half() -> Input {
     Input::Answer(ClarificationResponse {
         document_id: "doc_001".into(),
         outcome: Dealt::Answered,
-        answers: vec![Answer {
+        answers: vec![QuestionAnswer {
             question_id: "approval".to_owned(),
             selected_option_ids: vec!["reject_once".to_owned()],
             free_text: None,
@@ -437,7 +437,7 @@ fn both() -> Input {
     Input::Answer(ClarificationResponse {
         document_id: "doc_001".into(),
         outcome: Dealt::Answered,
-        answers: vec![Answer {
+        answers: vec![QuestionAnswer {
             question_id: "approval".to_owned(),
             selected_option_ids: vec!["allow_once".to_owned()],
             free_text: None,

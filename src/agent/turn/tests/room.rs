@@ -4,13 +4,13 @@ use pretty_assertions::assert_eq;
 
 use super::*;
 use crate::{
-    agent::{history, told::Told},
+    agent::{history, message_history::MessageHistory},
     journal::Log,
-    protocol::{Position, Shorten},
+    protocol::{CompactionScope, Position},
 };
 
 /// The messages of the user and the model's words, as they are read again from what the log says.
-fn reread(effects: &[Effect]) -> Told {
+fn reread(effects: &[Effect]) -> MessageHistory {
     let log = Log::new();
     for effect in effects {
         if let Effect::Append(event) = effect {
@@ -29,12 +29,9 @@ fn long(window: Option<u64>, turns: u32, bytes: usize) -> Turn {
 fn told(window: Option<u64>, turns: u32, bytes: usize) -> (Turn, Vec<Effect>) {
     let mut turn = Turn::default();
     let mut effects = Vec::new();
-    turn.memory.window = window;
+    turn.memory.window.tokens = window;
     for nth in 1..=turns {
-        let said = Submission {
-            turn: ProtocolTurn(nth),
-            ..submission(&format!("question {nth}"))
-        };
+        let said = submission_with(&format!("question {nth}"), |it| it.turn = ProtocolTurn(nth));
         let id = format!("t{nth}");
         for input in [
             Input::Submit(Box::new(said)),
@@ -56,7 +53,7 @@ fn told(window: Option<u64>, turns: u32, bytes: usize) -> (Turn, Vec<Effect>) {
 }
 
 /// One line for each message: who, and how it begins.
-fn gist(told: &Told) -> Vec<String> {
+fn gist(told: &MessageHistory) -> Vec<String> {
     let short = |text: &str| {
         text.chars()
             .take(44)
@@ -83,22 +80,20 @@ fn gist(told: &Told) -> Vec<String> {
 }
 
 fn next(nth: u32) -> Input {
-    Input::Submit(Box::new(Submission {
-        turn: ProtocolTurn(nth),
-        ..submission(&format!("question {nth}"))
-    }))
+    let submission = submission_with(&format!("question {nth}"), |it| it.turn = ProtocolTurn(nth));
+    Input::Submit(Box::new(submission))
 }
 
-fn asks_to(how: Shorten, nth: u32) -> Input {
-    Input::Submit(Box::new(Submission {
-        purpose: Purpose::Room(how),
-        turn: ProtocolTurn(nth),
-        ..submission("/compact")
-    }))
+fn asks_to(how: CompactionScope, nth: u32) -> Input {
+    let submission = submission_with("/compact", |it| {
+        it.purpose = Purpose::Room(how);
+        it.turn = ProtocolTurn(nth);
+    });
+    Input::Submit(Box::new(submission))
 }
 
-fn summary(keep: &str) -> Shorten {
-    Shorten::Summary { keep: keep.to_owned() }
+fn summary(keep: &str) -> CompactionScope {
+    CompactionScope::Summary { keep: keep.to_owned() }
 }
 
 /// What the documents say of the room that was made.
@@ -125,7 +120,7 @@ fn old_results_go_first_and_the_last_three_turns_stay() {
     // About 1,000 tokens a turn.
     let mut turn = long(Some(12_000), 7, 3300);
     turn.memory.told.estimated(9_000);
-    turn.memory.window = Some(10_000);
+    turn.memory.window.tokens = Some(10_000);
     let effects = turn.step(next(8), 0);
     assert!(
         show(&effects).contains("compact_conversation") && show(&effects).ends_with("call m with 29"),
@@ -152,7 +147,7 @@ fn old_results_go_first_and_the_last_three_turns_stay() {
 fn a_summary_stands_for_what_was_said_before() {
     let mut turn = long(None, 8, 300);
     let before = turn.memory.told.tokens(0);
-    turn.memory.window = Some(before + 100);
+    turn.memory.window.tokens = Some(before + 100);
     // What is left would be too much without a summary: the results are too short to be worth dropping.
     let effects = turn.step(next(9), 0);
     assert!(show(&effects).ends_with("summarise 24 attempt 0"), "{}", show(&effects));
@@ -167,7 +162,7 @@ fn a_summary_stands_for_what_was_said_before() {
     let sent = asked(&effects).messages.clone();
     turn.step(says("fine"), 8);
     turn.step(ends(EndReason::Stop), 9);
-    turn.memory.window = None;
+    turn.memory.window.tokens = None;
     let later = turn.step(next(10), 10);
     assert_eq!(asked(&later).messages[..sent.len()], sent[..]);
 }
@@ -175,7 +170,7 @@ fn a_summary_stands_for_what_was_said_before() {
 #[test]
 fn within_one_long_turn_its_message_stays_and_so_do_the_last_steps() {
     let mut talk = Talk::begin();
-    talk.turn.memory.window = Some(1_000_000);
+    talk.turn.memory.window.tokens = Some(1_000_000);
     for nth in 1..=9 {
         talk.all([
             says(&format!("step {nth} {}", "w".repeat(3300))),
@@ -189,7 +184,7 @@ fn within_one_long_turn_its_message_stays_and_so_do_the_last_steps() {
             ran(nth, &nth.to_string()),
         ]);
     }
-    talk.turn.memory.window = Some(talk.turn.memory.told.tokens(0) + 1500);
+    talk.turn.memory.window.tokens = Some(talk.turn.memory.told.tokens(0) + 1500);
     talk.all([
         says("step 10"),
         call("a10", "look", json!({ "file_path": "10" })),
@@ -236,13 +231,13 @@ fn what_a_server_refuses_is_made_shorter_and_sent_once_more() {
     );
     assert!(!turn.is_running());
     // The next message makes room before it is sent.
-    assert!(turn.memory.refused.is_some());
+    assert!(turn.memory.window.refused.is_some());
 }
 
 #[test]
 fn one_thing_that_is_too_big_is_named_with_what_one_can_do() {
     let mut talk = Talk::begin();
-    talk.turn.memory.window = Some(20_000);
+    talk.turn.memory.window.tokens = Some(20_000);
     talk.all([
         call("a1", "look", json!({ "file_path": "big.log" })),
         counts(900, 100),
@@ -266,7 +261,7 @@ fn one_thing_that_is_too_big_is_named_with_what_one_can_do() {
     }
     // It is dropped, and then it fits.
     let shown = talk.says(asks_to(
-        Shorten::Drop(Address {
+        CompactionScope::DropResult(Address {
             turn: ProtocolTurn(1),
             number: 1,
         }),
@@ -304,7 +299,7 @@ fn a_summary_that_is_no_shorter_is_not_used() {
 fn a_summary_that_helps_little_ends_no_answer_that_still_fits() {
     let mut turn = long(None, 8, 300);
     let tokens = turn.memory.told.tokens(0);
-    turn.memory.window = Some(tokens + 100);
+    turn.memory.window.tokens = Some(tokens + 100);
     turn.step(next(9), 0);
     // Within what a summary may have, and with all that is still to be done no shorter than what it stands for.
     let todo = |at: usize| crate::transcript::Todo {
@@ -321,16 +316,16 @@ fn a_summary_that_helps_little_ends_no_answer_that_still_fits() {
         shown.contains("a summary takes no less room") && shown.ends_with("call m with 33"),
         "{shown}"
     );
-    assert!(turn.memory.no_room_below > tokens);
+    assert!(turn.memory.window.no_room_below > tokens);
     // Once it could be made, it is looked at the window alone.
     turn.memory.shortened(10);
-    assert_eq!(turn.memory.no_room_below, 0);
+    assert_eq!(turn.memory.window.no_room_below, 0);
 }
 
 #[test]
 fn without_a_summary_it_goes_on_while_there_is_room() {
     let mut turn = long(None, 8, 300);
-    turn.memory.window = Some(turn.memory.told.tokens(0) + 100);
+    turn.memory.window.tokens = Some(turn.memory.told.tokens(0) + 100);
     turn.step(next(9), 0);
     let shown = show(&turn.step(fails(FailureKind::Unreachable), 1));
     assert_eq!(shown, "summarise 24 attempt 1");
@@ -412,11 +407,11 @@ fn a_conversation_that_is_read_again_is_as_short_as_it_was() {
     // Old results, a summary before the last turns, one result, and a summary that the user wanted.
     let old = |turn: &mut Turn| {
         turn.memory.told.estimated(9_000);
-        turn.memory.window = Some(10_000);
+        turn.memory.window.tokens = Some(10_000);
         vec![next(8), says("fine"), ends(EndReason::Stop)]
     };
     let full = |turn: &mut Turn| {
-        turn.memory.window = Some(turn.memory.told.tokens(0) + 100);
+        turn.memory.window.tokens = Some(turn.memory.told.tokens(0) + 100);
         vec![
             next(8),
             says("In short."),
@@ -430,7 +425,7 @@ fn a_conversation_that_is_read_again_is_as_short_as_it_was() {
             turn: ProtocolTurn(2),
             number: 1,
         };
-        vec![asks_to(Shorten::Drop(place), 8)]
+        vec![asks_to(CompactionScope::DropResult(place), 8)]
     };
     let wished = |_: &mut Turn| vec![asks_to(summary(""), 8), says("In short."), ends(EndReason::Stop)];
     type Way = fn(&mut Turn) -> Vec<Input>;
@@ -445,7 +440,7 @@ fn a_conversation_that_is_read_again_is_as_short_as_it_was() {
         for input in way(&mut turn) {
             effects.extend(turn.step(input, 0));
         }
-        turn.memory.window = None;
+        turn.memory.window.tokens = None;
         let again = reread(&effects);
         assert_eq!(gist(&again), gist(&turn.memory.told), "{name}");
         assert_eq!(
@@ -482,7 +477,7 @@ fn a_cut_within_a_turn_is_read_again_at_the_same_place() {
             effects.extend(turn.step(input, 0));
         }
     };
-    turn.memory.window = Some(1_000_000);
+    turn.memory.window.tokens = Some(1_000_000);
     for nth in 1..=8 {
         // Calls without words between them: only what was asked when tells one step from the next.
         let id = format!("a{nth}");
@@ -494,7 +489,7 @@ fn a_cut_within_a_turn_is_read_again_at_the_same_place() {
             ran(nth, "ok"),
         ];
         if nth == 8 {
-            turn.memory.window = Some(turn.memory.told.tokens(0) + 600);
+            turn.memory.window.tokens = Some(turn.memory.told.tokens(0) + 600);
         }
         all(&mut turn, step, &mut effects);
     }

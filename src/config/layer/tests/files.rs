@@ -7,11 +7,16 @@ use super::*;
 #[test]
 fn a_file_that_others_can_read_gives_no_secret() {
     let text = "theme = 'owl'\n[gateway]\ntoken = 'hidden'\nheaders = { X-Api-Key = 'hidden' }\n[serve]\ntoken = 'hidden'\n[providers.openai]\napi_key = 'hidden'\nheaders = { X-Team = 'a' }\n";
-    let shared = File {
-        is_shared: true,
+    let shared = SettingsFile {
+        is_readable_by_others: true,
         ..file("config.toml", text)
     };
-    let (settings, problems) = merge(Some(&shared), None, &Environment::default(), &Options::default());
+    let (settings, problems) = merge(
+        Some(&shared),
+        None,
+        &Environment::default(),
+        &CommandLineSettings::default(),
+    );
     let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
     let unused = |place: &str, key: &str| {
         format!("config.toml:{place}: `{key}` is not used: others can read this file\n  chmod 600 config.toml")
@@ -26,11 +31,16 @@ fn a_file_that_others_can_read_gives_no_secret() {
     assert_eq!(settings.theme, "owl");
     assert_eq!(settings.gateway.token, KeySource::None);
     assert_eq!(settings.providers["openai"].connection.headers.len(), 1);
-    let private = File {
-        is_shared: false,
+    let private = SettingsFile {
+        is_readable_by_others: false,
         ..shared
     };
-    let (settings, problems) = merge(Some(&private), None, &Environment::default(), &Options::default());
+    let (settings, problems) = merge(
+        Some(&private),
+        None,
+        &Environment::default(),
+        &CommandLineSettings::default(),
+    );
     assert_eq!(problems, []);
     assert_eq!(settings.serve.token, Some(Secret::new("hidden")));
 }
@@ -42,8 +52,13 @@ fn files_are_found_read_and_refused() {
     let workspace = folder.path().join("work");
     let project = Paths::of_project(&workspace);
     let load = |workspace: Option<&Path>| {
-        let project = workspace.and_then(File::of_project);
-        let (settings, problems) = load(&paths, project.as_ref(), &Environment::default(), &Options::default());
+        let project = workspace.and_then(SettingsFile::of_project);
+        let (settings, problems) = load(
+            &paths,
+            project.as_ref(),
+            &Environment::default(),
+            &CommandLineSettings::default(),
+        );
         let problems: Vec<String> = problems.iter().map(|it| it.message.clone()).collect();
         (settings.theme, settings.mode, problems.join("; "))
     };
@@ -87,8 +102,8 @@ fn a_file_of_settings_knows_whether_others_can_read_it() {
         (0o644, true),
     ] {
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).expect("set");
-        let file = File::read(&path).expect("readable").expect("there");
-        assert_eq!(file.is_shared, expected, "{mode:o}");
+        let file = SettingsFile::read(&path).expect("readable").expect("there");
+        assert_eq!(file.is_readable_by_others, expected, "{mode:o}");
     }
 }
 
@@ -98,7 +113,7 @@ fn no_secret_shows_in_debug_output_explanations_or_problems() {
     let variables = "OPENAI_API_KEY=covert SHEAF_SERVE_TOKEN=covert";
     let user = file("config.toml", text);
     let environment = environment(variables);
-    let (settings, problems) = merge(Some(&user), None, &environment, &Options::default());
+    let (settings, problems) = merge(Some(&user), None, &environment, &CommandLineSettings::default());
     assert_eq!(problems.len(), 3, "{problems:?}");
     for shown in [
         format!("{settings:?}"),

@@ -10,10 +10,10 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::config::KeySource;
-use crate::config::{Guard, Secret, Upstream, explain};
+use crate::config::{ConfiguredRule, Secret, Upstream, explain};
 
-fn file(name: &str, text: &str) -> File {
-    File::of_user(name, text)
+fn file(name: &str, text: &str) -> SettingsFile {
+    SettingsFile::of_user(name, text)
 }
 
 fn environment(words: &str) -> Environment {
@@ -21,10 +21,10 @@ fn environment(words: &str) -> Environment {
 }
 
 fn read(user: &str) -> (Settings, Vec<String>) {
-    all(user, "", "", &Options::default())
+    all(user, "", "", &CommandLineSettings::default())
 }
 
-fn all(user: &str, project: &str, variables: &str, options: &Options) -> (Settings, Vec<String>) {
+fn all(user: &str, project: &str, variables: &str, options: &CommandLineSettings) -> (Settings, Vec<String>) {
     let user = file("config.toml", user);
     let project = file("project.toml", project);
     let (settings, problems) = merge(Some(&user), Some(&project), &environment(variables), options);
@@ -35,7 +35,7 @@ const NOTHING: [&str; 0] = [];
 
 #[test]
 fn nothing_at_all_gives_the_defaults() {
-    let (settings, problems) = merge(None, None, &Environment::default(), &Options::default());
+    let (settings, problems) = merge(None, None, &Environment::default(), &CommandLineSettings::default());
     assert_eq!((settings, problems), (Settings::default(), vec![]));
     assert_eq!(Settings::default().upstream(), Upstream::Nobody);
 }
@@ -106,9 +106,9 @@ fn every_kind_of_value_arrives() {
 fn a_project_only_adds_to_what_is_asked_and_denied_and_makes_runs_stricter() {
     let user = "approvals = { run = 'list', allow = ['Shell(ls)'], ask = ['Shell(a)'], deny = ['Shell(b)'] }";
     let project = "approvals = { run = 'ask', ask = ['Shell(c)'], deny = [{ rule = 'Shell(d)', match = 'd x' }] }";
-    let (settings, problems) = all(user, project, "", &Options::default());
+    let (settings, problems) = all(user, project, "", &CommandLineSettings::default());
     assert_eq!(problems, NOTHING);
-    let names = |guards: &[Guard]| guards.iter().map(|it| it.rule.clone()).collect::<Vec<_>>();
+    let names = |guards: &[ConfiguredRule]| guards.iter().map(|it| it.rule.clone()).collect::<Vec<_>>();
     let approvals = &settings.approvals;
     assert_eq!(approvals.run, "ask");
     assert_eq!(names(&approvals.allow), ["Shell(ls)"]);
@@ -118,7 +118,7 @@ fn a_project_only_adds_to_what_is_asked_and_denied_and_makes_runs_stricter() {
     assert_eq!(settings.origin("approvals.run").to_string(), "project.toml:1:21");
 
     let project = "approvals.run = 'sandbox'\napprovals.allow = ['Shell(rm)']\nweb.allow_private = ['localhost']\nweb.search.url = 'https://x.example'";
-    let (settings, problems) = all(user, project, "", &Options::default());
+    let (settings, problems) = all(user, project, "", &CommandLineSettings::default());
     assert_eq!(settings.approvals.run, "list");
     assert_eq!(names(&settings.approvals.allow), ["Shell(ls)"]);
     assert_eq!(
@@ -135,7 +135,7 @@ fn a_project_only_adds_to_what_is_asked_and_denied_and_makes_runs_stricter() {
         user,
         "approvals.run = 'ask'",
         "SHEAF_APPROVALS_RUN=sandbox",
-        &Options::default(),
+        &CommandLineSettings::default(),
     );
     assert_eq!(settings.approvals.run, "sandbox");
 }
@@ -146,12 +146,12 @@ fn a_rule_is_a_text_or_a_table_with_examples() {
         "[approvals]\nallow = ['Shell(a, b)', { rule = 'Shell(git push)', match = ['git push x'], not_match = ['git pull'] }]",
     );
     assert_eq!(problems, NOTHING);
-    let expected = Guard {
+    let expected = ConfiguredRule {
         rule: "Shell(git push)".to_owned(),
         matches: vec!["git push x".to_owned()],
         not_matches: vec!["git pull".to_owned()],
     };
-    assert_eq!(settings.approvals.allow, [Guard::new("Shell(a, b)"), expected]);
+    assert_eq!(settings.approvals.allow, [ConfiguredRule::new("Shell(a, b)"), expected]);
     for (text, expected) in [
         (
             "allow = [3]",
@@ -178,14 +178,14 @@ fn a_rule_is_a_text_or_a_table_with_examples() {
         assert!(problems.len() == 1 && problems[0].contains(expected), "{problems:?}");
         assert_eq!(settings.approvals.allow, []);
     }
-    let options = Options {
+    let options = CommandLineSettings {
         set: vec!["approvals.allow=Shell(a, b)".to_owned()],
-        ..Options::default()
+        ..CommandLineSettings::default()
     };
     let (settings, _) = all("", "", "", &options);
     assert_eq!(
         settings.approvals.allow,
-        [Guard::new("Shell(a, b)")],
+        [ConfiguredRule::new("Shell(a, b)")],
         "a comma is part of the rule"
     );
     let set = [
@@ -194,15 +194,15 @@ fn a_rule_is_a_text_or_a_table_with_examples() {
         r#"lint.rust=["cargo", "clippy"]"#,
         r"lint.go=[ -f go.mod ] && go vet",
     ];
-    let options = Options {
+    let options = CommandLineSettings {
         set: set.map(str::to_owned).to_vec(),
-        ..Options::default()
+        ..CommandLineSettings::default()
     };
     let (settings, problems) = all("", "", "", &options);
     assert_eq!(problems, NOTHING);
     assert_eq!(
         settings.approvals.allow,
-        [Guard::new("Shell(a, b)"), Guard::new("Read(c)")],
+        [ConfiguredRule::new("Shell(a, b)"), ConfiguredRule::new("Read(c)")],
         "a list is one as in a file"
     );
     assert_eq!(settings.roles.fallback, ["one", "two, too"]);
@@ -214,9 +214,9 @@ fn a_rule_is_a_text_or_a_table_with_examples() {
 fn a_later_layer_wins_and_each_value_knows_where_it_comes_from() {
     let user = "theme = 'user'\nmodel = 'user'\nmode = 'ask'\nui.output_rows = 5";
     let project = "theme = 'project'\nmodel = 'project'\nmode = 'plan'";
-    let options = Options {
+    let options = CommandLineSettings {
         theme: Some("flag".to_owned()),
-        ..Options::default()
+        ..CommandLineSettings::default()
     };
     let (settings, problems) = all(user, project, "SHEAF_THEME=variable SHEAF_MODEL=variable", &options);
     assert_eq!(problems, NOTHING);
@@ -323,7 +323,7 @@ fn a_project_sets_harmless_things_only() {
         "[serve]\n",
         "listen = '0.0.0.0:1'\n",
     );
-    let (settings, problems) = all("", project, "OPENAI_API_KEY=sk", &Options::default());
+    let (settings, problems) = all("", project, "OPENAI_API_KEY=sk", &CommandLineSettings::default());
     let refused = |line: u8, key: &str| {
         format!("project.toml:{line}:1: a project may not set `{key}`\n  it belongs into your own config.toml")
     };
@@ -350,7 +350,7 @@ fn a_project_sets_harmless_things_only() {
 #[test]
 fn the_last_word_on_a_key_counts_and_two_words_at_once_are_told() {
     let text = "[providers.openai]\nkey_file = 'a'\napi_key_env = 'B'\n";
-    let (settings, problems) = all(text, "", "OPENAI_API_KEY=c", &Options::default());
+    let (settings, problems) = all(text, "", "OPENAI_API_KEY=c", &CommandLineSettings::default());
     assert_eq!(
         problems,
         [
@@ -369,7 +369,7 @@ fn the_last_word_on_a_key_counts_and_two_words_at_once_are_told() {
 
 #[test]
 fn wrong_variables_and_flags_are_named() {
-    let options = Options {
+    let options = CommandLineSettings {
         provider: Some("opnai".to_owned()),
         mode: Some("pan".to_owned()),
         gateway: Some("gateway.example".to_owned()),
@@ -378,7 +378,7 @@ fn wrong_variables_and_flags_are_named() {
             "nonsense".to_owned(),
             "ui.thinking = shown".to_owned(),
         ],
-        ..Options::default()
+        ..CommandLineSettings::default()
     };
     let (settings, problems) = all(
         "",
@@ -404,12 +404,12 @@ fn wrong_variables_and_flags_are_named() {
 
 #[test]
 fn a_dotted_path_takes_quotes() {
-    let options = Options {
+    let options = CommandLineSettings {
         set: vec![
             "models.\"gpt-4.1\".window=7".to_owned(),
             "models.'a.b'.window=8".to_owned(),
         ],
-        ..Options::default()
+        ..CommandLineSettings::default()
     };
     let (settings, problems) = all("", "", "", &options);
     assert_eq!(problems, NOTHING);
@@ -426,9 +426,9 @@ fn no_color_turns_colours_off_unless_somebody_stronger_wants_them() {
         ("NO_COLOR=1 SHEAF_COLOR=true", None, true),
         ("NO_COLOR=1", Some("color=true"), true),
     ] {
-        let options = Options {
+        let options = CommandLineSettings {
             set: set.map(str::to_owned).into_iter().collect(),
-            ..Options::default()
+            ..CommandLineSettings::default()
         };
         let (settings, problems) = all("", "", variables, &options);
         assert_eq!((settings.color, problems.len()), (expected, 0), "{variables} {set:?}");
@@ -437,7 +437,7 @@ fn no_color_turns_colours_off_unless_somebody_stronger_wants_them() {
 
 #[test]
 fn the_tables_of_variables_and_flags_name_keys() {
-    let every = Options {
+    let every = CommandLineSettings {
         gateway: Some(String::new()),
         provider: Some(String::new()),
         model: Some(String::new()),
@@ -449,7 +449,7 @@ fn the_tables_of_variables_and_flags_name_keys() {
         set: Vec::new(),
     };
     let flags = every.values().into_iter().map(|it| it.0);
-    for path in FOREIGN.iter().map(|it| it.1).chain(flags) {
+    for path in FOREIGN_VARIABLES.iter().map(|it| it.1).chain(flags) {
         assert!(Key::at(&split_path(path)).is_some(), "{path}");
     }
 }
@@ -461,7 +461,7 @@ proptest! {
     fn no_file_stops_the_program(text in "[a-z.=\\[\\]'\"# \n0-9é\u{7}]{0,200}", project in ".{0,80}") {
         let user = file("config.toml", &text);
         let project = file("project.toml", &project);
-        let _ = merge(Some(&user), Some(&project), &Environment::default(), &Options::default());
+        let _ = merge(Some(&user), Some(&project), &Environment::default(), &CommandLineSettings::default());
     }
 
     #[test]

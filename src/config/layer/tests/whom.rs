@@ -5,7 +5,7 @@ use pretty_assertions::assert_eq;
 use super::*;
 
 /// Who is asked, where, with which key and model.
-fn asked(user: &str, variables: &str, options: &Options) -> String {
+fn asked(user: &str, variables: &str, options: &CommandLineSettings) -> String {
     let (settings, problems) = all(user, "", variables, options);
     assert_eq!(problems, NOTHING, "{user} {variables}");
     let model = settings.model().unwrap_or("-");
@@ -31,7 +31,7 @@ fn the_strongest_word_decides_whom_to_ask_for_which_model() {
     let gateway = "gateway.url = 'https://g'\n";
     let two = "[providers.a]\nbase_url = 'https://a'\nmodel = 'm'\n[providers.b]\nbase_url = 'https://b'\n";
     let options = |it: &str| {
-        let mut options = Options::default();
+        let mut options = CommandLineSettings::default();
         for pair in it.split_whitespace() {
             let (name, value) = pair.split_once('=').expect("a pair");
             let slot = match name {
@@ -123,7 +123,7 @@ fn the_strongest_word_decides_whom_to_ask_for_which_model() {
 #[test]
 fn a_project_that_names_a_model_chooses_nobody() {
     let project = "[providers.groq]\nmodel = 'big'\n";
-    let (settings, problems) = all("", project, "GROQ_API_KEY=k", &Options::default());
+    let (settings, problems) = all("", project, "GROQ_API_KEY=k", &CommandLineSettings::default());
     assert_eq!((settings.upstream(), problems.len()), (Upstream::Nobody, 0));
 }
 

@@ -42,11 +42,11 @@ impl Decoder {
     /// Opens a document; `None` when there are too many.
     pub(super) fn open(&mut self, parts: Parts) -> Option<DocumentId> {
         if self.shelf.count() >= self.limits.documents {
-            if !self.is_full {
+            if !self.counts.is_full {
                 let message = format!("only the first {} documents are kept", self.limits.documents);
                 self.notice(Severity::Error, "too-many-documents", &message, None);
             }
-            self.is_full = true;
+            self.counts.is_full = true;
             return None;
         }
         let (id, naming) = self.shelf.name(parts.id.as_deref(), &self.limits);
@@ -73,9 +73,9 @@ impl Decoder {
         let mut content = parts.content;
         let room = self.limits.document_bytes.min(self.response_room());
         let is_cut = fit(&mut content, &mut metadata, room);
-        self.response_bytes += content.as_ref().map_or(0, String::len) + weigh_all(&metadata);
+        self.counts.response_bytes += content.as_ref().map_or(0, String::len) + weigh_all(&metadata);
         if parts.kind == Kind::ToolCall {
-            self.tool_calls += 1;
+            self.counts.tool_calls += 1;
         }
         let start = DocumentStart {
             id: id.clone(),
@@ -115,7 +115,7 @@ impl Decoder {
             self.notice(Severity::Warning, "late-event", &message, Some(&id));
             return None;
         }
-        if self.is_full {
+        if self.counts.is_full {
             return None;
         }
         let opened = self.open(implicit(Some(wire), kind))?;
@@ -151,7 +151,7 @@ impl Decoder {
             open.is_cut = true;
         }
         let is_cut = open.is_cut;
-        self.response_bytes += room;
+        self.counts.response_bytes += room;
         if is_cut && !was_cut {
             self.notice_cut(id);
         }
@@ -159,7 +159,7 @@ impl Decoder {
     }
 
     pub(super) fn response_room(&self) -> usize {
-        self.limits.response_bytes.saturating_sub(self.response_bytes)
+        self.limits.response_bytes.saturating_sub(self.counts.response_bytes)
     }
 
     pub(super) fn notice_cut(&mut self, id: &DocumentId) {
@@ -332,7 +332,7 @@ impl Decoder {
             && patch.is_empty()
             && final_content.is_none()
         {
-            if !self.is_full {
+            if !self.counts.is_full {
                 let message = format!("nobody started {id}, and it ended empty");
                 self.notice(Severity::Warning, "unknown-document", &message, None);
             }
@@ -389,7 +389,7 @@ impl Decoder {
         let grown = kept.len().saturating_sub(before.len());
         open.is_cut = kept.len() < text.len();
         open.document.content = Some(kept.to_owned());
-        self.response_bytes += grown;
+        self.counts.response_bytes += grown;
         if differs {
             let message = format!("the final content of {id} differs from its pieces and replaces them");
             self.notice(Severity::Warning, "final-content", &message, Some(id));
@@ -425,7 +425,7 @@ impl Decoder {
             );
             return;
         }
-        self.response_bytes += weight;
+        self.counts.response_bytes += weight;
         self.emit(Event::DocumentUpdate {
             document: id,
             metadata: patch,

@@ -1,0 +1,160 @@
+//! Which tools a conversation has: what the settings allow, the model is fit for and this place can do.
+
+use std::sync::Arc;
+
+use super::rules::Globs;
+use crate::{
+    config::Settings,
+    protocol::{Mode, NotOffered},
+    sandbox::Place,
+    tools::{Access, Tool, ToolSet, built_in},
+};
+
+/// Windows with fewer tokens are small.
+const SMALL_TOKENS: u64 = 32_000;
+
+/// The tools of `from` that `model` with `window` tokens may be offered in some mode.
+pub fn tools(settings: &Settings, model: &str, window: Option<u64>, from: &ToolSet) -> ToolSet {
+    from.filtered(|it| withheld(settings, model, window, it).is_none())
+}
+
+/// The names of the tools of `from` that are not offered, and why.
+pub fn missing(settings: &Settings, model: &str, window: Option<u64>, from: &ToolSet) -> Vec<(String, NotOffered)> {
+    let why = |it: &Arc<Tool>| Some((it.name.clone(), withheld(settings, model, window, it)?));
+    from.iter().filter_map(why).collect()
+}
+
+/// Returns the reason for which a tool is not offered; `None`: it is.
+fn withheld(settings: &Settings, model: &str, window: Option<u64>, tool: &Tool) -> Option<NotOffered> {
+    let is_small = match settings.agent.profile.as_str() {
+        "full" => false,
+        "short" => true,
+        _ => window.is_some_and(|it| it < SMALL_TOKENS),
+    };
+    if settings.tools.get(&tool.name).is_some_and(|it| !it.enabled) {
+        return Some(NotOffered::SwitchedOff);
+    }
+    // The user says so; what is known of families of models is not sure enough for that.
+    if settings.models.get(model).is_some_and(|it| it.tools == Some(false)) {
+        return Some(NotOffered::ModelCallsNone);
+    }
+    let own = (tool.withheld)(settings, model, is_small);
+    own.or_else(|| (is_small && !tool.is_basic).then_some(NotOffered::SmallWindow))
+}
+
+/// Whether the user lets `tool` be used in `mode`; that the mode permits it is another matter.
+pub fn is_in_scope(settings: &Settings, tool: &Tool, mode: Mode) -> bool {
+    let scope = settings.tools.get(&tool.name).and_then(|it| it.modes.as_ref());
+    scope.is_none_or(|it| it.iter().any(|it| Mode::parse(it) == Some(mode)))
+}
+
+/// Whether the user wants every use of `tool` to be asked for.
+pub fn must_ask(settings: &Settings, tool: &Tool) -> bool {
+    settings.tools.get(&tool.name).is_some_and(|it| it.require_approval)
+}
+
+/// A path that a call would touch and that the user keeps from the tool.
+pub fn out_of_bounds(settings: &Settings, tool: &str, accesses: &[Access]) -> Option<String> {
+    let allowed = settings.tools.get(tool)?.allowed_paths.as_ref()?;
+    let (globs, _) = Globs::new(allowed);
+    let place = accesses.iter().filter_map(|it| match it {
+        Access::Read(place) | Access::Write(place) | Access::Delete(place) => Some(place),
+        Access::Command { .. } | Access::Fetch { .. } | Access::Search | Access::Mcp { .. } => None,
+    });
+    let mut outside = place.filter(|it| it.place != Place::Inside || !globs.matches(&it.shown));
+    outside.next().map(|it| it.shown.clone())
+}
+
+/// Names in the settings that are no tool's.
+pub fn unknown(settings: &Settings) -> Vec<&str> {
+    let is_tool = |name: &str| built_in().get(name).is_some();
+    settings
+        .tools
+        .keys()
+        .map(String::as_str)
+        .filter(|it| !is_tool(it))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Model;
+
+    fn names(settings: &Settings, model: &str, window: Option<u64>) -> Vec<&'static str> {
+        let tools = tools(settings, model, window, built_in());
+        let offered = built_in().iter().filter(|it| tools.contains(it));
+        offered.map(|it| it.name.as_str()).collect()
+    }
+
+    #[test]
+    fn a_small_window_is_offered_the_few_that_matter_most() {
+        let short = [
+            "grep",
+            "read_file",
+            "glob_file_search",
+            "list_dir",
+            "search_replace",
+            "write",
+            "run_terminal_cmd",
+            "todo_write",
+            "create_plan",
+            "ask",
+        ];
+        let mut settings = Settings::default();
+        assert_eq!(names(&settings, "m", Some(8192)), short);
+        assert_eq!(names(&settings, "m", Some(31_999)), short);
+        for window in [Some(32_000), Some(200_000), None] {
+            let all = names(&settings, "m", window);
+            assert!(
+                all.contains(&"codebase_search") && all.contains(&"switch_mode"),
+                "{window:?}"
+            );
+        }
+        settings.agent.profile = "full".to_owned();
+        assert!(names(&settings, "m", Some(8192)).contains(&"codebase_search"));
+        settings.agent.profile = "short".to_owned();
+        assert_eq!(names(&settings, "m", None), short);
+        // Whatever way of changing files is wanted, there is one.
+        settings.agent.edit_style = "sketch".to_owned();
+        let sketching = names(&settings, "m", None);
+        assert!(sketching.contains(&"edit_file") && !sketching.contains(&"search_replace"));
+    }
+
+    #[test]
+    fn the_tools_that_edit_follow_the_style_and_the_model() {
+        let mut settings = Settings::default();
+        let edits = |settings: &Settings, model: &str| {
+            let mut names = names(settings, model, None);
+            names.retain(|it| ["edit_file", "search_replace", "apply_patch"].contains(it));
+            names
+        };
+        assert_eq!(edits(&settings, "m"), ["search_replace"]);
+        assert_eq!(
+            edits(&settings, "openai/gpt-5.1-codex"),
+            ["search_replace", "apply_patch"]
+        );
+        settings.roles.apply = Some("fast/merger".to_owned());
+        assert_eq!(edits(&settings, "m"), ["edit_file", "search_replace"]);
+        settings.roles.apply = None;
+        settings.agent.edit_style = "both".to_owned();
+        assert_eq!(edits(&settings, "m"), ["edit_file", "search_replace"]);
+        settings.agent.edit_style = "sketch".to_owned();
+        assert_eq!(edits(&settings, "m"), ["edit_file"]);
+    }
+
+    #[test]
+    fn a_model_that_calls_no_tools_is_offered_none_and_that_is_said() {
+        let mut settings = Settings::default();
+        let own = Model {
+            tools: Some(false),
+            ..Model::default()
+        };
+        settings.models.insert("m".to_owned(), own);
+        assert!(names(&settings, "m", None).is_empty());
+        assert!(!names(&settings, "n", None).is_empty());
+        let missing = missing(&settings, "m", None, built_in());
+        assert!(missing.iter().all(|(_, why)| *why == NotOffered::ModelCallsNone));
+        assert_eq!(missing.len(), built_in().len());
+    }
+}

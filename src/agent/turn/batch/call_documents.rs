@@ -1,0 +1,479 @@
+//! What is shown of a call: its document, its output while it runs, its changes, its end.
+
+use serde_json::{Map, Value, json};
+
+use super::{
+    super::{Effect, Fault, JobId, Memory, Running},
+    Job, Shown, Stage,
+    parts::parts,
+    verdict::why_not,
+};
+use crate::{
+    models::{CallResult, Image},
+    protocol::{Address, Applied, CommandState, Event, Kind, Operation},
+    tools::{Access, Change, Outcome, Work},
+};
+
+impl Running {
+    /// Opens the document of a call.
+    pub fn show(&mut self, job: JobId, kind: Kind, metadata: Map<String, Value>, effects: &mut Vec<Effect>) {
+        let mut events = Vec::new();
+        let document = self.output.writer.begin(kind, metadata.clone(), &mut events);
+        self.output.say(events, effects);
+        let shown = Shown {
+            document,
+            metadata,
+            output: String::new(),
+        };
+        self.calls.shown.insert(job, shown);
+    }
+
+    pub fn show_call(&mut self, job: &Job, effects: &mut Vec<Effect>) {
+        self.calls.count += 1;
+        let metadata = object(json!({ "toolName": job.name(), "toolCallId": job.call.id }));
+        self.show(job.id, Kind::ToolCall, metadata, effects);
+        self.calls.places.push((job.call.id.clone(), self.place()));
+        let Some(shown) = self.calls.shown.get_mut(&job.id) else {
+            return;
+        };
+        let arguments = if job.tool.is_some() {
+            job.arguments.0.clone()
+        } else {
+            job.call.arguments.clone()
+        };
+        shown.metadata.insert("arguments".into(), arguments.clone().into());
+        let document = shown.document.clone();
+        let events = vec![
+            Event::ToolCallStart {
+                document: document.clone(),
+                tool_name: job.name(),
+                tool_call_id: Some(job.call.id.clone()),
+            },
+            Event::ToolCallArguments {
+                document,
+                arguments: arguments.into(),
+            },
+        ];
+        self.output.say(events, effects);
+    }
+
+    /// Where the newest document is.
+    pub fn place(&self) -> Address {
+        Address {
+            turn: self.setup.turn,
+            number: self.output.writer.count(),
+        }
+    }
+
+    pub fn printed(&mut self, id: JobId, text: &str, effects: &mut Vec<Effect>) {
+        let Some(shown) = self.calls.shown.get_mut(&id) else {
+            return;
+        };
+        let room = LIVE_BYTES.saturating_sub(shown.output.len());
+        let end = text.floor_char_boundary(room.min(text.len()));
+        let Some(text) = text.get(..end).filter(|it| !it.is_empty()) else {
+            return;
+        };
+        shown.output.push_str(text);
+        let event = Event::MetadataDelta {
+            document: shown.document.clone(),
+            metadata: Map::new(),
+            append: vec![("output".to_owned(), text.to_owned())],
+        };
+        self.output.say(vec![event], effects);
+    }
+
+    pub fn ran(
+        &mut self,
+        id: JobId,
+        result: Result<Outcome, Fault>,
+        took_ms: u64,
+        memory: &mut Memory,
+        effects: &mut Vec<Effect>,
+    ) {
+        self.with_job(id, Stage::Running, memory, effects, |running, job, _, effects| {
+            let tool = job.tool.clone();
+            match (tool.as_ref().map(|it| &it.work), result) {
+                (Some(Work::Change(_)), Ok(_)) => running.made(job, effects),
+                (Some(Work::Command { .. }), Ok(outcome)) => running.ended(job, outcome, took_ms, effects),
+                (Some(Work::Call { .. } | Work::Turn(_)) | None, Ok(outcome)) => {
+                    running.called(job, outcome, took_ms, effects);
+                }
+                (_, Err(fault)) => running.refuse(job, &fault, effects),
+            }
+        });
+    }
+
+    /// The result of a tool: its document ends with it.
+    pub fn called(&mut self, job: &mut Job, outcome: Outcome, took_ms: u64, effects: &mut Vec<Effect>) {
+        if !self.calls.shown.contains_key(&job.id) {
+            self.show_call(job, effects);
+        }
+        let result = json!({ "status": "success", "data": outcome.data });
+        self.end_call(job.id, result, Some(took_ms), outcome.is_truncated, effects);
+        settle(job, outcome.text, false, outcome.images);
+    }
+
+    pub fn end_call(
+        &mut self,
+        job: JobId,
+        result: Value,
+        took_ms: Option<u64>,
+        is_truncated: bool,
+        effects: &mut Vec<Effect>,
+    ) {
+        let Some(mut shown) = self.calls.shown.remove(&job) else {
+            return;
+        };
+        shown.metadata.insert("result".into(), result.clone());
+        shown
+            .metadata
+            .insert("duration_ms".into(), took_ms.unwrap_or_default().into());
+        if is_truncated {
+            shown.metadata.insert("truncated".into(), true.into());
+        }
+        let events = vec![
+            Event::ToolResult {
+                document: shown.document.clone(),
+                result,
+                duration_ms: took_ms,
+            },
+            Event::DocumentEnd {
+                document: shown.document,
+                final_content: None,
+                metadata: shown.metadata,
+            },
+        ];
+        self.output.say(events, effects);
+    }
+
+    /// A command has ended, or goes on in the background.
+    pub fn ended(&mut self, job: &mut Job, outcome: Outcome, took_ms: u64, effects: &mut Vec<Effect>) {
+        if let Some(mut shown) = self.calls.shown.remove(&job.id) {
+            let data = outcome.data.as_object().cloned().unwrap_or_default();
+            let metadata = &mut shown.metadata;
+            metadata.insert("exitCode".into(), Value::Null);
+            metadata.insert("output".into(), shown.output.into());
+            metadata.insert("state".into(), CommandState::Completed.as_str().into());
+            for (name, value) in data {
+                let name = if name == "durationMs" {
+                    "duration_ms".to_owned()
+                } else {
+                    name
+                };
+                if !(name == "logPath" && value.is_null()) {
+                    metadata.insert(name, value);
+                }
+            }
+            metadata.entry("duration_ms").or_insert_with(|| took_ms.into());
+            if outcome.is_truncated {
+                metadata.insert("truncated".into(), true.into());
+            }
+            let end = Event::DocumentEnd {
+                document: shown.document,
+                final_content: None,
+                metadata: shown.metadata,
+            };
+            self.output.say(vec![end], effects);
+        }
+        settle(job, outcome.text, false, outcome.images);
+    }
+
+    /// A change has been made: a document for each place.
+    pub fn made(&mut self, job: &mut Job, effects: &mut Vec<Effect>) {
+        let Some(proposal) = job.prepared.proposal.take() else {
+            settle(job, "Nothing changed.".to_owned(), false, Vec::new());
+            return;
+        };
+        let mut documents: Vec<Edit> = if job.picked.is_empty() {
+            let all = proposal.changes.iter();
+            all.flat_map(|it| edits(it, &job.name(), &job.call.id, &Applied::Applied))
+                .collect()
+        } else {
+            let all = job.picked.iter();
+            all.flat_map(|it| parts(it, &job.name(), &job.call.id)).collect()
+        };
+        // The result is the call's: it stands once, on the last part that was made.
+        let made = documents
+            .iter()
+            .rposition(|it| it.2.get("applied").and_then(Value::as_str) == Some("applied"));
+        let last = made.or_else(|| documents.len().checked_sub(1));
+        if let Some((_, _, end)) = last.and_then(|it| documents.get_mut(it)) {
+            end.insert("result".into(), json!({ "status": "success", "data": proposal.data }));
+        }
+        for (start, content, end) in documents {
+            let events = self.output.writer.whole(Kind::FileEdit, start, content.as_deref(), end);
+            self.output.say(events, effects);
+        }
+        settle(job, proposal.text, false, Vec::new());
+        if self.setup.is_checked {
+            job.stage = Stage::Checking;
+            effects.push(Effect::Check(job.id));
+        }
+    }
+
+    /// Adds what checkers say to the result of a change, which stands whatever they say.
+    pub fn checked(&mut self, id: JobId, text: &str, memory: &mut Memory, effects: &mut Vec<Effect>) {
+        self.with_job(id, Stage::Checking, memory, effects, |_, job, _, _| {
+            if let Some(result) = job.result.as_mut().filter(|_| !text.is_empty()) {
+                result.text.push_str("\n\n");
+                result.text.push_str(text);
+            }
+            job.stage = Stage::Done;
+        });
+    }
+
+    pub fn show_changes(&mut self, job: &Job, changes: &[Change], applied: Applied, effects: &mut Vec<Effect>) {
+        for change in changes {
+            for (start, content, end) in edits(change, &job.name(), &job.call.id, &applied) {
+                let events = self.output.writer.whole(Kind::FileEdit, start, content.as_deref(), end);
+                self.output.say(events, effects);
+            }
+        }
+    }
+
+    pub fn show_rejected(&mut self, job: &Job, changes: &[Change], fault: &Fault, effects: &mut Vec<Effect>) {
+        for change in changes {
+            for (start, content, mut end) in edits(change, &job.name(), &job.call.id, &Applied::Rejected) {
+                end.extend(why_not(job, fault));
+                let events = self.output.writer.whole(Kind::FileEdit, start, content.as_deref(), end);
+                self.output.say(events, effects);
+            }
+        }
+    }
+
+    /// The user or a rule said no: the document of what was not done says so.
+    pub fn reject(&mut self, job: &mut Job, fault: &Fault, effects: &mut Vec<Effect>) {
+        let proposal = job.prepared.proposal.take();
+        let tool = job.tool.clone();
+        let work = tool.as_ref().map(|it| &it.work);
+        match (work, proposal) {
+            (Some(Work::Change(_)), Some(proposal)) => {
+                self.show_rejected(job, &proposal.changes, fault, effects);
+                settle(job, fault.text(), true, Vec::new());
+            }
+            (Some(Work::Command { .. }), _) => {
+                let start = command_metadata(job);
+                let mut end = start.clone();
+                end.insert("exitCode".into(), Value::Null);
+                end.insert("output".into(), "".into());
+                end.insert("duration_ms".into(), 0.into());
+                end.insert("state".into(), CommandState::Rejected.as_str().into());
+                end.extend(why_not(job, fault));
+                let events = self.output.writer.whole(Kind::TerminalCommand, start, None, end);
+                self.output.say(events, effects);
+                settle(job, fault.text(), true, Vec::new());
+            }
+            (Some(Work::Call { .. } | Work::Change(_) | Work::Turn(_)) | None, _) => {
+                if !self.calls.shown.contains_key(&job.id) && !matches!(work, Some(Work::Change(_))) {
+                    self.show_call(job, effects);
+                    if let Some(shown) = self.calls.shown.get_mut(&job.id) {
+                        shown.metadata.insert("state".into(), "rejected".into());
+                        shown.metadata.extend(why_not(job, fault));
+                    }
+                }
+                self.refuse(job, fault, effects);
+            }
+        }
+    }
+
+    /// The call gave no result: its document says why, and the model is told.
+    pub fn refuse(&mut self, job: &mut Job, fault: &Fault, effects: &mut Vec<Effect>) {
+        let text = fault.text();
+        let tool = job.tool.clone();
+        match tool.as_ref().map(|it| &it.work) {
+            Some(Work::Change(_)) => {
+                let path = job.arguments.text("file_path").or(job.arguments.text("target_file"));
+                let path = path.or(job.arguments.text("target_notebook")).unwrap_or_default();
+                let proposal = job.prepared.proposal.take();
+                match &proposal {
+                    Some(proposal) => self.show_changes(job, &proposal.changes, Applied::Failed, effects),
+                    None => {
+                        let start = edit_start(path, &Operation::Edit, &job.name(), &job.call.id);
+                        let mut end = start.clone();
+                        end.insert("diff".into(), Value::Null);
+                        end.insert("applied".into(), Applied::Failed.as_str().into());
+                        // What was to be changed stands nowhere else.
+                        end.insert("arguments".into(), job.arguments.0.clone().into());
+                        let events = self.output.writer.whole(Kind::FileEdit, start, None, end);
+                        self.output.say(events, effects);
+                    }
+                }
+                let details = fault.next.clone().unwrap_or_default();
+                self.output
+                    .error(fault.code, &job.name(), &fault.message, &details, effects);
+            }
+            Some(Work::Command { .. }) => {
+                match self.calls.shown.remove(&job.id) {
+                    Some(mut shown) => {
+                        shown.metadata.insert("exitCode".into(), Value::Null);
+                        shown.metadata.insert("output".into(), shown.output.into());
+                        shown
+                            .metadata
+                            .insert("state".into(), CommandState::Cancelled.as_str().into());
+                        let end = Event::DocumentEnd {
+                            document: shown.document,
+                            final_content: None,
+                            metadata: shown.metadata,
+                        };
+                        self.output.say(vec![end], effects);
+                    }
+                    None => {
+                        let start = command_metadata(job);
+                        let mut end = start.clone();
+                        end.insert("exitCode".into(), Value::Null);
+                        end.insert("output".into(), "".into());
+                        end.insert("duration_ms".into(), 0.into());
+                        end.insert("state".into(), CommandState::Cancelled.as_str().into());
+                        let events = self.output.writer.whole(Kind::TerminalCommand, start, None, end);
+                        self.output.say(events, effects);
+                    }
+                }
+                let details = fault.next.clone().unwrap_or_default();
+                self.output
+                    .error(fault.code, &job.name(), &fault.message, &details, effects);
+            }
+            Some(Work::Call { .. } | Work::Turn(_)) | None => {
+                if !self.calls.shown.contains_key(&job.id) {
+                    self.show_call(job, effects);
+                }
+                let result = json!({ "status": "error", "data": text });
+                self.end_call(job.id, result, None, false, effects);
+            }
+        }
+        settle(job, text, true, Vec::new());
+    }
+}
+
+/// The call has its result.
+pub fn settle(job: &mut Job, text: String, is_error: bool, images: Vec<Image>) {
+    let text = if text.trim().is_empty() {
+        "(no output)".to_owned()
+    } else {
+        text
+    };
+    job.result = Some(CallResult {
+        call: job.call.id.clone(),
+        name: job.call.name.clone(),
+        text,
+        is_error,
+        images,
+    });
+    job.stage = Stage::Done;
+}
+
+/// A command as its document starts.
+pub fn command_metadata(job: &Job) -> Map<String, Value> {
+    let mut metadata = object(json!({
+        "command": job.arguments.text("command").unwrap_or_default(),
+        "permissions": job.arguments.texts("required_permissions"),
+        "toolCallId": job.call.id,
+        "state": CommandState::Running,
+    }));
+    for access in &job.prepared.accesses {
+        if let Access::Command {
+            line,
+            directory,
+            permissions,
+            is_background: _,
+        } = access
+        {
+            let words: Vec<&str> = permissions.iter().map(crate::protocol::Permission::as_str).collect();
+            metadata.insert("command".into(), line.clone().into());
+            metadata.insert("workingDirectory".into(), directory.path.to_string_lossy().into());
+            metadata.insert("permissions".into(), words.into());
+        }
+    }
+    metadata
+}
+
+pub fn edit_start(path: &str, operation: &Operation, name: &str, call: &str) -> Map<String, Value> {
+    object(json!({
+        "filePath": path,
+        "operation": operation,
+        "language": crate::protocol::document::language_of(path),
+        "toolCallId": call,
+        "toolName": name,
+    }))
+}
+
+/// A document of a change: what it starts with, its content, and what it ends with.
+pub type Edit = (Map<String, Value>, Option<String>, Map<String, Value>);
+
+/// The documents of a change: one for each hunk, or one for the whole.
+pub fn edits(change: &Change, name: &str, call: &str, applied: &Applied) -> Vec<Edit> {
+    let mut start = edit_start(&change.file.shown, &change.operation, name, call);
+    if let Some(to) = &change.to {
+        start.insert("newFilePath".into(), to.shown.clone().into());
+    }
+    if let Some(cell) = &change.cell {
+        let is_new = cell.source.is_none();
+        start.insert("cell".into(), json!({ "index": cell.index, "isNew": is_new }));
+        if !matches!(cell.language.as_str(), "" | "other" | "raw") {
+            start.insert("language".into(), cell.language.clone().into());
+        }
+    }
+    let whole = |content: Option<String>| {
+        let mut end = start.clone();
+        end.insert("diff".into(), Value::Null);
+        end.insert("applied".into(), applied.as_str().into());
+        (start.clone(), content, end)
+    };
+    let is_whole = matches!(change.operation, Operation::Create | Operation::Delete) || change.hunks.is_empty();
+    if is_whole {
+        let content = match (&change.operation, &change.new) {
+            (Operation::Create, Some(new)) => Some(String::from_utf8_lossy(new).into_owned()),
+            _ => None,
+        };
+        return vec![whole(content)];
+    }
+    let count = change.hunks.len();
+    let hunks = change.hunks.iter().enumerate().map(|(at, hunk)| {
+        let mut end = start.clone();
+        end.insert(
+            "diff".into(),
+            json!({
+                "oldString": hunk.old,
+                "newString": hunk.new,
+                "startLine": hunk.start,
+                "endLine": hunk.end,
+            }),
+        );
+        end.insert("applied".into(), applied.as_str().into());
+        end.insert("hunk".into(), json!({ "index": at + 1, "count": count }));
+        (start.clone(), Some(hunk.new.clone()), end)
+    });
+    hunks.collect()
+}
+
+pub fn object(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(members) => members,
+        _ => Map::new(),
+    }
+}
+
+/// What a call is about, for a line.
+pub fn gist(text: &str) -> String {
+    let line: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    if line.chars().count() <= SHOWN_CHARS {
+        return line;
+    }
+    let cut: String = line.chars().take(SHOWN_CHARS).collect();
+    format!("{cut}…")
+}
+
+/// As much of a command's output travels live; all of it is in its log.
+const LIVE_BYTES: usize = 1 << 20;
+/// As many characters of an argument stand in a message.
+const SHOWN_CHARS: usize = 200;
+
+/// A name that the model made up, fit for a line.
+pub fn plain(name: &str) -> String {
+    let plain: String = name.chars().filter(|it| !it.is_control()).take(64).collect();
+    if plain.trim().is_empty() {
+        "tool".to_owned()
+    } else {
+        plain
+    }
+}

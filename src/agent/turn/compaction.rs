@@ -1,0 +1,478 @@
+//! Making room: within an answer, before the model is asked or because its server refused, or as a turn of its own that the
+//! user wants. One try for each request: what did not help is not tried again, but named.
+
+use serde_json::{Map, Value, json};
+
+use super::{Effect, Memory, Phase, Running, batch::object};
+use crate::{
+    agent::{
+        compact::{self, Brief, Hopeless, Plan, Sizes},
+        message_history::{self, MessageHistory},
+        prompt,
+    },
+    models::{EndReason, Failure, Piece, Tokens, catalogue},
+    protocol::{
+        Address, CompactionScope, DocumentId, Event, FinishReason, Kind, Severity, Status, TodoStatus,
+        document::{COMPACT, Cause, Compaction, Way},
+    },
+    text::figure,
+};
+
+/// Room that is being made: a model writes a summary.
+#[derive(Debug)]
+pub struct Room {
+    plan: Plan,
+    cause: Cause,
+    keep: String,
+    shown: Shown,
+    summary: String,
+    attempt: u32,
+}
+
+/// The document that says so.
+#[derive(Debug)]
+struct Shown {
+    document: DocumentId,
+    metadata: Map<String, Value>,
+    began_ms: u64,
+}
+
+/// A summary is asked for so often: of the model for side jobs, then of the conversation's own, with less to read.
+const ATTEMPTS: u32 = 2;
+/// More than this is no summary.
+const SUMMARY_BYTES: usize = 64 << 10;
+
+impl Running {
+    /// What a request holds and may hold.
+    pub(super) fn sizes(&self, memory: &Memory) -> Sizes {
+        let refused = memory
+            .window
+            .refused
+            .as_ref()
+            .filter(|it| it.0 == self.setup.model.name);
+        let window = match (memory.window.tokens, refused.map(|it| it.1)) {
+            (Some(window), Some(refused)) => Some(window.min(refused)),
+            (window, refused) => window.or(refused),
+        };
+        Sizes {
+            system: prompt::tokens(&self.setup.model.system),
+            tools: self.offered().iter().map(message_history::tool_size).sum(),
+            window,
+        }
+    }
+
+    /// Before the model is asked: whether something else comes first.
+    pub(super) fn makes_room(&mut self, memory: &mut Memory, effects: &mut Vec<Effect>) -> bool {
+        if self.request.has_made_room || (memory.window.tokens.is_none() && memory.window.refused.is_none()) {
+            return false;
+        }
+        let sizes = self.sizes(memory);
+        if !sizes.is_full(&memory.told) || memory.told.tokens(sizes.fixed()) < memory.window.no_room_below {
+            return false;
+        }
+        match compact::plan(&memory.told, &sizes, Cause::Full) {
+            Ok(plan) => {
+                self.make(plan, Cause::Full, String::new(), memory, effects);
+                true
+            }
+            Err(hopeless) => self.stays_full(&hopeless, sizes, memory, effects),
+        }
+    }
+
+    /// No room can be made. What still fits is sent, and said; what does not is the end.
+    fn stays_full(
+        &mut self,
+        hopeless: &Hopeless,
+        sizes: Sizes,
+        memory: &mut Memory,
+        effects: &mut Vec<Effect>,
+    ) -> bool {
+        self.request.has_made_room = true;
+        let tokens = memory.told.tokens(sizes.fixed());
+        // Our own estimate may be wrong: then the server decides.
+        let is_over = memory.told.counted() > 0 && sizes.window.is_some_and(|it| tokens >= it);
+        if is_over {
+            self.does_not_fit(hopeless, sizes.window, "", memory, effects);
+            return true;
+        }
+        // It is said again when a good deal has come since.
+        memory.window.no_room_below = tokens.saturating_add(tokens / 10);
+        let (message, _) = hopeless.words(sizes.window);
+        self.output.notice(Severity::Warning, "compacted", message, effects);
+        false
+    }
+
+    /// The end: what is too big, and what one can do.
+    fn does_not_fit(
+        &mut self,
+        hopeless: &Hopeless,
+        window: Option<u64>,
+        because: &str,
+        memory: &mut Memory,
+        effects: &mut Vec<Effect>,
+    ) {
+        let (message, mut details) = hopeless.words(window);
+        if !because.is_empty() {
+            details = format!("{details}\n{because}");
+        }
+        self.output
+            .error("LLM_CONTEXT_LENGTH", "llm", &message, &details, effects);
+        self.end(Status::Error, FinishReason::Error, memory, effects);
+    }
+
+    /// The server refused what was sent because it is too long.
+    pub(super) fn overflowed(&mut self, failure: &Failure, memory: &mut Memory, effects: &mut Vec<Effect>) {
+        let sizes = self.sizes(memory);
+        let tokens = memory.told.tokens(sizes.fixed());
+        if self.request.has_made_room {
+            let hopeless = compact::biggest(&memory.told, &sizes);
+            return self.does_not_fit(&hopeless, sizes.window, &failure.details(), memory, effects);
+        }
+        // One that stands in may have a smaller window, which is none of the other's.
+        if self.request.stand_in == 0 {
+            memory.window.refused = Some((self.setup.model.name.clone(), tokens));
+        }
+        let sizes = Sizes {
+            window: Some(self.sizes(memory).window.map_or(tokens, |it| it.min(tokens))),
+            ..self.sizes(memory)
+        };
+        match compact::plan(&memory.told, &sizes, Cause::Overflow) {
+            Ok(plan) => self.make(plan, Cause::Overflow, String::new(), memory, effects),
+            Err(hopeless) => self.does_not_fit(&hopeless, memory.window.tokens, &failure.details(), memory, effects),
+        }
+    }
+
+    /// A turn of its own, in which nothing else happens.
+    pub(super) fn shorten(&mut self, wish: CompactionScope, memory: &mut Memory, effects: &mut Vec<Effect>) {
+        // Nothing was sent that could want an answer.
+        self.request.sent = usize::MAX;
+        match wish {
+            CompactionScope::DropResult(address) => self.drop_result(address, memory, effects),
+            CompactionScope::Summary { keep } => match compact::plan(&memory.told, &self.sizes(memory), Cause::Asked) {
+                Ok(plan) => self.make(plan, Cause::Asked, keep, memory, effects),
+                Err(_) => {
+                    let message = if memory.told.messages.is_empty() {
+                        "nothing was said yet"
+                    } else {
+                        "all that a summary could stand for is in one already, or is too new"
+                    };
+                    let details = "say something first";
+                    self.output
+                        .error("NOTHING_TO_COMPACT", "client", message, details, effects);
+                    self.end(Status::Completed, FinishReason::Stop, memory, effects);
+                }
+            },
+        }
+    }
+
+    fn drop_result(&mut self, address: Address, memory: &mut Memory, effects: &mut Vec<Effect>) {
+        let sizes = self.sizes(memory);
+        let before = memory.told.tokens(sizes.fixed());
+        let is_it = |it: &(&String, &Address)| *it.1 == address;
+        let calls: Vec<String> = memory.told.places.iter().filter(is_it).map(|it| it.0.clone()).collect();
+        let scale = memory.told.scale(sizes.fixed());
+        if memory.told.drop_calls(&calls).0 == 0 {
+            let message = format!("{address} is no result of a tool that the model is told and that is worth dropping");
+            let details = "/context shows what takes room";
+            self.output
+                .error("NOTHING_TO_COMPACT", "client", &message, details, effects);
+            return self.end(Status::Completed, FinishReason::Stop, memory, effects);
+        }
+        let after = scaled(&memory.told, &sizes, scale).min(before);
+        memory.shortened(after);
+        let shown = self.open_room(json!({ "result": address.to_string() }), effects);
+        let mark = Compaction {
+            cause: Cause::Asked,
+            way: Way::Single,
+            before_tokens: before,
+            after_tokens: after,
+            window_tokens: sizes.window,
+            calls,
+            ..Compaction::default()
+        };
+        let said = format!("The model is told no more what {address} came to. It stays readable here.");
+        self.close_room(shown, &said, &mark, effects);
+        self.end(Status::Completed, FinishReason::Stop, memory, effects);
+    }
+
+    /// Carries out a plan.
+    fn make(&mut self, plan: Plan, cause: Cause, keep: String, memory: &mut Memory, effects: &mut Vec<Effect>) {
+        let arguments = if keep.trim().is_empty() {
+            json!({})
+        } else {
+            json!({ "keep": keep })
+        };
+        let shown = self.open_room(arguments, effects);
+        self.request.has_made_room = true;
+        if plan.way == Way::Results {
+            self.drop_old(shown, plan, cause, memory, effects);
+            return self.go_on(cause, memory, effects);
+        }
+        let room = Room {
+            plan,
+            cause,
+            keep,
+            shown,
+            summary: String::new(),
+            attempt: 0,
+        };
+        self.ask_for_summary(&room, memory, effects);
+        self.phase = Phase::Room(Box::new(room));
+    }
+
+    fn ask_for_summary(&mut self, room: &Room, memory: &Memory, effects: &mut Vec<Effect>) {
+        self.request.tokens = Tokens::default();
+        let told = &memory.told;
+        let head = told.messages.get(..room.plan.at).unwrap_or_default();
+        // The surroundings stay, so that they need no summary.
+        let messages = head.iter().enumerate().filter(|(at, _)| told.opened_at != Some(*at));
+        effects.push(Effect::Summarise {
+            brief: Brief {
+                messages: messages.map(|it| it.1.clone()).collect(),
+                keep: room.keep.clone(),
+                tokens: room.plan.summary.max(200),
+                window: self.sizes(memory).window,
+            },
+            attempt: room.attempt,
+        });
+    }
+
+    /// What comes of the model that writes the summary.
+    pub(super) fn room_piece(&mut self, piece: Piece, memory: &mut Memory, effects: &mut Vec<Effect>) {
+        let Phase::Room(mut room) = std::mem::replace(&mut self.phase, Phase::Leave) else {
+            return;
+        };
+        match piece {
+            Piece::Text(text) => {
+                if room.summary.len() < SUMMARY_BYTES {
+                    room.summary.push_str(&text);
+                }
+            }
+            Piece::Progress(progress) => effects.push(Effect::Append(Event::Progress(progress))),
+            Piece::Usage(tokens) => self.request.tokens = tokens,
+            Piece::End(EndReason::Stop | EndReason::Length | EndReason::Other(_) | EndReason::Pause)
+                if !room.summary.trim().is_empty() =>
+            {
+                self.pay_for_summary(room.attempt, memory);
+                return self.summarised(*room, memory, effects);
+            }
+            Piece::End(_) => return self.no_summary(*room, "no summary came", memory, effects),
+            Piece::Error(failure) => {
+                let why = failure.message.to_string();
+                return self.no_summary(*room, &why, memory, effects);
+            }
+            Piece::Start { .. }
+            | Piece::Thinking(_)
+            | Piece::ThinkingDone { .. }
+            | Piece::CallStart { .. }
+            | Piece::CallArguments { .. }
+            | Piece::CallDone { .. }
+            | Piece::Refusal(_)
+            | Piece::Notice(_)
+            | Piece::Seen(_) => {}
+        }
+        self.phase = Phase::Room(room);
+    }
+
+    fn pay_for_summary(&mut self, attempt: u32, memory: &mut Memory) {
+        let tokens = std::mem::take(&mut self.request.tokens);
+        let model = if attempt == 0 {
+            &self.setup.model.summarist
+        } else {
+            &self.setup.model.name
+        };
+        let known = catalogue::known(model, &self.setup.settings.models);
+        self.pay(&tokens, known.prices, memory);
+    }
+
+    fn summarised(&mut self, room: Room, memory: &mut Memory, effects: &mut Vec<Effect>) {
+        let Room {
+            plan,
+            cause,
+            shown,
+            summary,
+            ..
+        } = room;
+        let sizes = self.sizes(memory);
+        let scale = memory.told.scale(sizes.fixed());
+        let limit = usize::try_from(plan.summary.max(200) * 6).unwrap_or(usize::MAX);
+        let summary = summary.trim();
+        let mut summary = prompt::head(summary, limit).unwrap_or(summary).trim_end().to_owned();
+        summary.push_str(&open_todos(memory));
+        let mut shorter = memory.told.clone();
+        shorter.summarise(plan.at, &summary);
+        let after = scaled(&shorter, &sizes, scale);
+        if !compact::is_worth(plan.before, after) {
+            let why = format!(
+                "a summary takes no less room than what it stands for: {} tokens would be {}",
+                compact::count(plan.before),
+                compact::count(after)
+            );
+            self.fail_room(shown, &why, effects);
+            return match cause {
+                Cause::Asked => self.end(Status::Completed, FinishReason::Stop, memory, effects),
+                Cause::Full => self.go_on_without(plan.before, memory, effects),
+                Cause::Overflow => {
+                    let hopeless = compact::biggest(&memory.told, &sizes);
+                    self.does_not_fit(&hopeless, sizes.window, "", memory, effects);
+                }
+            };
+        }
+        memory.told = shorter;
+        memory.shortened(after);
+        let mark = plan.mark(cause, sizes.window, after);
+        self.close_room(shown, &summary, &mark, effects);
+        effects.push(Effect::Forgot);
+        self.go_on(cause, memory, effects);
+    }
+
+    /// Asks once more, or does without.
+    fn no_summary(&mut self, mut room: Room, why: &str, memory: &mut Memory, effects: &mut Vec<Effect>) {
+        self.pay_for_summary(room.attempt, memory);
+        room.attempt += 1;
+        room.summary.clear();
+        if room.attempt < ATTEMPTS {
+            self.ask_for_summary(&room, memory, effects);
+            self.phase = Phase::Room(Box::new(room));
+            return;
+        }
+        let Room { plan, cause, shown, .. } = room;
+        let (count, saved) = memory.told.droppable(plan.at);
+        if count > 0 && cause != Cause::Asked && compact::is_worth(plan.before, plan.before.saturating_sub(saved)) {
+            let plan = Plan {
+                way: Way::Results,
+                ..plan
+            };
+            self.drop_old(shown, plan, cause, memory, effects);
+            return self.go_on(cause, memory, effects);
+        }
+        self.fail_room(shown, why, effects);
+        match cause {
+            Cause::Asked => self.end(Status::Completed, FinishReason::Stop, memory, effects),
+            Cause::Full => self.go_on_without(plan.before, memory, effects),
+            Cause::Overflow => {
+                let hopeless = compact::biggest(&memory.told, &self.sizes(memory));
+                let because = format!("no summary could be made: {why}");
+                self.does_not_fit(&hopeless, memory.window.tokens, &because, memory, effects);
+            }
+        }
+    }
+
+    /// There is still a little room: the answer goes on, and it is tried again when more has come.
+    fn go_on_without(&mut self, tokens: u64, memory: &mut Memory, effects: &mut Vec<Effect>) {
+        memory.window.no_room_below = tokens.saturating_add(tokens / 10);
+        self.request(memory, effects);
+    }
+
+    /// Puts lines in the place of old results.
+    fn drop_old(&mut self, shown: Shown, plan: Plan, cause: Cause, memory: &mut Memory, effects: &mut Vec<Effect>) {
+        let sizes = self.sizes(memory);
+        let scale = memory.told.scale(sizes.fixed());
+        let (count, _) = memory.told.drop_results(plan.at);
+        let after = scaled(&memory.told, &sizes, scale).min(plan.before);
+        memory.shortened(after);
+        let count = figure::count(count, "old result", "old results");
+        let said = format!(
+            "The model is told no more what is in {} of tools. They stay readable here.",
+            count.as_str()
+        );
+        let mark = plan.mark(cause, sizes.window, after);
+        self.close_room(shown, &said, &mark, effects);
+    }
+
+    fn go_on(&mut self, cause: Cause, memory: &mut Memory, effects: &mut Vec<Effect>) {
+        match cause {
+            Cause::Asked => self.end(Status::Completed, FinishReason::Stop, memory, effects),
+            Cause::Full | Cause::Overflow => self.request(memory, effects),
+        }
+    }
+
+    fn open_room(&mut self, arguments: Value, effects: &mut Vec<Effect>) -> Shown {
+        self.calls.count += 1;
+        let id = format!("{COMPACT}_{}", self.output.writer.count() + 1);
+        let mut metadata = object(json!({ "toolName": COMPACT, "toolCallId": id }));
+        let mut events = Vec::new();
+        let document = self.output.writer.begin(Kind::ToolCall, metadata.clone(), &mut events);
+        metadata.insert("arguments".into(), arguments.clone());
+        events.push(Event::ToolCallStart {
+            document: document.clone(),
+            tool_name: COMPACT.to_owned(),
+            tool_call_id: Some(id),
+        });
+        events.push(Event::ToolCallArguments {
+            document: document.clone(),
+            arguments,
+        });
+        self.output.say(events, effects);
+        Shown {
+            document,
+            metadata,
+            began_ms: self.output.now_ms,
+        }
+    }
+
+    fn close_room(&mut self, mut shown: Shown, said: &str, mark: &Compaction, effects: &mut Vec<Effect>) {
+        shown.metadata.insert("compaction".into(), mark.to_json());
+        let data = json!({
+            "content": said, "beforeTokens": mark.before_tokens, "afterTokens": mark.after_tokens,
+        });
+        self.end_room(shown, json!({ "status": "success", "data": data }), effects);
+    }
+
+    fn fail_room(&mut self, shown: Shown, why: &str, effects: &mut Vec<Effect>) {
+        self.end_room(shown, json!({ "status": "error", "data": why }), effects);
+    }
+
+    fn end_room(&mut self, mut shown: Shown, result: Value, effects: &mut Vec<Effect>) {
+        let took = self.output.now_ms.saturating_sub(shown.began_ms);
+        shown.metadata.insert("result".into(), result.clone());
+        shown.metadata.insert("duration_ms".into(), took.into());
+        let events = vec![
+            Event::ToolResult {
+                document: shown.document.clone(),
+                result,
+                duration_ms: Some(took),
+            },
+            Event::DocumentEnd {
+                document: shown.document,
+                final_content: None,
+                metadata: shown.metadata,
+            },
+        ];
+        self.output.say(events, effects);
+    }
+
+    /// The user stopped it: everything stays as it was.
+    pub(super) fn leave_room(&mut self, memory: &mut Memory, effects: &mut Vec<Effect>) {
+        if !matches!(self.phase, Phase::Room(_)) {
+            return;
+        }
+        let Phase::Room(room) = std::mem::replace(&mut self.phase, Phase::Leave) else {
+            return;
+        };
+        effects.push(Effect::StopModel);
+        self.pay_for_summary(room.attempt, memory);
+        self.fail_room(room.shown, "cancelled", effects);
+    }
+}
+
+/// Tokens of a request, estimated, where the server's count was so many times as much.
+fn scaled(told: &MessageHistory, sizes: &Sizes, scale: f64) -> u64 {
+    ((sizes.fixed() + told.size_of(0..)) as f64 * scale) as u64
+}
+
+/// What is still to be done, which is known better than a summary could say it.
+fn open_todos(memory: &Memory) -> String {
+    let is_open = |it: &&crate::transcript::Todo| !matches!(it.status, TodoStatus::Completed | TodoStatus::Cancelled);
+    let lines: String = memory
+        .todos
+        .list
+        .iter()
+        .filter(is_open)
+        .map(|it| format!("\n- [{}] {} ({})", it.id, it.content, it.status.as_str()))
+        .collect();
+    if lines.is_empty() {
+        return String::new();
+    }
+    format!("\n\n## Todos that are open{lines}")
+}

@@ -1,0 +1,246 @@
+//! A bound on what an answer may cost in the log, whatever the size of its pieces.
+//!
+//! Whoever reads the answer bounds the text; here it is the number of events that counts, because each costs much more than the
+//! one character that a hostile delta may carry. Past a first bound neighbours are joined, past a second the answer
+//! is cut. What the log drops when a document ends no longer counts.
+
+use std::collections::HashMap;
+
+use crate::protocol::{DocumentId, Event};
+
+/// From here on, pieces of the same text that came together are joined.
+const JOINED_FROM: usize = 20_000;
+
+/// More events than this are not kept.
+const MOST_EVENTS: usize = 500_000;
+
+/// More documents than this are not kept; the decoder stops earlier and says so.
+const MOST_DOCUMENTS: usize = 60_000;
+
+/// More events than are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooMany;
+
+/// What an event costs beside its text, as if it were so many bytes more.
+const EVENT_BYTES: usize = 256;
+
+/// So much is done in one go: a few milliseconds, so that whoever shares the thread is never far from its turn.
+const STINT_BYTES: usize = 32 << 10;
+
+/// Work of one producer between two turns of the others.
+///
+/// A socket in a flood is always ready, and a task that never waits keeps its thread: the key that is to stop it would not
+/// even be read.
+#[derive(Debug, Default)]
+pub struct PollBudget {
+    bytes: usize,
+}
+
+impl PollBudget {
+    /// Counts an event with so many bytes of text; whether that was enough for one go.
+    pub fn spend(&mut self, bytes: usize) -> bool {
+        self.bytes += EVENT_BYTES + bytes;
+        self.is_over()
+    }
+
+    pub fn is_over(&self) -> bool {
+        self.bytes >= STINT_BYTES
+    }
+
+    /// Gives the others their turn when it is time.
+    pub async fn pause(&mut self) {
+        if self.is_over() {
+            self.bytes = 0;
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+/// Counts the events of one response.
+#[derive(Debug, Default)]
+pub struct EventLimit {
+    kept: usize,
+    documents: usize,
+    /// Deltas of documents that are open.
+    deltas: HashMap<DocumentId, usize>,
+}
+
+impl EventLimit {
+    /// Whether it is time to join what comes together.
+    pub fn is_high(&self) -> bool {
+        self.kept >= JOINED_FROM
+    }
+
+    /// What of `events`, which came together, goes into the log.
+    pub fn admit(&mut self, events: Vec<Event>) -> Result<Vec<Event>, TooMany> {
+        let events = if self.kept < JOINED_FROM {
+            events
+        } else {
+            joined(events)
+        };
+        let counted = events.iter().map(|it| self.count(it)).collect::<Vec<_>>();
+        if counted.contains(&Err(TooMany)) {
+            Err(TooMany)
+        } else {
+            Ok(events)
+        }
+    }
+
+    /// Counts an event that goes into the log as it is.
+    pub fn count(&mut self, event: &Event) -> Result<(), TooMany> {
+        self.kept += 1;
+        match event {
+            Event::DocumentStart(_) => self.documents += 1,
+            Event::ContentDelta { document, .. }
+            | Event::ToolCallStart { document, .. }
+            | Event::ToolCallArguments { document, .. }
+            | Event::ToolResult { document, .. }
+            | Event::MetadataDelta { document, .. } => *self.deltas.entry(document.clone()).or_default() += 1,
+            Event::DocumentEnd { document, .. } => {
+                self.kept -= self.deltas.remove(document).unwrap_or(0);
+            }
+            Event::UserMessage(_)
+            | Event::ResponseStart(_)
+            | Event::ThinkingDelta { .. }
+            | Event::DocumentUpdate { .. }
+            | Event::Notice(_)
+            | Event::Progress(_)
+            | Event::Title(_)
+            | Event::Branch(_)
+            | Event::Done(_)
+            | Event::Unknown { .. } => {}
+        }
+        if self.kept > MOST_EVENTS || self.documents > MOST_DOCUMENTS {
+            Err(TooMany)
+        } else {
+            Ok(())
+        }
+    }
+}
+
+/// The same with neighbouring deltas made one.
+fn joined(events: Vec<Event>) -> Vec<Event> {
+    let mut joined: Vec<Event> = Vec::new();
+    for event in events {
+        match (joined.last_mut(), &event) {
+            (
+                Some(Event::ContentDelta { document, delta }),
+                Event::ContentDelta {
+                    document: of,
+                    delta: more,
+                },
+            ) if document == of => delta.push_str(more),
+            (Some(Event::ThinkingDelta { delta }), Event::ThinkingDelta { delta: more }) => delta.push_str(more),
+            (
+                Some(Event::MetadataDelta {
+                    document,
+                    metadata,
+                    append,
+                }),
+                Event::MetadataDelta {
+                    document: of,
+                    metadata: changed,
+                    append: more,
+                },
+            ) if document == of && metadata.is_empty() && changed.is_empty() => {
+                for (member, text) in more {
+                    match append.iter_mut().find(|it| it.0 == *member) {
+                        Some((_, whole)) => whole.push_str(text),
+                        None => append.push((member.clone(), text.clone())),
+                    }
+                }
+            }
+            (Some(_) | None, _) => joined.push(event),
+        }
+    }
+    joined
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Map, json};
+
+    use super::*;
+    use crate::protocol::Response;
+
+    fn events(script: &[(&str, &str)]) -> Vec<Event> {
+        let event = |(word, text): &(&str, &str)| match *word {
+            "think" => Event::ThinkingDelta { delta: (*text).into() },
+            "append" => Event::MetadataDelta {
+                document: "a".into(),
+                metadata: Map::new(),
+                append: vec![("output".into(), (*text).into())],
+            },
+            "set" => Event::MetadataDelta {
+                document: "a".into(),
+                metadata: Map::from_iter([("output".to_owned(), json!(text))]),
+                append: Vec::new(),
+            },
+            "end" => Event::DocumentEnd {
+                document: (*text).into(),
+                final_content: None,
+                metadata: Map::new(),
+            },
+            document => Event::ContentDelta {
+                document: document.into(),
+                delta: (*text).into(),
+            },
+        };
+        script.iter().map(event).collect()
+    }
+
+    #[test]
+    fn neighbours_are_joined_and_nothing_is_moved() {
+        let pieces = events(&[
+            ("a", "1"),
+            ("a", "2"),
+            ("b", "3"),
+            ("a", "4"),
+            ("think", "5"),
+            ("think", "6"),
+            ("append", "7"),
+            ("append", "8"),
+            ("set", "9"),
+            ("append", "0"),
+        ]);
+        let expected = events(&[
+            ("a", "12"),
+            ("b", "3"),
+            ("a", "4"),
+            ("think", "56"),
+            ("append", "78"),
+            ("set", "9"),
+            ("append", "0"),
+        ]);
+        let mut first = Response::default();
+        let mut second = Response::default();
+        for event in &pieces {
+            first.apply(event, 0);
+        }
+        assert_eq!(joined(pieces), expected);
+        for event in &expected {
+            second.apply(event, 0);
+        }
+        assert_eq!(first.documents, second.documents);
+    }
+
+    #[test]
+    fn an_answer_of_usual_size_is_left_as_it_is() {
+        let mut flood = EventLimit::default();
+        let pieces = events(&[("a", "1"), ("a", "2")]);
+        assert_eq!(flood.admit(pieces.clone()), Ok(pieces));
+    }
+
+    #[test]
+    fn a_flood_ends_and_what_ended_does_not_count() {
+        let mut flood = EventLimit::default();
+        for _ in 0..4 {
+            for _ in 0..MOST_EVENTS / 2 {
+                assert!(flood.admit(events(&[("a", "x")])).is_ok());
+            }
+            assert!(flood.admit(events(&[("end", "a")])).is_ok());
+        }
+        let more = (0..MOST_EVENTS).find(|_| flood.admit(events(&[("a", "x")])).is_err());
+        assert!(more.is_some());
+    }
+}

@@ -1,0 +1,381 @@
+//! Language models: one trait, one file for each format that a server may speak.
+//!
+//! Whatever the format, an answer arrives as [`Piece`]s, and nothing of a provider's own words goes further than
+//! this module. Servers that call themselves compatible are not, so a provider reads leniently, says what it
+//! repaired, and never takes a stream that was cut for an answer that ended.
+
+mod anthropic;
+mod body;
+pub mod catalogue;
+#[cfg(test)]
+mod conformance;
+pub mod discover;
+mod failure;
+mod gemini;
+mod lenient;
+mod listing;
+mod objects;
+mod ollama;
+mod openai;
+mod request;
+mod responses;
+pub mod roles;
+pub mod script;
+mod tap;
+mod text_tool_calls;
+mod tool_pairing;
+
+use std::{
+    collections::VecDeque,
+    pin::Pin,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::Poll,
+};
+
+use futures::{Stream, future, stream};
+use serde_json::{Map, Value};
+
+pub use failure::{Failure, FailureKind};
+pub use roles::{Chosen, Roles, open_named};
+
+use crate::{
+    config::{self, Environment},
+    journal::Raw,
+    protocol::{Notice, Progress},
+};
+
+/// Whoever answers.
+pub trait Provider: Send + Sync {
+    /// For the header and for messages: `openai at 127.0.0.1:8089`.
+    fn peer(&self) -> &str;
+
+    /// Asks for an answer. Nothing happens before the first poll; dropping the stream drops the request.
+    ///
+    /// Exactly one [`Piece::End`] or [`Piece::Error`] comes, and it comes last.
+    fn stream(&self, request: ModelRequest) -> PieceStream;
+
+    /// Does ahead of the first request what it would otherwise wait for; says nothing to the server.
+    fn warm(&self) -> Promise<()>;
+
+    /// The models that one may choose from, as far as the server says.
+    fn models(&self) -> Promise<Result<Vec<Model>, Failure>>;
+
+    /// The tokens that the server itself will hold of a conversation with `model`, where it can be asked and where that
+    /// may be less than what the model was made for: it comes before the catalogue.
+    fn window(&self, model: String) -> Promise<Option<u64>> {
+        drop(model);
+        Box::pin(future::ready(None))
+    }
+
+    /// A vector for each text, in their order, made by the model of the settings.
+    fn embed(&self, texts: Vec<String>) -> Promise<Result<Vec<Vec<f32>>, Failure>> {
+        drop(texts);
+        let message = format!("{} makes no embeddings", self.peer());
+        Box::pin(future::ready(Err(Failure::new(FailureKind::Request, message))))
+    }
+}
+
+/// An answer that is still to come, to one question.
+pub type Promise<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+
+pub type PieceStream = Pin<Box<dyn Stream<Item = Piece> + Send>>;
+
+/// How a provider is made. Reads no file and opens nothing: the first request does.
+pub type Open = fn(&config::Provider, &Environment) -> Result<Arc<dyn Provider>, Failure>;
+
+/// A format that we speak.
+pub struct Format {
+    /// The word in the configuration: `kind` of a provider.
+    pub name: &'static str,
+    pub open: Open,
+}
+
+pub const PROVIDERS: &[Format] = &[
+    openai::FORMAT,
+    responses::FORMAT,
+    anthropic::FORMAT,
+    gemini::FORMAT,
+    ollama::FORMAT,
+];
+
+/// The provider that `settings` describe.
+pub fn open(settings: &config::Provider, environment: &Environment) -> Result<Arc<dyn Provider>, Failure> {
+    if let Some(format) = PROVIDERS.iter().find(|it| it.name == settings.kind) {
+        return (format.open)(settings, environment);
+    }
+    let known = PROVIDERS.iter().map(|it| it.name).collect::<Vec<_>>().join(", ");
+    let message = format!("there is no kind of provider called `{}`", settings.kind);
+    Err(Failure::new(FailureKind::NotFound, message).hint(format!("known kinds: {known}")))
+}
+
+/// Room for what a few chunks of a fast server bring; a reader that waits holds the server back.
+const ROOM: usize = 64;
+
+/// Where the work behind a stream puts its pieces. Both are one task: no channel with its wakers is needed.
+#[derive(Clone, Debug, Default)]
+struct Out(Arc<Mutex<VecDeque<Piece>>>);
+
+impl Out {
+    async fn give(&self, piece: Piece) {
+        // Nobody has to wake us: the stream goes on with the work when the reader has taken what there is.
+        future::poll_fn(|_| {
+            if self.lock().len() < ROOM {
+                Poll::Ready(())
+            } else {
+                Poll::Pending
+            }
+        })
+        .await;
+        self.lock().push_back(piece);
+    }
+
+    fn take(&self) -> Option<Piece> {
+        self.lock().pop_front()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Piece>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A stream of what `work` gives. It runs only while the stream is polled and goes with it.
+fn produce<F>(work: impl FnOnce(Out) -> F) -> PieceStream
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    let out = Out::default();
+    let mut work = Some(Box::pin(work(out.clone())));
+    Box::pin(stream::poll_fn(move |cx| {
+        if let Some(piece) = out.take() {
+            return Poll::Ready(Some(piece));
+        }
+        let is_over = match &mut work {
+            Some(work) => work.as_mut().poll(cx).is_ready(),
+            None => true,
+        };
+        if is_over {
+            work = None;
+        }
+        match out.take() {
+            None if !is_over => Poll::Pending,
+            piece => Poll::Ready(piece),
+        }
+    }))
+}
+
+/// What is asked of a model.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ModelRequest {
+    /// Empty: the first that the server lists.
+    pub model: String,
+    pub system: String,
+    /// Oldest first; the last one is the user's or holds results.
+    pub messages: Vec<ModelMessage>,
+    /// In an order that never changes within a conversation: they are part of what servers cache.
+    pub tools: Vec<ToolSpec>,
+    /// How hard to think; `None`: as the server likes.
+    pub effort: Option<Effort>,
+    /// Somebody sees a long countdown and can stop it; without, a server that wants a long pause is given up.
+    pub is_attended: bool,
+    /// Somebody looks at the bytes.
+    pub is_watched: bool,
+}
+
+/// A tool as a model sees it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToolSpec {
+    pub name: String,
+    /// Other names that a call may come under. They are not sent.
+    pub aliases: Vec<String>,
+    pub about: String,
+    /// An object schema of `type, properties, required, items, enum, description` only, which every server takes.
+    pub parameters: Value,
+}
+
+/// How hard a model is to think before it answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effort {
+    Off,
+    Low,
+    Medium,
+    High,
+}
+
+/// One side's say. Neighbours of the same side are legal here; a provider joins them where its server wants that.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ModelMessage {
+    User(Vec<Part>),
+    /// In the order in which it came: reasoning, text, calls.
+    Assistant(Vec<Said>),
+    /// One for each call of the message before, in the order of the calls.
+    Results(Vec<CallResult>),
+}
+
+impl ModelMessage {
+    pub fn user(text: impl Into<String>) -> Self {
+        Self::User(vec![Part::Text(text.into())])
+    }
+
+    pub fn assistant(text: impl Into<String>) -> Self {
+        Self::Assistant(vec![Said::Text(text.into())])
+    }
+}
+
+/// A part of what the user says.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Part {
+    Text(String),
+    Image(Image),
+}
+
+#[derive(Clone, PartialEq, Eq)]
+pub struct Image {
+    /// `image/png`, `image/jpeg`, `image/gif` or `image/webp`.
+    pub media_type: String,
+    pub bytes: Arc<[u8]>,
+}
+
+impl std::fmt::Debug for Image {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Image({}, {} bytes)", self.media_type, self.bytes.len())
+    }
+}
+
+/// A part of what the model said.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Said {
+    Text(String),
+    /// What [`Piece::ThinkingDone`] brought. It goes back only to the provider and model that made it.
+    Opaque(Value),
+    Call(Call),
+}
+
+/// A call that a model made.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Call {
+    /// Unique in the conversation.
+    pub id: String,
+    pub name: String,
+    /// Always sound JSON, whatever the model wrote.
+    pub arguments: Map<String, Value>,
+    /// What the provider wants back with this very call.
+    pub opaque: Option<Value>,
+}
+
+/// What a call came to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CallResult {
+    /// The id of the call.
+    pub call: String,
+    /// The name that the model called.
+    pub name: String,
+    /// Never empty.
+    pub text: String,
+    pub is_error: bool,
+    /// Where a server takes no images in results, the provider says so in words.
+    pub images: Vec<Image>,
+}
+
+/// A step of an answer.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Piece {
+    /// What is being waited for.
+    Progress(Progress),
+    /// At most once, before anything that the model said.
+    Start {
+        response_id: Option<String>,
+        model: Option<String>,
+    },
+    Text(String),
+    Thinking(String),
+    /// Reasoning that only its maker can read; it goes back unchanged, to the same model only.
+    ThinkingDone {
+        opaque: Value,
+    },
+    CallStart {
+        slot: usize,
+        id: String,
+        name: String,
+    },
+    /// A fragment of JSON text.
+    CallArguments {
+        slot: usize,
+        fragment: String,
+    },
+    /// For every start, before the end; a call that was cut off has none.
+    CallDone {
+        slot: usize,
+        id: String,
+        name: String,
+        /// The text itself when it is no JSON object.
+        arguments: Result<Map<String, Value>, String>,
+        /// What the provider wants back with this very call.
+        opaque: Option<Value>,
+    },
+    /// Counts of the whole request so far; the last one holds.
+    Usage(Tokens),
+    /// The model declines, in its own words.
+    Refusal(String),
+    /// Something in the stream had to be repaired or left out.
+    Notice(Notice),
+    /// What travelled, before what it makes; only where [`ModelRequest::is_watched`] asks for it.
+    Seen(Box<Raw>),
+    End(EndReason),
+    Error(Failure),
+}
+
+/// Token counts; 0 = unknown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tokens {
+    pub prompt: u64,
+    /// How many of the prompt's were in the server's cache.
+    pub cached: u64,
+    /// How many of the prompt's were written to the server's cache, where that has its price.
+    pub cache_written: u64,
+    pub completion: u64,
+    /// How many of the completion's were reasoning.
+    pub reasoning: u64,
+}
+
+/// Why a model stopped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EndReason {
+    Stop,
+    /// It waits for the results of its calls.
+    ToolUse,
+    /// The limit of tokens was reached.
+    Length,
+    Refusal,
+    /// A filter at the provider's cut the answer.
+    ContentFilter,
+    /// The server wants what was said so far back, and goes on then.
+    Pause,
+    /// A word that we do not know: the answer ended.
+    Other(String),
+}
+
+/// A model that a server offers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Model {
+    pub id: String,
+    /// Tokens that fit, if the server says so or we know the model.
+    pub window: Option<u64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kinds_that_can_be_configured_are_those_that_are_spoken() {
+        let key = config::KEYS
+            .iter()
+            .find(|it| it.path == "providers.*.kind")
+            .expect("a key");
+        let spoken: Vec<&str> = PROVIDERS.iter().map(|it| it.name).collect();
+        assert_eq!(key.kind.describe(), spoken.join(" | "));
+        for service in config::SERVICES {
+            assert!(spoken.contains(&service.kind), "{}", service.name);
+        }
+    }
+}

@@ -1,0 +1,770 @@
+//! A request and its answer, whatever the format: connecting, waiting, trying again, giving pieces.
+//!
+//! A format is a [`Wire`]: how a request is spelled and how bytes become pieces, both pure. Everything that waits or
+//! can be repeated is here, once. A request is repeated only while nothing of an answer was given.
+
+use std::{collections::HashMap, sync::Arc, time::Duration};
+
+use chrono::Utc;
+use futures::StreamExt;
+use serde_json::Value;
+use tokio::{
+    sync::OnceCell,
+    time::{sleep, timeout},
+};
+
+use super::{
+    EndReason, Failure, FailureKind, Model, ModelRequest, Out, Piece, PieceStream, Promise, Provider, ToolSpec,
+    body::{Read, WHOLE_LIMIT_BYTES},
+    listing::Page,
+    produce,
+    tap::{self, Watched},
+    text_tool_calls,
+};
+use crate::{
+    config::{self, Environment, Secret},
+    net::{
+        client::{self, Body, Client, HeaderMap, Request, Response, Url},
+        retry::{self, Advice, Decision, Policy},
+    },
+    protocol::{Notice, Progress, Severity},
+    text::figure,
+};
+
+/// How a format is written and read. Pure: no clock, no socket.
+pub trait Wire: Send + Sync + 'static {
+    /// For the header and for messages: `openai`.
+    fn name(&self) -> &'static str;
+
+    /// The address under which the endpoints lie, from one as users paste it.
+    fn base(&self, pasted: &Url) -> Url;
+
+    fn authorise(&self, request: Request, key: &Secret) -> Request;
+
+    /// The request for an answer. `request.model` is never empty.
+    fn ask(&self, request: &ModelRequest, settings: &config::Provider) -> Request;
+
+    /// The media type of an answer.
+    fn media_type(&self) -> &'static str {
+        "text/event-stream"
+    }
+
+    /// What reads the answer to `request`. A call without an id is given one by the exchange.
+    fn read(&self, request: &ModelRequest, settings: &config::Provider) -> Box<dyn Read>;
+
+    /// What has to be asked before `request`; nothing mostly. Asked for again until [`Wire::learn`] heard the answer.
+    fn inquire(&self, request: &ModelRequest, settings: &config::Provider) -> Option<Request> {
+        let (_, _) = (request, settings);
+        None
+    }
+
+    /// The answer to [`Wire::inquire`]; none when there was none, which is no reason not to go on.
+    fn learn(&self, request: &ModelRequest, body: Option<&[u8]>) {
+        let (_, _) = (request, body);
+    }
+
+    /// The tokens that the server will hold of a conversation, where that is less than what the model was made for.
+    fn window(&self, request: &ModelRequest, settings: &config::Provider) -> Option<u64> {
+        let (_, _) = (request, settings);
+        None
+    }
+
+    /// After a failure of which nobody saw anything: makes that the same question can be asked again at once, changed
+    /// perhaps, and says in a line for the user why. Asked once for each answer.
+    fn mend(&self, failure: &Failure, request: &mut ModelRequest) -> Option<String> {
+        let (_, _) = (failure, request);
+        None
+    }
+
+    /// Whether its servers may print a call as text, where their template knows of no tools.
+    fn prints_calls(&self) -> bool {
+        false
+    }
+
+    /// The request for a vector of each text; none where the format has no such thing.
+    fn embed(&self, texts: &[String], settings: &config::Provider) -> Option<Request> {
+        let (_, _) = (texts, settings);
+        None
+    }
+
+    /// The vectors, in the order of the texts.
+    fn embedded(&self, body: &[u8]) -> Result<Vec<Vec<f32>>, Failure> {
+        let _ = body;
+        Ok(Vec::new())
+    }
+
+    /// The request for a page of the list of models; `after` is what [`Page::next`] of the page before said.
+    fn list(&self, after: Option<&str>) -> Request;
+
+    fn listed(&self, body: &[u8]) -> Result<Page, Failure>;
+}
+
+/// More pages of models than this are not turned.
+const PAGES_LIMIT: usize = 50;
+
+/// So many texts are embedded with one request: Gemini takes a hundred, others a few thousand.
+const TEXTS_LIMIT: usize = 96;
+
+/// Embeddings are JSON numbers, a dozen bytes each, some thousand for each text.
+const EMBEDDED_LIMIT_BYTES: usize = 64 << 20;
+
+/// As much of an error's body as is read.
+const ERROR_LIMIT_BYTES: usize = 64 << 10;
+
+/// How long is waited before something is said or given up.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Patience {
+    /// Connecting takes no longer on most days; then it is the answer that is waited for.
+    connecting: Duration,
+    /// After a finish reason only the count of tokens and `[DONE]` are missing, and some servers forget both.
+    pub(super) aftermath: Duration,
+    /// A silence in mid-answer that the user should know of.
+    pub(super) stalled: Duration,
+    /// The longest pause a server is granted while somebody watches the countdown.
+    longest_pause: Duration,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self {
+            connecting: Duration::from_millis(300),
+            aftermath: Duration::from_secs(3),
+            stalled: Duration::from_secs(10),
+            longest_pause: Duration::from_mins(10),
+        }
+    }
+}
+/// A server, with its key once a request needed it.
+pub struct Server(pub(super) Arc<Exchange>);
+
+pub(super) struct Exchange {
+    wire: Box<dyn Wire>,
+    client: Client,
+    name: String,
+    settings: config::Provider,
+    environment: Environment,
+    key: OnceCell<Option<Secret>>,
+    pub(super) policy: Policy,
+    pub(super) patience: Patience,
+}
+
+impl Server {
+    pub fn new(wire: impl Wire, settings: &config::Provider, environment: &Environment) -> Result<Self, Failure> {
+        let mut peer = (settings.connection.peer()).map_err(|it| Failure::from_error(FailureKind::NotFound, &it))?;
+        peer.base = wire.base(&peer.base);
+        let host = peer.base.host_str().unwrap_or_default();
+        let name = match peer.base.port() {
+            Some(port) => format!("{} at {host}:{port}", wire.name()),
+            None => format!("{} at {host}", wire.name()),
+        };
+        let client = Client::new(peer).map_err(|it| Failure::from(&it))?;
+        Ok(Self(Arc::new(Exchange {
+            wire: Box::new(wire),
+            client,
+            name,
+            settings: settings.clone(),
+            environment: environment.clone(),
+            key: OnceCell::new(),
+            policy: Policy::default(),
+            patience: Patience::default(),
+        })))
+    }
+
+    /// One that waits as little as a test wants to.
+    #[cfg(test)]
+    pub(super) fn hurried(mut self) -> Self {
+        let exchange = Arc::get_mut(&mut self.0).expect("nobody else has it");
+        exchange.policy.base = Duration::from_millis(1);
+        exchange.patience.aftermath = Duration::from_millis(50);
+        exchange.patience.stalled = Duration::from_millis(40);
+        self
+    }
+}
+
+impl Provider for Server {
+    fn peer(&self) -> &str {
+        &self.0.name
+    }
+
+    fn stream(&self, request: ModelRequest) -> PieceStream {
+        let exchange = Arc::clone(&self.0);
+        produce(move |out| async move { exchange.answer(request, &out).await })
+    }
+
+    fn warm(&self) -> Promise<()> {
+        let client = self.0.client.clone();
+        Box::pin(async move {
+            // What fails here fails again with the first request, and is said then.
+            let _ = client.warm().await;
+        })
+    }
+
+    fn models(&self) -> Promise<Result<Vec<Model>, Failure>> {
+        let exchange = Arc::clone(&self.0);
+        Box::pin(async move { exchange.list().await.map_err(|(failure, _)| failure) })
+    }
+
+    fn window(&self, model: String) -> Promise<Option<u64>> {
+        let exchange = Arc::clone(&self.0);
+        Box::pin(async move {
+            let request = ModelRequest {
+                model,
+                ..ModelRequest::default()
+            };
+            exchange.inquire(&request).await;
+            exchange.wire.window(&request, &exchange.settings)
+        })
+    }
+
+    fn embed(&self, texts: Vec<String>) -> Promise<Result<Vec<Vec<f32>>, Failure>> {
+        let exchange = Arc::clone(&self.0);
+        Box::pin(async move { exchange.embed(&texts).await })
+    }
+}
+
+async fn fail(held: Vec<Piece>, failure: Failure, out: &Out) {
+    for piece in held {
+        out.give(piece).await;
+    }
+    out.give(Piece::Error(failure)).await;
+}
+
+/// How one try went.
+enum Outcome {
+    /// The answer ended, well or not, and was given.
+    Over,
+    /// Nobody saw anything yet. The pieces came before the failure and are given if it is the last word.
+    Failed(Trouble, Vec<Piece>),
+}
+
+/// Why something failed, in words and as far as trying again is concerned.
+type Trouble = (Failure, retry::Failure);
+
+impl Exchange {
+    async fn answer(&self, mut request: ModelRequest, out: &Out) {
+        let mut retried = 0;
+        let mut is_mended = false;
+        loop {
+            let ((failure, reason), held) = match self.attempt(&mut request, out).await {
+                Outcome::Over => return,
+                Outcome::Failed(trouble, held) => (trouble, held),
+            };
+            if !is_mended && let Some(because) = self.wire.mend(&failure, &mut request) {
+                is_mended = true;
+                out.give(Piece::Notice(Notice {
+                    severity: Severity::Warning,
+                    code: "asked-again".to_owned(),
+                    message: because,
+                    document: None,
+                }))
+                .await;
+                continue;
+            }
+            let now = Utc::now();
+            let (until, because) = match self.policy.after_failure(retried, &reason, dice(), now) {
+                Decision::Wait { until, because } => (until, because),
+                Decision::Ask { until, because }
+                    if request.is_attended && until - now < pause(self.patience.longest_pause) =>
+                {
+                    (until, because)
+                }
+                Decision::Ask { until, .. } => {
+                    let pause = figure::pause((until - now).num_seconds().unsigned_abs());
+                    let hint = format!("it asks for a pause of {pause}: send the message again after that");
+                    return fail(held, failure.hint(hint), out).await;
+                }
+                Decision::GiveUp => return fail(held, failure, out).await,
+            };
+            retried += 1;
+            let progress = Progress::Retrying {
+                attempt: retried,
+                of: self.policy.retries,
+                at_ms: u64::try_from(until.timestamp_millis()).unwrap_or_default(),
+                because,
+            };
+            out.give(Piece::Progress(progress)).await;
+            sleep((until - Utc::now()).to_std().unwrap_or_default()).await;
+        }
+    }
+
+    async fn attempt(&self, request: &mut ModelRequest, out: &Out) -> Outcome {
+        out.give(Piece::Progress(Progress::Connecting {
+            peer: self.name.clone(),
+        }))
+        .await;
+        let asked = match self.question(request).await {
+            Ok(asked) => asked,
+            Err(trouble) => return Outcome::Failed(trouble, Vec::new()),
+        };
+        if request.is_watched {
+            out.give(tap::request(&asked, self.client.peer())).await;
+        }
+        let mut opening = std::pin::pin!(self.client.open(asked));
+        let waiting = Piece::Progress(Progress::Waiting {
+            peer: self.name.clone(),
+        });
+        let opened = if let Ok(opened) = timeout(self.patience.connecting, &mut opening).await {
+            opened
+        } else {
+            out.give(waiting.clone()).await;
+            opening.await
+        };
+        match opened {
+            Ok(response) if response.status.is_success() => {
+                out.give(waiting).await;
+                let id = request_id(&response.headers);
+                let reading = self.wire.read(request, &self.settings);
+                let mut given = Given::new(id);
+                if self.wire.prints_calls() {
+                    let names = |it: &ToolSpec| -> Vec<String> {
+                        std::iter::once(&it.name).chain(&it.aliases).cloned().collect()
+                    };
+                    given.tools = request.tools.iter().flat_map(names).collect();
+                }
+                let watched = request.is_watched.then(|| Watched::new(self.wire.media_type()));
+                self.read(reading, response.body, given, watched, out).await
+            }
+            Ok(response) => {
+                let status = response.status;
+                let (trouble, text) = refused(response).await;
+                if request.is_watched {
+                    let said = format!("HTTP status {status}\n{text}");
+                    out.give(tap::body(&said)).await;
+                }
+                Outcome::Failed(trouble, Vec::new())
+            }
+            Err(error) => Outcome::Failed(broken(&error), Vec::new()),
+        }
+    }
+
+    /// The request as it goes out, once all is known that it needs.
+    async fn question(&self, request: &mut ModelRequest) -> Result<Request, Trouble> {
+        if request.model.is_empty() {
+            request.model = self.first_model().await?;
+        }
+        self.inquire(request).await;
+        let asked = self.wire.ask(request, &self.settings);
+        let asked = self.authorised(asked).await.map_err(lasting)?;
+        Ok(asked.accept(self.wire.media_type()))
+    }
+
+    async fn inquire(&self, request: &ModelRequest) {
+        if let Some(inquiry) = self.wire.inquire(request, &self.settings) {
+            let answer = self.whole(inquiry, WHOLE_LIMIT_BYTES).await;
+            self.wire.learn(request, answer.ok().as_deref());
+        }
+    }
+
+    async fn read(
+        &self,
+        mut reading: Box<dyn Read>,
+        mut body: Body,
+        mut given: Given,
+        mut watched: Option<Watched>,
+        out: &Out,
+    ) -> Outcome {
+        loop {
+            let next = self.next(&mut body, reading.is_finished(), out).await;
+            if !matches!(next, Next::Chunk(_))
+                && let Some(rest) = watched.take().and_then(Watched::finish)
+            {
+                out.give(rest).await;
+            }
+            let pieces = match next {
+                Next::Chunk(chunk) => match &mut watched {
+                    None => reading.push(&chunk),
+                    Some(watched) => {
+                        for (seen, part) in watched.cut(&chunk) {
+                            for piece in seen {
+                                out.give(piece).await;
+                            }
+                            if let Some(outcome) = given.give(reading.push(part), out).await {
+                                return outcome;
+                            }
+                        }
+                        continue;
+                    }
+                },
+                Next::End => {
+                    let outcome = given.give(reading.finish(), out).await;
+                    return outcome.unwrap_or(Outcome::Over);
+                }
+                Next::Broken(failure) => {
+                    let outcome = given.give(reading.cut(failure), out).await;
+                    return outcome.unwrap_or(Outcome::Over);
+                }
+            };
+            if let Some(outcome) = given.give(pieces, out).await {
+                return outcome;
+            }
+        }
+    }
+
+    /// The next chunk, and word of it when it is long in coming.
+    async fn next(&self, body: &mut Body, is_finished: bool, out: &Out) -> Next {
+        let Patience { aftermath, stalled, .. } = self.patience;
+        loop {
+            let wait = if is_finished { aftermath } else { stalled / 2 };
+            match timeout(wait, body.next()).await {
+                Ok(Some(Ok(chunk))) => return Next::Chunk(chunk),
+                Ok(Some(Err(error))) => return Next::Broken(Failure::from(&error)),
+                Ok(None) => return Next::End,
+                Err(_) if is_finished => return Next::End,
+                Err(_) => {
+                    if let Some(silent) = body.silent_for().filter(|it| *it >= stalled) {
+                        let silent_ms = u64::try_from(silent.as_millis()).unwrap_or(u64::MAX);
+                        out.give(Piece::Progress(Progress::Stalled { silent_ms })).await;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Servers on this machine have one model, and nobody likes to spell it.
+    async fn first_model(&self) -> Result<String, Trouble> {
+        let models = self.list().await?;
+        models.into_iter().next().map(|it| it.id).ok_or_else(|| {
+            let failure = Failure::new(FailureKind::NotFound, "no model is chosen and the server lists none");
+            (
+                failure.hint("name one: `sheaf --model NAME` or `model` in the configuration"),
+                retry::Failure::Lasting,
+            )
+        })
+    }
+
+    async fn list(&self) -> Result<Vec<Model>, Trouble> {
+        let mut models: Vec<Model> = Vec::new();
+        let mut after = None;
+        for _ in 0..PAGES_LIMIT {
+            let request = self.wire.list(after.as_deref());
+            let body = self.whole(request, WHOLE_LIMIT_BYTES).await?;
+            let page = self.wire.listed(&body).map_err(lasting)?;
+            models.extend(page.models);
+            // A server that does not know about pages gives the first one for ever.
+            if page.next.is_none() || page.next == after {
+                break;
+            }
+            after = page.next;
+        }
+        let mut seen = std::collections::HashSet::new();
+        models.retain(|it| seen.insert(it.id.clone()));
+        Ok(models)
+    }
+
+    async fn embed(&self, texts: &[String]) -> Result<Vec<Vec<f32>>, Failure> {
+        let mut vectors = Vec::with_capacity(texts.len());
+        for texts in texts.chunks(TEXTS_LIMIT) {
+            let request = self.wire.embed(texts, &self.settings).ok_or_else(|| {
+                Failure::new(
+                    FailureKind::Request,
+                    format!("{} makes no embeddings", self.wire.name()),
+                )
+            })?;
+            let body = self.whole(request, EMBEDDED_LIMIT_BYTES).await;
+            let more = self.wire.embedded(&body.map_err(|(failure, _)| failure)?)?;
+            if more.len() != texts.len() {
+                let message = format!("the server gave {} embeddings for {} texts", more.len(), texts.len());
+                return Err(Failure::new(FailureKind::Garbled, message));
+            }
+            vectors.extend(more);
+        }
+        Ok(vectors)
+    }
+
+    /// The whole body of an answer that is no stream.
+    async fn whole(&self, request: Request, limit_bytes: usize) -> Result<Vec<u8>, Trouble> {
+        let request = self.authorised(request).await.map_err(lasting)?;
+        let opened = self.client.open(request.accept("application/json")).await;
+        let response = opened.map_err(|it| broken(&it))?;
+        if !response.status.is_success() {
+            return Err(refused(response).await.0);
+        }
+        response.body.read(limit_bytes).await.map_err(|it| broken(&it))
+    }
+
+    /// Adds the key, which is fetched now if it never was.
+    async fn authorised(&self, request: Request) -> Result<Request, Failure> {
+        let fetch = || self.settings.key.resolve(&self.environment);
+        let key = self.key.get_or_try_init(fetch).await;
+        let key = key.map_err(|it| Failure::from_error(FailureKind::Key, &it))?;
+        Ok(match key {
+            Some(key) => self.wire.authorise(request, key),
+            None => request,
+        })
+    }
+}
+
+enum Next {
+    Chunk(bytes::Bytes),
+    End,
+    Broken(Failure),
+}
+
+/// What was given of an answer. What nobody sees is held back: an error before anything visible may be retried.
+struct Given {
+    held: Vec<Piece>,
+    is_visible: bool,
+    request_id: Option<Box<str>>,
+    /// The ids of calls to which the server gave none, by their slots.
+    ids: HashMap<usize, String>,
+    /// What makes these ids unique.
+    seed: String,
+    /// The tools whose calls may come as text, by all their names; none: no call does.
+    tools: Vec<String>,
+    /// What was said, as far as it may be a call; none once it cannot be.
+    said: Option<String>,
+}
+
+impl Given {
+    fn new(request_id: Option<Box<str>>) -> Self {
+        Self {
+            held: Vec::new(),
+            is_visible: false,
+            request_id,
+            ids: HashMap::new(),
+            seed: seed(),
+            tools: Vec::new(),
+            said: Some(String::new()),
+        }
+    }
+
+    /// Keeps what may turn out to be a call. A call that the server itself gave rules that out.
+    fn listen(&mut self, piece: &Piece) {
+        match piece {
+            Piece::Text(text) if !self.tools.is_empty() => {
+                let said = self.said.take().map(|it| it + text);
+                self.said = said.filter(|it| it.len() <= text_tool_calls::TAIL_LIMIT_BYTES);
+            }
+            Piece::CallStart { .. } | Piece::Refusal(_) => self.said = None,
+            Piece::Text(_)
+            | Piece::Progress(_)
+            | Piece::Start { .. }
+            | Piece::Thinking(_)
+            | Piece::ThinkingDone { .. }
+            | Piece::CallArguments { .. }
+            | Piece::CallDone { .. }
+            | Piece::Usage(_)
+            | Piece::Notice(_)
+            | Piece::Seen(_)
+            | Piece::End(_)
+            | Piece::Error(_) => {}
+        }
+    }
+
+    /// The calls that were printed as text, as pieces; empty where there are none.
+    fn printed(&self) -> Vec<Piece> {
+        let said = self.said.as_deref().unwrap_or_default();
+        let calls = text_tool_calls::calls(said, |name| self.tools.iter().any(|it| it == name));
+        let mut pieces = Vec::new();
+        for (slot, (name, arguments)) in calls.into_iter().enumerate() {
+            let id = format!("call_{}_{slot}", self.seed);
+            let fragment = Value::Object(arguments.clone()).to_string();
+            pieces.push(Piece::CallStart {
+                slot,
+                id: id.clone(),
+                name: name.clone(),
+            });
+            pieces.push(Piece::CallArguments { slot, fragment });
+            pieces.push(Piece::CallDone {
+                slot,
+                id,
+                name,
+                arguments: Ok(arguments),
+                opaque: None,
+            });
+        }
+        if !pieces.is_empty() {
+            pieces.insert(0, Piece::Notice(Notice {
+                severity: Severity::Warning,
+                code: "printed-call".to_owned(),
+                message: "the model wrote its call as text, since its server's template knows of no tools: it is taken as one".to_owned(),
+                document: None,
+            }));
+        }
+        pieces
+    }
+
+    /// An outcome when the answer is over.
+    async fn give(&mut self, pieces: Vec<Piece>, out: &Out) -> Option<Outcome> {
+        for piece in pieces {
+            self.listen(&piece);
+            match self.named(piece) {
+                Piece::Error(failure) => {
+                    let failure = Failure {
+                        request_id: self.request_id.take(),
+                        ..failure
+                    };
+                    let status = match failure.kind {
+                        FailureKind::Overloaded => Some(503),
+                        FailureKind::Busy => Some(429),
+                        FailureKind::Key
+                        | FailureKind::Credit
+                        | FailureKind::NotFound
+                        | FailureKind::TooLong
+                        | FailureKind::Request
+                        | FailureKind::Unreachable
+                        | FailureKind::Garbled
+                        | FailureKind::Interrupted
+                        | FailureKind::Oversized => None,
+                    };
+                    if !self.is_visible {
+                        let reason = status.map_or(retry::Failure::Lasting, |status| retry::Failure::Status {
+                            status,
+                            words: failure.said.as_deref().unwrap_or_default().to_owned(),
+                            advice: Advice::default(),
+                        });
+                        let held = std::mem::take(&mut self.held);
+                        return Some(Outcome::Failed((failure, reason), held));
+                    }
+                    self.release(out).await;
+                    out.give(Piece::Error(failure)).await;
+                    return Some(Outcome::Over);
+                }
+                Piece::End(reason) => {
+                    self.release(out).await;
+                    let printed = if reason == EndReason::Stop {
+                        self.printed()
+                    } else {
+                        Vec::new()
+                    };
+                    let reason = if printed.is_empty() { reason } else { EndReason::ToolUse };
+                    for piece in printed {
+                        out.give(piece).await;
+                    }
+                    out.give(Piece::End(reason)).await;
+                    return Some(Outcome::Over);
+                }
+                piece @ (Piece::Text(_)
+                | Piece::Thinking(_)
+                | Piece::ThinkingDone { .. }
+                | Piece::CallStart { .. }
+                | Piece::CallArguments { .. }
+                | Piece::CallDone { .. }
+                | Piece::Refusal(_)) => {
+                    self.is_visible = true;
+                    self.release(out).await;
+                    out.give(piece).await;
+                }
+                piece @ Piece::Seen(_) => out.give(piece).await,
+                piece @ (Piece::Progress(_) | Piece::Start { .. } | Piece::Usage(_) | Piece::Notice(_)) => {
+                    self.held.push(piece);
+                    if self.is_visible {
+                        self.release(out).await;
+                    }
+                }
+            }
+        }
+        None
+    }
+
+    /// A call without an id gets one that no other call of the conversation has, and keeps it.
+    fn named(&mut self, mut piece: Piece) -> Piece {
+        if let Piece::CallStart { slot, id, .. } | Piece::CallDone { slot, id, .. } = &mut piece {
+            if id.is_empty() && !self.ids.contains_key(slot) {
+                self.ids.insert(*slot, format!("call_{}_{slot}", self.seed));
+            }
+            if let Some(own) = self.ids.get(slot) {
+                id.clone_from(own);
+            }
+        }
+        piece
+    }
+
+    async fn release(&mut self, out: &Out) {
+        for piece in self.held.drain(..) {
+            out.give(piece).await;
+        }
+    }
+}
+
+fn lasting(failure: Failure) -> Trouble {
+    (failure, retry::Failure::Lasting)
+}
+
+fn broken(error: &client::Error) -> Trouble {
+    (Failure::from(error), retry::Failure::from(error))
+}
+
+/// An answer with an error's status, and what it said.
+async fn refused(response: Response) -> (Trouble, String) {
+    let status = response.status.as_u16();
+    let mut advice = Advice::of(&response.headers, Utc::now());
+    let request_id = request_id(&response.headers);
+    let body = response.body.beginning(ERROR_LIMIT_BYTES).await;
+    let text = String::from_utf8_lossy(&body);
+    let text = text.trim_start_matches('\u{feff}').trim();
+    let error = match serde_json::from_str::<Value>(text) {
+        Ok(Value::Array(mut items)) if items.len() == 1 => inner_error(items.remove(0)),
+        Ok(value) => inner_error(value),
+        Err(_) => Value::String(text.to_owned()),
+    };
+    advice.after = advice.after.or_else(|| delay(&error));
+    let failure = Failure {
+        request_id,
+        ..Failure::from_server(Some(status), &error)
+    };
+    // What the kind says of the words counts for a retry as well: an empty account is 429, too.
+    let words = if failure.kind == FailureKind::Credit {
+        "insufficient_quota"
+    } else {
+        ""
+    };
+    let reason = match failure.kind {
+        FailureKind::Key | FailureKind::NotFound | FailureKind::TooLong => retry::Failure::Lasting,
+        FailureKind::Credit
+        | FailureKind::Request
+        | FailureKind::Busy
+        | FailureKind::Overloaded
+        | FailureKind::Unreachable
+        | FailureKind::Garbled
+        | FailureKind::Interrupted
+        | FailureKind::Oversized => retry::Failure::Status {
+            status,
+            words: words.to_owned(),
+            advice,
+        },
+    };
+    ((failure, reason), text.to_owned())
+}
+
+fn inner_error(body: Value) -> Value {
+    match body {
+        Value::Object(mut members) if members.get("error").is_some_and(|it| !it.is_null()) => {
+            members.remove("error").unwrap_or_default()
+        }
+        other => other,
+    }
+}
+
+/// Google says in the error itself how long to wait: `"retryDelay": "12.5s"`.
+fn delay(error: &Value) -> Option<Duration> {
+    const WEEK: f64 = 7.0 * 24.0 * 3600.0;
+    let details = error.get("details")?.as_array()?;
+    let text = details.iter().find_map(|it| it.get("retryDelay")?.as_str())?;
+    let seconds: f64 = text.trim().strip_suffix('s')?.parse().ok()?;
+    let span = Duration::try_from_secs_f64(seconds.min(WEEK)).ok()?;
+    (!span.is_zero()).then_some(span)
+}
+
+fn request_id(headers: &HeaderMap) -> Option<Box<str>> {
+    ["x-request-id", "request-id", "x-litellm-call-id", "cf-ray"]
+        .iter()
+        .find_map(|name| headers.get(*name)?.to_str().ok())
+        .map(|it| it.chars().take(100).collect::<String>().into())
+}
+
+fn pause(duration: Duration) -> chrono::TimeDelta {
+    chrono::TimeDelta::from_std(duration).unwrap_or(chrono::TimeDelta::MAX)
+}
+
+/// A number from 0 to 1 that other clients do not have.
+fn dice() -> f64 {
+    let bits = uuid::Uuid::new_v4().as_u128() as u32;
+    f64::from(bits) / f64::from(u32::MAX)
+}
+
+/// A word that no other answer has.
+fn seed() -> String {
+    let whole = uuid::Uuid::new_v4().simple().to_string();
+    whole.chars().take(12).collect()
+}

@@ -1,0 +1,157 @@
+//! What files were before the agent changed them, and what it made of them, so that it can be undone and done again.
+//!
+//! Every change is a *step*: which call made it, in which turn, and what stood at each path before and after. Bytes are kept
+//! under their hash, beside a list that is only ever appended to: a crash loses nothing that was listed. Taking back is a step,
+//! too, and so can be taken back. What does not fit is not kept, the oldest first, and that is said. Nothing here fails
+//! a change: an edit without a way back is better than none on a full disk.
+//!
+//! What a command changed is found by looking at the workspace before and after it (`survey`). Git has no part in it.
+
+mod blob_store;
+mod path_state;
+mod steps;
+mod survey;
+mod undo_plan;
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::SystemTime,
+};
+
+pub use path_state::{Found, Stand};
+pub use steps::Changed;
+pub use undo_plan::{Clash, Done, Marked, Plan, Turning, Which};
+
+use self::{
+    blob_store::Care,
+    path_state::hashed,
+    steps::{Cause, State},
+    survey::Survey,
+};
+use super::{files::Refused, workspace::Workspace};
+
+/// The store of one conversation.
+#[derive(Debug)]
+pub struct Checkpoints {
+    state: Mutex<State>,
+    /// Of the workspace, from the first command on.
+    survey: Mutex<Option<Survey>>,
+}
+
+impl Checkpoints {
+    /// The store of the conversation `name` below `folder`. Both are made when there is something to keep; then old
+    /// conversations are pruned.
+    pub fn open(folder: &Path, name: &str) -> io::Result<Self> {
+        Ok(Self {
+            state: Mutex::new(State::open(folder.join(folder_name(name)))?),
+            survey: Mutex::default(),
+        })
+    }
+
+    /// What is kept below `folder`, conversation by conversation: the folder's name, its bytes, and when it was last used.
+    pub fn stores(folder: &Path) -> Vec<(String, u64, SystemTime)> {
+        blob_store::stores(folder)
+    }
+
+    /// Whether what is kept under this name is that of the conversation.
+    pub fn is_of(name: &str, conversation: &str) -> bool {
+        folder_name(conversation) == name
+    }
+
+    /// Removes what is kept of a conversation: its files cannot be taken back any more.
+    pub fn remove(folder: &Path, conversation: &str) {
+        std::fs::remove_dir_all(folder.join(folder_name(conversation))).ok();
+    }
+
+    /// A message of the user's begins, which opens `turn`.
+    pub fn begin(&self, turn: u64) {
+        self.lock().turn = turn;
+    }
+
+    /// `call` is about to change what stands at these paths. Gives the number of the step.
+    pub fn began(&self, call: &str, files: Vec<(PathBuf, Found)>) -> u64 {
+        self.lock().begin(call, Cause::Change, files, Care::Synced)
+    }
+
+    /// The step was done.
+    pub fn ended(&self, workspace: &Workspace, step: u64) {
+        self.lock().end(workspace, step);
+    }
+
+    /// Nothing came of the step.
+    pub fn dropped(&self, step: u64) {
+        self.lock().drop_step(step);
+    }
+
+    /// Looks at the workspace for the first time, which takes a while: commands need to know what was there. Returns when it is
+    /// done, or when somebody waits for it.
+    pub fn prepare(&self, workspace: &Workspace) {
+        let mut survey = self.survey.lock().unwrap_or_else(PoisonError::into_inner);
+        if survey.is_none() {
+            let folder = self.lock().scratch();
+            *survey = folder.map(|it| Survey::of(workspace, &it));
+        }
+    }
+
+    /// A command is about to run: what has changed since the last look is not its doing.
+    pub fn before_command(&self, workspace: &Workspace) {
+        survey::hurry();
+        self.prepare(workspace);
+        survey::hurried();
+        if let Some(survey) = &mut *self.survey.lock().unwrap_or_else(PoisonError::into_inner) {
+            survey.refresh(workspace);
+        }
+    }
+
+    /// The command that `call` ran has ended, or goes on unwatched: what has changed since is kept as its doing. Gives how
+    /// many files that were.
+    pub fn after_command(&self, workspace: &Workspace, call: &str) -> usize {
+        let mut survey = self.survey.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(looked) = &mut *survey else { return 0 };
+        let differences = looked.refresh(workspace);
+        if differences.is_empty() {
+            return 0;
+        }
+        let count = differences.len();
+        self.lock().command(call, differences, looked);
+        if looked.is_worn() {
+            *survey = None;
+        }
+        count
+    }
+
+    /// Turns in which calls changed files, and which files: those that stand as the call left them, and those that were taken
+    /// back.
+    pub fn turns(&self) -> Vec<Changed> {
+        self.lock().changed()
+    }
+
+    /// What it would take. Of files that `wanted` does not want nothing is said.
+    pub fn plan(&self, workspace: &Workspace, which: Which<'_>, wanted: &dyn Fn(&str) -> bool) -> Plan {
+        self.lock().plan(workspace, which, wanted)
+    }
+
+    /// Does it, with all files or none. Files that clash stay as they are unless `over`; what was lost stays in any case.
+    pub fn carry_out(&self, workspace: &Workspace, plan: Plan, over: bool) -> Result<Done, Refused> {
+        self.lock().carry_out(workspace, plan, over)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The name of a conversation may come from anywhere, and is the name of a folder only where it can be.
+fn folder_name(name: &str) -> String {
+    let is_plain = |it: char| it.is_ascii_alphanumeric() || it == '-' || it == '_';
+    if (1..=64).contains(&name.len()) && name.chars().all(is_plain) {
+        name.to_owned()
+    } else {
+        hashed(name.as_bytes())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,166 @@
+//! What the agent has read and written in a conversation: an edit of what it never saw is a guess.
+
+use std::{
+    collections::BTreeMap,
+    ops::RangeInclusive,
+    path::PathBuf,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use sha2::{Digest, Sha256};
+
+use crate::sandbox::{
+    checkpoints::Checkpoints,
+    files::{Located, Refused},
+};
+
+/// The memory of one conversation.
+#[derive(Debug, Default)]
+pub struct Seen {
+    files: Mutex<BTreeMap<PathBuf, File>>,
+    checkpoints: Option<Checkpoints>,
+}
+
+#[derive(Clone, Debug)]
+struct File {
+    hash: [u8; 32],
+    /// Lines that were shown to the model, from 1.
+    lines: Vec<RangeInclusive<u64>>,
+    /// Changed by the agent since the last message of the user.
+    is_changed: bool,
+}
+
+impl Seen {
+    /// Keeps what files were before the agent changed them.
+    pub fn keeping(checkpoints: Checkpoints) -> Self {
+        Self {
+            files: Mutex::default(),
+            checkpoints: Some(checkpoints),
+        }
+    }
+
+    pub fn checkpoints(&self) -> Option<&Checkpoints> {
+        self.checkpoints.as_ref()
+    }
+
+    /// The model was shown `lines` of the file, whose whole content is `bytes`.
+    pub fn read(&self, file: &Located, bytes: &[u8], lines: RangeInclusive<u64>) {
+        let hash: [u8; 32] = Sha256::digest(bytes).into();
+        let mut files = self.lock();
+        let known = files.entry(file.path.clone()).or_insert_with(|| File {
+            hash,
+            lines: Vec::new(),
+            is_changed: false,
+        });
+        if known.hash != hash {
+            known.hash = hash;
+            known.lines.clear();
+        }
+        known.lines.push(lines);
+    }
+
+    /// The agent wrote the file, which is `bytes` now: it knows all of it.
+    pub fn wrote(&self, file: &Located, bytes: Option<&[u8]>) {
+        let mut files = self.lock();
+        match bytes {
+            Some(bytes) => {
+                let whole = File {
+                    hash: Sha256::digest(bytes).into(),
+                    lines: std::iter::once(1..=u64::MAX).collect(),
+                    is_changed: true,
+                };
+                files.insert(file.path.clone(), whole);
+            }
+            None => {
+                files.remove(&file.path);
+            }
+        }
+    }
+
+    /// Whether the model may change the file, which is `bytes` now: it has read it, and it is still what it read.
+    pub fn check(&self, file: &Located, bytes: &[u8]) -> Result<(), Refused> {
+        let hash: [u8; 32] = Sha256::digest(bytes).into();
+        match self.lock().get(&file.path) {
+            None => Err(Refused::Unread(file.shown.clone())),
+            Some(known) if known.hash != hash => Err(Refused::Stale(file.shown.clone())),
+            Some(_) => Ok(()),
+        }
+    }
+
+    /// The lines that the model was shown of a file that passes [`Self::check`], counted from 1: stretches that neither
+    /// overlap nor touch, first to last.
+    pub fn shown(&self, file: &Located) -> Vec<RangeInclusive<u64>> {
+        let mut lines = match self.lock().get(&file.path) {
+            Some(known) => known.lines.clone(),
+            None => Vec::new(),
+        };
+        lines.sort_by_key(|it| *it.start());
+        let mut shown: Vec<RangeInclusive<u64>> = Vec::new();
+        for part in lines {
+            match shown.last_mut() {
+                Some(last) if *part.start() <= last.end().saturating_add(1) => {
+                    *last = *last.start()..=*last.end().max(part.end());
+                }
+                Some(_) | None => shown.push(part),
+            }
+        }
+        shown
+    }
+
+    /// Files that the agent has changed since [`Self::begin`], in order of their names.
+    pub fn changed(&self) -> Vec<PathBuf> {
+        let files = self.lock();
+        files
+            .iter()
+            .filter(|(_, it)| it.is_changed)
+            .map(|(path, _)| path.clone())
+            .collect()
+    }
+
+    /// Files that the agent has read or written.
+    pub fn known(&self) -> Vec<PathBuf> {
+        self.lock().keys().cloned().collect()
+    }
+
+    /// A message of the user's begins, which opens the turn with this number.
+    pub fn begin(&self, turn: u64) {
+        if let Some(checkpoints) = &self.checkpoints {
+            checkpoints.begin(turn);
+        }
+        for file in self.lock().values_mut() {
+            file.is_changed = false;
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<PathBuf, File>> {
+        self.files.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sandbox::files::Place;
+
+    #[test]
+    fn stretches_that_were_shown_are_joined() {
+        let seen = Seen::default();
+        let file = Located {
+            path: "/f".into(),
+            shown: "f".to_owned(),
+            place: Place::Inside,
+            is_protected: false,
+            is_folder: false,
+        };
+        assert_eq!(seen.shown(&file), []);
+        for lines in [20..=30, 1..=5, 6..=8, 10..=12, 11..=11, 25..=40] {
+            seen.read(&file, b"text", lines);
+        }
+        assert_eq!(seen.shown(&file), [1..=8, 10..=12, 20..=40]);
+        // Of another content nothing is known.
+        seen.read(&file, b"other", 3..=3);
+        assert_eq!(seen.shown(&file), std::slice::from_ref(&(3..=3)));
+        seen.wrote(&file, Some(b"own"));
+        assert_eq!(seen.shown(&file), std::slice::from_ref(&(1..=u64::MAX)));
+    }
+}

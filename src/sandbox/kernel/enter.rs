@@ -1,0 +1,424 @@
+//! The helper: builds the walls, and becomes the command.
+//!
+//! With namespaces there are three processes. The outer one waits and passes on how the command ended. The first of the
+//! new process namespace buries orphans and hands signals on; when it ends, the kernel ends all others. The last one
+//! becomes the command. Without namespaces the outer one adopts what the command leaves, and ends it.
+
+use std::{
+    ffi::CString,
+    fs, io,
+    io::{Read as _, Write as _},
+    os::fd::{AsRawFd as _, IntoRawFd as _, OwnedFd},
+    path::Path,
+    process::ExitCode,
+};
+
+use libc::c_int;
+
+use super::{
+    bubblewrap as wrap,
+    helper::{FOLDER_DESCRIPTOR, NOT_BUILT, ORDER_DESCRIPTOR},
+    landlock_rules as rules,
+    mounts::{self, Failed},
+    order::Order,
+    seccomp as filter,
+    syscalls::{self as system, Fork, Handling},
+};
+use crate::sandbox::policy::{Limits, Tier};
+
+/// What is handed on to the command.
+const HANDED_ON: [c_int; 6] = [
+    libc::SIGTERM,
+    libc::SIGINT,
+    libc::SIGHUP,
+    libc::SIGQUIT,
+    libc::SIGUSR1,
+    libc::SIGUSR2,
+];
+/// Longer than any order.
+const MOST_ORDER: u64 = 64 << 20;
+/// How often what a command left is looked for before it is given up.
+const MOST_PASSES: usize = 200;
+/// A program that is not there, and one that cannot be run, as shells say it.
+const ABSENT: c_int = 127;
+const UNUSABLE: c_int = 126;
+/// From this kernel on the number of processes is bounded in each namespace; before, this would be the whole machine.
+const BOUNDED_SINCE: (u32, u32) = (6, 14);
+
+/// Does not come back unless something went wrong, or to report.
+pub fn enter(is_report: bool, is_inner: bool) -> ExitCode {
+    let entered = if is_inner { inner(is_report) } else { outer(is_report) };
+    let Err(Failed(what, error)) = entered else {
+        return ExitCode::SUCCESS;
+    };
+    complain(&what, &error);
+    ExitCode::from(NOT_BUILT)
+}
+
+fn complain(what: &str, error: &dyn std::fmt::Display) {
+    let line = format!("sheaf: the sandbox cannot be built: {what}: {error}\n");
+    // Nobody else is there to be told.
+    rustix::io::write(rustix::stdio::stderr(), line.as_bytes()).ok();
+}
+
+fn failed(what: &str) -> impl FnOnce(io::Error) -> Failed + use<> {
+    let what = what.to_owned();
+    move |error| Failed(what, error)
+}
+
+/// Inside of bubblewrap: what it does not have is added.
+fn inner(is_report: bool) -> Result<(), Failed> {
+    let order = read_order().map_err(failed("reading the order"))?;
+    bound_processes(order.policy.limits);
+    // Where that may not be set: they are counted for the user of this namespace, who has no others in it.
+    if !rustix::process::geteuid().is_root() {
+        system::setrlimit(libc::RLIMIT_NPROC, order.policy.limits.processes).ok();
+    }
+    last(&order, is_report, None)
+}
+
+fn outer(is_report: bool) -> Result<(), Failed> {
+    let order = read_order().map_err(failed("reading the order"))?;
+    // Whoever tries something out waits on their only thread, and nobody else looks after it. Elsewhere a thread that ends
+    // would take the command with it.
+    if order.keeps_terminal {
+        system::end_with_parent().map_err(failed("watching the parent"))?;
+    }
+    if order.policy.wraps {
+        if let Some(link) = wrap::problem(&order.policy) {
+            let error = io::Error::other("bubblewrap cannot hold a link; replace it by what it leads to");
+            return Err(Failed(format!("holding {}", link.display()), error));
+        }
+        return wrapped(&order, is_report);
+    }
+    let (namespaces, mut told, tell) = match order.policy.tier {
+        Tier::Full => {
+            separate(order.policy.network)?;
+            let (told, tell) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)
+                .map_err(|it| Failed("making a pipe".to_owned(), it.into()))?;
+            (true, Some(fs::File::from(told)), Some(tell))
+        }
+        Tier::Partial => {
+            system::adopt_orphans().map_err(failed("adopting orphans"))?;
+            (false, None, None)
+        }
+        Tier::None => {
+            return Err(Failed(
+                "reading the order".to_owned(),
+                io::Error::other("it asks for no sandbox"),
+            ));
+        }
+    };
+    match system::fork().map_err(failed("forking"))? {
+        Fork::Child => {
+            drop(told);
+            let outcome = match tell {
+                Some(tell) => first(&order, tell, is_report),
+                None => last(&order, is_report, None),
+            };
+            if let Err(Failed(what, error)) = outcome {
+                complain(&what, &error);
+            }
+            system::leave(NOT_BUILT.into());
+        }
+        Fork::Parent(child) => {
+            drop(tell);
+            // The command is asked to end as well, and we wait for it.
+            for signal in HANDED_ON {
+                system::handle(signal, Handling::Ignored);
+            }
+            let mut status = match system::wait(child, true) {
+                Ok(Some((_, status))) => status,
+                Ok(None) | Err(_) => 0,
+            };
+            if namespaces {
+                let mut bytes = [0; 4];
+                if let Some(told) = &mut told
+                    && told.read_exact(&mut bytes).is_ok()
+                {
+                    status = c_int::from_ne_bytes(bytes);
+                }
+            } else {
+                end_orphans();
+            }
+            end_like(status)
+        }
+    }
+}
+
+/// Bubblewrap dies with whoever started it, which is a process of ours for that reason: a thread may end before.
+fn wrapped(order: &Order, is_report: bool) -> Result<(), Failed> {
+    match system::fork().map_err(failed("forking"))? {
+        Fork::Child => {
+            complain("starting bubblewrap", &wrap::enter(order, is_report));
+            system::leave(NOT_BUILT.into());
+        }
+        Fork::Parent(child) => {
+            for signal in HANDED_ON {
+                system::handle(signal, Handling::Ignored);
+            }
+            match system::wait(child, true) {
+                Ok(Some((_, status))) => end_like(status),
+                Ok(None) | Err(_) => system::leave(NOT_BUILT.into()),
+            }
+        }
+    }
+}
+
+/// Ends as the command did.
+fn end_like(status: c_int) -> ! {
+    if libc::WIFSIGNALED(status) {
+        let signal = libc::WTERMSIG(status);
+        system::setrlimit(libc::RLIMIT_CORE, 0).ok();
+        system::handle(signal, Handling::Usual);
+        system::kill(rustix::process::getpid().as_raw_nonzero().get(), signal).ok();
+        system::leave(128 + signal);
+    }
+    system::leave(libc::WEXITSTATUS(status))
+}
+
+fn read_order() -> io::Result<Order> {
+    let pipe = system::inherited(ORDER_DESCRIPTOR)?;
+    let mut bytes = Vec::new();
+    fs::File::from(pipe).take(MOST_ORDER).read_to_end(&mut bytes)?;
+    Order::decode(&bytes).ok_or_else(|| io::Error::other("it is not whole"))
+}
+
+/// Leaves the namespaces of the machine.
+fn separate(network: bool) -> Result<(), Failed> {
+    let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
+    let mut flags = libc::CLONE_NEWNS | libc::CLONE_NEWPID | libc::CLONE_NEWIPC;
+    if !network {
+        flags |= libc::CLONE_NEWNET;
+    }
+    let is_user = !system::may_administer();
+    if is_user {
+        flags |= libc::CLONE_NEWUSER;
+    }
+    system::unshare(flags).map_err(failed("making namespaces"))?;
+    if is_user {
+        // As oneself: the user 0 of a namespace of one's own could do what the machine's may not.
+        let maps = [
+            ("/proc/self/setgroups", "deny".to_owned()),
+            ("/proc/self/uid_map", format!("{user} {user} 1", user = user.as_raw())),
+            (
+                "/proc/self/gid_map",
+                format!("{group} {group} 1", group = group.as_raw()),
+            ),
+        ];
+        for (path, text) in maps {
+            put(path, &text).map_err(failed(&format!("writing {path}")))?;
+        }
+    }
+    Ok(())
+}
+
+/// Writes into a file of the kernel's.
+fn put(path: &str, text: &str) -> io::Result<()> {
+    let flags = rustix::fs::OFlags::WRONLY | rustix::fs::OFlags::CLOEXEC;
+    let file = rustix::fs::open(path, flags, rustix::fs::Mode::empty())?;
+    fs::File::from(file).write_all(text.as_bytes())
+}
+
+/// The first process of its namespace. It does not come back when all went well.
+fn first(order: &Order, tell: OwnedFd, is_report: bool) -> Result<(), Failed> {
+    system::end_with_parent().map_err(failed("watching the parent"))?;
+    mounts::build(&order.policy)?;
+    if !order.policy.network {
+        system::raise_loopback().map_err(failed("switching the loopback on"))?;
+    }
+    bound_processes(order.policy.limits);
+    mounts::lock_controls()?;
+    let mut waited = HANDED_ON.to_vec();
+    waited.push(libc::SIGCHLD);
+    system::block(&waited).map_err(failed("waiting for signals"))?;
+    match system::fork().map_err(failed("forking"))? {
+        Fork::Child => {
+            system::block(&[]).map_err(failed("taking signals"))?;
+            last(order, is_report, Some(tell.as_raw_fd()))
+        }
+        Fork::Parent(child) => {
+            // It is inside: whoever took it over should gain nothing.
+            system::drop_capabilities().map_err(failed("dropping capabilities"))?;
+            system::not_dumpable().ok();
+            // Dropping capabilities forgets it.
+            system::end_with_parent().map_err(failed("watching the parent"))?;
+            let tell = keep_only(tell);
+            let status = bury(child, &waited, order.keeps_terminal);
+            rustix::io::write(&tell, &status.to_ne_bytes()).ok();
+            system::leave(0)
+        }
+    }
+}
+
+/// Closes everything else, the output of the command too: who reads it waits for its last writer.
+fn keep_only(pipe: OwnedFd) -> OwnedFd {
+    let number = pipe.into_raw_fd();
+    system::close(0, number - 1);
+    system::close(number + 1, c_int::MAX);
+    system::inherited(number).expect("it was not closed")
+}
+
+/// Buries whoever ends, until the command has.
+fn bury(child: libc::pid_t, signals: &[c_int], keeps_terminal: bool) -> c_int {
+    loop {
+        let signal = system::next_signal(signals);
+        if signal != libc::SIGCHLD {
+            // It leads a group of its own, unless it stays with a terminal, whose keys it hears itself.
+            let whom = if keeps_terminal { child } else { -child };
+            if system::kill(whom, signal).is_err() {
+                system::kill(child, signal).ok();
+            }
+            continue;
+        }
+        loop {
+            match system::wait(-1, false) {
+                Ok(Some((pid, status))) if pid == child => return status,
+                Ok(Some(_)) => {}
+                Ok(None) | Err(_) => break,
+            }
+        }
+    }
+}
+
+/// The process that becomes the command. It comes back only when it cannot.
+fn last(order: &Order, is_report: bool, pipe: Option<c_int>) -> Result<(), Failed> {
+    if !order.keeps_terminal && !order.policy.wraps {
+        system::new_session();
+    }
+    limit(order.policy.limits).map_err(failed("setting limits"))?;
+    // Where the walls are, and not where the folder was before.
+    std::env::set_current_dir(&order.directory).map_err(failed(&format!("going to {}", order.directory.display())))?;
+    system::drop_capabilities().map_err(failed("dropping capabilities"))?;
+    system::no_new_privileges().map_err(failed("giving up new privileges"))?;
+    // Beside mounts it is a second wall; a kernel without it has the first.
+    let has_mounts = order.policy.tier == Tier::Full && !order.policy.wraps;
+    if !has_mounts || system::landlock_version().is_some() {
+        rules::apply(&order.policy).map_err(|it| Failed("landlock".to_owned(), io::Error::other(it)))?;
+    }
+    if let Some(pipe) = pipe {
+        system::close(pipe, pipe);
+    }
+    system::close(3, FOLDER_DESCRIPTOR - 1);
+    system::close(FOLDER_DESCRIPTOR + 1, c_int::MAX);
+    for signal in HANDED_ON.into_iter().chain([libc::SIGPIPE, libc::SIGCHLD]) {
+        system::handle(signal, Handling::Usual);
+    }
+    let arguments: Vec<CString> = order
+        .command
+        .iter()
+        .map(system::text)
+        .collect::<io::Result<_>>()
+        .map_err(failed("reading the order"))?;
+    filter::apply(&order.policy).map_err(|it| Failed("seccomp".to_owned(), io::Error::other(it)))?;
+    if is_report {
+        report();
+    }
+    let Some(program) = arguments.first() else {
+        system::leave(ABSENT);
+    };
+    let error = system::execute(program, &arguments);
+    let line = format!("sheaf: {}: {error}\n", program.to_string_lossy());
+    rustix::io::write(rustix::stdio::stderr(), line.as_bytes()).ok();
+    system::leave(if error.kind() == io::ErrorKind::NotFound {
+        ABSENT
+    } else {
+        UNUSABLE
+    })
+}
+
+/// What is in force, seen from inside.
+fn report() -> ! {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let value = |name: &str| {
+        let line = status.lines().find_map(|it| it.strip_prefix(name)?.strip_prefix(':'));
+        line.unwrap_or_default().trim().to_owned()
+    };
+    let line = format!(
+        "held pid={} capabilities={} privileges={} filter={} landlock={} root={}\n",
+        rustix::process::getpid().as_raw_nonzero(),
+        value("CapBnd"),
+        value("NoNewPrivs"),
+        value("Seccomp"),
+        system::landlock_version().unwrap_or(0),
+        if rustix::fs::access("/", rustix::fs::Access::WRITE_OK).is_ok() {
+            "open"
+        } else {
+            "closed"
+        },
+    );
+    rustix::io::write(rustix::stdio::stdout(), line.as_bytes()).ok();
+    system::leave(0)
+}
+
+fn limit(limits: Limits) -> io::Result<()> {
+    system::setrlimit(libc::RLIMIT_CORE, 0)?;
+    system::setrlimit(libc::RLIMIT_FSIZE, limits.file_bytes)?;
+    system::setrlimit(libc::RLIMIT_NOFILE, limits.open_files)?;
+    // When memory runs out, the command goes first. Nobody may be allowed to say it here.
+    put("/proc/self/oom_score_adj", "1000").ok();
+    Ok(())
+}
+
+/// Bounds the number of processes of this namespace, where the kernel can.
+fn bound_processes(limits: Limits) {
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    if version(&release).is_some_and(|it| it >= BOUNDED_SINCE) {
+        put("/proc/sys/kernel/pid_max", &limits.processes.to_string()).ok();
+    }
+}
+
+/// The first two numbers of a kernel's name.
+fn version(release: &str) -> Option<(u32, u32)> {
+    let mut numbers = release.trim().split(|it: char| !it.is_ascii_digit());
+    Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
+}
+
+/// Ends what the command has left behind, which has become ours.
+fn end_orphans() {
+    for _ in 0..MOST_PASSES {
+        while let Ok(Some(_)) = system::wait(-1, false) {}
+        let left = descendants(rustix::process::getpid().as_raw_nonzero().get());
+        if left.is_empty() {
+            return;
+        }
+        for pid in left {
+            system::kill(pid, libc::SIGKILL).ok();
+        }
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+}
+
+fn descendants(of: libc::pid_t) -> Vec<libc::pid_t> {
+    let mut found = Vec::new();
+    let mut open = vec![of];
+    while let Some(pid) = open.pop() {
+        let path = format!("/proc/{pid}/task/{pid}/children");
+        let children = fs::read_to_string(Path::new(&path)).unwrap_or_default();
+        let children = children.split_whitespace().filter_map(|it| it.parse().ok());
+        for child in children {
+            found.push(child);
+            open.push(child);
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kernel_is_known_by_its_first_two_numbers() {
+        for (release, expected) in [
+            ("6.18.44-fc-v657\n", Some((6, 18))),
+            ("6.14", Some((6, 14))),
+            ("5.15.0-91-generic", Some((5, 15))),
+            ("6", None),
+            ("", None),
+            ("linux", None),
+        ] {
+            assert_eq!(version(release), expected, "{release}");
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! What the kernel holds around a command: the policy, and the helper that puts it into force.
+//!
+//! A command is started as `sheaf __sandbox`, which is this program once more, with one thread. It reads an [`Order`] from
+//! a pipe, builds the walls around itself, and becomes the command. What cannot be built is an error and the command does
+//! not run: it never runs with less than was ordered.
+
+mod helper;
+mod order;
+mod probe;
+#[cfg(any(test, target_os = "macos"))]
+mod seatbelt;
+
+#[cfg(target_os = "linux")]
+mod bubblewrap;
+#[cfg(target_os = "linux")]
+mod enter;
+#[cfg(target_os = "linux")]
+mod landlock_rules;
+#[cfg(target_os = "macos")]
+mod macos;
+#[cfg(target_os = "linux")]
+mod mounts;
+#[cfg(target_os = "linux")]
+mod seccomp;
+#[cfg(target_os = "linux")]
+mod syscalls;
+
+use std::{ffi::OsString, process::ExitCode};
+
+pub use helper::{FOLDER_DESCRIPTOR, NOT_BUILT, ORDER_DESCRIPTOR, WORD, command, duplicate, handed_over, program};
+pub use order::Order;
+pub use probe::{Layer, Layers, force_off, is_off, layers, wraps};
+
+use helper::REPORT;
+
+/// To be called first of all, before there is a second thread: whether this process is the helper, and how it ended. Any
+/// other process learns by the call that it can start helpers.
+pub fn helper(arguments: &[OsString]) -> Option<ExitCode> {
+    if arguments.get(1).is_none_or(|it| it != WORD) {
+        probe::can_help();
+        return None;
+    }
+    #[cfg(target_os = "linux")]
+    let code = {
+        let says = |word: &str| arguments.iter().skip(2).any(|it| it == word);
+        enter::enter(says(REPORT), says(helper::INNER))
+    };
+    #[cfg(target_os = "macos")]
+    let code = macos::enter(arguments.iter().skip(2).any(|it| it == REPORT));
+    #[cfg(not(any(target_os = "linux", target_os = "macos")))]
+    let code = ExitCode::from(NOT_BUILT);
+    Some(code)
+}
+
+/// From here on a key that ends a program ends only what runs in the same terminal.
+pub fn leave_keys() {
+    #[cfg(target_os = "linux")]
+    for signal in [libc::SIGINT, libc::SIGQUIT] {
+        syscalls::handle(signal, syscalls::Handling::Ignored);
+    }
+}

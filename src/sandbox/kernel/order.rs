@@ -1,0 +1,211 @@
+//! What is allowed to a command, and the form in which the helper reads it.
+
+use std::{
+    ffi::{OsStr, OsString},
+    os::unix::ffi::{OsStrExt, OsStringExt},
+    path::{Path, PathBuf},
+};
+
+use crate::sandbox::policy::{Limits, Policy, Tier};
+
+/// A policy, and what is to run under it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Order {
+    pub policy: Policy,
+    pub directory: PathBuf,
+    /// The program, absolute, and its arguments.
+    pub command: Vec<OsString>,
+    /// It stays in the terminal that it was started from, for people who try it out.
+    pub keeps_terminal: bool,
+}
+
+impl Order {
+    /// A record for each value: a letter, the value, a NUL, which is in no path and no argument.
+    pub fn encode(&self) -> Vec<u8> {
+        let Policy {
+            tier,
+            wraps,
+            workspace,
+            writable,
+            read_only,
+            hidden,
+            temporary,
+            network,
+            git_write,
+            limits:
+                Limits {
+                    processes,
+                    file_bytes,
+                    open_files,
+                    memory_bytes,
+                },
+        } = &self.policy;
+        let mut bytes = Vec::new();
+        let mut put = |letter: u8, value: &OsStr| {
+            bytes.push(letter);
+            bytes.extend(value.as_bytes());
+            bytes.push(0);
+        };
+        put(b't', OsStr::new(tier.as_str()));
+        put(b'w', workspace.as_os_str());
+        for (letter, paths) in [(b'+', writable), (b'-', read_only), (b'h', hidden)] {
+            for path in paths {
+                put(letter, path.as_os_str());
+            }
+        }
+        if let Some(path) = temporary {
+            put(b'm', path.as_os_str());
+        }
+        for (letter, is_so) in [
+            (b'n', *network),
+            (b'g', *git_write),
+            (b'b', *wraps),
+            (b'k', self.keeps_terminal),
+        ] {
+            if is_so {
+                put(letter, OsStr::new(""));
+            }
+        }
+        for (letter, number) in [
+            (b'1', processes),
+            (b'2', file_bytes),
+            (b'3', open_files),
+            (b'4', memory_bytes),
+        ] {
+            put(letter, OsStr::new(&number.to_string()));
+        }
+        put(b'd', self.directory.as_os_str());
+        for argument in &self.command {
+            put(b'a', argument);
+        }
+        // Says that nothing is missing.
+        put(b'.', OsStr::new(""));
+        bytes
+    }
+
+    /// `None` for whatever [`Self::encode`] did not make whole.
+    pub fn decode(bytes: &[u8]) -> Option<Self> {
+        let mut order = Self {
+            policy: Policy {
+                tier: Tier::Full,
+                wraps: false,
+                workspace: PathBuf::new(),
+                writable: Vec::new(),
+                read_only: Vec::new(),
+                hidden: Vec::new(),
+                temporary: None,
+                network: false,
+                git_write: false,
+                limits: Limits::default(),
+            },
+            directory: PathBuf::new(),
+            command: Vec::new(),
+            keeps_terminal: false,
+        };
+        let body = bytes.strip_suffix(b".\0")?;
+        let body = body.strip_suffix(b"\0")?;
+        for record in body.split(|it| *it == 0) {
+            let (letter, value) = record.split_first()?;
+            let path = || PathBuf::from(OsStr::from_bytes(value));
+            let number = || std::str::from_utf8(value).ok()?.parse().ok();
+            let policy = &mut order.policy;
+            match letter {
+                b't' => {
+                    policy.tier = [Tier::Full, Tier::Partial, Tier::None]
+                        .into_iter()
+                        .find(|it| it.as_str().as_bytes() == value)?;
+                }
+                b'w' => policy.workspace = path(),
+                b'+' => policy.writable.push(path()),
+                b'-' => policy.read_only.push(path()),
+                b'h' => policy.hidden.push(path()),
+                b'm' => policy.temporary = Some(path()),
+                b'n' => policy.network = true,
+                b'g' => policy.git_write = true,
+                b'b' => policy.wraps = true,
+                b'k' => order.keeps_terminal = true,
+                b'1' => policy.limits.processes = number()?,
+                b'2' => policy.limits.file_bytes = number()?,
+                b'3' => policy.limits.open_files = number()?,
+                b'4' => policy.limits.memory_bytes = number()?,
+                b'd' => order.directory = path(),
+                b'a' => order.command.push(OsString::from_vec(value.to_vec())),
+                _ => return None,
+            }
+        }
+        let is_whole = order.directory.is_absolute() && is_absolute(order.command.first());
+        is_whole.then_some(order)
+    }
+}
+
+fn is_absolute(program: Option<&OsString>) -> bool {
+    program.is_some_and(|it| Path::new(it).is_absolute())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn path() -> impl Strategy<Value = PathBuf> {
+        prop::collection::vec(1..=255_u8, 0..12).prop_map(|it| Path::new("/").join(OsString::from_vec(it)))
+    }
+
+    fn order() -> impl Strategy<Value = Order> {
+        let paths = || prop::collection::vec(path(), 0..4);
+        (
+            (path(), paths(), paths(), paths(), prop::option::of(path()), path()),
+            prop::array::uniform4(any::<bool>()),
+            prop::array::uniform4(any::<u64>()),
+            prop::collection::vec(prop::collection::vec(1..=255_u8, 0..9), 0..4),
+            prop::sample::select(vec![Tier::Full, Tier::Partial, Tier::None]),
+        )
+            .prop_map(|(paths, switches, numbers, arguments, tier)| {
+                let (workspace, writable, read_only, hidden, temporary, directory) = paths;
+                let [network, git_write, wraps, keeps_terminal] = switches;
+                let [processes, file_bytes, open_files, memory_bytes] = numbers;
+                let mut command = vec![OsString::from("/bin/x")];
+                command.extend(arguments.into_iter().map(OsString::from_vec));
+                Order {
+                    policy: Policy {
+                        tier,
+                        wraps,
+                        workspace,
+                        writable,
+                        read_only,
+                        hidden,
+                        temporary,
+                        network,
+                        git_write,
+                        limits: Limits {
+                            processes,
+                            file_bytes,
+                            open_files,
+                            memory_bytes,
+                        },
+                    },
+                    directory,
+                    command,
+                    keeps_terminal,
+                }
+            })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(128))]
+        #[test]
+        fn the_helper_reads_what_was_ordered(order in order()) {
+            let bytes = order.encode();
+            prop_assert_eq!(Order::decode(&bytes), Some(order));
+            // What is cut off anywhere is no order: half a list of walls would be one with holes.
+            for end in 0..bytes.len() {
+                prop_assert_eq!(Order::decode(&bytes[..end]), None, "{}", end);
+            }
+        }
+
+        #[test]
+        fn nothing_else_confuses_it(bytes in prop::collection::vec(any::<u8>(), 0..64)) {
+            Order::decode(&bytes);
+        }
+    }
+}

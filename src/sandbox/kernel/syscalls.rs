@@ -1,0 +1,455 @@
+//! System calls for which there is no safe wrapper. Each function makes one, and says what makes it sound.
+//!
+//! All of it runs in a process of one thread, between its start and the command that it becomes.
+
+use std::{
+    ffi::{CStr, CString, OsStr},
+    io,
+    os::{
+        fd::{AsRawFd, FromRawFd, OwnedFd, RawFd},
+        unix::ffi::OsStrExt,
+    },
+    path::Path,
+};
+
+use libc::{c_char, c_int, c_long, c_uint};
+
+const OPEN_TREE_CLONE: c_uint = 1;
+const OPEN_TREE_CLOEXEC: c_uint = libc::O_CLOEXEC as c_uint;
+const MOVE_MOUNT_F_EMPTY_PATH: c_uint = 4;
+/// Also what is mounted below.
+const AT_RECURSIVE: c_uint = 0x8000;
+/// As `AT_SYMLINK_NOFOLLOW`.
+const LINK_ITSELF: c_uint = 0x100;
+
+pub const MOUNT_ATTR_RDONLY: u64 = 1;
+pub const MOUNT_ATTR_NOSUID: u64 = 2;
+pub const MOUNT_ATTR_NODEV: u64 = 4;
+
+#[repr(C)]
+struct MountAttributes {
+    set: u64,
+    clear: u64,
+    propagation: u64,
+    user_namespace: u64,
+}
+
+fn checked(result: c_long) -> io::Result<c_long> {
+    if result < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(result)
+}
+
+fn descriptor(number: c_long) -> OwnedFd {
+    #[expect(
+        unsafe_code,
+        reason = "the kernel has just given this number, and nobody else knows it"
+    )]
+    unsafe {
+        OwnedFd::from_raw_fd(number as RawFd)
+    }
+}
+
+pub fn text(value: impl AsRef<OsStr>) -> io::Result<CString> {
+    Ok(CString::new(value.as_ref().as_bytes())?)
+}
+
+pub fn unshare(flags: c_int) -> io::Result<()> {
+    #[expect(unsafe_code, reason = "a system call on numbers; there is one thread")]
+    let result = unsafe { libc::unshare(flags) };
+    checked(result.into()).map(drop)
+}
+
+/// Who one is after a fork.
+pub enum Fork {
+    Child,
+    Parent(libc::pid_t),
+}
+
+pub fn fork() -> io::Result<Fork> {
+    #[expect(
+        unsafe_code,
+        reason = "there is one thread, so that the child finds no lock that somebody else holds"
+    )]
+    let result = unsafe { libc::fork() };
+    match checked(result.into())? {
+        0 => Ok(Fork::Child),
+        _ => Ok(Fork::Parent(result)),
+    }
+}
+
+/// A copy of what is mounted at `path` and below, which hangs nowhere yet. Of a link it is the link: hung onto itself, it
+/// leads where it led, and can be neither removed nor replaced.
+pub fn copy_tree(path: &Path) -> io::Result<OwnedFd> {
+    let path = text(path)?;
+    #[expect(
+        unsafe_code,
+        reason = "the path is a text with its end, and lives longer than the call"
+    )]
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_open_tree,
+            libc::AT_FDCWD,
+            path.as_ptr(),
+            OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE | LINK_ITSELF,
+        )
+    };
+    checked(result).map(descriptor)
+}
+
+/// Hangs a copy or a new file system onto `path`.
+pub fn hang(tree: &OwnedFd, path: &Path) -> io::Result<()> {
+    let path = text(path)?;
+    #[expect(
+        unsafe_code,
+        reason = "both paths are texts with their ends, and live longer than the call"
+    )]
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_move_mount,
+            tree.as_raw_fd(),
+            c"".as_ptr(),
+            libc::AT_FDCWD,
+            path.as_ptr(),
+            MOVE_MOUNT_F_EMPTY_PATH,
+        )
+    };
+    checked(result).map(drop)
+}
+
+/// Changes a copy that hangs nowhere yet, with all that is mounted in it.
+pub fn restrict_tree(tree: &OwnedFd, set: u64) -> io::Result<()> {
+    set_attributes(
+        tree.as_raw_fd(),
+        c"",
+        libc::AT_EMPTY_PATH as c_uint | AT_RECURSIVE,
+        set,
+        0,
+    )
+}
+
+/// Changes what is mounted at `path` and below.
+pub fn restrict(path: &CStr, set: u64) -> io::Result<()> {
+    set_attributes(libc::AT_FDCWD, path, AT_RECURSIVE, set, 0)
+}
+
+pub fn unmount(path: &str) -> io::Result<()> {
+    let path = text(path)?;
+    #[expect(
+        unsafe_code,
+        reason = "the path is a text with its end, and lives longer than the call"
+    )]
+    let result = unsafe { libc::umount2(path.as_ptr(), libc::MNT_DETACH) };
+    checked(result.into()).map(drop)
+}
+
+/// What is mounted from here on is seen by nobody else, and the other way round.
+pub fn make_private() -> io::Result<()> {
+    set_attributes(libc::AT_FDCWD, c"/", AT_RECURSIVE, 0, libc::MS_PRIVATE)
+}
+
+fn set_attributes(folder: RawFd, path: &CStr, flags: c_uint, set: u64, propagation: u64) -> io::Result<()> {
+    let attributes = MountAttributes {
+        set,
+        clear: 0,
+        propagation,
+        user_namespace: 0,
+    };
+    #[expect(unsafe_code, reason = "the structure is the kernel's own, and its size is told")]
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_mount_setattr,
+            folder,
+            path.as_ptr(),
+            flags,
+            &raw const attributes,
+            size_of::<MountAttributes>(),
+        )
+    };
+    checked(result).map(drop)
+}
+
+/// A new file system that hangs nowhere yet.
+pub fn new_tree(kind: &CStr, options: &[(&CStr, &CStr)], attributes: u64) -> io::Result<OwnedFd> {
+    const FSCONFIG_SET_STRING: c_uint = 1;
+    const FSCONFIG_CMD_CREATE: c_uint = 6;
+    const CLOEXEC: c_uint = 1;
+
+    #[expect(unsafe_code, reason = "the name is a text with its end")]
+    let context = unsafe { libc::syscall(libc::SYS_fsopen, kind.as_ptr(), CLOEXEC) };
+    let context = checked(context).map(descriptor)?;
+    let configure = |command: c_uint, name: *const c_char, value: *const c_char| {
+        #[expect(
+            unsafe_code,
+            reason = "names and values are texts with their ends, or nothing where nothing is read"
+        )]
+        let result = unsafe { libc::syscall(libc::SYS_fsconfig, context.as_raw_fd(), command, name, value, 0) };
+        checked(result)
+    };
+    for (name, value) in options {
+        configure(FSCONFIG_SET_STRING, name.as_ptr(), value.as_ptr())?;
+    }
+    configure(FSCONFIG_CMD_CREATE, std::ptr::null(), std::ptr::null())?;
+    #[expect(unsafe_code, reason = "a system call on numbers")]
+    let tree = unsafe { libc::syscall(libc::SYS_fsmount, context.as_raw_fd(), CLOEXEC, attributes) };
+    checked(tree).map(descriptor)
+}
+
+/// Whether this process may do what the administrator may.
+pub fn may_administer() -> bool {
+    const CAP_SYS_ADMIN: u32 = 21;
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|it| it.strip_prefix("CapEff:"));
+    let bits = line.and_then(|it| u64::from_str_radix(it.trim(), 16).ok());
+    bits.is_some_and(|it| it & (1 << CAP_SYS_ADMIN) != 0)
+}
+
+/// Gives up every capability, for what is started from here on too.
+pub fn drop_capabilities() -> io::Result<()> {
+    #[repr(C)]
+    struct Header {
+        version: u32,
+        pid: c_int,
+    }
+    #[repr(C)]
+    #[derive(Clone, Copy)]
+    struct Data {
+        effective: u32,
+        permitted: u32,
+        inheritable: u32,
+    }
+    const VERSION_3: u32 = 0x2008_0522;
+    /// More than there are; the kernel says where they end.
+    const MOST: c_long = 64;
+
+    for capability in 0..MOST {
+        match prctl(libc::PR_CAPBSET_DROP, capability) {
+            Ok(()) => {}
+            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => break,
+            // Who has no right to drop any has none that could come back.
+            Err(error) if error.raw_os_error() == Some(libc::EPERM) => break,
+            Err(error) => return Err(error),
+        }
+    }
+    // Old kernels know no ambient ones.
+    prctl(libc::PR_CAP_AMBIENT, libc::PR_CAP_AMBIENT_CLEAR_ALL.into()).ok();
+    let header = Header {
+        version: VERSION_3,
+        pid: 0,
+    };
+    let none = [Data {
+        effective: 0,
+        permitted: 0,
+        inheritable: 0,
+    }; 2];
+    #[expect(
+        unsafe_code,
+        reason = "version 3 reads one header and two parts, and that is what there is"
+    )]
+    let result = unsafe { libc::syscall(libc::SYS_capset, &raw const header, none.as_ptr()) };
+    checked(result).map(drop)
+}
+
+pub fn no_new_privileges() -> io::Result<()> {
+    prctl(libc::PR_SET_NO_NEW_PRIVS, 1)
+}
+
+/// Ends this process when the one that started it ends.
+pub fn end_with_parent() -> io::Result<()> {
+    prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL.into())
+}
+
+/// Orphans of what this process starts become its children.
+pub fn adopt_orphans() -> io::Result<()> {
+    prctl(libc::PR_SET_CHILD_SUBREAPER, 1)
+}
+
+/// Nobody of the same user may look into this process.
+pub fn not_dumpable() -> io::Result<()> {
+    prctl(libc::PR_SET_DUMPABLE, 0)
+}
+
+fn prctl(what: c_int, value: c_long) -> io::Result<()> {
+    #[expect(
+        unsafe_code,
+        reason = "a system call on numbers; the unused ones are zero as it wants them"
+    )]
+    let result = unsafe { libc::prctl(what, value, 0 as c_long, 0 as c_long, 0 as c_long) };
+    checked(result.into()).map(drop)
+}
+
+/// What the kernel knows of Landlock; `None`: nothing.
+pub fn landlock_version() -> Option<u32> {
+    const VERSION: c_uint = 1;
+    #[expect(unsafe_code, reason = "asked for the version it reads no structure")]
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_landlock_create_ruleset,
+            std::ptr::null::<u8>(),
+            0_usize,
+            VERSION,
+        )
+    };
+    u32::try_from(result).ok().filter(|it| *it > 0)
+}
+
+/// Switches the loopback of this network namespace on.
+pub fn raise_loopback() -> io::Result<()> {
+    #[repr(C)]
+    struct Request {
+        name: [u8; 16],
+        flags: libc::c_short,
+        rest: [u8; 22],
+    }
+    #[expect(unsafe_code, reason = "a system call on numbers")]
+    let socket = unsafe { libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) };
+    let socket = checked(socket.into()).map(descriptor)?;
+    let mut request = Request {
+        name: [0; 16],
+        flags: (libc::IFF_UP | libc::IFF_RUNNING) as libc::c_short,
+        rest: [0; 22],
+    };
+    request.name[..2].copy_from_slice(b"lo");
+    #[expect(unsafe_code, reason = "the request has the size and the layout of the kernel's")]
+    let result = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS as _, &raw mut request) };
+    checked(result.into()).map(drop)
+}
+
+pub fn setrlimit(what: libc::__rlimit_resource_t, most: u64) -> io::Result<()> {
+    let mut now = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
+    #[expect(unsafe_code, reason = "the structure is there to be filled")]
+    let result = unsafe { libc::getrlimit(what, &raw mut now) };
+    checked(result.into())?;
+    // A limit that is lower already stays.
+    let limit = libc::rlimit {
+        rlim_cur: now.rlim_cur.min(most),
+        rlim_max: now.rlim_max.min(most),
+    };
+    #[expect(unsafe_code, reason = "the structure lives longer than the call")]
+    let result = unsafe { libc::setrlimit(what, &raw const limit) };
+    checked(result.into()).map(drop)
+}
+
+/// Signals that wait until [`next_signal`] takes them; an empty list lets all come as usual.
+pub fn block(signals: &[c_int]) -> io::Result<()> {
+    let set = set_of(signals);
+    #[expect(unsafe_code, reason = "the set lives longer than the call; there is one thread")]
+    let result = unsafe { libc::sigprocmask(libc::SIG_SETMASK, &raw const set, std::ptr::null_mut()) };
+    checked(result.into()).map(drop)
+}
+
+/// Waits for one of these, which must be blocked.
+pub fn next_signal(signals: &[c_int]) -> c_int {
+    let set = set_of(signals);
+    let mut signal = 0;
+    loop {
+        #[expect(unsafe_code, reason = "both live longer than the call")]
+        let result = unsafe { libc::sigwait(&raw const set, &raw mut signal) };
+        if result == 0 {
+            return signal;
+        }
+    }
+}
+
+fn set_of(signals: &[c_int]) -> libc::sigset_t {
+    #[expect(unsafe_code, reason = "a set is plain bits, and is emptied before it is filled")]
+    unsafe {
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&raw mut set);
+        for signal in signals {
+            libc::sigaddset(&raw mut set, *signal);
+        }
+        set
+    }
+}
+
+/// What happens at a signal.
+#[derive(Clone, Copy)]
+pub enum Handling {
+    Usual,
+    Ignored,
+}
+
+pub fn handle(signal: c_int, how: Handling) {
+    let handler = match how {
+        Handling::Usual => libc::SIG_DFL,
+        Handling::Ignored => libc::SIG_IGN,
+    };
+    #[expect(unsafe_code, reason = "no code of ours becomes a handler")]
+    unsafe {
+        libc::signal(signal, handler);
+    }
+}
+
+pub fn kill(pid: libc::pid_t, signal: c_int) -> io::Result<()> {
+    #[expect(unsafe_code, reason = "a system call on numbers")]
+    let result = unsafe { libc::kill(pid, signal) };
+    checked(result.into()).map(drop)
+}
+
+/// A child that has ended, and its status as the system puts it. `None`: none has, and it was not to be waited for.
+pub fn wait(pid: libc::pid_t, waits: bool) -> io::Result<Option<(libc::pid_t, c_int)>> {
+    let mut status = 0;
+    let options = if waits { 0 } else { libc::WNOHANG };
+    loop {
+        #[expect(unsafe_code, reason = "the status lives longer than the call")]
+        let result = unsafe { libc::waitpid(pid, &raw mut status, options) };
+        match checked(result.into()) {
+            Ok(0) => return Ok(None),
+            Ok(_) => return Ok(Some((result, status))),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Closes all from `first` to `last`.
+pub fn close(first: RawFd, last: RawFd) {
+    #[expect(
+        unsafe_code,
+        reason = "called where nothing of ours is open any more that would be used"
+    )]
+    unsafe {
+        libc::syscall(libc::SYS_close_range, first as c_uint, last as c_uint, 0);
+    }
+}
+
+/// The descriptor that was inherited under this number.
+pub fn inherited(number: RawFd) -> io::Result<OwnedFd> {
+    #[expect(unsafe_code, reason = "only asks about the number")]
+    let result = unsafe { libc::fcntl(number, libc::F_GETFD) };
+    checked(result.into()).map(|_| descriptor(number.into()))
+}
+
+/// Becomes another program; comes back only when that fails.
+pub fn execute(program: &CStr, arguments: &[CString]) -> io::Error {
+    let mut pointers: Vec<*const c_char> = arguments.iter().map(|it| it.as_ptr()).collect();
+    pointers.push(std::ptr::null());
+    #[expect(
+        unsafe_code,
+        reason = "the list ends with nothing, and its texts live longer than the call"
+    )]
+    unsafe {
+        libc::execv(program.as_ptr(), pointers.as_ptr());
+    }
+    io::Error::last_os_error()
+}
+
+/// Ends without running what a library has registered for the end: that belongs to the process this one was forked from.
+pub fn leave(code: c_int) -> ! {
+    #[expect(unsafe_code, reason = "it does not come back")]
+    unsafe {
+        libc::_exit(code)
+    }
+}
+
+pub fn new_session() {
+    #[expect(unsafe_code, reason = "a system call without arguments")]
+    unsafe {
+        libc::setsid();
+    }
+}

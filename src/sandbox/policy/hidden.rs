@@ -1,0 +1,530 @@
+//! What no tool sees: secrets by their names, and what `.cursorignore` and `.sheafignore` name.
+//!
+//! The ignore files follow git: patterns are relative to the file's folder, a deeper file wins over a higher one, the last
+//! pattern that fits wins in a file, and nothing comes back below a folder that is out. Files below the workspace's folder
+//! count, none above it. In one folder `.sheafignore` has the last word.
+
+use std::{
+    collections::HashMap,
+    ffi::{OsStr, OsString},
+    fs::File,
+    io::Read,
+    path::{Path, PathBuf},
+    sync::{Arc, PoisonError, RwLock},
+};
+
+use ignore::{
+    Match,
+    gitignore::{Gitignore, GitignoreBuilder},
+};
+
+use super::protected_names as name;
+
+/// Secrets by their names, wherever they are. `id_*` of other lists would hide half of a database's code.
+const ANYWHERE: &[&str] = &[
+    ".env",
+    ".env.*",
+    "credentials.json",
+    "secrets.json",
+    "*.key",
+    "*.pem",
+    "id_rsa",
+    "id_dsa",
+    "id_ecdsa",
+    "id_ecdsa_sk",
+    "id_ed25519",
+    "id_ed25519_sk",
+    ".ssh",
+    ".gnupg",
+    ".netrc",
+    ".pypirc",
+    ".git-credentials",
+];
+
+/// Secrets in the user's home: elsewhere these names are a project's own.
+const AT_HOME: &[&str] = &[
+    "/.aws",
+    "/.azure",
+    "/.config/gcloud",
+    "/.config/gh",
+    "/.config/glab-cli",
+    "/.config/op",
+    "/.config/rclone",
+    "/.config/sheaf/credentials*",
+    "/.cargo/credentials",
+    "/.cargo/credentials.toml",
+    "/.databrickscfg",
+    "/.docker/config.json",
+    "/.kube",
+    "/.npmrc",
+    "/.oci",
+    "/.password-store",
+    "/.pgpass",
+    "/.terraform.d/credentials.tfrc.json",
+    "/.vault-token",
+    "/.local/share/keyrings",
+    "/Library/Keychains",
+    // Profiles of browsers.
+    "/.mozilla",
+    "/.config/BraveSoftware",
+    "/.config/chromium",
+    "/.config/google-chrome",
+    "/.config/microsoft-edge",
+    "/.config/opera",
+    "/.config/vivaldi",
+    "/snap/chromium",
+    "/snap/firefox",
+    "/.var/app/org.mozilla.firefox",
+    "/.var/app/com.google.Chrome",
+    "/Library/Application Support/BraveSoftware",
+    "/Library/Application Support/Firefox",
+    "/Library/Application Support/Google/Chrome",
+    "/Library/Application Support/Microsoft Edge",
+    "/Library/Cookies",
+    "/Library/Safari",
+];
+
+/// Doors to other programs of the user's: sockets and what lies beside them.
+const DOORS: &[&str] = &["/run/user", "/run/docker.sock", "/var/run/docker.sock"];
+
+const IGNORE_FILES: [&str; 2] = [".cursorignore", ".sheafignore"];
+/// More of an ignore file is not read: what a repository brings must not fill the memory.
+const LONGEST_IGNORE_FILE: u64 = 1 << 20;
+
+/// The list of names.
+#[derive(Clone, Debug)]
+pub struct Secrets(Arc<Lists>);
+
+#[derive(Debug)]
+struct Lists {
+    root: PathBuf,
+    anywhere: Gitignore,
+    /// Each pattern of that is a name, which holds in any folder.
+    is_by_name: bool,
+    home: Option<(PathBuf, Gitignore)>,
+    /// What the user has named in the home, without a pattern.
+    named: Vec<PathBuf>,
+    doors: Vec<PathBuf>,
+}
+
+impl Secrets {
+    /// `more` are the user's patterns; what is no pattern is left out.
+    pub fn new(root: &Path, home: Option<&Path>, more: &[String]) -> Self {
+        let (mut anywhere, mut at_home) = (list(ANYWHERE), list(AT_HOME));
+        let mut named = Vec::new();
+        let mut is_by_name = true;
+        for pattern in more {
+            if let (Some(rest), Some(home)) = (pattern.strip_prefix("~/"), home)
+                && !rest.contains(['*', '?', '[', '\\'])
+            {
+                named.push(home.join(rest.trim_end_matches('/')));
+            }
+            let (sign, rest) = match pattern.strip_prefix('!') {
+                Some(rest) => ("!", rest),
+                None => ("", pattern.as_str()),
+            };
+            match rest.strip_prefix("~/") {
+                Some(rest) => add(&mut at_home, &format!("{sign}/{rest}")),
+                None => {
+                    is_by_name &= !rest.trim_end_matches('/').contains('/');
+                    add(&mut anywhere, pattern);
+                }
+            }
+        }
+        let doors = DOORS.iter().map(PathBuf::from).chain(
+            std::env::var_os("SSH_AUTH_SOCK")
+                .map(PathBuf::from)
+                .filter(|it| it.is_absolute()),
+        );
+        Self(Arc::new(Lists {
+            root: root.to_owned(),
+            anywhere: anywhere.build().unwrap_or_else(|_| Gitignore::empty()),
+            is_by_name,
+            home: home.map(|it| (it.to_owned(), at_home.build().unwrap_or_else(|_| Gitignore::empty()))),
+            named,
+            doors: doors.collect(),
+        }))
+    }
+
+    /// Whether an absolute path, or a folder on the way to it, has the name of a secret.
+    pub fn cover(&self, path: &Path, is_folder: bool) -> bool {
+        let lists = &*self.0;
+        let is_at_home = lists.home.as_ref().is_some_and(|(home, list)| {
+            path.strip_prefix(home)
+                .is_ok_and(|inner| is_named(list, &name::parts(inner), is_folder))
+        });
+        // What the workspace's own folder is called says nothing.
+        let inner = path.strip_prefix(&lists.root).unwrap_or(path);
+        is_at_home
+            || lists.doors.iter().any(|it| path.starts_with(it))
+            || is_named(&lists.anywhere, &name::parts(inner), is_folder)
+    }
+}
+
+impl Secrets {
+    pub fn doors(&self) -> impl Iterator<Item = &Path> {
+        self.0.doors.iter().map(PathBuf::as_path)
+    }
+
+    /// Paths that the user has named, which are still hidden.
+    pub fn named_at_home(&self) -> impl Iterator<Item = PathBuf> {
+        self.0.named.iter().filter(|it| self.cover(it, it.is_dir())).cloned()
+    }
+
+    /// The same for an entry of a folder that is not covered itself, which a walk asks for each.
+    fn cover_entry(&self, path: &Path, is_folder: bool) -> bool {
+        let lists = &*self.0;
+        // Bytes are compared faster than the parts of a path, and nearly all paths are elsewhere.
+        let begins = |with: &Path| {
+            let (path, with) = (path.as_os_str().as_encoded_bytes(), with.as_os_str().as_encoded_bytes());
+            path.starts_with(with)
+        };
+        let names = |list: &Gitignore, inner: &Path| {
+            // Folding does nothing else to plain names.
+            let folded: PathBuf = match inner.to_str().filter(|it| it.is_ascii()) {
+                Some(plain) => plain.to_ascii_lowercase().into(),
+                None => name::parts(inner).iter().collect(),
+            };
+            list.matched(folded, is_folder).is_ignore()
+        };
+        let inner = match path.file_name() {
+            // The folders on the way are not covered.
+            Some(name) if lists.is_by_name => Path::new(name),
+            Some(_) | None => path.strip_prefix(&lists.root).unwrap_or(path),
+        };
+        let home = lists.home.as_ref().filter(|(home, _)| begins(home));
+        let at_home = home.and_then(|(home, list)| Some((list, path.strip_prefix(home).ok()?)));
+        at_home.is_some_and(|(list, inner)| names(list, inner))
+            || lists.doors.iter().any(|it| begins(it) && path.starts_with(it))
+            || names(&lists.anywhere, inner)
+    }
+}
+
+fn list(patterns: &[&str]) -> GitignoreBuilder {
+    let mut list = GitignoreBuilder::new("/");
+    for pattern in patterns {
+        add(&mut list, pattern);
+    }
+    list
+}
+
+/// Paths are folded before they are looked up, and so are patterns: a list that takes no notice of case by itself makes a
+/// regular expression of each name, which costs milliseconds at every start.
+fn add(list: &mut GitignoreBuilder, pattern: &str) {
+    if let Err(error) = list.add_line(None, &name::folded(OsStr::new(pattern))) {
+        tracing::warn!(%error, pattern, "a pattern of hidden files cannot be used");
+    }
+}
+
+/// Whether a list names the path or a folder on the way.
+fn is_named(list: &Gitignore, parts: &[String], is_folder: bool) -> bool {
+    let mut path = PathBuf::new();
+    parts.iter().enumerate().any(|(at, part)| {
+        path.push(part);
+        list.matched(&path, at + 1 < parts.len() || is_folder).is_ignore()
+    })
+}
+
+/// Whether ignore files between `base` and the path hide it.
+pub fn is_ignored(base: Option<PathBuf>, path: &Path, is_folder: bool) -> bool {
+    let Some(base) = base else { return false };
+    let Ok(inner) = path.strip_prefix(&base) else {
+        return false;
+    };
+    let mut levels: Vec<Gitignore> = rules_in(&base).into_iter().collect();
+    let mut here = base;
+    let count = inner.components().count();
+    for (at, part) in inner.components().enumerate() {
+        here.push(part);
+        let is_last = at + 1 == count;
+        if verdict(levels.iter().rev(), &here, !is_last || is_folder) {
+            return true;
+        }
+        if !is_last {
+            levels.extend(rules_in(&here));
+        }
+    }
+    false
+}
+
+/// The deepest level that has an opinion decides.
+fn verdict<'a>(levels: impl Iterator<Item = &'a Gitignore>, path: &Path, is_folder: bool) -> bool {
+    for level in levels {
+        match level.matched(path, is_folder) {
+            Match::None => {}
+            Match::Ignore(_) => return true,
+            Match::Whitelist(_) => return false,
+        }
+    }
+    false
+}
+
+/// The rules that stand in a folder, if there are any.
+fn rules_in(folder: &Path) -> Option<Gitignore> {
+    let mut rules: Option<GitignoreBuilder> = None;
+    for name in IGNORE_FILES {
+        let path = folder.join(name);
+        // Opening a pipe would wait for somebody to write into it.
+        if !std::fs::metadata(&path).is_ok_and(|it| it.is_file()) {
+            continue;
+        }
+        let Ok(file) = File::open(&path) else { continue };
+        let mut bytes = Vec::new();
+        if file.take(LONGEST_IGNORE_FILE).read_to_end(&mut bytes).is_err() {
+            continue;
+        }
+        let text = String::from_utf8_lossy(&bytes);
+        let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+        let builder = rules.get_or_insert_with(|| {
+            let mut builder = GitignoreBuilder::new(folder);
+            let is_blind = cfg!(any(windows, target_os = "macos"));
+            builder.case_insensitive(is_blind).expect("a switch cannot fail");
+            builder
+        });
+        for line in text.lines() {
+            builder.add_line(None, line).ok();
+        }
+    }
+    rules.and_then(|it| it.build().ok())
+}
+
+/// The same question for every entry of a walk, which asks for a folder before it asks for what is in it.
+pub struct Verdict {
+    base: Option<PathBuf>,
+    secrets: Secrets,
+    folders: RwLock<HashMap<OsString, Arc<Level>>>,
+}
+
+struct Level {
+    above: Option<Arc<Level>>,
+    rules: Option<Gitignore>,
+}
+
+impl Verdict {
+    pub fn new(base: Option<PathBuf>, secrets: Secrets) -> Self {
+        Self {
+            base,
+            secrets,
+            folders: RwLock::default(),
+        }
+    }
+
+    pub fn is_hidden(&self, path: &Path, is_folder: bool) -> bool {
+        if self.secrets.cover_entry(path, is_folder) {
+            return true;
+        }
+        let Some(folder) = path.parent().filter(|_| self.base.is_some()) else {
+            return false;
+        };
+        let first = self.level(folder);
+        let levels = std::iter::successors(first.as_deref(), |it| it.above.as_deref());
+        verdict(levels.filter_map(|it| it.rules.as_ref()), path, is_folder)
+    }
+
+    fn level(&self, folder: &Path) -> Option<Arc<Level>> {
+        let base = self.base.as_deref()?;
+        let known = self.folders.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = known.get(folder.as_os_str()) {
+            return Some(Arc::clone(known));
+        }
+        drop(known);
+        if !folder.starts_with(base) {
+            return None;
+        }
+        let above = folder.parent().filter(|_| folder != base).and_then(|it| self.level(it));
+        let rules = rules_in(folder);
+        // A folder without rules is the folder above, so that a deep tree costs no long chains.
+        let level = match (rules, above) {
+            (None, Some(above)) => above,
+            (rules, above) => Arc::new(Level { above, rules }),
+        };
+        let mut folders = self.folders.write().unwrap_or_else(PoisonError::into_inner);
+        folders.insert(folder.as_os_str().to_owned(), Arc::clone(&level));
+        Some(level)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::{
+        fs,
+        io::Write,
+        process::{Command, Stdio},
+    };
+
+    #[test]
+    fn a_walk_hides_what_a_single_look_does() {
+        let (root, home) = (Path::new("/home/me/shop"), Path::new("/home/me"));
+        let lists: [&[&str]; 6] = [
+            &[],
+            &["!.env.example", "drafts/", "*.secret"],
+            &["docs/private", "!docs/private/a.md"],
+            &["/top.txt", "~/shop/notes", "~/diary"],
+            &["a/**/b", "!*.pem"],
+            &["Straße"],
+        ];
+        let paths = [
+            "/home/me/shop/src/main.rs",
+            "/home/me/shop/.env",
+            "/home/me/shop/sub/.ENV.local",
+            "/home/me/shop/.env.example",
+            "/home/me/shop/drafts/a.md",
+            "/home/me/shop/x/drafts/deep/a.md",
+            "/home/me/shop/x.secret",
+            "/home/me/shop/docs/private/a.md",
+            "/home/me/shop/docs/public/a.md",
+            "/home/me/shop/top.txt",
+            "/home/me/shop/sub/top.txt",
+            "/home/me/shop/notes/n.md",
+            "/home/me/shop/a/c/b",
+            "/home/me/shop/key.pem",
+            "/home/me/shop/STRASSE/x",
+            "/home/me/shop/straße/x",
+            "/home/me/diary/today.md",
+            "/home/me/.aws/config",
+            "/home/me/.cargo/credentials.toml",
+            "/home/me/.ssh/config",
+            "/home/metoo/.aws/config",
+            "/run/user/1000/bus",
+            "/run/username",
+            "/opt/lib/.aws/config",
+        ];
+        for more in lists {
+            let more: Vec<String> = more.iter().map(|it| (*it).to_owned()).collect();
+            let secrets = Secrets::new(root, Some(home), &more);
+            for path in paths {
+                let path = Path::new(path);
+                let steps: Vec<_> = path.ancestors().filter(|it| *it != Path::new("/")).collect();
+                // From the top down, and no further than what is hidden.
+                let walked = steps.iter().rev().any(|it| secrets.cover_entry(it, *it != path));
+                assert_eq!(walked, secrets.cover(path, false), "{} {more:?}", path.display());
+            }
+        }
+    }
+
+    /// Names of folders and files that patterns below speak about.
+    const PATHS: &[&str] = &[
+        "a", "b", "a/a", "a/b", "a/b/c", "a/b/a.x", "b/a", "b/a.x", "b/c/a", "b/c/b.x", "ab", "a.x", "c d", "A",
+        "b/A.x", "a/ab/c.x",
+    ];
+    /// Those that are folders.
+    const FOLDERS: &[&str] = &["a", "b", "a/b", "b/c", "a/ab"];
+
+    fn pattern() -> impl Strategy<Value = String> {
+        let part = prop_oneof![
+            Just("a"),
+            Just("b"),
+            Just("c"),
+            Just("*"),
+            Just("*.x"),
+            Just("a*"),
+            Just("?"),
+            Just("[ab]"),
+            Just("[!a]"),
+            Just("ab"),
+            Just("a.x"),
+            Just("**"),
+            Just("c d"),
+            Just("A"),
+        ];
+        let parts = prop::collection::vec(part, 1..4);
+        (any::<bool>(), any::<bool>(), parts, any::<bool>(), 0..8_u8).prop_map(|(not, anchored, parts, folder, odd)| {
+            let text = format!(
+                "{}{}{}{}",
+                if not { "!" } else { "" },
+                if anchored { "/" } else { "" },
+                parts.join("/"),
+                if folder { "/" } else { "" }
+            );
+            match odd {
+                0 => format!("{text}  "),
+                1 => format!("{text}\r"),
+                2 => format!("# {text}"),
+                3 => String::new(),
+                _ => text,
+            }
+        })
+    }
+
+    /// What git says of each path, asked once for all.
+    fn git(folder: &Path) -> Vec<bool> {
+        let mut child = Command::new("git")
+            .args(["check-ignore", "--no-index", "-v", "-n", "--stdin"])
+            .current_dir(folder)
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap())
+            .env("HOME", folder)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        child
+            .stdin
+            .take()
+            .unwrap()
+            .write_all(PATHS.join("\n").as_bytes())
+            .unwrap();
+        let output = child.wait_with_output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        let verdicts: Vec<_> = text
+            .lines()
+            .map(|line| {
+                // `.gitignore:3:!a	a/b`, or `::	a/b` where no pattern fits.
+                let pattern = line.split('\t').next().unwrap().splitn(3, ':').nth(2).unwrap();
+                !pattern.is_empty() && !pattern.starts_with('!')
+            })
+            .collect();
+        assert_eq!(verdicts.len(), PATHS.len(), "{text}");
+        verdicts
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(96))]
+        #[test]
+        fn verdicts_are_gits(
+            files in prop::collection::vec((prop::sample::select(vec!["", "a", "b", "a/b"]), prop::collection::vec(pattern(), 1..5)), 1..4)
+        ) {
+            let folder = tempfile::tempdir().unwrap();
+            let base = folder.path().canonicalize().unwrap();
+            for path in FOLDERS {
+                fs::create_dir_all(base.join(path)).unwrap();
+            }
+            for path in PATHS.iter().filter(|it| !FOLDERS.contains(it)) {
+                fs::write(base.join(path), "").unwrap();
+            }
+            for (place, lines) in &files {
+                for name in [".gitignore", ".sheafignore"] {
+                    fs::write(base.join(place).join(name), lines.join("\n")).unwrap();
+                }
+            }
+            fs::create_dir(base.join(".git")).unwrap();
+            for (name, text) in [("HEAD", "ref: refs/heads/main\n"), ("config", "[core]\n\tbare = false\n\trepositoryformatversion = 0\n")] {
+                fs::write(base.join(".git").join(name), text).unwrap();
+            }
+            for name in ["objects", "refs"] {
+                fs::create_dir(base.join(".git").join(name)).unwrap();
+            }
+            let ours: Vec<_> = PATHS
+                .iter()
+                .map(|it| is_ignored(Some(base.clone()), &base.join(it), FOLDERS.contains(it)))
+                .collect();
+            let said = |verdicts: &[bool]| -> Vec<&str> {
+                PATHS.iter().zip(verdicts).filter(|it| *it.1).map(|it| *it.0).collect()
+            };
+            prop_assert_eq!(said(&ours), said(&git(&base)), "{:?}", files);
+
+            // A walk gives the same answers, as far as it goes down.
+            let walk = Verdict::new(Some(base.clone()), Secrets::new(&base, None, &[]));
+            for (path, hidden) in PATHS.iter().zip(&ours) {
+                let steps: Vec<_> = Path::new(path).ancestors().filter(|it| !it.as_os_str().is_empty()).collect();
+                let walked = steps.iter().rev().any(|it| {
+                    let is_folder = base.join(it).is_dir();
+                    walk.is_hidden(&base.join(it), is_folder)
+                });
+                prop_assert_eq!(walked, *hidden, "{}", path);
+            }
+        }
+    }
+}

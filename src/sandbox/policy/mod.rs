@@ -1,0 +1,74 @@
+//! What a command may touch: the [`Policy`], and the tables and files that it is made from.
+
+pub mod environment;
+pub mod hidden;
+pub mod protected_names;
+pub mod resolve;
+mod roots;
+
+use std::path::PathBuf;
+
+pub use roots::{GIT_FIXED, Ground, git_folder, linked};
+
+/// How much of the boundary around commands exists on this machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tier {
+    /// The kernel holds all of it.
+    Full,
+    /// It has known holes.
+    Partial,
+    /// Commands may do what the user may: each is asked for.
+    None,
+}
+
+impl Tier {
+    /// As a command finds it in `SHEAF_SANDBOX`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Full => "full",
+            Self::Partial => "partial",
+            Self::None => "none",
+        }
+    }
+}
+
+/// What may be touched. All paths are absolute and without links.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Policy {
+    pub tier: Tier,
+    /// Bubblewrap makes the namespaces and the mounts, where this program may not.
+    pub wraps: bool,
+    pub workspace: PathBuf,
+    /// Folders that may be changed, the workspace among them unless it is only to be read.
+    pub writable: Vec<PathBuf>,
+    /// Parts of those that may not.
+    pub read_only: Vec<PathBuf>,
+    /// What may not even be read.
+    pub hidden: Vec<PathBuf>,
+    /// What becomes `/tmp`; none: an empty one in memory.
+    pub temporary: Option<PathBuf>,
+    pub network: bool,
+    pub git_write: bool,
+    pub limits: Limits,
+}
+
+/// What a command may use up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    pub processes: u64,
+    pub file_bytes: u64,
+    pub open_files: u64,
+    /// Of each file system in memory.
+    pub memory_bytes: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            processes: 4096,
+            file_bytes: 64 << 30,
+            open_files: 65_536,
+            memory_bytes: 1 << 30,
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! Who attends a command until its end.
+
+use std::{
+    fs::File,
+    io::{self, Write},
+    os::unix::process::ExitStatusExt,
+    process::ExitStatus,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use rustix::process::Pid;
+use tokio::{io::AsyncReadExt, net::unix::pipe::Receiver, process::Child, sync::mpsc::UnboundedSender};
+
+use super::{
+    launch::told_folder,
+    running::{Command, Ended, How, lock},
+};
+use crate::sandbox::protect::{Around, Settled};
+
+/// How long a command has to end by itself once it was asked to.
+const GRACE: Duration = Duration::from_secs(2);
+/// How long the pipe of a command is read that has ended, where something that cannot be killed holds it open.
+const LAST_WORDS: Duration = Duration::from_millis(500);
+/// How often it is looked whether the asked have gone.
+const LOOK: Duration = Duration::from_millis(10);
+/// Read at once.
+const PIECE_BYTES: usize = 64 << 10;
+
+/// Reads what a command prints and waits for its end. When the runtime goes, so does the command.
+pub struct Attendant {
+    pub command: Arc<Command>,
+    pub reader: Option<Receiver>,
+    pub told: File,
+    pub started: Instant,
+    pub limit: Option<Duration>,
+    pub around: Around,
+    pub is_halted: Arc<AtomicBool>,
+    pub tell: UnboundedSender<Settled>,
+    pub buried: Option<(io::PipeWriter, Pid)>,
+    pub is_done: bool,
+}
+
+impl Attendant {
+    pub async fn attend(mut self, mut child: Child, mut output: impl FnMut(&[u8])) {
+        let mut reader = self.reader.take();
+        let mut piece = vec![0; PIECE_BYTES];
+        let mut stop = self.command.stop.subscribe();
+        let limit = self.limit;
+        let limit = async move {
+            match limit {
+                Some(limit) => tokio::time::sleep(limit).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::pin!(limit);
+        let grace = tokio::time::sleep(GRACE);
+        tokio::pin!(grace);
+        let mut why = None;
+        let status = loop {
+            tokio::select! {
+                // A flood must not keep anybody from stopping it.
+                biased;
+                asked = async { stop.wait_for(Option::is_some).await.ok().and_then(|it| *it) }, if why.is_none() => {
+                    why = asked.or(Some(How::Cancelled));
+                    grace.as_mut().reset(tokio::time::Instant::now() + GRACE);
+                    let family = self.command.family.clone();
+                    // Those that left the group are asked too; looking for them takes a moment.
+                    tokio::task::spawn_blocking(move || family.ask_strays());
+                }
+                () = &mut limit, if why.is_none() => self.command.stop(How::TimedOut),
+                () = &mut grace, if why.is_some() => {
+                    self.kill().await;
+                    grace.as_mut().reset(tokio::time::Instant::now() + GRACE);
+                }
+                status = child.wait() => break status,
+                more = read(reader.as_mut(), &mut piece), if reader.is_some() => {
+                    if more == 0 {
+                        reader = None;
+                    } else {
+                        self.print(&piece[..more], &mut output);
+                    }
+                }
+            }
+        };
+        if why.is_some() {
+            // The shell is gone; what it started has the rest of the time.
+            let deadline = grace.deadline();
+            while self.command.family.is_group_alive() && tokio::time::Instant::now() < deadline {
+                if reader.is_none() {
+                    tokio::time::sleep(LOOK).await;
+                    continue;
+                }
+                let drained = async {
+                    while let more @ 1.. = read(reader.as_mut(), &mut piece).await {
+                        self.print(&piece[..more], &mut output);
+                    }
+                };
+                if tokio::time::timeout(LOOK, drained).await.is_ok() {
+                    reader = None;
+                }
+            }
+        }
+        self.kill().await;
+        let last_words = async {
+            while let more @ 1.. = read(reader.as_mut(), &mut piece).await {
+                self.print(&piece[..more], &mut output);
+            }
+        };
+        tokio::time::timeout(LAST_WORDS, last_words).await.ok();
+        self.is_done = true;
+        self.settle();
+        if let Some((sentinel, group)) = &mut self.buried {
+            sentinel
+                .write_all(format!("- {}\n", group.as_raw_nonzero()).as_bytes())
+                .ok();
+        }
+        self.end(why.unwrap_or_else(|| how(status)));
+    }
+
+    /// Ends what is left, without holding up others meanwhile.
+    async fn kill(&self) {
+        let family = self.command.family.clone();
+        tokio::task::spawn_blocking(move || family.kill()).await.ok();
+    }
+
+    /// Nothing of the command runs any more.
+    fn settle(&mut self) {
+        let settled = self.around.settle();
+        if settled.is_breach() {
+            self.is_halted.store(true, Ordering::Release);
+        }
+        if settled != Settled::default() {
+            // Nobody may be listening.
+            self.tell.send(settled.clone()).ok();
+        }
+        self.command.settled.set(settled).ok();
+    }
+
+    fn print(&self, bytes: &[u8], output: &mut impl FnMut(&[u8])) {
+        let total = {
+            let mut printed = lock(&self.command.printed);
+            printed.push(bytes);
+            printed.total()
+        };
+        output(bytes);
+        self.command.news.send_replace(total);
+    }
+
+    fn end(&mut self, how: How) {
+        let directory = if how == How::TimedOut || how == How::Cancelled {
+            None
+        } else {
+            told_folder(&mut self.told)
+        };
+        self.command.ended.send_replace(Some(Ended {
+            how,
+            duration: self.started.elapsed(),
+            directory,
+        }));
+    }
+}
+
+impl Drop for Attendant {
+    fn drop(&mut self) {
+        if !self.is_done {
+            self.command.family.kill();
+            self.settle();
+            self.end(How::Cancelled);
+        }
+    }
+}
+
+/// How many bytes came; none at the end, and for ever where there is nothing to read.
+async fn read(reader: Option<&mut Receiver>, piece: &mut [u8]) -> usize {
+    match reader {
+        Some(reader) => reader.read(piece).await.unwrap_or(0),
+        None => 0,
+    }
+}
+
+fn how(status: io::Result<ExitStatus>) -> How {
+    match status {
+        Ok(status) => match (status.code(), status.signal()) {
+            (Some(code), _) => How::Exited(code),
+            (None, signal) => How::Killed(signal.unwrap_or_default()),
+        },
+        Err(_) => How::Killed(0),
+    }
+}

@@ -1,0 +1,323 @@
+//! Commands that a model asked for: each a fresh `bash` in a session of its own, with nothing to read and little to know.
+//!
+//! What a command starts ends with it, and all of it ends with the conversation: a sentinel outside of the program does
+//! that where the program is killed. Standard output and error are one pipe, read without a pause and kept within bounds.
+//! The folder where a command ends is where the next one begins; variables are not kept, because what one command exports
+//! would change what the next one means.
+
+use std::{
+    io,
+    os::fd::OwnedFd,
+    path::{Path, PathBuf},
+    sync::{
+        Arc, Mutex, OnceLock,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use rustix::process::{Pid, Signal};
+use tokio::{
+    net::unix::pipe::Receiver,
+    sync::{
+        mpsc::{self, UnboundedReceiver, UnboundedSender},
+        watch,
+    },
+};
+
+use super::{
+    attendant::Attendant,
+    launch::{LONGEST_LINE, NotStarted, Start, held, shell, spawn, told},
+    output_capture::Printed,
+    process_tree::{Family, MARK},
+    running::{Command, Ended, Running, lock},
+    session::Session,
+};
+use crate::{
+    protocol::Permission,
+    sandbox::{
+        kernel::{self, Order},
+        policy::{Ground, Tier, environment},
+        protect::{Around, Settled, Shared, Wish},
+    },
+};
+
+/// What is to run.
+#[derive(Clone, Debug)]
+pub struct Spec {
+    /// For `bash -c`.
+    pub line: String,
+    /// Absolute.
+    pub directory: PathBuf,
+    /// What the boundary lets through for this command.
+    pub permissions: Vec<Permission>,
+    /// It looks at the workspace and changes nothing there, where there is a boundary.
+    pub only_reads: bool,
+    /// After this it is ended; none: it lives until the conversation ends.
+    pub limit: Option<Duration>,
+    /// More variables.
+    pub variables: Vec<(String, String)>,
+}
+
+/// The commands of one conversation. Dropping it ends them all.
+#[derive(Debug)]
+pub struct Commands {
+    ground: Ground,
+    /// Where commands are begun that say nothing else.
+    directory: Mutex<PathBuf>,
+    /// Names of our variables that are passed on.
+    passed: Vec<String>,
+    logs: Option<PathBuf>,
+    shared: Shared,
+    /// In a partial sandbox commands may write the whole workspace, which is compared afterwards.
+    is_guarded: AtomicBool,
+    /// A command did what only the kernel could have kept it from.
+    is_halted: Arc<AtomicBool>,
+    /// What was done about protected files, for whoever tells the user.
+    settled: (UnboundedSender<Settled>, Mutex<Option<UnboundedReceiver<Settled>>>),
+    session: OnceLock<Session>,
+}
+
+impl Commands {
+    /// `logs` is the folder for logs of all conversations; without one they lie with the temporary files.
+    pub fn new(ground: Ground, passed: Vec<String>, logs: Option<PathBuf>, shared: Shared) -> Self {
+        let (tell, told) = mpsc::unbounded_channel();
+        Self {
+            settled: (tell, Mutex::new(Some(told))),
+            directory: Mutex::new(ground.root.clone()),
+            ground,
+            passed,
+            logs,
+            shared,
+            is_guarded: AtomicBool::new(false),
+            is_halted: Arc::default(),
+            session: OnceLock::new(),
+        }
+    }
+
+    /// For another conversation in the same folder.
+    pub fn fresh(&self) -> Self {
+        let fresh = Self::new(
+            self.ground.clone(),
+            self.passed.clone(),
+            self.logs.clone(),
+            self.shared.clone(),
+        );
+        fresh.set_guarded(self.is_guarded());
+        fresh
+    }
+
+    /// Whether commands in a partial sandbox may write the whole workspace, what is protected being compared afterwards.
+    pub fn is_guarded(&self) -> bool {
+        self.is_guarded.load(Ordering::Acquire)
+    }
+
+    /// The user wants it so, or not any more; it holds for commands that begin from here on.
+    pub fn set_guarded(&self, is_guarded: bool) {
+        self.is_guarded.store(is_guarded, Ordering::Release);
+    }
+
+    /// Whether a command has changed what is protected: from there on each asks, and none may write the whole workspace.
+    pub fn is_halted(&self) -> bool {
+        self.is_halted.load(Ordering::Acquire)
+    }
+
+    /// What is done about protected files that commands made or changed, as it is done; for the first who asks.
+    pub fn settled(&self) -> Option<UnboundedReceiver<Settled>> {
+        lock(&self.settled.1).take()
+    }
+
+    /// The user wanted what lies at `path` now, and the folders that lead there from `root`.
+    pub fn vouch(&self, root: &Path, path: &Path) {
+        let parts = path.ancestors().take_while(|it| it.starts_with(root) && *it != root);
+        for part in parts {
+            self.shared.aside.vouch(part);
+        }
+    }
+
+    pub fn shared(&self) -> &Shared {
+        &self.shared
+    }
+
+    /// What keeps a command within its bounds here. The first to ask waits for a trial of some milliseconds.
+    pub fn tier() -> Tier {
+        kernel::layers().tier
+    }
+
+    pub fn ground(&self) -> &Ground {
+        &self.ground
+    }
+
+    pub fn passed(&self) -> &[String] {
+        &self.passed
+    }
+
+    /// Where the next command begins.
+    pub fn directory(&self) -> PathBuf {
+        lock(&self.directory).clone()
+    }
+
+    pub fn set_directory(&self, directory: PathBuf) {
+        *lock(&self.directory) = directory;
+    }
+
+    /// The private folder for temporary files, once there is one.
+    pub fn temporary(&self) -> Option<&Path> {
+        self.session.get().map(|it| it.temporary.as_path())
+    }
+
+    /// The folder of the logs, once there is one.
+    pub fn logs(&self) -> Option<&Path> {
+        self.session.get().map(|it| it.logs.as_path())
+    }
+
+    /// The command with this id.
+    pub fn get(&self, id: &str) -> Option<Running> {
+        let running = lock(&self.session.get()?.running);
+        running.values().find(|it| it.id() == id).cloned()
+    }
+
+    /// All that are remembered, in the order in which they began.
+    pub fn all(&self) -> Vec<Running> {
+        let session = self.session.get();
+        session.map_or_else(Vec::new, |it| lock(&it.running).values().cloned().collect())
+    }
+
+    /// Begins a command; `output` is called with what it prints, as it comes. Must be called in a runtime.
+    pub fn start(&self, spec: Spec, output: impl FnMut(&[u8]) + Send + 'static) -> Result<Running, NotStarted> {
+        if spec.line.len() > LONGEST_LINE {
+            return Err(NotStarted::Long);
+        }
+        if spec.line.contains('\0') {
+            return Err(NotStarted::Nul);
+        }
+        if !spec.directory.is_dir() {
+            return Err(NotStarted::Folder(spec.directory.display().to_string()));
+        }
+        let session = self.session()?;
+        let number = session.count.fetch_add(1, Ordering::Relaxed) + 1;
+        let mark = format!("{}.{number}", session.name);
+        let mut variables = environment::variables(std::env::vars_os(), &self.passed, &session.temporary);
+        variables.extend(spec.variables.iter().map(|(name, value)| (name.into(), value.into())));
+        variables.push((MARK.into(), mark.clone().into()));
+        let tier = held(Self::tier(), &spec.permissions);
+        variables.push(("SHEAF_SANDBOX".into(), tier.as_str().into()));
+        if tier != Tier::None && spec.only_reads {
+            let built = session.temporary.join("target");
+            variables.push(("CARGO_TARGET_DIR".into(), built.into()));
+        }
+        let told = told(&session.temporary)?;
+        let (reader, writer) = io::pipe()?;
+        let shell = shell(&spec.line, &variables)?;
+        let (around, start) = match tier {
+            Tier::None => {
+                let around = Around::unheld(&self.ground, &self.shared, &spec.permissions);
+                (around, Start::Plain(shell))
+            }
+            Tier::Full | Tier::Partial => {
+                let wish = Wish {
+                    tier,
+                    wraps: tier == Tier::Full && kernel::wraps(),
+                    permissions: &spec.permissions,
+                    only_reads: spec.only_reads,
+                    temporary: &session.temporary,
+                    // What lives on is compared too late, and the user works beside it.
+                    is_guarded: self.is_guarded() && !self.is_halted() && spec.limit.is_some(),
+                };
+                let (around, policy) = Around::held(&self.ground, &self.shared, &wish);
+                let order = Order {
+                    policy,
+                    directory: spec.directory.clone(),
+                    command: shell,
+                    keeps_terminal: false,
+                };
+                (around, Start::Held(kernel::handed_over(&order)?))
+            }
+        };
+        if around.is_guarded() {
+            // Looking at the state of git would write it.
+            variables.push(("GIT_OPTIONAL_LOCKS".into(), "0".into()));
+        }
+        let child = spawn(start, &spec.directory, variables, writer, &told)?;
+        let started = Instant::now();
+        let group = child.id().and_then(|it| i32::try_from(it).ok()).and_then(Pid::from_raw);
+        if let Some(group) = group {
+            session.tell(&format!("+ {}\n", group.as_raw_nonzero()));
+        }
+        let command = Arc::new(Command {
+            id: format!("cmd-{number}"),
+            line: spec.line,
+            directory: spec.directory,
+            tier,
+            is_guarded: around.is_guarded(),
+            family: Family { group, mark },
+            printed: Mutex::new(Printed::new(session.logs.join(format!("{number}.log")))),
+            shown: Mutex::new(0),
+            stop: watch::Sender::new(None),
+            ended: watch::Sender::new(None),
+            news: watch::Sender::new(0),
+            settled: OnceLock::new(),
+        });
+        session.remember(number, Running(Arc::clone(&command)));
+        let reader = Receiver::from_owned_fd(OwnedFd::from(reader))?;
+        let attendant = Attendant {
+            command: Arc::clone(&command),
+            reader: Some(reader),
+            told,
+            started,
+            limit: spec.limit,
+            around,
+            is_halted: Arc::clone(&self.is_halted),
+            tell: self.settled.0.clone(),
+            buried: session.sentinel_end(group),
+            is_done: false,
+        };
+        tokio::spawn(attendant.attend(child, output));
+        Ok(Running(command))
+    }
+
+    /// Begins a command and waits for its end. Dropping the future ends the command.
+    pub async fn run(
+        &self,
+        spec: Spec,
+        output: impl FnMut(&[u8]) + Send + 'static,
+    ) -> Result<(Running, Ended), NotStarted> {
+        let foreground = self.start(spec, output)?.foreground();
+        let ended = foreground.running().ended().await;
+        Ok((foreground.leave(), ended))
+    }
+
+    fn session(&self) -> io::Result<&Session> {
+        if let Some(session) = self.session.get() {
+            return Ok(session);
+        }
+        let session = Session::begin(self.logs.as_deref(), &self.ground.root)?;
+        // Of two that were begun at once one goes again.
+        Ok(self.session.get_or_init(|| session))
+    }
+}
+
+impl Drop for Commands {
+    fn drop(&mut self) {
+        let Some(session) = self.session.get() else { return };
+        let running: Vec<_> = lock(&session.running).values().cloned().collect();
+        let mut is_any = false;
+        for command in running.iter().filter(|it| it.outcome().is_none()) {
+            is_any = true;
+            command.stop();
+            if let Some(group) = command.0.family.group {
+                rustix::process::kill_process_group(group, Signal::KILL).ok();
+            }
+        }
+        if is_any {
+            let all = Family {
+                group: None,
+                mark: format!("{}.", session.name),
+            };
+            all.kill();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,215 @@
+//! How a command comes to run, and what outlives the program to end it.
+
+use std::{
+    ffi::OsString,
+    fs::File,
+    io::{self, Read, Seek},
+    os::fd::AsRawFd,
+    path::{Path, PathBuf},
+    process::Stdio,
+};
+
+use rustix::process::{Resource, Rlimit};
+use tokio::process::Child;
+
+use crate::{
+    os::process::find,
+    protocol::Permission,
+    sandbox::{
+        kernel::{self, FOLDER_DESCRIPTOR, ORDER_DESCRIPTOR, duplicate},
+        policy::{Tier, protected_names::top_folders},
+    },
+};
+
+/// Length in bytes of the longest line that the system takes, which is 128 KiB with what `shell` adds.
+pub const LONGEST_LINE: usize = (128 << 10) - 200;
+
+/// Why a command did not begin.
+#[derive(Debug, thiserror::Error)]
+pub enum NotStarted {
+    #[error("the command is longer than {LONGEST_LINE} bytes; write it to a file and run that")]
+    Long,
+    #[error("the command holds a NUL character")]
+    Nul,
+    #[error("the folder `{0}` does not exist")]
+    Folder(String),
+    #[error("`bash` was not found; commands need it")]
+    Bash,
+    #[error("the command could not be started")]
+    Failed(#[from] io::Error),
+}
+
+/// Kills what a conversation left when the other end of its input is gone, however that came. It reads the groups of
+/// commands that begin (`+`) and end (`-`). At last it takes away the empty folders that were held for them, where nobody else
+/// holds them.
+const SENTINEL: &str = r#"
+trap '' HUP INT TERM QUIT
+groups=' '
+while read -r word number; do
+  case $word in
+    +) groups="$groups$number " ;;
+    -) case $groups in *" $number "*) groups="${groups%%" $number "*} ${groups#*" $number "}" ;; esac ;;
+  esac
+done
+for pass in 1 2 3; do
+  for group in $groups; do kill -KILL "-$group" 2>/dev/null; done
+  for file in $(grep -lasF "SHEAF_COMMAND=$1." /proc/[0-9]*/environ 2>/dev/null); do
+    pid=${file#/proc/}
+    kill -KILL "${pid%/environ}" 2>/dev/null
+  done
+done
+rm -rf -- "$2"
+root=$3
+shift 3
+for name in "$@"; do
+  [ -k "$root/$name" ] && flock -n "$root/$name" rmdir -- "$root/$name" 2>/dev/null
+done
+"#;
+
+/// The file that a shell writes its last folder to; it has no name, so nobody else does.
+pub fn told(temporary: &Path) -> io::Result<File> {
+    let path = temporary.join(format!(".folder-{}", uuid::Uuid::new_v4().simple()));
+    let flags =
+        rustix::fs::OFlags::RDWR | rustix::fs::OFlags::CREATE | rustix::fs::OFlags::EXCL | rustix::fs::OFlags::CLOEXEC;
+    let file = rustix::fs::open(&path, flags, rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR)?;
+    std::fs::remove_file(&path)?;
+    Ok(File::from(file))
+}
+
+/// What the shell wrote there at its end.
+pub fn told_folder(told: &mut File) -> Option<PathBuf> {
+    let mut bytes = Vec::new();
+    told.rewind().ok()?;
+    told.take(16 << 10).read_to_end(&mut bytes).ok()?;
+    // A name with a line end in it is not recognised, and then the folder stays what it was.
+    let path = bytes.strip_suffix(b"\n")?;
+    let path = path.rsplit(|it| *it == b'\n').next()?;
+    let path = PathBuf::from(<OsString as std::os::unix::ffi::OsStringExt>::from_vec(path.to_vec()));
+    (path.is_absolute() && path.is_dir()).then_some(path)
+}
+
+/// What holds a command that was given these permissions.
+pub fn held(tier: Tier, permissions: &[Permission]) -> Tier {
+    if permissions.contains(&Permission::All) {
+        Tier::None
+    } else {
+        tier
+    }
+}
+
+/// The shell that runs a line, which also says where it ended.
+pub fn shell(line: &str, variables: &[(OsString, OsString)]) -> Result<Vec<OsString>, NotStarted> {
+    let path = variables.iter().find(|it| it.0 == "PATH").map(|it| it.1.clone());
+    let bash = find("bash", &path.unwrap_or_default()).ok_or(NotStarted::Bash)?;
+    // Behind the command on its own line, so that messages of the shell name the right lines.
+    let script = format!("trap 'builtin pwd -P 2>/dev/null >&{FOLDER_DESCRIPTOR}' EXIT; {line}");
+    Ok([
+        bash.into(),
+        "--noprofile".into(),
+        "--norc".into(),
+        "-c".into(),
+        script.into(),
+    ]
+    .into())
+}
+
+/// How a command comes to run.
+pub enum Start {
+    /// By itself.
+    Plain(Vec<OsString>),
+    /// Through the helper, which reads its order here.
+    Held(io::PipeReader),
+}
+
+pub fn spawn(
+    start: Start,
+    directory: &Path,
+    variables: Vec<(OsString, OsString)>,
+    output: io::PipeWriter,
+    told: &File,
+) -> Result<Child, NotStarted> {
+    let (arguments, order) = match start {
+        Start::Plain(arguments) => (arguments, None),
+        Start::Held(order) => ([kernel::program()?.into(), kernel::WORD.into()].into(), Some(order)),
+    };
+    let (program, arguments) = arguments.split_first().ok_or(NotStarted::Bash)?;
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "this is the place where a model's commands are started"
+    )]
+    let mut command = tokio::process::Command::new(program);
+    command
+        .args(arguments)
+        .current_dir(directory)
+        .env_clear()
+        .envs(variables)
+        .stdin(Stdio::null())
+        .stdout(output.try_clone()?)
+        .stderr(output);
+    let told = told.as_raw_fd();
+    let order_descriptor = order.as_ref().map(AsRawFd::as_raw_fd);
+    let before = move || -> io::Result<()> {
+        // No terminal: what has one could write to the screen and read what the user types.
+        rustix::process::setsid()?;
+        // A crash of a command leaves no memory on the disk.
+        let none = Rlimit {
+            current: Some(0),
+            maximum: Some(0),
+        };
+        rustix::process::setrlimit(Resource::Core, none).ok();
+        modest();
+        if let Some(order) = order_descriptor {
+            duplicate(order, ORDER_DESCRIPTOR)?;
+        }
+        duplicate(told, FOLDER_DESCRIPTOR)
+    };
+    #[expect(
+        unsafe_code,
+        reason = "between fork and exec only system calls are made: nothing is allocated and nothing locked"
+    )]
+    unsafe {
+        command.pre_exec(before);
+    }
+    Ok(command.spawn()?)
+}
+
+/// When memory runs out, the command goes before we do.
+#[cfg(target_os = "linux")]
+fn modest() {
+    let flags = rustix::fs::OFlags::WRONLY | rustix::fs::OFlags::CLOEXEC;
+    if let Ok(file) = rustix::fs::open(c"/proc/self/oom_score_adj", flags, rustix::fs::Mode::empty()) {
+        rustix::io::write(&file, b"1000").ok();
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn modest() {}
+
+/// Starts the sentinel, in a group of its own so that a key in the terminal does not reach it.
+pub fn watch_over(name: &str, temporary: &Path, root: &Path) -> io::Result<io::PipeWriter> {
+    let (reader, writer) = io::pipe()?;
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "this is the place where a model's commands are started"
+    )]
+    let mut command = std::process::Command::new("/bin/sh");
+    command
+        .args(["-c", SENTINEL, "sheaf-sentinel", name])
+        .arg(temporary)
+        .arg(root)
+        .args(top_folders())
+        .current_dir("/")
+        .env_clear()
+        .env("PATH", "/usr/local/bin:/usr/bin:/bin")
+        .stdin(reader)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    std::os::unix::process::CommandExt::process_group(&mut command, 0);
+    let mut child = command.spawn()?;
+    // It ends when we do, or when the conversation does and is buried then.
+    std::thread::Builder::new()
+        .name("sentinel".to_owned())
+        .stack_size(64 << 10)
+        .spawn(move || child.wait())?;
+    Ok(writer)
+}

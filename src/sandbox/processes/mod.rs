@@ -1,0 +1,16 @@
+//! The processes that run what a model asked for: starting them, collecting their output, and ending all that they started.
+
+mod attendant;
+mod commands;
+mod launch;
+mod output_capture;
+mod process_tree;
+mod running;
+mod session;
+mod trial;
+
+pub use commands::{Commands, Spec};
+pub use launch::NotStarted;
+pub use output_capture::Excerpt;
+pub use running::{Ended, Foreground, How, Running};
+pub use trial::{NotRun, Tried, run as run_trial};

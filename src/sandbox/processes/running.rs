@@ -1,0 +1,189 @@
+//! A command that runs or has run: its output, how it ended, and stopping it.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+    time::Duration,
+};
+
+use rustix::process::Signal;
+use tokio::sync::watch;
+
+use super::{
+    output_capture::{Excerpt, Printed},
+    process_tree::Family,
+};
+use crate::sandbox::{policy::Tier, protect::Settled};
+
+/// How a command ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ended {
+    pub how: How,
+    pub duration: Duration,
+    /// The folder in which its shell was at its end, if it said so.
+    pub directory: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum How {
+    Exited(i32),
+    /// By a signal that we did not send.
+    Killed(i32),
+    TimedOut,
+    Cancelled,
+}
+
+/// A command that runs or has run. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Running(pub(super) Arc<Command>);
+
+#[derive(Debug)]
+pub struct Command {
+    pub id: String,
+    pub line: String,
+    pub directory: PathBuf,
+    /// What held it.
+    pub tier: Tier,
+    pub is_guarded: bool,
+    pub family: Family,
+    pub printed: Mutex<Printed>,
+    /// How much of the output the model has been shown.
+    pub shown: Mutex<u64>,
+    /// Why it is to end.
+    pub stop: watch::Sender<Option<How>>,
+    pub ended: watch::Sender<Option<Ended>>,
+    /// Counts what was printed, for those who wait for more.
+    pub news: watch::Sender<u64>,
+    /// What became of the protected files that it made or changed.
+    pub settled: OnceLock<Settled>,
+}
+
+impl Running {
+    /// What `await_command` asks for.
+    pub fn id(&self) -> &str {
+        &self.0.id
+    }
+
+    pub fn line(&self) -> &str {
+        &self.0.line
+    }
+
+    /// Where it was begun.
+    pub fn directory(&self) -> &Path {
+        &self.0.directory
+    }
+
+    /// What held it while it ran.
+    pub fn tier(&self) -> Tier {
+        self.0.tier
+    }
+
+    /// Whether it could write the whole workspace although the sandbox is partial.
+    pub fn is_guarded(&self) -> bool {
+        self.0.is_guarded
+    }
+
+    /// How it ended, if it has.
+    pub fn outcome(&self) -> Option<Ended> {
+        self.0.ended.borrow().clone()
+    }
+
+    pub async fn ended(&self) -> Ended {
+        let mut ended = self.0.ended.subscribe();
+        let found = ended.wait_for(Option::is_some).await;
+        found
+            .ok()
+            .and_then(|it| it.clone())
+            .expect("the sender lives in the command")
+    }
+
+    /// Waits until it has printed something beyond `read` bytes, or has ended.
+    pub async fn news(&self, read: u64) {
+        let mut news = self.0.news.subscribe();
+        tokio::select! {
+            _ = news.wait_for(|it| *it > read) => {}
+            _ = self.ended() => {}
+        }
+    }
+
+    /// The output from the byte `start` on.
+    pub fn since(&self, start: u64) -> Excerpt {
+        lock(&self.0.printed).since(start)
+    }
+
+    /// What was printed since this was last asked.
+    pub fn unread(&self) -> Excerpt {
+        let mut shown = lock(&self.0.shown);
+        let part = self.since(*shown);
+        *shown = part.end;
+        part
+    }
+
+    /// The file that has all of the output, if it is long.
+    pub fn log(&self) -> Option<PathBuf> {
+        lock(&self.0.printed).log()
+    }
+
+    /// Why that file is missing although the output is long.
+    pub fn log_failure(&self) -> Option<String> {
+        lock(&self.0.printed).log_failure()
+    }
+
+    /// What became of protected files that it made or changed; known once it has ended.
+    pub fn settled(&self) -> Settled {
+        self.0.settled.get().cloned().unwrap_or_default()
+    }
+
+    /// Asks it to end, and ends it when it does not.
+    pub fn stop(&self) {
+        self.0.stop(How::Cancelled);
+    }
+
+    /// While this is held the command is somebody's to wait for: dropping it stops the command.
+    pub fn foreground(self) -> Foreground {
+        Foreground(Some(self))
+    }
+}
+
+impl Command {
+    pub fn stop(&self, why: How) {
+        if self.ended.borrow().is_some() {
+            return;
+        }
+        let is_first = self.stop.send_if_modified(|it| {
+            let is_first = it.is_none();
+            it.get_or_insert(why);
+            is_first
+        });
+        if is_first && let Some(group) = self.family.group {
+            rustix::process::kill_process_group(group, Signal::TERM).ok();
+        }
+    }
+}
+
+/// Somebody waits for a command.
+#[derive(Debug)]
+pub struct Foreground(Option<Running>);
+
+impl Foreground {
+    pub fn running(&self) -> &Running {
+        self.0.as_ref().expect("only leaving takes it, and that ends this")
+    }
+
+    /// Nobody waits any more; the command goes on.
+    pub fn leave(mut self) -> Running {
+        self.0.take().expect("only leaving takes it, and that ends this")
+    }
+}
+
+impl Drop for Foreground {
+    fn drop(&mut self) {
+        if let Some(running) = &self.0 {
+            running.stop();
+        }
+    }
+}
+
+pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,259 @@
+//! What is done about protected files before a command and after it, beside what the kernel holds.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+};
+
+mod created;
+mod overlap;
+mod placeholder;
+mod quarantine;
+mod write_guard;
+
+pub use placeholder::sweep;
+pub use quarantine::Quarantine;
+pub use write_guard::Mended;
+
+use created::Before;
+use overlap::{Counts, Freed, Loose, Overlap};
+use placeholder::Places;
+use write_guard::Watch;
+
+use crate::{
+    protocol::Permission,
+    sandbox::policy::{GIT_FIXED, Ground, Policy, Tier, protected_names as name},
+};
+
+/// What the commands of a workspace share, those of other conversations too.
+#[derive(Clone, Debug, Default)]
+pub struct Shared {
+    pub aside: Quarantine,
+    loose: Loose,
+    /// What was last looked at: most of it is not read again.
+    last: Arc<Mutex<Option<Arc<Watch>>>>,
+}
+
+/// What a command needs beside its policy.
+#[derive(Clone, Copy, Debug)]
+pub struct Wish<'a> {
+    pub tier: Tier,
+    pub wraps: bool,
+    pub permissions: &'a [Permission],
+    pub only_reads: bool,
+    pub temporary: &'a Path,
+    /// The whole workspace may be written, and is compared afterwards; it counts where the sandbox is partial.
+    pub is_guarded: bool,
+}
+
+/// One command, from before its start until after its end.
+#[derive(Debug)]
+pub struct Around {
+    shared: Shared,
+    /// Held open while it runs.
+    places: Places,
+    /// The top of the workspace before it.
+    before: Option<Before>,
+    watch: Option<Arc<Watch>>,
+    /// Who could change what is protected when it began.
+    counts: Counts,
+    git_write: bool,
+    /// It may change everything itself.
+    is_all: bool,
+    freed: Option<Freed>,
+}
+
+/// What was found after a command.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Settled {
+    /// Protected files that it made where there were none, and where they are now.
+    pub aside: Vec<(String, PathBuf)>,
+    /// Protected files that it changed although it may not.
+    pub mended: Vec<Mended>,
+}
+
+/// More of what was found is not told one by one.
+const MOST_TOLD: usize = 12;
+
+impl Settled {
+    /// Sentences without their ends, for people and models.
+    pub fn told(&self) -> Vec<String> {
+        let aside = self.aside.iter().map(|(name, path)| {
+            format!(
+                "the command made `{name}`, which runs or decides what runs: it was put aside as {}",
+                path.display()
+            )
+        });
+        let mut told: Vec<_> = aside.chain(self.mended.iter().map(ToString::to_string)).collect();
+        if let Some(more @ 1..) = told.len().checked_sub(MOST_TOLD) {
+            told.truncate(MOST_TOLD);
+            told.push(format!("and so with {more} more"));
+        }
+        told
+    }
+
+    /// Whether the command did what only the kernel could have kept it from: nothing should run unasked behind it.
+    pub fn is_breach(&self) -> bool {
+        let is_done = |it: &Mended| matches!(it, Mended::Back { .. } | Mended::Lost { .. });
+        self.mended.iter().any(is_done)
+    }
+}
+
+impl Around {
+    /// The policy for a command that something holds.
+    pub fn held(ground: &Ground, shared: &Shared, wish: &Wish<'_>) -> (Self, Policy) {
+        let git_write = wish.permissions.contains(&Permission::GitWrite);
+        let counts = shared.loose.now();
+        let freed = shared.loose.begin(wish.permissions, false);
+        let policy = || Policy {
+            wraps: wish.wraps,
+            ..ground.policy(wish.tier, wish.permissions, wish.only_reads, Some(wish.temporary))
+        };
+        let mut around = Self {
+            shared: shared.clone(),
+            places: Places::default(),
+            before: None,
+            watch: None,
+            counts,
+            git_write,
+            is_all: false,
+            freed,
+        };
+        if wish.only_reads {
+            return (around, policy());
+        }
+        // Where names are held by their text there is nothing to compare.
+        if wish.is_guarded && wish.tier == Tier::Partial && cfg!(target_os = "linux") {
+            let mut policy = policy();
+            if let Some(watch) = shared.look(ground, &mut policy) {
+                around.watch = Some(watch);
+                around.before = Some(Before::look(&ground.root, git_write));
+                return (around, policy);
+            }
+        }
+        around.places = Places::make(ground.meaningful(git_write));
+        let mut policy = policy();
+        // They are empty, and a walk may have seen them or not.
+        policy.read_only.extend(around.places.paths().map(Path::to_owned));
+        around.before = Some(Before::look(&ground.root, git_write));
+        (around, policy)
+    }
+
+    /// For a command that nothing holds, because the user wanted it so.
+    pub fn unheld(ground: &Ground, shared: &Shared, permissions: &[Permission]) -> Self {
+        Self {
+            counts: shared.loose.now(),
+            freed: shared.loose.begin(permissions, true),
+            shared: shared.clone(),
+            places: Places::default(),
+            before: Some(Before::look(&ground.root, true)),
+            watch: None,
+            git_write: true,
+            is_all: true,
+        }
+    }
+
+    pub fn is_guarded(&self) -> bool {
+        self.watch.is_some()
+    }
+
+    /// The command has ended, and all that it started. Only the first call does anything.
+    pub fn settle(&mut self) -> Settled {
+        let mut settled = Settled::default();
+        let aside = &self.shared.aside;
+        let overlap = self.overlap();
+        let is_watched = self.watch.is_some();
+        if let Some(watch) = self.watch.take() {
+            settled.mended = watch.put_back(aside, |path| match overlap {
+                Overlap::Nobody => false,
+                Overlap::Git => is_state_of_git(path),
+                Overlap::Everything => true,
+            });
+        }
+        if let Some(before) = self.before.take() {
+            if self.is_all {
+                before.vouch(aside);
+            } else if overlap == Overlap::Everything {
+                // Whose they are nobody can tell.
+                let left = before.unwanted(aside, false).map(|it| Mended::Left { path: it });
+                settled.mended.extend(left);
+            } else {
+                settled.aside = before.put_aside(aside, overlap == Overlap::Nobody && !is_watched);
+                if self.git_write {
+                    before.vouch(aside);
+                }
+            }
+        }
+        self.places.leave();
+        self.freed = None;
+        settled
+    }
+
+    /// What others were allowed to change since this command began.
+    fn overlap(&self) -> Overlap {
+        // Its own permission is no other's.
+        self.shared.loose.since(match &self.freed {
+            Some(freed) => freed.without(self.counts),
+            None => self.counts,
+        })
+    }
+}
+
+impl Drop for Around {
+    fn drop(&mut self) {
+        self.settle();
+    }
+}
+
+impl Shared {
+    pub fn new(aside: Option<PathBuf>) -> Self {
+        Self {
+            aside: Quarantine::at(aside),
+            ..Self::default()
+        }
+    }
+
+    /// Looks at what the policy would hold, which the command may then write; `None` where it is too much.
+    fn look(&self, ground: &Ground, policy: &mut Policy) -> Option<Arc<Watch>> {
+        let roots: Vec<PathBuf> = std::iter::once(&ground.root).chain(&ground.more).cloned().collect();
+        let is_inside = |it: &PathBuf| roots.iter().any(|root| it.starts_with(root) && it != root);
+        let watched = policy.read_only.iter().filter(|it| is_inside(it)).cloned().collect();
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let Ok(watch) = Watch::look(roots.clone(), watched, last.as_deref()) else {
+            tracing::warn!("there is too much that is protected to compare it: the top of the workspace is held");
+            return None;
+        };
+        let watch = Arc::new(watch);
+        *last = Some(Arc::clone(&watch));
+        policy.read_only.retain(|it| !is_inside(it));
+        Some(watch)
+    }
+}
+
+/// Whether it is what a commit changes, and not what runs or decides what runs.
+fn is_state_of_git(path: &Path) -> bool {
+    let parts = name::parts(path);
+    let inner = parts.iter().skip_while(|it| *it != ".git").skip(1);
+    name::leads_to_git(path) && !inner.into_iter().any(|it| GIT_FIXED.contains(&it.as_str()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_commit_changes_is_told_from_what_plants_code() {
+        for (path, expected) in [
+            ("/w/.git/HEAD", true),
+            ("/w/.git/refs/heads/x", true),
+            ("/w/.git/hooks/pre-commit", false),
+            ("/w/.git/config", false),
+            ("/w/.git/modules/a/hooks/x", false),
+            ("/w/.git", true),
+            ("/w/.vscode/tasks.json", false),
+            ("/w/config", false),
+        ] {
+            assert_eq!(is_state_of_git(Path::new(path)), expected, "{path}");
+        }
+    }
+}

@@ -1,0 +1,311 @@
+//! The folders of a conversation: locating paths in them, reading and walking them, and running commands there.
+
+use std::{
+    ffi::OsString,
+    fs, io,
+    os::fd::OwnedFd,
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use rustix::fs::{Mode, OFlags};
+
+use super::{
+    files::{Located, Place, Refused, open, refusal, shortened},
+    policy::{
+        self, hidden, protected_names as name,
+        resolve::{LONGEST_PATH, lexical, resolve, written_path},
+    },
+    processes::{self, Commands, Foreground, NotRun, NotStarted, Running, Spec, Tried},
+    protect,
+};
+use crate::{
+    config::{Paths, Settings},
+    protocol::Permission,
+};
+
+/// The folders that tools work in, and the commands that run there. One for each conversation.
+#[derive(Debug)]
+pub struct Workspace {
+    root: PathBuf,
+    /// Added by the user.
+    more: Vec<PathBuf>,
+    commands: Commands,
+    home: Option<PathBuf>,
+    secrets: hidden::Secrets,
+    /// Where links lead that have the name of something protected.
+    linked: Vec<PathBuf>,
+    /// The user lets what lies here act.
+    acts: Arc<AtomicBool>,
+}
+
+/// What the user says about the folders of a [`Workspace`].
+#[derive(Clone, Debug, Default)]
+pub struct Fence {
+    /// Folders beside the root that tools may change.
+    pub added: Vec<PathBuf>,
+    /// Patterns as in a `.gitignore`, relative to the root or with `~/` in front, behind the built-in list of secrets:
+    /// `!.env.example` shows what that list hides.
+    pub hidden: Vec<String>,
+    /// What `~` stands for; none: the user's home.
+    pub home: Option<PathBuf>,
+    /// Variables of ours that commands are told, beside the built-in list.
+    pub passed: Vec<String>,
+    /// Where the logs of commands lie; none: with their temporary files, and gone with them.
+    pub logs: Option<PathBuf>,
+    /// Where protected files go that a command made or changed; none: a folder for temporary files.
+    pub aside: Option<PathBuf>,
+    /// Files of this program that are nobody else's.
+    pub own: Vec<PathBuf>,
+}
+
+impl Fence {
+    /// What the settings say, and the folders that were added on the command line.
+    pub fn configured(settings: &Settings, paths: Option<&Paths>, added: Vec<PathBuf>) -> Self {
+        Self {
+            added,
+            hidden: settings.context.hidden.clone(),
+            home: None,
+            passed: settings.sandbox.environment.clone(),
+            logs: paths.map(|it| it.state.join("commands")),
+            aside: paths.map(|it| it.state.join("aside")),
+            own: paths.map(|it| it.state.join("serve-token")).into_iter().collect(),
+        }
+    }
+}
+
+impl Workspace {
+    pub fn open(root: &Path) -> io::Result<Self> {
+        Self::fenced(root, Fence::default())
+    }
+
+    /// With what the user configured. An added folder that does not exist is an error.
+    pub fn fenced(root: &Path, fence: Fence) -> io::Result<Self> {
+        let root = folder(root)?;
+        let home = fence.home.or_else(std::env::home_dir).filter(|it| it.is_absolute());
+        let home = home.map(|it| it.canonicalize().unwrap_or(it));
+        let more = fence
+            .added
+            .iter()
+            .map(|it| folder(it))
+            .collect::<io::Result<Vec<_>>>()?;
+        protect::sweep(name::top_folders().map(|it| root.join(it)));
+        let secrets = hidden::Secrets::new(&root, home.as_deref(), &fence.hidden);
+        let ground = policy::Ground {
+            root: root.clone(),
+            more: more.clone(),
+            home: home.clone(),
+            secrets: secrets.clone(),
+            own: fence.own,
+        };
+        Ok(Self {
+            secrets,
+            linked: policy::linked(&root),
+            commands: Commands::new(ground, fence.passed, fence.logs, protect::Shared::new(fence.aside)),
+            root,
+            more,
+            home,
+            acts: Arc::default(),
+        })
+    }
+
+    /// The same folders for another conversation, which has commands of its own.
+    pub fn fresh(&self) -> Self {
+        Self {
+            root: self.root.clone(),
+            more: self.more.clone(),
+            commands: self.commands.fresh(),
+            home: self.home.clone(),
+            secrets: self.secrets.clone(),
+            linked: self.linked.clone(),
+            acts: Arc::clone(&self.acts),
+        }
+    }
+
+    /// From now on the workspace's own programs may be run unasked, as far as the sandbox lets them.
+    pub fn let_act(&self) {
+        self.acts.store(true, Ordering::Release);
+    }
+
+    /// Whether the user lets what lies here act: before that nothing of it is run that the user did not ask for.
+    pub fn may_act(&self) -> bool {
+        self.acts.load(Ordering::Acquire)
+    }
+
+    /// Canonical.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Canonical folders that the user added.
+    pub fn added(&self) -> &[PathBuf] {
+        &self.more
+    }
+
+    pub fn commands(&self) -> &Commands {
+        &self.commands
+    }
+
+    /// Begins a command without holding up the thread that asks: what it may touch is looked up first.
+    pub async fn begin(
+        self: Arc<Self>,
+        spec: Spec,
+        output: impl FnMut(&[u8]) + Send + 'static,
+    ) -> Result<Foreground, NotStarted> {
+        // Whoever does not wait for it any more lets go of it, which ends it.
+        let begun = move || self.commands.start(spec, output).map(Running::foreground);
+        let begun = tokio::task::spawn_blocking(begun).await;
+        begun.map_err(|error| NotStarted::Failed(io::Error::other(error)))?
+    }
+
+    /// Runs anything as a command of a model's would run, in the terminal of whoever tries it out.
+    pub fn try_out(&self, command: &[OsString], permissions: &[Permission], is_guarded: bool) -> Result<Tried, NotRun> {
+        let commands = &self.commands;
+        let (ground, shared) = (commands.ground(), commands.shared());
+        processes::run_trial(ground, shared, commands.passed(), command, permissions, is_guarded)
+    }
+
+    /// Where a path leads that a model or a user wrote: absolute, relative to the root, with `~`, with `file://` or `@` in
+    /// front. Empty is the root. What it leads to need not exist.
+    pub fn locate(&self, written: &str) -> Result<Located, Refused> {
+        self.locate_from(&self.root, written)
+    }
+
+    /// The same, relative to `folder`.
+    pub fn locate_from(&self, folder: &Path, written: &str) -> Result<Located, Refused> {
+        if written.contains('\0') || written.len() > LONGEST_PATH {
+            return Err(Refused::Path(shortened(written)));
+        }
+        let mut path = written_path(written, self.home.as_deref());
+        // Users write `@src/main.rs`, and a file may have such a name.
+        if let Some(mentioned) = written.strip_prefix('@')
+            && fs::symlink_metadata(folder.join(&path)).is_err()
+        {
+            path = written_path(mentioned, self.home.as_deref());
+        }
+        self.located(&folder.join(path))
+    }
+
+    /// Where an absolute path leads, such as one of [`Self::walker`].
+    pub fn located(&self, path: &Path) -> Result<Located, Refused> {
+        let said = || shortened(&path.to_string_lossy());
+        let resolved = resolve(path).map_err(|error| match error.kind() {
+            io::ErrorKind::InvalidInput | io::ErrorKind::InvalidFilename => Refused::Path(said()),
+            _ if error.raw_os_error() == Some(libc::ELOOP) => Refused::Path(said()),
+            _ => Refused::Failed {
+                path: said(),
+                source: error,
+            },
+        })?;
+        let shown = match resolved.strip_prefix(&self.root) {
+            Ok(inner) if inner.as_os_str().is_empty() => ".".to_owned(),
+            Ok(inner) => inner.to_string_lossy().into_owned(),
+            Err(_) => resolved.to_string_lossy().into_owned(),
+        };
+        // The name that was written counts too: a link called `.env` is one, wherever it leads.
+        let plain = lexical(path);
+        let is_hidden = self.is_hidden(&resolved) || (plain != resolved && self.is_hidden(&plain));
+        // What commands printed may be read and never be written.
+        let is_own = self.commands.logs().is_some_and(|it| resolved.starts_with(it));
+        let place = if is_hidden {
+            Place::Hidden
+        } else if resolved.starts_with(&self.root) {
+            Place::Inside
+        } else if is_own || self.base(&resolved).is_some() {
+            Place::Added
+        } else {
+            Place::Outside
+        };
+        let is_protected = is_own
+            || [&resolved, &plain]
+                .into_iter()
+                .any(|it| name::is_protected(self.inner(it)))
+            || self.linked.iter().any(|it| resolved.starts_with(it));
+        Ok(Located {
+            is_folder: resolved.is_dir(),
+            path: resolved,
+            shown,
+            place,
+            is_protected,
+        })
+    }
+
+    /// The bytes of a regular file of at most `limit` bytes. Never waits for a pipe or a device.
+    pub fn read(&self, file: &Located, limit: u64) -> Result<Vec<u8>, Refused> {
+        if file.place == Place::Hidden {
+            return Err(Refused::Hidden(file.shown.clone()));
+        }
+        let found = self.open_file(file, OFlags::RDONLY | OFlags::NONBLOCK, Mode::empty());
+        let found = found.map_err(|it| refusal(file, it))?;
+        open::contents(found, file, limit).map(|it| it.0)
+    }
+
+    /// Walks a folder as searches see it: without what an ignore file of git or of ours names, without secrets and `.git`,
+    /// following no links. Dot files are seen.
+    pub fn walker(&self, folder: &Located) -> Result<ignore::WalkBuilder, Refused> {
+        if folder.place == Place::Hidden {
+            return Err(Refused::Hidden(folder.shown.clone()));
+        }
+        let mut walker = ignore::WalkBuilder::new(&folder.path);
+        let verdict = hidden::Verdict::new(self.base(&folder.path), self.secrets.clone());
+        walker
+            .standard_filters(false)
+            .parents(true)
+            .git_ignore(true)
+            .git_exclude(true)
+            .git_global(true)
+            .require_git(false)
+            .follow_links(false)
+            .filter_entry(move |entry| {
+                entry.depth() == 0
+                    || !(name::is_git(entry.file_name())
+                        || verdict.is_hidden(entry.path(), entry.file_type().is_some_and(|it| it.is_dir())))
+            });
+        Ok(walker)
+    }
+
+    /// Whether a secret's name or an ignore file hides a resolved path.
+    pub(super) fn is_hidden(&self, path: &Path) -> bool {
+        let is_folder = fs::symlink_metadata(path).is_ok_and(|it| it.is_dir());
+        self.secrets.cover(path, is_folder) || hidden::is_ignored(self.base(path), path, is_folder)
+    }
+
+    /// The folder of the workspace that a path lies in: ignore files count up to there.
+    pub(super) fn base(&self, path: &Path) -> Option<PathBuf> {
+        self.folders().find(|it| path.starts_with(it)).map(Path::to_owned)
+    }
+
+    /// The root, what the user added, and the folder for temporary files.
+    fn folders(&self) -> impl Iterator<Item = &Path> {
+        std::iter::once(self.root.as_path())
+            .chain(self.more.iter().map(PathBuf::as_path))
+            .chain(self.commands.temporary())
+    }
+
+    /// The part of a path that says something about the file: below the folder it is in.
+    fn inner<'a>(&self, path: &'a Path) -> &'a Path {
+        self.folders().find_map(|it| path.strip_prefix(it).ok()).unwrap_or(path)
+    }
+
+    /// Opens what a path led to, following no link that has come since.
+    pub(super) fn open_file(&self, file: &Located, flags: OFlags, mode: Mode) -> io::Result<OwnedFd> {
+        let base = self.base(&file.path).unwrap_or_else(|| PathBuf::from("/"));
+        let inner = file.path.strip_prefix(&base).unwrap_or(&file.path);
+        open::below(&base, inner, flags, mode)
+    }
+}
+
+fn folder(path: &Path) -> io::Result<PathBuf> {
+    let path = path.canonicalize()?;
+    if path.is_dir() {
+        Ok(path)
+    } else {
+        Err(io::ErrorKind::NotADirectory.into())
+    }
+}
+
+#[cfg(test)]
+pub(in crate::sandbox) mod tests;

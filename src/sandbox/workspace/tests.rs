@@ -1,0 +1,469 @@
+use super::*;
+use pretty_assertions::assert_eq;
+use proptest::prelude::*;
+use std::os::unix::fs::symlink;
+use std::path::Component;
+
+/// A workspace in `<folder>/shop`, with a home, a folder that was added and one that was not beside it.
+pub(in crate::sandbox) struct Ground {
+    pub(in crate::sandbox) folder: tempfile::TempDir,
+}
+
+impl Ground {
+    pub(in crate::sandbox) fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["shop", "home", "added", "other"] {
+            fs::create_dir(folder.path().join(name)).unwrap();
+        }
+        Self { folder }
+    }
+
+    pub(in crate::sandbox) fn path(&self, inner: &str) -> PathBuf {
+        self.folder.path().canonicalize().unwrap().join(inner)
+    }
+
+    pub(in crate::sandbox) fn put(&self, inner: &str, bytes: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.path(inner);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, bytes).unwrap();
+        path
+    }
+
+    pub(in crate::sandbox) fn link(&self, inner: &str, target: impl AsRef<Path>) {
+        let path = self.path(inner);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        symlink(target, path).unwrap();
+    }
+
+    pub(in crate::sandbox) fn workspace(&self) -> Workspace {
+        self.hiding(&[])
+    }
+
+    pub(in crate::sandbox) fn hiding(&self, hidden: &[&str]) -> Workspace {
+        let fence = Fence {
+            added: vec![self.path("added")],
+            hidden: hidden.iter().map(|it| (*it).to_owned()).collect(),
+            home: Some(self.path("home")),
+            ..Fence::default()
+        };
+        Workspace::fenced(&self.path("shop"), fence).unwrap()
+    }
+}
+
+pub(in crate::sandbox) fn pipe(path: &Path) {
+    rustix::fs::mknodat(rustix::fs::CWD, path, rustix::fs::FileType::Fifo, Mode::RWXU, 0).unwrap();
+}
+
+#[test]
+fn a_path_leads_where_its_links_lead() {
+    let ground = Ground::new();
+    ground.put("shop/src/main.rs", "");
+    ground.put("shop/@types/a.ts", "");
+    ground.put("other/file", "");
+    ground.link("shop/in", "src");
+    ground.link("shop/out", ground.path("other"));
+    ground.link("shop/out-file", "../other/file");
+    ground.link("shop/dangling", "../other/not there");
+    ground.link("shop/chain", "in/../in/main.rs");
+    ground.link("added/back", ground.path("shop/src"));
+    let workspace = ground.workspace();
+    let other = ground.path("other");
+    let (root, url) = (ground.path("shop"), |it: &str| {
+        format!("file://{}", ground.path(it).display())
+    });
+    let text = |it: &Path| it.to_string_lossy().into_owned();
+    for (written, place, shown) in [
+        ("src/main.rs", Place::Inside, "src/main.rs".to_owned()),
+        ("./src//main.rs", Place::Inside, "src/main.rs".to_owned()),
+        ("", Place::Inside, ".".to_owned()),
+        (".", Place::Inside, ".".to_owned()),
+        ("src/../src/./main.rs", Place::Inside, "src/main.rs".to_owned()),
+        ("new/deep/file.rs", Place::Inside, "new/deep/file.rs".to_owned()),
+        ("new/../src/main.rs", Place::Inside, "src/main.rs".to_owned()),
+        ("src/main.rs/below", Place::Inside, "src/main.rs/below".to_owned()),
+        ("in/main.rs", Place::Inside, "src/main.rs".to_owned()),
+        ("in/new.rs", Place::Inside, "src/new.rs".to_owned()),
+        ("chain", Place::Inside, "src/main.rs".to_owned()),
+        ("@src/main.rs", Place::Inside, "src/main.rs".to_owned()),
+        ("@types/a.ts", Place::Inside, "@types/a.ts".to_owned()),
+        ("@@types/a.ts", Place::Inside, "@types/a.ts".to_owned()),
+        (&text(&root.join("src")), Place::Inside, "src".to_owned()),
+        (&url("shop/src/main.rs"), Place::Inside, "src/main.rs".to_owned()),
+        (&url("shop/a%20b"), Place::Inside, "a b".to_owned()),
+        ("file://src/main.rs", Place::Inside, "src/main.rs".to_owned()),
+        ("../shop/src", Place::Inside, "src".to_owned()),
+        ("in/..", Place::Inside, ".".to_owned()),
+        ("..", Place::Outside, text(ground.path("shop").parent().unwrap())),
+        ("../shopping", Place::Outside, text(&ground.path("shopping"))),
+        ("out", Place::Outside, text(&other)),
+        ("out/new", Place::Outside, text(&other.join("new"))),
+        ("out-file", Place::Outside, text(&other.join("file"))),
+        ("dangling", Place::Outside, text(&other.join("not there"))),
+        ("out/../shop/src", Place::Inside, "src".to_owned()),
+        ("~/notes", Place::Outside, text(&ground.path("home/notes"))),
+        ("~", Place::Outside, text(&ground.path("home"))),
+        ("~other/notes", Place::Inside, "~other/notes".to_owned()),
+        ("../added/x", Place::Added, text(&ground.path("added/x"))),
+        ("../added/back/main.rs", Place::Inside, "src/main.rs".to_owned()),
+        ("/etc/passwd", Place::Outside, "/etc/passwd".to_owned()),
+        ("/../../etc/passwd", Place::Outside, "/etc/passwd".to_owned()),
+    ] {
+        let found = workspace.locate(written).unwrap();
+        assert_eq!(
+            (found.place, found.shown.as_str()),
+            (place, shown.as_str()),
+            "{written}"
+        );
+    }
+}
+
+#[test]
+fn what_is_no_path_is_refused_and_named_in_short() {
+    let ground = Ground::new();
+    ground.link("shop/loop", "loop");
+    ground.link("shop/a", "b/x");
+    ground.link("shop/b", "a/y");
+    let workspace = ground.workspace();
+    let (long_name, long_path) = ("n".repeat(256), "d/".repeat(3000));
+    for written in [
+        "a\0b",
+        "loop",
+        "loop/below",
+        "a",
+        &long_name,
+        &format!("new/{long_name}"),
+        &long_path,
+    ] {
+        let error = workspace.locate(written).unwrap_err();
+        assert!(matches!(error, Refused::Path(_)), "{written}: {error:?}");
+        assert!(error.to_string().len() < 1000 && !error.to_string().contains('\0'));
+    }
+    assert_eq!(workspace.locate(&"n".repeat(255)).unwrap().place, Place::Inside);
+}
+
+#[test]
+fn only_regular_files_are_read_and_nothing_is_waited_for() {
+    let ground = Ground::new();
+    ground.put("shop/text", "12345");
+    ground.put("shop/binary", [0xff, 0, 0xfe]);
+    ground.put("shop/empty", "");
+    ground.put("other/file", "outside");
+    pipe(&ground.path("shop/pipe"));
+    let socket = std::os::unix::net::UnixListener::bind(ground.path("shop/socket")).unwrap();
+    ground.link("shop/null", "/dev/null");
+    ground.link("shop/status", "/proc/self/status");
+    let workspace = ground.workspace();
+    let read = |written: &str| workspace.read(&workspace.locate(written).unwrap(), 5);
+    assert_eq!(read("text").unwrap(), b"12345");
+    assert_eq!(read("binary").unwrap(), [0xff, 0, 0xfe]);
+    assert_eq!(read("empty").unwrap(), b"");
+    for (written, expected) in [
+        ("absent", "Missing"),
+        ("text/below", "Missing"),
+        (".", "Directory"),
+        ("..", "Directory"),
+        ("pipe", "Special"),
+        ("socket", "Special"),
+        ("null", "Special"),
+        ("/dev/zero", "Special"),
+        ("/dev/tty", "Special"),
+        ("status", "Special"),
+        ("/proc/self/environ", "Special"),
+        ("/proc/kmsg", "Special"),
+        ("../other/file", "Huge"),
+    ] {
+        let error = read(written).unwrap_err();
+        assert!(format!("{error:?}").starts_with(expected), "{written}: {error:?}");
+    }
+    drop(socket);
+    let huge = ground.put("shop/huge", "");
+    fs::OpenOptions::new()
+        .write(true)
+        .open(huge)
+        .unwrap()
+        .set_len(1 << 40)
+        .unwrap();
+    let error = read("huge").unwrap_err();
+    assert!(
+        matches!(error, Refused::Huge { bytes, .. } if bytes == 1 << 40),
+        "{error:?}"
+    );
+}
+
+#[test]
+fn a_link_that_comes_after_the_look_is_not_followed() {
+    let ground = Ground::new();
+    ground.put("shop/src/main.rs", "inside");
+    ground.put("other/main.rs", "outside");
+    let workspace = ground.workspace();
+    let located = workspace.locate("src/main.rs").unwrap();
+    fs::rename(ground.path("shop/src"), ground.path("shop/old")).unwrap();
+    ground.link("shop/src", ground.path("other"));
+    assert!(matches!(workspace.read(&located, 100), Err(Refused::Stale(_))));
+    let inner = Path::new("src/main.rs");
+    // Where the kernel does it, and where it is done step by step.
+    for found in [
+        open::below(workspace.root(), inner, OFlags::RDONLY, Mode::empty()),
+        open::stepwise(workspace.root(), inner, OFlags::RDONLY, Mode::empty()),
+    ] {
+        let error = found.unwrap_err().raw_os_error();
+        assert!(matches!(error, Some(libc::ELOOP | libc::ENOTDIR)), "{error:?}");
+    }
+    let inner = Path::new("old/main.rs");
+    for found in [
+        open::below(workspace.root(), inner, OFlags::RDONLY, Mode::empty()),
+        open::stepwise(workspace.root(), inner, OFlags::RDONLY, Mode::empty()),
+    ] {
+        assert!(found.is_ok());
+    }
+}
+
+#[test]
+fn secrets_are_hidden_by_name_in_any_spelling_and_behind_links() {
+    let ground = Ground::new();
+    ground.put("shop/config/prod", "");
+    ground.put("shop/.env", "");
+    ground.put("shop/keys/server.pem", "");
+    ground.link("shop/harmless", ".env");
+    ground.link("shop/.env.local", "config/prod");
+    ground.link("shop/aws", "../home/.aws");
+    fs::create_dir_all(ground.path("home/.aws")).unwrap();
+    let workspace = ground.workspace();
+    for (written, is_hidden) in [
+        (".env", true),
+        (".ENV", true),
+        (".env.production", true),
+        ("sub/.env", true),
+        ("harmless", true),
+        (".env.local", true),
+        ("config/prod", false),
+        ("environment", false),
+        ("keys/server.pem", true),
+        ("keys/server.PEM", true),
+        ("keys/server.\u{212a}ey", true),
+        ("keys/.\u{17f}\u{17f}h/id", true),
+        ("src/key.rs", false),
+        ("src/id_rsa.rs", false),
+        ("src/id_map", false),
+        ("deploy/id_ed25519", true),
+        ("deploy/id_ed25519.pub", false),
+        ("credentials.json", true),
+        ("app/secrets.json", true),
+        (".ssh/config", true),
+        ("aws/config", true),
+        ("~/.aws", true),
+        ("~/.aws/credentials", true),
+        ("~/.config/gh/hosts.yml", true),
+        ("~/.config/nvim/init.lua", false),
+        ("~/.npmrc", true),
+        (".npmrc", false),
+        (".aws/task.json", false),
+        ("~/.docker/config.json", true),
+        ("~/.docker/daemon.json", false),
+        ("~/.config/sheaf/credentials.toml", true),
+        ("/run/user/1000/bus", true),
+        ("/run/docker.sock", true),
+        ("/etc/ssl/private/server.key", true),
+    ] {
+        let found = workspace.locate(written).unwrap();
+        assert_eq!(found.place == Place::Hidden, is_hidden, "{written}");
+        if is_hidden {
+            assert!(matches!(workspace.read(&found, 10), Err(Refused::Hidden(_))));
+        }
+    }
+}
+
+#[test]
+fn the_user_can_hide_more_and_show_some() {
+    let ground = Ground::new();
+    let workspace = ground.hiding(&["*.tfvars", "!.env.example", "/private", "!~/.npmrc", "~/notes/", "!["]);
+    for (written, is_hidden) in [
+        ("live.tfvars", true),
+        (".env.example", false),
+        (".env", true),
+        ("private/x", true),
+        ("sub/private/x", false),
+        ("~/.npmrc", false),
+        ("~/notes/x", true),
+        ("~/.netrc", true),
+    ] {
+        let found = workspace.locate(written).unwrap();
+        assert_eq!(found.place == Place::Hidden, is_hidden, "{written}");
+    }
+}
+
+#[test]
+fn ignore_files_hide_as_git_would() {
+    let ground = Ground::new();
+    ground.put(
+        "shop/.cursorignore",
+        "\u{feff}# ours\r\nprivate/\r\n*.secret\r\n!open.secret\r\n/top\r\n",
+    );
+    ground.put("shop/lib/.sheafignore", "!seen.secret\nhere\n");
+    ground.put("shop/lib/.cursorignore", "seen.secret\nhere\n!here\n");
+    ground.put("shop/private/.sheafignore", "!*");
+    ground.put("shop/private/x", "");
+    ground.put(".cursorignore", "*");
+    for folder in ["shop/lib/top", "shop/top", "shop/sub/private"] {
+        fs::create_dir_all(ground.path(folder)).unwrap();
+    }
+    ground.put("added/.sheafignore", "x");
+    ground.put("other/.sheafignore", "x");
+    ground.put("other/x", "");
+    let workspace = ground.workspace();
+    for (written, is_hidden) in [
+        ("src/main.rs", false),
+        ("private/x", true),
+        ("sub/private/x", true),
+        ("sub/private", true),
+        ("private.rs", false),
+        ("a.secret", true),
+        ("open.secret", false),
+        ("lib/a.secret", true),
+        ("lib/seen.secret", false),
+        ("lib/here", true),
+        ("top/x", true),
+        ("lib/top", false),
+        ("../added/x", true),
+        ("../added/y", false),
+        ("../other/x", false),
+        (".cursorignore", false),
+    ] {
+        let found = workspace.locate(written).unwrap();
+        assert_eq!(found.place == Place::Hidden, is_hidden, "{written}");
+    }
+}
+
+#[test]
+fn an_ignore_file_that_is_no_file_says_nothing() {
+    let ground = Ground::new();
+    pipe(&ground.path("shop/.cursorignore"));
+    fs::create_dir(ground.path("shop/.sheafignore")).unwrap();
+    assert_eq!(ground.workspace().locate("x").unwrap().place, Place::Inside);
+}
+
+#[test]
+fn a_walk_sees_what_a_search_should() {
+    let ground = Ground::new();
+    for name in [
+        "src/main.rs",
+        "src/.hidden.rs",
+        "target/debug/out",
+        "src/generated.rs",
+        ".env",
+        ".git/config",
+        "private/x",
+        "deep/a/b/x.rs",
+        "deep/a/private/y",
+        "sub/.git",
+        "sub/file",
+        "excluded",
+        ".github/workflows/ci.yml",
+    ] {
+        ground.put(&format!("shop/{name}"), "");
+    }
+    ground.put("shop/.gitignore", "target/\n");
+    ground.put("shop/src/.gitignore", "generated.rs\n");
+    ground.put("shop/.ignore", "sub\n");
+    ground.put("shop/.cursorignore", "private\n");
+    ground.put("shop/.git/info/exclude", "excluded\n");
+    ground.put("other/far", "");
+    ground.link("shop/link", ground.path("other"));
+    let workspace = ground.workspace();
+    let walk = |written: &str| {
+        let walker = workspace.walker(&workspace.locate(written).unwrap()).unwrap();
+        let mut found: Vec<_> = walker
+            .build()
+            .map(Result::unwrap)
+            .filter(|it| it.file_type().is_some_and(|it| !it.is_dir()))
+            .map(|it| {
+                it.path()
+                    .strip_prefix(workspace.root())
+                    .unwrap()
+                    .to_string_lossy()
+                    .into_owned()
+            })
+            .collect();
+        found.sort();
+        found
+    };
+    let all = [
+        ".cursorignore",
+        ".github/workflows/ci.yml",
+        ".gitignore",
+        ".ignore",
+        "deep/a/b/x.rs",
+        "link",
+        "src/.gitignore",
+        "src/.hidden.rs",
+        "src/main.rs",
+        "sub/file",
+    ];
+    assert_eq!(walk("."), all);
+    assert_eq!(walk("deep"), ["deep/a/b/x.rs"]);
+    assert_eq!(walk("target"), ["target/debug/out"], "what is named is shown");
+    assert!(matches!(
+        workspace.walker(&workspace.locate("private").unwrap()),
+        Err(Refused::Hidden(_))
+    ));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(256))]
+
+    /// The system's own way of following links, wherever it has an answer.
+    #[test]
+    fn a_path_that_exists_leads_where_the_system_says(
+        links in prop::collection::vec((part(), prop::collection::vec(part(), 1..4)), 0..5),
+        written in prop::collection::vec(part(), 1..7),
+    ) {
+        let ground = Ground::new();
+        for folder in ["shop/a/b", "shop/b", "other/a"] {
+            fs::create_dir_all(ground.path(folder)).unwrap();
+        }
+        ground.put("shop/a/c", "");
+        ground.put("other/c", "");
+        for (at, (folder, target)) in links.iter().enumerate() {
+            symlink(target.join("/"), ground.path("shop").join(folder).join(format!("l{at}"))).ok();
+        }
+        let workspace = ground.workspace();
+        let written = written.join("/");
+        let plain = workspace.root().join(&written);
+        let found = workspace.locate(&written);
+        match plain.canonicalize() {
+            Ok(expected) => {
+                let found = found.unwrap();
+                let is_inside = expected.starts_with(workspace.root());
+                prop_assert_eq!(&found.path, &expected);
+                prop_assert_eq!(found.place == Place::Inside, is_inside, "{}", found.shown);
+            }
+            Err(error) if error.raw_os_error() == Some(libc::ELOOP) => prop_assert!(found.is_err()),
+            // What is not there is judged by where it would be.
+            Err(_) => {
+                if let Ok(found) = found {
+                    prop_assert_eq!(found.place == Place::Inside, found.path.starts_with(workspace.root()));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn any_text_leads_somewhere_or_is_refused(written in any::<String>()) {
+        let ground = Ground::new();
+        let workspace = ground.workspace();
+        if let Ok(found) = workspace.locate(&written) {
+            prop_assert!(found.path.is_absolute());
+            prop_assert!(!found.path.components().any(|it| matches!(it, Component::ParentDir | Component::CurDir)));
+            // What was found is found again.
+            let again = workspace.located(&found.path).unwrap();
+            prop_assert_eq!(again.path, found.path);
+        }
+    }
+}
+
+fn part() -> impl Strategy<Value = String> {
+    prop::sample::select(vec![
+        "a", "b", "c", ".", "..", "l0", "l1", "l2", "l3", "l4", "shop", "other", "new",
+    ])
+    .prop_map(str::to_owned)
+}

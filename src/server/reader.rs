@@ -1,0 +1,249 @@
+//! Output streams: encodes a response's events for one reader and feeds them to its socket.
+//!
+//! Each reader follows the response at its own pace. Unsent events wait in the response's log, which all readers share;
+//! a reader itself buffers at most two chunks.
+
+use std::{
+    collections::HashMap,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use hyper::body::Frame;
+use serde_json::Value;
+use tokio::{
+    sync::{OwnedSemaphorePermit, mpsc},
+    time::{Instant, sleep_until},
+};
+
+use super::turn::{ReaderGuard, ServedResponse};
+use crate::protocol::{
+    Dialect, DocumentId, Entry, Event, Kind, Position,
+    codec::{END, PING, frame},
+};
+
+/// Approximate size of the chunks given to the HTTP library.
+const CHUNK_BYTES: usize = 16 << 10;
+
+/// Chunks waiting for the socket. Together with the HTTP library's buffer a reader uses at most 64 KiB.
+const QUEUED_CHUNKS: usize = 1;
+
+/// Events taken from the log at a time, which a slow reader holds in memory.
+const EVENTS_PER_BATCH: usize = 32;
+
+/// Encodes a response for the wire: as the protocol's stream, or as OpenAI's chunks.
+pub trait StreamEncoder: Send {
+    /// Returns the bytes for an entry; often none.
+    fn write(&mut self, entry: &Entry) -> String;
+
+    /// Returns the end of the stream. Nothing is written after it.
+    fn finish(&mut self) -> String;
+}
+
+/// Encodes the documents protocol. The `id:` of an event is its position in the response, so that readers can resume.
+///
+/// The log's events are strict already, so each is encoded on its own. Only the steps of an ended call, whose events
+/// may be gone from the log, are made anew from its end event.
+pub struct DocumentEncoder {
+    dialect: Dialect,
+    /// Steps of each open call that the reader has been sent.
+    calls: HashMap<DocumentId, Call>,
+    /// True after the end of the response has been written.
+    is_done: bool,
+}
+
+/// Steps of a tool call that have been sent.
+#[derive(Clone, Copy, Default)]
+struct Call {
+    name: bool,
+    arguments: bool,
+    result: bool,
+}
+
+impl DocumentEncoder {
+    pub fn new(dialect: Dialect) -> Self {
+        Self {
+            dialect,
+            calls: HashMap::new(),
+            is_done: false,
+        }
+    }
+
+    /// Creates an encoder in the state after everything up to `since` was written.
+    pub fn behind(served: &ServedResponse, dialect: Dialect, since: Position) -> Self {
+        let mut encoder = Self::new(dialect);
+        for entry in served.entries_until(since) {
+            encoder.follow(&entry.event);
+        }
+        encoder.is_done = false;
+        encoder
+    }
+
+    fn follow(&mut self, event: &Event) {
+        let mut told = |document: &DocumentId, tell: fn(&mut Call)| {
+            if let Some(call) = self.calls.get_mut(document) {
+                tell(call);
+            }
+        };
+        match event {
+            Event::DocumentStart(start) if start.kind == Kind::ToolCall => {
+                self.calls.insert(start.id.clone(), Call::default());
+            }
+            Event::ToolCallStart { document, .. } => told(document, |it| it.name = true),
+            Event::ToolCallArguments { document, .. } => told(document, |it| it.arguments = true),
+            Event::ToolResult { document, .. } => told(document, |it| it.result = true),
+            Event::DocumentEnd { document, .. } => {
+                self.calls.remove(document);
+            }
+            Event::Done(_) => self.is_done = true,
+            Event::UserMessage(_)
+            | Event::ResponseStart(_)
+            | Event::DocumentStart(_)
+            | Event::ContentDelta { .. }
+            | Event::MetadataDelta { .. }
+            | Event::ThinkingDelta { .. }
+            | Event::DocumentUpdate { .. }
+            | Event::Notice(_)
+            | Event::Progress(_)
+            | Event::Title(_)
+            | Event::Branch(_)
+            | Event::Unknown { .. } => {}
+        }
+    }
+
+    /// Encodes the steps of a call that its end event contains and the reader has not been sent.
+    ///
+    /// They carry no `id:`, so a reader that resumes before the end gets all of them again.
+    fn missing(&self, event: &Event) -> String {
+        let Event::DocumentEnd { document, metadata, .. } = event else {
+            return String::new();
+        };
+        let Some(call) = self.calls.get(document).filter(|it| !it.result) else {
+            return String::new();
+        };
+        let text = |name: &str| metadata.get(name).and_then(Value::as_str).map(str::to_owned);
+        let document = || document.clone();
+        let name = (!call.name).then(|| Event::ToolCallStart {
+            document: document(),
+            tool_name: text("toolName").unwrap_or_else(|| "tool".to_owned()),
+            tool_call_id: text("toolCallId"),
+        });
+        let arguments = metadata.get("arguments").filter(|_| !call.arguments);
+        let arguments = arguments.map(|it| Event::ToolCallArguments {
+            document: document(),
+            arguments: it.clone(),
+        });
+        let result = metadata.get("result").map(|it| Event::ToolResult {
+            document: document(),
+            result: it.clone(),
+            duration_ms: metadata.get("duration_ms").and_then(Value::as_u64),
+        });
+        let events = [name, arguments, result].into_iter().flatten();
+        events.map(|it| frame(self.dialect, &it)).collect()
+    }
+}
+
+impl StreamEncoder for DocumentEncoder {
+    fn write(&mut self, entry: &Entry) -> String {
+        let mut out = self.missing(&entry.event);
+        out.push_str(&format!("id: {}\n", entry.position.0));
+        out.push_str(&frame(self.dialect, &entry.event));
+        self.follow(&entry.event);
+        out
+    }
+
+    fn finish(&mut self) -> String {
+        // The last event ends the stream. Of dialect B's two end marks a resumed reader may have missed the second.
+        match self.dialect {
+            Dialect::Data if !self.is_done => END.to_owned(),
+            Dialect::Data | Dialect::Named => String::new(),
+        }
+    }
+}
+
+/// One reader of a response's stream.
+pub struct Reader {
+    pub served: Arc<ServedResponse>,
+    pub guard: ReaderGuard,
+    pub encoder: Box<dyn StreamEncoder>,
+    /// Last position that the reader has; events after it are sent.
+    pub since: Position,
+    /// Permit of [`super::route::ServerState::acquire_stream`], held until the stream ends.
+    pub permit: Arc<OwnedSemaphorePermit>,
+    /// Silence after which a ping is sent.
+    pub ping: Duration,
+}
+
+impl Reader {
+    /// Starts a task that writes the stream, and returns its body. Dropping the body deregisters the reader.
+    pub fn body(self) -> StreamBody {
+        let (out, pieces) = mpsc::channel(QUEUED_CHUNKS);
+        tokio::spawn(self.write(out));
+        StreamBody(pieces)
+    }
+
+    async fn write(mut self, out: mpsc::Sender<Bytes>) {
+        let mut follower = self.served.follow(self.since);
+        self.guard.reads();
+        let mut batch = Vec::new();
+        let mut next_ping = Instant::now() + self.ping;
+        loop {
+            let mut text = String::new();
+            let mut is_over = false;
+            tokio::select! {
+                biased;
+                () = out.closed() => break,
+                more = follower.next_some(EVENTS_PER_BATCH, &mut batch) => {
+                    for entry in batch.drain(..) {
+                        text.push_str(&self.encoder.write(&entry));
+                        if text.len() >= CHUNK_BYTES && !send(&out, std::mem::take(&mut text)).await {
+                            return;
+                        }
+                    }
+                    if !more {
+                        text.push_str(&self.encoder.finish());
+                        is_over = true;
+                    }
+                }
+                () = sleep_until(next_ping) => text.push_str(PING),
+            }
+            if !text.is_empty() {
+                next_ping = Instant::now() + self.ping;
+                if !send(&out, text).await {
+                    break;
+                }
+            }
+            if is_over {
+                break;
+            }
+        }
+        drop((self.guard, self.permit));
+    }
+}
+
+/// Sends `text` in chunks. Returns false if the reader has gone.
+async fn send(out: &mpsc::Sender<Bytes>, text: String) -> bool {
+    let mut bytes = Bytes::from(text);
+    while !bytes.is_empty() {
+        let piece = bytes.split_to(bytes.len().min(CHUNK_BYTES));
+        if out.send(piece).await.is_err() {
+            return false;
+        }
+    }
+    true
+}
+
+/// HTTP body of a stream: the chunks from its writer task.
+pub struct StreamBody(mpsc::Receiver<Bytes>);
+
+impl hyper::body::Body for StreamBody {
+    type Data = Bytes;
+    type Error = std::convert::Infallible;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        self.0.poll_recv(cx).map(|it| it.map(|it| Ok(Frame::data(it))))
+    }
+}

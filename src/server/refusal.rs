@@ -1,0 +1,154 @@
+//! Error responses: an HTTP status with the protocol's error body.
+
+use axum::{
+    body::Body,
+    http::{HeaderValue, Response, StatusCode, header},
+    response::IntoResponse,
+};
+
+use serde_json::Value;
+
+use crate::protocol::codec::{Failure, RequestError};
+
+/// An error response to a request. `IntoResponse` renders it in both dialects.
+#[derive(Debug)]
+pub struct Refusal {
+    pub status: StatusCode,
+    failure: Box<Failure>,
+    /// Value of `Retry-After`, in seconds.
+    retry_after: Option<u32>,
+    /// Name of the wrong member of the request, for OpenAI's clients.
+    param: Option<String>,
+    /// True if the connection is closed after the response.
+    closes: bool,
+}
+
+impl Refusal {
+    /// Creates a refusal with the protocol's error code for `status`.
+    pub fn new(status: StatusCode, message: impl Into<String>) -> Self {
+        let code = match status {
+            StatusCode::UNAUTHORIZED => "UNAUTHORIZED",
+            StatusCode::FORBIDDEN => "PERMISSION_DENIED",
+            StatusCode::SERVICE_UNAVAILABLE => "RATE_LIMITED",
+            StatusCode::BAD_GATEWAY | StatusCode::GATEWAY_TIMEOUT => "LLM_UNAVAILABLE",
+            it if it.is_server_error() => "INTERNAL",
+            _ => "STREAM_PROTOCOL",
+        };
+        Self {
+            status,
+            failure: Box::new(Failure {
+                code: code.to_owned(),
+                message: message.into(),
+                source: "gateway".to_owned(),
+                details: String::new(),
+            }),
+            retry_after: None,
+            param: None,
+            closes: false,
+        }
+    }
+
+    /// Adds a hint for the client's user.
+    pub fn details(mut self, details: impl Into<String>) -> Self {
+        self.failure.details = details.into();
+        self
+    }
+
+    /// Replaces the error code that [`Self::new`] took from the status.
+    pub fn code(mut self, code: &str) -> Self {
+        code.clone_into(&mut self.failure.code);
+        self
+    }
+
+    /// Names the wrong member of the request.
+    pub fn param(mut self, name: &str) -> Self {
+        self.param = Some(name.to_owned());
+        self
+    }
+
+    #[cfg(test)]
+    pub fn message(&self) -> &str {
+        &self.failure.message
+    }
+
+    /// Adds a `Retry-After` header, in seconds.
+    pub fn after_seconds(mut self, seconds: u32) -> Self {
+        self.retry_after = Some(seconds);
+        self
+    }
+
+    /// Closes the connection after the response: the rest of its input is unwanted or cannot be trusted.
+    pub fn closing(mut self) -> Self {
+        self.closes = true;
+        self
+    }
+}
+
+impl From<RequestError> for Refusal {
+    fn from(error: RequestError) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, error.to_string())
+    }
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response<Body> {
+        let mut response = json(self.status, self.failure.to_json().to_string());
+        response.extensions_mut().insert(Openai(openai(&self).to_string()));
+        let headers = response.headers_mut();
+        if self.status == StatusCode::UNAUTHORIZED {
+            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        if let Some(seconds) = self.retry_after {
+            headers.insert(header::RETRY_AFTER, seconds.into());
+        }
+        if self.closes {
+            headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
+        }
+        response
+    }
+}
+
+/// Response extension: the same refusal as an OpenAI error body. The router uses it for paths below `/v1/`.
+#[derive(Clone, Debug)]
+pub struct Openai(pub String);
+
+/// Returns the error body that OpenAI's servers send.
+pub fn openai(refusal: &Refusal) -> Value {
+    let Refusal {
+        status,
+        failure,
+        retry_after: _,
+        param,
+        closes: _,
+    } = refusal;
+    let kind = match *status {
+        StatusCode::UNAUTHORIZED => "authentication_error",
+        StatusCode::FORBIDDEN => "permission_error",
+        StatusCode::TOO_MANY_REQUESTS => "rate_limit_error",
+        it if it.is_server_error() => "server_error",
+        _ => "invalid_request_error",
+    };
+    let code = match failure.code.as_str() {
+        "UNAUTHORIZED" => "invalid_api_key".to_owned(),
+        "LLM_CONTEXT_LENGTH" => "context_length_exceeded".to_owned(),
+        "LLM_RATE_LIMITED" => "rate_limit_exceeded".to_owned(),
+        code => code.to_ascii_lowercase(),
+    };
+    let details = failure.details.trim();
+    let message = if details.is_empty() {
+        failure.message.clone()
+    } else {
+        format!("{}: {details}", failure.message)
+    };
+    serde_json::json!({ "error": { "message": message, "type": kind, "param": param, "code": code } })
+}
+
+/// Returns a response with a JSON body that must not be cached.
+pub fn json(status: StatusCode, text: String) -> Response<Body> {
+    let mut response = Response::new(Body::from(text));
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}

@@ -1,0 +1,341 @@
+//! Routes of the API, and the checks in front of them: host and origin, token, content type, size.
+
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, LazyLock},
+    time::{Duration, Instant},
+};
+
+use axum::{
+    Router,
+    body::Body,
+    extract::{MatchedPath, Request as HttpRequest, State},
+    http::{HeaderValue, Method, Response as HttpResponse, StatusCode, header, request::Parts},
+    middleware::{self, Next},
+    response::IntoResponse,
+    routing::{MethodRouter, get, post},
+};
+use bytes::{Bytes, BytesMut};
+use http_body_util::BodyExt;
+use serde_json::{Value, json};
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore, watch},
+    time::timeout,
+};
+
+use super::{
+    ConnectionInfo, Limits, Opener,
+    auth::{self, AccessPolicy, HEALTH},
+    chat, openai,
+    refusal::{self, Refusal},
+    registry::ResponseRegistry,
+    sessions::Conversations,
+};
+
+/// State shared by all request handlers.
+pub struct ServerState {
+    pub access: AccessPolicy,
+    pub open: Box<Opener>,
+    /// Called once for each request, after its response has been sent or abandoned.
+    pub log_access: Box<dyn Fn(&AccessRecord) + Send + Sync>,
+    /// One permit for each answer that may run.
+    pub answers: Arc<Semaphore>,
+    pub responses: ResponseRegistry,
+    /// `None` for a stateless gateway.
+    pub conversations: Option<Conversations>,
+    /// Time that the turn of a stored conversation continues after its last reader has left.
+    pub linger: Duration,
+    /// Names of the tools that the agent may use here.
+    pub tools: Vec<String>,
+    pub limits: Limits,
+    /// Turns true once, when the server shuts down.
+    pub stop: watch::Receiver<bool>,
+}
+
+impl ServerState {
+    /// Takes a permit for one running answer. Refused with 503 if all are taken.
+    pub fn acquire_stream(&self) -> Result<Arc<OwnedSemaphorePermit>, Refusal> {
+        let permit = Arc::clone(&self.answers).try_acquire_owned();
+        permit.map(Arc::new).map_err(|_| {
+            Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "too many answers are running")
+                .details("`serve.max_streams` says how many may")
+                .after_seconds(5)
+        })
+    }
+
+    /// Removes responses and conversations unused for `keep`, and returns free memory to the system when nothing runs.
+    pub async fn sweep(&self, keep: Duration) {
+        self.responses.sweep(keep);
+        if self.responses.is_idle() {
+            // An error means that it panicked, and then no memory was returned.
+            let _ = tokio::task::spawn_blocking(crate::os::memory_trim::trim_when_worth).await;
+        }
+        if let Some(conversations) = &self.conversations {
+            conversations.sweep(keep).await;
+        }
+    }
+}
+
+/// A finished request, for the access log. It contains nothing of the conversation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AccessRecord {
+    pub method: String,
+    /// Path without the query. The client wrote it: sanitize it before printing.
+    pub path: String,
+    /// HTTP status; 499 if the client left before an answer.
+    pub status: u16,
+    /// Time until the last byte of the answer was handed to the socket.
+    pub took: Duration,
+}
+
+/// Returns every route as path, method and handler. A test compares the OpenAPI description with it.
+pub fn paths() -> Vec<(&'static str, &'static str, MethodRouter<Arc<ServerState>>)> {
+    let health = || async { refusal::json(StatusCode::OK, json!({ "status": "ok" }).to_string()) };
+    vec![
+        (HEALTH, "get", get(health)),
+        ("/api/v1/chat/completions", "post", post(chat::completions)),
+        ("/api/v1/chat/plan", "post", post(chat::plan)),
+        ("/api/v1/chat/responses/{id}", "get", get(chat::response)),
+        ("/api/v1/chat/responses/{id}/stream", "get", get(chat::stream)),
+        ("/api/v1/chat/responses/{id}/input", "post", post(chat::input)),
+        (CANCEL, "post", post(chat::cancel)),
+        ("/v1/chat/completions", "post", post(openai::completions)),
+        ("/v1/models", "get", get(openai::models)),
+        ("/v1/models/{*id}", "get", get(openai::one_model)),
+        ("/openapi.json", "get", get(description)),
+    ]
+}
+
+/// Path that accepts a body but needs none.
+const CANCEL: &str = "/api/v1/chat/responses/{id}/cancel";
+
+/// OpenAPI description of the API.
+const DESCRIPTION: &str = include_str!("../../assets/openapi.json");
+
+async fn description() -> HttpResponse<Body> {
+    refusal::json(StatusCode::OK, DESCRIPTION.to_owned())
+}
+
+/// Prefix of the paths whose errors have OpenAI's form.
+const OPENAI: &str = "/v1/";
+
+/// Returns the router with all routes and the checks in front of them.
+pub fn router(state: Arc<ServerState>) -> Router {
+    let routes = Router::new();
+    let routes = paths()
+        .into_iter()
+        .fold(routes, |it, (path, _, method)| it.route(path, method));
+    routes
+        .fallback(|| async { Refusal::new(StatusCode::NOT_FOUND, "there is nothing at this path") })
+        .method_not_allowed_fallback(|| async {
+            Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "this path takes another method")
+        })
+        .layer(middleware::from_fn_with_state(Arc::clone(&state), handle))
+        .with_state(state)
+}
+
+/// Logs its record when dropped: after the response has been sent or abandoned.
+struct AccessLogEntry {
+    state: Arc<ServerState>,
+    record: AccessRecord,
+    since: Instant,
+}
+
+impl Drop for AccessLogEntry {
+    fn drop(&mut self) {
+        self.record.took = self.since.elapsed();
+        (self.state.log_access)(&self.record);
+    }
+}
+
+/// Middleware of all routes: runs the checks, adds common headers and logs the request.
+async fn handle(State(state): State<Arc<ServerState>>, request: HttpRequest, next: Next) -> HttpResponse<Body> {
+    let mut entry = AccessLogEntry {
+        record: AccessRecord {
+            method: request.method().to_string(),
+            path: request.uri().path().to_owned(),
+            // The usual status for a client that leaves before an answer.
+            status: 499,
+            took: Duration::ZERO,
+        },
+        state: Arc::clone(&state),
+        since: Instant::now(),
+    };
+    let origin = state.access.allowed_origin(request.headers()).map(str::to_owned);
+    let in_chunks = request.headers().contains_key(header::TRANSFER_ENCODING);
+    let mut response = check_and_route(&state, request, next)
+        .await
+        .unwrap_or_else(IntoResponse::into_response);
+    let other = response.extensions_mut().remove::<refusal::Openai>();
+    if let Some(refusal::Openai(text)) = other.filter(|_| entry.record.path.starts_with(OPENAI)) {
+        *response.body_mut() = Body::from(text);
+        response.headers_mut().remove(header::CONTENT_LENGTH);
+        // Tools may have run, so clients must not retry without asking the user.
+        if response.status().is_server_error() {
+            response
+                .headers_mut()
+                .insert("x-should-retry", HeaderValue::from_static("false"));
+        }
+    }
+    let headers = response.headers_mut();
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    if let Some(origin) = origin.and_then(|it| HeaderValue::from_str(&it).ok()) {
+        headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+        headers.insert(header::VARY, HeaderValue::from_static("Origin"));
+    }
+    if in_chunks {
+        // [`super::connection`] does not scan chunked bodies for the next head.
+        headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
+    entry.record.status = response.status().as_u16();
+    response.map(|body| Body::new(LoggedBody { body, _entry: entry }))
+}
+
+/// A body that logs its request when it has been sent.
+struct LoggedBody {
+    body: Body,
+    _entry: AccessLogEntry,
+}
+
+impl hyper::body::Body for LoggedBody {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: std::pin::Pin<&mut Self>,
+        cx: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Option<Result<hyper::body::Frame<Bytes>, axum::Error>>> {
+        std::pin::Pin::new(&mut self.body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> hyper::body::SizeHint {
+        self.body.size_hint()
+    }
+}
+
+async fn check_and_route(
+    state: &Arc<ServerState>,
+    request: HttpRequest,
+    next: Next,
+) -> Result<HttpResponse<Body>, Refusal> {
+    let (head, body) = request.into_parts();
+    let Some(info) = head.extensions.get::<ConnectionInfo>().cloned() else {
+        return Err(Refusal::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "the connection is unknown",
+        ));
+    };
+    if info.conflict.is_seen() {
+        return Err(Refusal::new(StatusCode::BAD_REQUEST, "a request says the length of its body once").closing());
+    }
+    state
+        .access
+        .check_host_and_origin(&head, info.local)
+        .map_err(Refusal::closing)?;
+    if head.method == Method::OPTIONS && state.access.allowed_origin(&head.headers).is_some() {
+        return Ok(preflight());
+    }
+    if head.uri.path() != HEALTH && !state.access.has_valid_token(&head.headers) {
+        if state.access.note_failure(Instant::now()) {
+            tokio::time::sleep(state.limits.failure_delay).await;
+        }
+        let refusal = Refusal::new(StatusCode::UNAUTHORIZED, "the token is missing or wrong");
+        return Err(refusal.details("send it as `Authorization: Bearer TOKEN`").closing());
+    }
+    if head.method == Method::POST && is_post_path(&head) {
+        if !auth::is_json(&head.headers) && !is_empty_cancel(&head) {
+            let message = "the body has to be `Content-Type: application/json`";
+            return Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message).closing());
+        }
+        let length = head
+            .headers
+            .get(header::CONTENT_LENGTH)
+            .and_then(|it| it.to_str().ok()?.parse::<u64>().ok());
+        if length.is_some_and(|it| it > state.limits.body_bytes as u64) {
+            return Err(too_large(state.limits.body_bytes));
+        }
+    }
+    Ok(next.run(HttpRequest::from_parts(head, body)).await)
+}
+
+/// Returns true if the route accepts POST. For others the router refuses the method, whatever the body is.
+fn is_post_path(head: &Parts) -> bool {
+    static POSTED: LazyLock<BTreeSet<&str>> = LazyLock::new(|| {
+        let posted = paths().into_iter().filter(|(_, method, _)| *method == "post");
+        posted.map(|(path, _, _)| path).collect()
+    });
+    let matched = head.extensions.get::<MatchedPath>();
+    matched.is_some_and(|it| POSTED.contains(it.as_str()))
+}
+
+/// Returns true for a cancel request without body or content type.
+fn is_empty_cancel(head: &Parts) -> bool {
+    let is_cancel = head
+        .extensions
+        .get::<MatchedPath>()
+        .is_some_and(|it| it.as_str() == CANCEL);
+    let says = |name| head.headers.contains_key(name);
+    let has_length = head.headers.get(header::CONTENT_LENGTH).is_some_and(|it| it != "0");
+    is_cancel && !has_length && !says(header::CONTENT_TYPE) && !says(header::TRANSFER_ENCODING)
+}
+
+/// Answers a CORS preflight of an allowed page.
+fn preflight() -> HttpResponse<Body> {
+    let mut response = StatusCode::NO_CONTENT.into_response();
+    let headers = response.headers_mut();
+    headers.insert(
+        header::ACCESS_CONTROL_ALLOW_METHODS,
+        HeaderValue::from_static("GET, POST"),
+    );
+    headers.insert(
+        header::ACCESS_CONTROL_ALLOW_HEADERS,
+        HeaderValue::from_static("authorization, content-type"),
+    );
+    response
+}
+
+fn too_large(limit_bytes: usize) -> Refusal {
+    let limit = if limit_bytes >= 1 << 20 {
+        format!("{} MiB", limit_bytes >> 20)
+    } else {
+        format!("{limit_bytes} bytes")
+    };
+    Refusal::new(
+        StatusCode::PAYLOAD_TOO_LARGE,
+        format!("a body may not be larger than {limit}"),
+    )
+    .closing()
+}
+
+/// Reads a whole JSON body. Refused with 400 if it is no JSON or breaks off, 408 if it is too slow, 413 above
+/// `limit_bytes`.
+pub async fn read(state: &ServerState, body: Body, limit_bytes: usize) -> Result<Value, Refusal> {
+    let reading = async {
+        let mut body = body;
+        let mut bytes = BytesMut::new();
+        while let Some(frame) = body.frame().await {
+            let frame = frame.map_err(|_| Refusal::new(StatusCode::BAD_REQUEST, "the body broke off").closing())?;
+            if let Ok(data) = frame.into_data() {
+                if bytes.len() + data.len() > limit_bytes {
+                    return Err(too_large(limit_bytes));
+                }
+                bytes.extend_from_slice(&data);
+            }
+        }
+        Ok(bytes)
+    };
+    let bytes = timeout(state.limits.body_time, reading).await.map_err(|_| {
+        let seconds = state.limits.body_time.as_secs();
+        Refusal::new(
+            StatusCode::REQUEST_TIMEOUT,
+            format!("the body did not come within {seconds} s"),
+        )
+        .closing()
+    })??;
+    serde_json::from_slice(&bytes)
+        .map_err(|error| Refusal::new(StatusCode::BAD_REQUEST, "the body is no JSON").details(error.to_string()))
+}

@@ -1,0 +1,274 @@
+//! What checkers have found in a conversation, as long as the files are what they were then.
+//!
+//! Whoever has a checker run, the model or the program itself, leaves here what it said; whoever tells the model how things
+//! stand takes from here what still holds. Nothing here runs anything.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::{Duration, SystemTime},
+};
+
+use super::{
+    checkers::{Job, Reach},
+    diagnostic::Diagnostic,
+};
+
+/// Of one run so many are kept.
+const MOST_KEPT: usize = 1000;
+
+/// The memory of one conversation.
+#[derive(Debug, Default)]
+pub struct Findings(Mutex<BTreeMap<Checker, Said>>);
+
+/// A checker in a folder.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Checker {
+    name: String,
+    folder: PathBuf,
+}
+
+impl Checker {
+    pub fn of(job: &Job) -> Self {
+        Self {
+            name: job.name.clone(),
+            folder: job.directory.clone(),
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+struct Said {
+    /// What it has looked at, as that was then; `None`: it was not there.
+    files: BTreeMap<PathBuf, Option<Print>>,
+    found: Vec<(Print, Diagnostic)>,
+    /// How long the last run took.
+    took: Option<Duration>,
+}
+
+/// How a file is told from the same one changed, without reading it.
+type Print = (SystemTime, u64);
+
+impl Findings {
+    /// What a run that began at `began` has said: it replaces what the checker said of these files before.
+    pub fn take(&self, job: &Job, began: SystemTime, found: &[Diagnostic]) {
+        let mut all = self.lock();
+        let said = all.entry(Checker::of(job)).or_default();
+        said.took = began.elapsed().ok();
+        match job.reach {
+            // It has looked at everything: what it does not say any more does not hold.
+            Reach::Whole | Reach::Own => said.found.clear(),
+            Reach::Named => said.found.retain(|(_, it)| !job.files.contains(&it.file)),
+        }
+        for file in &job.files {
+            // What was changed while it was looked at has to be looked at again.
+            let print = print(file).filter(|it| it.0 <= began);
+            said.files.insert(file.clone(), print);
+        }
+        for it in found.iter().take(MOST_KEPT) {
+            if let Some(print) = print(&it.file).filter(|it| it.0 <= began) {
+                said.found.push((print, it.clone()));
+            }
+        }
+    }
+
+    /// Whether the checker has run here before.
+    pub fn knows(&self, job: &Job) -> bool {
+        self.lock().contains_key(&Checker::of(job))
+    }
+
+    /// Whether the checker is likely to answer `within` a moment: it did the last time, or it has not run yet and does not
+    /// have to build a project first.
+    pub fn is_quick(&self, job: &Job, within: Duration) -> bool {
+        let all = self.lock();
+        match all.get(&Checker::of(job)).and_then(|it| it.took) {
+            Some(took) => took <= within,
+            None => job.reach != Reach::Whole,
+        }
+    }
+
+    /// What each checker that has looked at the file as it is now has found in it.
+    pub fn standing(&self, file: &Path) -> BTreeMap<Checker, Vec<Diagnostic>> {
+        let all = self.lock();
+        let now = print(file);
+        let current = all
+            .iter()
+            .filter(|(_, it)| now.is_some() && it.files.get(file).is_some_and(|it| *it == now));
+        let found = |said: &Said| {
+            let own = said.found.iter().filter(|(_, it)| it.file == file);
+            own.map(|(_, it)| it.clone()).collect()
+        };
+        current.map(|(checker, said)| (checker.clone(), found(said))).collect()
+    }
+
+    /// Whether there is nothing new for the checker to look at.
+    pub fn is_current(&self, job: &Job) -> bool {
+        let all = self.lock();
+        let Some(said) = all.get(&Checker::of(job)) else {
+            return false;
+        };
+        job.files.iter().all(|it| {
+            said.files
+                .get(it)
+                .is_some_and(|before| before.is_some() && *before == print(it))
+        })
+    }
+
+    /// What was found in the files that are `wanted` and still holds, file by file, from their first line to the last.
+    pub fn of(&self, wanted: &dyn Fn(&Path) -> bool) -> Vec<Diagnostic> {
+        let all = self.lock();
+        let found = all.values().flat_map(|it| &it.found);
+        let held = found.filter(|(before, it)| wanted(&it.file) && print(&it.file).as_ref() == Some(before));
+        let mut held: Vec<_> = held.map(|(_, it)| it.clone()).collect();
+        held.sort_by(|a, b| (&a.file, a.line, a.column, a.severity).cmp(&(&b.file, b.line, b.column, b.severity)));
+        // Two checkers may say the same of a place.
+        held.dedup_by(|a, b| (&a.file, a.line, &a.message) == (&b.file, b.line, &b.message));
+        held
+    }
+
+    /// What one run of a checker over its files has said.
+    #[cfg(test)]
+    pub fn holding(found: &[Diagnostic]) -> Self {
+        let findings = Self::default();
+        let job = Job {
+            name: "checker".to_owned(),
+            line: "checker".to_owned(),
+            directory: PathBuf::new(),
+            files: found.iter().map(|it| it.file.clone()).collect(),
+            reach: Reach::Whole,
+        };
+        findings.take(&job, SystemTime::now() + std::time::Duration::from_secs(1), found);
+        findings
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Checker, Said>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn print(file: &Path) -> Option<Print> {
+    let about = std::fs::metadata(file).ok()?;
+    Some((about.modified().ok()?, about.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use pretty_assertions::assert_eq;
+
+    use super::{super::diagnostic::Severity, *};
+
+    fn job(name: &str, root: &Path, files: &[&str], reach: Reach) -> Job {
+        Job {
+            name: name.to_owned(),
+            line: name.to_owned(),
+            directory: root.to_owned(),
+            files: files.iter().map(|it| root.join(it)).collect(),
+            reach,
+        }
+    }
+
+    fn at(root: &Path, file: &str, line: u64) -> Diagnostic {
+        Diagnostic {
+            file: root.join(file),
+            line,
+            column: 1,
+            severity: Severity::Error,
+            message: format!("no {line}"),
+            source: "x".to_owned(),
+            code: None,
+        }
+    }
+
+    #[test]
+    fn what_was_found_holds_until_its_file_or_its_checker_says_otherwise() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = folder.path();
+        for name in ["a.py", "b.py", "c.py"] {
+            fs::write(root.join(name), "1\n").expect("a file");
+        }
+        let later = || SystemTime::now() + Duration::from_secs(1);
+        let shown = |findings: &Findings| {
+            let found = findings.of(&|_| true);
+            let name = |it: &Diagnostic| it.file.file_name().map(|it| it.to_string_lossy().into_owned());
+            found
+                .iter()
+                .map(|it| format!("{}:{}", name(it).unwrap_or_default(), it.line))
+                .collect::<Vec<_>>()
+        };
+        let findings = Findings::default();
+        let named = job("ruff", root, &["a.py", "b.py"], Reach::Named);
+        assert!(!findings.knows(&named) && !findings.is_current(&named));
+        findings.take(
+            &named,
+            later(),
+            &[at(root, "b.py", 2), at(root, "a.py", 7), at(root, "a.py", 3)],
+        );
+        assert_eq!(shown(&findings), ["a.py:3", "a.py:7", "b.py:2"]);
+        assert!(findings.knows(&named) && findings.is_current(&named));
+        // Only of what is wanted.
+        assert_eq!(findings.of(&|it| it.ends_with("b.py")).len(), 1);
+        // Of one of its files it says something new.
+        findings.take(&job("ruff", root, &["a.py"], Reach::Named), later(), &[]);
+        assert_eq!(shown(&findings), ["b.py:2"]);
+        // The other one is changed: where its mistakes are now, nobody knows.
+        fs::write(root.join("b.py"), "changed\n").expect("a file");
+        assert_eq!(shown(&findings), Vec::<String>::new());
+        assert!(!findings.is_current(&named));
+        // What looks at everything replaces all that it has said.
+        let whole = job("mypy", root, &["a.py"], Reach::Whole);
+        findings.take(&whole, later(), &[at(root, "a.py", 1), at(root, "c.py", 1)]);
+        findings.take(&whole, later(), &[at(root, "c.py", 2)]);
+        assert_eq!(shown(&findings), ["c.py:2"]);
+        // What was changed after the run had begun was perhaps not seen.
+        let before = SystemTime::UNIX_EPOCH;
+        findings.take(&whole, before, &[at(root, "c.py", 2)]);
+        assert_eq!(shown(&findings), Vec::<String>::new());
+        assert!(findings.knows(&whole) && !findings.is_current(&whole));
+        // A file that is gone has no mistakes.
+        findings.take(&whole, later(), &[at(root, "c.py", 2)]);
+        fs::remove_file(root.join("c.py")).expect("it was there");
+        assert_eq!(shown(&findings), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_checker_that_was_slow_is_not_quick_and_one_that_builds_is_not_tried() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = folder.path();
+        fs::write(root.join("a.py"), "1\n").expect("a file");
+        let findings = Findings::default();
+        let moment = Duration::from_secs(1);
+        let named = job("ruff", root, &["a.py"], Reach::Named);
+        let whole = job("mypy", root, &["a.py"], Reach::Whole);
+        assert!(findings.is_quick(&named, moment) && !findings.is_quick(&whole, moment));
+        let ago = |seconds: u64| SystemTime::now() - Duration::from_secs(seconds);
+        findings.take(&named, ago(5), &[]);
+        findings.take(&whole, ago(0), &[]);
+        assert!(!findings.is_quick(&named, moment) && findings.is_quick(&whole, moment));
+    }
+
+    #[test]
+    fn what_stands_is_what_was_said_of_the_file_as_it_is() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = folder.path();
+        for name in ["a.py", "b.py"] {
+            fs::write(root.join(name), "1\n").expect("a file");
+        }
+        let findings = Findings::default();
+        let later = || SystemTime::now() + Duration::from_secs(1);
+        let ruff = job("ruff", root, &["a.py", "b.py"], Reach::Named);
+        findings.take(&ruff, later(), &[at(root, "b.py", 2)]);
+        findings.take(&job("mypy", root, &["b.py"], Reach::Whole), later(), &[]);
+        let shown = |name: &str| -> Vec<(String, usize)> {
+            let standing = findings.standing(&root.join(name));
+            standing.into_iter().map(|(it, found)| (it.name, found.len())).collect()
+        };
+        assert_eq!(shown("a.py"), [("ruff".to_owned(), 0)]);
+        assert_eq!(shown("b.py"), [("mypy".to_owned(), 0), ("ruff".to_owned(), 1)]);
+        fs::write(root.join("b.py"), "changed\n").expect("a file");
+        assert_eq!(shown("b.py"), []);
+        assert_eq!(shown("gone.py"), []);
+    }
+}

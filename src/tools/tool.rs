@@ -1,0 +1,443 @@
+//! A tool, what it is given and what it gives: the types that all tools share.
+
+use std::{
+    future::Future,
+    ops::Deref,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use serde_json::{Map, Value, json};
+use tokio::sync::mpsc;
+
+use super::{cursor::CursorCall, lints::Findings};
+use crate::{
+    config::Settings,
+    index::Index,
+    models::{Chosen, Image, ToolSpec},
+    protocol::{CallSubject, Mode, NotOffered, Operation, Permission},
+    sandbox::{Change, Located, Refused, Seen, Workspace},
+};
+
+/// A tool: everything that is known about it.
+pub struct Tool {
+    /// The one name that a model is shown. It is also the name in the settings (`tools.<name>`).
+    pub name: String,
+    /// Other names that models know it by.
+    pub aliases: Vec<String>,
+    /// The description that a model is shown.
+    pub about: String,
+    /// The kind of its effects.
+    pub class: Class,
+    /// The modes in which it may be used.
+    pub modes: &'static [Mode],
+    /// An object schema of `type, properties, required, items, enum, description` only.
+    pub schema: Value,
+    /// Other names of arguments, by the canonical one; `list[].member` names a member of a list's items.
+    pub synonyms: &'static [(&'static str, &'static [&'static str])],
+    /// The form that its arguments had in earlier generations; `None`: other names say it all.
+    pub old_form: Option<OldForm>,
+    /// The way in which it is done.
+    pub work: Work,
+    /// The word that the screen shows for it.
+    pub word: String,
+    /// The subject of its calls on the screen.
+    pub subject: CallSubject,
+    /// Names that gateways have for it and that no model is to call it by.
+    pub foreign_names: &'static [&'static str],
+    /// The kind of approval rule that speaks about it (`Shell`), and what people write by mistake for that kind (`bash`).
+    pub rule: Option<(&'static str, &'static [&'static str])>,
+    /// The shape in which Cursor's command line prints its calls; `None`: as a plain function.
+    pub cursor: Option<CursorCall>,
+    /// Offered to models with a small window, too.
+    pub is_basic: bool,
+    /// Of a result that is too long, the end is kept, too: it says how the work ended.
+    pub keeps_end: bool,
+    /// Changes no file itself, but may run code of the workspace.
+    pub runs_code: bool,
+    /// Returns the tool's own reason for not being offered with these settings to a model; the flag: its window is small.
+    pub withheld: fn(&Settings, model: &str, is_small: bool) -> Option<NotOffered>,
+}
+
+impl Tool {
+    /// A tool without arguments, aliases and a label. One that writes or runs may be used in agent and debug mode only,
+    /// another in all modes.
+    pub fn new(name: &str, class: Class, work: Work) -> Self {
+        Self {
+            name: name.to_owned(),
+            aliases: Vec::new(),
+            about: String::new(),
+            class,
+            modes: match class {
+                Class::Writes | Class::Runs => &[Mode::Agent, Mode::Debug],
+                Class::Reads | Class::Talks | Class::State => &Mode::ALL,
+            },
+            schema: json!({ "type": "object", "properties": {}, "required": [] }),
+            synonyms: &[],
+            old_form: None,
+            work,
+            word: name.to_owned(),
+            subject: CallSubject::Other,
+            foreign_names: &[],
+            rule: None,
+            cursor: None,
+            is_basic: false,
+            keeps_end: false,
+            runs_code: false,
+            withheld: |_, _, _| None,
+        }
+    }
+
+    /// Returns true if `name` is its name or one of its aliases.
+    pub fn is_called(&self, name: &str) -> bool {
+        self.name == name || self.aliases.iter().any(|it| it == name)
+    }
+
+    /// The tool as it is offered to a model.
+    pub fn spec(&self) -> ToolSpec {
+        ToolSpec {
+            name: self.name.clone(),
+            aliases: self.aliases.clone(),
+            about: self.about.clone(),
+            parameters: self.schema.clone(),
+        }
+    }
+
+    /// Returns true if it leaves files and the machine as they are, and runs no code of the workspace.
+    pub fn only_looks(&self) -> bool {
+        match self.class {
+            Class::Reads => !self.runs_code,
+            Class::Talks | Class::State => true,
+            Class::Writes | Class::Runs => false,
+        }
+    }
+}
+
+impl std::fmt::Debug for Tool {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.name)
+    }
+}
+
+impl PartialEq for Tool {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+/// Owned names, for [`Tool::aliases`].
+pub fn names<const N: usize>(names: [&str; N]) -> Vec<String> {
+    names.map(str::to_owned).to_vec()
+}
+
+/// The form that the arguments of a tool had in an earlier generation.
+#[derive(Clone, Copy)]
+pub struct OldForm {
+    /// Rewrites the arguments in place, into those of the schema and `kept`.
+    pub fold: fn(&mut Map<String, Value>),
+    /// Members that the tool reads although its schema does not show them.
+    pub kept: &'static [&'static str],
+}
+
+impl OldForm {
+    /// A form that comes to nothing but members of the schema.
+    pub const fn new(fold: fn(&mut Map<String, Value>)) -> Self {
+        Self { fold, kept: &[] }
+    }
+}
+
+/// Tools, in the order in which a model is shown them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ToolSet(Vec<Arc<Tool>>);
+
+impl ToolSet {
+    /// The tool that a model means by `name` with these arguments: `Edit` is two tools, told apart by what is said.
+    pub fn find(&self, name: &str, arguments: &Map<String, Value>) -> Option<&Arc<Tool>> {
+        let name = match name {
+            "Edit" if arguments.contains_key("code_edit") => "edit_file",
+            name => name,
+        };
+        self.0.iter().find(|it| it.is_called(name))
+    }
+
+    /// The tool with this name of its own.
+    pub fn get(&self, name: &str) -> Option<&Arc<Tool>> {
+        self.0.iter().find(|it| it.name == name)
+    }
+
+    /// The tools that `keeps` returns true for, in the same order.
+    pub fn filtered(&self, keeps: impl Fn(&Tool) -> bool) -> Self {
+        self.0.iter().filter(|it| keeps(it)).cloned().collect()
+    }
+}
+
+impl Deref for ToolSet {
+    type Target = [Arc<Tool>];
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
+}
+
+impl FromIterator<Arc<Tool>> for ToolSet {
+    fn from_iter<I: IntoIterator<Item = Arc<Tool>>>(tools: I) -> Self {
+        Self(tools.into_iter().collect())
+    }
+}
+
+/// The kind of a tool's effects; decides which calls may run beside each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    Reads,
+    Writes,
+    /// Runs something, or reaches out.
+    Runs,
+    /// Asks the user: comes last of the calls of a message.
+    Talks,
+    /// Changes what the agent remembers.
+    State,
+}
+
+/// The way in which a tool is done.
+#[derive(Clone)]
+pub enum Work {
+    /// Judged by what it would touch, then run. Shown as a call of a tool.
+    Call { touches: Touches, run: Run },
+    /// The change is worked out, judged, shown and then made. Shown as edits.
+    Change(Propose),
+    /// A shell command: its output is shown while it runs.
+    Command { touches: Touches, run: Run },
+    /// The turn itself does it.
+    Turn(Part),
+}
+
+impl Work {
+    /// See [`Work::Call`].
+    pub fn call<F: Future<Output = Result<Outcome, Fault>> + Send + 'static>(
+        touches: impl Fn(&Input, &Context) -> Result<Vec<Access>, Fault> + Send + Sync + 'static,
+        run: impl Fn(Input, Context) -> F + Send + Sync + 'static,
+    ) -> Self {
+        Self::Call {
+            touches: Arc::new(touches),
+            run: Arc::new(move |input, context| Box::pin(run(input, context))),
+        }
+    }
+
+    /// See [`Work::Command`].
+    pub fn command<F: Future<Output = Result<Outcome, Fault>> + Send + 'static>(
+        touches: impl Fn(&Input, &Context) -> Result<Vec<Access>, Fault> + Send + Sync + 'static,
+        run: impl Fn(Input, Context) -> F + Send + Sync + 'static,
+    ) -> Self {
+        Self::Command {
+            touches: Arc::new(touches),
+            run: Arc::new(move |input, context| Box::pin(run(input, context))),
+        }
+    }
+
+    /// See [`Work::Change`].
+    pub fn change<F: Future<Output = Result<Proposal, Fault>> + Send + 'static>(
+        propose: impl Fn(Input, Context) -> F + Send + Sync + 'static,
+    ) -> Self {
+        Self::Change(Arc::new(move |input, context| Box::pin(propose(input, context))))
+    }
+}
+
+/// What the turn does itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    Todos,
+    Plan,
+    Ask,
+    Mode,
+}
+
+/// Work that is going on. Dropping it stops it.
+pub type Promise<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+/// Works out what a call would touch. Quick: it may look at the file system, and changes nothing.
+pub type Touches = Arc<dyn Fn(&Input, &Context) -> Result<Vec<Access>, Fault> + Send + Sync>;
+/// Runs a call.
+pub type Run = Arc<dyn Fn(Input, Context) -> Promise<Result<Outcome, Fault>> + Send + Sync>;
+/// Works out a change without making it.
+pub type Propose = Arc<dyn Fn(Input, Context) -> Promise<Result<Proposal, Fault>> + Send + Sync>;
+
+/// The arguments of a call: canonical names, values of the schema's types.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Input(pub Map<String, Value>);
+
+impl Input {
+    pub fn text(&self, name: &str) -> Option<&str> {
+        self.0.get(name).and_then(Value::as_str)
+    }
+
+    pub fn integer(&self, name: &str) -> Option<i64> {
+        self.0.get(name).and_then(Value::as_i64)
+    }
+
+    pub fn flag(&self, name: &str) -> bool {
+        self.0.get(name).and_then(Value::as_bool).unwrap_or_default()
+    }
+
+    pub fn texts(&self, name: &str) -> Vec<&str> {
+        let items = self.0.get(name).and_then(Value::as_array);
+        items.into_iter().flatten().filter_map(Value::as_str).collect()
+    }
+}
+
+/// What a tool has to work with. Cheap to clone.
+#[derive(Clone)]
+pub struct Context {
+    pub workspace: Arc<Workspace>,
+    /// What the agent has read and written in this conversation.
+    pub seen: Arc<Seen>,
+    /// What is known of the code; one for all calls of a session.
+    pub index: Arc<Index>,
+    /// What checkers have found in this conversation.
+    pub findings: Arc<Findings>,
+    pub settings: Arc<Settings>,
+    /// Who merges what a sketch of a change leaves open; `None`: nobody.
+    pub apply: Option<Chosen>,
+    /// The id of the call.
+    pub call: String,
+    /// Takes what a command prints, while it prints it.
+    pub output: mpsc::UnboundedSender<String>,
+    /// Set when nobody waits for the result any more: work on other threads looks at it.
+    pub stop: Stop,
+}
+
+/// A sign that work is not wanted any more.
+#[derive(Clone, Debug, Default)]
+pub struct Stop(Arc<AtomicBool>);
+
+impl Stop {
+    pub fn set(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    pub fn is_set(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Something that a call would touch: what rules speak about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Access {
+    Read(Located),
+    Write(Located),
+    Delete(Located),
+    Command {
+        line: String,
+        directory: Located,
+        permissions: Vec<Permission>,
+        is_background: bool,
+    },
+    Fetch {
+        url: String,
+        host: String,
+    },
+    Search,
+    Mcp {
+        server: String,
+        tool: String,
+    },
+}
+
+/// What a call came to.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Outcome {
+    /// For the model. Never empty.
+    pub text: String,
+    /// For the document: the data of the result, or the members of a command's document.
+    pub data: Value,
+    /// Something was cut.
+    pub is_truncated: bool,
+    pub images: Vec<Image>,
+}
+
+/// A change of files that has been worked out and not been made.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Proposal {
+    pub changes: Vec<Change>,
+    /// For the model, once the change is made.
+    pub text: String,
+    /// The data of the result: what was done to which files, in figures and as a diff.
+    pub data: Map<String, Value>,
+}
+
+impl Proposal {
+    /// What rules speak about.
+    pub fn accesses(&self) -> Vec<Access> {
+        let mut accesses = Vec::new();
+        for change in &self.changes {
+            accesses.push(match change.operation {
+                Operation::Delete => Access::Delete(change.file.clone()),
+                Operation::Create | Operation::Edit | Operation::Rename | Operation::Other(_) => {
+                    Access::Write(change.file.clone())
+                }
+            });
+            accesses.extend(change.to.clone().map(Access::Write));
+        }
+        accesses
+    }
+}
+
+/// Why a call gave no result, in words that help the model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// `FILE_NOT_FOUND`, `EDIT_NO_MATCH` …: the protocol's list of error codes.
+    pub code: &'static str,
+    /// A sentence.
+    pub message: String,
+    /// What to do about it.
+    pub next: Option<String>,
+}
+
+impl Fault {
+    pub fn new(code: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            message: message.into(),
+            next: None,
+        }
+    }
+
+    pub fn hint(mut self, next: impl Into<String>) -> Self {
+        self.next = Some(next.into());
+        self
+    }
+
+    /// The result that the model reads.
+    pub fn text(&self) -> String {
+        match &self.next {
+            Some(next) => format!("Error [{}]: {}\n{next}", self.code, self.message),
+            None => format!("Error [{}]: {}", self.code, self.message),
+        }
+    }
+}
+
+impl From<Refused> for Fault {
+    fn from(refused: Refused) -> Self {
+        let message = refused.to_string();
+        match refused {
+            Refused::Path(_) => Self::new("TOOL_ARGUMENTS_INVALID", message),
+            Refused::Missing(_) => Self::new("FILE_NOT_FOUND", message),
+            Refused::Outside(_) => Self::new("PATH_OUTSIDE_WORKSPACE", message),
+            Refused::Git(_) => Self::new("PERMISSION_DENIED", message).hint("Use git itself, by a command."),
+            Refused::Hidden(_) => Self::new("IGNORED_FILE", message),
+            Refused::Directory(_) | Refused::Special(_) | Refused::Huge { .. } => Self::new("TOOL_FAILED", message),
+            Refused::Exists(_) => Self::new("FILE_EXISTS", message),
+            Refused::Unread(_) => Self::new("EDIT_STALE", message).hint("Read the file first."),
+            Refused::Stale(_) => Self::new("EDIT_STALE", message).hint("Read the file again."),
+            Refused::Torn { path: _, source } => Self::new("TOOL_FAILED", format!("{message}: {source}")),
+            Refused::Failed { path: _, source } => {
+                let code = match source.kind() {
+                    std::io::ErrorKind::PermissionDenied => "PERMISSION_DENIED",
+                    _ => "TOOL_FAILED",
+                };
+                Self::new(code, format!("{message}: {source}"))
+            }
+        }
+    }
+}

@@ -1,0 +1,240 @@
+//! Branches: going on behind something older, and back to what was left.
+
+use super::{Action, everywhere::focus_composer};
+use crate::{
+    protocol::{Address, Applied, Branch, Command, DocumentId, Kind, Turn, View},
+    t,
+    transcript::is_approval,
+    tui::{app::App, effects::Effect, overlays::Branches, widgets::is_undone, widgets::transcript::Item},
+};
+
+pub const BRANCHES: Action = Action {
+    name: "branches",
+    slash: "branches",
+    run: |app, _| {
+        match Branches::new(&app.conversation.transcript) {
+            Some(branches) => app.overlays.push(branches),
+            None => app.toast(t!("action-nothing-said")),
+        }
+        Vec::new()
+    },
+};
+
+pub const GO_ON: Action = Action {
+    name: "branch",
+    slash: "branch",
+    run: |app, words| {
+        if is_busy(app) {
+            return Vec::new();
+        }
+        let Some(item) = meant(app, words) else {
+            return Vec::new();
+        };
+        let Some(exchange) = app.conversation.transcript.exchanges.get(item.exchange()) else {
+            return Vec::new();
+        };
+        let after = exchange.turn;
+        let upto = match item {
+            Item::Document(place) => exchange.response.documents.get(place.document).map(|it| it.id.clone()),
+            Item::Ending(_) => None,
+            Item::Thinking(_, nth) => {
+                let before = exchange.response.thinking.get(nth).map_or(0, |it| it.before);
+                let last = before.checked_sub(1).and_then(|it| exchange.response.documents.get(it));
+                last.map(|it| it.id.clone())
+            }
+            Item::Message(_) => return before(app, after),
+        };
+        let is_last = exchange.response.documents.last().map(|it| &it.id) == upto.as_ref();
+        focus_composer(app);
+        let upto = upto.filter(|_| !is_last);
+        vec![Effect::Send(Command::SwitchBranch(Branch {
+            after,
+            upto,
+            is_open: false,
+        }))]
+    },
+};
+
+pub const REWORD: Action = Action {
+    name: "reword",
+    slash: "reword",
+    run: |app, words| {
+        if is_busy(app) {
+            return Vec::new();
+        }
+        let chosen = if words.trim().is_empty() {
+            app.viewport.pane.selected
+        } else {
+            let Some(item) = meant(app, words) else {
+                return Vec::new();
+            };
+            Some(item)
+        };
+        let at = chosen.map_or(usize::MAX, Item::exchange);
+        let exchanges = &app.conversation.transcript.exchanges;
+        let Some(exchange) = exchanges.get(at).or(exchanges.last()) else {
+            app.toast(t!("action-nothing-said"));
+            return Vec::new();
+        };
+        let turn = exchange.turn;
+        before(app, turn)
+    },
+};
+
+pub const AGAIN: Action = Action {
+    name: "again",
+    slash: "again",
+    run: |app, words| {
+        if is_busy(app) {
+            return Vec::new();
+        }
+        let place = match meant(app, words) {
+            Some(Item::Document(place)) => place,
+            Some(_) => {
+                app.toast(t!("action-not-here", word = words.trim()));
+                return Vec::new();
+            }
+            None => return Vec::new(),
+        };
+        let Some(document) = app.conversation.transcript.get(place) else {
+            return Vec::new();
+        };
+        let turn = app.conversation.turn_of(place);
+        let from = Branch {
+            after: turn,
+            upto: earlier(app, place.exchange, place.document),
+            is_open: false,
+        };
+        let is_call = matches!(document.kind, Kind::TerminalCommand | Kind::ToolCall | Kind::FileEdit);
+        if is_call && !app.conversation.about.runs {
+            app.toast(t!("action-makes-no-calls", peer = app.conversation.about.peer.as_str()));
+            return Vec::new();
+        }
+        match document.view() {
+            View::TerminalCommand(it) => {
+                let line = it.command.to_owned();
+                let run = super::writing::run_command(app, &format!("! {line}"), &line, true);
+                vec![Effect::Send(Command::SwitchBranch(from)), run]
+            }
+            View::FileEdit(edit) if edit.applied == Applied::Applied && !is_undone(document) => {
+                // Made where it stands already, it finds nothing to change.
+                let address = app.conversation.transcript.address(place).map(|it| it.to_string());
+                app.toast(t!("action-again-stands", address = address.unwrap_or_default()));
+                Vec::new()
+            }
+            View::ToolCall(_) | View::FileEdit(_) => {
+                let document = document.id.clone();
+                let number = app.conversation.transcript.address(place).map(|it| it.to_string());
+                let typed = format!("/again {}", number.unwrap_or_default());
+                vec![Effect::Send(Command::RepeatCall {
+                    submit: super::writing::own(app, &typed),
+                    turn,
+                    document,
+                    from,
+                })]
+            }
+            View::Clarification(_) if !is_approval(document) => {
+                let open = Branch {
+                    after: turn,
+                    upto: Some(document.id.clone()),
+                    is_open: true,
+                };
+                let name = (turn, document.id.clone());
+                app.questions.forms.remove(&name);
+                app.questions.sent.remove(&name);
+                vec![Effect::Send(Command::SwitchBranch(open))]
+            }
+            View::Clarification(_)
+            | View::Text(_)
+            | View::CodeReference(_)
+            | View::CodeBlock(_)
+            | View::Plan(_)
+            | View::Error(_)
+            | View::TodoUpdate(_)
+            | View::Unknown(_) => {
+                app.toast(t!("action-again-what"));
+                Vec::new()
+            }
+        }
+    },
+};
+
+/// What words behind a command name, a turn or a document, else what is selected; it is said where that is nothing.
+fn meant(app: &mut App, words: &str) -> Option<Item> {
+    let word = words.trim().trim_start_matches('#');
+    if word.is_empty() {
+        let selected = app.viewport.pane.selected;
+        if selected.is_none() {
+            app.toast(t!("action-which-document"));
+        }
+        return selected;
+    }
+    let found = match word.split_once('.') {
+        Some((turn, number)) => turn.parse().ok().zip(number.parse().ok()).and_then(|(turn, number)| {
+            let address = Address {
+                turn: Turn(turn),
+                number,
+            };
+            app.conversation.transcript.index_of(address).map(Item::Document)
+        }),
+        None => word.parse().ok().and_then(|turn| {
+            let mut exchanges = app.conversation.transcript.exchanges.iter();
+            exchanges.position(|it| it.turn == Turn(turn)).map(Item::Ending)
+        }),
+    };
+    if found.is_none() {
+        app.toast(t!("action-not-here", word = word));
+    }
+    found
+}
+
+/// The document before this one; of the first there is none, and then nothing of the answer counts.
+fn earlier(app: &App, exchange: usize, document: usize) -> Option<DocumentId> {
+    let documents = &app.conversation.transcript.exchanges.get(exchange)?.response.documents;
+    match document.checked_sub(1) {
+        Some(at) => documents.get(at).map(|it| it.id.clone()),
+        None => Some(Branch::NOTHING.into()),
+    }
+}
+
+/// The conversation goes on before a turn; its message is there to be written again.
+pub fn before(app: &mut App, turn: Turn) -> Vec<Effect> {
+    let Some(exchange) = app.conversation.transcript.exchange_of(turn) else {
+        return Vec::new();
+    };
+    let words = exchange
+        .message
+        .as_ref()
+        .map(|it| it.content.clone())
+        .unwrap_or_default();
+    let branch = app.conversation.transcript.parent_of(turn);
+    if app.composer.field.is_empty() {
+        app.composer.field.set(&words);
+    }
+    focus_composer(app);
+    vec![Effect::Send(Command::SwitchBranch(branch))]
+}
+
+/// To the newest end of the branch that a turn is on, or to the end of its own answer.
+pub fn go_to(app: &mut App, turn: Turn, is_whole: bool) -> Vec<Effect> {
+    if is_busy(app) {
+        return Vec::new();
+    }
+    let after = if is_whole {
+        turn
+    } else {
+        app.conversation.transcript.newest_below(turn)
+    };
+    vec![Effect::Send(Command::SwitchBranch(Branch {
+        after,
+        ..Branch::default()
+    }))]
+}
+
+fn is_busy(app: &mut App) -> bool {
+    let is_busy = app.conversation.is_busy();
+    if is_busy {
+        app.toast(t!("action-answering"));
+    }
+    is_busy
+}

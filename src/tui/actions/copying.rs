@@ -1,0 +1,187 @@
+//! What is copied, and in which form.
+
+use super::Action;
+use crate::{
+    protocol::Kind,
+    t,
+    transcript::{DocumentIndex, Transcript},
+    tui::{
+        app::App,
+        effects::Effect,
+        overlays::Picker,
+        selection::text_of,
+        widgets::transcript::Item,
+        widgets::{self, Fold},
+    },
+};
+
+pub const COPY: Action = Action {
+    name: "copy",
+    slash: "copy",
+    run: |app, words| copy(app, words),
+};
+
+pub const PRINT: Action = Action {
+    name: "print",
+    slash: "print",
+    run: |app, _| {
+        if app.viewport.pane.items.is_empty() {
+            app.toast(t!("action-nothing-to-print"));
+            return Vec::new();
+        }
+        let text = app.printed(0..app.viewport.pane.items.len());
+        app.toast(t!("action-printed"));
+        vec![Effect::Print(text)]
+    },
+};
+
+pub const COPY_CODE: Action = Action {
+    name: "copy.code",
+    slash: "",
+    run: |app, _| copy(app, "code"),
+};
+
+pub const COPY_AS: Action = Action {
+    name: "copy.as",
+    slash: "",
+    run: |app, _| app.open(Picker::copies(app.viewport.pane.selected.is_some())),
+};
+
+/// What a copy looks like.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// As it was written: Markdown of a text, the patch of an edit.
+    Source,
+    /// Markdown of everything, so that it can be read elsewhere.
+    Markdown,
+    /// As it is shown, without marks.
+    Plain,
+    Code,
+}
+
+/// What is copied.
+enum Scope {
+    Selected,
+    /// Everything that is listed.
+    All,
+    At(DocumentIndex),
+}
+
+pub fn copy(app: &mut App, words: &str) -> Vec<Effect> {
+    let (mut form, mut scope) = (Form::Source, Scope::Selected);
+    for word in words.split_whitespace() {
+        match word {
+            "markdown" | "md" => form = Form::Markdown,
+            "plain" | "text" => form = Form::Plain,
+            "code" => form = Form::Code,
+            "all" | "shown" => scope = Scope::All,
+            _ => match place(&app.conversation.transcript, word) {
+                Some(place) => scope = Scope::At(place),
+                None => {
+                    app.toast(t!("action-copy-how", word = word));
+                    return Vec::new();
+                }
+            },
+        }
+    }
+    let (what, items) = match scope {
+        Scope::All => (t!("copied-conversation").to_owned(), app.viewport.pane.items.clone()),
+        Scope::At(place) => (name(app, Item::Document(place)), vec![Item::Document(place)]),
+        Scope::Selected => match app.viewport.pane.selected {
+            Some(item) => (name(app, item), vec![item]),
+            None => (t!("copied-last-answer").to_owned(), last_answer(app)),
+        },
+    };
+    if matches!(scope, Scope::All) && form == Form::Source {
+        form = Form::Markdown;
+    }
+    let parts: Vec<String> = items.into_iter().filter_map(|it| part(app, it, form)).collect();
+    let text = parts.join("\n\n");
+    if text.trim().is_empty() {
+        app.toast(if form == Form::Code {
+            t!("action-no-code")
+        } else {
+            t!("action-nothing-to-copy")
+        });
+        return Vec::new();
+    }
+    vec![Effect::Copy { text, what }]
+}
+
+/// The document with a number such as `7.3` or `#7.3`.
+fn place(transcript: &Transcript, word: &str) -> Option<DocumentIndex> {
+    let (turn, number) = word.trim_start_matches('#').split_once('.')?;
+    let (turn, number) = (turn.parse().ok()?, number.parse().ok()?);
+    transcript.index_of(crate::protocol::Address {
+        turn: crate::protocol::Turn(turn),
+        number,
+    })
+}
+
+fn name(app: &App, item: Item) -> String {
+    match item {
+        Item::Document(place) => app
+            .conversation
+            .transcript
+            .address(place)
+            .map(|it| it.to_string())
+            .unwrap_or_default(),
+        Item::Message(at) => {
+            let exchange = app.conversation.transcript.exchanges.get(at);
+            exchange.map(|it| it.turn.to_string()).unwrap_or_default()
+        }
+        Item::Thinking(..) => t!("copied-reasoning").into(),
+        Item::Ending(_) => String::new(),
+    }
+}
+
+fn last_answer(app: &App) -> Vec<Item> {
+    let exchanges = app.conversation.transcript.exchanges.iter().enumerate().rev();
+    let last = exchanges
+        .map(|(at, it)| (at, it.response.documents.len()))
+        .find(|it| it.1 > 0);
+    let (exchange, count) = last.unwrap_or_default();
+    (0..count)
+        .map(|document| Item::Document(DocumentIndex { exchange, document }))
+        .collect()
+}
+
+fn part(app: &mut App, item: Item, form: Form) -> Option<String> {
+    let text = match item {
+        Item::Document(place) => {
+            let document = app.conversation.transcript.get(place)?;
+            match form {
+                Form::Source => widgets::copy_text(document).into_string(),
+                Form::Markdown => widgets::markdown(document),
+                Form::Code => widgets::code_only(document)?.into_string(),
+                Form::Plain if document.kind == Kind::Text => {
+                    let fold = app.viewport.pane.fold_of(item);
+                    app.viewport.pane.set_fold(item, Fold::Full);
+                    let text = app.with_pane(|pane, context| text_of(pane.rows_of(item, context)));
+                    app.viewport.pane.set_fold(item, fold);
+                    text
+                }
+                Form::Plain => widgets::copy_text(document).into_string(),
+            }
+        }
+        Item::Message(at) => {
+            let message = app.conversation.transcript.exchanges.get(at)?.message.as_ref()?;
+            match form {
+                Form::Source | Form::Plain => message.content.clone(),
+                // A heading would stand above the answer's own; a quotation does not mix with it.
+                Form::Markdown => message.content.lines().map(|it| format!("> {it}\n")).collect(),
+                Form::Code => return None,
+            }
+        }
+        Item::Thinking(at, n) => match form {
+            Form::Source | Form::Plain => {
+                let exchange = app.conversation.transcript.exchanges.get(at)?;
+                exchange.response.thinking.get(n)?.text.clone()
+            }
+            Form::Markdown | Form::Code => return None,
+        },
+        Item::Ending(_) => return None,
+    };
+    let text = text.trim_end().to_owned();
+    (!text.is_empty()).then_some(text)
+}

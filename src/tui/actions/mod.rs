@@ -1,0 +1,184 @@
+//! What one can do: a table that keys, slash commands and the palette share. Help is printed from it.
+
+mod answer;
+pub mod branch;
+pub mod conversation;
+pub mod copying;
+pub mod everywhere;
+pub mod finding;
+pub mod plan;
+pub mod reading;
+pub mod review;
+pub mod undo;
+pub mod writing;
+
+pub use writing::SEND;
+
+use super::{app::App, effects::Effect};
+use crate::locale;
+
+/// Something that a key, a slash command or the palette does.
+///
+/// What it is called on the screen stands in the Fluent files, under `hint-` and `about-` with its name behind them.
+pub struct Action {
+    /// What a keymap calls it; a slash command is called the same unless `slash` says otherwise.
+    pub name: &'static str,
+    /// `/word` in the composer; empty: none.
+    pub slash: &'static str,
+    pub run: fn(&mut App, &str) -> Vec<Effect>,
+}
+
+impl Action {
+    /// One to three words for footer and palette.
+    pub fn hint(&self) -> &'static str {
+        locale::text(&self.id("hint"))
+    }
+
+    /// One line for help and palette.
+    pub fn about(&self) -> &'static str {
+        locale::text(&self.id("about"))
+    }
+
+    /// What it is found by besides what is shown of it: in English by nothing, else by its name and by both words for it.
+    pub fn aliases(&self) -> String {
+        if locale::tag() == "en" {
+            return String::new();
+        }
+        format!("{} {} {}", self.name, self.hint(), locale::english(&self.id("hint")))
+    }
+
+    fn id(&self, of: &str) -> String {
+        format!("{of}-{}", self.name.replace('.', "-"))
+    }
+}
+
+/// Everything one can do, in the order of the help page.
+pub static ACTIONS: &[Action] = &[
+    writing::SEND,
+    writing::QUEUE,
+    writing::NEWLINE,
+    writing::CLEAR,
+    writing::EDITOR,
+    writing::HISTORY,
+    writing::PICTURE,
+    writing::CHIP,
+    writing::WAITING,
+    writing::VIM,
+    everywhere::MODE_NEXT,
+    everywhere::MODE,
+    everywhere::MODEL,
+    everywhere::EFFORT,
+    everywhere::THEME,
+    everywhere::CONTEXT,
+    everywhere::TRUST,
+    conversation::NEW,
+    conversation::CLEAR,
+    conversation::RESUME,
+    conversation::COMPACT,
+    conversation::DROP,
+    conversation::RENAME,
+    conversation::EXPORT,
+    conversation::COST,
+    everywhere::SANDBOX,
+    everywhere::PERMISSIONS,
+    everywhere::PALETTE,
+    everywhere::INSPECT,
+    everywhere::KEYS,
+    everywhere::HELP,
+    everywhere::MOUSE,
+    everywhere::PROBLEMS,
+    everywhere::FOCUS,
+    everywhere::ESCAPE,
+    everywhere::INTERRUPT,
+    everywhere::LEAVE,
+    everywhere::QUIT,
+    everywhere::SUSPEND,
+    everywhere::REDRAW,
+    reading::NEXT,
+    reading::PREVIOUS,
+    reading::TURN_NEXT,
+    reading::TURN_PREVIOUS,
+    reading::NEXT_EDIT,
+    reading::PREVIOUS_EDIT,
+    reading::NEXT_ERROR,
+    reading::PREVIOUS_ERROR,
+    reading::NEXT_QUESTION,
+    reading::LINE_UP,
+    reading::LINE_DOWN,
+    reading::PAGE_UP,
+    reading::PAGE_DOWN,
+    reading::TOP,
+    reading::BOTTOM,
+    reading::FOLD,
+    reading::FOLD_ALL,
+    reading::FOLD_KIND,
+    reading::REASONING,
+    finding::SEARCH,
+    finding::SEARCH_NEXT,
+    finding::SEARCH_PREVIOUS,
+    finding::FILTER,
+    finding::OUTLINE,
+    finding::TIMES,
+    copying::COPY,
+    copying::PRINT,
+    copying::COPY_CODE,
+    copying::COPY_AS,
+    reading::OPEN,
+    review::REVIEW,
+    review::ACT,
+    undo::UNDO,
+    undo::REDO,
+    undo::UNDO_THIS,
+    undo::REWIND,
+    branch::BRANCHES,
+    branch::GO_ON,
+    branch::REWORD,
+    branch::AGAIN,
+    plan::BUILD,
+    plan::EDIT,
+    plan::SAVE,
+    plan::COMMENT,
+    plan::TODO_NEXT,
+    plan::TODO_PREVIOUS,
+    plan::TODO_TOGGLE,
+    plan::TODO_REWORD,
+    plan::TODO_INSERT,
+    plan::TODO_REMOVE,
+    plan::TODO_DOWN,
+    plan::TODO_UP,
+    everywhere::PANIC,
+];
+
+pub fn find(name: &str) -> Option<&'static Action> {
+    ACTIONS.iter().find(|it| it.name == name)
+}
+
+/// The action that `/word` means.
+pub fn find_slash(word: &str) -> Option<&'static Action> {
+    ACTIONS.iter().find(|it| !it.slash.is_empty() && it.slash == word)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn no_two_actions_share_a_name_or_a_slash_word() {
+        let names: HashSet<_> = ACTIONS.iter().map(|it| it.name).collect();
+        assert_eq!(names.len(), ACTIONS.len());
+        let words: Vec<_> = ACTIONS.iter().map(|it| it.slash).filter(|it| !it.is_empty()).collect();
+        assert_eq!(words.iter().collect::<HashSet<_>>().len(), words.len());
+    }
+
+    #[test]
+    fn every_action_says_what_it_does() {
+        for action in ACTIONS {
+            for id in [action.id("hint"), action.id("about")] {
+                assert!(locale::has(&id), "{id}");
+                assert!(!locale::english(&id).ends_with('.'), "{id}");
+            }
+        }
+    }
+}

@@ -1,0 +1,334 @@
+//! What can be done with what was said.
+
+use super::Action;
+use crate::{
+    protocol::{Kind, View},
+    t,
+    tui::{
+        app::{App, Focus},
+        effects::Effect,
+        filter::has_failed,
+        overlays::Picker,
+        places,
+        widgets::transcript::Item,
+        widgets::{self, Fold},
+    },
+};
+
+pub const NEXT: Action = Action {
+    name: "next",
+    slash: "",
+    run: |app, _| go(app, true, |_, _| true),
+};
+
+pub const PREVIOUS: Action = Action {
+    name: "previous",
+    slash: "",
+    run: |app, _| go(app, false, |_, _| true),
+};
+
+pub const TURN_NEXT: Action = Action {
+    name: "turn.next",
+    slash: "",
+    run: |app, _| go(app, true, |_, item| matches!(item, Item::Message(_))),
+};
+
+pub const TURN_PREVIOUS: Action = Action {
+    name: "turn.previous",
+    slash: "",
+    run: |app, _| go(app, false, |_, item| matches!(item, Item::Message(_))),
+};
+
+pub const NEXT_EDIT: Action = Action {
+    name: "next.edit",
+    slash: "",
+    run: |app, _| go_round(app, true, |app, item| is_kind(app, item, &Kind::FileEdit)),
+};
+
+pub const PREVIOUS_EDIT: Action = Action {
+    name: "previous.edit",
+    slash: "",
+    run: |app, _| go_round(app, false, |app, item| is_kind(app, item, &Kind::FileEdit)),
+};
+
+pub const NEXT_ERROR: Action = Action {
+    name: "next.error",
+    slash: "",
+    run: |app, _| go_round(app, true, is_failure),
+};
+
+pub const PREVIOUS_ERROR: Action = Action {
+    name: "previous.error",
+    slash: "",
+    run: |app, _| go_round(app, false, is_failure),
+};
+
+pub const NEXT_QUESTION: Action = Action {
+    name: "next.question",
+    slash: "",
+    run: |app, _| {
+        match app.conversation.transcript.open_question() {
+            Some(place) => select(app, Item::Document(place)),
+            None => app.toast(t!("action-no-question")),
+        }
+        Vec::new()
+    },
+};
+
+pub const LINE_UP: Action = Action {
+    name: "line.up",
+    slash: "",
+    run: |app, _| scroll(app, -1),
+};
+
+pub const LINE_DOWN: Action = Action {
+    name: "line.down",
+    slash: "",
+    run: |app, _| scroll(app, 1),
+};
+
+pub const PAGE_UP: Action = Action {
+    name: "page.up",
+    slash: "",
+    run: |app, _| scroll(app, -app.viewport.pane.page()),
+};
+
+pub const PAGE_DOWN: Action = Action {
+    name: "page.down",
+    slash: "",
+    run: |app, _| scroll(app, app.viewport.pane.page()),
+};
+
+pub const TOP: Action = Action {
+    name: "top",
+    slash: "",
+    run: |app, _| {
+        app.viewport.pane.go_to_top();
+        if app.viewport.focus == Focus::Transcript
+            && let Some(first) = app.viewport.pane.items.first().copied()
+        {
+            app.viewport.pane.selected = Some(first);
+        }
+        Vec::new()
+    },
+};
+
+pub const BOTTOM: Action = Action {
+    name: "bottom",
+    slash: "",
+    run: |app, _| {
+        app.viewport.pane.go_to_end();
+        if app.viewport.focus == Focus::Transcript
+            && let Some(last) = app.viewport.pane.items.last().copied()
+        {
+            app.viewport.pane.selected = Some(last);
+        }
+        Vec::new()
+    },
+};
+
+pub const FOLD: Action = Action {
+    name: "fold",
+    slash: "",
+    run: |app, _| {
+        let Some(item) = app.viewport.pane.selected else {
+            return Vec::new();
+        };
+        let next = next_fold(app, item);
+        app.viewport.pane.set_fold(item, next);
+        app.with_pane(|pane, context| pane.select(item, context));
+        Vec::new()
+    },
+};
+
+pub const FOLD_ALL: Action = Action {
+    name: "fold.all",
+    slash: "fold",
+    run: |app, _| fold_where(app, |_| true),
+};
+
+pub const FOLD_KIND: Action = Action {
+    name: "fold.kind",
+    slash: "",
+    run: |app, _| {
+        let Some(kind) = app
+            .viewport
+            .selected()
+            .and_then(|it| app.conversation.transcript.get(it))
+            .map(|it| it.kind.clone())
+        else {
+            return Vec::new();
+        };
+        fold_where(app, |it| *it == kind)
+    },
+};
+
+pub const REASONING: Action = Action {
+    name: "reasoning",
+    slash: "reasoning",
+    run: |app, _| {
+        app.appearance.show_thinking = !app.appearance.show_thinking;
+        Vec::new()
+    },
+};
+
+pub const OPEN: Action = Action {
+    name: "open",
+    slash: "",
+    run: |app, _| {
+        let Some(document) = app
+            .viewport
+            .selected()
+            .and_then(|it| app.conversation.transcript.get(it))
+        else {
+            app.toast(t!("action-select-first"));
+            return Vec::new();
+        };
+        let mut places = match document.view() {
+            View::CodeReference(it) => vec![(it.file_path.to_owned(), Some(it.start_line))],
+            View::FileEdit(it) => {
+                let path = it.new_file_path.unwrap_or(it.file_path);
+                vec![(path.to_owned(), it.diff.as_ref().and_then(|it| it.start_line))]
+            }
+            View::Text(_)
+            | View::CodeBlock(_)
+            | View::ToolCall(_)
+            | View::TerminalCommand(_)
+            | View::Plan(_)
+            | View::Clarification(_)
+            | View::Error(_)
+            | View::TodoUpdate(_)
+            | View::Unknown(_) => places::named(&widgets::copy_text(document)),
+        };
+        match places.len() {
+            0 => {
+                app.toast(t!("action-names-no-file"));
+                Vec::new()
+            }
+            1 => {
+                let (path, line) = places.remove(0);
+                vec![Effect::OpenFile { path, line }]
+            }
+            _ => app.open(Picker::places(places)),
+        }
+    },
+};
+
+/// Selects the next item that `wanted` likes; says so when there is none.
+fn go(app: &mut App, forward: bool, wanted: fn(&App, Item) -> bool) -> Vec<Effect> {
+    let found = app.viewport.pane.find(forward, |item| wanted(app, item));
+    match found {
+        Some(item) => select(app, item),
+        None => app.toast(if forward {
+            t!("action-no-more-below")
+        } else {
+            t!("action-no-more-above")
+        }),
+    }
+    Vec::new()
+}
+
+/// Like `go`, and over the end on from the other one: who reads the newest looks for what went wrong above.
+fn go_round(app: &mut App, forward: bool, wanted: fn(&App, Item) -> bool) -> Vec<Effect> {
+    if app.viewport.pane.find(forward, |item| wanted(app, item)).is_some() {
+        return go(app, forward, wanted);
+    }
+    let mut items = app.viewport.pane.items.iter().copied();
+    let fits = |item: &Item| wanted(app, *item);
+    let found = if forward { items.find(fits) } else { items.rfind(fits) };
+    match found {
+        Some(item) if app.viewport.pane.selected != Some(item) => {
+            select(app, item);
+            app.toast(if forward {
+                t!("action-from-the-top")
+            } else {
+                t!("action-from-the-bottom")
+            });
+        }
+        Some(_) => app.toast(t!("action-only-this")),
+        None => app.toast(t!("action-none-of-these")),
+    }
+    Vec::new()
+}
+
+pub fn select(app: &mut App, item: Item) {
+    app.viewport.focus = Focus::Transcript;
+    app.questions.since_ms = app.now_ms;
+    app.with_pane(|pane, context| pane.select(item, context));
+}
+
+fn scroll(app: &mut App, by: isize) -> Vec<Effect> {
+    app.with_pane(|pane, context| pane.scroll(by, context));
+    Vec::new()
+}
+
+fn is_kind(app: &App, item: Item, kind: &Kind) -> bool {
+    matches!(item, Item::Document(place) if app.conversation.transcript.get(place).is_some_and(|it| it.kind == *kind))
+}
+
+fn is_failure(app: &App, item: Item) -> bool {
+    matches!(item, Item::Document(place) if app.conversation.transcript.get(place).is_some_and(has_failed))
+}
+
+/// What shows one line unasked unfolds first; what shows itself folds first.
+fn next_fold(app: &App, item: Item) -> Fold {
+    let is_line = app.viewport.pane.state(item).is_some_and(|it| it.rows.len() <= 1);
+    match app.viewport.pane.fold_of(item) {
+        Fold::Usual if is_line || can_show_more(app, item) => Fold::Full,
+        Fold::Usual => Fold::Folded,
+        Fold::Full if is_line_by_nature(app, item) => Fold::Usual,
+        Fold::Full => Fold::Folded,
+        Fold::Folded => Fold::Usual,
+    }
+}
+
+fn is_line_by_nature(app: &App, item: Item) -> bool {
+    match item {
+        Item::Thinking(..) => true,
+        Item::Document(place) => app
+            .conversation
+            .transcript
+            .get(place)
+            .is_some_and(|it| matches!(it.kind, Kind::ToolCall | Kind::TodoUpdate)),
+        Item::Message(_) | Item::Ending(_) => false,
+    }
+}
+
+/// Whether the usual look leaves something out.
+fn can_show_more(app: &App, item: Item) -> bool {
+    match item {
+        Item::Document(place) => app.conversation.transcript.get(place).is_some_and(leaves_out),
+        Item::Message(_) | Item::Thinking(..) | Item::Ending(_) => false,
+    }
+}
+
+/// Outputs, new files and calls show only their head and tail unasked.
+fn leaves_out(document: &crate::protocol::Document) -> bool {
+    match document.view() {
+        View::TerminalCommand(it) => it.output.lines().count() > 8,
+        View::FileEdit(it) => it.diff.is_none() && it.content.is_some_and(|it| it.lines().count() > 12),
+        View::ToolCall(_) | View::TodoUpdate(_) | View::Unknown(_) => true,
+        _ => false,
+    }
+}
+
+fn fold_where(app: &mut App, wanted: impl Fn(&Kind) -> bool) -> Vec<Effect> {
+    let items: Vec<_> = app
+        .viewport.pane
+        .items
+        .iter()
+        .copied()
+        .filter(
+            |it| matches!(it, Item::Document(place) if app.conversation.transcript.get(*place).is_some_and(|it| wanted(&it.kind))),
+        )
+        .collect();
+    let all_folded = items.iter().all(|it| app.viewport.pane.fold_of(*it) == Fold::Folded);
+    let fold = if all_folded { Fold::Usual } else { Fold::Folded };
+    for item in items {
+        app.viewport.pane.set_fold(item, fold);
+    }
+    if let Some(item) = app.viewport.pane.selected {
+        app.with_pane(|pane, context| pane.select(item, context));
+    }
+    Vec::new()
+}

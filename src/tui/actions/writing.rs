@@ -1,0 +1,312 @@
+//! What can be done with a draft.
+
+use super::{Action, everywhere::focus_composer, find_slash};
+use crate::{
+    protocol::{Command, Message, Submit},
+    t,
+    tui::{
+        app::App,
+        effects::Effect,
+        field::Chip,
+        overlays::{Change, ChipWay, Page, Picker, Waiting},
+        picture::Source,
+    },
+};
+
+pub const SEND: Action = Action {
+    name: "send",
+    slash: "",
+    run: |app, _| send(app, Way::Now),
+};
+
+pub const QUEUE: Action = Action {
+    name: "queue",
+    slash: "",
+    run: |app, _| {
+        if app.conversation.is_busy() && !app.composer.field.is_empty() {
+            return send(app, Way::Later);
+        }
+        app.composer.field.newline();
+        Vec::new()
+    },
+};
+
+pub const NEWLINE: Action = Action {
+    name: "newline",
+    slash: "",
+    run: |app, _| {
+        app.composer.field.newline();
+        Vec::new()
+    },
+};
+
+pub const CLEAR: Action = Action {
+    name: "clear",
+    slash: "",
+    run: |app, _| {
+        app.composer.history.keep(&app.composer.field.text());
+        app.composer.field.clear();
+        Vec::new()
+    },
+};
+
+pub const EDITOR: Action = Action {
+    name: "editor",
+    slash: "",
+    run: |app, _| match app.composer.field.chip_here() {
+        Some((_, Chip::Text(text))) => vec![Effect::EditChip(text.clone())],
+        Some((_, Chip::Picture { .. })) | None => vec![Effect::EditDraft(app.composer.field.text())],
+    },
+};
+
+pub const HISTORY: Action = Action {
+    name: "history",
+    slash: "history",
+    run: |_, _| vec![Effect::History],
+};
+
+pub const PICTURE: Action = Action {
+    name: "picture",
+    slash: "",
+    run: |_, _| vec![Effect::Picture(Source::Clipboard)],
+};
+
+pub const CHIP: Action = Action {
+    name: "chip",
+    slash: "",
+    run: |app, _| {
+        match app.composer.field.chip_here() {
+            Some((_, chip)) => {
+                let is_text = matches!(chip, Chip::Text(_));
+                app.overlays.push(Picker::chip(is_text));
+            }
+            None => app.toast(t!("action-no-chip")),
+        }
+        Vec::new()
+    },
+};
+
+pub const WAITING: Action = Action {
+    name: "queued",
+    slash: "queue",
+    run: |app, _| {
+        if app.composer.queue.is_empty() {
+            app.toast(t!("action-no-message-waits"));
+        } else {
+            let texts = app.composer.queue.iter().map(|it| it.message.content.as_str());
+            app.overlays.push(Waiting::new(texts));
+        }
+        Vec::new()
+    },
+};
+
+pub const VIM: Action = Action {
+    name: "vim",
+    slash: "vim",
+    run: |app, _| {
+        let field = &mut app.composer.field;
+        field.vim = match field.vim {
+            Some(_) => None,
+            None => Some(crate::tui::vim::Vim::default()),
+        };
+        let is_on = field.vim.is_some();
+        app.toast(if is_on {
+            t!("action-vim-on")
+        } else {
+            t!("action-vim-off")
+        });
+        Vec::new()
+    },
+};
+
+/// What is done with the chip at the caret.
+pub fn chip(app: &mut App, way: ChipWay) -> Vec<Effect> {
+    match (way, app.composer.field.chip_here()) {
+        (ChipWay::View, Some((_, Chip::Text(text)))) => {
+            let page = Page::pasted(text);
+            app.overlays.push(page);
+        }
+        (ChipWay::Edit, Some((_, Chip::Text(text)))) => return vec![Effect::EditChip(text.clone())],
+        (ChipWay::Unfold, Some(_)) => {
+            app.composer.field.unfold();
+        }
+        (ChipWay::Remove, Some(_)) => app.composer.field.remove_chip(),
+        (ChipWay::View | ChipWay::Edit | ChipWay::Unfold | ChipWay::Remove, _) => {}
+    }
+    Vec::new()
+}
+
+/// Changes the messages that wait; one may have gone meanwhile.
+pub fn change_waiting(app: &mut App, change: Change) {
+    let queue = &mut app.composer.queue;
+    match change {
+        Change::Edit(at) if at < queue.len() => {
+            let text = queue.remove(at).message.content;
+            let draft = app.composer.field.text();
+            let both = if draft.is_empty() {
+                text
+            } else {
+                format!("{text}\n{draft}")
+            };
+            app.composer.field.set(&both);
+            focus_composer(app);
+        }
+        Change::Remove(at) if at < queue.len() => drop(queue.remove(at)),
+        Change::Earlier(at) if at > 0 && at < queue.len() => queue.swap(at, at - 1),
+        Change::Edit(_) | Change::Remove(_) | Change::Earlier(_) => {}
+    }
+}
+
+/// Where a message goes while an answer is being made.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// Into the answer, if it hears.
+    Now,
+    /// Behind it.
+    Later,
+}
+
+fn send(app: &mut App, way: Way) -> Vec<Effect> {
+    if app.composer.field.take_backslash() {
+        app.composer.field.newline();
+        return Vec::new();
+    }
+    let text = app.composer.field.text();
+    let text = text.trim();
+    if text.is_empty() {
+        // A recording may wait for it.
+        let next = app.conversation.about.is_replay.then_some(Effect::Send(Command::Next));
+        return next.into_iter().collect();
+    }
+    if let Some(line) = text.strip_prefix('!') {
+        let line = line.to_owned();
+        return run(app, &line);
+    }
+    if let Some((word, rest)) = command_of(text) {
+        if find_slash(word).is_none()
+            && let Some(custom) = app.composer.commands.custom(word)
+        {
+            let message = Message::user(custom.message(rest));
+            let noted = Effect::NoteSent(text.to_owned());
+            app.composer.history.keep(text);
+            app.composer.field.clear();
+            app.viewport.pane.go_to_end();
+            focus_composer(app);
+            let mut effects = say(app, message, way);
+            effects.push(noted);
+            return effects;
+        }
+        let Some(action) = find_slash(word) else {
+            app.toast(t!("action-no-command", word = word));
+            return Vec::new();
+        };
+        app.composer.history.keep(text);
+        app.composer.commands.note(action.name);
+        let rest = rest.to_owned();
+        app.composer.field.clear();
+        return action.go(app, &rest);
+    }
+    let text = text.to_owned();
+    let pictures = app.composer.field.pictures();
+    app.composer.history.keep(&text);
+    app.composer.field.clear();
+    app.viewport.pane.go_to_end();
+    focus_composer(app);
+    let mut message = Message::user(text.clone());
+    if !pictures.is_empty() {
+        message.extra.insert("images".into(), pictures.into());
+    }
+    let mut effects = say(app, message, way);
+    effects.push(Effect::NoteSent(text));
+    effects
+}
+
+/// Runs a command of the user's, behind `!`; behind `!!` the model is not told of it.
+fn run(app: &mut App, line: &str) -> Vec<Effect> {
+    let (line, is_shown) = match line.strip_prefix('!') {
+        Some(line) => (line.trim(), false),
+        None => (line.trim(), true),
+    };
+    if line.is_empty() {
+        app.toast(t!("action-run-how"));
+        return Vec::new();
+    }
+    if !app.conversation.about.runs {
+        let text = t!("action-runs-nothing", peer = app.conversation.about.peer.as_str());
+        app.toast(text);
+        return Vec::new();
+    }
+    if app.conversation.is_busy() {
+        app.toast(t!("action-run-later"));
+        return Vec::new();
+    }
+    let typed = app.composer.field.text().trim().to_owned();
+    app.composer.history.keep(&typed);
+    app.composer.field.clear();
+    let run = run_command(app, &typed, line, is_shown);
+    vec![run, Effect::NoteSent(typed)]
+}
+
+/// What opens a turn of the user's own, which was written like this.
+pub fn own(app: &mut App, typed: &str) -> Submit {
+    app.viewport.pane.go_to_end();
+    focus_composer(app);
+    app.questions.submitted_ms = Some(app.now_ms);
+    Submit {
+        message: Message::user(typed),
+        mode: app.composer.mode,
+        model: app.composer.model.clone(),
+    }
+}
+
+/// Has a command run, which was written like this.
+pub fn run_command(app: &mut App, typed: &str, line: &str, is_shown: bool) -> Effect {
+    let submit = own(app, typed);
+    Effect::Send(Command::Run {
+        submit,
+        line: line.to_owned(),
+        is_shown,
+    })
+}
+
+/// The member of a message that says how hard the model is to think about it.
+const EFFORT: &str = "effort";
+
+/// Gives a message to whoever answers.
+fn say(app: &mut App, mut message: Message, way: Way) -> Vec<Effect> {
+    if let Some(effort) = app.composer.effort {
+        message.extra.insert(EFFORT.to_owned(), effort.into());
+    }
+    if way == Way::Now && app.conversation.is_busy() && app.conversation.about.hears {
+        app.composer.said.push(message.content.clone());
+        return vec![Effect::Send(Command::Steer(Submit {
+            message,
+            mode: app.composer.mode,
+            model: app.composer.model.clone(),
+        }))];
+    }
+    submit(app, message)
+}
+
+/// Sends a message now, or puts it behind the running answer.
+pub fn submit(app: &mut App, message: Message) -> Vec<Effect> {
+    let submit = Submit {
+        message,
+        mode: app.composer.mode,
+        model: app.composer.model.clone(),
+    };
+    if app.conversation.is_busy() {
+        app.composer.queue.push(submit);
+        return Vec::new();
+    }
+    app.questions.submitted_ms = Some(app.now_ms);
+    vec![Effect::Send(Command::Submit(submit))]
+}
+
+/// `/word rest`; a path is no command.
+fn command_of(text: &str) -> Option<(&str, &str)> {
+    let text = text.strip_prefix('/')?;
+    let (word, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+    let is_word = !word.is_empty() && word.chars().all(|it| it.is_ascii_alphanumeric() || it == '-');
+    is_word.then_some((word, rest.trim()))
+}

@@ -1,0 +1,94 @@
+//! The conversation: its link, its fold, and the folder that it is about.
+
+use std::{path::PathBuf, sync::Arc};
+
+use crate::{
+    link::{About, Link},
+    protocol::{Document, Position, Turn, View},
+    transcript::{DocumentIndex, Transcript},
+};
+
+/// One conversation and the link that produces it.
+pub struct Conversation {
+    pub link: Arc<dyn Link>,
+    pub about: About,
+    pub transcript: Transcript,
+    pub workspace: Workspace,
+    /// Position to follow the log from, after the transcript was folded anew; taken by the event loop.
+    pub follow_from: Option<Position>,
+    /// Bytes before the end of a long conversation that were folded when the reader scrolled up.
+    pub backfilled_bytes: u64,
+    /// A long conversation is folded from its first entry, because what is written stays in the terminal's lines.
+    pub reads_whole: bool,
+    /// The conversation cannot be written to disk; the header says so as long as it lasts.
+    pub is_unstored: bool,
+}
+
+/// The folder that the conversation is about.
+#[derive(Clone, Debug, Default)]
+pub struct Workspace {
+    pub folder: PathBuf,
+    /// The user's home folder.
+    pub home: Option<PathBuf>,
+    /// The folder as the header shows it: `~/code/shop`.
+    pub label: String,
+    /// The Git branch; `None` outside a repository.
+    pub branch: Option<String>,
+}
+
+impl Conversation {
+    /// Starts following `link`; `reads_whole` folds a long conversation from its first entry.
+    pub fn of(link: Arc<dyn Link>, workspace: Workspace, reads_whole: bool) -> Self {
+        Self {
+            about: link.about(),
+            transcript: crate::tui::backfill::beginning(link.log(), reads_whole).0,
+            link,
+            workspace,
+            follow_from: None,
+            backfilled_bytes: 0,
+            reads_whole,
+            is_unstored: false,
+        }
+    }
+
+    /// The plan that waits to be built; `None` in a recording.
+    pub fn plan_to_build(&self) -> Option<DocumentIndex> {
+        self.transcript.open_plan().filter(|_| !self.about.is_replay)
+    }
+
+    /// The turn that a document belongs to; the default turn if there is no such document.
+    pub fn turn_of(&self, place: DocumentIndex) -> Turn {
+        self.transcript
+            .exchanges
+            .get(place.exchange)
+            .map(|it| it.turn)
+            .unwrap_or_default()
+    }
+
+    /// The size of the model's context in tokens: that of the last answer, because its tokens are the ones that are counted.
+    pub fn window(&self) -> Option<u64> {
+        self.transcript
+            .context_window()
+            .or(self.about.window)
+            .filter(|it| *it > 0)
+    }
+
+    /// Returns true while an answer is running.
+    pub fn is_busy(&self) -> bool {
+        self.transcript.is_running()
+    }
+
+    /// The largest number of options among the questions that wait; 0 if none waits.
+    pub fn options_waiting(&self) -> usize {
+        let document = self.transcript.open_question().and_then(|it| self.transcript.get(it));
+        match document.map(Document::view) {
+            Some(View::Clarification(it)) => it.questions.iter().map(|it| it.options.len()).max().unwrap_or(0),
+            _ => 0,
+        }
+    }
+
+    /// When the newest turn began, in milliseconds since the Unix epoch; 0 if there is none.
+    pub fn last_turn_ms(&self) -> u64 {
+        self.transcript.exchanges.last().map_or(0, |it| it.at_ms)
+    }
+}

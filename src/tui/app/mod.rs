@@ -1,0 +1,88 @@
+//! The state of the screen, in parts with an owner each. Changed by `update` and the actions only.
+
+mod appearance;
+mod composer;
+mod conversation;
+mod questions;
+mod terminal;
+mod viewport;
+
+pub use appearance::{Appearance, Themes};
+pub use composer::{Composer, History, Mention};
+pub use conversation::{Conversation, Workspace};
+pub use questions::{Citation, Questions};
+pub use terminal::{Clicks, Mouse, Terminal};
+pub use viewport::{Focus, Viewport};
+
+use super::{
+    effects::Effect,
+    keymap::Keymap,
+    overlays::{Overlay, Overlays},
+    status::Status,
+};
+use crate::{
+    config::Settings,
+    protocol::{Progress, Turn},
+    transcript::is_approval,
+};
+
+/// The whole state of the screen. A function takes the part that it needs.
+pub struct App {
+    pub conversation: Conversation,
+    pub viewport: Viewport,
+    pub composer: Composer,
+    pub questions: Questions,
+    pub overlays: Overlays,
+    pub appearance: Appearance,
+    pub terminal: Terminal,
+    pub preferences: Preferences,
+    /// The header's line from the user's own command.
+    pub status: Status,
+    /// One short sentence in the footer, until the next key.
+    pub toast: Option<String>,
+    /// Milliseconds since the Unix epoch, as of the last message.
+    pub now_ms: u64,
+}
+
+/// What the user has set up, as read when the program began.
+pub struct Preferences {
+    pub settings: Settings,
+    pub keymap: Keymap,
+    /// Actions that only developers of this program need are offered.
+    pub is_developer: bool,
+    /// Mistakes in the configuration, shown on the first screen.
+    pub problems: Vec<String>,
+}
+
+impl App {
+    /// Whether the first page asks while the composer, still empty, has the keys.
+    pub fn asks_from_the_composer(&self) -> bool {
+        self.viewport.focus == Focus::Composer
+            && self.composer.field.is_empty()
+            && self.conversation.transcript.open_question().is_some_and(|it| {
+                self.conversation.turn_of(it) == Turn(0)
+                    && !self.conversation.transcript.get(it).is_some_and(is_approval)
+            })
+    }
+
+    /// Whether something in view shows the time as it passes.
+    pub fn shows_time(&self) -> bool {
+        let retrying = matches!(self.conversation.transcript.progress, Some(Progress::Retrying { .. }));
+        (self.preferences.settings.motion
+            && self.conversation.is_busy()
+            && self.conversation.transcript.open_question().is_none())
+            || retrying
+            || self.viewport.pane.needs_clock(&self.conversation.transcript)
+    }
+
+    /// Opens an overlay, in the place of the toast that said it was coming.
+    pub fn open(&mut self, overlay: impl Overlay) -> Vec<Effect> {
+        self.toast = None;
+        self.overlays.push(overlay);
+        Vec::new()
+    }
+
+    pub fn toast(&mut self, text: impl Into<String>) {
+        self.toast = Some(text.into());
+    }
+}

@@ -1,0 +1,97 @@
+//! Open questions, and the answers in the making.
+
+use std::collections::{HashMap, HashSet};
+
+use crate::{
+    protocol::{DocumentId, Kind, Turn, View},
+    tui::{
+        app::Conversation,
+        effects::Effect,
+        hunk_decisions::HunkDecisions,
+        update::TOO_EARLY_MS,
+        widgets::transcript::{Item, VisibleLine},
+        widgets::{Cited, Form},
+    },
+};
+
+/// Questions that wait for the user, by turn and document.
+#[derive(Default)]
+pub struct Questions {
+    pub forms: HashMap<(Turn, DocumentId), Form>,
+    /// When the question got the keys, in milliseconds since the Unix epoch.
+    pub since_ms: u64,
+    /// The question took the focus by itself and gives it back.
+    pub took_focus: bool,
+    /// The disk's text where documents cite it.
+    pub cited: HashMap<(Turn, DocumentId), Citation>,
+    /// The newest question that was already brought to the reader's notice.
+    pub announced: Option<(Turn, DocumentId)>,
+    /// Answered here; the event that closes it is on its way.
+    pub sent: HashSet<(Turn, DocumentId)>,
+    /// When a message was sent that has not come back as an event yet, in milliseconds since the Unix epoch.
+    pub submitted_ms: Option<u64>,
+    /// Decisions on single hunks of changes that wait for approval.
+    pub hunk_decisions: HunkDecisions,
+}
+
+impl Questions {
+    /// Reads the files that documents in view cite, each once.
+    pub fn citations(&mut self, lines: &[VisibleLine], conversation: &Conversation) -> Vec<Effect> {
+        let mut effects = Vec::new();
+        for shown in lines {
+            let VisibleLine::StyledLine {
+                item: Item::Document(place),
+                row: 0,
+            } = shown
+            else {
+                continue;
+            };
+            let Some(document) = conversation.transcript.get(*place) else {
+                continue;
+            };
+            if document.kind != Kind::CodeReference || document.is_open() {
+                continue;
+            }
+            let View::CodeReference(view) = document.view() else {
+                continue;
+            };
+            let name = (conversation.turn_of(*place), document.id.clone());
+            if self.cited.contains_key(&name) {
+                continue;
+            }
+            effects.push(Effect::Cite {
+                turn: name.0,
+                document: name.1.clone(),
+                path: view.file_path.to_owned(),
+                first: view.start_line,
+                last: view.end_line,
+            });
+            self.cited.insert(name, Citation::Unread);
+        }
+        effects
+    }
+
+    /// Returns true in the first moments of a question: keys that decide do nothing then, as they were meant for something else.
+    pub fn is_too_early(&self, now_ms: u64) -> bool {
+        now_ms.saturating_sub(self.since_ms) < TOO_EARLY_MS
+    }
+}
+
+/// The disk's text where a document cites it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Citation {
+    /// It is being read, or cannot be.
+    Unread,
+    Missing,
+    Lines(String),
+}
+
+impl Citation {
+    pub fn as_cited(&self) -> Cited<'_> {
+        match self {
+            Self::Unread => Cited::Unread,
+            Self::Missing => Cited::Missing,
+            Self::Lines(lines) => Cited::Lines(lines),
+        }
+    }
+}

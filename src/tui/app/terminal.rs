@@ -1,0 +1,87 @@
+//! What is known of the terminal, and what its mouse did.
+
+use crate::tui::{image::Images, inline::Inline, update::TOO_EARLY_MS};
+
+/// The terminal's size, abilities and pending output, and the state of its mouse.
+#[derive(Default)]
+pub struct Terminal {
+    /// Columns and lines.
+    pub size: (u16, u16),
+    /// Presses of the left mouse button.
+    pub clicks: Clicks,
+    pub mouse: Mouse,
+    /// The terminal tells keys apart by the kitty keyboard protocol.
+    pub has_keyboard_protocol: bool,
+    /// When Ctrl+C was last pressed with nothing to stop or clear, in milliseconds since the Unix epoch.
+    pub last_interrupt_ms: u64,
+    /// Without the alternate screen: how much of the conversation is in the terminal's own lines.
+    pub inline: Option<Inline>,
+    /// The conversation's pictures that the terminal has.
+    pub images: Images,
+    /// Sequences that paint nothing (a copy), written before the next frame.
+    pub pending: Vec<u8>,
+}
+
+/// Which mouse events are handled here; all others are left to the terminal.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mouse {
+    Off,
+    /// The wheel scrolls.
+    Wheel,
+    /// The mouse scrolls, selects documents and marks text.
+    #[default]
+    Full,
+}
+
+impl Mouse {
+    pub const ALL: [Self; 3] = [Self::Full, Self::Wheel, Self::Off];
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::Wheel => "wheel",
+            Self::Full => "full",
+        }
+    }
+
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|it| it.as_str() == word)
+    }
+}
+
+/// Presses of the left button that follow each other at one place.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Clicks {
+    at_ms: u64,
+    place: (u16, u16),
+    /// 1 for a click, 2 for a double click, 3 for a triple click.
+    pub count: u8,
+    /// The button went down in the draft, and marks there.
+    pub in_draft: bool,
+    /// When the window last got the focus, in milliseconds since the Unix epoch.
+    pub came_ms: Option<u64>,
+}
+
+/// Longest time between two presses of one double or triple click, in milliseconds.
+const CLICKS_MS: u64 = 400;
+
+impl Clicks {
+    /// Counts a press at `place` (column, line).
+    pub fn press(&mut self, now_ms: u64, place: (u16, u16)) {
+        let follows = place == self.place && now_ms.saturating_sub(self.at_ms) < CLICKS_MS;
+        let count = if follows && self.count < 3 { self.count + 1 } else { 1 };
+        *self = Self {
+            at_ms: now_ms,
+            place,
+            count,
+            in_draft: false,
+            came_ms: self.came_ms,
+        };
+    }
+
+    /// Returns true if the click only brought the window to the front.
+    pub fn is_arrival(&self) -> bool {
+        self.came_ms
+            .is_some_and(|it| self.at_ms.saturating_sub(it) < TOO_EARLY_MS)
+    }
+}

@@ -1,0 +1,163 @@
+//! The places of the panes on the screen.
+
+use ratatui::layout::{Constraint, Layout, Rect};
+
+/// Columns left free at the right.
+pub const MARGIN: usize = 1;
+
+/// Width from which the gutter has room for addresses.
+const WIDE: u16 = 60;
+
+/// Most messages in the queue that are shown.
+const MOST_QUEUED: usize = 3;
+
+/// All that the places depend on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Demand {
+    /// Columns and lines of the screen, or of the inline region.
+    pub size: (u16, u16),
+    /// Rows of the draft.
+    pub draft_rows: u16,
+    /// Messages that wait.
+    pub queued: usize,
+    /// Columns of an outline beside the transcript; 0 without one.
+    pub beside: usize,
+    /// The screen is a region among the terminal's own lines: nothing is left free, and the header stands below.
+    pub is_inline: bool,
+}
+
+/// The panes' places, each over all columns, and the columns inside the transcript. Panes that there is no room for are
+/// empty.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Areas {
+    demand: Demand,
+    pub header: Rect,
+    pub transcript: Rect,
+    pub queue: Rect,
+    pub rule: Rect,
+    pub composer: Rect,
+    /// The line between composer and footer, for news that need two.
+    pub above_footer: Rect,
+    pub footer: Rect,
+    /// Columns before the content: address and glyph.
+    pub gutter: usize,
+    pub columns: usize,
+    /// Columns at the right that the outline has for itself.
+    pub beside: usize,
+}
+
+impl Areas {
+    /// Solves the layout where it is not the one for these demands: a solve takes about 100 µs.
+    pub fn solve(&mut self, demand: Demand) {
+        if *self != Self::default() && self.demand == demand {
+            return;
+        }
+        let (columns, height) = demand.size;
+        // Lines below the draft: what is left free, the footer, and the header of an inline region.
+        let (footer, header, below) = if demand.is_inline {
+            let has_both = u16::from(height >= 4);
+            (has_both, has_both, 2.min(height.saturating_sub(1)))
+        } else {
+            let footer = u16::from(height >= 8);
+            (footer, 1, (footer + u16::from(height >= 16)).min(height))
+        };
+        let end = height - below;
+        let draft = demand.draft_rows.min(end);
+        let rule = (end - draft).min(1);
+        let room = end - draft - rule;
+        let kept = if demand.is_inline { 0 } else { 4 };
+        let queued = (demand.queued.min(MOST_QUEUED) as u16).min(room.saturating_sub(kept));
+        let above = if demand.is_inline { 0 } else { room.min(1) };
+        let at_end = if demand.is_inline { header } else { 0 };
+        let free = below.saturating_sub(footer + at_end);
+        let [top, transcript, queue, rule, composer, above_footer, footer, bottom] = Layout::vertical(
+            [above, room - queued - above, queued, rule, draft, free, footer, at_end].map(Constraint::Length),
+        )
+        .areas(Rect::new(0, 0, columns, height));
+        *self = Self {
+            demand,
+            header: if demand.is_inline { bottom } else { top },
+            transcript,
+            queue,
+            rule,
+            composer,
+            above_footer,
+            footer,
+            gutter: if columns >= WIDE { 8 } else { 3 },
+            columns: usize::from(columns),
+            beside: demand.beside,
+        };
+    }
+
+    /// Returns the columns of content, at least 1.
+    pub fn content(&self) -> usize {
+        self.columns.saturating_sub(self.gutter + MARGIN + self.beside).max(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(demand: Demand) -> [(u16, u16); 7] {
+        let mut areas = Areas::default();
+        areas.solve(demand);
+        let Areas {
+            header,
+            transcript,
+            queue,
+            rule,
+            composer,
+            above_footer,
+            footer,
+            ..
+        } = areas;
+        [header, transcript, queue, rule, composer, above_footer, footer].map(|it| (it.y, it.height))
+    }
+
+    #[test]
+    fn each_pane_has_its_lines() {
+        let demand = Demand {
+            size: (80, 24),
+            draft_rows: 2,
+            queued: 5,
+            ..Demand::default()
+        };
+        assert_eq!(
+            lines(demand),
+            [(0, 1), (1, 15), (16, 3), (19, 1), (20, 2), (22, 1), (23, 1)]
+        );
+        let inline = Demand {
+            is_inline: true,
+            size: (80, 8),
+            draft_rows: 1,
+            ..Demand::default()
+        };
+        assert_eq!(lines(inline), [(7, 1), (0, 4), (4, 0), (4, 1), (5, 1), (6, 0), (6, 1)]);
+    }
+
+    #[test]
+    fn no_pane_leaves_the_screen_however_small_it_is() {
+        for height in 0..40 {
+            for draft_rows in 1..=height.max(1) {
+                for is_inline in [false, true] {
+                    let demand = Demand {
+                        size: (3, height),
+                        draft_rows,
+                        queued: 9,
+                        beside: 0,
+                        is_inline,
+                    };
+                    let mut areas = lines(demand);
+                    areas.sort_unstable();
+                    let mut end = 0;
+                    for (y, lines) in areas {
+                        assert!(y >= end || lines == 0, "{demand:?} {areas:?}");
+                        end = end.max(y + lines);
+                    }
+                    assert!(end <= height, "{demand:?} {areas:?}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,585 @@
+//! The inspector: what came, beside the document that it made.
+//!
+//! One row for each step of the trace, the chosen one in full: its bytes, when it came, what was made and repaired, and the
+//! document as it is now. Only what is in view is laid out, whatever the trace and the document hold.
+
+use std::{collections::VecDeque, sync::Arc};
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use serde_json::Value;
+
+use super::{Answer, Overlay, Scene};
+use crate::{
+    journal::{Raw, Ring, Step, Trace},
+    locale::figure,
+    protocol::{Document, DocumentId, Event, Severity, codec::record},
+    t,
+    text::{
+        Background, Role, Sanitized, Span, StyledLine, visible, visible_line, width,
+        wrap::{wrap, wrap_hard},
+    },
+    transcript::Transcript,
+    tui::effects::Effect,
+};
+
+/// From here on the list and the step stand side by side.
+const BESIDE: usize = 96;
+
+/// As much of a text of the document is shown.
+const TEXT_BYTES: usize = 2_000;
+
+/// And of each of its members.
+const MEMBER_BYTES: usize = 400;
+
+/// Rows of the chosen step that can be scrolled to.
+const MOST_ROWS: usize = 1_000;
+
+pub struct Inspector {
+    trace: Arc<Trace>,
+    /// The chosen step; `None`: the newest, whatever comes.
+    chosen: Option<u64>,
+    /// The first row of the chosen step that is in view.
+    below: usize,
+    /// For the last layout: exactly what is in view.
+    rows: Vec<StyledLine>,
+    height: usize,
+}
+
+/// The chosen step, copied out of the ring.
+struct Look {
+    step: Step,
+    before_ms: Option<u64>,
+    since_ms: u64,
+    count: u64,
+    gone: u64,
+}
+
+impl Inspector {
+    pub fn new(trace: Arc<Trace>) -> Self {
+        Self {
+            trace,
+            chosen: None,
+            below: 0,
+            rows: Vec::new(),
+            height: 1,
+        }
+    }
+
+    fn number(&self, ring: &Ring) -> u64 {
+        self.chosen
+            .map_or(ring.count(), |it| it.clamp(ring.first(), ring.count()))
+    }
+
+    fn go(&mut self, by: isize) {
+        let by = by as i64;
+        self.choose(|ring, from| Some(from.saturating_add_signed(by).clamp(ring.first(), ring.count())));
+    }
+
+    /// Goes where `find` says. At the newest step one stays with what comes.
+    fn choose(&mut self, find: impl FnOnce(&Ring, u64) -> Option<u64>) {
+        let found = self.trace.read(|ring| {
+            let to = find(ring, self.number(ring))?;
+            Some((to, to == ring.count()))
+        });
+        if let Some((to, is_newest)) = found {
+            self.chosen = (!is_newest).then_some(to);
+            self.below = 0;
+        }
+    }
+
+    fn copied(&self, what: impl FnOnce(&Ring, u64) -> Option<String>, name: &str) -> Answer {
+        match self.trace.read(|ring| what(ring, self.number(ring))) {
+            Some(text) => copy(text, name),
+            None => Answer::Taken,
+        }
+    }
+}
+
+impl Overlay for Inspector {
+    fn key(&mut self, event: KeyEvent, _: &Scene<'_>) -> Answer {
+        let page = self.height as isize;
+        match event.code {
+            KeyCode::Esc | KeyCode::F(12) | KeyCode::Char('q') => return Answer::Close,
+            KeyCode::Char('c') if event.modifiers.contains(KeyModifiers::CONTROL) => return Answer::Close,
+            KeyCode::Up | KeyCode::Char('k') => self.go(-1),
+            KeyCode::Down | KeyCode::Char('j') => self.go(1),
+            KeyCode::PageUp => self.go(-page),
+            KeyCode::PageDown | KeyCode::Char(' ') => self.go(page),
+            KeyCode::Home | KeyCode::Char('g') => self.choose(|ring, _| Some(ring.first())),
+            KeyCode::End | KeyCode::Char('G') => {
+                self.chosen = None;
+                self.below = 0;
+            }
+            KeyCode::Char('J') => self.below = self.below.saturating_add(1),
+            KeyCode::Char('K') => self.below = self.below.saturating_sub(1),
+            KeyCode::Char('n') => self.choose(|ring, from| find(ring, from, true, is_repaired)),
+            KeyCode::Char('N') => self.choose(|ring, from| find(ring, from, false, is_repaired)),
+            KeyCode::Char(']') => self.choose(|ring, from| same(ring, from, true)),
+            KeyCode::Char('[') => self.choose(|ring, from| same(ring, from, false)),
+            KeyCode::Char('y') => {
+                return self.copied(|ring, number| ring.get(number).map(raw_of), t!("copied-what-came"));
+            }
+            KeyCode::Char('c') => {
+                let sent = self
+                    .trace
+                    .read(|ring| ring.request(self.number(ring)).map(|it| (it.bytes, it.to_curl())));
+                return match sent {
+                    Some((_, Some(text))) => copy(text, t!("copied-curl")),
+                    Some((bytes, None)) => {
+                        let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
+                        Answer::Said(t!("inspector-too-much", size = figure::bytes(bytes).as_str()))
+                    }
+                    None => Answer::Said(t!("inspector-no-request").to_owned()),
+                };
+            }
+            _ => {}
+        }
+        Answer::Taken
+    }
+
+    fn wheel(&mut self, by: isize) {
+        self.go(by);
+    }
+
+    fn lay_out(&mut self, scene: &Scene<'_>, columns: usize, height: usize) {
+        let transcript = scene.transcript;
+        let is_beside = columns >= BESIDE;
+        let list_height = if is_beside {
+            height.saturating_sub(1)
+        } else {
+            height.saturating_sub(2) / 2
+        };
+        self.height = list_height.max(1);
+        let list_columns = if is_beside { columns * 2 / 5 } else { columns };
+        let (list, look) = self.trace.read(|ring| {
+            let chosen = self.number(ring);
+            (list(ring, chosen, list_columns, self.height), look(ring, chosen))
+        });
+        let Some(look) = look else {
+            self.rows = vec![
+                title(0, 0, columns),
+                StyledLine::of(vec![Span::new(
+                    Sanitized::literal(t!("inspector-nothing-yet")),
+                    Role::Dim,
+                )]),
+            ];
+            return;
+        };
+        let mut rows = vec![title(look.count, look.gone, columns)];
+        let room = if is_beside { columns - list_columns - 3 } else { columns };
+        let shown = if is_beside {
+            height.saturating_sub(1)
+        } else {
+            height.saturating_sub(2 + list.len())
+        };
+        let whole = told(&look, transcript, room.max(1));
+        self.below = self.below.min(whole.len().saturating_sub(shown));
+        let mut details = whole.into_iter().skip(self.below).take(shown);
+        if is_beside {
+            let mut list = list.into_iter();
+            for _ in 0..shown {
+                let mut row = list.next().unwrap_or_else(StyledLine::blank);
+                let used = width::spans_width(&row.spans);
+                let gap = format!("{} │ ", " ".repeat(list_columns.saturating_sub(used)));
+                row.spans.push(Span::new(Sanitized::from(gap), Role::Faint));
+                row.spans.extend(details.next().unwrap_or_else(StyledLine::blank).spans);
+                rows.push(row);
+            }
+        } else {
+            rows.extend(list);
+            rows.push(StyledLine::of(vec![Span::new(
+                Sanitized::from("─".repeat(columns)),
+                Role::Faint,
+            )]));
+            rows.extend(details);
+        }
+        self.rows = rows;
+    }
+
+    fn rows(&self) -> &[StyledLine] {
+        &self.rows
+    }
+
+    fn hints(&self) -> Vec<(&'static str, &'static str)> {
+        vec![
+            ("↑↓", t!("footer-step")),
+            ("n", t!("footer-repaired")),
+            ("[ ]", t!("footer-same-document")),
+            ("y", t!("footer-copy")),
+            ("c", t!("footer-curl")),
+            ("J K", t!("footer-scroll")),
+            ("esc", t!("footer-back")),
+        ]
+    }
+}
+
+fn copy(text: String, what: &str) -> Answer {
+    Answer::Does(Effect::Copy {
+        text,
+        what: what.to_owned(),
+    })
+}
+
+fn title(count: u64, gone: u64, columns: usize) -> StyledLine {
+    let said = if gone > 0 {
+        let gone = figure::grouped(gone);
+        t!("inspector-steps-gone", count = figure::grouped(count), gone = gone)
+    } else {
+        t!("inspector-steps", count = figure::grouped(count))
+    };
+    let spans = [
+        Span::new(Sanitized::literal(t!("inspector-title")), Role::Strong).bold(),
+        Span::new(Sanitized::new(&format!("   {said}")), Role::Dim),
+    ];
+    StyledLine::of(width::clip_spans(&spans, columns))
+}
+
+/// The rows around the chosen step.
+fn list(ring: &Ring, chosen: u64, columns: usize, height: usize) -> Vec<StyledLine> {
+    let half = height as u64 / 2;
+    let last = ring.count();
+    let first = chosen
+        .saturating_sub(half)
+        .min((last + 1).saturating_sub(height as u64))
+        .max(ring.first());
+    (first..=last)
+        .take(height)
+        .filter_map(|number| {
+            let step = ring.get(number)?;
+            let before = ring.get(number.saturating_sub(1)).filter(|it| it.number < number);
+            Some(line(step, before, number == chosen, columns))
+        })
+        .collect()
+}
+
+fn line(step: &Step, before: Option<&Step>, is_chosen: bool, columns: usize) -> StyledLine {
+    let gap = before.map_or(0, |it| step.at_ms.saturating_sub(it.at_ms));
+    let gap = if gap == 0 {
+        String::new()
+    } else {
+        format!("+{}", figure::duration(gap))
+    };
+    let sign = if is_chosen { "▸ " } else { "  " };
+    let ground = if is_chosen {
+        Background::Selection
+    } else {
+        Background::Plain
+    };
+    let document = document_of(step).map(|it| format!(" {it}")).unwrap_or_default();
+    let size = match &step.raw {
+        Some(Raw::Frame { bytes, .. } | Raw::Body { bytes, .. }) => *bytes,
+        Some(Raw::Request(it)) => it.bytes,
+        None => 0,
+    };
+    let size = if size == 0 {
+        String::new()
+    } else {
+        format!("  {}", figure::bytes(size as u64))
+    };
+    let mut spans = vec![
+        Span::new(Sanitized::literal(sign), Role::Accent),
+        Span::new(Sanitized::from(width::pad_start(&gap, 9)), Role::Faint),
+        Span::new(Sanitized::literal("  "), Role::Faint),
+    ];
+    if let Some(severity) = repaired(step) {
+        // The word stands in the step; here there is room for a sign.
+        let role = if severity == Severity::Error {
+            Role::Error
+        } else {
+            Role::Waiting
+        };
+        spans.push(Span::new(Sanitized::literal("! "), role).bold());
+    }
+    let role = if matches!(step.raw, Some(Raw::Request(_))) {
+        Role::Accent
+    } else {
+        Role::Text
+    };
+    spans.push(Span::new(visible_line(&name_of(step)), role));
+    spans.push(Span::new(visible_line(&document), Role::Dim));
+    spans.push(Span::new(Sanitized::from(size), Role::Faint));
+    let mut spans = width::cut_spans(&spans, columns);
+    for span in &mut spans {
+        span.background = ground;
+    }
+    StyledLine::of(spans)
+}
+
+/// What the step is called in the list.
+fn name_of(step: &Step) -> String {
+    match &step.raw {
+        Some(Raw::Request(it)) => {
+            let path = it.url.splitn(4, '/').nth(3).unwrap_or_default();
+            format!("→ {} /{path}", it.method)
+        }
+        Some(Raw::Frame { name: Some(name), .. }) => name.clone(),
+        Some(Raw::Frame { name: None, text, .. }) => type_of(text).unwrap_or_else(|| "data".to_owned()),
+        Some(Raw::Body { .. }) => "body".to_owned(),
+        None => step
+            .made
+            .first()
+            .map_or_else(|| "event".to_owned(), |it| record::parts(&it.event).0),
+    }
+}
+
+/// The name of an event in dialect B.
+fn type_of(text: &str) -> Option<String> {
+    let data = text.lines().find_map(|it| it.strip_prefix("data: "))?;
+    if data == "[DONE]" {
+        return Some(data.to_owned());
+    }
+    // The data may be cut, so that it is JSON no more.
+    let (_, rest) = data.split_once("\"type\"")?;
+    let word = rest.trim_start().strip_prefix(':')?.trim_start().strip_prefix('"')?;
+    word.split('"').next().map(str::to_owned)
+}
+
+/// The document that the step is about.
+fn document_of(step: &Step) -> Option<DocumentId> {
+    step.made.iter().find_map(|it| match &it.event {
+        Event::DocumentStart(start) => Some(start.id.clone()),
+        Event::ContentDelta { document, .. }
+        | Event::ToolCallStart { document, .. }
+        | Event::ToolCallArguments { document, .. }
+        | Event::ToolResult { document, .. }
+        | Event::MetadataDelta { document, .. }
+        | Event::DocumentEnd { document, .. }
+        | Event::DocumentUpdate { document, .. } => Some(document.clone()),
+        Event::Notice(notice) => notice.document.clone(),
+        Event::UserMessage(_)
+        | Event::ResponseStart(_)
+        | Event::ThinkingDelta { .. }
+        | Event::Progress(_)
+        | Event::Title(_)
+        | Event::Branch(_)
+        | Event::Done(_)
+        | Event::Unknown { .. } => None,
+    })
+}
+
+/// How grave what was repaired in the step is.
+fn repaired(step: &Step) -> Option<Severity> {
+    let notices = step.made.iter().filter_map(|it| match &it.event {
+        Event::Notice(notice) => Some(notice.severity),
+        _ => None,
+    });
+    notices.max()
+}
+
+fn is_repaired(step: &Step) -> bool {
+    repaired(step).is_some()
+}
+
+/// The next step with a property, or the one before.
+fn find(ring: &Ring, from: u64, forward: bool, has: impl Fn(&Step) -> bool) -> Option<u64> {
+    let steps: &VecDeque<Step> = &ring.steps;
+    let found = if forward {
+        steps.iter().find(|it| it.number > from && has(it))
+    } else {
+        steps.iter().rev().find(|it| it.number < from && has(it))
+    };
+    found.map(|it| it.number)
+}
+
+/// The next step about the same document, or the one before.
+fn same(ring: &Ring, from: u64, forward: bool) -> Option<u64> {
+    let here = ring.get(from)?;
+    let (turn, id) = (here.turn, document_of(here)?);
+    find(ring, from, forward, |it| {
+        it.turn == turn && document_of(it).as_ref() == Some(&id)
+    })
+}
+
+fn look(ring: &Ring, chosen: u64) -> Option<Look> {
+    let step = ring.get(chosen)?.clone();
+    let before = ring.get(chosen.saturating_sub(1)).filter(|it| it.number < chosen);
+    let first = ring.steps.iter().find(|it| it.turn == step.turn);
+    Some(Look {
+        before_ms: before.map(|it| step.at_ms.saturating_sub(it.at_ms)),
+        since_ms: first.map_or(0, |it| step.at_ms.saturating_sub(it.at_ms)),
+        count: ring.count(),
+        gone: ring.first().saturating_sub(1),
+        step,
+    })
+}
+
+/// What came, as it came; for events of our own, as they would travel.
+fn raw_of(step: &Step) -> String {
+    match &step.raw {
+        Some(Raw::Frame { text, .. } | Raw::Body { text, .. }) => text.clone(),
+        Some(Raw::Request(it)) => it
+            .body
+            .clone()
+            .unwrap_or_else(|| t!("inspector-body-too-large").to_owned()),
+        None => {
+            let lines = step.made.iter().map(|it| {
+                let (name, data) = record::parts(&it.event);
+                format!("event: {name}\ndata: {data}\n")
+            });
+            lines.collect()
+        }
+    }
+}
+
+/// The chosen step in full.
+fn told(look: &Look, transcript: &Transcript, columns: usize) -> Vec<StyledLine> {
+    let step = &look.step;
+    let mut rows: Vec<StyledLine> = Vec::new();
+    let mut add = |text: Sanitized, role: Role| {
+        for line in text.split('\n') {
+            if rows.len() < MOST_ROWS {
+                rows.extend(wrap_hard(&[Span::new(Sanitized::new(line), role)], columns, &[], &[]));
+            }
+        }
+    };
+    let (number, clock) = (figure::grouped(step.number), clock(step.at_ms));
+    let since = figure::duration(look.since_ms);
+    let since = since.as_str();
+    let when = match look.before_ms.map(figure::duration) {
+        Some(gap) => {
+            let gap = gap.as_str();
+            t!(
+                "inspector-when-after",
+                step = number,
+                clock = clock,
+                gap = gap,
+                since = since
+            )
+        }
+        None => t!("inspector-when", step = number, clock = clock, since = since),
+    };
+    let when = [Span::new(Sanitized::new(&when), Role::Dim)];
+    let raw = raw_of(step);
+    let what = match &step.raw {
+        Some(Raw::Request(it)) => format!(
+            "{} {}, {}",
+            it.method,
+            visible_line(&it.url),
+            figure::bytes(it.bytes as u64)
+        ),
+        Some(Raw::Frame { bytes, .. }) => t!("inspector-came", size = figure::bytes(*bytes as u64).as_str()),
+        Some(Raw::Body { bytes, .. }) => t!("inspector-came-whole", size = figure::bytes(*bytes as u64).as_str()),
+        None => t!("inspector-made-here").to_owned(),
+    };
+    add(Sanitized::from(what), Role::Strong);
+    // What decides over what is seen may hide nothing.
+    let beginning = raw.get(..raw.floor_char_boundary(4 * TEXT_BYTES)).unwrap_or_default();
+    add(visible(beginning.trim_end()), Role::Text);
+    if beginning.len() < raw.len() {
+        let left = (raw.len() - beginning.len()) as u64;
+        let more = t!("inspector-more", size = figure::bytes(left).as_str());
+        add(Sanitized::new(&more), Role::Faint);
+    }
+    add(Sanitized::from(String::new()), Role::Text);
+    if step.made.is_empty() && !matches!(step.raw, Some(Raw::Request(_))) {
+        add(Sanitized::literal(t!("inspector-made-nothing")), Role::Dim);
+    }
+    for entry in &step.made {
+        if let Event::Notice(notice) = &entry.event {
+            let role = if notice.severity == Severity::Error {
+                Role::Error
+            } else {
+                Role::Waiting
+            };
+            let said = format!("! {}: {}", visible_line(&notice.code), visible(&notice.message));
+            add(Sanitized::from(said), role);
+        } else if step.raw.is_some() {
+            add(visible_line(&format!("→ {}", record::parts(&entry.event).0)), Role::Dim);
+        }
+    }
+    let exchange = transcript.exchanges.iter().find(|it| it.turn == step.turn);
+    let found = document_of(step).and_then(|id| exchange?.response.get(&id).map(|it| (id, it)));
+    if let Some((_, document)) = found {
+        add(Sanitized::from(String::new()), Role::Text);
+        let (kind, id) = (document.kind.as_str(), document.id.to_string());
+        let state = if document.is_open() { "open" } else { "ended" };
+        let head = if document.is_incomplete() {
+            t!("inspector-document-incomplete", kind = kind, id = id, state = state)
+        } else {
+            t!("inspector-document", kind = kind, id = id, state = state)
+        };
+        add(visible_line(&head), Role::Strong);
+        for (text, role) in said(document) {
+            add(text, role);
+        }
+    }
+    let mut whole = wrap(&when, columns, &[], &[]);
+    whole.append(&mut rows);
+    whole
+}
+
+/// A document as it is now, as far as there is room for it.
+fn said(document: &Document) -> Vec<(Sanitized, Role)> {
+    let mut lines = Vec::new();
+    for (name, value) in &document.metadata {
+        let mut text = String::new();
+        write(value, &mut text);
+        lines.push((visible_line(&format!("{name}: {text}")), Role::Dim));
+    }
+    let content = document.text();
+    let from = content.ceil_char_boundary(content.len().saturating_sub(TEXT_BYTES));
+    if from > 0 {
+        lines.push((
+            Sanitized::new(&t!("inspector-before", size = figure::bytes(from as u64).as_str())),
+            Role::Faint,
+        ));
+    }
+    lines.push((visible(content.get(from..).unwrap_or_default()), Role::Text));
+    lines
+}
+
+/// The beginning of a value's JSON, without ever writing all of it.
+fn write(value: &Value, out: &mut String) {
+    if out.len() >= MEMBER_BYTES {
+        if !out.ends_with('…') {
+            out.push('…');
+        }
+        return;
+    }
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => out.push_str(&value.to_string()),
+        Value::String(text) => {
+            let cut = text.get(..text.floor_char_boundary(MEMBER_BYTES)).unwrap_or_default();
+            out.push_str(&Value::from(cut).to_string());
+            if cut.len() < text.len() {
+                out.push('…');
+            }
+        }
+        Value::Array(list) => {
+            out.push('[');
+            for (at, it) in list.iter().enumerate().take(MEMBER_BYTES) {
+                if at > 0 {
+                    out.push_str(", ");
+                }
+                write(it, out);
+            }
+            out.push(']');
+        }
+        Value::Object(members) => {
+            out.push('{');
+            for (at, (name, it)) in members.iter().enumerate().take(MEMBER_BYTES) {
+                if at > 0 {
+                    out.push_str(", ");
+                }
+                out.push_str(name);
+                out.push_str(": ");
+                write(it, out);
+            }
+            out.push('}');
+        }
+    }
+}
+
+/// The time of day in UTC, to the millisecond.
+fn clock(at_ms: u64) -> String {
+    let (seconds, ms) = (at_ms / 1000 % 86_400, at_ms % 1000);
+    format!(
+        "{:02}:{:02}:{:02}.{ms:03} UTC",
+        seconds / 3600,
+        seconds / 60 % 60,
+        seconds % 60
+    )
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,207 @@
+use crossterm::event::KeyModifiers;
+use pretty_assertions::assert_eq;
+
+use super::*;
+use crate::{
+    journal::{Log, Sent},
+    protocol::{DocumentStart, Kind, Message, Notice, Position},
+};
+
+fn notice(text: &str) -> Event {
+    Event::Notice(Notice {
+        severity: Severity::Warning,
+        code: "bad-json".to_owned(),
+        message: text.to_owned(),
+        document: None,
+    })
+}
+
+fn start(id: &str) -> Event {
+    Event::DocumentStart(DocumentStart {
+        id: id.into(),
+        kind: Kind::Text,
+        sequence: None,
+        content: None,
+        metadata: serde_json::Map::new(),
+    })
+}
+
+fn delta(id: &str, text: &str) -> Event {
+    Event::ContentDelta {
+        document: id.into(),
+        delta: text.to_owned(),
+    }
+}
+
+/// A request, and five frames of its answer, of which the fourth had to be mended.
+fn watched() -> (Arc<Log>, Inspector) {
+    let log = Log::new();
+    let trace = log.watch();
+    log.append(1_000, Event::UserMessage(Message::user("x")));
+    let headers = vec![("Authorization".to_owned(), None)];
+    let sent = Sent::post("http://127.0.0.1:1/api/v1/chat/completions".to_owned(), headers, "{}");
+    trace.came(1_000, log.turn(), Raw::Request(sent));
+    for (at, name, data, event) in [
+        (1_200, Some("document_start"), "{\"id\":\"a\"}", Some(start("a"))),
+        (
+            1_210,
+            Some("content_delta"),
+            "{\"delta\":\"one\"}",
+            Some(delta("a", "one")),
+        ),
+        (1_220, None, "{\"type\":\"content_delta\"}", Some(delta("a", " two"))),
+        (
+            1_230,
+            Some("content_delta"),
+            "{'a\u{1b}[2J'}",
+            Some(notice("skipped data that is no JSON")),
+        ),
+        (1_240, Some("ping"), "{}", None),
+    ] {
+        trace.came(at, log.turn(), Raw::frame(name, data, None));
+        if let Some(event) = event {
+            log.append(at, event);
+        }
+    }
+    trace.over();
+    let inspector = Inspector::new(trace);
+    (log, inspector)
+}
+
+fn transcript(log: &Log) -> Transcript {
+    let mut transcript = Transcript::default();
+    transcript.apply_all(&log.after(Position(0)));
+    transcript
+}
+
+fn press(inspector: &mut Inspector, keys: &str) {
+    for key in keys.chars() {
+        answer(inspector, key);
+    }
+}
+
+fn answer(inspector: &mut Inspector, letter: char) -> Answer {
+    let event = KeyEvent::new(KeyCode::Char(letter), KeyModifiers::NONE);
+    Scene::test(&Transcript::default(), |scene| inspector.key(event, scene))
+}
+
+fn shown(inspector: &mut Inspector, log: &Log, columns: usize, height: usize) -> String {
+    Scene::test(&transcript(log), |scene| inspector.lay_out(scene, columns, height));
+    let rows: Vec<String> = inspector
+        .rows
+        .iter()
+        .map(|it| it.plain().trim_end().to_owned())
+        .collect();
+    rows.join("\n")
+}
+
+#[test]
+fn what_came_stands_beside_what_it_made() {
+    let (log, mut inspector) = watched();
+    // The third of the answer, in dialect B.
+    press(&mut inspector, "kk");
+    let seen = shown(&mut inspector, &log, 120, 14);
+    for part in [
+        "Inspector   7 steps",
+        "→ POST /api/v1/chat/completions",
+        "▸",
+        "content_delta a",
+        "step 5 · 00:00:01.220 UTC · +10 ms · 220 ms into the turn",
+        "data: {\"type\":\"content_delta\"}",
+        "→ content_delta",
+        "text a, open",
+        "one two",
+    ] {
+        assert!(seen.contains(part), "{part}: {seen}");
+    }
+}
+
+#[test]
+fn repairs_are_found_and_nothing_of_the_bytes_reaches_the_terminal_raw() {
+    let (log, mut inspector) = watched();
+    press(&mut inspector, "gn");
+    let seen = shown(&mut inspector, &log, 80, 30);
+    assert!(seen.contains("! content_delta"), "{seen}");
+    assert!(seen.contains("! bad-json: skipped data that is no JSON"), "{seen}");
+    assert!(seen.contains("‹U+001B›[2J") && !seen.contains('\u{1b}'), "{seen}");
+    // There is no other one.
+    press(&mut inspector, "nN");
+    assert_eq!(inspector.chosen, Some(6));
+    press(&mut inspector, "[[[[");
+    assert_eq!(inspector.chosen, Some(6), "a notice is about no document");
+    press(&mut inspector, "kk[");
+    assert_eq!(inspector.chosen, Some(3));
+}
+
+#[test]
+fn the_request_is_copied_as_curl_and_the_step_as_it_came() {
+    let (_, mut inspector) = watched();
+    let key = |inspector: &mut Inspector, letter| match answer(inspector, letter) {
+        Answer::Does(Effect::Copy { text, .. }) => text,
+        Answer::Said(text) => text,
+        _ => panic!("something is copied"),
+    };
+    let curl = key(&mut inspector, 'c');
+    assert!(curl.starts_with("curl ") && curl.contains("$SHEAF_TOKEN"), "{curl}");
+    assert_eq!(key(&mut inspector, 'y'), "event: ping\ndata: {}\n");
+    let log = Log::new();
+    let mut inspector = Inspector::new(log.watch());
+    log.append(1, start("a"));
+    assert!(key(&mut inspector, 'c').starts_with("no request went out"));
+    assert!(key(&mut inspector, 'y').starts_with("event: document_start\ndata: {"));
+}
+
+#[test]
+fn it_stays_with_what_comes_until_one_looks_back() {
+    let (log, mut inspector) = watched();
+    log.append(2_000, delta("a", " three"));
+    assert!(shown(&mut inspector, &log, 80, 24).contains("step 8 ·"));
+    press(&mut inspector, "k");
+    log.append(2_000, delta("a", " four"));
+    assert!(shown(&mut inspector, &log, 80, 24).contains("step 7 ·"));
+    press(&mut inspector, "G");
+    assert!(shown(&mut inspector, &log, 80, 24).contains("step 9 ·"));
+}
+
+#[test]
+fn nothing_is_wider_or_higher_than_the_screen_and_nothing_panics() {
+    let (log, mut inspector) = watched();
+    press(&mut inspector, "kkJJ");
+    let transcript = transcript(&log);
+    for columns in 1..300 {
+        for height in [1, 2, 3, 5, 17, 60] {
+            Scene::test(&transcript, |scene| inspector.lay_out(scene, columns, height));
+            let widest = inspector.rows.iter().map(|it| width::spans_width(&it.spans)).max();
+            assert!(widest.unwrap_or_default() <= columns, "{columns}x{height}: {widest:?}");
+            assert!(
+                inspector.rows.len() <= height.max(3),
+                "{columns}x{height}: {}",
+                inspector.rows.len()
+            );
+        }
+    }
+}
+
+#[test]
+fn a_long_conversation_costs_no_more_than_its_view() {
+    let log = Log::new();
+    let trace = log.watch();
+    log.append(0, Event::UserMessage(Message::user("x")));
+    log.append(0, start("a"));
+    for at in 0..20_000 {
+        trace.came(
+            at,
+            log.turn(),
+            Raw::frame(Some("content_delta"), &"x".repeat(500), None),
+        );
+        log.append(at, delta("a", &"y".repeat(500)));
+    }
+    let mut inspector = Inspector::new(trace);
+    Scene::test(&transcript(&log), |scene| inspector.lay_out(scene, 120, 40));
+    assert_eq!(inspector.rows.len(), 40);
+    let first = inspector.rows[0].plain();
+    assert!(
+        first.contains("20,002 steps, the first ") && first.contains(" gone"),
+        "{first}"
+    );
+}

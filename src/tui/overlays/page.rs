@@ -1,0 +1,618 @@
+//! A page to read over the conversation: keys and commands.
+
+use crossterm::event::{KeyCode, KeyEvent};
+use serde_json::Value;
+
+use super::{Answer, Overlay, Scene};
+use crate::{
+    locale::figure,
+    protocol::{
+        ContextName, ContextNote, ContextPart, Mechanism, NotOffered, Permissions, RuleTrigger, Sandbox, SandboxLayer,
+        SandboxNote,
+    },
+    t,
+    text::{Role, Sanitized, Span, StyledLine, width, wrap::wrap},
+    transcript::Transcript,
+    tui::{
+        actions::ACTIONS,
+        keymap::{Keymap, Place},
+        screen_reader::words,
+    },
+};
+
+pub struct Page {
+    parts: Vec<Part>,
+    /// For the width of the last layout.
+    rows: Vec<StyledLine>,
+    columns: usize,
+    /// The first row in view.
+    top: usize,
+    /// Rows in view as of the last paint.
+    height: usize,
+}
+
+enum Part {
+    StyledLine(StyledLine),
+    /// What is said of keys or of a command.
+    Entry(String, &'static str),
+    /// A sign, and a text whose further rows stand below its first.
+    Hung(Span, Vec<Span>),
+    /// Turns and what they cost, under a line of titles; where there is little room some columns go.
+    Costs(Vec<[String; 7]>),
+    /// Tokens, their share of the most there are, and what they are for.
+    Share(u64, u64, Vec<Span>),
+}
+
+/// Columns of the keys, where there is room beside them.
+const KEYS: usize = 26;
+
+impl Page {
+    fn of(parts: Vec<Part>) -> Self {
+        Self {
+            parts,
+            rows: Vec::new(),
+            columns: 0,
+            top: 0,
+            height: 1,
+        }
+    }
+
+    /// Every key and command, from the tables that run them.
+    pub fn keys(keymap: &Keymap, is_developer: bool) -> Self {
+        let mut rows = vec![title(t!("page-keys"), "")];
+        for (place, title) in [
+            (Place::Everywhere, t!("page-everywhere")),
+            (Place::Composer, t!("page-in-composer")),
+            (Place::Transcript, t!("page-in-transcript")),
+            (Place::Plan, t!("page-on-plan")),
+        ] {
+            rows.push(Part::StyledLine(StyledLine::blank()));
+            rows.push(Part::StyledLine(StyledLine::of(vec![
+                Span::new(Sanitized::literal(title), Role::Strong).bold(),
+            ])));
+            for action in ACTIONS.iter().filter(|it| is_developer || it.name != "panic") {
+                let keys = keymap.keys(place, action.name);
+                if keys.is_empty() {
+                    continue;
+                }
+                let keys: Vec<_> = keys.iter().map(ToString::to_string).collect();
+                rows.push(Part::Entry(keys.join(" "), action.about()));
+            }
+        }
+        rows.push(Part::StyledLine(StyledLine::blank()));
+        rows.push(Part::StyledLine(StyledLine::of(vec![
+            Span::new(Sanitized::literal(t!("page-in-text")), Role::Strong).bold(),
+        ])));
+        let writing: [(&[&str], &'static str); 9] = [
+            (&["ctrl+/"], t!("page-text-undo")),
+            (&["alt+/"], t!("page-text-redo")),
+            (&["ctrl+←", "→", "alt+b", "f"], t!("page-text-word")),
+            (&["ctrl+a", "home", "end"], t!("page-text-line")),
+            (&["shift+←", "→", "home", "end"], t!("page-text-select")),
+            (&["alt+a"], t!("page-text-all")),
+            (&["ctrl+w", "alt+backspace"], t!("page-text-cut-before")),
+            (&["alt+d", "alt+k"], t!("page-text-cut-after")),
+            (&["ctrl+y"], t!("page-text-yank")),
+        ];
+        for (keys, about) in writing {
+            rows.push(Part::Entry(keys.join(" "), about));
+        }
+        let question = [
+            ("1 2 3", t!("page-question-choose")),
+            ("enter", t!("page-question-send")),
+            ("o", t!("page-question-other")),
+            ("s", t!("page-question-skip")),
+            ("y a A n", t!("page-question-approval")),
+        ];
+        let review = [
+            ("a", t!("page-review-accept")),
+            ("r", t!("page-review-reject")),
+            ("e", t!("page-review-edit")),
+            ("c", t!("page-review-comment")),
+            ("j k", t!("page-review-step")),
+            ("J K", t!("page-review-file")),
+            ("↑ ↓ ← →", t!("page-review-scroll")),
+            ("u", t!("page-review-sides")),
+            ("s", t!("page-review-scope")),
+        ];
+        for (title, keys) in [
+            (t!("page-on-question"), &question[..]),
+            (t!("page-in-review"), &review[..]),
+        ] {
+            rows.push(Part::StyledLine(StyledLine::blank()));
+            rows.push(Part::StyledLine(StyledLine::of(vec![
+                Span::new(Sanitized::literal(title), Role::Strong).bold(),
+            ])));
+            let entry = |(keys, about): &(&str, &'static str)| Part::Entry((*keys).to_owned(), about);
+            rows.extend(keys.iter().map(entry));
+        }
+        rows.push(Part::StyledLine(StyledLine::blank()));
+        rows.push(Part::StyledLine(StyledLine::of(vec![
+            Span::new(Sanitized::literal(t!("page-commands")), Role::Strong).bold(),
+        ])));
+        for action in ACTIONS
+            .iter()
+            .filter(|it| !it.slash.is_empty() && (is_developer || it.name != "panic"))
+        {
+            rows.push(Part::Entry(format!("/{}", action.slash), action.about()));
+        }
+        Self::of(rows)
+    }
+
+    /// What is wrong with the settings, each with its hint.
+    pub fn problems(problems: &[String]) -> Self {
+        let mut parts = vec![title(t!("page-settings"), "")];
+        for problem in problems {
+            parts.push(Part::StyledLine(StyledLine::blank()));
+            let lines = problem
+                .lines()
+                .map(|it| StyledLine::of(vec![Span::new(Sanitized::line(it), Role::Waiting)]));
+            parts.extend(lines.map(Part::StyledLine));
+        }
+        Self::of(parts)
+    }
+
+    /// A text that was pasted.
+    pub fn pasted(text: &str) -> Self {
+        let mut parts = vec![title(t!("page-pasted"), "")];
+        parts.push(Part::StyledLine(StyledLine::blank()));
+        let lines = text
+            .lines()
+            .map(|it| StyledLine::of(vec![Span::new(Sanitized::line(it), Role::Text)]));
+        parts.extend(lines.map(Part::StyledLine));
+        Self::of(parts)
+    }
+
+    /// What the model is told, part by part, and how much of the window it takes.
+    pub fn context(parts: &[ContextPart], window: Option<u64>) -> Self {
+        // The last part is the sum of the others.
+        let total = parts.last().map_or(0, |it| it.tokens);
+        let total = figure::tokens(total);
+        let facts = match window.map(figure::tokens) {
+            Some(of) => t!("page-context-about-of", count = total.as_str(), of = of.as_str()),
+            None => t!("page-context-about", count = total.as_str()),
+        };
+        let mut rows = vec![title(t!("page-context"), &facts)];
+        rows.push(Part::StyledLine(StyledLine::blank()));
+        let most = parts.iter().map(|it| it.tokens).max().unwrap_or(1).max(1);
+        for part in parts {
+            let mut spans = vec![Span::new(Sanitized::line(&name(&part.name)), Role::Text)];
+            if !part.notes.is_empty() {
+                let notes: Vec<_> = part.notes.iter().map(note).collect();
+                spans.push(Span::new(
+                    Sanitized::line(&format!("   {}", notes.join("; "))),
+                    Role::Dim,
+                ));
+            }
+            rows.push(Part::Share(part.tokens, most, spans));
+        }
+        Self::of(rows)
+    }
+
+    /// What each turn took: tokens in and out, from the cache, time, dollars where they are known.
+    pub fn cost(transcript: &Transcript) -> Self {
+        let (_, total) = transcript.usage();
+        let sum = transcript.cost().map_or_else(
+            || t!("page-cost-unknown").to_owned(),
+            |it| figure::money(it).to_string(),
+        );
+        let facts = t!(
+            "page-cost-facts",
+            sum = sum,
+            sent = figure::tokens(total.prompt_tokens).as_str(),
+            made = figure::tokens(total.completion_tokens).as_str(),
+        );
+        let mut rows = vec![title(t!("page-cost"), &facts)];
+        rows.push(Part::StyledLine(StyledLine::blank()));
+        let titles = [
+            t!("page-cost-turn"),
+            t!("page-cost-in"),
+            t!("page-cost-cached"),
+            t!("page-cost-out"),
+            t!("page-cost-time"),
+            t!("page-cost-cost"),
+            t!("page-cost-model"),
+        ];
+        let mut lines = vec![titles.map(str::to_owned)];
+        for it in transcript.exchanges.iter().filter(|it| it.turn.0 > 0) {
+            let response = &it.response;
+            let extra = |name: &str| response.extra_usage.get(name);
+            let count = |tokens: u64| match tokens {
+                0 => "·".to_owned(),
+                it => figure::tokens(it).to_string(),
+            };
+            let cached = extra("cachedTokens").and_then(Value::as_u64).unwrap_or_default();
+            let cost = extra("costUsd").and_then(Value::as_f64);
+            lines.push([
+                it.turn.0.to_string(),
+                count(response.usage.prompt_tokens),
+                count(cached),
+                count(response.usage.completion_tokens),
+                figure::duration(it.last_ms.saturating_sub(it.at_ms)).to_string(),
+                cost.map_or_else(|| "·".to_owned(), |it| figure::money(it).to_string()),
+                response.model.clone().unwrap_or_default(),
+            ]);
+        }
+        rows.push(Part::Costs(lines));
+        Self::of(rows)
+    }
+
+    /// What holds commands, wall by wall.
+    pub fn sandbox(sandbox: &Sandbox) -> Self {
+        let mut rows = vec![title(t!("page-sandbox"), "")];
+        rows.push(Part::StyledLine(StyledLine::blank()));
+        for wall in &sandbox.layers {
+            let (sign, role) = if wall.is_active {
+                ("✓ ", Role::Done)
+            } else {
+                ("✗ ", Role::Waiting)
+            };
+            let mut spans = vec![
+                Span::new(Sanitized::line(wall_name(&wall.name)), Role::Strong),
+                Span::new(Sanitized::line(&format!("  {}", wall_about(wall))), Role::Text),
+            ];
+            if !wall.remedy.is_empty() {
+                spans.push(Span::new(Sanitized::line(&format!("  → {}", wall.remedy)), Role::Dim));
+            }
+            rows.push(Part::Hung(Span::new(Sanitized::literal(sign), role), spans));
+        }
+        for note in &sandbox.notes {
+            rows.push(Part::StyledLine(StyledLine::blank()));
+            let note = match note {
+                SandboxNote::NotSaved(why) => t!("wall-note-here-only", why = why.as_str()),
+                SandboxNote::GuardTripped => t!("wall-note-halted").to_owned(),
+                SandboxNote::GuardOn => t!("wall-note-guarded").to_owned(),
+                SandboxNote::GuardOff => t!("wall-note-strict").to_owned(),
+                SandboxNote::GuardNotNeeded => t!("wall-note-needless").to_owned(),
+            };
+            rows.push(Part::StyledLine(StyledLine::of(vec![Span::new(
+                Sanitized::line(&note),
+                Role::Text,
+            )])));
+        }
+        Self::of(rows)
+    }
+
+    /// What runs without a question, and what does not.
+    pub fn permissions(permissions: &Permissions) -> Self {
+        let run = match permissions.run.as_str() {
+            "ask" => t!("permissions-run-ask"),
+            "list" => t!("permissions-run-list"),
+            "force" => t!("permissions-run-force"),
+            _ => t!("permissions-run-sandbox"),
+        };
+        let line = |text: &str, role| Part::StyledLine(StyledLine::of(vec![Span::new(Sanitized::line(text), role)]));
+        let mut rows = vec![title(t!("page-permissions"), "")];
+        rows.extend([Part::StyledLine(StyledLine::blank()), line(run, Role::Text)]);
+        if permissions.has_invalid_rule {
+            rows.push(line(t!("permissions-doubtful"), Role::Waiting));
+        }
+        // In the order in which they are looked at: what forbids wins.
+        for (name, rules, sign, role) in [
+            (t!("permissions-deny"), &permissions.deny, "✗ ", Role::Error),
+            (t!("permissions-ask"), &permissions.ask, "? ", Role::Waiting),
+            (t!("permissions-allow"), &permissions.allow, "✓ ", Role::Done),
+            (t!("permissions-session"), &permissions.session, "✓ ", Role::Done),
+        ] {
+            rows.extend([Part::StyledLine(StyledLine::blank()), line(name, Role::Strong)]);
+            if rules.is_empty() {
+                rows.push(line(t!("permissions-none"), Role::Dim));
+            }
+            for rule in rules {
+                let rule = vec![Span::new(Sanitized::line(rule), Role::Text)];
+                rows.push(Part::Hung(Span::new(Sanitized::literal(sign), role), rule));
+            }
+        }
+        rows.extend([
+            Part::StyledLine(StyledLine::blank()),
+            line(t!("permissions-where"), Role::Dim),
+        ]);
+        Self::of(rows)
+    }
+
+    fn scroll(&mut self, by: isize) {
+        self.top = self
+            .top
+            .saturating_add_signed(by)
+            .min(self.rows.len().saturating_sub(self.height));
+    }
+}
+
+impl Overlay for Page {
+    fn key(&mut self, event: KeyEvent, _: &Scene<'_>) -> Answer {
+        match event.code {
+            KeyCode::Esc | KeyCode::Enter | KeyCode::Char('q' | '?') | KeyCode::F(1) => return Answer::Close,
+            KeyCode::Char('c') if event.modifiers.contains(crossterm::event::KeyModifiers::CONTROL) => {
+                return Answer::Close;
+            }
+            KeyCode::Up | KeyCode::Char('k') => self.scroll(-1),
+            KeyCode::Down | KeyCode::Char('j') => self.scroll(1),
+            KeyCode::PageUp => self.scroll(-(self.height as isize)),
+            KeyCode::PageDown | KeyCode::Char(' ') => self.scroll(self.height as isize),
+            KeyCode::Home | KeyCode::Char('g') => self.top = 0,
+            KeyCode::End | KeyCode::Char('G') => self.scroll(isize::MAX / 2),
+            _ => {}
+        }
+        Answer::Taken
+    }
+
+    fn wheel(&mut self, by: isize) {
+        self.scroll(by);
+    }
+
+    fn lay_out(&mut self, _: &Scene<'_>, columns: usize, height: usize) {
+        self.height = height.max(1);
+        if self.columns != columns {
+            self.columns = columns;
+            self.rows.clear();
+            for part in &self.parts {
+                match part {
+                    Part::StyledLine(row) => self.rows.extend(wrap(&row.spans, columns, &[], &[])),
+                    Part::Entry(keys, about) => self.rows.extend(entry(keys, about, columns)),
+                    Part::Hung(sign, text) => {
+                        let below = space(width::width(sign.text.as_str()));
+                        self.rows
+                            .extend(wrap(text, columns, std::slice::from_ref(sign), &[below]));
+                    }
+                    Part::Costs(lines) => self.rows.extend(costs(lines, columns)),
+                    Part::Share(tokens, most, text) => self.rows.extend(share(*tokens, *most, text, columns)),
+                }
+            }
+        }
+        self.scroll(0);
+    }
+
+    fn rows(&self) -> &[StyledLine] {
+        self.rows.get(self.top..).unwrap_or_default()
+    }
+
+    fn hints(&self) -> Vec<(&'static str, &'static str)> {
+        vec![
+            ("↑↓", t!("footer-lines")),
+            ("space", t!("footer-page")),
+            ("esc", t!("footer-back")),
+        ]
+    }
+
+    fn spoken(&self) -> (Vec<String>, Option<&'static str>) {
+        (words::lines(&self.rows), None)
+    }
+}
+
+/// What the page is called, what there is to say of all of it, and how to leave.
+/// What a part of the context is called; what stands between tags is called as they are.
+fn name(name: &ContextName) -> String {
+    match name {
+        ContextName::SystemPrompt => t!("context-system-prompt").to_owned(),
+        ContextName::Rule(path) => t!("context-rule", path = path.as_str()),
+        ContextName::ServerInstructions => t!("context-servers").to_owned(),
+        ContextName::Tools => t!("context-tools").to_owned(),
+        ContextName::Tool(name) => t!("context-tool", name = name.as_str()),
+        ContextName::Tag(tag) => (*tag).to_owned(),
+        ContextName::Messages => t!("context-messages").to_owned(),
+        ContextName::Answers => t!("context-answers").to_owned(),
+        ContextName::Results => t!("context-results").to_owned(),
+        ContextName::Images => t!("context-images").to_owned(),
+        ContextName::All => t!("context-all").to_owned(),
+    }
+}
+
+fn note(note: &ContextNote) -> String {
+    match note {
+        ContextNote::UserAddition => t!("context-appended").to_owned(),
+        ContextNote::UserReplacements(count) => t!("context-replaced", count = *count),
+        ContextNote::Untrusted => t!("context-untrusted").to_owned(),
+        ContextNote::DescriptionOnly => t!("context-description").to_owned(),
+        ContextNote::NotSent(awaits) => t!(
+            "context-not-sent",
+            when = match awaits {
+                RuleTrigger::Nothing => t!("context-awaits-nothing"),
+                RuleTrigger::Files => t!("context-awaits-files"),
+                RuleTrigger::Model => t!("context-awaits-model"),
+                RuleTrigger::User => t!("context-awaits-user"),
+            }
+        ),
+        ContextNote::ToolCount(count) => t!("context-tool-count", count = *count),
+        ContextNote::NotOffered(why) => t!(
+            "context-not-offered",
+            why = match why {
+                NotOffered::SwitchedOff => t!("context-switched-off"),
+                NotOffered::ModelCallsNone => t!("context-calls-none"),
+                NotOffered::NoSearchService => t!("context-no-search"),
+                NotOffered::EditStyle => t!("context-edit-style"),
+                NotOffered::OtherModels => t!("context-other-models"),
+                NotOffered::SmallWindow => t!("context-small-window"),
+            }
+        ),
+        ContextNote::Estimate => t!("context-guess").to_owned(),
+        ContextNote::Window(tokens) => t!("context-window", count = *tokens),
+        ContextNote::CountedByServer(tokens) => t!("context-counted", count = *tokens),
+        ContextNote::Unpriced(Some(model)) => t!("context-unpriced", model = model.as_str()),
+        ContextNote::Unpriced(None) => t!("context-unpriced-own").to_owned(),
+    }
+}
+
+/// What a wall is called; one that has no word here keeps its name.
+fn wall_name(name: &str) -> &str {
+    match name {
+        "files" => t!("wall-files"),
+        "processes" => t!("wall-processes"),
+        "network" => t!("wall-network"),
+        "capabilities" => t!("wall-capabilities"),
+        "system calls" => t!("wall-system-calls"),
+        other => other,
+    }
+}
+
+/// What it does, or why it is missing; reasons of the system stay as it gave them.
+fn wall_about(wall: &SandboxLayer) -> String {
+    let known = match (wall.mechanism, wall.name.as_str()) {
+        (Some(Mechanism::Kernel), "files") => t!("wall-kernel-files"),
+        (Some(Mechanism::Kernel), "processes") => t!("wall-kernel-processes"),
+        (Some(Mechanism::Kernel), "network") => t!("wall-kernel-network"),
+        (Some(Mechanism::Kernel), "capabilities") => t!("wall-kernel-capabilities"),
+        (Some(Mechanism::Kernel), "system calls") => t!("wall-kernel-system-calls"),
+        (Some(Mechanism::Seatbelt), "files") => t!("wall-seatbelt-files"),
+        (Some(Mechanism::Seatbelt), "processes") => t!("wall-seatbelt-processes"),
+        (Some(Mechanism::Seatbelt), "network") => t!("wall-seatbelt-network"),
+        (Some(Mechanism::Landlock(0)), _) => t!("wall-no-landlock"),
+        (Some(Mechanism::Landlock(version @ 1..6)), _) => return t!("wall-landlock-old", version = version),
+        (Some(Mechanism::Landlock(version)), _) => return t!("wall-landlock", version = version),
+        (Some(Mechanism::Needless), _) => t!("wall-needless"),
+        (Some(Mechanism::Kernel | Mechanism::Seatbelt) | None, _) => &wall.about,
+    };
+    known.to_owned()
+}
+
+fn title(title: &'static str, facts: &str) -> Part {
+    let mut spans = vec![Span::new(Sanitized::literal(title), Role::Strong).bold()];
+    if !facts.is_empty() {
+        spans.push(Span::new(Sanitized::line(&format!("   {facts}")), Role::Text));
+    }
+    spans.push(Span::new(
+        Sanitized::new(&format!("   {}", t!("page-leave"))),
+        Role::Dim,
+    ));
+    Part::StyledLine(StyledLine::of(spans))
+}
+
+fn space(columns: usize) -> Span {
+    Span::new(Sanitized::new(&" ".repeat(columns)), Role::Text)
+}
+
+/// The lines of a table, without the columns that there is no room for.
+fn costs(lines: &[[String; 7]], columns: usize) -> Vec<StyledLine> {
+    const WIDE: [usize; 6] = [5, 9, 9, 9, 10, 10];
+    /// What goes first where there is too little room: cached, model, time, cost.
+    const LESS: [usize; 4] = [2, 6, 4, 5];
+    let model = lines.iter().map(|it| width::width(&it[6])).max().unwrap_or(0);
+    let mut wide = [0; 7];
+    wide[..6].copy_from_slice(&WIDE);
+    wide[6] = 2 + model;
+    // What is known of no turn is no loss at all.
+    let is_unknown = |at: &usize| lines.iter().skip(1).all(|it| it[*at] == "·");
+    let (unknown, known): (Vec<_>, Vec<_>) = LESS.into_iter().partition(is_unknown);
+    for at in unknown.into_iter().chain(known) {
+        if wide.iter().sum::<usize>() > columns {
+            wide[at] = 0;
+        }
+    }
+    let line = |(n, cells): (usize, &[String; 7])| {
+        let figures: String = (0..6)
+            .filter(|at| wide[*at] > 0)
+            .map(|at| width::pad_start(&cells[at], wide[at]))
+            .collect();
+        let role = if n == 0 { Role::Dim } else { Role::Text };
+        let mut spans = vec![Span::new(Sanitized::line(&figures), role)];
+        if wide[6] > 0 {
+            let role = if n == 0 { Role::Dim } else { Role::Faint };
+            spans.push(Span::new(Sanitized::line(&format!("  {}", cells[6])), role));
+        }
+        StyledLine::of(spans)
+    };
+    lines.iter().enumerate().map(line).collect()
+}
+
+/// A figure and a bar on the left, and beside them what they are of.
+fn share(tokens: u64, most: u64, text: &[Span], columns: usize) -> Vec<StyledLine> {
+    let long = if columns >= 60 { 12 } else { 4 };
+    let cells = usize::try_from((tokens * long).div_ceil(most)).unwrap_or_default();
+    let long = usize::try_from(long).unwrap_or_default();
+    let bar = format!("{}{}", "▰".repeat(cells), "▱".repeat(long - cells.min(long)));
+    let head = [
+        Span::new(
+            Sanitized::line(&width::pad_start(figure::tokens(tokens).as_ref(), 7)),
+            Role::Text,
+        ),
+        space(2),
+        Span::new(Sanitized::new(&bar), Role::Accent),
+        space(2),
+    ];
+    wrap(text, columns, &head, &[space(11 + long)])
+}
+
+/// Keys on the left and what they do beside them; below them where the screen is narrow or the keys are many.
+fn entry(keys: &str, about: &'static str, columns: usize) -> Vec<StyledLine> {
+    let beside = if columns >= 2 * KEYS { KEYS } else { 4 };
+    let about = [Span::new(Sanitized::new(about), Role::Text)];
+    let name = Span::new(Sanitized::new(keys), Role::Accent);
+    let used = width::width(keys);
+    if used + 2 <= beside {
+        return wrap(&about, columns, &[name, space(beside - used)], &[space(beside)]);
+    }
+    let mut rows = wrap(&[name], columns, &[], &[]);
+    rows.extend(wrap(&about, columns, &[space(beside)], &[space(beside)]));
+    rows
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_of_the_keys_is_cut_at_any_width() {
+        let all = |columns| {
+            let mut page = Page::keys(&Keymap::built_in(), false);
+            Scene::test(&Transcript::default(), |scene| page.lay_out(scene, columns, 10));
+            let rows: Vec<String> = page
+                .rows
+                .iter()
+                .map(|it| it.spans.iter().map(|it| it.text.as_str()).collect())
+                .collect();
+            assert!(
+                rows.iter().all(|it| width::width(it) <= columns),
+                "{columns}: {rows:#?}"
+            );
+            rows.join(" ").split_whitespace().map(str::to_owned).collect::<Vec<_>>()
+        };
+        let wide = all(300);
+        assert!(wide.windows(2).any(|it| it == ["shift+enter", "break"]), "{wide:?}");
+        for columns in [60, 80, 120] {
+            assert_eq!(all(columns), wide, "{columns}");
+        }
+        assert_eq!(all(30), wide);
+    }
+
+    #[test]
+    fn what_a_part_costs_stands_beside_its_figure_at_any_width() {
+        let part = |name, tokens, notes: &[ContextNote]| ContextPart {
+            name,
+            tokens,
+            notes: notes.to_vec(),
+        };
+        let missing = ContextNote::NotOffered(NotOffered::NoSearchService);
+        let parts = [
+            part(ContextName::Tool("web_search".to_owned()), 0, &[missing]),
+            part(ContextName::Results, 1500, &[]),
+            part(ContextName::All, 3000, &[]),
+        ];
+        let rows = |columns| -> Vec<String> {
+            let mut page = Page::context(&parts, None);
+            Scene::test(&Transcript::default(), |scene| page.lay_out(scene, columns, 10));
+            let text = |it: &StyledLine| -> String { it.spans.iter().map(|it| it.text.as_str()).collect() };
+            let rows = page.rows.iter().map(text);
+            // Behind the title.
+            rows.skip_while(|it| !it.is_empty()).skip(1).collect()
+        };
+        assert_eq!(
+            rows(80),
+            [
+                "      0  ▱▱▱▱▱▱▱▱▱▱▱▱  tool web_search   not offered: no service is configured:",
+                "                       set web.search.kind",
+                "   1.5k  ▰▰▰▰▰▰▱▱▱▱▱▱  results of tools",
+                "     3k  ▰▰▰▰▰▰▰▰▰▰▰▰  all",
+            ]
+        );
+        assert_eq!(
+            rows(37),
+            [
+                "      0  ▱▱▱▱  tool web_search   not",
+                "               offered: no service is",
+                "               configured: set",
+                "               web.search.kind",
+                "   1.5k  ▰▰▱▱  results of tools",
+                "     3k  ▰▰▰▰  all",
+            ]
+        );
+    }
+}

@@ -1,0 +1,223 @@
+//! What new entries of the log change on the screen.
+
+use std::sync::Arc;
+
+use crate::{
+    protocol::{Command, DocumentId, Entry, Event, FinishReason, Kind, Mode, ResponseChange, Severity, Turn, View},
+    t,
+    text::Sanitized,
+    transcript::{DocumentIndex, is_approval},
+    tui::{
+        actions::everywhere::focus_composer,
+        app::{App, Focus},
+        effects::Effect,
+        inline,
+        widgets::Form,
+        widgets::transcript::Item,
+    },
+};
+
+/// Warnings of the agent's that are for the user, unlike repairs of a stream.
+const OWN_NOTICES: [&str; 14] = [
+    "read-only",
+    "not-there",
+    "protected",
+    "not-taken-back",
+    "restored",
+    "not-restored",
+    "no-call",
+    "context",
+    "compacted",
+    "not-compacted",
+    "debug-marks",
+    "rule-not-kept",
+    "stand-in",
+    "price-unknown",
+];
+
+pub(super) fn follow(app: &mut App, entries: &[Arc<Entry>]) -> Vec<Effect> {
+    let mut finished = false;
+    let had_progress = app.conversation.transcript.progress.is_some();
+    for entry in entries {
+        let moved = app.conversation.transcript.apply(entry);
+        let is_growth = match moved.change {
+            // A form that grows its questions begins to wait for somebody.
+            ResponseChange::Grew(document) => app
+                .conversation
+                .transcript
+                .get(DocumentIndex {
+                    exchange: moved.exchange,
+                    document,
+                })
+                .is_some_and(|it| it.kind != Kind::Clarification),
+            ResponseChange::Nothing | ResponseChange::Thinking => true,
+            _ => false,
+        };
+        if !is_growth || had_progress {
+            app.viewport.bars = None;
+        }
+        if let Event::Branch(_) = &entry.event {
+            branched(app);
+        }
+        app.viewport.pane.moved(moved, &app.conversation.transcript);
+        if let Some(search) = &mut app.viewport.search {
+            search.is_stale = true;
+        }
+        if let Event::Notice(notice) = &entry.event
+            && (notice.severity == Severity::Error
+                || notice.code.starts_with("session-")
+                || OWN_NOTICES.contains(&notice.code.as_str()))
+        {
+            // What is lost, or will be: repairs of a stream are only for those who look for them.
+            app.toast(notice.message.lines().next().unwrap_or_default());
+            match notice.code.as_str() {
+                "session-not-stored" => app.conversation.is_unstored = true,
+                "session-stored-again" => app.conversation.is_unstored = false,
+                _ => {}
+            }
+            app.viewport.bars = None;
+        }
+        if let Event::DocumentEnd { document, .. } = &entry.event
+            && let Some(mode) = agreed_mode(app, moved.exchange, document)
+        {
+            app.composer.mode = mode;
+            app.viewport.bars = None;
+        }
+        if let Event::DocumentStart(start) = &entry.event
+            && start.metadata.get("role").is_some_and(|it| it == "user")
+            && !app.composer.said.is_empty()
+        {
+            app.composer.said.remove(0);
+            app.viewport.bars = None;
+        }
+        // The answer was over before it was heard: it is a message of its own now.
+        if let Event::UserMessage(message) = &entry.event
+            && app.composer.said.first() == Some(&message.content)
+        {
+            app.composer.said.remove(0);
+            app.viewport.bars = None;
+        }
+        if let ResponseChange::Finished = moved.change {
+            finished = true;
+        }
+    }
+    app.questions.submitted_ms = None;
+    announce(app);
+    if finished && !app.conversation.is_busy() {
+        if was_stopped(app) && !app.composer.said.is_empty() {
+            take_back_queue(app);
+            return Vec::new();
+        }
+        app.composer.said.clear();
+    }
+    if finished
+        && !app.conversation.is_busy()
+        && !app.composer.queue.is_empty()
+        && app.conversation.transcript.open_question().is_none()
+    {
+        if was_stopped(app) {
+            take_back_queue(app);
+            return Vec::new();
+        }
+        let submit = app.composer.queue.remove(0);
+        return vec![Effect::Send(Command::Submit(submit))];
+    }
+    Vec::new()
+}
+
+/// Another branch is shown: places mean other documents now.
+fn branched(app: &mut App) {
+    let filter = std::mem::take(&mut app.viewport.pane.filter);
+    app.viewport.pane.reset();
+    app.viewport.pane.filter = filter;
+    app.viewport.pane.list(0, &app.conversation.transcript);
+    (app.viewport.search, app.viewport.selection) = (None, None);
+    app.questions.announced = None;
+    app.viewport.bars = None;
+    let last = app.conversation.transcript.exchanges.len().saturating_sub(1);
+    let shown = app.viewport.pane.items.partition_point(|it| it.exchange() < last);
+    if let Some(inline) = &mut app.terminal.inline {
+        inline.flowed = inline::Flowed::default();
+        inline.printed = shown;
+        let text = Sanitized::line(t!("inline-branched"));
+        inline.aside.push_str(&format!("\r\n  ── {text} ──\r\n"));
+    }
+}
+
+fn was_stopped(app: &App) -> bool {
+    let ending = app
+        .conversation
+        .transcript
+        .exchanges
+        .last()
+        .and_then(|it| it.response.ending.as_ref());
+    ending.is_some_and(|it| it.finish_reason == FinishReason::Cancelled)
+}
+
+/// Who stops an answer wants to think again: what was queued behind it goes back into the draft, in front of it.
+fn take_back_queue(app: &mut App) {
+    let mut texts: Vec<_> = app.composer.said.drain(..).collect();
+    texts.extend(app.composer.queue.drain(..).map(|it| it.message.content));
+    texts.extend(Some(app.composer.field.text()).filter(|it| !it.is_empty()));
+    app.composer.field.set(&texts.join("\n"));
+    app.viewport.bars = None;
+}
+
+/// The mode that the user has just agreed to, here: what comes next is said in it, too.
+fn agreed_mode(app: &App, exchange: usize, document: &DocumentId) -> Option<Mode> {
+    let exchange = app.conversation.transcript.exchanges.get(exchange)?;
+    if !app.questions.sent.contains(&(exchange.turn, document.clone())) {
+        return None;
+    }
+    let View::Clarification(it) = exchange.response.get(document)?.view() else {
+        return None;
+    };
+    let planned = it.subject?.get("metadata")?;
+    let mut chosen = it.answers.iter().flat_map(|it| &it.selected_option_ids);
+    if planned.get("toolName")?.as_str() != Some("switch_mode") || !chosen.any(|it| it == "allow_once") {
+        return None;
+    }
+    Mode::parse(planned.get("arguments")?.get("target_mode_id")?.as_str()?)
+}
+
+/// Brings a new question, or a plan that may be built, to the reader's notice, without taking the keys from somebody who writes.
+fn announce(app: &mut App) {
+    let waiting = app
+        .conversation
+        .transcript
+        .open_question()
+        .or_else(|| app.conversation.plan_to_build());
+    let Some(place) = waiting else {
+        app.questions.announced = None;
+        if app.questions.took_focus {
+            focus_composer(app);
+        }
+        return;
+    };
+    let Some(document) = app.conversation.transcript.get(place) else {
+        return;
+    };
+    let name = (app.conversation.turn_of(place), document.id.clone());
+    if app.questions.announced.as_ref() == Some(&name) {
+        return;
+    }
+    if document.kind == Kind::Clarification {
+        app.questions
+            .forms
+            .entry(name.clone())
+            .or_insert_with(|| Form::new(name.1.clone()));
+    }
+    app.questions.announced = Some(name);
+    app.questions.since_ms = app.now_ms;
+    // What stands before any message is the first page: there the composer takes input from the first frame.
+    let is_first_page = app.conversation.turn_of(place) == Turn(0) && !is_approval(document);
+    if !is_first_page
+        && app.viewport.focus == Focus::Composer
+        && app.composer.field.is_empty()
+        && app.overlays.is_empty()
+    {
+        app.viewport.focus = Focus::Transcript;
+        app.questions.took_focus = true;
+        app.viewport.pane.selected = Some(Item::Document(place));
+    }
+}

@@ -1,0 +1,383 @@
+//! What a key, or pasted text, is for: the first of [`TARGETS`] that takes it.
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+
+use crate::{
+    protocol::{Command, Kind, View},
+    t,
+    transcript::is_approval,
+    tui::{
+        actions::{
+            self, Action,
+            everywhere::{focus_composer, focus_transcript},
+        },
+        app::{App, Focus},
+        command,
+        effects::Effect,
+        keymap::{Chord, Place},
+        mention,
+        overlays::{Answer, Choice, Scene},
+        picture,
+        update::TOO_EARLY_MS,
+        vim,
+        widgets::{Form, Outcome as FormOutcome},
+    },
+};
+
+/// Somebody who may take a key.
+struct Target {
+    /// Returns true if the key is for this target, as things stand.
+    is_meant: fn(&App, KeyEvent) -> bool,
+    /// Handles the key; `None` leaves it to the targets below.
+    take: fn(&mut App, KeyEvent) -> Option<Vec<Effect>>,
+}
+
+/// Who may take a key, from the top overlay down to the composer.
+const TARGETS: &[Target] = &[
+    // The top overlay takes every key.
+    Target {
+        is_meant: |app, _| !app.overlays.is_empty(),
+        take: |app, event| Some(overlay_key(app, event)),
+    },
+    // The number of an option answers the first page; the question below takes it.
+    Target {
+        is_meant: answers_first_page,
+        take: |app, _| {
+            focus_transcript(app);
+            // Once it is answered, the composer has the keys again.
+            app.questions.took_focus = true;
+            None
+        },
+    },
+    // The open question that has the focus.
+    Target {
+        is_meant: |app, _| app.viewport.question(&app.conversation.transcript).is_some(),
+        take: form_key,
+    },
+    // The list of files and documents.
+    Target {
+        is_meant: |app, _| app.viewport.focus == Focus::Composer,
+        take: |app, event| mention::key(app, event).then(|| mention::look(app)),
+    },
+    // The list of commands.
+    Target {
+        is_meant: |app, _| app.viewport.focus == Focus::Composer,
+        take: |app, event| match command::key(app, event) {
+            command::Took::No => None,
+            command::Took::Yes => Some(command::look(app)),
+            command::Took::Send => Some((actions::SEND.run)(app, "")),
+        },
+    },
+    // Vim: `:` and `/`, then its motions and operators.
+    Target {
+        is_meant: |app, event| vim_action(app, event).is_some(),
+        take: |app, event| vim_action(app, event).map(|it| (it.run)(app, "")),
+    },
+    Target {
+        is_meant: |app, _| app.viewport.focus == Focus::Composer,
+        take: |app, event| {
+            let is_taken = app.composer.field.vim_key(event);
+            is_taken.then(|| {
+                app.composer.history.at = None;
+                Vec::new()
+            })
+        },
+    },
+    // A plan that came under the hands of somebody who began to write.
+    Target {
+        is_meant: is_for_new_plan,
+        take: |app, event| {
+            if event.code == KeyCode::Char('b') {
+                return Some(Vec::new());
+            }
+            focus_composer(app);
+            Some(key(app, event))
+        },
+    },
+    // The keymap of where the focus is.
+    Target {
+        is_meant: |app, event| action_of(app, event).is_some(),
+        take: |app, event| {
+            let selected = app.viewport.pane.selected;
+            let mut effects = action_of(app, event)?.go(app, "");
+            effects.extend(command::look(app));
+            if app.viewport.pane.selected != selected {
+                app.viewport.pane.todo = None;
+            }
+            Some(effects)
+        },
+    },
+    // A letter that means nothing in the transcript is the beginning of a message; other keys mean nothing there.
+    Target {
+        is_meant: |app, _| app.viewport.focus == Focus::Transcript,
+        take: |app, event| {
+            if !is_text(event) {
+                return Some(Vec::new());
+            }
+            focus_composer(app);
+            None
+        },
+    },
+    // What was sent before.
+    Target {
+        is_meant: |_, event| matches!(event.code, KeyCode::Up | KeyCode::Down) && event.modifiers.is_empty(),
+        take: |app, event| recall(app, event).then(Vec::new),
+    },
+    // The draft.
+    Target {
+        is_meant: |_, _| true,
+        take: |app, event| {
+            if app.composer.field.key(event) && is_text(event) {
+                app.composer.history.at = None;
+            }
+            let mut effects = mention::look(app);
+            effects.extend(command::look(app));
+            Some(effects)
+        },
+    },
+];
+
+/// Gives a key to the first target that takes it.
+pub(super) fn key(app: &mut App, event: KeyEvent) -> Vec<Effect> {
+    app.toast = None;
+    app.viewport.selection = None;
+    let take = |target: &Target| {
+        let is_meant = (target.is_meant)(app, event);
+        is_meant.then(|| (target.take)(app, event)).flatten()
+    };
+    TARGETS.iter().find_map(take).unwrap_or_default()
+}
+
+fn overlay_key(app: &mut App, event: KeyEvent) -> Vec<Effect> {
+    let Some(overlay) = app.overlays.last_mut() else {
+        return Vec::new();
+    };
+    let scene = Scene::of(&app.conversation, &app.questions, &app.appearance, app.now_ms);
+    match overlay.key(event, &scene) {
+        Answer::Taken => Vec::new(),
+        Answer::Close => {
+            app.overlays.pop();
+            Vec::new()
+        }
+        Answer::Chosen(choice) => {
+            app.overlays.pop();
+            chosen(app, choice)
+        }
+        Answer::Live(choice) => chosen(app, choice),
+        Answer::Does(effect) => vec![effect],
+        Answer::Said(text) => {
+            app.toast(text);
+            Vec::new()
+        }
+    }
+}
+
+fn is_text(event: KeyEvent) -> bool {
+    let commands = KeyModifiers::CONTROL | KeyModifiers::ALT | KeyModifiers::SUPER;
+    matches!(event.code, KeyCode::Char(_)) && !event.modifiers.intersects(commands)
+}
+
+/// Returns true if the focus is on a plan.
+fn is_on_plan(app: &App) -> bool {
+    let selected = app.viewport.selected();
+    let document = selected.and_then(|it| app.conversation.transcript.get(it));
+    app.viewport.focus == Focus::Transcript && document.is_some_and(|it| it.kind == Kind::Plan)
+}
+
+/// Returns true for a letter on a plan that has just taken the focus. Whoever has gone to a todo means the plan.
+fn is_for_new_plan(app: &App, event: KeyEvent) -> bool {
+    let is_letter = matches!(event.code, KeyCode::Char(_)) && (event.modifiers - KeyModifiers::SHIFT).is_empty();
+    let is_new = app.questions.took_focus && app.viewport.pane.todo.is_none() && app.questions.is_too_early(app.now_ms);
+    is_letter && is_new && is_on_plan(app)
+}
+
+/// The action of a key where the focus is.
+fn action_of(app: &App, event: KeyEvent) -> Option<&'static Action> {
+    let (chord, keymap) = (Chord::of(event), &app.preferences.keymap);
+    let place = match app.viewport.focus {
+        Focus::Composer => Place::Composer,
+        Focus::Transcript => Place::Transcript,
+    };
+    let on_plan = is_on_plan(app).then(|| keymap.find_only(Place::Plan, chord)).flatten();
+    on_plan.or_else(|| keymap.find(place, chord))
+}
+
+/// What `:` and `/` mean to those who know Vim, where they are no text.
+fn vim_action(app: &App, event: KeyEvent) -> Option<&'static Action> {
+    let vim = app.composer.field.vim.as_ref()?;
+    let is_free = app.viewport.focus == Focus::Composer && vim.mode == vim::Mode::Normal && !vim.pending();
+    match event.code {
+        KeyCode::Char(':') if is_free => Some(&actions::everywhere::PALETTE),
+        KeyCode::Char('/') if is_free && event.modifiers.is_empty() => Some(&actions::finding::SEARCH),
+        _ => None,
+    }
+}
+
+/// Whether a key means the question of the first page. The composer keeps the focus there, so that the first letters of
+/// a message are not taken for commands; no message begins with the number of an option.
+fn answers_first_page(app: &App, event: KeyEvent) -> bool {
+    let KeyCode::Char(letter) = event.code else {
+        return false;
+    };
+    if !event.modifiers.is_empty() || !app.asks_from_the_composer() {
+        return false;
+    }
+    // Who began to write before the question could be read does not answer it.
+    if app.now_ms.saturating_sub(app.questions.since_ms) < TOO_EARLY_MS {
+        return false;
+    }
+    let number = letter.to_digit(10).and_then(|it| usize::try_from(it).ok());
+    number.is_some_and(|it| (1..=app.conversation.options_waiting()).contains(&it))
+}
+
+/// Gives the key to the question that has the focus; `None`: it is not for the question.
+fn form_key(app: &mut App, event: KeyEvent) -> Option<Vec<Effect>> {
+    let place = app.viewport.question(&app.conversation.transcript)?;
+    let document = app.conversation.transcript.get(place)?;
+    let View::Clarification(view) = document.view() else {
+        return None;
+    };
+    let name = (app.conversation.turn_of(place), document.id.clone());
+    if app.questions.sent.contains(&name) {
+        return None;
+    }
+    let too_early = app.questions.is_too_early(app.now_ms);
+    let decides = is_approval(document) && matches!(event.code, KeyCode::Char('y' | 'a' | 'A'));
+    let form = app
+        .questions
+        .forms
+        .entry(name.clone())
+        .or_insert_with(|| Form::new(name.1.clone()));
+    if too_early && decides && !form.is_typing() {
+        return Some(Vec::new());
+    }
+    let skips = !is_approval(document) && matches!(event.code, KeyCode::Char('s' | 'o')) && event.modifiers.is_empty();
+    if too_early && skips && app.questions.took_focus && !form.is_typing() {
+        // The question came under the hands of somebody who began to write.
+        focus_composer(app);
+        return None;
+    }
+    match form.key(event, &view) {
+        FormOutcome::Ignored => None,
+        FormOutcome::Changed => Some(Vec::new()),
+        FormOutcome::Answer(response) => {
+            let turn = name.0;
+            if !actions::review::lets_out(app, turn, &response) {
+                return Some(Vec::new());
+            }
+            app.questions.sent.insert(name);
+            if app.questions.took_focus {
+                focus_composer(app);
+            }
+            Some(vec![Effect::Send(Command::Answer { turn, response })])
+        }
+    }
+}
+
+fn chosen(app: &mut App, choice: Choice) -> Vec<Effect> {
+    match choice {
+        Choice::Mode(mode) => app.composer.mode = mode,
+        Choice::Model(name) => {
+            app.toast(t!("action-model-chosen", model = name.as_str()));
+            app.composer.model = Some(name);
+        }
+        Choice::Theme(name) => app.appearance.choose(&name, app.preferences.settings.color),
+        Choice::Action(action, words) => {
+            app.composer.commands.note(action.name);
+            return action.go(app, &words);
+        }
+        Choice::Chip(way) => return actions::writing::chip(app, way),
+        Choice::Review(verdict, spot) => return actions::review::judge(app, verdict, spot),
+        Choice::Remark(text) => return actions::review::remark(app, text),
+        Choice::Branch(turn, is_whole) => return actions::branch::go_to(app, turn, is_whole),
+        Choice::Back(back) => return actions::undo::go_back(app, back),
+        Choice::Waiting(change) => actions::writing::change_waiting(app, change),
+        Choice::Custom(name) => {
+            app.composer.field.set(&format!("/{name} "));
+            focus_composer(app);
+        }
+        Choice::Draft(draft) => {
+            app.composer.field.set(&draft);
+            focus_composer(app);
+        }
+        Choice::Search(pattern) => app.seek(&pattern),
+        Choice::Copy(words) => return actions::copying::copy(app, words),
+        Choice::Filter(words) => return actions::finding::show_only(app, &words),
+        Choice::Item(item) => actions::reading::select(app, item),
+        Choice::Open(path, line) => return vec![Effect::OpenFile { path, line }],
+        Choice::Session(it) if it.elsewhere.is_empty() => return vec![Effect::Resume(it.id)],
+        Choice::Session(it) => {
+            // Another folder has its own settings, its own trust and its own sandbox.
+            let line = format!("cd {} && sheaf --resume {}", shell_word(&it.folder), it.id);
+            return vec![Effect::Copy {
+                text: line,
+                what: t!("copied-resume", folder = it.elsewhere),
+            }];
+        }
+        Choice::Reworded(words) => return actions::plan::written(app, words, false),
+        Choice::Inserted(words) => return actions::plan::written(app, words, true),
+    }
+    Vec::new()
+}
+
+/// As a shell reads it in one piece.
+fn shell_word(text: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-~".contains(c);
+    if text.chars().all(is_plain) {
+        return text.to_owned();
+    }
+    format!("'{}'", text.replace('\'', "'\\''"))
+}
+
+/// Up and Down at the edge of the draft go through what was sent.
+fn recall(app: &mut App, event: KeyEvent) -> bool {
+    let field = &mut app.composer.field;
+    let history = &mut app.composer.history;
+    let text = match event.code {
+        KeyCode::Up if event.modifiers.is_empty() && field.is_at_top() => history.older(&field.text()),
+        KeyCode::Down if event.modifiers.is_empty() && history.at.is_some() && field.is_at_bottom() => history.newer(),
+        _ => return false,
+    };
+    match text {
+        Some(text) => {
+            field.set(&text);
+            true
+        }
+        None => false,
+    }
+}
+
+pub(super) fn paste(app: &mut App, text: &str) -> Vec<Effect> {
+    if let Some(overlay) = app.overlays.last_mut() {
+        return match overlay.paste(text) {
+            Answer::Live(choice) => chosen(app, choice),
+            Answer::Taken | Answer::Close | Answer::Chosen(_) | Answer::Does(_) | Answer::Said(_) => Vec::new(),
+        };
+    }
+    if let Some(place) = app.viewport.question(&app.conversation.transcript)
+        && let Some(document) = app.conversation.transcript.get(place)
+        && let Some(form) = app.questions.forms.get_mut(&(
+            app.conversation.transcript.exchanges[place.exchange].turn,
+            document.id.clone(),
+        ))
+        && form.is_typing()
+    {
+        form.paste(text);
+        return Vec::new();
+    }
+    if app.viewport.focus == Focus::Transcript {
+        focus_composer(app);
+    }
+    // A file that was dragged onto the terminal is a picture, or its path as it was written.
+    if let Some(path) = picture::dragged(text, app.conversation.workspace.home.as_deref()) {
+        return vec![Effect::Picture(picture::Source::Path(path, text.to_owned()))];
+    }
+    // Where a terminal has pictures only in its clipboard, its paste is empty.
+    if text.is_empty() {
+        return vec![Effect::Picture(picture::Source::Clipboard)];
+    }
+    app.composer.field.paste(text);
+    let mut effects = mention::look(app);
+    effects.extend(command::look(app));
+    effects
+}

@@ -1,0 +1,141 @@
+//! What each source of news does to the state. One arm per source; what a key does is in the actions.
+
+mod follow;
+mod keys;
+mod mouse;
+mod outcomes;
+
+use std::sync::Arc;
+
+use super::{
+    app::{App, Focus, Questions},
+    backfill,
+    effects::Effect,
+    image::Way,
+    inline,
+    msg::Msg,
+    terminal::{Input, Reply},
+};
+use crate::{link::Link, protocol::Command};
+
+/// Lines that one notch of the wheel moves.
+const WHEEL_LINES: isize = 3;
+
+/// Keys that decide are dropped for so long after a prompt appeared or got the focus: they were meant for something else.
+pub const TOO_EARLY_MS: u64 = 300;
+
+pub fn update(app: &mut App, msg: Msg) -> Vec<Effect> {
+    // Whether the growth of an answer changes anything around it is for `follow` to say.
+    if !matches!(msg, Msg::Entries(_) | Msg::Colours) {
+        app.viewport.bars = None;
+    }
+    let is_input = matches!(msg, Msg::Input(_));
+    let effects = told(app, msg);
+    if is_input {
+        app.look_back_from_the_top();
+    }
+    effects
+}
+
+fn told(app: &mut App, msg: Msg) -> Vec<Effect> {
+    match msg {
+        Msg::Input(Input::Key(event)) => keys::key(app, event),
+        Msg::Input(Input::Paste(text)) => keys::paste(app, &text),
+        Msg::Input(Input::Wheel { down, .. }) => {
+            let by = if down { WHEEL_LINES } else { -WHEEL_LINES };
+            match app.overlays.last_mut() {
+                Some(layer) => layer.wheel(by.signum()),
+                None => app.with_pane(|pane, context| pane.scroll(by, context)),
+            }
+            Vec::new()
+        }
+        Msg::Input(Input::Click { x, y }) => {
+            mouse::press(app, x, y);
+            Vec::new()
+        }
+        Msg::Input(Input::Drag { x, y }) => {
+            mouse::drag(app, x, y);
+            Vec::new()
+        }
+        Msg::Input(Input::Release { x, y }) => mouse::release(app, x, y),
+        Msg::Input(Input::Focus(has_focus)) => {
+            if has_focus {
+                app.terminal.clicks.came_ms = Some(app.now_ms);
+            }
+            Vec::new()
+        }
+        Msg::Input(Input::Reply(reply)) => answered(app, reply),
+        Msg::Resize(width, height) => {
+            app.terminal.size = (width, height);
+            Vec::new()
+        }
+        Msg::Entries(entries) => follow::follow(app, &entries),
+        Msg::Switch(link) => switch(app, link),
+        Msg::Done(outcome) => outcomes::done(app, outcome),
+        Msg::Colours => {
+            app.appearance.colours_version += 1;
+            Vec::new()
+        }
+        Msg::Tick | Msg::Continued => Vec::new(),
+    }
+}
+
+fn answered(app: &mut App, reply: Reply) -> Vec<Effect> {
+    match reply {
+        Reply::Background(colour) => {
+            if app.appearance.themes.seen.reported == Some(colour) {
+                return Vec::new();
+            }
+            app.appearance.themes.seen.reported = Some(colour);
+            let name = app.appearance.themes.chosen.clone();
+            app.appearance.choose(&name, app.preferences.settings.color);
+            if app.appearance.themes.seen.remembered == Some(colour) {
+                Vec::new()
+            } else {
+                vec![Effect::Remember(colour)]
+            }
+        }
+        Reply::Keyboard(_) => {
+            app.terminal.has_keyboard_protocol = true;
+            Vec::new()
+        }
+        // Which colours it has now is asked, as at the beginning.
+        Reply::Scheme => vec![Effect::AskColours],
+        Reply::Attributes { sixel } => {
+            if sixel {
+                app.draws_by(Way::Sixel);
+            }
+            Vec::new()
+        }
+        Reply::Named(named) => {
+            app.terminal_is(named);
+            Vec::new()
+        }
+        Reply::Cell(wide, high) => {
+            app.cells_are(Some((wide, high)));
+            Vec::new()
+        }
+    }
+}
+
+/// Puts another link in the place of this one. What waited for the old one goes to the new one.
+fn switch(app: &mut App, link: Arc<dyn Link>) -> Vec<Effect> {
+    app.conversation.about = link.about();
+    app.conversation.link = link;
+    app.conversation.transcript = backfill::beginning(app.conversation.link.log(), app.conversation.reads_whole).0;
+    app.conversation.backfilled_bytes = 0;
+    app.viewport.pane.reset();
+    if let Some(inline) = &mut app.terminal.inline {
+        inline.flowed = inline::Flowed::default();
+        inline.printed = 0;
+    }
+    (app.viewport.search, app.viewport.selection) = (None, None);
+    app.questions = Questions::default();
+    app.composer.model = None;
+    app.conversation.is_unstored = false;
+    app.viewport.focus = Focus::Composer;
+    if app.composer.queue.is_empty() {
+        return Vec::new();
+    }
+    vec![Effect::Send(Command::Submit(app.composer.queue.remove(0)))]
+}

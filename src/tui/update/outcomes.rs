@@ -1,0 +1,126 @@
+//! What came of effects.
+
+use std::sync::Arc;
+
+use crate::{
+    protocol::Turn,
+    t,
+    tui::{
+        actions,
+        app::{App, Citation},
+        command,
+        effects::Effect,
+        field::Chip,
+        msg::Outcome,
+        overlays::{Picker, Sessions},
+        picture,
+        widgets::transcript::Item,
+    },
+};
+
+/// Takes what came of an effect.
+pub(super) fn done(app: &mut App, outcome: Outcome) -> Vec<Effect> {
+    match outcome {
+        Outcome::Replied(ask, reply) => return (ask.then)(app, reply),
+        Outcome::Sessions(Err(why)) => app.toast(why),
+        Outcome::Copied(Ok(way)) | Outcome::Saved(Ok(way)) => app.toast(way),
+        Outcome::Copied(Err(why)) | Outcome::Saved(Err(why)) | Outcome::Failed(why) => app.toast(why),
+        Outcome::Osc52 { bytes, what } => {
+            app.terminal.pending.extend_from_slice(&bytes);
+            app.toast(t!("news-copied-by-terminal", what = what));
+        }
+        Outcome::Cited { turn, document, found } => {
+            // A recording was made elsewhere: what is not here says nothing about it.
+            let is_elsewhere = app.conversation.about.is_replay && found == Citation::Missing;
+            let found = if is_elsewhere { Citation::Unread } else { found };
+            app.questions.cited.insert((turn, document), found);
+        }
+        Outcome::PictureMade(id, made) => app.take_picture(id, made),
+        Outcome::PictureRead { turn, document, data } => {
+            if let Some(place) = app.conversation.transcript.index_of_document(turn, &document) {
+                app.viewport.pane.forget(Item::Document(place));
+            }
+            app.terminal.images.take(turn, document, data);
+        }
+        Outcome::Commands(commands) => command::found(app, commands),
+        Outcome::Sessions(Ok(kept)) => {
+            let sessions = Sessions::new(kept, app.now_ms);
+            let wanting = sessions.wanting();
+            app.overlays.push(sessions);
+            return wanting.map(Effect::PreviewSession).into_iter().collect();
+        }
+        Outcome::SessionsFound { words, found } => {
+            if let Some(it) = app.overlays.top::<Sessions>() {
+                it.take(&words, found);
+                return it.wanting().map(Effect::PreviewSession).into_iter().collect();
+            }
+        }
+        Outcome::SessionChanged { failed, kept } => {
+            if let Some(it) = app.overlays.top::<Sessions>() {
+                // A list that cannot be had now is as it was.
+                if let Some(kept) = kept {
+                    it.renew(kept);
+                }
+            }
+            if let Some(why) = failed {
+                app.toast(why);
+            }
+        }
+        Outcome::SessionPreview { id, said } => {
+            if let Some(it) = app.overlays.top::<Sessions>() {
+                it.show(id, said);
+            }
+        }
+        Outcome::Edited(Ok(text)) => app.composer.field.set(text.trim_end_matches('\n')),
+        Outcome::ChipEdited(Ok(text)) => app.composer.field.change_chip(&text),
+        Outcome::ChipEdited(Err(why)) => app.toast(why),
+        Outcome::Status(said) => app.status.said(said),
+        // Another conversation may have taken the place meanwhile.
+        Outcome::SpentEarlier { log, .. } if !Arc::ptr_eq(&log, app.conversation.link.log()) => {}
+        Outcome::SpentEarlier { spent, .. } => {
+            let before = app.conversation.link.log().recent().map_or(Turn(0), |it| it.turn);
+            app.conversation.transcript.set_earlier_cost(spent, before);
+            app.viewport.bars = None;
+        }
+        Outcome::Picture(Ok(it)) => {
+            let picture::Picture { name, bytes, data } = it;
+            app.composer.field.add(Chip::Picture { name, bytes, data });
+        }
+        Outcome::Picture(Err((why, text))) => {
+            match text {
+                // It was only a path.
+                Some(text) => app.composer.field.paste(&text),
+                None => app.toast(why),
+            }
+        }
+        Outcome::History {
+            texts,
+            is_everywhere: true,
+        } => {
+            if texts.is_empty() {
+                app.toast(t!("news-nothing-sent"));
+            } else {
+                app.overlays.push(Picker::history(&texts));
+            }
+        }
+        Outcome::History {
+            texts,
+            is_everywhere: false,
+        } => app.composer.history.begin(texts),
+        Outcome::Edited(Err(why))
+        | Outcome::PlanEdited { text: Err(why), .. }
+        | Outcome::HunkEdited { text: Err(why), .. } => app.toast(why),
+        Outcome::HunkEdited {
+            turn,
+            document,
+            index,
+            text: Ok(text),
+        } => return actions::review::edited(app, turn, &document, index, &text),
+        Outcome::PlanEdited {
+            turn,
+            document,
+            text: Ok(text),
+        } => return actions::plan::edited(app, turn, document, &text),
+    }
+    Vec::new()
+}

@@ -1,0 +1,292 @@
+//! What a document is when it is copied: no gutters, no breaks of wrapping, nothing left out.
+
+use serde_json::Value;
+
+use super::{file_edit, summary, terminal_command, todo, tool_call};
+use crate::{
+    protocol::{Document, View},
+    text::Sanitized,
+};
+
+/// The whole document as text.
+pub fn copy_text(document: &Document) -> Sanitized {
+    match document.view() {
+        View::Text(it) => Sanitized::new(it.content),
+        View::CodeReference(it) => Sanitized::new(it.content),
+        View::CodeBlock(it) => Sanitized::new(it.content),
+        View::FileEdit(it) => match file_edit::patch(&it) {
+            Some(patch) => patch,
+            None => Sanitized::new(it.content.unwrap_or(it.file_path)),
+        },
+        View::ToolCall(it) => {
+            let mut text = summary(document).into_string();
+            if let Some(result) = it.result {
+                text.push('\n');
+                match tool_call::readable(result.data) {
+                    Value::String(result) => text.push_str(result),
+                    other => text.push_str(&serde_json::to_string_pretty(other).unwrap_or_default()),
+                }
+            }
+            Sanitized::from(text)
+        }
+        View::TerminalCommand(it) => {
+            let mut text = Sanitized::from(format!("$ {}\n", it.command));
+            text.push(&terminal_command::plain(it.output));
+            text
+        }
+        View::Plan(it) => {
+            let todos = it
+                .todos
+                .iter()
+                .map(|it| format!("{} {}", todo::checkbox(&it.status).text, it.content));
+            let todos: Vec<String> = todos.collect();
+            let title = format!("# {}", it.title);
+            let parts = [title.as_str(), it.overview, &todos.join("\n"), it.content];
+            let parts: Vec<&str> = parts
+                .into_iter()
+                .map(|it| it.trim_end_matches('\n'))
+                .filter(|it| !it.is_empty())
+                .collect();
+            Sanitized::from(format!("{}\n", parts.join("\n\n")))
+        }
+        View::Error(it) => {
+            let parts = [it.content, it.code, it.source, &it.details];
+            let parts: Vec<&str> = parts.into_iter().filter(|it| !it.is_empty()).collect();
+            Sanitized::from(parts.join("\n"))
+        }
+        View::Unknown(it) => {
+            let json = serde_json::to_string_pretty(it.metadata).unwrap_or_default();
+            let json = if it.metadata.is_empty() { "" } else { &json };
+            let parts = [it.content.unwrap_or_default(), json];
+            let parts: Vec<&str> = parts.into_iter().filter(|it| !it.is_empty()).collect();
+            Sanitized::from(parts.join("\n"))
+        }
+        View::Clarification(_) | View::TodoUpdate(_) => Sanitized::from(document.plain_text()),
+    }
+}
+
+/// The whole document as Markdown that reads alike elsewhere.
+pub fn markdown(document: &Document) -> String {
+    match document.view() {
+        View::Text(it) => Sanitized::new(it.content).into_string(),
+        View::CodeReference(it) => {
+            let head = format!("`{}:{}-{}`", it.file_path, it.start_line, it.end_line);
+            format!("{}\n\n{}", Sanitized::line(&head), fenced(it.language, it.content))
+        }
+        View::CodeBlock(it) => fenced(it.language, it.content),
+        View::FileEdit(it) => match file_edit::patch(&it) {
+            Some(patch) => fenced("diff", &patch),
+            None => {
+                let head = format!("`{}`", Sanitized::line(it.file_path));
+                match it.content {
+                    Some(content) => format!("{head}\n\n{}", fenced("", content)),
+                    None => head,
+                }
+            }
+        },
+        View::TerminalCommand(_) => fenced("console", &copy_text(document)),
+        View::ToolCall(_) => {
+            let summary = summary(document);
+            let text = copy_text(document);
+            match text.as_str().split_once('\n') {
+                Some((_, result)) => format!("{summary}\n\n{}", fenced("", result)),
+                None => summary.into_string(),
+            }
+        }
+        View::Plan(_) | View::Clarification(_) | View::TodoUpdate(_) => copy_text(document).into_string(),
+        View::Error(_) => {
+            let text = copy_text(document);
+            text.lines().map(|it| format!("> {it}\n")).collect()
+        }
+        View::Unknown(_) => fenced("", &copy_text(document)),
+    }
+}
+
+/// A block of code behind a fence that is longer than any in it.
+fn fenced(language: &str, code: &str) -> String {
+    let code = Sanitized::new(code);
+    let longest = code.lines().map(|it| {
+        let line = it.trim_start();
+        line.len() - line.trim_start_matches('`').len()
+    });
+    let fence = "`".repeat((longest.max().unwrap_or_default() + 1).max(3));
+    format!(
+        "{fence}{}\n{}\n{fence}",
+        Sanitized::line(language),
+        code.trim_end_matches('\n')
+    )
+}
+
+/// Only the code of a document, for pasting it somewhere else; `None` where there is none.
+pub fn code_only(document: &Document) -> Option<Sanitized> {
+    let code = match document.view() {
+        View::Text(it) => return fences(it.content),
+        View::CodeReference(it) => it.content,
+        View::CodeBlock(it) => it.content,
+        View::FileEdit(it) => it.diff.as_ref().map(|it| it.new).or(it.content)?,
+        View::TerminalCommand(it) => it.command,
+        View::ToolCall(_)
+        | View::Plan(_)
+        | View::Clarification(_)
+        | View::Error(_)
+        | View::TodoUpdate(_)
+        | View::Unknown(_) => return None,
+    };
+    (!code.is_empty()).then(|| Sanitized::new(code))
+}
+
+/// What stands between fences, with an empty line between two of them.
+fn fences(source: &str) -> Option<Sanitized> {
+    let mut code = String::new();
+    let mut open: Option<&str> = None;
+    for line in source.split_inclusive('\n') {
+        let start = line.trim();
+        let length = start.len() - start.trim_start_matches(['`', '~']).len();
+        let fence = start.get(..length).filter(|it| it.len() >= 3);
+        match (open, fence) {
+            (None, Some(fence)) => {
+                if !code.is_empty() {
+                    code.push('\n');
+                }
+                open = Some(fence);
+            }
+            (Some(begun), Some(fence)) if fence.starts_with(begun) && start.len() == fence.len() => open = None,
+            (Some(_), _) => code.push_str(line),
+            (None, None) => {}
+        }
+    }
+    (!code.is_empty()).then(|| Sanitized::from(code))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::super::testing::closed;
+    use super::*;
+
+    fn check(cases: Vec<(&str, Document, &str)>, copy: impl Fn(&Document) -> String) {
+        for (name, document, text) in cases {
+            assert_eq!(copy(&document), text, "{name}");
+        }
+    }
+
+    fn edit() -> Document {
+        closed(
+            "file_edit",
+            Some("b\n"),
+            json!({
+                "filePath": "a.rs", "operation": "edit", "diff": { "oldString": "a\n", "newString": "b\n", "startLine": 3 },
+            }),
+        )
+    }
+
+    fn command() -> Document {
+        closed(
+            "terminal_command",
+            None,
+            json!({ "command": "ls \\\n -l", "output": "\u{1b}[1ma\u{1b}[0m\r\nb\n", "exitCode": 0 }),
+        )
+    }
+
+    #[test]
+    fn whole_documents() {
+        let call = |result: Value| {
+            closed(
+                "tool_call",
+                None,
+                json!({
+                    "toolName": "grep", "arguments": { "pattern": "x" }, "result": { "status": "success", "data": result },
+                }),
+            )
+        };
+        let cases = vec![
+            (
+                "Markdown stays Markdown",
+                closed("text", Some("**a**\n\n- b"), json!({})),
+                "**a**\n\n- b",
+            ),
+            (
+                "escape sequences go",
+                closed("text", Some("a\u{1b}[2J"), json!({})),
+                "a",
+            ),
+            (
+                "a citation is its code",
+                closed("code_reference", Some("a\nb"), json!({ "filePath": "x" })),
+                "a\nb",
+            ),
+            ("code", closed("code_block", Some("\ta\n"), json!({})), "\ta\n"),
+            (
+                "an edit is a patch",
+                edit(),
+                "--- a/a.rs\n+++ b/a.rs\n@@ -3,1 +3,1 @@\n-a\n+b\n",
+            ),
+            (
+                "a new file is its text",
+                closed(
+                    "file_edit",
+                    Some("a\n"),
+                    json!({ "filePath": "x", "operation": "create" }),
+                ),
+                "a\n",
+            ),
+            (
+                "a deletion is its path",
+                closed("file_edit", None, json!({ "filePath": "x", "operation": "delete" })),
+                "x",
+            ),
+            ("a call and its text", call(json!("1:x\n2:x")), "grep \"x\"\n1:x\n2:x"),
+            ("a call and its list", call(json!(["a"])), "grep \"x\"\n[\n  \"a\"\n]"),
+            ("a command and what it printed", command(), "$ ls \\\n -l\na\nb\n"),
+            (
+                "a plan",
+                closed(
+                    "plan",
+                    Some("Body.\n"),
+                    json!({ "title": "T", "overview": "O.", "todos": ["one", { "content": "two", "status": "completed" }] }),
+                ),
+                "# T\n\nO.\n\n☐ one\n☑ two\n\nBody.\n",
+            ),
+            (
+                "an error",
+                closed(
+                    "error",
+                    Some("No."),
+                    json!({ "errorCode": "X", "source": "llm", "details": "why" }),
+                ),
+                "No.\nX\nllm\nwhy",
+            ),
+            (
+                "what nobody knows",
+                closed("chart", Some("c"), json!({ "a": 1 })),
+                "c\n{\n  \"a\": 1\n}",
+            ),
+        ];
+        check(cases, |it| copy_text(it).into_string());
+    }
+
+    #[test]
+    fn code_alone() {
+        let text = "Do this:\n\n```rust\nfn a() {}\n```\n\nor\n\n~~~~\n```\ninner\n```\n~~~~\n";
+        let cases = vec![
+            (
+                "what stands between fences",
+                closed("text", Some(text), json!({})),
+                "fn a() {}\n\n```\ninner\n```\n",
+            ),
+            (
+                "a fence that was never closed",
+                closed("text", Some("```\na"), json!({})),
+                "a",
+            ),
+            ("the new text of an edit", edit(), "b\n"),
+            ("the command", command(), "ls \\\n -l"),
+            ("prose has none", closed("text", Some("words"), json!({})), "nothing"),
+            ("an error has none", closed("error", Some("No."), json!({})), "nothing"),
+        ];
+        check(cases, |it| {
+            code_only(it).map_or_else(|| "nothing".to_owned(), Sanitized::into_string)
+        });
+    }
+}

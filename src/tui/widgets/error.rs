@@ -1,0 +1,258 @@
+//! `error`: what failed, its code and source, the details, and what one can do now.
+
+use super::{
+    DocumentKind, Leaf, RenderContext,
+    heading::{Facts, Weight, first_line, gap, heading, key, put_key, sign, titled, word},
+    value::{Frame, text_rows},
+};
+use crate::{
+    locale,
+    protocol::{Document, document::Error},
+    t,
+    text::{Role, Sanitized, Span, StyledLine, width::width, wrap::wrap},
+};
+
+/// The message of the next step for each code, and whether trying again can help.
+const STEPS: &[(&str, &str, bool)] = &[
+    ("FILE_NOT_FOUND", "error-step-file-not-found", false),
+    ("FILE_EXISTS", "error-step-file-exists", false),
+    ("PERMISSION_DENIED", "error-step-permission-denied", false),
+    ("PATH_OUTSIDE_WORKSPACE", "error-step-path-outside-workspace", false),
+    ("IGNORED_FILE", "error-step-ignored-file", false),
+    ("EDIT_NO_MATCH", "error-step-edit-no-match", false),
+    ("EDIT_AMBIGUOUS", "error-step-edit-ambiguous", false),
+    ("EDIT_STALE", "error-step-edit-stale", false),
+    ("COMMAND_FAILED_TO_START", "error-step-command-failed-to-start", false),
+    ("COMMAND_TIMEOUT", "error-step-command-timeout", false),
+    ("TOOL_UNKNOWN", "error-step-tool-unknown", false),
+    ("TOOL_ARGUMENTS_INVALID", "error-step-tool-arguments-invalid", false),
+    ("TOOL_FORBIDDEN_IN_MODE", "error-step-tool-forbidden-in-mode", false),
+    ("TOOL_REJECTED", "error-step-tool-rejected", false),
+    ("TOOL_FAILED", "error-step-tool-failed", false),
+    ("LLM_AUTH", "error-step-llm-auth", true),
+    ("LLM_RATE_LIMITED", "error-step-llm-rate-limited", true),
+    ("LLM_OVERLOADED", "error-step-llm-overloaded", true),
+    ("LLM_CONTEXT_LENGTH", "error-step-llm-context-length", false),
+    ("LLM_REFUSAL", "error-step-llm-refusal", false),
+    ("LLM_BAD_RESPONSE", "error-step-llm-bad-response", true),
+    ("LLM_UNAVAILABLE", "error-step-llm-unavailable", true),
+    ("STREAM_INTERRUPTED", "error-step-stream-interrupted", true),
+    ("STREAM_PROTOCOL", "error-step-stream-protocol", true),
+    ("UNAUTHORIZED", "error-step-unauthorized", true),
+    ("RATE_LIMITED", "error-step-rate-limited", true),
+    ("CANCELLED", "", true),
+    ("MAX_TURNS", "error-step-max-turns", false),
+    ("INTERNAL", "", true),
+];
+
+/// Whether trying again can help against a failure of this code.
+pub fn is_retryable(code: &str) -> bool {
+    STEPS.iter().any(|(name, _, again)| *name == code && *again)
+}
+
+impl DocumentKind for Error<'_> {
+    fn whole(&self, _: &Document, context: &RenderContext<'_>) -> Leaf {
+        let message = match self.content.trim() {
+            "" => Sanitized::literal(t!("error-without-message")),
+            text => Sanitized::new(text),
+        };
+        let title = [Span::new(message, Role::Strong).bold()];
+        let word = word(t!("error-word"));
+        let under = gap(width(&word.text));
+        let mut rows = titled(&title, &[word], &[under], facts(self), context.width);
+        let details = self.details.trim_end();
+        let is_sentence = !details.contains('\n') && details.ends_with(['.', '!', '?']);
+        if !is_sentence {
+            let frame = Frame {
+                columns: context.width,
+                indent: &[],
+                role: Role::Dim,
+            };
+            rows.extend(text_rows(details, frame));
+        }
+        let said = Span::new(Sanitized::new(if is_sentence { details } else { "" }), Role::Dim);
+        rows.extend(next_step(said, self, context));
+        Leaf {
+            glyph: sign("✗", Role::Error),
+            rows,
+            is_line: false,
+        }
+    }
+
+    fn folded(&self, _: &Document, context: &RenderContext<'_>) -> Leaf {
+        let title = [Span::new(first_line(self.content), Role::Text)];
+        Leaf {
+            glyph: sign("✗", Role::Error),
+            rows: vec![heading(t!("error-word"), &title, facts(self), context.width)],
+            is_line: true,
+        }
+    }
+
+    fn summary(&self, _: &Document) -> Sanitized {
+        Sanitized::line(&format!(
+            "{}  {}  {}",
+            t!("error-word"),
+            first_line(self.content),
+            self.code
+        ))
+    }
+}
+
+fn facts(error: &Error<'_>) -> Facts {
+    let mut facts = Facts::default();
+    facts.word(Weight::Light, error.source, Role::Dim);
+    facts.word(Weight::Heavy, error.code, Role::Error);
+    facts
+}
+
+/// What one can do now, in the same breath as details that are a sentence.
+fn next_step(said: Span, error: &Error<'_>, look: &RenderContext<'_>) -> Vec<StyledLine> {
+    // What our own agent and links report ends with what to do.
+    let says_it_itself = matches!(error.source, "llm" | "client") && !error.details.is_empty();
+    let step = STEPS.iter().find(|(name, _, _)| *name == error.code && !says_it_itself);
+    let mut spans = Vec::new();
+    if !said.text.is_empty() {
+        spans.push(said);
+    }
+    if let Some((_, step, _)) = step.filter(|(_, step, _)| !step.is_empty()) {
+        if !spans.is_empty() {
+            spans.push(gap(1));
+        }
+        spans.push(sign(locale::text(step), Role::Dim));
+    }
+    // An old failure is history: only the last turn can be tried again.
+    let mut rows = if spans.is_empty() {
+        Vec::new()
+    } else {
+        wrap(&spans, look.width, &[], &[])
+    };
+    if look.newest && is_retryable(error.code) {
+        put_key(&mut rows, &key("r", t!("key-retry"), Role::Error), 2, look.width);
+    }
+    rows
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::{
+        DocumentState, Fold,
+        testing::{closed, look, pictures, roles},
+    };
+    use super::*;
+    use crate::protocol::ERROR_CODES;
+
+    #[test]
+    fn every_code_has_a_next_step() {
+        let names: Vec<&str> = STEPS.iter().map(|(name, _, _)| *name).collect();
+        assert_eq!(names, ERROR_CODES);
+        for (name, step, again) in STEPS {
+            assert!(*again || !step.is_empty(), "{name} leaves the user alone");
+        }
+    }
+
+    #[test]
+    fn errors() {
+        let broken = closed(
+            "error",
+            Some("The gateway closed the stream"),
+            json!({
+                "errorCode": "STREAM_INTERRUPTED", "source": "stream", "details": "After 12 s and 3 documents.",
+            }),
+        );
+        let missing = closed(
+            "error",
+            Some("The file could not be read"),
+            json!({
+                "errorCode": "FILE_NOT_FOUND", "source": "read_file", "details": { "path": "src/discount.rs" },
+            }),
+        );
+        let strange = closed("error", None, json!({ "errorCode": "E42", "source": "" }));
+        let states = [
+            ("may be tried again", &broken, look(0)),
+            (
+                "history",
+                &broken,
+                RenderContext {
+                    newest: false,
+                    ..look(0)
+                },
+            ),
+            ("details that are an object", &missing, look(0)),
+            ("a stranger's code, no message", &strange, look(0)),
+            (
+                "folded",
+                &broken,
+                RenderContext {
+                    fold: Fold::Folded,
+                    ..look(0)
+                },
+            ),
+        ];
+        insta::assert_snapshot!(pictures(&states), @r#"
+40=====================================
+-- may be tried again
+✗ error  The gateway closed the stream
+                     STREAM_INTERRUPTED
+  After 12 s and 3 documents. What came
+  is kept.  r try again
+-- history
+✗ error  The gateway closed the stream
+                     STREAM_INTERRUPTED
+  After 12 s and 3 documents. What came
+  is kept.
+-- details that are an object
+✗ error  The file could not be read
+                         FILE_NOT_FOUND
+  {
+    "path": "src/discount.rs"
+  }
+  Check the path.
+-- a stranger's code, no message
+✗ error  failed without a message   E42
+-- folded
+✗ error  The gatew…  STREAM_INTERRUPTED
+80=======================================================================
+-- may be tried again
+✗ error  The gateway closed the stream         stream  STREAM_INTERRUPTED
+  After 12 s and 3 documents. What came is kept.  r try again
+-- history
+✗ error  The gateway closed the stream         stream  STREAM_INTERRUPTED
+  After 12 s and 3 documents. What came is kept.
+-- details that are an object
+✗ error  The file could not be read             read_file  FILE_NOT_FOUND
+  {
+    "path": "src/discount.rs"
+  }
+  Check the path.
+-- a stranger's code, no message
+✗ error  failed without a message                                     E42
+-- folded
+✗ error  The gateway closed the stream         stream  STREAM_INTERRUPTED
+120==============================================================================================================
+-- may be tried again
+✗ error  The gateway closed the stream                                                 stream  STREAM_INTERRUPTED
+  After 12 s and 3 documents. What came is kept.  r try again
+-- history
+✗ error  The gateway closed the stream                                                 stream  STREAM_INTERRUPTED
+  After 12 s and 3 documents. What came is kept.
+-- details that are an object
+✗ error  The file could not be read                                                     read_file  FILE_NOT_FOUND
+  {
+    "path": "src/discount.rs"
+  }
+  Check the path.
+-- a stranger's code, no message
+✗ error  failed without a message                                                                             E42
+-- folded
+✗ error  The gateway closed the stream                                                 stream  STREAM_INTERRUPTED
+"#);
+        let mut sheet = DocumentState::default();
+        sheet.lay_out(&broken, &look(90));
+        assert_eq!(
+            roles(&sheet.rows[0]),
+            "error:Dim The gateway closed the stream:Strong+bold | stream:Dim STREAM_INTERRUPTED:Error"
+        );
+    }
+}

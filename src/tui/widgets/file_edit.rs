@@ -1,0 +1,475 @@
+//! `file_edit`: what happens to which file, how many lines come and go, whether it is done, and the change itself with
+//! line numbers, syntax colours and the changed words marked. Hunks of one call and file share the first one's header.
+
+use super::{
+    DocumentKind, DocumentState, Fold, Leaf, RenderContext,
+    code::{Gutter, code_line, digits, mark_words, pieces},
+    heading::{Facts, Weight, at_work, gap, line, path_heading, sign, signed, word},
+    seed,
+    value::ends,
+};
+use crate::{
+    locale::figure,
+    protocol::{Applied, Document, Operation, View, document::FileEdit},
+    t,
+    text::{
+        CodeLine, Role, Sanitized, Span, StyledLine,
+        diff::{CONTEXT_LINES, Diff, DiffLine, Kind},
+        width::{cut_middle, cut_spans, width},
+    },
+};
+
+/// A longer change keeps so many lines of its head and its tail.
+const HEAD: usize = 60;
+const TAIL: usize = 20;
+/// A new file is shown by its head.
+const CREATED_HEAD: usize = 12;
+/// The second text of a document, beside the one that [`seed`] names.
+const OLD_SIDE: u64 = 0x5eaf_0000_0000_0000;
+
+/// The change of one document, found once.
+pub(super) struct Found {
+    version: u64,
+    diff: Diff,
+}
+
+impl DocumentKind for FileEdit<'_> {
+    fn lay_out(
+        &mut self,
+        document: &Document,
+        context: &RenderContext<'_>,
+        state: &mut DocumentState,
+    ) -> Option<usize> {
+        // Anything but a new file as a whole shows its ends only.
+        if let (Some(content), None, Fold::Full) = (&mut self.content, &self.diff, context.fold) {
+            state.limit(content, document.is_open());
+        }
+        let content = self.content.filter(|_| self.diff.is_none());
+        let lines = content.map(|it| state.memo.counted.count(it, document.is_open()));
+        if context.fold == Fold::Full
+            && let Some(content) = content.filter(|it| !it.is_empty())
+        {
+            let code = super::code::Code {
+                glyph: glyph(self, context),
+                head: head(self, document, lines.map(|it| (it, 0)), context),
+                // While it grows the column of numbers keeps its width.
+                numbers: Some((
+                    1,
+                    if document.is_open() {
+                        999
+                    } else {
+                        lines.unwrap_or(0) as u64
+                    },
+                )),
+                language: self.language,
+                content,
+                gutter: Gutter::Added,
+            };
+            return super::code::grow(code, document, context, state);
+        }
+        let found = state.memo.found.take().filter(|it| it.version == document.version);
+        let found = found.or_else(|| {
+            Some(Found {
+                version: document.version,
+                diff: find(self)?,
+            })
+        });
+        let diff = found.as_ref().map(|it| &it.diff);
+        let counts = diff.map(|it| (it.added, it.removed)).or(lines.map(|it| (it, 0)));
+        let mut rows = vec![head(self, document, counts, context)];
+        rows.extend(change(self, diff, lines.unwrap_or(0), document, context));
+        state.memo.found = found;
+        state.replace(Leaf {
+            glyph: glyph(self, context),
+            is_line: rows.len() == 1,
+            rows,
+        })
+    }
+
+    fn folded(&self, document: &Document, context: &RenderContext<'_>) -> Leaf {
+        let diff = find(self);
+        Leaf {
+            glyph: glyph(self, context),
+            rows: vec![head(self, document, counts(self, diff.as_ref()), context)],
+            is_line: true,
+        }
+    }
+
+    fn summary(&self, _: &Document) -> Sanitized {
+        let target = self.new_file_path.map_or_else(String::new, |it| format!(" → {it}"));
+        Sanitized::line(&format!("{} {}{target}", name(&self.operation), self.file_path))
+    }
+}
+
+/// The change without a header, for an approval.
+pub(super) fn body(edit: &FileEdit<'_>, document: &Document, look: &RenderContext<'_>) -> Vec<StyledLine> {
+    let lines = edit.content.map_or(0, |it| it.lines().count());
+    change(edit, find(edit).as_ref(), lines, document, look)
+}
+
+/// The change as a patch, for copying. The lines of a cell are none of the file's.
+pub(super) fn patch(edit: &FileEdit<'_>) -> Option<Sanitized> {
+    let found = find(edit).filter(|_| edit.cell.is_none())?;
+    let target = edit.new_file_path.unwrap_or(edit.file_path);
+    Some(Sanitized::from(found.patch(Some(edit.file_path), Some(target))))
+}
+
+/// Whether both are hunks of the same call on the same file, so that the header of the first stands for both.
+pub fn joins(before: &Document, document: &Document) -> bool {
+    let (View::FileEdit(first), View::FileEdit(second)) = (before.view(), document.view()) else {
+        return false;
+    };
+    second.tool_call_id.is_some() && first.tool_call_id == second.tool_call_id && first.file_path == second.file_path
+}
+
+/// The lines of the edit with what stands around them.
+fn find(edit: &FileEdit<'_>) -> Option<Diff> {
+    edit.compare(CONTEXT_LINES)
+}
+
+fn counts(edit: &FileEdit<'_>, diff: Option<&Diff>) -> Option<(usize, usize)> {
+    match diff {
+        Some(diff) => Some((diff.added, diff.removed)),
+        None => Some((edit.content?.lines().count(), 0)),
+    }
+}
+
+fn glyph(edit: &FileEdit<'_>, look: &RenderContext<'_>) -> Span {
+    let role = match edit.applied {
+        Applied::Failed => Role::Error,
+        Applied::Rejected => Role::Dim,
+        Applied::Pending => Role::Waiting,
+        Applied::Applied | Applied::Other(_) if look.joined => Role::Faint,
+        Applied::Applied | Applied::Other(_) => Role::Accent,
+    };
+    sign("±", role)
+}
+
+fn head(
+    edit: &FileEdit<'_>,
+    document: &Document,
+    counts: Option<(usize, usize)>,
+    look: &RenderContext<'_>,
+) -> StyledLine {
+    let mut told = Facts::default();
+    state(edit, document, &mut told);
+    let mut facts = Facts::default();
+    if let Some((added, removed)) = counts {
+        let mut list = Vec::new();
+        if added > 0 {
+            list.push(Span::new(format!("+{}", figure::grouped(added as u64)), Role::Added));
+        }
+        if added > 0 && removed > 0 {
+            list.push(gap(1));
+        }
+        if removed > 0 {
+            list.push(Span::new(
+                format!("−{}", figure::grouped(removed as u64)),
+                Role::Removed,
+            ));
+        }
+        // How much it is gives way to a state that is news.
+        let weight = if told.has(Weight::Heavy) {
+            Weight::Medium
+        } else {
+            Weight::Heavy
+        };
+        facts.push(weight, list);
+    }
+    if let Some(cell) = edit.cell {
+        let number = cell.index.saturating_add(1);
+        let text = if cell.is_new {
+            t!("edit-new-cell", number = number)
+        } else {
+            t!("edit-cell", number = number)
+        };
+        facts.word(Weight::Medium, text, Role::Dim);
+    }
+    if let Some(hunk) = edit.hunk.filter(|it| it.count > 1) {
+        let text = t!("edit-hunk", place = hunk.index, count = hunk.count);
+        facts.word(Weight::Light, text, Role::Dim);
+    }
+    facts.extend(told);
+    let behind: Vec<Span> = if look.read_only {
+        vec![gap(2), super::badge()]
+    } else {
+        Vec::new()
+    };
+    if look.joined {
+        let start = edit.diff.as_ref().and_then(|it| it.start_line);
+        let place = start.map_or(Sanitized::literal(t!("edit-further")), |it| {
+            Sanitized::from(t!("edit-line", line = it))
+        });
+        let spans: Vec<Span> = std::iter::once(Span::new(place, Role::Dim)).chain(behind).collect();
+        return line(&spans, facts, look.width);
+    }
+    let path = Span::new(Sanitized::line(edit.file_path), Role::Strong).bold().linked(
+        look.root
+            .and_then(|root| super::code_reference::file_link(root, edit.file_path)),
+    );
+    match edit.new_file_path {
+        Some(target) => {
+            let target = Span::new(Sanitized::line(target), Role::Strong).bold();
+            let word = word(name(&edit.operation));
+            let around = width(&word.text) + ARROW;
+            let (facts, room) = facts.fit(around + width(&path.text) + width(&target.text), look.width);
+            let mut title = vec![word];
+            title.extend(renaming(path, target, room.saturating_sub(around)));
+            title.extend(behind);
+            StyledLine::of(cut_spans(&title, room)).facts(facts)
+        }
+        None => path_heading(name(&edit.operation), &path, &behind, facts, look.width),
+    }
+}
+
+/// What a heading calls an operation.
+pub fn name(operation: &Operation) -> &str {
+    match operation {
+        Operation::Create => t!("edit-create"),
+        Operation::Edit => t!("edit-edit"),
+        Operation::Delete => t!("edit-delete"),
+        Operation::Rename => t!("edit-rename"),
+        Operation::Other(word) => word,
+    }
+}
+
+/// What an approval says would be done to a file.
+pub(super) fn verb(operation: &Operation) -> &str {
+    match operation {
+        Operation::Create => t!("approval-create"),
+        Operation::Edit => t!("approval-edit"),
+        Operation::Delete => t!("approval-delete"),
+        Operation::Rename => t!("approval-rename"),
+        Operation::Other(word) => word,
+    }
+}
+
+/// Columns of the arrow between two paths.
+const ARROW: usize = 3;
+
+/// Both paths, each cut in its middle where they do not fit together.
+fn renaming(path: Span, target: Span, room: usize) -> [Span; 3] {
+    let (first, second) = (width(&path.text), width(&target.text));
+    let half = room / 2;
+    let (first, second) = match (first <= half, second <= room - half) {
+        _ if first + second <= room => (first, second),
+        (true, _) => (first, room - first),
+        (false, true) => (room - second, second),
+        (false, false) => (half, room - half),
+    };
+    let cut = |span: Span, columns| Span {
+        text: Sanitized::from(cut_middle(&span.text, columns)),
+        ..span
+    };
+    [cut(path, first), sign(" → ", Role::Dim), cut(target, second)]
+}
+
+fn state(edit: &FileEdit<'_>, document: &Document, facts: &mut Facts) {
+    if document.is_open() {
+        return facts.push(Weight::Heavy, at_work(t!("edit-writing")));
+    }
+    if document.is_incomplete() {
+        return facts.word(Weight::Heavy, signed("✗", t!("document-broken-off")), Role::Error);
+    }
+    if let Some(word) = super::undone(document) {
+        return facts.word(Weight::Heavy, word, Role::Dim);
+    }
+    match &edit.applied {
+        Applied::Pending => facts.word(Weight::Heavy, t!("edit-pending"), Role::Waiting),
+        // What is no news gives way to what is.
+        Applied::Applied => facts.word(Weight::Medium, t!("edit-applied"), Role::Dim),
+        Applied::Rejected => facts.word(Weight::Heavy, signed("✗", t!("edit-rejected")), Role::Error),
+        Applied::Failed => facts.word(Weight::Heavy, signed("✗", t!("edit-failed")), Role::Error),
+        Applied::Other(word) => facts.word(Weight::Heavy, word.replace('_', " "), Role::Dim),
+    }
+}
+
+fn change(
+    edit: &FileEdit<'_>,
+    diff: Option<&Diff>,
+    lines: usize,
+    document: &Document,
+    look: &RenderContext<'_>,
+) -> Vec<StyledLine> {
+    match (diff, edit.content) {
+        (Some(diff), _) if diff.lines.is_empty() => {
+            vec![line(
+                &[sign(t!("edit-nothing"), Role::Dim)],
+                Facts::default(),
+                look.width,
+            )]
+        }
+        (Some(diff), _) => diff_rows(edit, diff, document, look),
+        (None, Some(content)) if !content.is_empty() => created(edit, content, lines, document, look),
+        (None, Some(_)) if edit.operation == Operation::Create => {
+            vec![line(&[sign(t!("edit-empty"), Role::Dim)], Facts::default(), look.width)]
+        }
+        (None, Some(_) | None) => Vec::new(),
+    }
+}
+
+/// A file that is all new: its head.
+fn created(
+    edit: &FileEdit<'_>,
+    content: &str,
+    count: usize,
+    document: &Document,
+    look: &RenderContext<'_>,
+) -> Vec<StyledLine> {
+    let (head, hidden) = if look.fold == Fold::Full || count <= CREATED_HEAD + 1 {
+        (count, 0)
+    } else {
+        (CREATED_HEAD, count - CREATED_HEAD)
+    };
+    let bytes: usize = content.split_inclusive('\n').take(head).map(str::len).sum();
+    let clean = Sanitized::new(content.get(..bytes).unwrap_or_default());
+    let is_closed = hidden > 0 || !document.is_open();
+    let colours = look
+        .colours
+        .code(seed(document, look), edit.language, &clean, is_closed);
+    let digits = digits(head as u64);
+    let mut rows = Vec::new();
+    for (at, text) in clean.lines().enumerate() {
+        let colours = colours.get(at).filter(|it| says(it, text));
+        let spans = pieces(text, colours, Gutter::Added.ground());
+        rows.extend(code_line(
+            &spans,
+            Some(at as u64 + 1),
+            digits,
+            Gutter::Added,
+            look.width,
+        ));
+    }
+    if hidden > 0 {
+        rows.push(left_out(hidden, digits, look.width));
+    }
+    rows
+}
+
+fn diff_rows(edit: &FileEdit<'_>, diff: &Diff, document: &Document, look: &RenderContext<'_>) -> Vec<StyledLine> {
+    let Some(texts) = &edit.diff else { return Vec::new() };
+    let is_closed = !document.is_open();
+    let seed = seed(document, look);
+    let (old, new) = (Sanitized::new(texts.old), Sanitized::new(texts.new));
+    let old_colours = look.colours.code(seed ^ OLD_SIDE, edit.language, &old, is_closed);
+    let new_colours = look.colours.code(seed, edit.language, &new, is_closed);
+    let first = texts.start_line.unwrap_or(1) as usize;
+    let last = diff.lines.iter().filter_map(|it| it.new.max(it.old)).max().unwrap_or(1);
+    let digits = digits(last as u64);
+    let most = if look.fold == Fold::Full { usize::MAX / 4 } else { HEAD };
+    let (head, hidden, tail) = ends(diff.lines.len(), most, TAIL);
+    let mut rows = Vec::new();
+    let mut add = |found: &DiffLine| {
+        let (gutter, number, colours) = match found.kind {
+            Kind::Skip(count) => return rows.push(left_out(count, digits, look.width)),
+            Kind::Context => (Gutter::Plain, found.new, at(&new_colours, found.new, first)),
+            Kind::Removed => (Gutter::Removed, found.old, at(&old_colours, found.old, first)),
+            Kind::Added => (Gutter::Added, found.new, at(&new_colours, found.new, first)),
+        };
+        let number = number.filter(|_| texts.start_line.is_some()).map(|it| it as u64);
+        let spans = words(found, colours, gutter);
+        rows.extend(code_line(&spans, number, digits, gutter, look.width));
+    };
+    diff.lines.get(head).unwrap_or_default().iter().for_each(&mut add);
+    if hidden > 0 {
+        add(&DiffLine {
+            kind: Kind::Skip(hidden),
+            old: None,
+            new: None,
+            text: String::new(),
+            end: crate::text::diff::End::Newline,
+            words: Vec::new(),
+        });
+    }
+    diff.lines.get(tail).unwrap_or_default().iter().for_each(&mut add);
+    rows
+}
+
+/// Both sides of a change, each line of one with what stands beside it on the other; nothing of a line is broken.
+/// `None`: there is only one side.
+pub fn sides(document: &Document, look: &RenderContext<'_>) -> Option<Vec<(Option<StyledLine>, Option<StyledLine>)>> {
+    let View::FileEdit(edit) = document.view() else {
+        return None;
+    };
+    let texts = edit.diff.as_ref()?;
+    let diff = find(&edit)?;
+    let seed = seed(document, look);
+    let is_closed = !document.is_open();
+    let (old, new) = (Sanitized::new(texts.old), Sanitized::new(texts.new));
+    let old_colours = look.colours.code(seed ^ OLD_SIDE, edit.language, &old, is_closed);
+    let new_colours = look.colours.code(seed, edit.language, &new, is_closed);
+    let first = texts.start_line.unwrap_or(1) as usize;
+    let last = diff.lines.iter().filter_map(|it| it.new.max(it.old)).max().unwrap_or(1);
+    let digits = digits(last as u64);
+    let row = |line: &DiffLine, number: Option<usize>, gutter: Gutter, colours: Option<&CodeLine>| {
+        let number = number.filter(|_| texts.start_line.is_some()).map(|it| it as u64);
+        let mut rows = code_line(&words(line, colours, gutter), number, digits, gutter, usize::MAX / 4);
+        rows.truncate(1);
+        rows.pop()
+    };
+    let mut pairs: Vec<(Option<StyledLine>, Option<StyledLine>)> = Vec::new();
+    // Where the block of replaced lines begins whose other side is still to come.
+    let mut open = 0;
+    for line in &diff.lines {
+        match line.kind {
+            Kind::Removed => {
+                let colours = at(&old_colours, line.old, first);
+                pairs.push((row(line, line.old, Gutter::Removed, colours), None));
+            }
+            Kind::Added => {
+                let added = row(line, line.new, Gutter::Added, at(&new_colours, line.new, first));
+                match pairs.iter_mut().skip(open).find(|it| it.1.is_none()) {
+                    Some(pair) => pair.1 = added,
+                    None => pairs.push((None, added)),
+                }
+            }
+            Kind::Context => {
+                let (before, after) = (at(&old_colours, line.old, first), at(&new_colours, line.new, first));
+                pairs.push((
+                    row(line, line.old, Gutter::Plain, before),
+                    row(line, line.new, Gutter::Plain, after),
+                ));
+                open = pairs.len();
+            }
+            Kind::Skip(count) => {
+                let left = || Some(left_out(count, digits, usize::MAX / 4));
+                pairs.push((left(), left()));
+                open = pairs.len();
+            }
+        }
+    }
+    Some(pairs)
+}
+
+/// The line's colours, which are counted from the first line of its text.
+fn at(colours: &[CodeLine], number: Option<usize>, first: usize) -> Option<&CodeLine> {
+    colours.get(number?.checked_sub(first)?)
+}
+
+/// A line in its colours with its changed words marked.
+fn words(found: &DiffLine, colours: Option<&CodeLine>, gutter: Gutter) -> Vec<Span> {
+    let mut text = Sanitized::default();
+    let mut changed = Vec::new();
+    for (piece, is_changed) in found.pieces() {
+        let start = text.len();
+        text.push(&piece);
+        if is_changed {
+            changed.push(start..text.len());
+        }
+    }
+    let spans = pieces(&text, colours.filter(|it| says(it, &text)), gutter.ground());
+    mark_words(spans, &changed, gutter)
+}
+
+fn says(colours: &CodeLine, line: &str) -> bool {
+    super::lines::says(colours, line)
+}
+
+fn left_out(count: usize, digits: usize, columns: usize) -> StyledLine {
+    let text = Span::new(format!("… {}", t!("count-lines", count = count)), Role::Dim);
+    let indent = gap((digits + 3).min(columns.saturating_sub(width(&text.text))));
+    line(&[indent, text], Facts::default(), columns)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,409 @@
+use serde_json::{Value, json};
+
+use super::super::{
+    DocumentState, Fold, RenderContext,
+    testing::{closed, look, numbered, open, pictures, roles},
+};
+use super::*;
+use crate::text::Background;
+
+fn edit(old: &str, new: &str, line: Value, more: Value) -> Document {
+    let mut metadata = json!({
+        "filePath": "src/cart.rs", "operation": "edit",
+        "diff": { "oldString": old, "newString": new, "startLine": line },
+    });
+    if let (Value::Object(members), Value::Object(more)) = (&mut metadata, more) {
+        members.extend(more);
+    }
+    closed("file_edit", Some(new), metadata)
+}
+
+fn cart(more: Value) -> Document {
+    edit(
+        "pub struct Cart {\n    pub items: Vec<Item>,\n}",
+        "pub struct Cart {\n    pub items: Vec<LineItem>,\n    pub discount: Option<Discount>,\n}",
+        json!(8),
+        more,
+    )
+}
+
+#[test]
+fn edits() {
+    let cart = cart(json!({}));
+    let hunk = edit(
+        "a\n",
+        "b\nc\n",
+        json!(40),
+        json!({ "hunk": { "index": 2, "count": 3 }, "applied": "pending" }),
+    );
+    let far: String = numbered("line ", 30);
+    let far = edit(
+        &far,
+        &far.replace("line 2\n", "line two\n").replace("line 25\n", ""),
+        json!(1),
+        json!({}),
+    );
+    let inserted = edit("", "use std::fmt;\n", json!(3), json!({}));
+    let unplaced = edit("a", "b", Value::Null, json!({ "applied": "failed" }));
+    let same = edit("a", "a", json!(1), json!({}));
+    let states = [
+        ("applied", &cart, look(0)),
+        (
+            "a later hunk that waits",
+            &hunk,
+            RenderContext {
+                joined: true,
+                ..look(0)
+            },
+        ),
+        ("two changes far apart", &far, look(0)),
+        ("an insertion", &inserted, look(0)),
+        ("failed, nobody knows where", &unplaced, look(0)),
+        ("nothing changes", &same, look(0)),
+        (
+            "in a read-only mode",
+            &same,
+            RenderContext {
+                read_only: true,
+                ..look(0)
+            },
+        ),
+        (
+            "folded",
+            &cart,
+            RenderContext {
+                fold: Fold::Folded,
+                ..look(0)
+            },
+        ),
+    ];
+    insta::assert_snapshot!(pictures(&states), @r#"
+40=====================================
+-- applied
+± edit   src/cart.rs     +2 −1  applied
+    8   pub struct Cart {
+    9 −     pub items: Vec<Item>,
+    9 +     pub items: Vec<LineItem>,
+   10 +     pub discount: Option<Discou
+        nt>,
+   11   }
+-- a later hunk that waits
+± @ line 40      +2 −1  2 of 3  pending
+   40 − a
+   40 + b
+   41 + c
+-- two changes far apart
+± edit   src/cart.rs     +1 −2  applied
+    1   line 1
+    2 − line 2
+    2 + line two
+    3   line 3
+    4   line 4
+    5   line 5
+        … 16 lines
+   22   line 22
+   23   line 23
+   24   line 24
+   25 − line 25
+   25   line 26
+   26   line 27
+   27   line 28
+        … 2 lines
+-- an insertion
+± edit   src/cart.rs        +1  applied
+    3 + use std::fmt;
+-- failed, nobody knows where
+± edit   src/cart.rs    +1 −1  ✗ failed
+      − a
+      + b
+-- nothing changes
+± edit   src/cart.rs            applied
+  nothing changes
+-- in a read-only mode
+± edit   src…t.rs   ✗ read-on…  applied
+  nothing changes
+-- folded
+± edit   src/cart.rs     +2 −1  applied
+80=======================================================================
+-- applied
+± edit   src/cart.rs                                       +2 −1  applied
+    8   pub struct Cart {
+    9 −     pub items: Vec<Item>,
+    9 +     pub items: Vec<LineItem>,
+   10 +     pub discount: Option<Discount>,
+   11   }
+-- a later hunk that waits
+± @ line 40                                        +2 −1  2 of 3  pending
+   40 − a
+   40 + b
+   41 + c
+-- two changes far apart
+± edit   src/cart.rs                                       +1 −2  applied
+    1   line 1
+    2 − line 2
+    2 + line two
+    3   line 3
+    4   line 4
+    5   line 5
+        … 16 lines
+   22   line 22
+   23   line 23
+   24   line 24
+   25 − line 25
+   25   line 26
+   26   line 27
+   27   line 28
+        … 2 lines
+-- an insertion
+± edit   src/cart.rs                                          +1  applied
+    3 + use std::fmt;
+-- failed, nobody knows where
+± edit   src/cart.rs                                      +1 −1  ✗ failed
+      − a
+      + b
+-- nothing changes
+± edit   src/cart.rs                                              applied
+  nothing changes
+-- in a read-only mode
+± edit   src/cart.rs   ✗ read-only                                applied
+  nothing changes
+-- folded
+± edit   src/cart.rs                                       +2 −1  applied
+120==============================================================================================================
+-- applied
+± edit   src/cart.rs                                                                               +2 −1  applied
+    8   pub struct Cart {
+    9 −     pub items: Vec<Item>,
+    9 +     pub items: Vec<LineItem>,
+   10 +     pub discount: Option<Discount>,
+   11   }
+-- a later hunk that waits
+± @ line 40                                                                                +2 −1  2 of 3  pending
+   40 − a
+   40 + b
+   41 + c
+-- two changes far apart
+± edit   src/cart.rs                                                                               +1 −2  applied
+    1   line 1
+    2 − line 2
+    2 + line two
+    3   line 3
+    4   line 4
+    5   line 5
+        … 16 lines
+   22   line 22
+   23   line 23
+   24   line 24
+   25 − line 25
+   25   line 26
+   26   line 27
+   27   line 28
+        … 2 lines
+-- an insertion
+± edit   src/cart.rs                                                                                  +1  applied
+    3 + use std::fmt;
+-- failed, nobody knows where
+± edit   src/cart.rs                                                                              +1 −1  ✗ failed
+      − a
+      + b
+-- nothing changes
+± edit   src/cart.rs                                                                                      applied
+  nothing changes
+-- in a read-only mode
+± edit   src/cart.rs   ✗ read-only                                                                        applied
+  nothing changes
+-- folded
+± edit   src/cart.rs                                                                               +2 −1  applied
+"#);
+}
+
+#[test]
+fn whole_files() {
+    let lines: String = numbered("line ", 20);
+    let file = |content: Option<&str>, metadata: Value| closed("file_edit", content, metadata);
+    let created = file(Some(&lines), json!({ "filePath": "src/lib.rs", "operation": "create" }));
+    let short = file(
+        Some("pub mod discount;\n"),
+        json!({ "filePath": "src/lib.rs", "operation": "create" }),
+    );
+    let empty = file(Some(""), json!({ "filePath": "src/empty.rs", "operation": "create" }));
+    let growing = open(
+        "file_edit",
+        Some("pub mod dis"),
+        json!({ "filePath": "src/lib.rs", "operation": "create" }),
+    );
+    let deleted = file(
+        None,
+        json!({ "filePath": "src/old.rs", "operation": "delete", "applied": "rejected" }),
+    );
+    let renamed = file(
+        None,
+        json!({
+            "filePath": "src/discount.rs", "newFilePath": "src/discount/mod.rs", "operation": "rename",
+        }),
+    );
+    let states = [
+        ("created, its head", &created, look(0)),
+        ("created, short", &short, look(0)),
+        ("created, empty", &empty, look(0)),
+        ("being written", &growing, look(0)),
+        ("deleted, rejected", &deleted, look(0)),
+        ("renamed", &renamed, look(0)),
+    ];
+    insta::assert_snapshot!(pictures(&states), @r#"
+40=====================================
+-- created, its head
+± create src/lib.rs        +20  applied
+    1 + line 1
+    2 + line 2
+    3 + line 3
+    4 + line 4
+    5 + line 5
+    6 + line 6
+    7 + line 7
+    8 + line 8
+    9 + line 9
+   10 + line 10
+   11 + line 11
+   12 + line 12
+        … 8 lines
+-- created, short
+± create src/lib.rs         +1  applied
+    1 + pub mod discount;
+-- created, empty
+± create src/empty.rs           applied
+  an empty file
+-- being written
+± create src/lib.rs       +1  ◐ writing
+    1 + pub mod dis
+-- deleted, rejected
+± delete src/old.rs          ✗ rejected
+-- renamed
+± rename src/…t.rs → …/mod.rs   applied
+80=======================================================================
+-- created, its head
+± create src/lib.rs                                          +20  applied
+    1 + line 1
+    2 + line 2
+    3 + line 3
+    4 + line 4
+    5 + line 5
+    6 + line 6
+    7 + line 7
+    8 + line 8
+    9 + line 9
+   10 + line 10
+   11 + line 11
+   12 + line 12
+        … 8 lines
+-- created, short
+± create src/lib.rs                                           +1  applied
+    1 + pub mod discount;
+-- created, empty
+± create src/empty.rs                                             applied
+  an empty file
+-- being written
+± create src/lib.rs                                         +1  ◐ writing
+    1 + pub mod dis
+-- deleted, rejected
+± delete src/old.rs                                            ✗ rejected
+-- renamed
+± rename src/discount.rs → src/discount/mod.rs                    applied
+120==============================================================================================================
+-- created, its head
+± create src/lib.rs                                                                                  +20  applied
+    1 + line 1
+    2 + line 2
+    3 + line 3
+    4 + line 4
+    5 + line 5
+    6 + line 6
+    7 + line 7
+    8 + line 8
+    9 + line 9
+   10 + line 10
+   11 + line 11
+   12 + line 12
+        … 8 lines
+-- created, short
+± create src/lib.rs                                                                                   +1  applied
+    1 + pub mod discount;
+-- created, empty
+± create src/empty.rs                                                                                     applied
+  an empty file
+-- being written
+± create src/lib.rs                                                                                 +1  ◐ writing
+    1 + pub mod dis
+-- deleted, rejected
+± delete src/old.rs                                                                                    ✗ rejected
+-- renamed
+± rename src/discount.rs → src/discount/mod.rs                                                            applied
+"#);
+}
+
+#[test]
+fn a_whole_file_unfolds() {
+    let lines: String = numbered("line ", 20);
+    let created = closed(
+        "file_edit",
+        Some(&lines),
+        json!({ "filePath": "a.rs", "operation": "create" }),
+    );
+    let mut sheet = DocumentState::default();
+    sheet.lay_out(
+        &created,
+        &RenderContext {
+            fold: Fold::Full,
+            ..look(60)
+        },
+    );
+    assert_eq!(sheet.rows.len(), 21);
+    assert_eq!(sheet.rows[20].plain(), " 20 + line 20");
+}
+
+#[test]
+fn changed_lines_and_words_have_grounds_of_their_own() {
+    let mut sheet = DocumentState::default();
+    sheet.lay_out(&cart(json!({})), &look(80));
+    assert_eq!(
+        roles(&sheet.rows[0]),
+        "edit:Dim src/cart.rs:Strong+bold | +2:Added −1:Removed applied:Dim"
+    );
+    let grounds: Vec<Background> = sheet.rows.iter().map(|it| it.background).collect();
+    let (plain, added, removed) = (Background::Plain, Background::Added, Background::Removed);
+    assert_eq!(grounds, [plain, plain, removed, added, added, plain]);
+    let words: Vec<(String, &str)> = sheet
+        .rows
+        .iter()
+        .flat_map(|it| &it.spans)
+        .filter(|it| matches!(it.background, Background::AddedWord | Background::RemovedWord))
+        .map(|it| (format!("{:?}", it.background), it.text.as_str()))
+        .collect();
+    // A line that is new as a whole needs no marked words.
+    assert_eq!(
+        words,
+        [("RemovedWord".to_owned(), "Item"), ("AddedWord".to_owned(), "LineItem")]
+    );
+    // Every sign of a changed line stands on its ground, the number too.
+    assert!(sheet.rows[2].spans.iter().all(|it| it.background != Background::Plain));
+}
+
+#[test]
+fn the_rest_of_a_line_follows_both_texts() {
+    let counted = |old: &str, new: &str| {
+        let document = edit(old, new, json!(1), json!({}));
+        let View::FileEdit(it) = document.view() else {
+            panic!("it is an edit")
+        };
+        find(&it).map(|it| (it.added, it.removed))
+    };
+    for (name, old, new, counts) in [
+        ("a line below one that stays", "a", "a\nb", (1, 0)),
+        ("whole lines", "a\n", "a\nb\n", (1, 0)),
+        ("all goes", "a\nb\n", "", (0, 2)),
+        ("all is new", "", "a\n", (1, 0)),
+        ("only the line break", "a", "a\n", (1, 0)),
+    ] {
+        assert_eq!(counted(old, new), Some(counts), "{name}");
+    }
+}

@@ -1,0 +1,329 @@
+//! The first row of a document: a word, what it is about, and facts at the right edge.
+
+use crate::{
+    locale::figure,
+    text::{
+        Role, Sanitized, Span, StyledLine,
+        width::{cut_end, cut_middle, cut_spans, pad, spans_width, width},
+        wrap::wrap,
+    },
+    tui::draft::Draft,
+};
+
+/// Columns of the word that names a kind or a tool, with the blank behind it.
+pub(super) const WORD: usize = 7;
+
+/// The pane shows no facts where the content is narrower: that is a screen of less than 40 columns.
+pub(super) const FACTS_FROM: usize = 36;
+
+/// Columns between two facts, and between the content and the facts.
+const GAP: usize = 2;
+
+/// What hangs at the right edge. Where it does not fit, the lightest goes first.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Facts(Vec<Fact>);
+
+#[derive(Clone, Debug)]
+struct Fact {
+    weight: Weight,
+    spans: Vec<Span>,
+}
+
+/// How long a fact stays when it gets narrow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Weight {
+    Light,
+    Medium,
+    /// The state: goes last.
+    Heavy,
+}
+
+impl Facts {
+    pub fn push(&mut self, weight: Weight, spans: impl Into<Vec<Span>>) {
+        let spans = spans.into();
+        if spans.iter().any(|it| !it.text.is_empty()) {
+            self.0.push(Fact { weight, spans });
+        }
+    }
+
+    pub fn word(&mut self, weight: Weight, text: impl Into<Sanitized>, role: Role) {
+        let span = Span::new(text, role);
+        self.push(
+            weight,
+            [Span {
+                text: Sanitized::line(&span.text),
+                ..span
+            }],
+        );
+    }
+
+    pub fn has(&self, weight: Weight) -> bool {
+        self.0.iter().any(|it| it.weight == weight)
+    }
+
+    /// Puts others behind these.
+    pub fn extend(&mut self, others: Self) {
+        self.0.extend(others.0);
+    }
+
+    pub fn duration(&mut self, milliseconds: Option<u64>) {
+        if let Some(it) = milliseconds {
+            self.word(Weight::Medium, figure::duration(it), Role::Dim);
+        }
+    }
+
+    /// The facts that fit beside `wants` columns of content, and the columns that are left for the content.
+    ///
+    /// Content has a claim to what it wants up to two thirds of the width, and to one third beside the heaviest fact.
+    pub fn fit(mut self, wants: usize, columns: usize) -> (Vec<Span>, usize) {
+        if columns < FACTS_FROM {
+            return (Vec::new(), columns);
+        }
+        loop {
+            let taken = self.width();
+            if taken == 0 {
+                return (Vec::new(), columns);
+            }
+            let left = columns.saturating_sub(taken + GAP);
+            let heaviest = self.0.len() == 1 && self.0.iter().all(|it| it.weight == Weight::Heavy);
+            let claim = wants.min(if heaviest { columns / 3 } else { columns * 2 / 3 });
+            if left >= claim {
+                return (self.spans(), left);
+            }
+            let lightest = self.0.iter().map(|it| it.weight).min();
+            if let Some(at) = self.0.iter().rposition(|it| Some(it.weight) == lightest) {
+                self.0.remove(at);
+            }
+        }
+    }
+
+    fn width(&self) -> usize {
+        let gaps = self.0.len().saturating_sub(1) * GAP;
+        gaps + self.0.iter().map(|it| spans_width(&it.spans)).sum::<usize>()
+    }
+
+    fn spans(self) -> Vec<Span> {
+        let mut spans = Vec::new();
+        for fact in self.0 {
+            if !spans.is_empty() {
+                spans.push(gap(GAP));
+            }
+            spans.extend(fact.spans);
+        }
+        spans
+    }
+}
+
+/// Empty columns.
+pub(super) fn gap(columns: usize) -> Span {
+    const BLANKS: &str = "                ";
+    match BLANKS.get(..columns) {
+        Some(blanks) => Span::new(Sanitized::literal(blanks), Role::Text),
+        None => Span::new(" ".repeat(columns), Role::Text),
+    }
+}
+
+/// A literal of ours in a role.
+pub(super) const fn sign(text: &'static str, role: Role) -> Span {
+    Span {
+        text: Sanitized::literal(text),
+        role,
+        modifier: crate::text::Modifier::NONE,
+        background: crate::text::Background::Plain,
+        link: None,
+    }
+}
+
+/// A sign and what it means.
+pub(super) fn signed(sign: &str, word: &str) -> Sanitized {
+    Sanitized::from(format!("{sign} {word}"))
+}
+
+/// The sign of what is going on, and a word for it.
+pub(super) fn at_work(word: &str) -> [Span; 2] {
+    [sign("◐", Role::Waiting), Span::new(format!(" {word}"), Role::Dim)]
+}
+
+/// The word of a heading: dim, as wide as all of them; a longer one has a gap behind it.
+pub(super) fn word(text: &str) -> Span {
+    let text = cut_end(&Sanitized::line(text), 3 * WORD);
+    let columns = if width(&text) < WORD { WORD } else { width(&text) + GAP };
+    Span::new(pad(&text, columns), Role::Dim)
+}
+
+/// One row of a word, a title that is cut where it must be, and facts.
+pub(super) fn heading(name: &str, title: &[Span], facts: Facts, columns: usize) -> StyledLine {
+    let mut spans = Vec::with_capacity(title.len() + 1);
+    if !name.is_empty() {
+        spans.push(word(name));
+    }
+    spans.extend_from_slice(title);
+    line(&spans, facts, columns)
+}
+
+/// One row of spans that is cut where it must be, and facts.
+pub(super) fn line(spans: &[Span], facts: Facts, columns: usize) -> StyledLine {
+    let (facts, room) = facts.fit(spans_width(spans), columns);
+    StyledLine::of(cut_spans(spans, room)).facts(facts)
+}
+
+/// A title that is shown whole, in several rows where it must be. Facts that would leave it too little room beside
+/// them stand at the right of a row of their own.
+pub(super) fn titled(title: &[Span], first: &[Span], rest: &[Span], facts: Facts, columns: usize) -> Vec<StyledLine> {
+    let text: usize = title
+        .iter()
+        .map(|it| it.text.lines().map(width).max().unwrap_or(0))
+        .sum();
+    let wants = spans_width(first) + text;
+    let heaviest: Vec<Fact> = facts
+        .0
+        .iter()
+        .filter(|it| it.weight == Weight::Heavy)
+        .cloned()
+        .collect();
+    let (mut facts, mut room) = facts.fit(wants, columns);
+    if facts.is_empty() && columns >= FACTS_FROM {
+        // The state does not go: it takes a row.
+        facts = cut_spans(&Facts(heaviest).spans(), columns - 1);
+        room = if facts.is_empty() { columns } else { 0 };
+    }
+    if room >= wants || room * 3 >= columns * 2 {
+        let mut rows = wrap(title, room, first, rest);
+        if let Some(first) = rows.first_mut() {
+            first.facts = facts;
+        }
+        return rows;
+    }
+    let mut rows = wrap(title, columns, first, rest);
+    rows.push(StyledLine::default().facts(facts));
+    rows
+}
+
+/// A heading about a path, which is cut in its middle so that its name stays.
+pub(super) fn path_heading(name: &str, path: &Span, behind: &[Span], facts: Facts, columns: usize) -> StyledLine {
+    let mut spans = Vec::with_capacity(behind.len() + 2);
+    if !name.is_empty() {
+        spans.push(word(name));
+    }
+    let around = spans_width(&spans) + spans_width(behind);
+    let (facts, room) = facts.fit(around + width(&path.text), columns);
+    // What stands behind goes before the name does.
+    const NAME: usize = 8;
+    let text = cut_middle(&path.text, room.saturating_sub(around).max(NAME));
+    spans.push(Span {
+        text: Sanitized::from(text),
+        ..path.clone()
+    });
+    spans.extend_from_slice(behind);
+    StyledLine::of(cut_spans(&spans, room)).facts(facts)
+}
+
+/// A key and what it does.
+pub(super) fn key(name: &'static str, does: &'static str, role: Role) -> Vec<Span> {
+    vec![sign(name, role).bold(), gap(1), sign(does, Role::Dim)]
+}
+
+/// Stands where something is typed in a document.
+pub const TYPING: &str = "▏";
+
+/// What is being typed, with the sign for its caret.
+pub(super) fn being_typed(draft: &Draft) -> Vec<Span> {
+    let (before, after) = draft.text().split_at(draft.caret());
+    let text = |text: &str| Span::new(Sanitized::line(text), Role::Strong);
+    vec![text(before), sign(TYPING, Role::Waiting), text(after)]
+}
+
+/// Puts a key and its word behind the last row, or whole onto a row of its own where they do not fit.
+pub(super) fn put_key(rows: &mut Vec<StyledLine>, key: &[Span], between: usize, columns: usize) {
+    let taken = rows.last().map_or(0, |it| spans_width(&it.spans));
+    match rows.last_mut() {
+        Some(row) if taken + between + spans_width(key) <= columns => {
+            row.spans.push(gap(between));
+            row.spans.extend_from_slice(key);
+        }
+        Some(_) => {
+            let mut more = wrap(key, columns.max(1), &[], &[]);
+            // Only the width broke the line of keys.
+            if let Some(first) = more.first_mut() {
+                (first.continues, first.spaced) = (true, true);
+            }
+            rows.extend(more);
+        }
+        None => rows.extend(wrap(key, columns.max(1), &[], &[])),
+    }
+}
+
+/// The first line that says something, for where there is one line only. Reads no more than it needs.
+pub(super) fn first_line(text: &str) -> Sanitized {
+    const MOST: usize = 2000;
+    let start = text.trim_start();
+    let line = start.split('\n').next().unwrap_or_default();
+    let end = line.char_indices().nth(MOST).map_or(line.len(), |(at, _)| at);
+    Sanitized::line(line.get(..end).unwrap_or_default().trim_end())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn facts() -> Facts {
+        let mut facts = Facts::default();
+        facts.word(Weight::Heavy, "✓ 0", Role::Done);
+        facts.word(Weight::Medium, "5.3 s", Role::Dim);
+        facts.word(Weight::Light, "no network", Role::Dim);
+        facts
+    }
+
+    fn check(wants: usize, columns: usize) -> (String, usize) {
+        let (spans, room) = facts().fit(wants, columns);
+        (spans.iter().map(|it| it.text.as_str()).collect(), room)
+    }
+
+    #[test]
+    fn the_lightest_fact_goes_first() {
+        for (name, wants, columns, kept, room) in [
+            ("all fit", 20, 60, "✓ 0  5.3 s  no network", 36),
+            (
+                "content has a claim to two thirds of the width",
+                60,
+                60,
+                "✓ 0  5.3 s",
+                48,
+            ),
+            ("short content leaves room for all", 5, 37, "✓ 0  5.3 s  no network", 13),
+            ("long content keeps state and time", 60, 37, "✓ 0  5.3 s", 25),
+            ("a screen of 40 columns shows facts", 60, 36, "✓ 0  5.3 s", 24),
+            ("too narrow for facts", 5, 35, "", 35),
+        ] {
+            assert_eq!(check(wants, columns), (kept.to_owned(), room), "{name}");
+        }
+    }
+
+    #[test]
+    fn words_stand_in_one_column() {
+        for (name, text, shown) in [
+            ("short", "read", "read   "),
+            ("six letters", "search", "search "),
+            ("too long for the column", "resolve", "resolve  "),
+            (
+                "a stranger's",
+                "github__create_issue_comment",
+                "github__create_issue…  ",
+            ),
+        ] {
+            assert_eq!(word(text).text, shown, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_key_is_never_parted_from_its_word() {
+        for columns in 1..60 {
+            let mut rows = wrap(&[Span::new("the answer failed", Role::Dim)], columns, &[], &[]);
+            put_key(&mut rows, &key("r", "try again", Role::Error), 2, columns);
+            let lines: Vec<_> = rows.iter().map(StyledLine::plain).collect();
+            assert!(lines.iter().all(|it| width(it) <= columns), "{columns} {lines:?}");
+            let is_whole = lines.iter().any(|it| it.ends_with("r try again"));
+            assert_eq!(is_whole, columns >= 11, "{columns} {lines:?}");
+        }
+    }
+}

@@ -1,0 +1,725 @@
+//! How documents look: a function from a document and a width to rows.
+//!
+//! A look asks for roles, never for colours, survives width 1 and doubles every colour with a sign or a word. The gutter
+//! (address and glyph) is painted by the transcript pane; rows start at the content's first column. [`DocumentState`] remembers
+//! the rows of one document and only lays out again what may have changed: a document that grows is laid from its last
+//! unfinished line or block on.
+
+mod approval;
+pub mod bar;
+mod clarification;
+mod code;
+mod code_block;
+mod code_reference;
+pub mod composer;
+mod copy;
+mod ending;
+mod error;
+mod file_edit;
+pub mod footer;
+mod form;
+pub mod header;
+mod heading;
+mod lines;
+#[cfg(test)]
+mod matrix;
+mod message;
+mod plan;
+#[cfg(test)]
+mod properties;
+pub mod queue;
+pub mod row_key;
+pub mod styled_line;
+mod terminal_command;
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;
+mod text;
+mod thinking;
+mod todo;
+mod todo_update;
+mod tool_call;
+pub mod transcript;
+mod unknown;
+mod value;
+
+use std::{
+    cell::Cell,
+    hash::{DefaultHasher, Hash, Hasher},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use ratatui::{buffer::Buffer, layout::Rect, widgets::StatefulWidget};
+
+use crate::{
+    locale::figure,
+    protocol::{Applied, Document, Kind, QuestionKind, Turn, View},
+    t,
+    text::{Background, CodeLine, Colours, Modifier, Role, Sanitized, Span, StyledLine, markdown::Flow},
+    theme::Theme,
+    transcript::Todos,
+    tui::terminal::surface::Links,
+};
+
+pub use approval::command_asked_for;
+pub use copy::{code_only, copy_text, markdown};
+pub use error::is_retryable;
+pub use file_edit::{joins, name as operation, sides};
+pub use form::{Form, Outcome, approval_keys};
+pub use heading::TYPING;
+
+pub use ending::EndingWidget;
+pub use message::MessageWidget;
+pub use thinking::ThinkingWidget;
+
+use lines::{Counted, Lines};
+use styled_line::StyledLineWidget;
+use terminal_command::Printed;
+
+/// Evaluates an expression with the view of a document, whatever its kind.
+macro_rules! with_kind {
+    ($document:expr, $kind:pat => $then:expr) => {
+        match $document.view() {
+            View::Text($kind) => $then,
+            View::CodeReference($kind) => $then,
+            View::CodeBlock($kind) => $then,
+            View::FileEdit($kind) => $then,
+            View::ToolCall($kind) => $then,
+            View::TerminalCommand($kind) => $then,
+            View::Plan($kind) => $then,
+            View::Clarification($kind) => $then,
+            View::Error($kind) => $then,
+            View::TodoUpdate($kind) => $then,
+            View::Unknown($kind) => $then,
+        }
+    };
+}
+
+/// Prose wider than this is hard to read.
+pub const MEASURE: usize = 112;
+
+/// Everything a look may depend on besides the document.
+#[derive(Clone, Copy)]
+pub struct RenderContext<'a> {
+    /// Columns from the content's first column to the right margin, at least 1.
+    pub width: usize,
+    pub fold: Fold,
+    /// The reader is on this document: hints about keys may show.
+    pub selected: bool,
+    /// The answer's mode changes nothing on disk: what does so all the same is marked.
+    pub read_only: bool,
+    /// The document before this one is the same file and call: its header stands for this hunk too.
+    pub joined: bool,
+    /// Nothing replaces it: the newest plan, or a document of the last turn. It follows the live list and may be tried
+    /// again; older ones stay as they were sent.
+    pub newest: bool,
+    /// Ids of documents are unique inside a turn only.
+    pub turn: Turn,
+    pub colours: &'a dyn Colours,
+    /// Grows whenever coloured code may have become ready.
+    pub colours_version: u64,
+    /// The conversation's live list.
+    pub todos: &'a Todos,
+    /// Completed todos and all todos as this document left them.
+    pub progress: Option<(usize, usize)>,
+    /// Milliseconds since the Unix epoch; what runs shows how long it has, in whole seconds.
+    pub now_ms: u64,
+    /// The answer in the making, for the question that waits.
+    pub form: Option<&'a Form>,
+    /// The todo of the live list that is selected, in the plan that it belongs to.
+    pub todo: Option<usize>,
+    pub cited: Cited<'a>,
+    /// The workspace's folder, where the terminal takes links to files.
+    pub root: Option<&'a str>,
+    /// `None` where rows are laid out and not drawn.
+    pub theme: Option<&'a Theme>,
+    /// When the document began and how long it took, for the right end of its first row.
+    pub times: Option<&'a Sanitized>,
+}
+
+impl RenderContext<'_> {
+    /// The same for the width of an area, which is at least 1.
+    fn of_width(&self, area: Rect) -> Self {
+        Self {
+            width: usize::from(area.width.max(1)),
+            ..*self
+        }
+    }
+}
+
+/// What a cited file holds now at the cited lines.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Cited<'a> {
+    /// Not read yet, or it cannot be.
+    #[default]
+    Unread,
+    /// There is no such file.
+    Missing,
+    Lines(&'a str),
+}
+
+/// How much of a document is shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Fold {
+    /// One line.
+    Folded,
+    /// What its kind shows unasked: all of a text, head and tail of an output, one line of a call.
+    #[default]
+    Usual,
+    /// Everything.
+    Full,
+}
+
+/// State of the widget of one document, message, stretch of thinking or ending: its rows, for a width.
+///
+/// A state belongs to one document. While that is open its content only grows at the end, and only rows that are new or
+/// may have changed are laid out.
+#[derive(Default)]
+pub struct DocumentState {
+    /// One sign of one column, or nothing; the transcript draws it.
+    pub glyph: Span,
+    pub rows: Vec<StyledLine>,
+    /// A single line that may stand directly under another such line.
+    pub is_line: bool,
+    /// The glyph stands before every row, as a bar.
+    pub is_bar: bool,
+    /// Row that is drawn first, counted from 0.
+    pub offset: usize,
+    /// Links of the rows that were drawn last.
+    pub links: Links,
+    /// First row that may have changed in the last layout, counted from 0; `None`: none did.
+    changed: Option<usize>,
+    key: Option<Key>,
+    memo: Memo,
+    /// Some code was not coloured yet when the rows were made.
+    is_colouring: bool,
+    /// The last row says how much is not shown.
+    has_note: bool,
+    /// Bytes of the text that are too much to be laid out.
+    hidden_bytes: u64,
+}
+
+/// How a kind of document makes its rows. Drawing them is the same for all kinds.
+trait DocumentKind {
+    /// Lays out the rows that may have changed; returns the first of them, counted from 0, or `None` if none did.
+    fn lay_out(
+        &mut self,
+        document: &Document,
+        context: &RenderContext<'_>,
+        state: &mut DocumentState,
+    ) -> Option<usize> {
+        state.replace(self.whole(document, context))
+    }
+
+    /// Returns all rows of a kind that is laid out as a whole, unfolded.
+    fn whole(&self, document: &Document, context: &RenderContext<'_>) -> Leaf {
+        self.folded(document, context)
+    }
+
+    /// Returns the folded state: glyph, word, summary and facts in one line.
+    fn folded(&self, document: &Document, context: &RenderContext<'_>) -> Leaf;
+
+    /// Returns one line that says what the document is.
+    fn summary(&self, document: &Document) -> Sanitized;
+}
+
+/// A document of whatever kind.
+pub struct DocumentWidget<'a> {
+    pub document: &'a Document,
+    pub context: &'a RenderContext<'a>,
+}
+
+impl StatefulWidget for DocumentWidget<'_> {
+    type State = DocumentState;
+
+    /// Draws the rows from the state's offset on; an area without height only lays them out.
+    fn render(self, area: Rect, buf: &mut Buffer, state: &mut DocumentState) {
+        let Self { document, context } = self;
+        if state.is_current(&Key::of(document, &context.of_width(area))) {
+            state.draw(area, buf, context);
+            return;
+        }
+        with_kind!(document, kind => KindWidget { kind, document, context }.render(area, buf, state));
+    }
+}
+
+/// A document whose kind is known.
+struct KindWidget<'a, K> {
+    kind: K,
+    document: &'a Document,
+    context: &'a RenderContext<'a>,
+}
+
+impl<K: DocumentKind> StatefulWidget for KindWidget<'_, K> {
+    type State = DocumentState;
+
+    fn render(mut self, area: Rect, buf: &mut Buffer, state: &mut DocumentState) {
+        let context = self.context.of_width(area);
+        let key = Key::of(self.document, &context);
+        state.bring_up_to_date(key, &context, |state, context| {
+            state.lay(&mut self.kind, self.document, context)
+        });
+        state.draw(area, buf, &context);
+    }
+}
+
+/// What the rows were made for. What a kind does not show is zero in its key, so that it cannot cost it a layout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Key {
+    version: u64,
+    is_open: bool,
+    width: usize,
+    fold: Fold,
+    selected: bool,
+    read_only: bool,
+    joined: bool,
+    links: bool,
+    /// The version of the live list, counted from 1.
+    todos: u64,
+    second: u64,
+    /// What is said about the file that is cited.
+    said_of_file: Option<&'static str>,
+    newest: bool,
+    /// The version of the answer in the making, counted from 1.
+    form: u64,
+    todo: Option<usize>,
+    progress: Option<(usize, usize)>,
+    colours: u64,
+}
+
+/// What a kind keeps between two calls, so that work is proportional to what is new.
+#[derive(Default)]
+struct Memo {
+    reach: Reach,
+    /// Rows above what grows.
+    head: usize,
+    lines: Lines,
+    counted: Counted,
+    flow: Option<Flow>,
+    /// The rows of `flow` where they are not all of the rows.
+    flow_rows: Vec<StyledLine>,
+    printed: Option<Printed>,
+    found: Option<file_edit::Found>,
+}
+
+impl Memo {
+    /// For another width or fold: what was read stays, what was laid goes.
+    fn reshape(&mut self) {
+        self.head = 0;
+        self.lines.reshape();
+        self.flow_rows.clear();
+        if let Some(printed) = &mut self.printed {
+            printed.reshape();
+        }
+    }
+}
+
+/// The rows of a kind that is laid out as a whole, and its glyph.
+#[derive(Default)]
+struct Leaf {
+    glyph: Span,
+    rows: Vec<StyledLine>,
+    is_line: bool,
+}
+
+/// Of a document no more is laid out than this: a row costs many times its text, and nobody reads so far.
+const SHOWN_BYTES: usize = 1 << 20;
+const SHOWN_LINES: usize = 20_000;
+
+/// How much of a text is laid out, so that the beginning of one that grows is counted once.
+#[derive(Default)]
+struct Reach {
+    /// Bytes that were counted, and the line breaks in them.
+    bytes: usize,
+    breaks: usize,
+}
+
+impl Reach {
+    /// The part of a text that is laid out. While a document is open its text only grows, and so does this.
+    fn of<'a>(&mut self, text: &'a str, is_open: bool) -> &'a str {
+        let most = text.get(..text.floor_char_boundary(SHOWN_BYTES)).unwrap_or_default();
+        if !is_open || most.len() < self.bytes {
+            *self = Self::default();
+        }
+        let new = most.get(self.bytes..).unwrap_or_default();
+        let left = SHOWN_LINES - self.breaks;
+        let mut breaks = 0;
+        for (at, _) in new.match_indices('\n') {
+            breaks += 1;
+            if breaks == left {
+                return most.get(..=self.bytes + at).unwrap_or_default();
+            }
+        }
+        self.breaks += breaks;
+        self.bytes = most.len();
+        most
+    }
+}
+
+/// How often documents were really laid out, for the tests that hold work to what is new or visible.
+static LAYOUTS: AtomicU64 = AtomicU64::new(0);
+
+/// How often any document was really laid out since the program began.
+pub fn layouts() -> u64 {
+    LAYOUTS.load(Ordering::Relaxed)
+}
+
+impl DocumentState {
+    /// Lays a document out for the width of the context; returns the first row that may have changed, counted from 0, or
+    /// `None` if none did.
+    pub fn lay_out(&mut self, document: &Document, context: &RenderContext<'_>) -> Option<usize> {
+        self.lay_out_widget(DocumentWidget { document, context }, context.width)
+    }
+
+    /// Lays out what a widget shows, as [`lay_out`](Self::lay_out) does for a document.
+    pub fn lay_out_widget(&mut self, widget: impl StatefulWidget<State = Self>, width: usize) -> Option<usize> {
+        let area = Rect::new(0, 0, width.clamp(1, usize::from(u16::MAX)) as u16, 0);
+        self.changed = None;
+        widget.render(area, &mut Buffer::default(), self);
+        self.changed
+    }
+
+    /// Returns the number of rows that were laid out; 0 if they were not, or for another width.
+    pub fn height(&self, width: usize) -> usize {
+        let is_laid = self.key.is_some_and(|it| it.width == width.max(1));
+        if is_laid { self.rows.len() } else { 0 }
+    }
+
+    /// Returns true if the rows were made for this key.
+    fn is_current(&self, key: &Key) -> bool {
+        // Colours count only as long as some are missing.
+        self.key.is_some_and(|it| {
+            it == Key {
+                colours: if self.is_colouring { key.colours } else { it.colours },
+                ..*key
+            }
+        })
+    }
+
+    /// Lays out anew where the key is another one.
+    fn bring_up_to_date(
+        &mut self,
+        key: Key,
+        context: &RenderContext<'_>,
+        lay: impl FnOnce(&mut Self, &RenderContext<'_>) -> Option<usize>,
+    ) {
+        if self.is_current(&key) {
+            return;
+        }
+        self.turn_to(key);
+        let watch = Watch::new(context.colours);
+        let context = RenderContext {
+            colours: &watch,
+            ..*context
+        };
+        self.changed = lay(self, &context);
+        self.is_colouring = watch.is_waiting.get();
+    }
+
+    /// Draws rows from the offset on, as far as the area goes.
+    fn draw(&mut self, area: Rect, buf: &mut Buffer, context: &RenderContext<'_>) {
+        self.links.clear();
+        let Some(theme) = context.theme else { return };
+        for (at, area) in (self.offset..).zip(area.rows()) {
+            let Some(line) = self.rows.get(at) else { return };
+            let is_first = at == 0;
+            let timed = context.times.filter(|_| is_first).map(|it| line.clone().timed(it));
+            let widget = StyledLineWidget {
+                line: timed.as_ref().unwrap_or(line),
+                under: if is_first && context.selected {
+                    Background::Selection
+                } else {
+                    Background::Plain
+                },
+                theme,
+            };
+            StatefulWidget::render(widget, area, buf, &mut self.links);
+        }
+    }
+
+    /// Some of its code has no colours yet.
+    pub fn is_colouring(&self) -> bool {
+        self.is_colouring
+    }
+
+    /// Of Markdown that is being written: rows that stay as they are, and the bytes of the text that they show.
+    pub fn settled(&self) -> (usize, usize) {
+        self.memo.flow.as_ref().map_or((0, 0), Flow::settled)
+    }
+
+    /// Lays out the rows that may have changed, with a note below them where too much is hidden.
+    fn lay(&mut self, kind: &mut impl DocumentKind, document: &Document, context: &RenderContext<'_>) -> Option<usize> {
+        // What grows has to find its rows as it left them.
+        let had_note = std::mem::take(&mut self.has_note);
+        if had_note {
+            self.rows.pop();
+        }
+        let before = self.rows.len();
+        self.hidden_bytes = 0;
+        let changed = match context.fold {
+            Fold::Folded => self.replace(kind.folded(document, context)),
+            Fold::Usual | Fold::Full => kind.lay_out(document, context, self),
+        };
+        if self.hidden_bytes > 0 {
+            let note = t!("document-hidden", size = figure::bytes(self.hidden_bytes).as_str());
+            let note = Span::new(Sanitized::new(&note), Role::Faint);
+            self.rows.push(StyledLine::of([note]));
+            self.has_note = true;
+        }
+        if had_note || self.has_note {
+            Some(changed.unwrap_or(before).min(before))
+        } else {
+            changed
+        }
+    }
+
+    /// Cuts a text to as much of it as is laid out; returns true if that is all of it.
+    fn limit(&mut self, text: &mut &str, is_open: bool) -> bool {
+        let shown = self.memo.reach.of(text, is_open);
+        self.hidden_bytes = (text.len() - shown.len()) as u64;
+        *text = shown;
+        self.hidden_bytes == 0
+    }
+
+    /// Takes another key. What was remembered for another width or fold is forgotten.
+    fn turn_to(&mut self, key: Key) {
+        LAYOUTS.fetch_add(1, Ordering::Relaxed);
+        let fits = |old: &Key| old.width == key.width && old.fold == key.fold;
+        if !self.key.as_ref().is_some_and(fits) {
+            self.memo.reshape();
+            self.rows.clear();
+        }
+        self.key = Some(key);
+    }
+
+    fn replace(&mut self, leaf: Leaf) -> Option<usize> {
+        let same = self.rows.iter().zip(&leaf.rows).take_while(|(old, new)| old == new);
+        let first = same.count();
+        let is_same = first == self.rows.len() && first == leaf.rows.len();
+        let changed = if self.sign(leaf.glyph, leaf.is_line) {
+            Some(0)
+        } else if is_same {
+            None
+        } else {
+            Some(first)
+        };
+        self.rows = leaf.rows;
+        changed
+    }
+
+    /// Replaces the rows above what grows; whether they changed.
+    fn set_head(&mut self, head: Vec<StyledLine>) -> bool {
+        let old = self.memo.head.min(self.rows.len());
+        if self.rows.get(..old) == Some(head.as_slice()) && self.memo.head == head.len() {
+            return false;
+        }
+        self.memo.head = head.len();
+        self.rows.splice(..old, head);
+        true
+    }
+
+    /// Sets what stands beside the rows; whether that changed.
+    fn sign(&mut self, glyph: Span, is_line: bool) -> bool {
+        let changed = self.glyph != glyph || self.is_line != is_line;
+        self.glyph = glyph;
+        self.is_line = is_line;
+        changed
+    }
+}
+
+impl Key {
+    fn of(document: &Document, look: &RenderContext<'_>) -> Self {
+        let mut key = Self {
+            version: document.version,
+            is_open: document.is_open(),
+            colours: look.colours_version,
+            ..Self::shape(look)
+        };
+        match document.kind {
+            Kind::Text | Kind::CodeBlock | Kind::Other(_) => {}
+            Kind::CodeReference => {
+                key.links = look.root.is_some();
+                if let View::CodeReference(it) = document.view() {
+                    key.said_of_file = code_reference::said_of_file(&it, document, look.cited);
+                }
+            }
+            Kind::FileEdit => {
+                key.links = look.root.is_some();
+                key.read_only = look.read_only;
+                key.joined = look.joined;
+            }
+            Kind::ToolCall => key.second = second(document, look),
+            Kind::TerminalCommand => {
+                key.second = second(document, look);
+                key.read_only = look.read_only;
+            }
+            Kind::Plan => {
+                key.newest = look.newest;
+                key.selected = look.selected;
+                key.todo = look.todo;
+                if plan::is_live(document, look) {
+                    key.todos = 1 + look.todos.version;
+                }
+            }
+            Kind::Clarification => key.form = form(document, look).map_or(0, |it| 1 + it.version),
+            Kind::Error => key.newest = look.newest,
+            Kind::TodoUpdate => {
+                key.todos = 1 + look.todos.version;
+                key.progress = look.progress;
+            }
+        }
+        key
+    }
+
+    fn shape(look: &RenderContext<'_>) -> Self {
+        Self {
+            version: 0,
+            is_open: false,
+            width: look.width.max(1),
+            fold: look.fold,
+            selected: false,
+            read_only: false,
+            joined: false,
+            links: false,
+            todos: 0,
+            second: 0,
+            said_of_file: None,
+            newest: false,
+            form: 0,
+            todo: None,
+            progress: None,
+            colours: 0,
+        }
+    }
+}
+
+/// The second of the clock that a running document shows.
+fn second(document: &Document, look: &RenderContext<'_>) -> u64 {
+    if needs_clock(document) {
+        1 + elapsed_ms(document, look) / 1000
+    } else {
+        0
+    }
+}
+
+fn elapsed_ms(document: &Document, look: &RenderContext<'_>) -> u64 {
+    look.now_ms.saturating_sub(document.started_ms)
+}
+
+/// Whether its look shows how long it has been running, so that it has to be looked at every second.
+pub fn needs_clock(document: &Document) -> bool {
+    match document.view() {
+        View::ToolCall(it) => tool_call::is_running(&it, document),
+        View::TerminalCommand(it) => terminal_command::is_running(&it),
+        View::Text(_)
+        | View::CodeReference(_)
+        | View::CodeBlock(_)
+        | View::FileEdit(_)
+        | View::Plan(_)
+        | View::Clarification(_)
+        | View::Error(_)
+        | View::TodoUpdate(_)
+        | View::Unknown(_) => false,
+    }
+}
+
+/// The change of a file that waits to be allowed, as a document that is not written yet; `None`: this asks for no such thing.
+pub fn staged(document: &Document) -> Option<Document> {
+    let View::Clarification(view) = document.view() else {
+        return None;
+    };
+    if view.kind != QuestionKind::Approval || view.outcome.is_some() {
+        return None;
+    }
+    let mut change = approval::subject(&view, document).filter(|it| it.kind == Kind::FileEdit)?;
+    change
+        .metadata
+        .insert("applied".to_owned(), Applied::Pending.as_str().into());
+    Some(change)
+}
+
+/// What has to be seen beside a change that waits to be allowed.
+pub fn caution(document: &Document, columns: usize) -> Vec<StyledLine> {
+    if staged(document).is_some() {
+        approval::caution(document, columns)
+    } else {
+        Vec::new()
+    }
+}
+
+/// Returns one line that says what the document is, for the outline and for notifications.
+pub fn summary(document: &Document) -> Sanitized {
+    with_kind!(document, kind => kind.summary(document))
+}
+
+/// The answer in the making, if it is for this document.
+fn form<'a>(document: &Document, look: &RenderContext<'a>) -> Option<&'a Form> {
+    look.form.filter(|it| it.document == document.id)
+}
+
+/// Whether what a document did to files was taken back.
+pub fn is_undone(document: &Document) -> bool {
+    document.metadata.get("undone").is_some_and(|it| it == true)
+}
+
+/// What is said of a document whose doing was taken back.
+pub fn undone(document: &Document) -> Option<Sanitized> {
+    let word = match document.metadata.get("undone") {
+        Some(serde_json::Value::Bool(true)) => Some(t!("document-undone")),
+        Some(serde_json::Value::String(word)) if word == "partly" => Some(t!("document-undone-partly")),
+        Some(_) | None => None,
+    };
+    word.map(|it| heading::signed("↶", it))
+}
+
+/// What changes something although the mode says that nothing is changed.
+fn badge() -> Span {
+    // It is not broken between its words.
+    let word = t!("document-read-only").replace(' ', "\u{a0}");
+    Span::new(format!(" ✗\u{a0}{word} "), Role::Error).modified(Modifier::REVERSE | Modifier::BOLD)
+}
+
+/// Names a block of code across calls.
+fn seed(document: &Document, look: &RenderContext<'_>) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (look.turn, &document.id).hash(&mut hasher);
+    hasher.finish()
+}
+
+/// Passes colours on and notes whether some are still missing.
+struct Watch<'a> {
+    colours: &'a dyn Colours,
+    is_waiting: Cell<bool>,
+}
+
+impl<'a> Watch<'a> {
+    fn new(colours: &'a dyn Colours) -> Self {
+        Self {
+            colours,
+            is_waiting: Cell::new(false),
+        }
+    }
+}
+
+impl Colours for Watch<'_> {
+    fn code(&self, block: u64, language: &str, source: &str, closed: bool) -> Arc<Vec<CodeLine>> {
+        let lines = self.colours.code(block, language, source, closed);
+        // What is open is looked at again anyway; counting its lines each time would cost more than it saves.
+        if !closed || lines.len() < source.lines().count() {
+            self.is_waiting.set(true);
+        }
+        lines
+    }
+
+    fn diagram(&self, block: u64, source: &str, columns: usize) -> Arc<Vec<CodeLine>> {
+        let lines = self.colours.diagram(block, source, columns);
+        if lines.is_empty() {
+            self.is_waiting.set(true);
+        }
+        lines
+    }
+}

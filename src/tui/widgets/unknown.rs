@@ -1,0 +1,156 @@
+//! A kind that this program does not know: its name and what it holds, as JSON.
+
+use super::{
+    DocumentKind, Leaf, RenderContext,
+    heading::{Facts, Weight, first_line, heading, sign},
+    value::{Frame, json_rows, text_rows},
+};
+use crate::{
+    protocol::{Document, document::Unknown},
+    t,
+    text::{Role, Sanitized, Span},
+};
+
+impl DocumentKind for Unknown<'_> {
+    fn whole(&self, document: &Document, context: &RenderContext<'_>) -> Leaf {
+        let mut rows = self.folded(document, context).rows;
+        let frame = Frame {
+            columns: context.width,
+            indent: &[],
+            role: Role::Dim,
+        };
+        if let Some(content) = self.content {
+            rows.extend(text_rows(
+                content,
+                Frame {
+                    role: Role::Text,
+                    ..frame
+                },
+            ));
+        }
+        if !self.metadata.is_empty() {
+            rows.extend(json_rows(self.metadata, frame));
+        }
+        Leaf {
+            glyph: glyph(),
+            rows,
+            is_line: false,
+        }
+    }
+
+    fn folded(&self, _: &Document, context: &RenderContext<'_>) -> Leaf {
+        let mut facts = Facts::default();
+        facts.word(Weight::Heavy, t!("document-unknown"), Role::Dim);
+        let title = Span::new(first_line(self.content.unwrap_or_default()), Role::Text);
+        Leaf {
+            glyph: glyph(),
+            rows: vec![heading(self.kind, &[title], facts, context.width)],
+            is_line: true,
+        }
+    }
+
+    fn summary(&self, _: &Document) -> Sanitized {
+        Sanitized::line(format!("{}  {}", self.kind, first_line(self.content.unwrap_or_default())).trim_end())
+    }
+}
+
+fn glyph() -> Span {
+    sign("·", Role::Dim)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::{
+        Fold,
+        testing::{closed, look, picture, pictures},
+    };
+    use super::*;
+
+    #[test]
+    fn kinds_of_the_future() {
+        let map = closed(
+            "mind_map",
+            Some("Discounts\n  codes"),
+            json!({ "root": { "label": "Discounts", "children": [1, "zwei"] } }),
+        );
+        let bare = closed("chart", None, json!({}));
+        let states = [
+            ("content and members", &map, look(0)),
+            ("nothing", &bare, look(0)),
+            (
+                "folded",
+                &map,
+                RenderContext {
+                    fold: Fold::Folded,
+                    ..look(0)
+                },
+            ),
+        ];
+        insta::assert_snapshot!(pictures(&states), @r#"
+40=====================================
+-- content and members
+· mind_map  Discounts      unknown kind
+  Discounts
+    codes
+  {
+    "root": {
+      "label": "Discounts",
+      "children": [
+        1,
+        "zwei"
+      ]
+    }
+  }
+-- nothing
+· chart                    unknown kind
+-- folded
+· mind_map  Discounts      unknown kind
+80=======================================================================
+-- content and members
+· mind_map  Discounts                                        unknown kind
+  Discounts
+    codes
+  {
+    "root": {
+      "label": "Discounts",
+      "children": [
+        1,
+        "zwei"
+      ]
+    }
+  }
+-- nothing
+· chart                                                      unknown kind
+-- folded
+· mind_map  Discounts                                        unknown kind
+120==============================================================================================================
+-- content and members
+· mind_map  Discounts                                                                                unknown kind
+  Discounts
+    codes
+  {
+    "root": {
+      "label": "Discounts",
+      "children": [
+        1,
+        "zwei"
+      ]
+    }
+  }
+-- nothing
+· chart                                                                                              unknown kind
+-- folded
+· mind_map  Discounts                                                                                unknown kind
+"#);
+    }
+
+    #[test]
+    fn what_is_long_is_bounded() {
+        let list: Vec<u32> = (0..100_000).collect();
+        let long = closed("chart", None, json!({ "points": list }));
+        let rows = picture(&long, &look(60)).lines().count();
+        assert!(rows < 200, "{rows} rows");
+    }
+}

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{ConversationId, DocumentId, FinishReason, Kind, Message, Mode, Position, ResponseId, Status, Turn};
+use super::{ConversationId, DocumentId, DocumentStart, FinishReason, Message, Mode, Position, ResponseId, Status, Turn};
 
 /// An event where it stands: its place in the log, the turn it belongs to and when it was appended.
 #[derive(Clone, Debug, PartialEq)]
@@ -91,16 +91,6 @@ pub struct ResponseStart {
     pub capabilities: Vec<String>,
     /// Members we do not know.
     pub extra: Map<String, Value>,
-}
-
-#[derive(Clone, Debug, PartialEq)]
-pub struct DocumentStart {
-    pub id: DocumentId,
-    pub kind: Kind,
-    pub sequence: Option<u64>,
-    pub content: Option<String>,
-    /// Normalised: aliases resolved, flat members moved in.
-    pub metadata: Map<String, Value>,
 }
 
 /// Tokens, summed over all model requests of a response; 0 = unknown.

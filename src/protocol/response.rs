@@ -6,8 +6,8 @@ use serde_json::{Map, Value};
 
 use super::{
     ConversationId, DocumentId, FinishReason, Mode, Notice, ResponseId, Status, Usage,
-    document::{Document, View},
-    event::{Branch, DocumentStart, Done, Event, ResponseStart},
+    document::{Document, DocumentStart, View},
+    event::{Branch, Done, Event, ResponseStart},
 };
 
 /// One answer: its documents in order and what is known about the whole.

@@ -28,8 +28,8 @@ macro_rules! words {
             }
         }
 
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.write_str(self.as_str())
             }
         }
@@ -48,13 +48,9 @@ macro_rules! words {
     )*};
 }
 
+pub(super) use words;
+
 words! {
-    /// The type of a document.
-    Kind {
-        Text = "text", CodeReference = "code_reference", CodeBlock = "code_block", FileEdit = "file_edit",
-        ToolCall = "tool_call", TerminalCommand = "terminal_command", Plan = "plan",
-        Clarification = "clarification", Error = "error", TodoUpdate = "todo_update",
-    }
     Status { Completed = "completed", Streaming = "streaming", Error = "error" }
     /// Why a response ended (`metadata.finishReason`).
     FinishReason {

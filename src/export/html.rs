@@ -9,9 +9,7 @@ use serde_json::Value;
 
 use super::ExportedConversation;
 use crate::{
-    protocol::{
-        Applied, CommandState, Document, Kind, PlanTodo as Todo, Role as Speaker, TextFormat, TodoStatus, View,
-    },
+    protocol::{Applied, CommandState, Document, PlanTodo as Todo, Role as Speaker, TextFormat, TodoStatus, View},
     text::{
         Background, Role, Sanitized, Span,
         ansi::Output,
@@ -259,10 +257,7 @@ fn body(document: &Document, out: &mut String) {
                 let _ = write!(out, "<pre>{}</pre>", clean(&it.details));
             }
         }
-        View::TodoUpdate(_) | View::Unknown(_) if document.kind == Kind::TodoUpdate => {
-            let _ = write!(out, "<pre>{}</pre>", clean(&document.plain_text()));
-        }
-        View::TodoUpdate(_) | View::Unknown(_) => {
+        View::Unknown(_) => {
             let whole = pretty(&document.to_json(0));
             fold(
                 false,
@@ -271,6 +266,9 @@ fn body(document: &Document, out: &mut String) {
                 &format!("<pre>{}</pre>", clean(&whole)),
                 out,
             );
+        }
+        _ => {
+            let _ = write!(out, "<pre>{}</pre>", clean(&document.plain_text()));
         }
     }
 }

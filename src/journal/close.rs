@@ -86,13 +86,7 @@ fn cut_short(it: &Document, cut: Cut) -> Map<String, Value> {
             }
             say("incomplete", true.into());
         }
-        View::Text(_)
-        | View::CodeReference(_)
-        | View::CodeBlock(_)
-        | View::Plan(_)
-        | View::Error(_)
-        | View::TodoUpdate(_)
-        | View::Unknown(_) => say("incomplete", true.into()),
+        _ => say("incomplete", true.into()),
     }
     debug_assert!(it.kind != Kind::Clarification || metadata.contains_key("outcome"));
     metadata

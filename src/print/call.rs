@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 pub use self::edit::edit;
 use crate::{
     protocol::{
-        Applied, CommandState, Document, Kind, QuestionKind, TodoStatus, View,
+        Applied, CommandState, Document, Kind, KindGroup, QuestionKind, TodoStatus, View,
         document::{Plan, TerminalCommand, TodoChange, TodoUpdate, ToolCall},
     },
     tools::{
@@ -154,13 +154,7 @@ pub fn call(document: &Document, around: Around<'_>) -> Option<Call> {
                 arguments: json!({ "title": it.content, "questions": document.metadata.get("questions") }),
             },
         }),
-        View::Clarification(_)
-        | View::Text(_)
-        | View::CodeReference(_)
-        | View::CodeBlock(_)
-        | View::FileEdit(_)
-        | View::Error(_)
-        | View::Unknown(_) => None,
+        _ => None,
     }
 }
 
@@ -178,19 +172,13 @@ pub fn outcome(document: &Document, call: &Call, around: Around<'_>) -> Outcome 
                 .collect();
             Outcome::success(json!({ "totalCount": whole.len(), "todos": whole, "wasMerge": it.merge }))
         }
-        View::Plan(_) => Outcome::success(json!({})),
         View::Clarification(it) => match it.outcome {
             Some(crate::protocol::Outcome::Answered) => {
                 Outcome::success(json!({ "answers": document.metadata.get("answers") }))
             }
             Some(_) | None => Outcome::of("rejected", json!({ "reason": "nobody answered" })),
         },
-        View::Text(_)
-        | View::CodeReference(_)
-        | View::CodeBlock(_)
-        | View::FileEdit(_)
-        | View::Error(_)
-        | View::Unknown(_) => Outcome::success(json!({})),
+        _ => Outcome::success(json!({})),
     }
 }
 
@@ -218,14 +206,7 @@ pub fn is_rejected(document: &Document) -> bool {
         View::FileEdit(it) => it.applied == Applied::Rejected,
         View::TerminalCommand(it) => it.state == CommandState::Rejected,
         View::ToolCall(_) => text(&document.metadata, "state") == Some("rejected"),
-        View::Text(_)
-        | View::CodeReference(_)
-        | View::CodeBlock(_)
-        | View::Plan(_)
-        | View::Clarification(_)
-        | View::Error(_)
-        | View::TodoUpdate(_)
-        | View::Unknown(_) => false,
+        _ => false,
     }
 }
 
@@ -407,13 +388,13 @@ fn called(document: &Document, it: &ToolCall<'_>, call: &Call, around: Around<'_
     })
 }
 
-/// Whether a call stands behind a document of this kind.
+/// Returns true if the document describes a call.
 pub fn is_call(document: &Document) -> bool {
     match document.kind {
-        Kind::ToolCall | Kind::TerminalCommand | Kind::FileEdit | Kind::TodoUpdate | Kind::Plan => true,
-        Kind::Clarification => {
-            matches!(document.view(), View::Clarification(it) if it.kind == QuestionKind::Question)
-        }
-        Kind::Text | Kind::CodeReference | Kind::CodeBlock | Kind::Error | Kind::Other(_) => false,
+        Kind::Plan => true,
+        Kind::Clarification => document
+            .clarification()
+            .is_some_and(|it| it.kind == QuestionKind::Question),
+        _ => document.kind.row().group == KindGroup::Action,
     }
 }

@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 
 use super::call::{self, Around, Call, Outcome};
 use crate::{
-    protocol::{Document, DocumentId, Event, Kind, Response, ResponseChange, View},
+    protocol::{Document, DocumentId, Event, Kind, KindGroup, Response, ResponseChange, View},
     transcript::{Todos, Transcript},
 };
 
@@ -230,9 +230,9 @@ impl CursorStream {
     /// Handles a document that began or grew.
     fn update(&mut self, document: &Document, context: &EntryContext<'_>) {
         self.end_thinking(context.at_ms);
-        match document.kind {
-            Kind::Text | Kind::CodeReference | Kind::CodeBlock | Kind::Other(_) => self.update_text(document, context),
-            Kind::ToolCall | Kind::TerminalCommand | Kind::TodoUpdate | Kind::Plan | Kind::Clarification => {
+        match document.kind.row().group {
+            KindGroup::Text | KindGroup::Unknown => self.update_text(document, context),
+            KindGroup::Action | KindGroup::Page if document.kind != Kind::FileEdit => {
                 // Their arguments are complete only at their end.
                 let is_late = !matches!(document.kind, Kind::ToolCall | Kind::TerminalCommand);
                 if !call::is_call(document) || self.calls.contains_key(&document.id) || (is_late && document.is_open())
@@ -246,7 +246,7 @@ impl CursorStream {
                 self.start(&call, context.at_ms);
                 self.calls.insert(document.id.clone(), call);
             }
-            Kind::FileEdit | Kind::Error => {}
+            KindGroup::Action | KindGroup::Page | KindGroup::Failure => {}
         }
     }
 
@@ -334,8 +334,7 @@ impl CursorStream {
                     self.settle_failed(Some(&format!("{}{details}", it.content)), context);
                 }
             }
-            Kind::Text | Kind::CodeReference | Kind::CodeBlock | Kind::Other(_) => {}
-            Kind::ToolCall | Kind::TerminalCommand | Kind::TodoUpdate | Kind::Plan | Kind::Clarification => {
+            _ => {
                 let Some(call) = self.calls.remove(&document.id) else {
                     return;
                 };

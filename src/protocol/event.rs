@@ -3,7 +3,9 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{ConversationId, DocumentId, DocumentStart, FinishReason, Message, Mode, Position, ResponseId, Status, Turn};
+use super::{
+    ConversationId, DocumentId, DocumentStart, FinishReason, Message, Mode, Position, ResponseId, Status, Turn,
+};
 
 /// An event where it stands: its place in the log, the turn it belongs to and when it was appended.
 #[derive(Clone, Debug, PartialEq)]

@@ -17,7 +17,7 @@ use regex::{Regex, RegexBuilder};
 use serde_json::Value;
 
 use super::Exchange;
-use crate::protocol::{Applied, CommandState, Document, Kind, View};
+use crate::protocol::{Applied, CommandState, Document, KINDS, Kind, View};
 
 #[derive(Debug, Default)]
 pub struct Query {
@@ -71,20 +71,6 @@ pub struct QueryError {
 }
 
 const DAY_MS: u64 = 86_400_000;
-
-/// Short names beside those of the protocol.
-const SHORT: &[(&str, Kind)] = &[
-    ("reference", Kind::CodeReference),
-    ("ref", Kind::CodeReference),
-    ("code", Kind::CodeBlock),
-    ("edit", Kind::FileEdit),
-    ("call", Kind::ToolCall),
-    ("tool", Kind::ToolCall),
-    ("command", Kind::TerminalCommand),
-    ("terminal", Kind::TerminalCommand),
-    ("question", Kind::Clarification),
-    ("todo", Kind::TodoUpdate),
-];
 
 impl Query {
     /// `now_ms` is what `7d` counts back from, in milliseconds since the Unix epoch.
@@ -307,12 +293,7 @@ fn has_state(document: &Document, state: &str) -> bool {
         View::FileEdit(it) => (it.applied == Applied::Failed, Some(it.applied.to_string())),
         View::Clarification(it) => (false, it.outcome.map(|it| it.to_string())),
         View::Error(_) => (true, None),
-        View::Text(_)
-        | View::CodeReference(_)
-        | View::CodeBlock(_)
-        | View::Plan(_)
-        | View::TodoUpdate(_)
-        | View::Unknown(_) => (false, None),
+        _ => (false, None),
     };
     match state {
         "failed" => failed,
@@ -383,10 +364,10 @@ fn term(text: &str, now_ms: u64) -> Result<Term, QueryError> {
     let what = match name {
         "type" | "kind" if value.eq_ignore_ascii_case("message") => What::Message,
         "type" | "kind" => {
-            let short = SHORT
+            let short = KINDS
                 .iter()
-                .find(|it| it.0.eq_ignore_ascii_case(value))
-                .map(|it| it.1.clone());
+                .find(|(_, row)| row.aliases.iter().any(|it| it.eq_ignore_ascii_case(value)))
+                .map(|(kind, _)| kind.clone());
             let known = Kind::parse(&value.to_lowercase());
             match (short, known) {
                 (Some(kind), _) => What::Kind(kind),

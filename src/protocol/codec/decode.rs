@@ -198,15 +198,7 @@ impl Decoder {
                         Kind::Clarification => {
                             document.metadata.entry("outcome").or_insert_with(|| "cancelled".into());
                         }
-                        Kind::ToolCall
-                        | Kind::Text
-                        | Kind::CodeReference
-                        | Kind::CodeBlock
-                        | Kind::FileEdit
-                        | Kind::Plan
-                        | Kind::Error
-                        | Kind::TodoUpdate
-                        | Kind::Other(_) => {}
+                        _ => {}
                     }
                 }
                 self.close(&id, true);

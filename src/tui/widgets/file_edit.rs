@@ -2,8 +2,9 @@
 //! line numbers, syntax colours and the changed words marked. Hunks of one call and file share the first one's header.
 
 use super::{
-    DocumentKind, DocumentState, Fold, Leaf, RenderContext,
+    DocumentKind, DocumentState, Fold, Key, Leaf, RenderContext,
     code::{Gutter, code_line, digits, mark_words, pieces},
+    copy,
     heading::{Facts, Weight, at_work, gap, line, path_heading, sign, signed, word},
     seed,
     value::ends,
@@ -98,6 +99,32 @@ impl DocumentKind for FileEdit<'_> {
     fn summary(&self, _: &Document) -> Sanitized {
         let target = self.new_file_path.map_or_else(String::new, |it| format!(" → {it}"));
         Sanitized::line(&format!("{} {}{target}", name(&self.operation), self.file_path))
+    }
+
+    fn depends(&self, _: &Document, context: &RenderContext<'_>, key: &mut Key) {
+        key.links = context.root.is_some();
+        key.read_only = context.read_only;
+        key.joined = context.joined;
+    }
+
+    fn copy_text(&self, _: &Document) -> Sanitized {
+        patch(self).unwrap_or_else(|| Sanitized::new(self.content.unwrap_or(self.file_path)))
+    }
+
+    fn markdown(&self, _: &Document) -> String {
+        if let Some(patch) = patch(self) {
+            return copy::fenced("diff", &patch);
+        }
+        let head = format!("`{}`", Sanitized::line(self.file_path));
+        match self.content {
+            Some(content) => format!("{head}\n\n{}", copy::fenced("", content)),
+            None => head,
+        }
+    }
+
+    fn code(&self) -> Option<Sanitized> {
+        let code = self.diff.as_ref().map(|it| it.new).or(self.content)?;
+        Some(Sanitized::new(code))
     }
 }
 

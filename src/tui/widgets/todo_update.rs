@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::{
-    DocumentKind, Fold, Leaf, RenderContext,
+    DocumentKind, Fold, Key, Leaf, RenderContext,
     heading::{Facts, Weight, gap, heading, sign},
     todo::{self, Item},
 };
@@ -56,6 +56,11 @@ impl DocumentKind for TodoUpdate<'_> {
             format!("{} {}", todo::checkbox(status).text, it.content.unwrap_or(it.id).trim())
         });
         Sanitized::line(&format!("{}  {}", t!("todo-word"), list.collect::<Vec<_>>().join("  ")))
+    }
+
+    fn depends(&self, _: &Document, context: &RenderContext<'_>, key: &mut Key) {
+        key.todos = 1 + context.todos.version;
+        key.progress = context.progress;
     }
 }
 

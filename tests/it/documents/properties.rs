@@ -182,7 +182,7 @@ fn metadata(kind: &Kind) -> BoxedStrategy<Map<String, Value>> {
             ("todos", vec(todo(), 0..4).prop_map(Value::from).boxed()),
             ("merge", yes()),
         ],
-        Kind::Other(_) => vec![("points", json_value().boxed()), ("title", json_value().boxed())],
+        _ => vec![("points", json_value().boxed()), ("title", json_value().boxed())],
     };
     (members(known), unknown_members())
         .prop_map(|(mut known, unknown)| {

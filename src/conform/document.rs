@@ -1,4 +1,4 @@
-//! What a document of each type has to hold: one table of members, and what no table can say.
+//! Rules for a document of each kind: its members by the kind's table, and all that a table cannot state.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,16 +8,19 @@ use super::{
     report::{Findings, Place},
     rule::{self, Rule},
 };
-use crate::protocol::{
-    ERROR_CODES, Kind, Mode, Permission, TodoStatus,
-    document::{
-        ContentRule, Member,
-        MemberForm::{self, Any, Code, Count, Details, Flag, List, Object, ObjectOrNull, Text, Word},
-        Need::{Always, Expected, Free, Structure, Timed},
+use crate::{
+    protocol::{
+        ERROR_CODES, Kind, Mode, Permission, TodoStatus,
+        document::{
+            ContentRule, Member,
+            MemberForm::{self, Any, Code, Count, Details, Flag, List, Object, ObjectOrNull, Text, Word},
+            Need::{Always, Expected, Free, Structure, Timed},
+        },
     },
+    text::visible_line,
 };
 
-/// Where something was said.
+/// Place and bytes of a statement.
 #[derive(Clone, Debug, Default)]
 pub struct Mark {
     pub place: Option<Place>,
@@ -31,7 +34,7 @@ pub struct Seen {
     pub kind: String,
     pub content: Option<String>,
     pub metadata: Map<String, Value>,
-    /// Where each member was said last.
+    /// Last statement of each member.
     pub marks: HashMap<String, Mark>,
     pub mark: Mark,
     /// In the form of the concept, where members may be missing that the structure wants.
@@ -115,7 +118,12 @@ pub fn is_known(kind: &str) -> bool {
     Kind::KNOWN.contains(&kind)
 }
 
-/// What the code of an error has to be.
+/// Returns true for an id of 1 to 256 bytes, all of whose characters are visible.
+pub fn is_sound(id: &str) -> bool {
+    !id.trim().is_empty() && id.len() <= 256 && visible_line(id).as_str() == id
+}
+
+/// Checks the code of an error.
 pub fn error_code(code: &str, report: &mut dyn FnMut(&'static Rule, &str)) {
     let is_upper = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
     if code.is_empty() || !code.chars().all(is_upper) || !code.starts_with(|c: char| c.is_ascii_uppercase()) {

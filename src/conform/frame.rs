@@ -16,12 +16,12 @@ pub struct Frame {
     pub data: String,
     /// Its first byte and how many there are, with its blank line.
     pub place: Place,
-    /// Where in `data` each line starts, and where that is in the stream.
+    /// Offsets of the lines in `data`, each with its offset in the stream.
     lines: Vec<(usize, u64)>,
 }
 
 impl Frame {
-    /// Where a range of the data is in the stream.
+    /// Returns the place in the stream of a range of the data.
     pub fn locate(&self, range: &std::ops::Range<usize>) -> Place {
         let line = self.lines.iter().rev().find(|(start, _)| *start <= range.start);
         let (start, offset) = line.copied().unwrap_or((0, self.place.offset));
@@ -38,7 +38,7 @@ pub struct Scanner {
     line: Vec<u8>,
     /// The place of the first byte of `line`.
     line_at: u64,
-    /// How many bytes have come.
+    /// Number of bytes received.
     seen: u64,
     after_cr: bool,
     /// The rest of a line that is too long is not kept.
@@ -58,7 +58,7 @@ struct Pending {
     is_full: bool,
 }
 
-/// What a data line costs beside its text, so that a flood of empty ones meets the limit too.
+/// Cost of a data line beside its text, in bytes, so that a flood of empty ones meets the limit too.
 const DATA_LINE_BYTES: usize = 32;
 
 impl Scanner {

@@ -54,7 +54,7 @@ impl Head {
         self.media_type() == "text/event-stream"
     }
 
-    /// What any answer's head has to be.
+    /// Checks the head of any answer.
     pub fn judge(&self, found: &mut Findings) {
         let mut say = |rule, said: &str, bytes: &str| found.add(rule, said, None, None, bytes);
         let media = self.header("content-type");

@@ -101,7 +101,7 @@ impl<'de> Visitor<'de> for Reader {
     }
 }
 
-/// Where in `text`, which is JSON, the way leads; as far as it goes.
+/// Returns the range in the JSON `text` to which the path leads; the deepest part that exists.
 pub fn span(text: &str, path: Path<'_>) -> Range<usize> {
     let mut at = blanks(text, 0);
     for step in path {

@@ -32,7 +32,7 @@ use crate::{
     protocol::{Dialect, Mode},
 };
 
-/// What is known of a request when its answer is judged.
+/// Facts about the request whose answer is judged.
 #[derive(Clone, Debug, Default)]
 pub struct Asked {
     /// The dialect that was wished for.
@@ -42,7 +42,7 @@ pub struct Asked {
     pub may_stream: bool,
 }
 
-/// What an answer says in the end, to be held against another one of the same response.
+/// Content of an entire answer, for comparing it with another one of the same response.
 #[derive(Debug, Default)]
 pub struct Whole {
     pub id: Option<String>,

@@ -21,10 +21,10 @@ use crate::{
 /// A whole answer is not larger.
 const OBJECT_LIMIT_BYTES: usize = 64 << 20;
 
-/// What is wrong with a request need not be told at length.
+/// Longest body of a refused request that is read, in bytes.
 const REFUSAL_LIMIT_BYTES: usize = 64 << 10;
 
-/// What comes behind the end comes within this time.
+/// Time in which bytes after the end must arrive.
 const AFTERWARDS: Duration = Duration::from_secs(1);
 
 /// A stream that is quiet for so long may wait for an answer.
@@ -36,7 +36,7 @@ const LONGEST: Duration = Duration::from_mins(10);
 const STREAM: &str = "text/event-stream";
 const JSON: &str = "application/json";
 
-/// What to ask.
+/// Request for the probe.
 #[derive(Clone, Debug)]
 pub struct Wish {
     pub message: String,
@@ -44,7 +44,7 @@ pub struct Wish {
     pub mode: Mode,
     /// `None`: both.
     pub dialect: Option<Dialect>,
-    /// What the gateway asks for, as it stands in a header.
+    /// Token for the gateway, as it is sent in the header.
     pub token: Option<String>,
 }
 
@@ -380,7 +380,7 @@ impl Probe<'_> {
     }
 }
 
-/// Whether a body tells of a failure and holds no documents.
+/// Returns true if a body reports a failure and holds no documents.
 fn is_error(bytes: &[u8]) -> bool {
     let body: Option<Value> = serde_json::from_slice(bytes).ok();
     body.is_some_and(|it| it.get("error").is_some_and(|it| !it.is_null()) && it.get("documents").is_none())

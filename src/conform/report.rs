@@ -1,4 +1,4 @@
-//! What was found, and how it is told.
+//! Findings, and reports of them as text and JSON.
 
 use std::{collections::HashMap, fmt::Write as _};
 
@@ -28,7 +28,7 @@ pub struct Place {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finding {
     pub rule: &'static Rule,
-    /// What is wrong here, in a sentence without a full stop.
+    /// Description of the finding, in a sentence without a full stop.
     pub said: Sanitized,
     pub document: Option<Sanitized>,
     /// `None`: the answer as a whole, or its head.
@@ -36,7 +36,7 @@ pub struct Finding {
     pub excerpt: Sanitized,
 }
 
-/// What was found in one answer.
+/// Findings of one answer.
 #[derive(Debug, Default)]
 pub struct Findings {
     pub list: Vec<Finding>,
@@ -64,7 +64,7 @@ impl Findings {
         self.totals[severity as usize]
     }
 
-    /// How often each rule was broken that is broken too often to be shown each time.
+    /// Returns the rules that were broken too often to list each time, with the number of times.
     pub fn left_out(&self) -> Vec<(&'static str, usize)> {
         let mut left: Vec<_> = self.counts.iter().filter(|it| *it.1 > MOST_OF_A_RULE).collect();
         left.sort();
@@ -107,7 +107,7 @@ fn excerpt(bytes: &str) -> Sanitized {
 /// One answer that was judged.
 #[derive(Debug)]
 pub struct Judged {
-    /// What was asked, or which file it is.
+    /// Name of the request, or of the file.
     pub what: String,
     /// `stream in dialect A`, `object`, `refusal`.
     pub form: String,

@@ -8,7 +8,6 @@ use super::{
     json,
     report::{Findings, Judged, Place},
     rule::{self, Rule},
-    stream::is_sound,
 };
 use crate::{
     protocol::{
@@ -21,7 +20,7 @@ use crate::{
 /// Takes a rule, the member that it is about, and what is wrong.
 pub type Say<'a> = &'a mut dyn FnMut(&'static Rule, &str, &str);
 
-/// What an end is held against.
+/// Facts that an end is compared with.
 pub struct Ending<'a> {
     pub is_stream: bool,
     /// In the form of the concept, whose ends say less.
@@ -52,7 +51,7 @@ pub fn head(members: &Map<String, Value>, say: Say<'_>) {
     let word = |name: &str| members.get(name).and_then(Value::as_str);
     for (name, start) in [("id", "chat_"), ("conversationId", "conv_")] {
         let Some(id) = word(name) else { continue };
-        if !is_sound(id) {
+        if !document::is_sound(id) {
             say(&rule::ID_FORM, name, &format!("`{name}` is no id"));
         } else if id.strip_prefix(start).is_none_or(str::is_empty) {
             say(
@@ -74,7 +73,7 @@ pub fn head(members: &Map<String, Value>, say: Say<'_>) {
     }
 }
 
-/// How a response says that it is over: `done`, or the members of the object.
+/// Checks the end of a response: the members of `done`, or of the object.
 pub fn end(members: &Map<String, Value>, ending: &Ending<'_>, say: Say<'_>) {
     usage(members, ending.is_concept, say);
     let status = match members.get("status") {
@@ -397,7 +396,7 @@ fn documents(list: &[Value], mode: Option<Mode>, body: &mut Body<'_>) -> Vec<See
             );
             continue;
         };
-        if !is_sound(&id) {
+        if !document::is_sound(&id) {
             body.say(&rule::ID_FORM, Some(&id), &step("id"), "this is no id");
         }
         if all.iter().any(|it| it.id == id) {

@@ -80,7 +80,7 @@ const HEAD: &str = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream; charset=
 const REFUSED: &str = "HTTP/1.1 401 Unauthorized\r\nContent-Type: application/json\r\nWWW-Authenticate: Bearer\r\n\r\n\
     {\"error\":{\"code\":\"UNAUTHORIZED\",\"message\":\"no\",\"source\":\"gateway\",\"details\":\"\"}}";
 
-/// What keeps the rule, and the same with a part of it replaced, which breaks it.
+/// Bytes that keep the rule, and a replacement of a part that breaks it.
 struct Case {
     rule: &'static str,
     good: String,
@@ -285,7 +285,7 @@ impl Case {
     }
 }
 
-/// What only a live gateway can break; `tests/it/conform.rs` has a gateway that does.
+/// Rules that only a live gateway can break; `tests/it/conform.rs` has a gateway that does.
 const LIVE: [&str; 14] = [
     "stream-as-asked",
     "error-status",

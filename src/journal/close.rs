@@ -1,6 +1,6 @@
-//! How a response ends that will not go on: stopped by the user, or cut off with the program or the stream.
+//! The end of a response that cannot continue: stopped by the user, or cut off with the program or the stream.
 //!
-//! What was said stays; every open document is closed and says that it is not whole. Nothing is run again.
+//! The text so far stays; every open document is closed and marked as incomplete. Nothing is run again.
 
 use serde_json::{Map, Value, json};
 

@@ -1,7 +1,7 @@
-//! What a log keeps: whole entries, and runs of pieces that would cost many times their text one by one.
+//! Storage of a log: entire entries, and runs of deltas that would cost many times their text as entries.
 //!
-//! A model says a word at a time, and a word as an entry of its own is half a kilobyte. Pieces of the same thing that came
-//! one behind the other stand in one text with the places where they end; they come out as the entries that went in.
+//! A model sends a word at a time, and a word as an entry of its own takes half a kilobyte. Consecutive deltas of one
+//! thing are stored as one text with the offsets where they end; they are read as the entries that they were.
 
 use std::sync::Arc;
 
@@ -12,14 +12,14 @@ use crate::protocol::{DocumentId, Entry, Event, Position, Turn};
 /// A run is not longer, so that what has been read can be let go piece by piece and nothing large is ever moved.
 const RUN_BYTES: usize = 4 << 10;
 
-/// What an entry costs beside its text, about.
+/// Approximate cost of an entry beside its text, in bytes.
 const ENTRY_BYTES: usize = 256;
 
-/// What a run costs beside its pieces, and a piece beside its text.
+/// Cost of a run beside its pieces, and of a piece beside its text, in bytes.
 const RUN_COST: usize = 192;
 const PIECE_COST: usize = size_of::<Piece>();
 
-/// What pieces are pieces of.
+/// The thing that the pieces of a run belong to.
 #[derive(Debug, PartialEq, Eq)]
 enum Target {
     Content(DocumentId),
@@ -48,7 +48,7 @@ pub struct Run {
 
 #[derive(Clone, Copy, Debug)]
 struct Piece {
-    /// Where its text ends.
+    /// Byte offset at which its text ends.
     end: u32,
     /// Since the first.
     after_ms: u32,
@@ -222,7 +222,7 @@ impl Kept {
         }
     }
 
-    /// Whether an end of their document with these says all of it once more.
+    /// Returns true if an end of the document with these members repeats all of the run.
     pub fn is_said_by(&self, has_content: bool, metadata: &Map<String, serde_json::Value>) -> bool {
         let has = |name: &str| metadata.contains_key(name);
         match self {

@@ -1,6 +1,6 @@
-//! What was done, in the shapes of Cursor's command line: a kind such as `readToolCall`, its arguments and its result.
+//! Calls in the shapes of Cursor's command line: a kind such as `readToolCall`, its arguments and its result.
 //!
-//! Made from documents alone, so that it is the same for our own agent, a gateway and a recording. Kinds that the other
+//! Made from documents alone, so it is the same for our agent, a gateway and a recording. Kinds that the other
 //! program does not have become `function`, which every reader of its output knows.
 
 mod edit;
@@ -23,7 +23,7 @@ use crate::{
     transcript::Todos,
 };
 
-/// What documents say nothing about.
+/// Facts that documents do not hold.
 #[derive(Clone, Copy, Debug)]
 pub struct Around<'a> {
     pub workspace: &'a Path,
@@ -57,7 +57,7 @@ enum Shape {
     },
 }
 
-/// How a call ended: the one key of its result, and what stands beside that.
+/// Result of a call: the one key of its result, and the value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
     pub key: &'static str,
@@ -123,7 +123,7 @@ impl Call {
         json!({ kind: body })
     }
 
-    /// What it is about, for a line of a log.
+    /// Returns the call's name and main argument, for a line of a log.
     pub fn gist(&self) -> String {
         let (name, arguments) = match &self.kind {
             Shape::Known { kind, arguments } => (kind.trim_end_matches("ToolCall"), arguments.clone()),
@@ -158,7 +158,7 @@ pub fn call(document: &Document, around: Around<'_>) -> Option<Call> {
     }
 }
 
-/// How the call behind an ended document went.
+/// Returns the outcome of an ended document's call.
 pub fn outcome(document: &Document, call: &Call, around: Around<'_>) -> Outcome {
     match document.view() {
         View::ToolCall(it) => called(document, &it, call, around),

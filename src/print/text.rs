@@ -187,7 +187,7 @@ mod tests {
         }
     }
 
-    /// What is printed after each event, the pieces divided by `|`.
+    /// Checks what is printed after each event; the pieces are divided by `|`.
     fn check(events: &[Event], says: &str) {
         let mut response = Response::default();
         let mut text = TextPrinter::default();

@@ -1,4 +1,4 @@
-//! What can happen in a conversation. The screen, the journal, the gateway and the headless formats all read these.
+//! Events of a conversation. The screen, the journal, the gateway and the headless formats read them.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -104,7 +104,7 @@ pub struct Usage {
     pub total_tokens: u64,
 }
 
-/// What answers have cost.
+/// Cost of answers.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Cost {
     pub usage: Usage,
@@ -132,12 +132,12 @@ pub struct Done {
     pub extra_metadata: Map<String, Value>,
 }
 
-/// Where a conversation goes on.
+/// The point after which a conversation continues.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Branch {
     /// Behind this turn; 0: from the beginning.
     pub after: Turn,
-    /// Of whose answer only what stands up to this document counts, that one included; `None`: all of it.
+    /// Last document of that turn's answer that belongs to the branch. `None`: the whole answer does.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub upto: Option<DocumentId>,
     /// That document is a question, and its answer counts no more: it is to be answered in another way.
@@ -150,7 +150,7 @@ impl Branch {
     pub const NOTHING: &'static str = "";
 }
 
-/// What a conversation is called. The user's word stands, whatever a program thinks of later.
+/// The title of a conversation. A title of the user's is never replaced by a program's.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Title {
     pub text: String,
@@ -177,7 +177,7 @@ impl<T: Into<String>> From<T> for Title {
     }
 }
 
-/// How grave a repair was.
+/// Severity of a repair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
@@ -186,7 +186,7 @@ pub enum Severity {
     Error,
 }
 
-/// What was wrong with a stream and what was done about it.
+/// A defect of a stream, and its repair.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Notice {
@@ -198,7 +198,7 @@ pub struct Notice {
     pub document: Option<DocumentId>,
 }
 
-/// What a link is doing before and between events.
+/// State of a link before and between events.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Progress {
     Connecting {

@@ -20,7 +20,7 @@ pub struct Response {
     pub usage: Usage,
     /// `None`: still streaming.
     pub ending: Option<Ending>,
-    /// What the model thought, and after how many documents it did.
+    /// Reasoning of the model, each piece with the number of documents before it.
     pub thinking: Vec<Thinking>,
     pub notices: Vec<Notice>,
     pub extra: Map<String, Value>,
@@ -39,7 +39,7 @@ pub struct Origin {
     pub capabilities: Vec<String>,
 }
 
-/// How `documents` are sorted: by sequence as long as every document has one, else by arrival.
+/// Order of `documents`: by sequence as long as every document has one, else by arrival.
 #[derive(Clone, Debug, Default)]
 struct Order {
     /// Arrival numbers beside `documents`.
@@ -48,7 +48,7 @@ struct Order {
     by_arrival: bool,
     /// A late document was put at the end, to be sorted in when the response ends.
     is_postponed: bool,
-    /// How many documents have made room for late ones.
+    /// Number of documents that were moved to make room for late ones.
     moved: usize,
 }
 
@@ -56,7 +56,7 @@ struct Order {
 /// square of its length.
 const MOVES_LIMIT: usize = 1_000_000;
 
-/// How a response ended.
+/// End of a response.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ending {
     pub status: Status,
@@ -75,7 +75,7 @@ pub struct Thinking {
     pub text: String,
 }
 
-/// What an event did, so that the caller touches only that.
+/// Effect of an event, so that the caller touches only what changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResponseChange {
     Nothing,
@@ -323,7 +323,7 @@ impl Response {
         ResponseChange::Opened(self.index.get(&start.id).copied().unwrap_or(at))
     }
 
-    /// Where a new document belongs.
+    /// Returns the index at which a new document is inserted.
     fn place(&mut self, sequence: Option<u64>) -> usize {
         let end = self.documents.len();
         let last = self.documents.last().and_then(|it| it.sequence);

@@ -72,7 +72,7 @@ words! {
     Role { User = "user", Assistant = "assistant", System = "system" }
 }
 
-/// How the agent works. A closed set: a mode we do not know cannot be entered.
+/// Mode of the agent. A closed set: a mode that we do not know cannot be entered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
@@ -111,7 +111,7 @@ impl Mode {
         }
     }
 
-    /// Whether files and the machine stay as they are.
+    /// Returns true if the mode changes neither files nor the machine.
     pub const fn is_read_only(self) -> bool {
         matches!(self, Self::Plan | Self::Ask)
     }

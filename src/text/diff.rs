@@ -21,17 +21,17 @@ const MOST_PAIRINGS: usize = 1600;
 /// Share of two lines that must be equal for the rest to be marked; below, marking everything says nothing.
 const LEAST_ALIKE: f64 = 0.5;
 
-/// What a line of a diff is.
+/// Kind of a line in a diff.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Context,
     Removed,
     Added,
-    /// So many unchanged lines are left out here.
+    /// Number of unchanged lines that are left out here.
     Skip(usize),
 }
 
-/// How a line ends.
+/// End of a line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum End {
     #[default]
@@ -286,7 +286,7 @@ impl<'a> Bag<'a> {
     }
 }
 
-/// How much of `total` bytes on both sides are `common` to them, from 0 to 1.
+/// Returns the share of `common` in `total` bytes of both sides, from 0 to 1.
 fn share(common: usize, total: usize) -> f64 {
     if total == 0 {
         0.0
@@ -421,7 +421,7 @@ fn is_skip(line: &DiffLine) -> bool {
     matches!(line.kind, Kind::Skip(_))
 }
 
-/// What a hunk covers of one text.
+/// Lines of one text that a hunk covers.
 struct Side {
     start: usize,
     count: usize,

@@ -30,7 +30,7 @@ const fn language(
     }
 }
 
-/// What is not coloured.
+/// Plain text, which has no colours.
 pub const PLAIN: Language = language(
     "text",
     &[

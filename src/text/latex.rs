@@ -210,7 +210,7 @@ const PLAIN: &[&str] = &[
     "nolimits",
 ];
 
-/// Of those, the ones without an argument.
+/// Commands of those that have no argument.
 const SILENT: &[&str] = &["displaystyle", "textstyle", "limits", "nolimits"];
 
 const BLACKBOARD: &[(char, &str)] = &[
@@ -257,7 +257,7 @@ pub fn unicode(source: &str) -> Option<Vec<String>> {
     lines.iter().any(|it| !it.trim().is_empty()).then_some(lines)
 }
 
-/// Whether what stands between two dollar signs was meant as a formula.
+/// Returns true if the text between two dollar signs was meant as a formula.
 pub fn is_formula(source: &str) -> bool {
     if source.contains(['\\', '^', '{', '=', '<', '>']) {
         return true;
@@ -278,18 +278,18 @@ pub fn is_formula(source: &str) -> bool {
 struct Piece {
     lines: Vec<String>,
     base: usize,
-    /// How it is written where something follows, or stands before it, that would be taken for a part of it: `(1/2)` for `1/2`.
+    /// The text with parentheses, for neighbours that would be taken for a part of it: `(1/2)` for `1/2`.
     closed: Option<Closed>,
 }
 
 #[derive(Clone, Debug)]
 struct Closed {
     text: String,
-    /// What stands before it matters, too.
+    /// True if the text before it matters, too.
     is_both: bool,
 }
 
-/// Whether a text that ends or begins with this letter would join what is beside it.
+/// Returns true if a text that begins or ends with this letter would join its neighbour.
 fn joins(letter: char) -> bool {
     letter.is_alphanumeric()
         || matches!(
@@ -787,7 +787,7 @@ impl Reader<'_> {
     }
 }
 
-/// How wide the columns of the rows are.
+/// Returns the width of each column, in terminal columns.
 fn widths(rows: &[Vec<Piece>]) -> Vec<usize> {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let of = |at: usize| rows.iter().filter_map(|it| it.get(at)).map(Piece::columns).max();

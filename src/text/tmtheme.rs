@@ -15,7 +15,7 @@ use super::{Modifier, Role};
 /// Dictionaries in dictionaries: a theme has four levels.
 const DEEPEST: usize = 16;
 
-/// What a role is found by: scopes that tokens of it have, those that most themes name first.
+/// Scopes that a role's colour is taken from; those that most themes name come first.
 const TOKENS: [(Role, &[&str]); 6] = [
     (
         Role::Keyword,
@@ -55,7 +55,7 @@ const TOKENS: [(Role, &[&str]); 6] = [
     ),
 ];
 
-/// How a theme shows a role.
+/// Colour and style that a theme gives a role.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shade {
     pub role: Role,
@@ -64,7 +64,7 @@ pub struct Shade {
     pub modifier: Modifier,
 }
 
-/// What is wrong with a file, and at which bytes of it.
+/// A defect of a file, and the byte at which it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wrong {
     pub at: Range<usize>,

@@ -103,10 +103,10 @@ struct Place {
     byte: usize,
 }
 
-/// Where the row being filled may end.
+/// A point at which the row being filled may end.
 #[derive(Clone, Copy, Debug)]
 struct Break {
-    /// What stands behind it begins the next row.
+    /// The next row begins here.
     place: Place,
     /// Columns before it.
     columns: usize,
@@ -119,10 +119,10 @@ struct Paragraph<'a> {
     indents: Indents,
     words: bool,
     rows: Vec<StyledLine>,
-    /// Where the last row of `rows` begins, and where it ends.
+    /// Start of the last row of `rows`; `ended` is its end.
     last: Option<Place>,
     ended: Option<Place>,
-    /// Whether the row being filled continues the one before it.
+    /// True if the row being filled continues the one before it.
     continues: bool,
     line: Filling,
     /// First characters of the two graphemes before; they decide whether a row may end here.
@@ -183,7 +183,7 @@ impl<'a> Paragraph<'a> {
         }
     }
 
-    /// Whether everything stands on the first row, read no further than that.
+    /// Returns true if everything fits on the first row; reads no further than that.
     fn fits(&self) -> bool {
         let mut left = self.indents.first_room;
         self.spans.iter().all(|span| {
@@ -416,7 +416,7 @@ impl<'a> Paragraph<'a> {
         self.continues = true;
     }
 
-    /// Whether something was left out between the end of the row before and the beginning of the last one.
+    /// Returns true if spaces were left out between the previous row and the last one.
     fn is_behind_spaces(&self) -> bool {
         let (Some(before), Some(after)) = (self.ended, self.last) else {
             return false;
@@ -433,7 +433,7 @@ impl<'a> Paragraph<'a> {
     }
 }
 
-/// How many ASCII letters and digits stand from `start`, at most `most` and without one that a combining mark may follow.
+/// Counts the ASCII letters and digits from `start` on, at most `most`, without one that a combining mark may follow.
 fn letters(text: &[u8], start: usize, most: usize) -> usize {
     let rest = text.get(start..).unwrap_or_default();
     let run = rest
@@ -448,13 +448,14 @@ fn letters(text: &[u8], start: usize, most: usize) -> usize {
     }
 }
 
-/// Whether a row may end between two signs that no space parts: around ideographs, but not before
-/// closing or after opening punctuation.
+/// Returns true if a row may end between two characters without a space: around ideographs, but not before closing or
+/// after opening punctuation.
 fn may_part(before: char, after: char) -> bool {
     (is_ideographic(before) || is_ideographic(after)) && !is_closing(after) && !is_opening(before)
 }
 
-/// Whether a word that is too long may be broken between `before` and `after`: after a slash or hyphen inside it.
+/// Returns true if a word that is too long may be broken between `before` and `after`: after a slash or hyphen inside
+/// it.
 fn is_joint(before_that: Option<char>, before: char, after: char) -> bool {
     let inside = before_that.is_some_and(|it| it != ' ' && it != before);
     matches!(before, '/' | '\\' | '-' | '?' | '&' | '\u{2010}' | '\u{2013}')

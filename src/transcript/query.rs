@@ -55,7 +55,7 @@ enum Order {
     AtLeast,
 }
 
-/// What a query is held against: a document, or the message of an exchange.
+/// Something that a query is matched against: a document, or the message of an exchange.
 #[derive(Clone, Copy, Debug)]
 pub struct Candidate<'a> {
     pub exchange: &'a Exchange,
@@ -96,7 +96,8 @@ impl Query {
             })
     }
 
-    /// What documents have to be, as [`facts`] says it: for who knows the facts of a conversation and not its documents.
+    /// Returns the facts, as [`facts`] writes them, that a matching document must have. For an index that stores
+    /// facts instead of documents.
     pub fn facts(&self) -> impl Iterator<Item = String> {
         self.terms
             .iter()
@@ -130,7 +131,7 @@ impl Query {
         moments.max()
     }
 
-    /// Where the first word stands in a text.
+    /// Returns the byte range of the first word found in a text. `None` if the text has none of the words.
     pub fn find(&self, text: &str) -> Option<std::ops::Range<usize>> {
         self.terms
             .iter()
@@ -190,7 +191,7 @@ impl Order {
     }
 }
 
-/// What a document is, in words that [`Query::facts`] uses, too.
+/// Describes a document in the words that [`Query::facts`] uses.
 pub fn facts(document: &Document) -> Vec<String> {
     let mut facts = vec![fact_of_kind(&document.kind)];
     facts.extend(tool_of(document).map(fact_of_tool));
@@ -229,7 +230,8 @@ fn says(document: &Document, finder: &Regex) -> bool {
     finder.is_match(content) || document.metadata.values().any(|it| anywhere(it, finder))
 }
 
-/// Whether a document is about a file that the glob names. A command names files in its line and in what it prints.
+/// Returns true if a document is about a file that the glob matches. A command names files in its line and in its
+/// output.
 fn is_about(document: &Document, glob: &GlobMatcher) -> bool {
     if let View::TerminalCommand(it) = document.view() {
         let mut words = [it.command, it.output].into_iter().flat_map(words_like_paths);
@@ -249,7 +251,7 @@ fn fits(glob: &GlobMatcher, path: &str) -> bool {
                 .any(|(at, _)| path.get(at + 1..).is_some_and(|it| glob.is_match(it)))
 }
 
-/// What may be the name of a file, without the place in it that stands behind a colon.
+/// Returns words that may be the name of a file, without a position after a colon.
 fn words_like_paths(text: &str) -> impl Iterator<Item = &str> {
     let is_between = |it: char| it.is_whitespace() || "\"'`()[]{}<>|;&=,:".contains(it);
     text.split(is_between)

@@ -117,7 +117,7 @@ fn refused(head: &Head, bytes: &[u8]) -> Option<String> {
     (head.status >= 400).then(|| format!("it was refused with {}: {}", head.status, message.unwrap_or_default()))
 }
 
-/// What is missing in a whole answer.
+/// Returns what an entire answer lacks.
 fn answer(answer: &Value) -> Vec<String> {
     let is_text = |at: &str| answer.pointer(at).is_some_and(Value::is_string);
     let is_number = |at: &str| answer.pointer(at).is_some_and(Value::is_u64);
@@ -148,7 +148,7 @@ fn answer(answer: &Value) -> Vec<String> {
     missing
 }
 
-/// What is wrong with the data of a stream.
+/// Returns the defects of a stream's data.
 fn stream(heard: &[String]) -> Vec<String> {
     let mut wrong = Vec::new();
     let Some((last, chunks)) = heard.split_last() else {

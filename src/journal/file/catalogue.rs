@@ -17,13 +17,13 @@ use crate::{
     protocol::{Event, Position, Title, Turn},
 };
 
-/// How much of each end is looked at; more only where that holds no whole line.
+/// Bytes that are read of each end of a file; a later value is used only if the one before holds no complete line.
 const END_BYTES: [u64; 3] = [32 << 10, 512 << 10, 8 << 20];
 
-/// What a line of interest holds near its beginning.
+/// Pattern that a line of interest contains near its beginning.
 const MARKS: &str = r#"(?-u)"(session|event":"(title|user_message))""#;
 
-/// Where that begins at the latest: behind three numbers.
+/// Latest byte at which the pattern begins: after three numbers.
 const NEAR_BYTES: usize = 128;
 
 /// The first message serves as a title up to this many characters.

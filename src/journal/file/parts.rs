@@ -13,7 +13,7 @@ use super::{
 };
 use crate::protocol::{Entry, Turn};
 
-/// What a question says of itself: its answer stands in the turn behind it, so such a turn cannot be read by itself.
+/// Text in a question's line. Its answer is in the next turn, so such a turn cannot be read alone.
 const QUESTION: &str = r#""type":"clarification""#;
 
 /// A session whose lines are sorted by turn, and not read yet.
@@ -27,7 +27,7 @@ pub struct Parts {
     is_damaged: bool,
 }
 
-/// Where the lines of a turn stand, in order, neighbours as one.
+/// Byte ranges of a turn's lines in order, neighbours joined, and the time of the last one.
 #[derive(Debug, Default)]
 struct Part {
     places: Vec<Range<usize>>,
@@ -110,7 +110,7 @@ impl Parts {
         &self.bytes
     }
 
-    /// Whether a turn is what its own lines say, whatever was said behind it.
+    /// Returns true if a turn can be read from its own lines, whatever follows it.
     pub fn is_by_itself(&self, turn: Turn) -> bool {
         let asks = |lines: &[u8]| self.question.as_ref().is_none_or(|it| it.is_match(lines));
         !self.is_damaged && !self.lines(turn).any(asks)

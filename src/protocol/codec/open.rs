@@ -41,10 +41,10 @@ impl Open {
         open
     }
 
-    /// How many of `wanted` bytes there is room for.
+    /// Returns the number of `wanted` bytes that fit into the document.
     ///
-    /// The bound counts what patches replaced as if it were still there, so the document is measured before anything is
-    /// cut. One that is nearly full by then is closed to more, because measuring it for every event would be quadratic.
+    /// The bound counts replaced members as if they were still there, so the document is measured before anything is
+    /// cut. One that is nearly full by then accepts no more, because measuring it for every event would be quadratic.
     pub fn room(&mut self, wanted: usize, limit: usize) -> usize {
         if self.is_cut {
             return 0;
@@ -93,7 +93,7 @@ pub struct Shelf {
     fresh: u64,
 }
 
-/// How a document got its id.
+/// Origin of a document's id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Naming {
     AsSent,
@@ -181,7 +181,7 @@ impl Shelf {
         self.known.contains(id)
     }
 
-    /// How many documents there have been.
+    /// Returns the number of documents so far.
     pub fn count(&self) -> usize {
         self.known.len()
     }

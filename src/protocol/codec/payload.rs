@@ -12,7 +12,7 @@ pub struct Parts {
     pub content: Option<String>,
     /// Not normalised yet.
     pub metadata: Map<String, Value>,
-    /// What had to be guessed or turned into something else.
+    /// Names of members that were guessed or converted.
     pub odd: Vec<&'static str>,
 }
 
@@ -79,7 +79,7 @@ impl Parts {
     }
 }
 
-/// What a document without a type most likely is, by the members that only one kind has.
+/// Guesses the kind of a document without a type by members that only one kind has. `Text` if there is none.
 fn guess(metadata: &Map<String, Value>) -> Kind {
     let has = |name: &str| metadata.contains_key(name);
     if has("toolName") || has("arguments") {

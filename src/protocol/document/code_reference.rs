@@ -13,7 +13,7 @@ use crate::text::Role;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct CodeReference<'a> {
-    /// What the model wrote; may be shortened or wrong.
+    /// Code as the model quoted it; may be shortened or wrong.
     pub content: &'a str,
     /// From the workspace root, `/` separators.
     pub file_path: &'a str,

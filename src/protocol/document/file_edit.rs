@@ -106,9 +106,10 @@ impl FileEdit<'_> {
         }
     }
 
-    /// What changes line by line, with `context` lines around it; `None` without a replacement.
+    /// Compares the replacement line by line, with `context` lines around each change. `None` without a replacement.
     ///
-    /// The texts are pieces of a file: where one of them does not end with its line, the rest of the line follows both.
+    /// The texts are pieces of a file: if one of them does not end with a line break, the rest of the line follows
+    /// both.
     pub fn compare(&self, context: usize) -> Option<diff::Diff> {
         let texts = self.diff.as_ref()?;
         let is_whole = |text: &str| text.is_empty() || text.ends_with('\n');

@@ -41,7 +41,7 @@ pub use unknown::Unknown;
 use super::{DocumentId, word::words};
 use kind::kinds;
 
-/// Whether a document still grows.
+/// State of a document: open while its end has not arrived.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum State {
     #[default]
@@ -121,7 +121,7 @@ impl Document {
         }
     }
 
-    /// What is asked, if this is a question.
+    /// Returns the typed view of a clarification. `None` for other kinds.
     pub fn clarification(&self) -> Option<Clarification<'_>> {
         if let View::Clarification(it) = self.view() {
             Some(it)
@@ -217,7 +217,7 @@ impl Document {
         merge_patch(&mut self.metadata, patch);
     }
 
-    /// What `document_end` carries: each member replaces its namesake whole, null takes it away.
+    /// Takes the members of `document_end`: each replaces the old value entirely, null removes it.
     pub(super) fn assign(&mut self, members: &Map<String, Value>) {
         self.version += 1;
         for (name, value) in normalise(&self.kind, members.clone()) {

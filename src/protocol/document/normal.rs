@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::{Kind, member};
 
-/// How deep a member's value may nest. JSON is read to a depth of 128; a response object, an event and a line of the
+/// Deepest nesting of a member's value. JSON is read to a depth of 128; a response object, an event and a line of the
 /// journal each wrap a member a few levels more and must still be readable.
 pub const DEPTH_LIMIT: usize = 96;
 
@@ -75,7 +75,7 @@ fn shallow(data: Value) -> Value {
     }
 }
 
-/// Whether arrays and objects nest more than `limit` times.
+/// Returns true if arrays and objects nest more than `limit` times.
 pub fn is_deeper(value: &Value, limit: usize) -> bool {
     match value {
         Value::Array(items) => limit == 0 || items.iter().any(|it| is_deeper(it, limit - 1)),
@@ -114,7 +114,7 @@ pub(super) fn settle_path(members: &mut Map<String, Value>) {
     }
 }
 
-/// Where both are there, the name wins and the alias stays what it is: an unknown member.
+/// Renames a member. If both names are present, `name` wins and the alias stays as an unknown member.
 pub(super) fn rename(members: &mut Map<String, Value>, alias: &str, name: &str) {
     if members.get(name).is_none_or(Value::is_null)
         && let Some(value) = members.shift_remove(alias)

@@ -59,7 +59,8 @@ impl<'a> Plan<'a> {
         text
     }
 
-    /// Whether a todo depends on one that is not there or, in the end, on itself; such dependencies are not shown.
+    /// Returns true if a todo depends on one that does not exist or, in the end, on itself. Such dependencies are not
+    /// shown.
     pub(in crate::protocol) fn is_unsound(metadata: &Map<String, Value>) -> bool {
         drop_unsound(&mut todos(metadata)) > 0
     }
@@ -117,8 +118,8 @@ fn drop_unsound(todos: &mut [Todo<'_>]) -> usize {
     dropped
 }
 
-/// What can be reached from `root` and was not seen yet, in the order in which it is left. A plan may be a chain of any
-/// length, hence a stack of its own.
+/// Returns what `root` reaches and `seen` does not hold, in the order in which a depth-first search leaves it. Uses
+/// its own stack, because a plan may be a chain of any length.
 fn walk(edges: &[Vec<usize>], seen: &mut [bool], root: usize) -> Vec<usize> {
     let mut left = Vec::new();
     let mut stack = Vec::new();

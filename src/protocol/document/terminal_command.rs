@@ -25,7 +25,7 @@ pub struct TerminalCommand<'a> {
     pub duration_ms: Option<u64>,
     /// Empty: the sandbox's default.
     pub permissions: Vec<Permission>,
-    /// What held it where it ran: `full`, `partial` or `none`. Other writers do not say.
+    /// Strength of the sandbox around it: `full`, `partial` or `none`. `None` from other writers.
     pub sandbox: Option<&'a str>,
     pub state: CommandState,
     pub truncated: bool,

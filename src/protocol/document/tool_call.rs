@@ -32,7 +32,7 @@ pub struct CallResult<'a> {
     pub data: &'a Value,
 }
 
-/// What a strict writer gives as the result of a call that never got one.
+/// Result that a strict writer gives a call that never got one.
 pub(super) const NO_RESULT: &str = "no result received";
 
 static NOTHING: LazyLock<Map<String, Value>> = LazyLock::new(Map::new);

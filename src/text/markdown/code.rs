@@ -102,7 +102,7 @@ impl Flow {
 }
 
 impl OpenCode {
-    /// Whether a line ends the block; one that may still grow: whether it could come to.
+    /// Returns true if a line ends the block. For an incomplete line: if it may become one that does.
     fn closes(&self, line: &str, complete: bool) -> bool {
         let rest = line.trim_start_matches(' ');
         let after = rest.trim_start_matches(self.sign);

@@ -19,7 +19,7 @@ use crate::text::{
     wrap::{wrap, wrap_open},
 };
 
-/// What stays open of a long paragraph at least, in bytes.
+/// Bytes of a long paragraph that stay open at least.
 const OPEN: usize = 512;
 
 #[derive(Debug)]
@@ -29,14 +29,14 @@ pub(super) struct Long {
     pub(super) rows: usize,
     pub(super) fences: u64,
     pub(super) waiting: Vec<Fence>,
-    /// Whether rows of the block are among those put aside.
+    /// True if rows of the block are among those put aside.
     pub(super) begun: bool,
-    /// Whether the row that is laid out again stands behind spaces that the row before it swallowed.
+    /// True if the row that is laid out again follows spaces that the previous row swallowed.
     spaced: bool,
     pub(super) rest: Rest,
 }
 
-/// What must be known to go on with a long block.
+/// State needed to continue a long block.
 #[derive(Debug)]
 pub(super) enum Rest {
     /// The paragraph's last row, which is laid out again with what follows.
@@ -144,7 +144,7 @@ impl Flow {
         going_on
     }
 
-    /// Whether the source behind what is put aside still belongs to the same block.
+    /// Returns true if the source after the part put aside still belongs to the same block.
     pub(super) fn goes_on_long(&self, long: &Long, source: &str) -> bool {
         let text = long.source(source);
         let text = complete(&text);
@@ -309,7 +309,7 @@ impl Flow {
 }
 
 impl Long {
-    /// What is not put aside, as Markdown of its own.
+    /// Returns the part that is not put aside, as Markdown of its own.
     fn source<'a>(&self, source: &'a str) -> Cow<'a, str> {
         let text = from(source, self.at);
         match &self.rest {

@@ -35,7 +35,10 @@ pub use self::{
     html::{escape, to_html},
     prose::{plain, summary},
 };
-use super::{Colours, StyledLine};
+use super::{
+    Colours, Span, StyledLine,
+    width::{clip_spans, spans_width},
+};
 
 /// An open block longer than this puts its beginning aside, in bytes.
 const LONG: usize = 2048;
@@ -45,6 +48,10 @@ const HEAVY: usize = 8 * 1024;
 
 /// Such a block must have grown by this part of itself.
 const GROWTH: usize = 64;
+
+/// Stands in the source where a mark is hidden. Marks beside it must work as they do beside what it
+/// replaces, so it is punctuation: a rare sesame dot.
+const HIDDEN: char = '\u{fe45}';
 
 /// Bytes compared to see that a source was only added to.
 const EDGE: usize = 64;
@@ -97,7 +104,7 @@ struct Frozen {
     waiting: Vec<Fence>,
 }
 
-/// How the block at the end of the source is dealt with.
+/// Treatment of the block at the end of the source.
 #[derive(Debug, Default)]
 enum Open {
     #[default]
@@ -191,7 +198,7 @@ impl Flow {
         }
     }
 
-    /// Whether the source was only added to.
+    /// Returns true if the source was only added to.
     fn goes_on(&self, source: &str, closed: bool, width: usize, rows: &[StyledLine]) -> bool {
         let before = source.get(..self.last.length);
         self.width == width
@@ -357,6 +364,21 @@ impl Flow {
             self.stiff = !self.put_aside(source, colours, rows);
         }
     }
+}
+
+/// Extensions of Markdown that are read.
+fn options() -> pulldown_cmark::Options {
+    use pulldown_cmark::Options;
+    Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS
+}
+
+/// Returns the indent, cut so that it leaves room for text, and the columns that are left: at least 1.
+fn room(indent: &[Span], columns: usize) -> (Vec<Span>, usize) {
+    let columns = columns.max(1);
+    let kept = (columns / 3).max(2).min(columns);
+    let indent = clip_spans(indent, columns - kept);
+    let room = columns - spans_width(&indent);
+    (indent, room)
 }
 
 fn upto(text: &str, end: usize) -> &str {

@@ -139,7 +139,7 @@ impl Decoder {
         });
     }
 
-    /// How many of `wanted` bytes the document can still take; says so once when it is full.
+    /// Returns the number of `wanted` bytes that still fit into the document. Adds a notice once when it is full.
     pub(super) fn room(&mut self, id: &DocumentId, wanted: usize) -> usize {
         let response_room = self.response_room();
         let limit = self.limits.document_bytes;

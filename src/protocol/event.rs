@@ -19,35 +19,52 @@ pub struct Entry {
 }
 
 /// One step in the making of a response.
-#[derive(Clone, Debug, PartialEq)]
+///
+/// A record of the journal holds the name under `event` and the members under `data`; see `codec::record`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(
+    tag = "event",
+    content = "data",
+    rename_all = "snake_case",
+    rename_all_fields = "camelCase"
+)]
 pub enum Event {
     /// Ours: opens a turn. In the journal and on local links only.
+    #[serde(with = "message_member")]
     UserMessage(Message),
     ResponseStart(ResponseStart),
     DocumentStart(DocumentStart),
     ContentDelta {
+        #[serde(rename = "documentId")]
         document: DocumentId,
         delta: String,
     },
     ToolCallStart {
+        #[serde(rename = "documentId")]
         document: DocumentId,
         tool_name: String,
         tool_call_id: Option<String>,
     },
     /// An object replaces the arguments; a string is a fragment of their JSON text.
     ToolCallArguments {
+        #[serde(rename = "documentId")]
         document: DocumentId,
         arguments: Value,
     },
     ToolResult {
+        #[serde(rename = "documentId")]
         document: DocumentId,
         result: Value,
+        #[serde(rename = "duration_ms")]
         duration_ms: Option<u64>,
     },
     /// `metadata` is an RFC 7396 merge patch, `append` grows string members in place.
     MetadataDelta {
+        #[serde(rename = "documentId")]
         document: DocumentId,
+        #[serde(default)]
         metadata: Map<String, Value>,
+        #[serde(default, with = "appends")]
         append: Vec<(String, String)>,
     },
     /// Model reasoning, for display only.
@@ -56,18 +73,23 @@ pub enum Event {
     },
     /// `metadata` is complete: a member replaces its namesake whole, null takes it away.
     DocumentEnd {
+        #[serde(rename = "documentId")]
         document: DocumentId,
         final_content: Option<String>,
+        #[serde(default)]
         metadata: Map<String, Value>,
     },
     /// Ours, legal after the end: a merge patch (rejected hunk, undo, edited plan, exit of a background command).
     DocumentUpdate {
+        #[serde(rename = "documentId")]
         document: DocumentId,
+        #[serde(default)]
         metadata: Map<String, Value>,
     },
     /// Ours: what the decoder had to repair. Readers other than sheaf's ignore it.
     Notice(Notice),
     /// Ours: something that is true only now (connecting, a retry countdown); never stored.
+    #[serde(skip)]
     Progress(Progress),
     /// Ours: a title for the conversation.
     Title(Title),
@@ -81,17 +103,77 @@ pub enum Event {
     },
 }
 
+/// The data of a `user_message`: the message as a member.
+mod message_member {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use super::Message;
+
+    #[derive(Serialize, Deserialize)]
+    struct Data<M> {
+        message: M,
+    }
+
+    pub fn serialize<S: Serializer>(message: &Message, to: S) -> Result<S::Ok, S::Error> {
+        Data { message }.serialize(to)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Message, D::Error> {
+        Ok(Data::deserialize(from)?.message)
+    }
+}
+
+/// Appended texts: an object as on the wire; pairs if a member comes twice.
+mod appends {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+    use serde_json::{Map, Value};
+
+    use crate::protocol::document::member::text_of;
+
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Appends {
+        Members(Map<String, Value>),
+        Pairs(Vec<(String, String)>),
+    }
+
+    pub fn serialize<S: Serializer>(pairs: &[(String, String)], to: S) -> Result<S::Ok, S::Error> {
+        let member = |(name, text): &(String, String)| (name.clone(), text.as_str().into());
+        let members: Map<_, _> = pairs.iter().map(member).collect();
+        if members.len() == pairs.len() {
+            members.serialize(to)
+        } else {
+            pairs.serialize(to)
+        }
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<(String, String)>, D::Error> {
+        Ok(match Appends::deserialize(from)? {
+            Appends::Members(members) => members.into_iter().map(|(name, text)| (name, text_of(&text))).collect(),
+            Appends::Pairs(pairs) => pairs,
+        })
+    }
+}
+
 /// The members of a response object that are known when it starts.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct ResponseStart {
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<ResponseId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub conversation_id: Option<ConversationId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub mode: Option<Mode>,
     /// ISO 8601, UTC.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub created: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub capabilities: Vec<String>,
     /// Members we do not know.
+    #[serde(skip_serializing_if = "Map::is_empty", default)]
     pub extra: Map<String, Value>,
 }
 
@@ -112,23 +194,41 @@ pub struct Cost {
     pub dollars: Option<f64>,
 }
 
-#[derive(Clone, Debug, Default, PartialEq)]
+/// The end of a response.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Done {
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
+    /// Members of `usage` that we do not know.
+    #[serde(skip_serializing_if = "Map::is_empty", default)]
+    pub extra_usage: Map<String, Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<ResponseId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub conversation_id: Option<ConversationId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub mode: Option<Mode>,
     /// ISO 8601, UTC.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub created: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<Status>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub finish_reason: Option<FinishReason>,
+    #[serde(rename = "duration_ms", skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_call_count: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub turn_count: Option<u64>,
-    /// Members of `done`, its `usage` and its `metadata` that we do not know.
+    /// Members of `done` that we do not know.
+    #[serde(skip_serializing_if = "Map::is_empty", default)]
     pub extra: Map<String, Value>,
-    pub extra_usage: Map<String, Value>,
+    /// Members of its `metadata` that we do not know.
+    #[serde(skip_serializing_if = "Map::is_empty", default)]
     pub extra_metadata: Map<String, Value>,
 }
 
@@ -151,9 +251,12 @@ impl Branch {
 }
 
 /// The title of a conversation. A title of the user's is never replaced by a program's.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Title {
+    #[serde(rename = "title")]
     pub text: String,
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub by_user: bool,
 }
 

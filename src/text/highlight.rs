@@ -628,7 +628,7 @@ struct Grammar {
 impl Parser {
     /// `start` is how the source begins.
     fn new(language: &'static Language, start: &str) -> Self {
-        if *language == language::CONSOLE {
+        if language.tag == language::CONSOLE {
             return Self::Console;
         }
         // PHP outside of `<?php` is HTML, but in a fence people write bare statements.
@@ -674,7 +674,7 @@ fn console(line: &Sanitized) -> CodeLine {
         let named = before.is_empty() || (before.contains(['@', '~']) && !before.trim().contains(' '));
         named.then_some(at + sign.len())
     });
-    let coloured = prompt.and_then(|at| Grammar::new(language::CONSOLE.grammar)?.line(line, at));
+    let coloured = prompt.and_then(|at| Grammar::new(language::find(language::CONSOLE)?.grammar)?.line(line, at));
     coloured.unwrap_or_else(|| plain(line))
 }
 

@@ -97,35 +97,6 @@ pub fn frame(dialect: Dialect, event: &Event) -> String {
             data.insert("delta".into(), delta.as_str().into());
             ("content_delta", data)
         }
-        Event::ToolCallStart {
-            document,
-            tool_name,
-            tool_call_id,
-        } => {
-            let mut data = about(document);
-            data.insert("toolName".into(), tool_name.as_str().into());
-            if let Some(id) = tool_call_id {
-                data.insert("toolCallId".into(), id.as_str().into());
-            }
-            ("tool_call_start", data)
-        }
-        Event::ToolCallArguments { document, arguments } => {
-            let mut data = about(document);
-            data.insert("arguments".into(), arguments.clone());
-            ("tool_call_arguments", data)
-        }
-        Event::ToolResult {
-            document,
-            result,
-            duration_ms,
-        } => {
-            let mut data = about(document);
-            data.insert("result".into(), result.clone());
-            if let Some(duration) = duration_ms {
-                data.insert("duration_ms".into(), (*duration).into());
-            }
-            ("tool_result", data)
-        }
         Event::MetadataDelta {
             document,
             metadata,
@@ -142,23 +113,6 @@ pub fn frame(dialect: Dialect, event: &Event) -> String {
             ("metadata_delta", data)
         }
         Event::ThinkingDelta { delta } => ("thinking_delta", members([("delta", delta.as_str().into())])),
-        Event::DocumentEnd {
-            document,
-            final_content,
-            metadata,
-        } => {
-            let mut data = about(document);
-            if let Some(text) = final_content {
-                data.insert("finalContent".into(), text.as_str().into());
-            }
-            data.insert("metadata".into(), metadata.clone().into());
-            ("document_end", data)
-        }
-        Event::DocumentUpdate { document, metadata } => {
-            let mut data = about(document);
-            data.insert("metadata".into(), metadata.clone().into());
-            ("document_update", data)
-        }
         Event::UserMessage(_) | Event::Notice(_) | Event::Title(_) | Event::Branch(_) => {
             let (name, data) = record::parts(event);
             return any(dialect, &name, data);
@@ -172,6 +126,19 @@ pub fn frame(dialect: Dialect, event: &Event) -> String {
             return text;
         }
         Event::Unknown { name, data } => return any(dialect, name, data.clone()),
+        Event::ToolCallStart { .. }
+        | Event::ToolCallArguments { .. }
+        | Event::ToolResult { .. }
+        | Event::DocumentEnd { .. }
+        | Event::DocumentUpdate { .. } => {
+            let (name, data) = record::parts(event);
+            let Value::Object(mut data) = data else {
+                return String::new();
+            };
+            let is_optional = |name: &str| matches!(name, "toolCallId" | "duration_ms" | "finalContent");
+            data.retain(|name, value| !(value.is_null() && is_optional(name)));
+            return written(dialect, &name, &mut data);
+        }
     };
     written(dialect, name, &mut data)
 }

@@ -101,3 +101,24 @@ fn coerce_boolean(members: &mut Map<String, Value>, name: &str) {
         members.insert(name.to_owned(), Value::Bool(truth));
     }
 }
+
+/// A text however it was wrapped: scalars are printed, lists of parts joined, anything else becomes JSON.
+pub fn text_of(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        Value::Bool(_) | Value::Number(_) => value.to_string(),
+        Value::Object(members) => match members.get("text").or_else(|| members.get("content")) {
+            Some(Value::String(text)) => text.clone(),
+            Some(_) | None => value.to_string(),
+        },
+        Value::Array(parts) => {
+            let is_part = |it: &Value| it.is_string() || it.get("text").is_some_and(Value::is_string);
+            if !parts.is_empty() && parts.iter().all(is_part) {
+                parts.iter().map(text_of).collect()
+            } else {
+                value.to_string()
+            }
+        }
+    }
+}

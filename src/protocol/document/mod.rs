@@ -21,6 +21,7 @@ mod todo_update;
 mod tool_call;
 mod unknown;
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 pub use clarification::{Clarification, Question, QuestionOption};
@@ -50,13 +51,17 @@ pub enum State {
 }
 
 /// The first event of a document.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DocumentStart {
     pub id: DocumentId,
+    #[serde(rename = "type")]
     pub kind: Kind,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub sequence: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub content: Option<String>,
     /// Normalised: aliases resolved, flat members moved in.
+    #[serde(skip_serializing_if = "Map::is_empty", default)]
     pub metadata: Map<String, Value>,
 }
 

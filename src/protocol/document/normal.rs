@@ -143,102 +143,16 @@ pub(super) fn lines_closed(text: &str) -> String {
     }
 }
 
-/// The fence tag for a path, `""` when its ending says nothing.
+/// Names of files and `.` with their extensions, each with its fence tag.
+const FENCE_TAGS: &str = include_str!("../../../assets/fence-tags.txt");
+
+/// Returns the fence tag for a path, by its name or extension in any case. `""` if neither is known.
 pub fn language_of(path: &str) -> &'static str {
     let name = path.rsplit(['/', '\\']).next().unwrap_or_default();
-    let ending = name.rsplit_once('.').map_or("", |(_, ending)| ending);
-    let known = |table: &[(&str, &'static str)], key: &str| {
-        table
-            .iter()
-            .find(|(it, _)| it.eq_ignore_ascii_case(key))
-            .map(|(_, tag)| *tag)
+    let extension = name.rfind('.').and_then(|at| name.get(at..));
+    let tag = |key: &str| {
+        let mut rows = FENCE_TAGS.lines().filter_map(|it| it.split_once(' '));
+        rows.find(|(it, _)| it.eq_ignore_ascii_case(key)).map(|(_, tag)| tag)
     };
-    known(NAMES, name)
-        .or_else(|| known(ENDINGS, ending))
-        .unwrap_or_default()
+    tag(name).or_else(|| tag(extension?)).unwrap_or_default()
 }
-
-const NAMES: &[(&str, &str)] = &[
-    ("Dockerfile", "dockerfile"),
-    ("Makefile", "makefile"),
-    ("CMakeLists.txt", "cmake"),
-    ("Cargo.lock", "toml"),
-    ("Gemfile", "ruby"),
-    ("Rakefile", "ruby"),
-];
-
-const ENDINGS: &[(&str, &str)] = &[
-    ("rs", "rust"),
-    ("py", "python"),
-    ("pyi", "python"),
-    ("js", "javascript"),
-    ("mjs", "javascript"),
-    ("cjs", "javascript"),
-    ("jsx", "jsx"),
-    ("ts", "typescript"),
-    ("mts", "typescript"),
-    ("cts", "typescript"),
-    ("tsx", "tsx"),
-    ("go", "go"),
-    ("c", "c"),
-    ("h", "c"),
-    ("cc", "cpp"),
-    ("cpp", "cpp"),
-    ("cxx", "cpp"),
-    ("hpp", "cpp"),
-    ("hh", "cpp"),
-    ("cs", "csharp"),
-    ("java", "java"),
-    ("kt", "kotlin"),
-    ("kts", "kotlin"),
-    ("scala", "scala"),
-    ("swift", "swift"),
-    ("rb", "ruby"),
-    ("php", "php"),
-    ("pl", "perl"),
-    ("pm", "perl"),
-    ("lua", "lua"),
-    ("r", "r"),
-    ("jl", "julia"),
-    ("dart", "dart"),
-    ("ex", "elixir"),
-    ("exs", "elixir"),
-    ("erl", "erlang"),
-    ("hs", "haskell"),
-    ("ml", "ocaml"),
-    ("mli", "ocaml"),
-    ("clj", "clojure"),
-    ("zig", "zig"),
-    ("nim", "nim"),
-    ("sh", "bash"),
-    ("bash", "bash"),
-    ("zsh", "zsh"),
-    ("fish", "fish"),
-    ("ps1", "powershell"),
-    ("sql", "sql"),
-    ("html", "html"),
-    ("htm", "html"),
-    ("css", "css"),
-    ("scss", "scss"),
-    ("less", "less"),
-    ("vue", "vue"),
-    ("svelte", "svelte"),
-    ("json", "json"),
-    ("jsonc", "jsonc"),
-    ("yaml", "yaml"),
-    ("yml", "yaml"),
-    ("toml", "toml"),
-    ("ini", "ini"),
-    ("xml", "xml"),
-    ("md", "markdown"),
-    ("tex", "latex"),
-    ("proto", "protobuf"),
-    ("graphql", "graphql"),
-    ("tf", "terraform"),
-    ("nix", "nix"),
-    ("diff", "diff"),
-    ("patch", "diff"),
-    ("mk", "makefile"),
-    ("cmake", "cmake"),
-    ("dockerfile", "dockerfile"),
-];

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use serde_json::{Map, Value};
 
 use super::{
-    report::{Findings, Place},
+    report::{ByteRange, Findings},
     rule::{self, Rule},
 };
 use crate::{
@@ -23,7 +23,7 @@ use crate::{
 /// Place and bytes of a statement.
 #[derive(Clone, Debug, Default)]
 pub struct Mark {
-    pub place: Option<Place>,
+    pub place: Option<ByteRange>,
     pub bytes: String,
 }
 

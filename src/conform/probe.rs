@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use futures::StreamExt as _;
 use serde_json::{Value, json};
 
-use super::{Asked, Findings, Judged, Report, Stream, Whole, compare, head::Head, object, refusal, rule};
+use super::{Findings, Judged, Report, RequestFacts, Stream, Whole, compare, head::AnswerHead, object, refusal, rule};
 use crate::{
     link::http::{COMPLETIONS, PLAN, below_response},
     net::client::{Client, Request, Response},
@@ -128,8 +128,8 @@ impl Wish {
         body
     }
 
-    fn asked(dialect: Option<Dialect>, mode: Mode) -> Asked {
-        Asked {
+    fn asked(dialect: Option<Dialect>, mode: Mode) -> RequestFacts {
+        RequestFacts {
             dialect,
             mode: Some(mode),
             may_stream: false,
@@ -144,7 +144,7 @@ struct Probe<'a> {
 }
 
 impl Probe<'_> {
-    async fn open(&self, request: Request, token: Option<&str>) -> Result<(Head, Response), String> {
+    async fn open(&self, request: Request, token: Option<&str>) -> Result<(AnswerHead, Response), String> {
         let request = match token {
             Some(token) => request.bearer(token),
             None => request,
@@ -154,7 +154,7 @@ impl Probe<'_> {
             let value = String::from_utf8_lossy(value.as_bytes());
             (name.as_str().to_owned(), value.into_owned())
         });
-        let head = Head {
+        let head = AnswerHead {
             status: response.status.as_u16(),
             headers: headers.collect(),
         };
@@ -168,7 +168,7 @@ impl Probe<'_> {
         path: &str,
         body: Value,
         accept: &'static str,
-        asked: Asked,
+        asked: RequestFacts,
     ) -> Option<Whole> {
         let wants_stream = body.get("stream") == Some(&Value::Bool(true));
         let request = Request::post(path, body.to_string()).accept(accept);
@@ -227,7 +227,7 @@ impl Probe<'_> {
         Some(whole)
     }
 
-    async fn stream(&self, what: &str, response: Response, asked: Asked) -> (Judged, Whole) {
+    async fn stream(&self, what: &str, response: Response, asked: RequestFacts) -> (Judged, Whole) {
         let began = Instant::now();
         let mut stream = Stream::new(asked);
         let mut body = response.body;
@@ -313,9 +313,9 @@ impl Probe<'_> {
         tell(what);
         match response.body.read(OBJECT_LIMIT_BYTES).await {
             Ok(bytes) => {
-                let asked = Asked {
+                let asked = RequestFacts {
                     may_stream: true,
-                    ..Asked::default()
+                    ..RequestFacts::default()
                 };
                 let (mut judged, object) = object(what, &bytes, &asked);
                 head.judge(&mut judged.findings);

@@ -18,7 +18,7 @@ const EXCERPT_BYTES: usize = 160;
 
 /// Bytes of an answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Place {
+pub struct ByteRange {
     /// From the first byte of the body.
     pub offset: u64,
     pub length: u64,
@@ -32,7 +32,7 @@ pub struct Finding {
     pub said: Sanitized,
     pub document: Option<Sanitized>,
     /// `None`: the answer as a whole, or its head.
-    pub place: Option<Place>,
+    pub place: Option<ByteRange>,
     pub excerpt: Sanitized,
 }
 
@@ -45,7 +45,14 @@ pub struct Findings {
 }
 
 impl Findings {
-    pub fn add(&mut self, rule: &'static Rule, said: &str, document: Option<&str>, place: Option<Place>, bytes: &str) {
+    pub fn add(
+        &mut self,
+        rule: &'static Rule,
+        said: &str,
+        document: Option<&str>,
+        place: Option<ByteRange>,
+        bytes: &str,
+    ) {
         self.totals[rule.severity as usize] += 1;
         let count = self.counts.entry(rule.id).or_default();
         *count += 1;

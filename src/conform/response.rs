@@ -3,10 +3,10 @@
 use serde_json::{Map, Value};
 
 use super::{
-    Asked, Whole,
+    RequestFacts, Whole,
     document::{self, Mark, Seen},
     json,
-    report::{Findings, Judged, Place},
+    report::{ByteRange, Findings, Judged},
     rule::{self, Rule},
 };
 use crate::{
@@ -226,7 +226,7 @@ impl Body<'_> {
         let range = json::span(self.text, &path);
         let bytes = self.text.get(range.clone()).unwrap_or_default();
         Mark {
-            place: Some(Place {
+            place: Some(ByteRange {
                 offset: range.start as u64,
                 length: range.len() as u64,
             }),
@@ -255,14 +255,14 @@ fn judged(what: &str, form: &str, bytes: &[u8], documents: usize, findings: Find
 }
 
 /// Judges an answer that came as one object.
-pub fn object(what: &str, bytes: &[u8], asked: &Asked) -> (Judged, Whole) {
+pub fn object(what: &str, bytes: &[u8], asked: &RequestFacts) -> (Judged, Whole) {
     let text = String::from_utf8_lossy(bytes);
     let mut body = Body {
         text: &text,
         found: Findings::default(),
     };
     if let Err(error) = std::str::from_utf8(bytes) {
-        let place = Place {
+        let place = ByteRange {
             offset: error.valid_up_to() as u64,
             length: error.error_len().unwrap_or(1) as u64,
         };
@@ -307,7 +307,7 @@ pub fn object(what: &str, bytes: &[u8], asked: &Asked) -> (Judged, Whole) {
     (judged(what, "object", bytes, whole.documents.len(), body.found), whole)
 }
 
-fn answer(members: &Map<String, Value>, asked: &Asked, body: &mut Body<'_>) -> Whole {
+fn answer(members: &Map<String, Value>, asked: &RequestFacts, body: &mut Body<'_>) -> Whole {
     // The concept's object has the documents and no more.
     let is_concept = !members.contains_key("status") && !members.contains_key("metadata");
     for (name, is_concepts) in [

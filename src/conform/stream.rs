@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use serde_json::{Map, Value};
 
 use super::{
-    Asked, Whole,
+    RequestFacts, Whole,
     document::{self, Mark, Seen},
-    frame::{Frame, Scanner},
+    frame::{Scanner, SseFrame},
     json,
     report::{Findings, Judged},
     response::{self, Ending},
@@ -64,7 +64,7 @@ pub struct Stream {
 }
 
 impl Stream {
-    pub fn new(asked: Asked) -> Self {
+    pub fn new(asked: RequestFacts) -> Self {
         Self {
             grammar: Grammar {
                 mode: asked.mode,
@@ -81,7 +81,7 @@ impl Stream {
             && now.saturating_sub(last) > SILENT_MS
         {
             let said = format!("nothing came for {} s", (now - last) / 1000);
-            let place = super::report::Place {
+            let place = super::report::ByteRange {
                 offset: self.scanner.bytes(),
                 length: 0,
             };
@@ -152,7 +152,7 @@ impl Stream {
 
 #[derive(Default)]
 struct Grammar {
-    asked: Asked,
+    asked: RequestFacts,
     dialect: Option<Dialect>,
     phase: StreamPhase,
     events: usize,
@@ -212,7 +212,7 @@ enum Phase {
 
 /// An event with what is needed to complain about it.
 struct At<'a> {
-    frame: &'a Frame,
+    frame: &'a SseFrame,
     found: &'a mut Findings,
 }
 
@@ -238,7 +238,7 @@ impl At<'_> {
 }
 
 impl Grammar {
-    fn frame(&mut self, frame: &Frame, found: &mut Findings) {
+    fn frame(&mut self, frame: &SseFrame, found: &mut Findings) {
         let mut at = At { frame, found };
         let data = frame.data.trim();
         if self.phase.is_foreign {

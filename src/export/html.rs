@@ -9,7 +9,9 @@ use serde_json::Value;
 
 use super::ExportedConversation;
 use crate::{
-    protocol::{Applied, CommandState, Document, PlanTodo as Todo, Role as Speaker, TextFormat, TodoStatus, View},
+    protocol::{
+        Applied, CommandState, Document, Kind, PlanTodo as Todo, Role as Speaker, TextFormat, TodoStatus, View,
+    },
     text::{
         Background, Role, Sanitized, Span,
         ansi::Output,
@@ -257,7 +259,7 @@ fn body(document: &Document, out: &mut String) {
                 let _ = write!(out, "<pre>{}</pre>", clean(&it.details));
             }
         }
-        View::Unknown(_) => {
+        _ if matches!(document.kind, Kind::Other(_)) => {
             let whole = pretty(&document.to_json(0));
             fold(
                 false,
@@ -376,10 +378,10 @@ fn diff_html(diff: &Diff) -> String {
     let mut out = "<pre class=\"diff\"><code>".to_owned();
     for line in &diff.lines {
         let (class, sign, number) = match line.kind {
-            diff::Kind::Context => ("context", " ", line.new),
-            diff::Kind::Removed => ("removed", "−", line.old),
-            diff::Kind::Added => ("added", "+", line.new),
-            diff::Kind::Skip(_) => ("skip", "⋯", None),
+            diff::LineKind::Context => ("context", " ", line.new),
+            diff::LineKind::Removed => ("removed", "−", line.old),
+            diff::LineKind::Added => ("added", "+", line.new),
+            diff::LineKind::Skip(_) => ("skip", "⋯", None),
         };
         let number = number.map(|it| it.to_string()).unwrap_or_default();
         let _ = write!(

@@ -10,7 +10,7 @@ use tokio::sync::watch;
 
 use super::{
     backfill::{Earlier, Recent},
-    run::Kept,
+    run::StoredEntries,
     trace::Trace,
 };
 use crate::protocol::{Cost, DocumentId, Entry, Event, Position, Turn};
@@ -24,7 +24,7 @@ const SPENT_BYTES: usize = 1 << 20;
 /// An append-only list of entries that any number of readers follow, each at its own pace.
 #[derive(Debug)]
 pub struct Log {
-    state: Mutex<State>,
+    state: Mutex<LogState>,
     /// The position of the newest entry; `watch` lets a slow reader skip straight to it.
     newest: watch::Sender<Position>,
     /// The position of the newest entry that is no piece of something unfinished.
@@ -36,17 +36,17 @@ pub struct Log {
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct LogState {
     /// By the first position of each, with gaps where deltas were dropped. A tree, because documents that are open side
     /// by side leave gaps anywhere.
-    entries: BTreeMap<Position, Kept>,
+    entries: BTreeMap<Position, StoredEntries>,
     last: Position,
     turn: Turn,
     /// Positions of the deltas of each open document.
     open: HashMap<(Turn, DocumentId), Vec<Position>>,
     closed: bool,
     /// Pieces of ended documents that a close follower has still to read.
-    spent: BTreeMap<Position, Kept>,
+    spent: BTreeMap<Position, StoredEntries>,
     spent_bytes: usize,
     /// Last position that each close follower has read.
     close: HashMap<u64, Position>,
@@ -260,7 +260,7 @@ impl Log {
         self.push(state, Entry { position, ..entry });
     }
 
-    fn push(&self, mut state: MutexGuard<'_, State>, entry: Entry) -> Position {
+    fn push(&self, mut state: MutexGuard<'_, LogState>, entry: Entry) -> Position {
         let position = entry.position;
         state.last = position;
         let is_settled = !is_piece(&entry.event);
@@ -277,13 +277,13 @@ impl Log {
         position
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, LogState> {
         // A panic in a reader cannot leave the list half-written: every change of it is a single insert or remove.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl LogState {
     /// Adds the entries after `since` to `batch`, at most `most`; with the deltas of ended documents if `with_spent`.
     fn read(&self, since: Position, with_spent: bool, most: usize, batch: &mut Vec<Arc<Entry>>) {
         if !with_spent || self.spent.is_empty() {
@@ -345,7 +345,7 @@ impl State {
         {
             pieces.push(position);
         }
-        self.entries.insert(position, Kept::new(entry));
+        self.entries.insert(position, StoredEntries::new(entry));
     }
 
     /// Drops what `entry` makes superfluous.
@@ -366,7 +366,7 @@ impl State {
         {
             let pieces = self.open.remove(&(entry.turn, document.clone())).unwrap_or_default();
             for position in pieces {
-                let is_said = |it: &Kept| it.is_said_by(final_content.is_some(), metadata);
+                let is_said = |it: &StoredEntries| it.is_said_by(final_content.is_some(), metadata);
                 if self.entries.get(&position).is_some_and(is_said) {
                     self.spend(position);
                 }
@@ -389,7 +389,7 @@ impl State {
 }
 
 /// The entries behind `since`.
-fn all_after(kept: &BTreeMap<Position, Kept>, since: Position) -> impl Iterator<Item = Arc<Entry>> {
+fn all_after(kept: &BTreeMap<Position, StoredEntries>, since: Position) -> impl Iterator<Item = Arc<Entry>> {
     // The one that begins at or before it may go on behind it.
     let from = kept.range(..=since).next_back().map_or(since, |(first, _)| *first);
     let range = kept.range((Bound::Included(from), Bound::Unbounded));

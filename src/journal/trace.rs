@@ -31,7 +31,7 @@ const MOST_MADE: usize = 64;
 
 /// One thing that came, or that happened here, and what it made.
 #[derive(Clone, Debug)]
-pub struct Step {
+pub struct TraceStep {
     /// Counted from 1 since the trace began.
     pub number: u64,
     /// Milliseconds since the Unix epoch.
@@ -167,7 +167,7 @@ pub struct Trace(Mutex<Ring>);
 
 #[derive(Debug, Default)]
 pub struct Ring {
-    pub steps: VecDeque<Step>,
+    pub steps: VecDeque<TraceStep>,
     bytes: usize,
     count: u64,
     /// True if new entries belong to the last step.
@@ -224,7 +224,7 @@ impl Ring {
         self.steps.front().map_or(self.count, |it| it.number)
     }
 
-    pub fn get(&self, number: u64) -> Option<&Step> {
+    pub fn get(&self, number: u64) -> Option<&TraceStep> {
         let at = number.checked_sub(self.first())?;
         self.steps.get(usize::try_from(at).ok()?)
     }
@@ -247,7 +247,7 @@ impl Ring {
         }
         let weight = STEP_BYTES + raw.as_ref().map_or(0, Raw::weight);
         self.bytes += weight;
-        self.steps.push_back(Step {
+        self.steps.push_back(TraceStep {
             number: self.count,
             at_ms,
             turn,

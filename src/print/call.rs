@@ -39,7 +39,7 @@ impl Around<'_> {
 
 /// A call as it starts.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Call {
+pub struct CursorCall {
     /// May hold anything: never a file name.
     pub id: String,
     kind: Shape,
@@ -89,7 +89,7 @@ impl Outcome {
     }
 }
 
-impl Call {
+impl CursorCall {
     fn known(id: String, kind: &'static str, arguments: Value) -> Self {
         Self {
             id,
@@ -141,13 +141,13 @@ impl Call {
 /// The call behind a document, as far as it is known; `None`: there is none, or its arguments have not come yet.
 ///
 /// Edits are put together by [`edit`]: several documents may belong to one.
-pub fn call(document: &Document, around: Around<'_>) -> Option<Call> {
+pub fn call(document: &Document, around: Around<'_>) -> Option<CursorCall> {
     match document.view() {
         View::ToolCall(it) => tool_call(document, &it),
         View::TerminalCommand(it) => command(document, &it),
         View::TodoUpdate(it) => Some(todos(document, &it, around)),
         View::Plan(it) => Some(plan(document, &it)),
-        View::Clarification(it) if it.kind == QuestionKind::Question => Some(Call {
+        View::Clarification(it) if it.kind == QuestionKind::Question => Some(CursorCall {
             id: id(document, None),
             kind: Shape::Function {
                 name: "ask_question".to_owned(),
@@ -159,7 +159,7 @@ pub fn call(document: &Document, around: Around<'_>) -> Option<Call> {
 }
 
 /// Returns the outcome of an ended document's call.
-pub fn outcome(document: &Document, call: &Call, around: Around<'_>) -> Outcome {
+pub fn outcome(document: &Document, call: &CursorCall, around: Around<'_>) -> Outcome {
     match document.view() {
         View::ToolCall(it) => called(document, &it, call, around),
         View::TerminalCommand(it) => commanded(document, &it),
@@ -210,7 +210,7 @@ pub fn is_rejected(document: &Document) -> bool {
     }
 }
 
-fn command(document: &Document, it: &TerminalCommand<'_>) -> Option<Call> {
+fn command(document: &Document, it: &TerminalCommand<'_>) -> Option<CursorCall> {
     if it.command.is_empty() && document.is_open() {
         return None;
     }
@@ -223,7 +223,7 @@ fn command(document: &Document, it: &TerminalCommand<'_>) -> Option<Call> {
         arguments.insert("timeout".to_owned(), timeout.clone());
     }
     arguments.insert("toolCallId".to_owned(), id.clone().into());
-    Some(Call::known(id, "shellToolCall", Value::Object(arguments)))
+    Some(CursorCall::known(id, "shellToolCall", Value::Object(arguments)))
 }
 
 fn commanded(document: &Document, it: &TerminalCommand<'_>) -> Outcome {
@@ -256,7 +256,7 @@ fn commanded(document: &Document, it: &TerminalCommand<'_>) -> Outcome {
     }
 }
 
-fn todos(document: &Document, it: &TodoUpdate<'_>, around: Around<'_>) -> Call {
+fn todos(document: &Document, it: &TodoUpdate<'_>, around: Around<'_>) -> CursorCall {
     let changes: Vec<Value> = it
         .todos
         .iter()
@@ -280,17 +280,17 @@ fn todos(document: &Document, it: &TodoUpdate<'_>, around: Around<'_>) -> Call {
         )
         .collect();
     let arguments = json!({ "todos": changes, "merge": it.merge });
-    Call::known(id(document, None), "updateTodosToolCall", arguments)
+    CursorCall::known(id(document, None), "updateTodosToolCall", arguments)
 }
 
-fn plan(document: &Document, it: &Plan<'_>) -> Call {
+fn plan(document: &Document, it: &Plan<'_>) -> CursorCall {
     let todos: Vec<Value> = it
         .todos
         .iter()
         .map(|todo| json!({ "id": todo.id, "content": todo.content, "dependencies": todo.dependencies }))
         .collect();
     let arguments = json!({ "name": it.title, "overview": it.overview, "plan": it.content, "todos": todos });
-    Call::known(id(document, None), "createPlanToolCall", arguments)
+    CursorCall::known(id(document, None), "createPlanToolCall", arguments)
 }
 
 /// Calls of tools that are somebody else's: `server__tool`.
@@ -299,7 +299,7 @@ fn foreign(name: &str) -> Option<(&str, &str)> {
     (!server.is_empty() && !tool.is_empty()).then_some((server, tool))
 }
 
-fn tool_call(document: &Document, it: &ToolCall<'_>) -> Option<Call> {
+fn tool_call(document: &Document, it: &ToolCall<'_>) -> Option<CursorCall> {
     // Their text may still be coming.
     if document.is_open() && it.arguments.is_empty() && it.result.is_none() {
         return None;
@@ -323,7 +323,7 @@ fn tool_call(document: &Document, it: &ToolCall<'_>) -> Option<Call> {
             arguments: Value::Object(it.arguments.clone()),
         },
     };
-    Some(Call { id, kind })
+    Some(CursorCall { id, kind })
 }
 
 /// A call that hands work to another agent; no tool of ours does.
@@ -350,7 +350,7 @@ fn foreigners(name: &str, arguments: &Map<String, Value>, id: &str) -> Option<(&
     Some(("mcpToolCall", object(own)))
 }
 
-fn called(document: &Document, it: &ToolCall<'_>, call: &Call, around: Around<'_>) -> Outcome {
+fn called(document: &Document, it: &ToolCall<'_>, call: &CursorCall, around: Around<'_>) -> Outcome {
     let arguments = Arguments(it.arguments);
     let kind = match &call.kind {
         Shape::Known { kind, .. } => *kind,

@@ -11,7 +11,7 @@ use std::{
 
 use serde_json::{Map, Value, json};
 
-use super::call::{self, Around, Call, Outcome};
+use super::call::{self, Around, CursorCall, Outcome};
 use crate::{
     protocol::{Document, DocumentId, Event, Kind, KindGroup, Response, ResponseChange, View},
     transcript::{Todos, Transcript},
@@ -36,7 +36,7 @@ pub struct CursorStream {
     is_partial: bool,
     has_thinking: bool,
     growing: GrowingText,
-    calls: HashMap<DocumentId, Call>,
+    calls: HashMap<DocumentId, CursorCall>,
     edit: EditCall,
     is_thinking: bool,
     requests: u64,
@@ -404,7 +404,7 @@ impl CursorStream {
         }
     }
 
-    fn note_denial(&mut self, documents: &[Document], call: &Call) {
+    fn note_denial(&mut self, documents: &[Document], call: &CursorCall) {
         let Some(document) = documents.first().filter(|it| call::is_rejected(it)) else {
             return;
         };
@@ -420,7 +420,7 @@ impl CursorStream {
     }
 
     /// Ends the current segment and begins a call.
-    fn start(&mut self, call: &Call, at_ms: u64) {
+    fn start(&mut self, call: &CursorCall, at_ms: u64) {
         let segment = self.growing.whole.get(self.growing.segment..).unwrap_or_default();
         if !segment.trim().is_empty() {
             self.requests += 1;
@@ -444,7 +444,7 @@ impl CursorStream {
         }));
     }
 
-    fn complete(&mut self, call: &Call, outcome: &Outcome) {
+    fn complete(&mut self, call: &CursorCall, outcome: &Outcome) {
         self.lines.push(json!({
             "type": "tool_call",
             "subtype": "completed",

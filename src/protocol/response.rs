@@ -27,7 +27,7 @@ pub struct Response {
     /// Members of `usage` that we do not know.
     pub extra_usage: Map<String, Value>,
     index: HashMap<DocumentId, usize>,
-    order: Order,
+    order: DocumentOrder,
 }
 
 /// Identity of a response and abilities of its server, as `response_start` gave them.
@@ -41,7 +41,7 @@ pub struct Origin {
 
 /// Order of `documents`: by sequence as long as every document has one, else by arrival.
 #[derive(Clone, Debug, Default)]
-struct Order {
+struct DocumentOrder {
     /// Arrival numbers beside `documents`.
     arrival: Vec<u64>,
     /// A document came without a sequence.

@@ -37,7 +37,7 @@ pub(super) fn wrap_open(spans: &[Span], width: usize) -> (Vec<StyledLine>, Vec<S
         paragraph.push_span(span);
     }
     paragraph.end_row(paragraph.reach());
-    let Some(Place { span, byte }) = paragraph.last else {
+    let Some(TextPosition { span, byte }) = paragraph.last else {
         return (paragraph.rows, Vec::new());
     };
     let mut rest = vec![part(&spans[span], byte..spans[span].text.len())];
@@ -81,15 +81,15 @@ fn without_tabs(spans: &[Span]) -> Vec<Span> {
 
 /// A run of graphemes of one span, or the sign for one that is too wide.
 #[derive(Clone, Debug)]
-struct Piece {
+struct GraphemeRun {
     span: usize,
     range: Range<usize>,
     too_wide: bool,
 }
 
-impl Piece {
-    fn end(&self) -> Place {
-        Place {
+impl GraphemeRun {
+    fn end(&self) -> TextPosition {
+        TextPosition {
             span: self.span,
             byte: self.range.end,
         }
@@ -98,7 +98,7 @@ impl Piece {
 
 /// A border between two graphemes of the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Place {
+struct TextPosition {
     span: usize,
     byte: usize,
 }
@@ -107,11 +107,11 @@ struct Place {
 #[derive(Clone, Copy, Debug)]
 struct Break {
     /// The next row begins here.
-    place: Place,
+    place: TextPosition,
     /// Columns before it.
     columns: usize,
     /// The end of what the row shows then: the spaces before `place` are swallowed.
-    visible: Place,
+    visible: TextPosition,
 }
 
 struct Paragraph<'a> {
@@ -120,8 +120,8 @@ struct Paragraph<'a> {
     words: bool,
     rows: Vec<StyledLine>,
     /// Start of the last row of `rows`; `ended` is its end.
-    last: Option<Place>,
-    ended: Option<Place>,
+    last: Option<TextPosition>,
+    ended: Option<TextPosition>,
     /// True if the row being filled continues the one before it.
     continues: bool,
     line: Filling,
@@ -141,10 +141,10 @@ struct Indents {
 /// Line being filled, without its indent.
 #[derive(Default)]
 struct Filling {
-    pieces: Vec<Piece>,
+    pieces: Vec<GraphemeRun>,
     columns: usize,
     /// The end of the row without its trailing spaces; none while it has nothing but spaces.
-    visible: Option<Place>,
+    visible: Option<TextPosition>,
     /// The last break between words.
     gap: Option<Break>,
     /// The last break inside the word after `gap`.
@@ -291,7 +291,7 @@ impl<'a> Paragraph<'a> {
         let range = grapheme.start..grapheme.end();
         if grapheme.width > self.room() {
             self.line.columns += 1;
-            self.line.pieces.push(Piece {
+            self.line.pieces.push(GraphemeRun {
                 span,
                 range,
                 too_wide: true,
@@ -303,7 +303,7 @@ impl<'a> Paragraph<'a> {
             Some(last) if last.span == span && !last.too_wide && last.range.end == range.start => {
                 last.range.end = range.end;
             }
-            _ => self.line.pieces.push(Piece {
+            _ => self.line.pieces.push(GraphemeRun {
                 span,
                 range,
                 too_wide: false,
@@ -311,8 +311,8 @@ impl<'a> Paragraph<'a> {
         }
     }
 
-    fn reach(&self) -> Option<Place> {
-        self.line.pieces.last().map(Piece::end)
+    fn reach(&self) -> Option<TextPosition> {
+        self.line.pieces.last().map(GraphemeRun::end)
     }
 
     /// A break at the end of the row so far; none where that would leave a row without anything to see.
@@ -333,7 +333,7 @@ impl<'a> Paragraph<'a> {
         }
     }
 
-    fn end_row(&mut self, until: Option<Place>) {
+    fn end_row(&mut self, until: Option<TextPosition>) {
         self.emit(until);
         self.clear();
     }
@@ -371,14 +371,14 @@ impl<'a> Paragraph<'a> {
         };
     }
 
-    fn emit(&mut self, until: Option<Place>) {
+    fn emit(&mut self, until: Option<TextPosition>) {
         let indent = if self.rows.is_empty() {
             &self.indents.first_indent
         } else {
             &self.indents.rest_indent
         };
         let mut spans = indent.clone();
-        self.last = self.line.pieces.first().map(|it| Place {
+        self.last = self.line.pieces.first().map(|it| TextPosition {
             span: it.span,
             byte: it.range.start,
         });

@@ -3,7 +3,7 @@
 //! A change that cannot be undone because somebody else edited the file since is left out, and the line is followed
 //! by its words.
 
-use crate::text::diff::{self, Kind};
+use crate::text::diff::{self, LineKind};
 
 /// One change of the file.
 #[derive(Clone, Copy, Debug)]
@@ -115,16 +115,16 @@ fn behind(old: &str, new: &str, at: usize) -> Option<usize> {
     let line = whole
         .lines
         .iter()
-        .find(|it| it.new == Some(at) && it.kind != Kind::Removed)?;
+        .find(|it| it.new == Some(at) && it.kind != LineKind::Removed)?;
     match line.kind {
-        Kind::Context => line.old,
-        Kind::Added | Kind::Removed | Kind::Skip(_) => None,
+        LineKind::Context => line.old,
+        LineKind::Added | LineKind::Removed | LineKind::Skip(_) => None,
     }
 }
 
 fn adds(old: &str, new: &str, words: &str) -> bool {
     let lines = diff::diff(old, new, 1, 1, 0).lines;
-    lines.iter().any(|it| it.kind == Kind::Added && it.text == words)
+    lines.iter().any(|it| it.kind == LineKind::Added && it.text == words)
 }
 
 #[cfg(test)]

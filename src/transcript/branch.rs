@@ -27,7 +27,7 @@ pub struct Fork {
 }
 
 /// A turn or the rest of one, how often the way to it forks, and which of the ways behind the same turn it is.
-type Way = (Turn, Option<usize>, usize, (usize, usize));
+type BranchWalk = (Turn, Option<usize>, usize, (usize, usize));
 
 impl Transcript {
     /// All exchanges there are, on whatever branch, in the order in which they began; each of them whole.
@@ -121,8 +121,8 @@ impl Transcript {
         let children = self.children();
         let mut forks = Vec::new();
         // What is still to be listed, the next one last.
-        let mut left: Vec<Way> = Vec::new();
-        let push = |parent: Option<Turn>, depth: usize, left: &mut Vec<Way>| {
+        let mut left: Vec<BranchWalk> = Vec::new();
+        let push = |parent: Option<Turn>, depth: usize, left: &mut Vec<BranchWalk>| {
             let turns = children.get(&parent).map(Vec::as_slice).unwrap_or_default();
             let rest = parent.and_then(|it| Some((it, Some(self.rest_of(it, turns)?))));
             let ways: Vec<(Turn, Option<usize>)> = rest.into_iter().chain(turns.iter().map(|it| (*it, None))).collect();

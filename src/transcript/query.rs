@@ -27,16 +27,16 @@ pub struct Query {
 #[derive(Debug)]
 struct Term {
     is_turned: bool,
-    what: What,
+    what: Condition,
 }
 
 #[derive(Debug)]
-enum What {
+enum Condition {
     Says { word: String, finder: Regex },
     Kind(Kind),
     Message,
     Path(GlobMatcher),
-    Exit(Order, i64),
+    Exit(Comparison, i64),
     State(String),
     Tool(String),
     Model(String),
@@ -46,7 +46,7 @@ enum What {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Order {
+enum Comparison {
     Is,
     IsNot,
     Less,
@@ -91,7 +91,7 @@ impl Query {
             .iter()
             .filter(|it| !it.is_turned)
             .filter_map(|it| match &it.what {
-                What::Says { word, .. } => Some(word.as_str()),
+                Condition::Says { word, .. } => Some(word.as_str()),
                 _ => None,
             })
     }
@@ -103,18 +103,18 @@ impl Query {
             .iter()
             .filter(|it| !it.is_turned)
             .filter_map(|it| match &it.what {
-                What::Kind(kind) => Some(fact_of_kind(kind)),
-                What::Exit(Order::Is, code) => Some(fact_of_exit(*code)),
-                What::Exit(order, code) => (!order.holds(0, *code)).then(|| FAILED.to_owned()),
-                What::Tool(name) => Some(fact_of_tool(name)),
-                What::Says { .. }
-                | What::Message
-                | What::Path(_)
-                | What::State(_)
-                | What::Model(_)
-                | What::Mode(_)
-                | What::Since(_)
-                | What::Until(_) => None,
+                Condition::Kind(kind) => Some(fact_of_kind(kind)),
+                Condition::Exit(Comparison::Is, code) => Some(fact_of_exit(*code)),
+                Condition::Exit(order, code) => (!order.holds(0, *code)).then(|| FAILED.to_owned()),
+                Condition::Tool(name) => Some(fact_of_tool(name)),
+                Condition::Says { .. }
+                | Condition::Message
+                | Condition::Path(_)
+                | Condition::State(_)
+                | Condition::Model(_)
+                | Condition::Mode(_)
+                | Condition::Since(_)
+                | Condition::Until(_) => None,
             })
     }
 
@@ -125,7 +125,7 @@ impl Query {
             .iter()
             .filter(|it| !it.is_turned)
             .filter_map(|it| match it.what {
-                What::Since(ms) => Some(ms),
+                Condition::Since(ms) => Some(ms),
                 _ => None,
             });
         moments.max()
@@ -137,7 +137,7 @@ impl Query {
             .iter()
             .filter(|it| !it.is_turned)
             .find_map(|it| match &it.what {
-                What::Says { finder, .. } => finder.find(text).map(|it| it.range()),
+                Condition::Says { finder, .. } => finder.find(text).map(|it| it.range()),
                 _ => None,
             })
     }
@@ -147,7 +147,7 @@ impl Query {
     }
 }
 
-impl What {
+impl Condition {
     fn holds(&self, it: Candidate<'_>) -> bool {
         let response = &it.exchange.response;
         match self {
@@ -178,7 +178,7 @@ impl What {
     }
 }
 
-impl Order {
+impl Comparison {
     fn holds(self, left: i64, right: i64) -> bool {
         match self {
             Self::Is => left == right,
@@ -355,7 +355,7 @@ fn term(text: &str, now_ms: u64) -> Result<Term, QueryError> {
         && let Some((order, number)) = comparison(rest)
     {
         let number = number.parse().map_err(|_| bad("an exit code is a number".to_owned()))?;
-        return made(What::Exit(order, number));
+        return made(Condition::Exit(order, number));
     }
     let Some((name, value)) = rest.split_once(':') else {
         return made(word(rest).map_err(bad)?);
@@ -364,7 +364,7 @@ fn term(text: &str, now_ms: u64) -> Result<Term, QueryError> {
         return Err(bad(format!("what stands behind `{name}:` is missing")));
     }
     let what = match name {
-        "type" | "kind" if value.eq_ignore_ascii_case("message") => What::Message,
+        "type" | "kind" if value.eq_ignore_ascii_case("message") => Condition::Message,
         "type" | "kind" => {
             let short = KINDS
                 .iter()
@@ -372,24 +372,24 @@ fn term(text: &str, now_ms: u64) -> Result<Term, QueryError> {
                 .map(|(kind, _)| kind.clone());
             let known = Kind::parse(&value.to_lowercase());
             match (short, known) {
-                (Some(kind), _) => What::Kind(kind),
+                (Some(kind), _) => Condition::Kind(kind),
                 (None, Kind::Other(_)) => {
                     let names = Kind::KNOWN.join(", ");
                     return Err(bad(format!("there is no such kind\n  kinds: {names}, message")));
                 }
-                (None, kind) => What::Kind(kind),
+                (None, kind) => Condition::Kind(kind),
             }
         }
         "path" => {
             let glob = GlobBuilder::new(value).literal_separator(true).build();
-            What::Path(glob.map_err(|it| bad(it.to_string()))?.compile_matcher())
+            Condition::Path(glob.map_err(|it| bad(it.to_string()))?.compile_matcher())
         }
-        "state" => What::State(value.to_lowercase()),
-        "tool" => What::Tool(value.to_owned()),
-        "model" => What::Model(value.to_lowercase()),
-        "mode" => What::Mode(value.to_owned()),
-        "since" => What::Since(moment(value, now_ms).ok_or_else(|| bad(MOMENT.to_owned()))?),
-        "until" => What::Until(moment(value, now_ms).ok_or_else(|| bad(MOMENT.to_owned()))?),
+        "state" => Condition::State(value.to_lowercase()),
+        "tool" => Condition::Tool(value.to_owned()),
+        "model" => Condition::Model(value.to_lowercase()),
+        "mode" => Condition::Mode(value.to_owned()),
+        "since" => Condition::Since(moment(value, now_ms).ok_or_else(|| bad(MOMENT.to_owned()))?),
+        "until" => Condition::Until(moment(value, now_ms).ok_or_else(|| bad(MOMENT.to_owned()))?),
         // `https://…`, `std::mem`: words that happen to have a colon.
         _ => word(rest).map_err(bad)?,
     };
@@ -398,23 +398,23 @@ fn term(text: &str, now_ms: u64) -> Result<Term, QueryError> {
 
 const MOMENT: &str = "a time is 30m, 12h, 7d, 2w, or a day such as 2026-11-01";
 
-fn word(text: &str) -> Result<What, String> {
+fn word(text: &str) -> Result<Condition, String> {
     let finder = RegexBuilder::new(&regex::escape(text)).case_insensitive(true).build();
-    Ok(What::Says {
+    Ok(Condition::Says {
         word: text.to_owned(),
         finder: finder.map_err(|_| "it is too long".to_owned())?,
     })
 }
 
-fn comparison(text: &str) -> Option<(Order, &str)> {
-    const SIGNS: [(&str, Order); 7] = [
-        ("!=", Order::IsNot),
-        ("<=", Order::AtMost),
-        (">=", Order::AtLeast),
-        ("=", Order::Is),
-        (":", Order::Is),
-        ("<", Order::Less),
-        (">", Order::More),
+fn comparison(text: &str) -> Option<(Comparison, &str)> {
+    const SIGNS: [(&str, Comparison); 7] = [
+        ("!=", Comparison::IsNot),
+        ("<=", Comparison::AtMost),
+        (">=", Comparison::AtLeast),
+        ("=", Comparison::Is),
+        (":", Comparison::Is),
+        ("<", Comparison::Less),
+        (">", Comparison::More),
     ];
     SIGNS
         .iter()

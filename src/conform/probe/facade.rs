@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{JSON, Judged, OBJECT_LIMIT_BYTES, Probe, REFUSAL_LIMIT_BYTES, STREAM};
 use crate::{
-    conform::{Findings, head::Head, rule},
+    conform::{Findings, head::AnswerHead, rule},
     net::{client::Request, sse::Frames},
 };
 
@@ -71,7 +71,7 @@ impl Probe<'_> {
         body.to_string()
     }
 
-    async fn fetch(&mut self, what: &str, request: Request) -> Option<(Head, Vec<u8>)> {
+    async fn fetch(&mut self, what: &str, request: Request) -> Option<(AnswerHead, Vec<u8>)> {
         let (head, response) = match self.open(request, self.wish.token.as_deref()).await {
             Ok(opened) => opened,
             Err(error) => {
@@ -112,7 +112,7 @@ fn read(bytes: &[u8]) -> Value {
     serde_json::from_slice(bytes).unwrap_or_default()
 }
 
-fn refused(head: &Head, bytes: &[u8]) -> Option<String> {
+fn refused(head: &AnswerHead, bytes: &[u8]) -> Option<String> {
     let message = read(bytes).pointer("/error/message").map(Value::to_string);
     (head.status >= 400).then(|| format!("it was refused with {}: {}", head.status, message.unwrap_or_default()))
 }

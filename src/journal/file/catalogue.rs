@@ -86,7 +86,7 @@ fn read(path: &Path, marks: &Regex, known: &HashMap<String, Listed>) -> Option<L
     let mut file = file::open(path).ok()?;
     let facts = file.metadata().ok()?;
     let changed = changed(&facts);
-    let mut found = Found::new(marks.clone());
+    let mut found = SessionHead::new(marks.clone());
     let mut looked_at = 0;
     for window in END_BYTES {
         found.scan(&part(&mut file, 0, window)?, false);
@@ -130,7 +130,7 @@ fn part(file: &mut File, from: u64, limit: u64) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-struct Found {
+struct SessionHead {
     marks: Regex,
     is_session: bool,
     session: Option<Session>,
@@ -140,7 +140,7 @@ struct Found {
     turns: Turn,
 }
 
-impl Found {
+impl SessionHead {
     fn new(marks: Regex) -> Self {
         Self {
             marks,

@@ -23,12 +23,12 @@ pub struct Examined {
     pub sessions: usize,
     /// The conversations that they hold, by the names that answers bear.
     pub conversations: BTreeSet<ConversationId>,
-    pub findings: Vec<Finding>,
+    pub findings: Vec<FileFinding>,
 }
 
 /// Something about a file of the folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
+pub struct FileFinding {
     /// The file's name.
     pub file: String,
     pub wrong: Wrong,
@@ -126,7 +126,7 @@ impl Store {
         for name in &names {
             let path = self.folder().join(name);
             let mut say = |wrong: Wrong| {
-                examined.findings.push(Finding {
+                examined.findings.push(FileFinding {
                     file: name.clone(),
                     wrong,
                 });
@@ -157,7 +157,7 @@ impl Store {
     }
 
     /// Does what [`Wrong::remedy`] says. `Err`: why it cannot be done now.
-    pub fn repair(&self, finding: &Finding, now_ms: u64) -> Result<(), StoreError> {
+    pub fn repair(&self, finding: &FileFinding, now_ms: u64) -> Result<(), StoreError> {
         let path = self.folder().join(&finding.file);
         let id = finding.file.rsplit_once('.').map_or("", |it| it.0);
         let failed = |source: io::Error| StoreError::Failed {

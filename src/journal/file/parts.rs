@@ -21,7 +21,7 @@ const QUESTION: &str = r#""type":"clarification""#;
 pub struct Parts {
     pub session: Session,
     bytes: Vec<u8>,
-    turns: BTreeMap<Turn, Part>,
+    turns: BTreeMap<Turn, TurnLines>,
     question: Option<Regex>,
     /// Lines are missing that may be of any turn.
     is_damaged: bool,
@@ -29,14 +29,14 @@ pub struct Parts {
 
 /// Byte ranges of a turn's lines in order, neighbours joined, and the time of the last one.
 #[derive(Debug, Default)]
-struct Part {
+struct TurnLines {
     places: Vec<Range<usize>>,
     last_ms: u64,
 }
 
 impl Parts {
     pub(super) fn of(id: &str, bytes: Vec<u8>) -> Result<Self, Newer> {
-        let mut turns: BTreeMap<Turn, Part> = BTreeMap::new();
+        let mut turns: BTreeMap<Turn, TurnLines> = BTreeMap::new();
         let mut session = None;
         let (mut at, mut last, mut is_damaged) = (0, 0, false);
         for whole in bytes.split_inclusive(|&it| it == b'\n') {

@@ -81,15 +81,9 @@ pub fn frame(dialect: Dialect, event: &Event) -> String {
             add(&mut whole, &start.extra);
             ("response_start", wrapped(dialect, "response", whole))
         }
-        Event::DocumentStart(start) => {
-            let mut document = members([("id", start.id.as_str().into()), ("type", start.kind.as_str().into())]);
-            if let Some(sequence) = start.sequence {
-                document.insert("sequence".into(), sequence.into());
-            }
-            if let Some(content) = &start.content {
-                document.insert("content".into(), content.as_str().into());
-            }
-            document.insert("metadata".into(), start.metadata.clone().into());
+        Event::DocumentStart(_) => {
+            let mut document = object(record::parts(event).1);
+            document.entry("metadata").or_insert_with(|| Map::new().into());
             ("document_start", wrapped(dialect, "document", document))
         }
         Event::ContentDelta { document, delta } => {
@@ -132,9 +126,7 @@ pub fn frame(dialect: Dialect, event: &Event) -> String {
         | Event::DocumentEnd { .. }
         | Event::DocumentUpdate { .. } => {
             let (name, data) = record::parts(event);
-            let Value::Object(mut data) = data else {
-                return String::new();
-            };
+            let mut data = object(data);
             let is_optional = |name: &str| matches!(name, "toolCallId" | "duration_ms" | "finalContent");
             data.retain(|name, value| !(value.is_null() && is_optional(name)));
             return written(dialect, &name, &mut data);
@@ -281,6 +273,14 @@ fn usage(usage: Usage, extra: &Map<String, Value>) -> Value {
     ]);
     add(&mut whole, extra);
     whole.into()
+}
+
+/// Returns the members of an object; none of any other value.
+fn object(data: Value) -> Map<String, Value> {
+    match data {
+        Value::Object(members) => members,
+        _ => Map::new(),
+    }
 }
 
 fn members<const N: usize>(pairs: [(&str, Value); N]) -> Map<String, Value> {

@@ -20,7 +20,7 @@ pub(super) const MEMBER: &str = "compaction";
 #[serde(rename_all = "camelCase", default)]
 pub struct Compaction {
     pub cause: Cause,
-    pub way: Way,
+    pub way: CompactionMethod,
     /// Tokens of the whole request before and after; estimates where the server did not count.
     pub before_tokens: u64,
     pub after_tokens: u64,
@@ -54,7 +54,7 @@ pub enum Cause {
 /// Method of a compaction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Way {
+pub enum CompactionMethod {
     /// A line stands for each older result of a tool.
     Results,
     /// A summary stands for what was said before. It is the text of the result.

@@ -56,9 +56,15 @@ pub fn default(members: &mut Map<String, Value>, name: &str, value: impl Into<Va
 /// Gives scalars of the wrong type the right one: a number that should be a text, digits in a text, `"true"`.
 /// What has no counterpart stays, and readers treat it as absent.
 pub fn coerce(members: &mut Map<String, Value>, texts: &[&str], integers: &[&str], booleans: &[&str]) {
-    texts.iter().for_each(|it| coerce_text(members, it));
-    integers.iter().for_each(|it| coerce_integer(members, it));
-    booleans.iter().for_each(|it| coerce_boolean(members, it));
+    for name in texts {
+        coerce_text(members, name);
+    }
+    for name in integers {
+        coerce_integer(members, name);
+    }
+    for name in booleans {
+        coerce_boolean(members, name);
+    }
 }
 
 /// Does the same for the members of a kind.

@@ -27,7 +27,7 @@ use serde_json::{Map, Value};
 pub use clarification::{Clarification, Question, QuestionOption};
 pub use code_block::CodeBlock;
 pub use code_reference::CodeReference;
-pub use compaction::{COMPACT, Cause, Compaction, Way};
+pub use compaction::{COMPACT, Cause, Compaction, CompactionMethod};
 pub use error::{ERROR_CODES, Error};
 pub use file_edit::{FileEdit, Hunk, NotebookCell, Replacement};
 pub use kind::{ContentRule, KindGroup, KindRow, Member, MemberForm, Need};

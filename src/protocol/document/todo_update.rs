@@ -72,5 +72,4 @@ pub(super) static ROW: KindRow = KindRow {
     is_line: true,
     normalise: settle_todos,
     fill: |metadata, _| member::default(metadata, "todos", Vec::<Value>::new()),
-    ..KindRow::DEFAULT
 };

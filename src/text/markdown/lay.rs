@@ -5,7 +5,7 @@ use std::iter;
 use super::{
     room,
     table::{self, Shape},
-    tree::{Block, Code, Item, List},
+    tree::{Block, Code, List, ListItem},
     words::Leaf,
 };
 use crate::text::{
@@ -279,7 +279,15 @@ impl Layout<'_> {
         }
     }
 
-    fn item(&mut self, item: &Item, number: Option<u64>, digits: usize, loose: bool, first: &[Span], rest: &[Span]) {
+    fn item(
+        &mut self,
+        item: &ListItem,
+        number: Option<u64>,
+        digits: usize,
+        loose: bool,
+        first: &[Span],
+        rest: &[Span],
+    ) {
         let sign = match item.task {
             Some(true) => "☑ ",
             Some(false) => "☐ ",

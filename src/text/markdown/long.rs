@@ -5,7 +5,7 @@
 use std::borrow::Cow;
 
 use super::{
-    Flow, GROWTH, HEAVY, LONG, Open, from,
+    Flow, GROWTH, HEAVY, LONG, OpenBlock, from,
     lay::{Fence, Layout},
     line_start,
     table::{self, Shape},
@@ -101,7 +101,7 @@ impl Flow {
         let moved = self.move_aside(&mut long, source, colours, rows);
         if moved {
             self.lay_long(&mut long, source, colours, rows);
-            self.open = Open::Long(long);
+            self.open = OpenBlock::Long(long);
         } else {
             self.laid = 0;
             rows.truncate(self.frozen.rows);
@@ -132,14 +132,14 @@ impl Flow {
         if source.len() - long.at > LONG && !self.move_aside(&mut long, source, colours, rows) {
             let open = source.len() - long.at;
             if open > HEAVY && open - self.laid < open / GROWTH {
-                self.open = Open::Long(long);
+                self.open = OpenBlock::Long(long);
                 return true;
             }
         }
         let going_on = self.lay_long(&mut long, source, colours, rows);
         if going_on {
             self.laid = source.len() - long.at;
-            self.open = Open::Long(long);
+            self.open = OpenBlock::Long(long);
         }
         going_on
     }

@@ -27,7 +27,7 @@ use self::{
     code::OpenCode,
     lay::{Fence, Layout},
     long::Long,
-    tail::Place,
+    tail::LeafStart,
     tree::{Block, Definitions, Tree},
     words::Words,
 };
@@ -69,7 +69,7 @@ pub struct Flow {
     frozen: Frozen,
     /// Code of the open block that has not got all its colours.
     open_waiting: Vec<Fence>,
-    open: Open,
+    open: OpenBlock,
     /// The open block cannot put its beginning aside.
     stiff: bool,
     /// Length of the open part in bytes when it was last laid out.
@@ -77,7 +77,7 @@ pub struct Flow {
     /// The plain words at the end that can be lengthened.
     words: Option<Words>,
     /// The leaf at the end and the byte that it is counted from, while its line goes on.
-    place: Option<(Place, usize)>,
+    place: Option<(LeafStart, usize)>,
 }
 
 /// Input and output of the last update, to tell whether the next one continues it.
@@ -106,7 +106,7 @@ struct Frozen {
 
 /// Treatment of the block at the end of the source.
 #[derive(Debug, Default)]
-enum Open {
+enum OpenBlock {
     #[default]
     Whole,
     /// Code between fences, line by line.
@@ -210,9 +210,9 @@ impl Flow {
     /// Rows before this one stay as they are.
     fn border(&self) -> usize {
         match &self.open {
-            Open::Whole => self.frozen.rows,
-            Open::Code(open) => open.fence.end(),
-            Open::Long(long) => long.rows,
+            OpenBlock::Whole => self.frozen.rows,
+            OpenBlock::Code(open) => open.fence.end(),
+            OpenBlock::Long(long) => long.rows,
         }
     }
 
@@ -223,9 +223,9 @@ impl Flow {
         let mut ask = |fence: &mut Fence| changed = changed.min(fence.poll(width, colours, rows));
         self.frozen.waiting.iter_mut().rev().take(most).for_each(&mut ask);
         match &mut self.open {
-            Open::Whole => {}
-            Open::Code(open) => ask(&mut open.fence),
-            Open::Long(long) => long.waiting.iter_mut().for_each(&mut ask),
+            OpenBlock::Whole => {}
+            OpenBlock::Code(open) => ask(&mut open.fence),
+            OpenBlock::Long(long) => long.waiting.iter_mut().for_each(&mut ask),
         }
         self.open_waiting.iter_mut().for_each(&mut ask);
         self.frozen.waiting.retain(Fence::is_waiting);
@@ -245,9 +245,9 @@ impl Flow {
         let mut first = self.border();
         loop {
             let done = match std::mem::take(&mut self.open) {
-                Open::Code(open) => self.advance_code(open, source, closed, colours, rows),
-                Open::Long(long) => self.advance_long(long, source, closed, lines, colours, rows),
-                Open::Whole => {
+                OpenBlock::Code(open) => self.advance_code(open, source, closed, colours, rows),
+                OpenBlock::Long(long) => self.advance_long(long, source, closed, lines, colours, rows),
+                OpenBlock::Whole => {
                     let heavy = source.len() - self.frozen.bytes;
                     if !closed && self.stiff && heavy > HEAVY && heavy - self.laid < heavy / GROWTH {
                         return rows.len();

@@ -22,23 +22,23 @@ pub(super) struct Shown<'a> {
     /// Renders as the source should.
     pub source: Cow<'a, str>,
     /// End of the text, if words after it would be nothing but words.
-    pub ending: Option<Ending>,
+    pub ending: Option<SettledEnd>,
     /// The leaf at its end, where that stays the same whatever comes behind it in its line.
-    pub place: Option<Place>,
+    pub place: Option<LeafStart>,
 }
 
 /// The last leaf of a source, and where it begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
-    kind: Kind,
+pub(super) struct LeafStart {
+    kind: LeafKind,
     start: usize,
 }
 
 /// Returns the part of `source`, which begins at an outermost block, that is shown. `place` is the result for a
 /// shorter source, if no line break came since.
-pub(super) fn shown(source: &str, place: Option<Place>) -> Shown<'_> {
-    if let Some(Place { kind, start }) = place {
-        let leaf = Leaf {
+pub(super) fn shown(source: &str, place: Option<LeafStart>) -> Shown<'_> {
+    if let Some(LeafStart { kind, start }) = place {
+        let leaf = LastLeaf {
             kind,
             range: start..source.len(),
         };
@@ -51,7 +51,7 @@ pub(super) fn shown(source: &str, place: Option<Place>) -> Shown<'_> {
     // Cutting one line uncovers the one before it; tables hold two.
     for _ in 0..3 {
         let before = upto(source, until);
-        let leaf = Leaf::last(before);
+        let leaf = LastLeaf::last(before);
         let line = line_start(before);
         if let Some(cut) = leaf.undecided_line(before, line) {
             until = cut;
@@ -79,7 +79,7 @@ impl<'a> Shown<'a> {
 
 /// End of a source after which words are nothing but words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Ending {
+pub(super) struct SettledEnd {
     /// Spaces at its end, which are not shown yet.
     pub blanks: usize,
     /// The letter before them.
@@ -111,7 +111,7 @@ fn inside(line: &str) -> &str {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum LeafKind {
     None,
     Paragraph,
     /// The text of a tight item.
@@ -124,29 +124,29 @@ enum Kind {
 
 /// The last block that holds text.
 #[derive(Debug)]
-struct Leaf {
-    kind: Kind,
+struct LastLeaf {
+    kind: LeafKind,
     range: Range<usize>,
 }
 
-impl Leaf {
+impl LastLeaf {
     fn last(source: &str) -> Self {
         let mut leaf = Self {
-            kind: Kind::None,
+            kind: LeafKind::None,
             range: 0..0,
         };
         let mut explicit = false;
         for (event, range) in Parser::new_ext(source, options()).into_offset_iter() {
             let kind = match &event {
-                Event::Start(Tag::Paragraph) => Kind::Paragraph,
-                Event::Start(Tag::Heading { .. }) => Kind::Heading,
-                Event::Start(Tag::Table(_)) => Kind::Table,
-                Event::Start(Tag::CodeBlock(_)) => Kind::Code,
-                Event::Start(Tag::HtmlBlock) => Kind::Html,
+                Event::Start(Tag::Paragraph) => LeafKind::Paragraph,
+                Event::Start(Tag::Heading { .. }) => LeafKind::Heading,
+                Event::Start(Tag::Table(_)) => LeafKind::Table,
+                Event::Start(Tag::CodeBlock(_)) => LeafKind::Code,
+                Event::Start(Tag::HtmlBlock) => LeafKind::Html,
                 Event::Start(Tag::Item | Tag::List(_) | Tag::BlockQuote(_)) | Event::Rule => {
                     explicit = false;
                     leaf = Self {
-                        kind: Kind::None,
+                        kind: LeafKind::None,
                         range,
                     };
                     continue;
@@ -161,13 +161,13 @@ impl Leaf {
                     continue;
                 }
                 _ if explicit => continue,
-                _ if leaf.kind == Kind::Item => {
+                _ if leaf.kind == LeafKind::Item => {
                     leaf.range.end = leaf.range.end.max(range.end);
                     continue;
                 }
                 _ => {
                     leaf = Self {
-                        kind: Kind::Item,
+                        kind: LeafKind::Item,
                         range,
                     };
                     continue;
@@ -183,7 +183,7 @@ impl Leaf {
     fn undecided_line(&self, source: &str, start: usize) -> Option<usize> {
         let line = from(source, start);
         let complete = line.ends_with('\n');
-        if self.kind == Kind::Code {
+        if self.kind == LeafKind::Code {
             if complete {
                 return None;
             }
@@ -195,7 +195,7 @@ impl Leaf {
         if line.is_empty() {
             return None;
         }
-        if !complete && self.kind != Kind::Html && may_be_mark(line) {
+        if !complete && self.kind != LeafKind::Html && may_be_mark(line) {
             return Some(start);
         }
         let head = self.may_hold_head() && line.trim_start_matches([' ', '\t', '>']).starts_with('|');
@@ -204,7 +204,7 @@ impl Leaf {
 
     /// Returns true if the last line of the text may turn out to be the head of a table.
     fn may_hold_head(&self) -> bool {
-        matches!(self.kind, Kind::Paragraph | Kind::Item)
+        matches!(self.kind, LeafKind::Paragraph | LeafKind::Item)
     }
 
     /// Hides the marks of the leaf that are open at its end, and closes what they began.
@@ -214,18 +214,18 @@ impl Leaf {
         let ended = line.ends_with('\n');
         let blank = inside(line).is_empty();
         let start = match self.kind {
-            Kind::None | Kind::Code | Kind::Html => return whole,
-            Kind::Heading | Kind::Table if ended => return whole,
+            LeafKind::None | LeafKind::Code | LeafKind::Html => return whole,
+            LeafKind::Heading | LeafKind::Table if ended => return whole,
             _ if ended && blank => return whole,
-            Kind::Table => match unescaped(line, '|').last() {
+            LeafKind::Table => match unescaped(line, '|').last() {
                 Some(bar) => source.len() - line.len() + bar + 1,
                 None => source.len() - line.len(),
             },
-            Kind::Paragraph | Kind::Item | Kind::Heading => self.range.start,
+            LeafKind::Paragraph | LeafKind::Item | LeafKind::Heading => self.range.start,
         };
         let text = from(source, start);
         let text = match self.kind {
-            Kind::Heading => {
+            LeafKind::Heading => {
                 let trimmed = text.trim_end().trim_end_matches('#');
                 if trimmed.ends_with(' ') { trimmed } else { text }
             }
@@ -251,16 +251,16 @@ impl Leaf {
         Shown {
             source: shown,
             ending,
-            place: stays.then_some(Place { kind: self.kind, start }),
+            place: stays.then_some(LeafStart { kind: self.kind, start }),
         }
     }
 
     /// Returns the end of the source, if `scan` found everything in it decided and words after it mean nothing.
-    fn ending(&self, source: &str, start: usize, scan: &Scan) -> Option<Ending> {
+    fn ending(&self, source: &str, start: usize, scan: &Scan) -> Option<SettledEnd> {
         let text = source.trim_end_matches(' ');
         let last = text.chars().next_back().filter(|&it| is_letter(it))?;
         let leaf = from(text, self.range.start);
-        let plain = matches!(self.kind, Kind::Paragraph | Kind::Item | Kind::Heading)
+        let plain = matches!(self.kind, LeafKind::Paragraph | LeafKind::Item | LeafKind::Heading)
             && start + scan.end == text.len()
             // Not behind it, in a definition that is not shown.
             && self.range.end >= text.len()
@@ -269,7 +269,7 @@ impl Leaf {
             // The rest of an escape sequence is no text.
             && !leaf.contains("&#")
             && !leaf.contains(|it: char| it.is_control() && it != '\n');
-        plain.then_some(Ending {
+        plain.then_some(SettledEnd {
             blanks: source.len() - text.len(),
             last,
             in_code: scan.code.is_some(),

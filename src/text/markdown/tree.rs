@@ -8,7 +8,7 @@ use super::{
     HIDDEN, address,
     math::{self, Marked},
     options,
-    tail::{self, Ending, Place},
+    tail::{self, LeafStart, SettledEnd},
 };
 use crate::text::{Modifier, Role, Sanitized, Span, link_host, link_target, width::part};
 
@@ -45,11 +45,11 @@ pub(super) struct List {
     pub start: Option<u64>,
     /// True if blank rows separate the items.
     pub loose: bool,
-    pub items: Vec<Item>,
+    pub items: Vec<ListItem>,
 }
 
 #[derive(Debug)]
-pub(super) struct Item {
+pub(super) struct ListItem {
     pub task: Option<bool>,
     pub blocks: Vec<Block>,
     /// Byte at which it begins in the source.
@@ -75,9 +75,9 @@ pub(super) struct Tree {
     /// References that no definition is known for.
     pub unresolved: Vec<String>,
     /// End of the source, if words after it would only lengthen its last leaf.
-    pub ending: Option<Ending>,
+    pub ending: Option<SettledEnd>,
     /// The leaf at its end, where that is known until the next line break.
-    pub place: Option<Place>,
+    pub place: Option<LeafStart>,
 }
 
 /// Normalises a label for comparison.
@@ -91,7 +91,7 @@ pub(super) fn read(source: &str, known: &Definitions) -> Tree {
 }
 
 /// Reads what is shown of a source that is still coming in, where [`HIDDEN`] stands for marks. `place` as for [`tail::shown`].
-pub(super) fn read_open(source: &str, known: &Definitions, place: Option<Place>) -> Tree {
+pub(super) fn read_open(source: &str, known: &Definitions, place: Option<LeafStart>) -> Tree {
     let shown = tail::shown(source, place);
     Tree {
         ending: shown.ending,
@@ -143,7 +143,7 @@ fn build(source: &str, known: &Definitions, open: bool) -> Tree {
 enum Frame {
     Quote(Vec<Block>),
     List(List),
-    Item(Item),
+    Item(ListItem),
 }
 
 #[derive(Default)]
@@ -244,7 +244,7 @@ impl Builder {
             }
             Tag::Item => {
                 self.close_text();
-                self.open(Frame::Item(Item {
+                self.open(Frame::Item(ListItem {
                     task: None,
                     blocks: Vec::new(),
                     start: range.start,
@@ -384,7 +384,7 @@ impl Builder {
 
     fn push(&mut self, block: Block) {
         match self.frames.last_mut() {
-            Some(Frame::Quote(blocks) | Frame::Item(Item { blocks, .. })) => blocks.push(block),
+            Some(Frame::Quote(blocks) | Frame::Item(ListItem { blocks, .. })) => blocks.push(block),
             // The parser puts nothing but items into lists.
             Some(Frame::List(_)) | None => self.blocks.push((block, self.range.clone())),
         }

@@ -6,8 +6,8 @@
 //! reading everything again would give.
 
 use super::{
-    Flow, LONG, Open, from, room,
-    tail::{Ending, Place, is_letter},
+    Flow, LONG, OpenBlock, from, room,
+    tail::{LeafStart, SettledEnd, is_letter},
     tree::Tree,
 };
 use crate::text::{
@@ -42,7 +42,7 @@ pub(super) struct Leaf {
 }
 
 impl Words {
-    pub fn behind(leaf: Option<Leaf>, ending: Ending, width: usize, rows: &[StyledLine]) -> Option<Self> {
+    pub fn behind(leaf: Option<Leaf>, ending: SettledEnd, width: usize, rows: &[StyledLine]) -> Option<Self> {
         let leaf = leaf.filter(|it| it.row < rows.len())?;
         let (rest, _) = room(&leaf.rest, width);
         let indent = if leaf.row + 1 == rows.len() {
@@ -120,7 +120,7 @@ impl Flow {
     }
 
     /// The last leaf of the source from `begin` on, where it is known.
-    pub(super) fn place_in(&self, begin: usize) -> Option<Place> {
+    pub(super) fn place_in(&self, begin: usize) -> Option<LeafStart> {
         self.place.filter(|it| it.1 == begin).map(|it| it.0)
     }
 
@@ -129,9 +129,9 @@ impl Flow {
     pub(super) fn lengthen(&mut self, source: &str, rows: &mut Vec<StyledLine>) -> Option<usize> {
         let added = source.get(self.last.length..)?;
         let begin = match &self.open {
-            Open::Whole => self.frozen.bytes,
-            Open::Long(long) => long.at,
-            Open::Code(_) => return None,
+            OpenBlock::Whole => self.frozen.bytes,
+            OpenBlock::Long(long) => long.at,
+            OpenBlock::Code(_) => return None,
         };
         if source.len() - begin > LONG {
             return None;

@@ -15,7 +15,7 @@ use crate::{
     t,
     text::{
         CodeLine, Role, Sanitized, Span, StyledLine,
-        diff::{CONTEXT_LINES, Diff, DiffLine, Kind},
+        diff::{CONTEXT_LINES, Diff, DiffLine, LineKind},
         width::{cut_middle, cut_spans, width},
     },
 };

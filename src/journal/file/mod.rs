@@ -31,7 +31,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 pub use catalogue::Listed;
-pub use doctor::{Examined, Finding, Wrong};
+pub use doctor::{Examined, FileFinding, Wrong};
 pub use load::Stored;
 pub use parts::Parts;
 pub use recorder::Recorder;

@@ -388,10 +388,10 @@ fn diff_rows(edit: &FileEdit<'_>, diff: &Diff, document: &Document, look: &Rende
     let mut rows = Vec::new();
     let mut add = |found: &DiffLine| {
         let (gutter, number, colours) = match found.kind {
-            Kind::Skip(count) => return rows.push(left_out(count, digits, look.width)),
-            Kind::Context => (Gutter::Plain, found.new, at(&new_colours, found.new, first)),
-            Kind::Removed => (Gutter::Removed, found.old, at(&old_colours, found.old, first)),
-            Kind::Added => (Gutter::Added, found.new, at(&new_colours, found.new, first)),
+            LineKind::Skip(count) => return rows.push(left_out(count, digits, look.width)),
+            LineKind::Context => (Gutter::Plain, found.new, at(&new_colours, found.new, first)),
+            LineKind::Removed => (Gutter::Removed, found.old, at(&old_colours, found.old, first)),
+            LineKind::Added => (Gutter::Added, found.new, at(&new_colours, found.new, first)),
         };
         let number = number.filter(|_| texts.start_line.is_some()).map(|it| it as u64);
         let spans = words(found, colours, gutter);
@@ -400,7 +400,7 @@ fn diff_rows(edit: &FileEdit<'_>, diff: &Diff, document: &Document, look: &Rende
     diff.lines.get(head).unwrap_or_default().iter().for_each(&mut add);
     if hidden > 0 {
         add(&DiffLine {
-            kind: Kind::Skip(hidden),
+            kind: LineKind::Skip(hidden),
             old: None,
             new: None,
             text: String::new(),
@@ -439,18 +439,18 @@ pub fn sides(document: &Document, look: &RenderContext<'_>) -> Option<Vec<(Optio
     let mut open = 0;
     for line in &diff.lines {
         match line.kind {
-            Kind::Removed => {
+            LineKind::Removed => {
                 let colours = at(&old_colours, line.old, first);
                 pairs.push((row(line, line.old, Gutter::Removed, colours), None));
             }
-            Kind::Added => {
+            LineKind::Added => {
                 let added = row(line, line.new, Gutter::Added, at(&new_colours, line.new, first));
                 match pairs.iter_mut().skip(open).find(|it| it.1.is_none()) {
                     Some(pair) => pair.1 = added,
                     None => pairs.push((None, added)),
                 }
             }
-            Kind::Context => {
+            LineKind::Context => {
                 let (before, after) = (at(&old_colours, line.old, first), at(&new_colours, line.new, first));
                 pairs.push((
                     row(line, line.old, Gutter::Plain, before),
@@ -458,7 +458,7 @@ pub fn sides(document: &Document, look: &RenderContext<'_>) -> Option<Vec<(Optio
                 ));
                 open = pairs.len();
             }
-            Kind::Skip(count) => {
+            LineKind::Skip(count) => {
                 let left = || Some(left_out(count, digits, usize::MAX / 4));
                 pairs.push((left(), left()));
                 open = pairs.len();

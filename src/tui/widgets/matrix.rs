@@ -215,16 +215,6 @@ fn states(kind: &Kind) -> Vec<State> {
             states.push(("an older one".to_owned(), closed.clone(), older));
             states.push(state("may be tried again", closed));
         }
-        Kind::TodoUpdate => {
-            states.push(state("open", open(word, None, json!({ "todos": [] }))));
-            states.extend(words(TodoStatus::KNOWN, &|it| {
-                closed(
-                    word,
-                    None,
-                    json!({ "todos": [{ "id": "a", "content": "Let Cart hold a list", "status": it }] }),
-                )
-            }));
-        }
         _ => states.extend(with_view!(closed(word, None, json!({})), it => it.examples(word))),
     }
     assert!(!states.is_empty(), "{kind} has no examples");

@@ -62,6 +62,24 @@ impl DocumentKind for TodoUpdate<'_> {
         key.todos = 1 + context.todos.version;
         key.progress = context.progress;
     }
+
+    #[cfg(test)]
+    fn examples(&self, word: &str) -> Vec<super::matrix::State> {
+        use serde_json::json;
+
+        use super::{
+            matrix::state,
+            testing::{closed, open},
+        };
+        let changed = |it: &'static str| {
+            let todos = json!({ "todos": [{ "id": "a", "content": "Let Cart hold a list", "status": it }] });
+            state(it, closed(word, None, todos))
+        };
+        let first = state("open", open(word, None, json!({ "todos": [] })));
+        std::iter::once(first)
+            .chain(TodoStatus::KNOWN.iter().copied().map(changed))
+            .collect()
+    }
 }
 
 /// Text and status of each todo that changed; what the update does not say is as the live list has it.

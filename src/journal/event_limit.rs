@@ -6,6 +6,7 @@
 
 use std::collections::HashMap;
 
+use super::log::delta_of;
 use crate::protocol::{DocumentId, Event};
 
 /// From here on, pieces of the same text that came together are joined.
@@ -91,24 +92,14 @@ impl EventLimit {
         self.kept += 1;
         match event {
             Event::DocumentStart(_) => self.documents += 1,
-            Event::ContentDelta { document, .. }
-            | Event::ToolCallStart { document, .. }
-            | Event::ToolCallArguments { document, .. }
-            | Event::ToolResult { document, .. }
-            | Event::MetadataDelta { document, .. } => *self.deltas.entry(document.clone()).or_default() += 1,
             Event::DocumentEnd { document, .. } => {
                 self.kept -= self.deltas.remove(document).unwrap_or(0);
             }
-            Event::UserMessage(_)
-            | Event::ResponseStart(_)
-            | Event::ThinkingDelta { .. }
-            | Event::DocumentUpdate { .. }
-            | Event::Notice(_)
-            | Event::Progress(_)
-            | Event::Title(_)
-            | Event::Branch(_)
-            | Event::Done(_)
-            | Event::Unknown { .. } => {}
+            other => {
+                if let Some(document) = delta_of(other) {
+                    *self.deltas.entry(document.clone()).or_default() += 1;
+                }
+            }
         }
         if self.kept > MOST_EVENTS || self.documents > MOST_DOCUMENTS {
             Err(TooMany)

@@ -396,7 +396,7 @@ fn all_after(kept: &BTreeMap<Position, StoredEntries>, since: Position) -> impl 
     range.flat_map(move |(_, it)| it.after(since))
 }
 
-/// The document whose end makes the event superfluous.
+/// Returns the document whose end makes the event superfluous. `None` for other events.
 pub(super) fn delta_of(event: &Event) -> Option<&DocumentId> {
     match event {
         Event::ContentDelta { document, .. }
@@ -422,24 +422,11 @@ pub(super) fn delta_of(event: &Event) -> Option<&DocumentId> {
 /// Returns true for events that the end of their document replaces.
 pub(super) fn is_piece(event: &Event) -> bool {
     match event {
-        Event::ContentDelta { .. }
-        | Event::ToolCallStart { .. }
-        | Event::MetadataDelta { .. }
-        | Event::ThinkingDelta { .. } => true,
         // Whole arguments are what a tool is about to be run with.
         Event::ToolCallArguments { arguments, .. } => arguments.is_string(),
-        Event::ToolResult { .. }
-        | Event::UserMessage(_)
-        | Event::ResponseStart(_)
-        | Event::DocumentStart(_)
-        | Event::DocumentEnd { .. }
-        | Event::DocumentUpdate { .. }
-        | Event::Notice(_)
-        | Event::Progress(_)
-        | Event::Title(_)
-        | Event::Branch(_)
-        | Event::Done(_)
-        | Event::Unknown { .. } => false,
+        Event::ToolResult { .. } => false,
+        Event::ThinkingDelta { .. } => true,
+        other => delta_of(other).is_some(),
     }
 }
 

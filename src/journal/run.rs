@@ -241,18 +241,7 @@ impl StoredEntries {
                 // A command's result is its output.
                 Event::ToolResult { .. } => has("result") || has("output"),
                 Event::ToolCallStart { .. } => true,
-                Event::UserMessage(_)
-                | Event::ResponseStart(_)
-                | Event::DocumentStart(_)
-                | Event::ThinkingDelta { .. }
-                | Event::DocumentEnd { .. }
-                | Event::DocumentUpdate { .. }
-                | Event::Notice(_)
-                | Event::Progress(_)
-                | Event::Title(_)
-                | Event::Branch(_)
-                | Event::Done(_)
-                | Event::Unknown { .. } => false,
+                _ => false,
             },
         }
     }
@@ -263,20 +252,7 @@ fn text_of(event: Event) -> String {
     match event {
         Event::ContentDelta { delta, .. } | Event::ThinkingDelta { delta } => delta,
         Event::MetadataDelta { mut append, .. } => append.pop().map_or_else(String::new, |it| it.1),
-        Event::UserMessage(_)
-        | Event::ResponseStart(_)
-        | Event::DocumentStart(_)
-        | Event::ToolCallStart { .. }
-        | Event::ToolCallArguments { .. }
-        | Event::ToolResult { .. }
-        | Event::DocumentEnd { .. }
-        | Event::DocumentUpdate { .. }
-        | Event::Notice(_)
-        | Event::Progress(_)
-        | Event::Title(_)
-        | Event::Branch(_)
-        | Event::Done(_)
-        | Event::Unknown { .. } => String::new(),
+        _ => String::new(),
     }
 }
 

@@ -11,7 +11,7 @@ use super::{
     recorder::TapeError,
 };
 use crate::{
-    journal::{Cut, closing},
+    journal::{Cut, closing, log::delta_of},
     os::file,
     protocol::{DocumentId, DocumentStart, Entry, Event, Kind, Notice, Position, Response, Severity, Title, Turn},
 };
@@ -265,23 +265,10 @@ impl Stored {
 fn about(event: &Event) -> Option<(&DocumentId, Kind)> {
     match event {
         Event::ContentDelta { document, .. } => Some((document, Kind::Text)),
-        Event::ToolCallStart { document, .. }
-        | Event::ToolCallArguments { document, .. }
-        | Event::ToolResult { document, .. } => Some((document, Kind::ToolCall)),
         Event::MetadataDelta { document, metadata, .. } | Event::DocumentEnd { document, metadata, .. } => {
             Some((document, kind_of(metadata)))
         }
-        Event::UserMessage(_)
-        | Event::ResponseStart(_)
-        | Event::DocumentStart(_)
-        | Event::ThinkingDelta { .. }
-        | Event::DocumentUpdate { .. }
-        | Event::Notice(_)
-        | Event::Progress(_)
-        | Event::Title(_)
-        | Event::Branch(_)
-        | Event::Done(_)
-        | Event::Unknown { .. } => None,
+        other => delta_of(other).map(|it| (it, Kind::ToolCall)),
     }
 }
 

@@ -312,22 +312,13 @@ fn begins(event: &Event) -> bool {
 /// Returns true if the event must survive a power failure: messages, changes of the machine, ends.
 fn must_stay(event: &Event) -> bool {
     match event {
-        Event::UserMessage(_) | Event::ToolResult { .. } | Event::DocumentEnd { .. } | Event::Done(_) => true,
         Event::DocumentStart(start) => {
             matches!(start.kind, Kind::ToolCall | Kind::TerminalCommand | Kind::FileEdit)
         }
-        Event::ResponseStart(_)
-        | Event::ContentDelta { .. }
-        | Event::ToolCallStart { .. }
-        | Event::ToolCallArguments { .. }
-        | Event::MetadataDelta { .. }
-        | Event::ThinkingDelta { .. }
-        | Event::DocumentUpdate { .. }
-        | Event::Notice(_)
-        | Event::Progress(_)
-        | Event::Title(_)
-        | Event::Branch(_)
-        | Event::Unknown { .. } => false,
+        other => matches!(
+            other,
+            Event::UserMessage(_) | Event::ToolResult { .. } | Event::DocumentEnd { .. } | Event::Done(_)
+        ),
     }
 }
 

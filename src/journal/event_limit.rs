@@ -38,7 +38,7 @@ pub struct PollBudget {
 }
 
 impl PollBudget {
-    /// Counts an event with so many bytes of text; whether that was enough for one go.
+    /// Charges one event with `bytes` bytes of text. Returns true when the budget is used up.
     pub fn spend(&mut self, bytes: usize) -> bool {
         self.bytes += EVENT_BYTES + bytes;
         self.is_over()
@@ -48,7 +48,7 @@ impl PollBudget {
         self.bytes >= STINT_BYTES
     }
 
-    /// Gives the others their turn when it is time.
+    /// Yields to other tasks when the budget is used up, and renews it.
     pub async fn pause(&mut self) {
         if self.is_over() {
             self.bytes = 0;
@@ -87,7 +87,7 @@ impl EventLimit {
         }
     }
 
-    /// Counts an event that goes into the log as it is.
+    /// Counts an event that is added to the log unchanged. Fails when there are too many.
     pub fn count(&mut self, event: &Event) -> Result<(), TooMany> {
         self.kept += 1;
         match event {

@@ -16,7 +16,7 @@ use crate::{
     protocol::{DocumentId, DocumentStart, Entry, Event, Kind, Notice, Position, Response, Severity, Title, Turn},
 };
 
-/// A session as it was found.
+/// A session as it was read.
 #[derive(Debug)]
 pub struct Stored {
     pub session: Session,
@@ -24,14 +24,14 @@ pub struct Stored {
     pub entries: Vec<Entry>,
     /// Damage that was found, and its repair.
     pub notices: Vec<Notice>,
-    /// Behind the last line that is whole.
+    /// Bytes up to the end of the last complete line.
     pub(super) good_bytes: usize,
-    /// Turns before this one were not read: what is said about them here (a command in the background has ended) says nothing
-    /// of how they ended.
+    /// First turn that was read. Later events of earlier turns (a background command has ended) do not tell how those
+    /// ended.
     pub(super) from: Turn,
 }
 
-/// The file comes from a version that this one cannot read.
+/// The file was written by a newer version that this one cannot read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Newer;
 
@@ -41,7 +41,7 @@ pub fn bytes(path: &Path) -> Result<Vec<u8>, TapeError> {
     Ok(bytes)
 }
 
-/// Reads a file of ours: what has no checksum is damaged.
+/// Reads a file of ours: lines without a checksum are damaged. Fails for files of a newer version.
 pub fn read(id: &str, bytes: &[u8]) -> Result<Stored, Newer> {
     scan(id, bytes, true)
 }

@@ -67,7 +67,7 @@ impl Context {
         }
     }
 
-    /// Files travel as paths where a path is all there is.
+    /// Formats the context; files without content or cursor are plain paths.
     pub fn to_json(&self) -> Value {
         let mut context = Map::new();
         if let Some(path) = &self.workspace_path {
@@ -136,7 +136,7 @@ fn rule(rule: &Value) -> Option<String> {
 }
 
 impl Request {
-    /// Reads the body of a request; the notices say what was ignored or guessed.
+    /// Reads the body of a request. The notices report ignored and guessed members.
     pub fn from_json(body: &Value) -> Result<(Self, Vec<Notice>), RequestError> {
         let Value::Object(members) = body else {
             return Err(RequestError::NotAnObject);

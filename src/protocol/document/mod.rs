@@ -76,7 +76,7 @@ pub struct Document {
     /// Normalised names; defaults are written down when the document ends.
     pub metadata: Map<String, Value>,
     pub state: State,
-    /// Grows with every change; what is remembered about a document is remembered for a version.
+    /// Increases with every change; caches are keyed by it.
     pub version: u64,
     /// Milliseconds since the Unix epoch, from the log.
     pub started_ms: u64,
@@ -147,7 +147,7 @@ impl Document {
             .unwrap_or_default()
     }
 
-    /// The text, `""` where there is none.
+    /// Returns the content; `""` if there is none.
     pub fn text(&self) -> &str {
         self.content.as_deref().unwrap_or_default()
     }
@@ -165,7 +165,7 @@ impl Document {
         }
     }
 
-    /// An object replaces the arguments, a text is a piece of one. Gives the arguments when they are whole.
+    /// Takes arguments: an object replaces them, a text is a piece. Returns the arguments when they are complete.
     pub(super) fn push_arguments(&mut self, arguments: &Value) -> Option<Value> {
         self.version += 1;
         let whole = if let Value::String(piece) = arguments {
@@ -206,7 +206,8 @@ impl Document {
         }
     }
 
-    /// RFC 7396, but that what a call was given and what it gave are one value each: the last one wins, nulls and all.
+    /// Applies a merge patch (RFC 7396), except that arguments, result and subject are replaced entirely, nulls
+    /// included.
     pub(super) fn patch(&mut self, patch: &Map<String, Value>) {
         if patch.is_empty() {
             return;
@@ -244,7 +245,7 @@ impl Document {
         }
     }
 
-    /// A call that ended without a result is passed on as a failed one; the view still says that there is none.
+    /// Gives a call that ended without a result a failed one, for other readers; the view still shows none.
     pub(super) fn settle_result(&mut self) {
         if self.kind == Kind::ToolCall && !self.is_open() && self.metadata.get("result").is_none_or(Value::is_null) {
             let result = serde_json::json!({ "status": "error", "data": tool_call::NO_RESULT });
@@ -260,7 +261,7 @@ impl Document {
         self.fill();
     }
 
-    /// Writes down what the kind's tables say of absent members and content.
+    /// Writes down the defaults of absent members and content.
     pub(super) fn fill(&mut self) {
         let row = self.kind.row();
         self.content = match (row.content, self.content.take()) {

@@ -37,7 +37,7 @@ pub struct Seen {
     /// Last statement of each member.
     pub marks: HashMap<String, Mark>,
     pub mark: Mark,
-    /// In the form of the concept, where members may be missing that the structure wants.
+    /// True for the concept's form, which lacks members that the structure requires.
     pub is_concept: bool,
 }
 

@@ -17,20 +17,20 @@ use crate::{
     text::visible_line,
 };
 
-/// Takes a rule, the member that it is about, and what is wrong.
+/// Callback with a rule, the member concerned, and a description.
 pub type Say<'a> = &'a mut dyn FnMut(&'static Rule, &str, &str);
 
 /// Facts that an end is compared with.
 pub struct Ending<'a> {
     pub is_stream: bool,
-    /// In the form of the concept, whose ends say less.
+    /// True for the concept's form, whose ends say less.
     pub is_concept: bool,
     pub tool_calls: u64,
     pub has_error: bool,
     pub last: Option<&'a Seen>,
 }
 
-/// The members that a response has from its start on, where they are there.
+/// Checks the members that a response has from its start.
 pub fn head(members: &Map<String, Value>, say: Say<'_>) {
     for name in ["id", "conversationId", "model", "mode", "created"] {
         match members.get(name) {
@@ -254,7 +254,7 @@ fn judged(what: &str, form: &str, bytes: &[u8], documents: usize, findings: Find
     }
 }
 
-/// Judges an answer that came as one object.
+/// Judges an answer that is one JSON object.
 pub fn object(what: &str, bytes: &[u8], asked: &RequestFacts) -> (Judged, Whole) {
     let text = String::from_utf8_lossy(bytes);
     let mut body = Body {
@@ -505,7 +505,7 @@ fn documents(list: &[Value], mode: Option<Mode>, body: &mut Body<'_>) -> Vec<See
     all
 }
 
-/// Judges what came instead of an answer: an HTTP status of 400 or more.
+/// Judges a response with an HTTP status of 400 or more.
 pub fn refusal(what: &str, status: u16, bytes: &[u8]) -> Judged {
     let text = String::from_utf8_lossy(bytes);
     let mut body = Body {
@@ -562,7 +562,7 @@ pub fn refusal(what: &str, status: u16, bytes: &[u8]) -> Judged {
     judged(what, &format!("refusal, HTTP status {status}"), bytes, 0, body.found)
 }
 
-/// Holds the fold of a stream against the object that the gateway keeps of the same response.
+/// Compares the fold of a stream with the object that the gateway stores of the same response.
 pub fn compare(stream: &Whole, object: &Whole, found: &mut Findings) {
     let mut differs = |id: Option<&str>, said: &str| found.add(&rule::SAME_OBJECT, said, id, None, "");
     if stream.id != object.id {

@@ -75,7 +75,7 @@ impl Stream {
         }
     }
 
-    /// Takes what came. `now_ms` is for live streams, of any clock that only goes forward.
+    /// Judges more bytes. `now_ms` is for live streams; any clock that only goes forward will do.
     pub fn push(&mut self, bytes: &[u8], now_ms: Option<u64>) {
         if let (Some(last), Some(now)) = (self.last_ms, now_ms)
             && now.saturating_sub(last) > SILENT_MS
@@ -100,7 +100,8 @@ impl Stream {
             || (grammar.phase.is_done && (grammar.dialect == Some(Dialect::Named) || grammar.phase.has_marker))
     }
 
-    /// The question that stands open, if the gateway says that it can be answered meanwhile: of which response, and which.
+    /// Returns the ids of the response and of its open question, if the gateway says that it can be answered now.
+    /// `None` otherwise.
     pub fn question(&self) -> Option<(&str, &str)> {
         let grammar = &self.grammar;
         let asks = |it: &&Open| {
@@ -113,7 +114,7 @@ impl Stream {
         grammar.hears.then_some((grammar.id.as_deref()?, open.seen.id.as_str()))
     }
 
-    /// Something is wrong with how the gateway goes on.
+    /// Adds a finding about the behaviour of the gateway.
     pub fn say(&mut self, rule: &'static Rule, said: &str) {
         self.found.add(rule, said, None, None, "");
     }

@@ -102,8 +102,7 @@ impl Log {
         self.earlier.as_ref().map(|it| &it.0)
     }
 
-    /// Returns the part in memory with some entries before it. `None` if the log has no older part, or it cannot be
-    /// divided.
+    /// Returns the part in memory with some entries before it, if they can be read. `None` if all entries are in memory.
     pub fn lately(&self) -> Option<Vec<Arc<Entry>>> {
         let (recent, _) = self.earlier.as_ref()?;
         let further = self.further(LATELY_BYTES).map(|it| it.1);
@@ -111,7 +110,8 @@ impl Log {
     }
 
     /// Returns the part in memory with about `bytes` bytes of entries before it, and the turn with which they begin.
-    /// `None` if only all of it can be read.
+    /// `None` if all entries are in
+    /// memory, or only all of them can be read.
     pub fn further(&self, bytes: u64) -> Option<(Turn, Vec<Arc<Entry>>)> {
         let (recent, earlier) = self.earlier.as_ref()?;
         let (turn, entries) = earlier.last(bytes)?;

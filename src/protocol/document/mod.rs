@@ -42,14 +42,6 @@ pub use unknown::Unknown;
 use super::{DocumentId, word::words};
 use kind::kinds;
 
-/// State of a document: open while its end has not arrived.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum State {
-    #[default]
-    Open,
-    Closed,
-}
-
 /// The first event of a document.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DocumentStart {
@@ -75,7 +67,7 @@ pub struct Document {
     pub content: Option<String>,
     /// Normalised names; defaults are written down when the document ends.
     pub metadata: Map<String, Value>,
-    pub state: State,
+    is_open: bool,
     /// Increases with every change; caches are keyed by it.
     pub version: u64,
     /// Milliseconds since the Unix epoch, from the log.
@@ -93,7 +85,7 @@ impl PartialEq for Document {
             && self.kind == other.kind
             && self.content == other.content
             && self.metadata == other.metadata
-            && self.state == other.state
+            && self.is_open == other.is_open
     }
 }
 
@@ -118,7 +110,7 @@ impl Document {
             sequence: start.sequence,
             content: start.content,
             metadata: start.metadata,
-            state: State::Open,
+            is_open: true,
             version: 1,
             started_ms: at_ms,
             ended_ms: 0,
@@ -136,7 +128,7 @@ impl Document {
     }
 
     pub fn is_open(&self) -> bool {
-        self.state == State::Open
+        self.is_open
     }
 
     /// Cut off before its end: the stream broke, or a fence was never closed.
@@ -257,7 +249,7 @@ impl Document {
     pub(super) fn finish(&mut self) {
         self.version += 1;
         self.settle_arguments();
-        self.state = State::Closed;
+        self.is_open = false;
         self.fill();
     }
 

@@ -137,7 +137,7 @@ fn seen(entries: &[Entry]) -> Vec<String> {
                 "{} {} {:?} {:?} {}",
                 it.id,
                 it.kind,
-                it.state,
+                it.is_open(),
                 it.content,
                 Value::Object(it.metadata.clone())
             ));

@@ -112,7 +112,7 @@ impl App {
         let is_page = self
             .overlays
             .iter()
-            .any(|it| !matches!(it.placement(), Placement::Popup(_)));
+            .any(|it| !matches!(it.placement(), Placement::Popup { .. }));
         let selected = self
             .viewport
             .pane

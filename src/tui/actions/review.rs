@@ -11,7 +11,7 @@ use crate::{
         app::App,
         effects::Effect,
         hunk_decisions,
-        overlays::{Choice, Prompt, Review, Spot, Verdict},
+        overlays::{ChangeId, Choice, Prompt, Review, Verdict},
         widgets,
     },
 };
@@ -95,7 +95,7 @@ fn open(app: &mut App, on: Option<DocumentIndex>) {
 }
 
 /// What is said of a change.
-pub fn judge(app: &mut App, verdict: Verdict, spot: Spot) -> Vec<Effect> {
+pub fn judge(app: &mut App, verdict: Verdict, spot: ChangeId) -> Vec<Effect> {
     if let Some(index) = spot.hunk {
         return judge_hunk(app, verdict, spot.place, index);
     }
@@ -204,7 +204,7 @@ pub fn remark(app: &mut App, text: String) -> Vec<Effect> {
         .and_then(|it| app.conversation.transcript.get(it.place))
         .map(|it| it.id.clone());
     let (
-        Some(Spot {
+        Some(ChangeId {
             place,
             hunk: Some(index),
         }),

@@ -8,7 +8,7 @@ use crate::{
     tui::{
         app::App,
         effects::{Effect, ask},
-        overlays::{Back, Rewind},
+        overlays::{Rewind, RewindTarget},
         widgets::is_undone,
     },
 };
@@ -92,7 +92,7 @@ fn offer(app: &mut App, on: Option<Turn>, changes: &[TurnChanges]) -> Vec<Effect
 }
 
 /// Goes back.
-pub fn go_back(app: &mut App, back: Back) -> Vec<Effect> {
+pub fn go_back(app: &mut App, back: RewindTarget) -> Vec<Effect> {
     if app.conversation.is_busy() {
         app.toast(t!("action-answering"));
         return Vec::new();

@@ -31,6 +31,16 @@ const MODIFIERS: [(Modifier, &str); 6] = [
     (Modifier::CROSSED_OUT, ";9"),
 ];
 
+/// All modifiers that have a code.
+const SHOWN_MODIFIERS: Modifier = {
+    let (mut all, mut at) = (Modifier::empty(), 0);
+    while at < MODIFIERS.len() {
+        all = all.union(MODIFIERS[at].0);
+        at += 1;
+    }
+    all
+};
+
 /// Modifiers that a blank shows.
 const ON_BLANKS: Modifier = Modifier::UNDERLINED
     .union(Modifier::REVERSED)
@@ -120,7 +130,7 @@ pub fn tidy(cells: &mut [Cell]) {
 
 /// Removes what a cell does not show: the foreground and weight of a blank, and modifiers without a code.
 fn normalise(cell: &mut Cell) {
-    cell.modifier &= MODIFIERS.iter().fold(Modifier::empty(), |all, it| all | it.0);
+    cell.modifier &= SHOWN_MODIFIERS;
     if cell.symbol() == " " && !cell.modifier.intersects(ON_BLANKS) {
         cell.fg = Color::Reset;
         cell.modifier = Modifier::empty();

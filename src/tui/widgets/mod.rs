@@ -21,6 +21,7 @@ mod form;
 pub mod header;
 mod heading;
 mod lines;
+pub mod list;
 #[cfg(test)]
 mod matrix;
 mod message;

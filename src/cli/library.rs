@@ -32,7 +32,7 @@ use crate::{
     transcript::query::Query,
     tui::{
         self, Library,
-        library::{StoredSession, SessionExcerpt},
+        library::{SessionExcerpt, StoredSession},
     },
 };
 

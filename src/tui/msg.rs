@@ -7,7 +7,7 @@ use super::{
     custom::Custom,
     effects::Ask,
     image::Made,
-    library::{StoredSession, SessionExcerpt},
+    library::{SessionExcerpt, StoredSession},
     picture::ImageAttachment,
     terminal::Input,
 };

@@ -65,7 +65,7 @@ fn quoted(line: &str, word: &str) -> Option<FileReference> {
     (is_quoted && is_path(word)).then(|| (word.to_owned(), None))
 }
 
-/// Whether it looks like a file: an ending, or a folder before it, and nothing of an address.
+/// Returns true for a path: with an extension or a folder, and no URL.
 fn is_path(text: &str) -> bool {
     let name = text.rsplit('/').next().unwrap_or_default();
     let ending = name
@@ -85,7 +85,7 @@ fn is_path(text: &str) -> bool {
         && text.bytes().any(|it| it.is_ascii_alphabetic())
 }
 
-/// What to pass to an editor so that it opens a file at a line, in the way that this one understands.
+/// The arguments that make an editor open a file at a line.
 pub fn arguments(editor: &str, file: &Path, line: Option<u64>) -> Vec<OsString> {
     let Some(line) = line else {
         return vec![file.into()];

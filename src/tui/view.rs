@@ -93,13 +93,21 @@ impl Bars {
         let columns = app.viewport.areas.columns;
         let margin = MARGIN as u16;
         let (conversation, composer) = (&app.conversation, &app.composer);
-        let status = app.status.line().map(|it| it.map(|it| it.as_str()).map_err(|it| it.as_str()));
+        let status = app
+            .status
+            .line()
+            .map(|it| it.map(|it| it.as_str()).map_err(|it| it.as_str()));
         let settings = &app.preferences.settings;
         let (place, state) = header::spans(conversation, composer, settings, status, columns.saturating_sub(2));
         let rule = composer::rule(composer, &app.viewport, conversation, app.now_ms, columns);
         let areas = &app.viewport.areas;
         let is_room_above = !areas.above_footer.is_empty() && !areas.footer.is_empty();
-        let footer = footer::spans(hints(app), app.toast.as_deref(), is_room_above, columns.saturating_sub(3));
+        let footer = footer::spans(
+            hints(app),
+            app.toast.as_deref(),
+            is_room_above,
+            columns.saturating_sub(3),
+        );
         Self {
             header: Bar::new(place, state, (1, margin)),
             rule: Bar::new(rule, Vec::new(), (0, 0)),
@@ -243,7 +251,9 @@ impl App {
             theme,
         };
         if is_header_first {
-            frame.pane(areas.header, header.bar.version, |buf, links| header.render(areas.header, buf, links));
+            frame.pane(areas.header, header.bar.version, |buf, links| {
+                header.render(areas.header, buf, links)
+            });
         }
         if let Some(page) = page {
             frame.lines(&page.buffer, &page.links);
@@ -272,7 +282,9 @@ impl App {
             queue.render(areas.queue, buf, links);
         });
         let rule = BarWidget { bar: &bars.rule, theme };
-        frame.pane(areas.rule, rule.bar.version, |buf, links| rule.render(areas.rule, buf, links));
+        frame.pane(areas.rule, rule.bar.version, |buf, links| {
+            rule.render(areas.rule, buf, links)
+        });
         let version = mix(self.composer.field.version(), self.composer.mode as u64);
         let answer = question.and_then(|it| self.caret_of_answer(&pane, it));
         let caret = self.caret(answer, drawn.caret);
@@ -281,16 +293,22 @@ impl App {
             mode: self.composer.mode,
             theme,
         };
-        frame.pane(areas.composer, version, |buf, links| draft.render(areas.composer, buf, links));
+        frame.pane(areas.composer, version, |buf, links| {
+            draft.render(areas.composer, buf, links)
+        });
         for (area, bar) in [(areas.above_footer, &bars.above_footer), (areas.footer, &bars.footer)] {
-            frame.pane(area, bar.version, |buf, links| BarWidget { bar, theme }.render(area, buf, links));
+            frame.pane(area, bar.version, |buf, links| {
+                BarWidget { bar, theme }.render(area, buf, links)
+            });
         }
         if !is_header_first {
             let header = BarWidget {
                 bar: &bars.header,
                 theme,
             };
-            frame.pane(areas.header, header.bar.version, |buf, links| header.render(areas.header, buf, links));
+            frame.pane(areas.header, header.bar.version, |buf, links| {
+                header.render(areas.header, buf, links)
+            });
         }
         frame.finish(caret, out);
         self.viewport.pane = pane;

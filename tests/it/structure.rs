@@ -18,10 +18,7 @@ const CYCLES: &[&str] = &[
     "text/markdown",
     "tools",
     "tui",
-    "tui/actions",
     "tui/effects",
-    "tui/overlays",
-    "tui/widgets",
 ];
 
 /// Wide structs that are still there, as `path: Name`. None may be added.

@@ -1,6 +1,6 @@
 //! What can be answered: a failure with another try.
 
-use super::{Action, everywhere::focus_composer, writing::submit};
+use super::{Action, focus::focus_composer, writing::submit};
 use crate::t;
 
 pub const RETRY: Action = Action {

@@ -6,6 +6,7 @@ pub mod conversation;
 pub mod copying;
 pub mod everywhere;
 pub mod finding;
+pub mod focus;
 pub mod plan;
 pub mod reading;
 pub mod review;
@@ -21,7 +22,7 @@ use crate::locale;
 ///
 /// What it is called on the screen stands in the Fluent files, under `hint-` and `about-` with its name behind them.
 pub struct Action {
-    /// What a keymap calls it; a slash command is called the same unless `slash` says otherwise.
+    /// The name in a keymap; also that of the slash command, unless `slash` differs.
     pub name: &'static str,
     /// `/word` in the composer; empty: none.
     pub slash: &'static str,
@@ -39,7 +40,7 @@ impl Action {
         locale::text(&self.id("about"))
     }
 
-    /// What it is found by besides what is shown of it: in English by nothing, else by its name and by both words for it.
+    /// More words that find the action: none in English, else its name and the English texts.
     pub fn aliases(&self) -> String {
         if locale::tag() == "en" {
             return String::new();

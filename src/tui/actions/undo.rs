@@ -113,7 +113,7 @@ fn restore(what: RestoreTarget) -> Vec<Effect> {
     }))]
 }
 
-/// What stands behind the command: nothing, a turn or an address.
+/// The target that the argument names: nothing, a turn or an address.
 fn target(app: &App, word: &str, again: bool) -> Result<RestoreTarget, String> {
     let word = word.trim().trim_start_matches('#');
     if word.is_empty() {

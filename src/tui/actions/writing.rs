@@ -1,6 +1,6 @@
 //! What can be done with a draft.
 
-use super::{Action, everywhere::focus_composer, find_slash};
+use super::{Action, find_slash, focus::focus_composer};
 use crate::{
     protocol::{Command, Message, Submit},
     t,
@@ -157,7 +157,7 @@ pub fn change_waiting(app: &mut App, edit: QueueEdit) {
     }
 }
 
-/// Where a message goes while an answer is being made.
+/// The way of a message while an answer is running.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Way {
     /// Into the answer, if it hears.
@@ -247,7 +247,7 @@ fn run(app: &mut App, line: &str) -> Vec<Effect> {
     vec![run, Effect::NoteSent(typed)]
 }
 
-/// What opens a turn of the user's own, which was written like this.
+/// The message that opens a turn of the user's own, made of the typed text.
 pub fn own(app: &mut App, typed: &str) -> Submit {
     app.viewport.pane.go_to_end();
     focus_composer(app);

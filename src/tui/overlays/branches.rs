@@ -79,17 +79,31 @@ impl Branches {
     }
 
     /// Draws a message and its answer, below a heading.
-    fn draw_answer(&self, answer: Option<Answered<'_>>, head: Option<&str>, area: Rect, buf: &mut Buffer, theme: &Theme) {
+    fn draw_answer(
+        &self,
+        answer: Option<Answered<'_>>,
+        head: Option<&str>,
+        area: Rect,
+        buf: &mut Buffer,
+        theme: &Theme,
+    ) {
         let columns = usize::from(area.width);
         let Some(Answered { exchange, from }) = answer else {
             return;
         };
         let head = head.map(|it| Span::new(Sanitized::new(&width::cut_end(it, columns)), Role::Dim));
-        let head: Vec<_> = head.into_iter().flat_map(|it| [StyledLine::of([it]), StyledLine::blank()]).collect();
+        let head: Vec<_> = head
+            .into_iter()
+            .flat_map(|it| [StyledLine::of([it]), StyledLine::blank()])
+            .collect();
         let area = frame::lines(area, buf, &head, theme);
         let mut body = Vec::new();
         if from.is_none() {
-            let message = exchange.message.as_ref().map(|it| it.content.as_str()).unwrap_or_default();
+            let message = exchange
+                .message
+                .as_ref()
+                .map(|it| it.content.as_str())
+                .unwrap_or_default();
             let message = message.get(..message.floor_char_boundary(2000)).unwrap_or(message);
             let words = [Span::new(Sanitized::new(message), Role::User).bold()];
             body.extend(wrap(&words, columns.max(1), &[], &[]));
@@ -179,9 +193,14 @@ impl Overlay for Branches {
         let fork = self.forks.get(self.cursor.at);
         let selected = fork.and_then(|it| {
             let exchange = transcript.exchange_of(it.turn)?;
-            Some(Answered { exchange, from: it.rest_from })
+            Some(Answered {
+                exchange,
+                from: it.rest_from,
+            })
         });
-        let other = fork.filter(|_| columns >= TWO).and_then(|it| in_its_place(transcript, it));
+        let other = fork
+            .filter(|_| columns >= TWO)
+            .and_then(|it| in_its_place(transcript, it));
         if columns < BESIDE {
             let lines = self.forks.len().min(usize::from(rest.height / 2).max(1));
             let [tree, answer] = frame::below(rest, lines, buf, Role::Rule, theme);

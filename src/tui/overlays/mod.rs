@@ -12,6 +12,8 @@ mod queue;
 mod review;
 mod rewind;
 mod sessions;
+#[cfg(test)]
+mod tests;
 
 use std::{
     any::Any,
@@ -163,7 +165,14 @@ impl Scene<'_> {
         let lines = buffer.area.rows().map(|row| {
             assert_eq!(buffer[(0, row.y)].symbol(), " ");
             assert_eq!(buffer[(columns + 1, row.y)].symbol(), " ");
-            super::terminal::surface::text_of(&buffer, Rect { x: 1, width: columns, ..row })
+            super::terminal::surface::text_of(
+                &buffer,
+                Rect {
+                    x: 1,
+                    width: columns,
+                    ..row
+                },
+            )
         });
         lines.map(|it| it.trim_end().to_owned()).collect()
     }

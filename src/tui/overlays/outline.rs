@@ -79,7 +79,9 @@ impl Outline {
     /// Moves to the next message, or the previous one.
     fn turn(&mut self, forward: bool) {
         let mut cursor = self.cursor;
-        cursor.find(forward, self.passing.len(), |at| matches!(self.item(at), Some(Item::Message(_))));
+        cursor.find(forward, self.passing.len(), |at| {
+            matches!(self.item(at), Some(Item::Message(_)))
+        });
         self.cursor = cursor;
     }
 

@@ -314,10 +314,7 @@ impl Page {
                 rows.push(Block::Item(Span::new(Sanitized::literal(sign), role), rule));
             }
         }
-        rows.extend([
-            Block::BLANK,
-            Block::line(t!("permissions-where"), Role::Dim),
-        ]);
+        rows.extend([Block::BLANK, Block::line(t!("permissions-where"), Role::Dim)]);
         Self::of(rows)
     }
 

@@ -453,7 +453,11 @@ impl Overlay for Picker {
     fn spoken(&self, _: &Buffer) -> (Vec<String>, Option<&'static str>) {
         let entries = self.passing.iter().filter_map(|it| self.entries.get(*it));
         let lines = entries.enumerate().map(|(at, entry)| {
-            let here = if at == self.cursor.at { t!("list-chosen-now") } else { "" };
+            let here = if at == self.cursor.at {
+                t!("list-chosen-now")
+            } else {
+                ""
+            };
             let parts = [entry.label.as_str(), entry.about.as_str(), entry.facts.as_str(), here];
             let said: Vec<_> = parts.into_iter().filter(|it| !it.is_empty()).collect();
             format!("  {} {}", at + 1, said.join(", "))
@@ -531,7 +535,8 @@ mod tests {
         assert_eq!(drawn(&mut picker, 13, 3)[1], "│› /语…  f2 │");
         let typed = KeyEvent::new(KeyCode::Char('z'), KeyModifiers::NONE);
         Scene::test(&Transcript::default(), |scene| picker.key(typed, scene));
-        let nothing = drawn(&mut picker, 28, picker.lines() as u16);
+        let lines = picker.lines() as u16;
+        let nothing = drawn(&mut picker, 28, lines);
         assert!(nothing[0].starts_with("╭─ Run › z ───"), "{nothing:?}");
         assert_eq!(nothing.len(), 3);
         assert_eq!(picker.caret(Rect::new(2, 4, 28, 3)), Some(Position::new(12, 4)));

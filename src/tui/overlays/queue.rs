@@ -125,6 +125,9 @@ mod tests {
                 "╰──────────────────╯",
             ]
         );
-        assert_eq!(press(KeyCode::Char('d'))[1..4], ["│  one             │", "│› two             │", "│                  │"]);
+        assert_eq!(
+            press(KeyCode::Char('d'))[1..4],
+            ["│  one             │", "│› two             │", "│                  │"]
+        );
     }
 }

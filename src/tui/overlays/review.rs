@@ -167,8 +167,10 @@ impl ChangeList {
             ranks.entry(path).or_insert(next);
         }
         let rank = |path: &str| ranks.get(path).copied().unwrap_or_default();
-        let mut sorted: Vec<(usize, &str, ChangeId)> =
-            found.iter().map(|(path, it)| (rank(path), path.as_str(), *it)).collect();
+        let mut sorted: Vec<(usize, &str, ChangeId)> = found
+            .iter()
+            .map(|(path, it)| (rank(path), path.as_str(), *it))
+            .collect();
         sorted.sort_unstable_by_key(|it| (it.0, it.2));
         self.files.clear();
         for (at, (_, path, _)) in sorted.iter().enumerate() {
@@ -178,7 +180,9 @@ impl ChangeList {
         }
         self.changes = sorted.into_iter().map(|it| it.2).collect();
         // The next change takes the place of one that is gone.
-        let found = after.iter().find_map(|it| self.changes.iter().position(|change| change == it));
+        let found = after
+            .iter()
+            .find_map(|it| self.changes.iter().position(|change| change == it));
         let is_other = here.is_some() && found.and_then(|it| self.changes.get(it)) != here.as_ref();
         self.at = found.unwrap_or(self.at).min(self.changes.len().saturating_sub(1));
         is_other
@@ -244,7 +248,10 @@ impl ChangeView {
     }
 
     fn draw(&mut self, id: ChangeId, document: &Document, area: Rect, buf: &mut Buffer, context: &RenderContext<'_>) {
-        let pairs = self.is_side_by_side().then(|| widgets::sides(document, context)).flatten();
+        let pairs = self
+            .is_side_by_side()
+            .then(|| widgets::sides(document, context))
+            .flatten();
         match pairs {
             Some(pairs) => self.draw_sides(&pairs, area, buf, context),
             None => self.draw_unified(id, document, area, buf, context),
@@ -260,7 +267,11 @@ impl ChangeView {
     ) {
         let Some(theme) = context.theme else { return };
         let half = usize::from(area.width).saturating_sub(3) / 2;
-        self.left = self.left.min(overhang(pairs.iter().flat_map(|(old, new)| [old, new]).flatten(), half, self.left));
+        self.left = self.left.min(overhang(
+            pairs.iter().flat_map(|(old, new)| [old, new]).flatten(),
+            half,
+            self.left,
+        ));
         self.extent = (pairs.len(), usize::from(area.height));
         self.scroll(0);
         let shown = pairs.get(self.top..).unwrap_or_default();
@@ -328,7 +339,8 @@ impl ChangeView {
 impl Review {
     /// Opens on a change, or on the last turn that has any; `None` if nothing was changed.
     pub fn new(transcript: &Transcript, on: Option<DocumentIndex>, now_ms: u64) -> Option<Self> {
-        let has_change = |it: &crate::transcript::Exchange| it.response.documents.iter().any(|it| changed(it).is_some());
+        let has_change =
+            |it: &crate::transcript::Exchange| it.response.documents.iter().any(|it| changed(it).is_some());
         let turn = match on {
             Some(place) => place.exchange,
             None => transcript.exchanges.iter().rposition(has_change)?,
@@ -343,7 +355,11 @@ impl Review {
         };
         changes.collect(transcript);
         if let Some(place) = on {
-            changes.at = changes.changes.iter().position(|it| it.place == place).unwrap_or_default();
+            changes.at = changes
+                .changes
+                .iter()
+                .position(|it| it.place == place)
+                .unwrap_or_default();
         }
         (!changes.changes.is_empty()).then_some(Self {
             changes,
@@ -459,7 +475,10 @@ impl Review {
 
     /// Draws the selected change below its heading.
     fn draw_change(&mut self, area: Rect, buf: &mut Buffer, scene: &Scene<'_>) {
-        let Some((id, document)) = self.selected().and_then(|it| Some((it, scene.transcript.get(it.place)?))) else {
+        let Some((id, document)) = self
+            .selected()
+            .and_then(|it| Some((it, scene.transcript.get(it.place)?)))
+        else {
             return;
         };
         let columns = usize::from(area.width);
@@ -474,7 +493,11 @@ impl Review {
         if !above.is_empty() {
             above.push(StyledLine::blank());
         }
-        let address = scene.transcript.address(id.place).map(|it| it.to_string()).unwrap_or_default();
+        let address = scene
+            .transcript
+            .address(id.place)
+            .map(|it| it.to_string())
+            .unwrap_or_default();
         let is_allowed = self.changes.allowed.contains(&id.place);
         above.extend(heading(&document, answer, is_allowed, &address, columns));
         let rest = frame::lines(area, buf, &above, scene.theme);
@@ -878,8 +901,21 @@ mod tests {
         let all: Vec<String> = (0..9).map(|left| shown(left, 12)).collect();
         assert_eq!(
             all,
-            ["1 a购物车b", "1 …购物车b", "1 … 物车b", "1 …物车b", "1 … 车b", "1 …车b", "1 … b", "1 …b", "1 …"]
+            [
+                "1 a购物车b",
+                "1 …购物车b",
+                "1 … 物车b",
+                "1 …物车b",
+                "1 … 车b",
+                "1 …车b",
+                "1 … b",
+                "1 …b",
+                "1 …"
+            ]
         );
-        assert_eq!([shown(0, 9), shown(0, 8), shown(2, 7)], ["1 a购物…", "1 a购 …", "1 … 物…"]);
+        assert_eq!(
+            [shown(0, 9), shown(0, 8), shown(2, 7)],
+            ["1 a购物…", "1 a购 …", "1 … 物…"]
+        );
     }
 }

@@ -106,7 +106,7 @@ impl Rewind {
     }
 
     /// Takes a preview, if it is for the message under the cursor.
-    fn take(&mut self, turn: Turn, preview: RestorePreview) {
+    pub fn take(&mut self, turn: Turn, preview: RestorePreview) {
         if turn == self.turn() {
             if let Some(cursor) = &mut self.file {
                 cursor.step(0, preview.files.len());
@@ -148,7 +148,10 @@ impl Rewind {
 
     /// Excludes the selected file, or includes it again.
     fn toggle(&mut self) {
-        let path = self.file.and_then(|it| self.files().get(it.at)).map(|it| it.path.clone());
+        let path = self
+            .file
+            .and_then(|it| self.files().get(it.at))
+            .map(|it| it.path.clone());
         if let Some(path) = path
             && !self.excluded.remove(&path)
         {
@@ -167,7 +170,11 @@ impl Rewind {
         }
         let restore = Restore {
             target: RestoreTarget::Since(self.turn()),
-            except: self.excluded.iter().map(|it| it.trim_end_matches('/').to_owned()).collect(),
+            except: self
+                .excluded
+                .iter()
+                .map(|it| it.trim_end_matches('/').to_owned())
+                .collect(),
             overwrite: self.overwrite,
         };
         Answer::Chosen(Choice::Rewind(RewindTarget {
@@ -245,7 +252,10 @@ impl Rewind {
         list.render(list_area, buf, &mut cursor);
         let mut below = Vec::new();
         if files.len() > shown {
-            below.push(line(&format!("  {}", t!("rewind-in-all", count = files.len())), Role::Faint));
+            below.push(line(
+                &format!("  {}", t!("rewind-in-all", count = files.len())),
+                Role::Faint,
+            ));
         }
         let first_text = files.iter().position(|it| !it.patch.is_empty());
         let here = self.file.map(|it| it.at).or(first_text).and_then(|it| files.get(it));

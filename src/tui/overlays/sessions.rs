@@ -346,7 +346,16 @@ impl Overlay for Sessions {
             frame::lines(list, buf, &[StyledLine::of([nothing])], theme);
         }
         if !preview.is_empty() {
-            frame::lines(preview, buf, &self.preview(if columns >= WIDE {usize::from(preview.width)} else {columns.saturating_sub(2)}), theme);
+            frame::lines(
+                preview,
+                buf,
+                &self.preview(if columns >= WIDE {
+                    usize::from(preview.width)
+                } else {
+                    columns.saturating_sub(2)
+                }),
+                theme,
+            );
         }
     }
 

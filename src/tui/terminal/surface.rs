@@ -107,7 +107,7 @@ pub struct Surface {
     pub synchronized: bool,
 }
 
-/// What lies over the lines below it.
+/// Lines that lie over those below them.
 struct Overlay {
     keys: Vec<u64>,
     buffer: Buffer,
@@ -236,7 +236,8 @@ impl Surface {
     /// Returns the shown lines as text, without blanks at their ends.
     pub fn text(&self) -> String {
         let rows = self.shown.area.rows();
-        rows.map(|it| text_of(&self.shown, it).trim_end().to_owned() + "\n").collect()
+        rows.map(|it| text_of(&self.shown, it).trim_end().to_owned() + "\n")
+            .collect()
     }
 
     /// Index of the first cell of a line, and of the one after its last.
@@ -878,6 +879,51 @@ mod tests {
             out.starts_with("\x1b[?2026h") && out.ends_with("\x1b[?2026l"),
             "{out:?}"
         );
+    }
+
+    #[test]
+    fn what_lies_over_half_of_a_wide_character_is_shown_whole() {
+        let theme = Theme::built_in("sheaf-dark").unwrap();
+        for x in 3..7 {
+            let mut screen = Surface::new(16, 3);
+            let mut parser = emulator(3, 16, 0);
+            show(&mut screen, &lines(&["", "語漢語漢語漢語漢", ""]), &theme);
+            let mut buffer = Buffer::empty(Rect::new(x, 1, 5, 1));
+            let mut links = Links::new();
+            put_spans(
+                &mut buffer,
+                Rect::new(x, 1, 5, 1),
+                &[Span::new(Sanitized::literal("╭─語╮"), Role::Text)],
+                Background::Plain,
+                &theme,
+                &mut links,
+            );
+            let mut out = Vec::new();
+            screen.forget();
+            let mut frame = screen.frame(1, None);
+            frame.overlay(buffer, links);
+            let picture = lines(&["", "語漢語漢語漢語漢", ""]);
+            let area = Rect::new(0, 1, 16, 1);
+            frame.rows(area, &[9], |_, area, buf, links| {
+                put(
+                    area,
+                    0,
+                    &[Span::new(Sanitized::new(&picture.lines[1][0].0), Role::Text)],
+                    &theme,
+                    buf,
+                    links,
+                );
+            });
+            frame.finish(None, &mut out);
+            parser.process(&out);
+            let before = (usize::from(x) / 2, usize::from(x) % 2);
+            let after = 16 - usize::from(x) - 5;
+            let text: String = ["語", "漢"].into_iter().cycle().take(before.0).collect();
+            let shown = parser.screen().rows(0, 16).nth(1).unwrap();
+            let expected = format!("{text}{}╭─語╮{}", " ".repeat(before.1), " ".repeat(after % 2));
+            assert!(shown.starts_with(&expected), "{x}: {shown:?} {expected:?}");
+            assert_eq!(screen.text().lines().nth(1), Some(shown.trim_end()));
+        }
     }
 
     fn emulator(height: u16, width: u16, scrollback: usize) -> vt100::Parser {

@@ -9,7 +9,7 @@ use crate::{
     tui::{
         actions::{
             self, Action,
-            everywhere::{focus_composer, focus_transcript},
+            focus::{focus_composer, focus_transcript},
         },
         app::{App, Focus},
         command,

@@ -4,7 +4,7 @@ use crate::{
     t,
     text::{StyledLine, width},
     tui::{
-        actions::{self, everywhere::focus_composer},
+        actions::{self, focus::focus_composer},
         app::{App, Focus, Mouse},
         effects::Effect,
         places,

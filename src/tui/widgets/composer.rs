@@ -156,7 +156,12 @@ impl Parts {
             let place = search.hits.iter().position(is_at).map_or(0, |it| it + 1);
             let pattern = width::cut_end(&search.pattern, 24);
             let place = place.to_string();
-            let text = t!("composer-search", pattern = pattern, place = place, count = search.hits.len());
+            let text = t!(
+                "composer-search",
+                pattern = pattern,
+                place = place,
+                count = search.hits.len()
+            );
             self.push(&text, Role::Waiting);
         }
         if !viewport.pane.filter.is_empty() {

@@ -75,14 +75,25 @@ fn right(
                 }
                 "effort" => {
                     let effort = composer.effort.filter(|_| wide).map(|it| format!(" {it}"));
-                    effort.map(|it| Span::new(Sanitized::line(&it), Role::Dim)).into_iter().collect()
+                    effort
+                        .map(|it| Span::new(Sanitized::line(&it), Role::Dim))
+                        .into_iter()
+                        .collect()
                 }
-                "context" => context(conversation.transcript.context_tokens(), conversation.window(), columns, wide),
+                "context" => context(
+                    conversation.transcript.context_tokens(),
+                    conversation.window(),
+                    columns,
+                    wide,
+                ),
                 "cost" => {
                     let price = model_name.and_then(|it| settings.models.get(it));
                     let price = price.and_then(|it| Some((it.price_in?, it.price_out?)));
                     let dollars = cost(&conversation.transcript, price).filter(|_| wide);
-                    dollars.map(|it| Span::new(figure::money(it), Role::Dim)).into_iter().collect()
+                    dollars
+                        .map(|it| Span::new(figure::money(it), Role::Dim))
+                        .into_iter()
+                        .collect()
                 }
                 "sandbox" => sandbox.iter().map(|it| sandbox_state(it, wide)).collect(),
                 _ => Vec::new(),

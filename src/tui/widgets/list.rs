@@ -117,11 +117,7 @@ impl<F: Fn(usize, bool, usize) -> Vec<Span>> StatefulWidget for ListWidget<'_, F
             };
             let sign = if is_here { self.sign } else { "" };
             let mut spans = vec![Span::new(width::pad(sign, indent), Role::Accent)];
-            spans.extend((self.line)(
-                at,
-                is_here,
-                usize::from(area.width).saturating_sub(indent),
-            ));
+            spans.extend((self.line)(at, is_here, usize::from(area.width).saturating_sub(indent)));
             fill(buf, row, background, self.theme);
             put_spans(buf, row, &spans, background, self.theme, &mut Links::new());
         }

@@ -79,7 +79,7 @@ pub fn closed(kind: &str, content: Option<&str>, metadata: Value) -> Document {
     response.documents.remove(0)
 }
 
-/// So many lines, each with its number.
+/// Returns `count` numbered lines.
 pub fn numbered(prefix: &str, count: usize) -> String {
     let lines: Vec<String> = (1..=count).map(|it| format!("{prefix}{it}\n")).collect();
     lines.concat()

@@ -43,7 +43,7 @@ mod view;
 mod vim;
 pub mod widgets;
 
-pub use image::{Named, Way, Wish};
+pub use image::{ImageProtocol, ImageSetting, TerminalName};
 pub use library::Library;
 pub use run::{Error, run};
 pub use setup::{Setup, now_ms};

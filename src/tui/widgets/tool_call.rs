@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::{
     DocumentKind, Fold, Leaf, RenderContext, elapsed_ms,
     heading::{Facts, Weight, first_line, heading, line, path_heading, sign},
-    value::{Frame, member_rows, rows},
+    value::{ValueFrame, member_rows, rows},
 };
 use crate::{
     locale::{self, FluentValue, figure},
@@ -117,7 +117,7 @@ impl DocumentKind for ToolCall<'_> {
         }
         head.continues = false;
         let mut whole = vec![head];
-        let plain = Frame {
+        let plain = ValueFrame {
             columns: context.width,
             indent: &[],
             role: Role::Text,
@@ -138,7 +138,7 @@ impl DocumentKind for ToolCall<'_> {
             let role = if result.failed { Role::Error } else { Role::Dim };
             whole.extend(rows(
                 readable(result.data),
-                Frame {
+                ValueFrame {
                     columns: context.width,
                     indent: &bar,
                     role,

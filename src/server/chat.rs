@@ -17,7 +17,7 @@ use super::{
     reader::{DocumentEncoder, Reader, StreamEncoder},
     refusal::{self, Refusal},
     registry::Lookup,
-    route::{ServerState, read},
+    state::{ServerState, read},
     turn::{EventRelay, ReaderGuard, ResponseOptions, ServedResponse},
 };
 use crate::{

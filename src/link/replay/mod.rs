@@ -7,6 +7,7 @@
 //! Recording (what happened, when) ─► Player (pure: what comes next) ─► the task here (clock, commands) ─► Log
 //! ```
 
+mod branch;
 mod player;
 mod recording;
 

@@ -7,7 +7,7 @@ use std::{
 
 use serde_json::{Map, Value};
 
-use super::player;
+use super::branch::without_marks;
 use crate::{
     journal::file::read_lines,
     net::sse::{Frame, Frames},
@@ -189,7 +189,7 @@ impl Recording {
         let rest = end.and_then(|it| turn.get(it + 1..)).unwrap_or_default();
         let begin = |it: &&Entry| matches!(it.event, Event::UserMessage(_) | Event::ResponseStart(_));
         let begin = turn.iter().filter(begin).cloned();
-        let entries = begin.chain(player::without_marks(rest, &answers)).collect();
+        let entries = begin.chain(without_marks(rest, &answers)).collect();
         Self::of(self.name.clone(), Arc::new(entries), self.is_timed)
     }
 

@@ -77,7 +77,7 @@ pub type OpenError = Box<dyn std::error::Error + Send + Sync>;
 pub struct LinkRequest<'a> {
     /// Default request, without messages, when only the link's models or tools are asked for.
     pub request: &'a Request,
-    /// How the client can answer questions: while the turn runs, or with its next message.
+    /// The client's way to answer questions: while the turn runs, or with its next message.
     pub asker: Asker,
 }
 

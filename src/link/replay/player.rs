@@ -1,4 +1,4 @@
-//! What comes next in a recording. Pure but for the log it appends to: it has no clock and waits for nothing.
+//! The next step of a recording. Pure except for the log it appends to: no clock, no waiting.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -20,7 +20,7 @@ use crate::{
 /// No pause of a recording is longer: nobody wants to wait again for what somebody once waited for.
 const LONGEST_GAP: Duration = Duration::from_secs(5);
 
-/// What the player waits for before its next step.
+/// Condition for the player's next step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
     /// This much recorded time.
@@ -100,7 +100,7 @@ impl Player {
         self.steps
     }
 
-    /// Whether a document, or an answer, has ended since [`Self::go_on`].
+    /// Returns true if a document, or an answer, has ended since [`Self::go_on`].
     pub fn has_shown(&self) -> bool {
         self.has_shown
     }
@@ -204,7 +204,7 @@ impl Player {
         }
     }
 
-    /// Whether the script goes on with a new turn although the response has no end.
+    /// Returns true if the script goes on with a new turn although the response has no end.
     fn must_close(&self) -> bool {
         self.current.is_open
             && self

@@ -1,4 +1,4 @@
-//! What servers send that is nearly a chat completion, and what becomes of it.
+//! Tests of streams that are nearly chat completions.
 
 mod recorded;
 

@@ -15,6 +15,9 @@ use super::{
     value::{KeyMethod, Slot, ValueKind},
 };
 
+/// Returns the field of a setting, for the name that replaces `*`.
+type FindSlot = dyn for<'a> Fn(&'a mut Settings, &str) -> Slot<'a> + Send + Sync;
+
 /// A setting: its path, kind of value and field in [`Settings`].
 pub struct Key {
     /// Dotted path; `*` stands for a name that the user chooses.
@@ -29,7 +32,7 @@ pub struct Key {
     /// Description for the reference.
     pub about: &'static str,
     /// Returns the field, for the name that replaces `*`.
-    pub(super) slot: Box<dyn for<'a> Fn(&'a mut Settings, &str) -> Slot<'a> + Send + Sync>,
+    pub(super) slot: Box<FindSlot>,
 }
 
 impl Key {

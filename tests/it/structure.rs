@@ -9,23 +9,16 @@ const CYCLES: &[&str] = &[
     "agent",
     "agent/approval",
     "agent/turn/batch",
-    "config",
-    "link/replay",
-    "models",
-    "server",
     "tools",
     "tui",
-    "tui/actions",
     "tui/effects",
-    "tui/overlays",
-    "tui/widgets",
 ];
 
 /// Wide structs that are still there, as `path: Name`. None may be added.
 const WIDE: &[&str] = &["agent/", "tui/"];
 
 /// Docs that still begin with a riddle; the number may only fall.
-const RIDDLES_LEFT: usize = 1080;
+const RIDDLES_LEFT: usize = 433;
 
 /// A path as the source writes it, or a module's place in the library: `["tui", "widgets", "plan"]`.
 type Path = Vec<String>;

@@ -14,7 +14,7 @@ use super::{
 use crate::{
     journal::Log,
     link::Link,
-    protocol::{Cost, Entry, Reply, Turn},
+    protocol::{ClarificationResponse, Cost, Entry, Reply, Turn},
 };
 
 pub enum Msg {
@@ -29,7 +29,16 @@ pub enum Msg {
     Colours,
     /// A second has passed while something on the screen shows the time.
     Tick,
-    Continued,
+    /// It is known what holds the commands of the link, or that has changed.
+    SandboxStatus,
+    /// A line that was typed without a screen: a message, or a command with a slash.
+    Line(String),
+    /// The answer to a question of this turn, given without a form.
+    Answer(Turn, ClarificationResponse),
+    /// Stops the answer; ends the program when none is running.
+    Interrupt,
+    /// Ends the program with this code.
+    End(u8),
 }
 
 /// What came of an effect.

@@ -8,10 +8,12 @@ use std::{
     hash::{DefaultHasher, Hash, Hasher},
     io::Write as _,
     path::{Path, PathBuf},
+    time::{Duration, Instant},
 };
 
 use serde_json::{Value, json};
 
+use super::{app::App, field::Field};
 use crate::os::file::{self, Access};
 
 /// More of the file is never read; the newest end of it is.
@@ -19,6 +21,64 @@ const HISTORY_BYTES: u64 = 8 << 20;
 
 /// A longer message is remembered by its draft only.
 const ENTRY_BYTES: usize = 64 << 10;
+
+/// Time after the last change of a draft until it is written down.
+const DRAFT_REST: Duration = Duration::from_secs(1);
+
+/// Writes the draft down while it changes, so that it is there again whatever becomes of the program.
+pub struct DraftKeeper {
+    /// The state folder; `None` when nothing is to be remembered.
+    state: Option<PathBuf>,
+    /// The draft's version that was looked at last.
+    seen: u64,
+    /// When the draft is to be written down.
+    pub due: Option<Instant>,
+    /// A file holds a draft.
+    is_stored: bool,
+}
+
+impl DraftKeeper {
+    pub fn new(state: Option<PathBuf>) -> Self {
+        Self {
+            state,
+            seen: 0,
+            due: None,
+            is_stored: false,
+        }
+    }
+
+    /// Restores the draft that was left behind in `workspace`.
+    pub fn take_up(&mut self, field: &mut Field, workspace: &Path) {
+        let draft = self.state.as_ref().and_then(|it| take_draft(it, workspace));
+        if let Some(draft) = draft {
+            field.restore(&draft);
+            self.is_stored = true;
+        }
+        self.seen = field.version();
+    }
+
+    /// Notices a change of the draft.
+    pub fn look(&mut self, field: &Field) {
+        if field.version() != self.seen {
+            self.seen = field.version();
+            self.due = Some(Instant::now() + DRAFT_REST);
+        }
+    }
+
+    /// Writes the draft down, or removes the file of one that is empty now.
+    pub fn keep(&mut self, app: &App) {
+        self.due = None;
+        let field = &app.composer.field;
+        let draft = (!field.is_empty()).then(|| field.stored());
+        let Some(state) = self.state.as_ref().filter(|_| draft.is_some() || self.is_stored) else {
+            return;
+        };
+        self.is_stored = draft.is_some();
+        if let Err(why) = keep_draft(state, &app.conversation.workspace.folder, draft.as_ref()) {
+            tracing::warn!("the draft is not kept: {why}");
+        }
+    }
+}
 
 /// What was sent before, oldest first, each once: in one workspace, or in all of them.
 pub fn history(state: &Path, workspace: Option<&Path>, most: usize) -> Vec<String> {
@@ -67,7 +127,7 @@ pub fn note(state: &Path, workspace: &Path, at_ms: u64, text: &str) -> Result<()
 }
 
 /// Keeps the draft of a workspace; an empty one is forgotten.
-pub fn keep_draft(state: &Path, workspace: &Path, draft: Option<&Value>) -> Result<(), String> {
+fn keep_draft(state: &Path, workspace: &Path, draft: Option<&Value>) -> Result<(), String> {
     let path = draft_path(state, workspace);
     let Some(draft) = draft else {
         let _ = std::fs::remove_file(&path);
@@ -84,7 +144,7 @@ fn said(error: impl std::fmt::Display) -> String {
 }
 
 /// Takes the draft of a workspace, so that a second window does not have it, too.
-pub fn take_draft(state: &Path, workspace: &Path) -> Option<Value> {
+fn take_draft(state: &Path, workspace: &Path) -> Option<Value> {
     let path = draft_path(state, workspace);
     let bytes = file::read(&path, 64 << 20).ok()?;
     let mut stored: Value = serde_json::from_slice(&bytes).ok()?;

@@ -514,7 +514,7 @@ fn keys_in_the_transcript_walk_fold_and_come_back() {
     assert!(desk.shows("with more"), "{}", desk.picture());
     desk.keys("y");
     assert!(
-        matches!(desk.effects.last(), Some(Effect::Copy { what, text }) if what == "1.1" && text.contains("with more"))
+        matches!(desk.front.effects.last(), Some(Effect::Copy { what, text }) if what == "1.1" && text.contains("with more"))
     );
     desk.keys("<esc>x");
     assert_eq!(desk.app.composer.field.text(), "x");
@@ -584,9 +584,9 @@ fn ctrl_c_stops_then_clears_then_quits() {
     desk.keys("<up>");
     assert_eq!(desk.app.composer.field.text(), "draft");
     desk.keys("<ctrl+c><ctrl+c>");
-    assert!(desk.effects.iter().all(|it| !matches!(it, Effect::Quit(_))));
+    assert!(desk.front.effects.iter().all(|it| !matches!(it, Effect::Quit(_))));
     desk.keys("<ctrl+c>");
-    assert_eq!(desk.effects.last(), Some(&Effect::Quit(0)));
+    assert_eq!(desk.front.effects.last(), Some(&Effect::Quit(0)));
 }
 
 #[test]

@@ -85,10 +85,14 @@ const DATA: &[(&str, &str, &str)] = &[
         "{:02}:{:02}",
         "UTC is called so everywhere",
     ),
-    ("tui/run.rs", "sheaf {} {info}", "a report of a crash"),
-    ("tui/run.rs", "sheaf failed", "a shell sees it when the screen is gone"),
+    ("tui/screen.rs", "sheaf {} {info}", "a report of a crash"),
     (
-        "tui/run.rs",
+        "tui/screen.rs",
+        "sheaf failed",
+        "a shell sees it when the screen is gone",
+    ),
+    (
+        "tui/screen.rs",
         "the report is in",
         "a shell sees it when the screen is gone",
     ),

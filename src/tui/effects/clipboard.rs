@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::EffectRunner;
+use super::runner::EffectRunner;
 use crate::{
     os::clipboard,
     t,

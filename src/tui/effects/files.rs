@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::EffectRunner;
+use super::runner::EffectRunner;
 use crate::{
     config::{self, Fingerprint, TrustStore},
     os::file,

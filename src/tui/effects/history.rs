@@ -2,10 +2,13 @@
 
 use std::path::PathBuf;
 
-use super::EffectRunner;
+use super::runner::EffectRunner;
 use crate::{
     t,
-    tui::{msg::Outcome, prompt_store},
+    tui::{
+        msg::{Msg, Outcome},
+        prompt_store,
+    },
 };
 
 /// Most messages that can be recalled.
@@ -16,10 +19,10 @@ pub fn note(runner: &EffectRunner, workspace: PathBuf, at_ms: u64, text: String)
     if !runner.keeps {
         return;
     }
-    let (state, send) = (runner.paths.state.clone(), runner.outcomes.clone());
+    let (state, send) = (runner.paths.state.clone(), runner.inbox.clone());
     tokio::task::spawn_blocking(move || {
         if let Err(why) = prompt_store::note(&state, &workspace, at_ms, &text) {
-            let _ = send.send(Outcome::Failed(t!("news-not-remembered", why = why)));
+            let _ = send.send(Msg::Done(Outcome::Failed(t!("news-not-remembered", why = why))));
         }
     });
 }

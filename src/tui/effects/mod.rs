@@ -2,6 +2,7 @@
 //! back as a message. A question to the link is one effect, whatever is asked: what to do with the reply comes with it.
 
 mod clipboard;
+mod dispatch;
 mod files;
 pub(super) mod history;
 mod runner;
@@ -9,7 +10,8 @@ mod sessions;
 
 use std::{fmt, sync::Arc};
 
-pub use runner::{Carried, EffectRunner};
+pub use dispatch::Carried;
+pub use runner::EffectRunner;
 
 use super::{
     app::{App, Mouse},

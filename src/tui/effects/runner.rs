@@ -1,132 +1,42 @@
-//! Carries effects out that need no terminal: commands to the link, files, the clipboard, other conversations.
-//!
-//! What takes its time becomes a task, and its outcome comes back as a message. Every front of an [`App`] has the same runner,
-//! whether it draws, appends lines or is read aloud.
+//! Starts the work of effects and brings its outcomes to the event loop.
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use tokio::sync::mpsc;
 
-use super::{Ask, Effect, clipboard, files, history, sessions};
 use crate::{
     config::Paths,
-    link::Link,
-    os::process,
-    theme,
-    tui::{app::App, library::Library, msg::Outcome},
+    tui::{
+        library::Library,
+        msg::{Msg, Outcome},
+    },
 };
 
-/// Longest run of the user's command for the header.
-const STATUS_PATIENCE: Duration = Duration::from_secs(5);
-
+/// Starts work as tasks; each sends its outcome as a message.
 pub struct EffectRunner {
-    pub outcomes: mpsc::UnboundedSender<Outcome>,
+    pub inbox: mpsc::UnboundedSender<Msg>,
     pub paths: Paths,
     /// What is written and sent is remembered.
     pub keeps: bool,
+    /// The stored conversations; `None` where there is only the one.
     pub library: Option<Arc<dyn Library>>,
-    /// Takes the conversation that was asked for in the place of the one that is.
-    pub opened: Arc<dyn Fn(Arc<dyn Link>) + Send + Sync>,
-}
-
-/// What became of an effect.
-#[expect(clippy::large_enum_variant, reason = "one lives at a time, for a moment")]
-pub enum Carried {
-    /// It is done, or a task does it and its outcome will come.
-    Away,
-    /// A command has gone to the link.
-    Sent,
-    /// The program is to end with this code.
-    Quit(u8),
-    /// Only whoever has the terminal can do this.
-    Terminal(Effect),
 }
 
 impl EffectRunner {
-    pub fn carry_out(&self, effect: Effect, app: &App) -> Carried {
-        let workspace = app.conversation.workspace.folder.clone();
-        match effect {
-            Effect::Send(command) => {
-                app.conversation.link.send(command);
-                return Carried::Sent;
-            }
-            Effect::Quit(code) => return Carried::Quit(code),
-            Effect::Ask(ask) => self.ask(ask, &app.conversation.link),
-            Effect::Copy { text, what } => clipboard::copy(self, &text, what),
-            Effect::Picture(source) => clipboard::picture(self, source, workspace),
-            Effect::Save { path, text } => files::save(self, workspace.join(&path), path, text),
-            Effect::Cite {
-                turn,
-                document,
-                path,
-                first,
-                last,
-            } => files::cite(self, workspace, (turn, document), path, first..=last),
-            Effect::ReadPicture { turn, document, path } => {
-                files::read_picture(self, workspace, (turn, document), path);
-            }
-            Effect::MakePicture(order) => files::make_picture(self, order),
-            Effect::Commands => files::commands(self, workspace, app.preferences.settings.trusted.clone()),
-            Effect::NoteSent(text) => history::note(self, workspace, app.now_ms, text),
-            Effect::History => history::recall(self, None),
-            Effect::Begin => sessions::open(self, |library| library.begin()),
-            Effect::Resume(id) => sessions::open(self, move |library| library.resume(&id)),
-            Effect::Sessions => sessions::list(self),
-            Effect::FindSessions(words) => sessions::find(self, words),
-            Effect::ArchiveSession { id, is_archived } => {
-                sessions::change(self, move |library| library.archive(&id, is_archived));
-            }
-            Effect::RemoveSession(id) => sessions::change(self, move |library| library.remove(&id)),
-            Effect::PreviewSession(id) => sessions::preview(self, id),
-            Effect::Export(path) => sessions::export(self, app.conversation.link.log(), workspace.join(&path), path),
-            Effect::Status { command, state } => self.status(command, state, workspace),
-            Effect::Remember(colour) => {
-                let state = self.paths.state.clone();
-                // Only the next start is the worse for it when this fails.
-                tokio::task::spawn_blocking(move || drop(theme::remember(&state, colour)));
-            }
-            Effect::Suspend
-            | Effect::Redraw
-            | Effect::Print(_)
-            | Effect::Mouse(_)
-            | Effect::AskColours
-            | Effect::EditDraft(_)
-            | Effect::EditChip(_)
-            | Effect::EditPlan { .. }
-            | Effect::EditHunk { .. }
-            | Effect::OpenFile { .. } => return Carried::Terminal(effect),
-        }
-        Carried::Away
-    }
-
     /// Runs `work` as a task and brings its outcome back.
     pub fn spawn(&self, work: impl Future<Output = Outcome> + Send + 'static) {
-        let send = self.outcomes.clone();
-        tokio::spawn(async move { drop(send.send(work.await)) });
+        let inbox = self.inbox.clone();
+        tokio::spawn(async move { drop(inbox.send(Msg::Done(work.await))) });
     }
 
     /// Runs `work` on a thread that may block and brings its outcome back.
     pub fn block(&self, work: impl FnOnce() -> Outcome + Send + 'static) {
-        let send = self.outcomes.clone();
-        tokio::task::spawn_blocking(move || drop(send.send(work())));
+        self.block_for(move || Msg::Done(work()));
     }
 
-    fn ask(&self, ask: Ask, link: &Arc<dyn Link>) {
-        let reply = link.ask(ask.query.clone());
-        self.spawn(async move { Outcome::Replied(ask, reply.await.map_err(|it| it.to_string())) });
-    }
-
-    fn status(&self, command: Vec<String>, state: String, folder: PathBuf) {
-        self.spawn(async move {
-            let (program, arguments) = command.split_first().map_or(("", &[][..]), |it| (it.0.as_str(), it.1));
-            let run = process::Command::new(program)
-                .args(arguments)
-                .input(state)
-                .folder(folder)
-                .timeout(STATUS_PATIENCE)
-                .output();
-            let said = run.await.map(|it| String::from_utf8_lossy(&it).into_owned());
-            Outcome::Status(said.map_err(|it| it.to_string()))
-        });
+    /// Runs `work` on a thread that may block and sends the message that it ends with.
+    pub fn block_for(&self, work: impl FnOnce() -> Msg + Send + 'static) {
+        let inbox = self.inbox.clone();
+        tokio::task::spawn_blocking(move || drop(inbox.send(work())));
     }
 }

@@ -2,12 +2,15 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use super::EffectRunner;
+use super::runner::EffectRunner;
 use crate::{
     journal::Log,
     link::Link,
     t,
-    tui::{library::Library, msg::Outcome},
+    tui::{
+        library::Library,
+        msg::{Msg, Outcome},
+    },
 };
 
 /// Lists the conversations.
@@ -49,16 +52,12 @@ pub fn export(runner: &EffectRunner, log: &Arc<Log>, target: PathBuf, path: Stri
 
 /// Puts another conversation in the place of this one.
 pub fn open(runner: &EffectRunner, open: impl FnOnce(&dyn Library) -> Result<Arc<dyn Link>, String> + Send + 'static) {
-    let (take, failed, library) = (
-        Arc::clone(&runner.opened),
-        runner.outcomes.clone(),
-        runner.library.clone(),
-    );
-    tokio::task::spawn_blocking(move || {
+    let library = runner.library.clone();
+    runner.block_for(move || {
         let library = library.ok_or_else(|| t!("news-alone").to_owned());
         match library.and_then(|it| open(it.as_ref())) {
-            Ok(link) => take(link),
-            Err(why) => drop(failed.send(Outcome::Failed(why))),
+            Ok(link) => Msg::Switch(link),
+            Err(why) => Msg::Done(Outcome::Failed(why)),
         }
     });
 }

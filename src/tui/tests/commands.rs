@@ -100,7 +100,7 @@ fn how_hard_the_model_thinks_goes_with_each_message_until_it_is_taken_back() {
 fn commands_of_files_are_offered_and_their_words_are_sent() {
     let mut desk = TestApp::new(100, 40);
     desk.keys("/");
-    assert!(desk.effects.contains(&Effect::Commands));
+    assert!(desk.front.effects.contains(&Effect::Commands));
     desk.take(Msg::Done(Outcome::Commands(vec![custom("fix-it", "Fix $1 now.")])));
     desk.keys("fix");
     assert!(

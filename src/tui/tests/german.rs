@@ -192,7 +192,7 @@ fn after(mut desk: TestApp, keys: &str) -> TestApp {
 fn did(mut desk: TestApp, name: &str) -> TestApp {
     let action = actions::find(name).unwrap_or_else(|| panic!("there is no action {name}"));
     let effects = action.go(&mut desk.app, "");
-    desk.effects.extend(effects);
+    desk.front.effects.extend(effects);
     desk.app.viewport.bars = None;
     desk.draw();
     desk

@@ -163,7 +163,7 @@ fn a_terminal_that_knows_sixel_says_so_and_is_believed() {
     assert_eq!(cells(&desk), 0);
     let (id, made) = crate::tui::image::make(order);
     desk.take(Msg::Done(Outcome::PictureMade(id, made)));
-    let kept = |desk: &TestApp| desk.screen.text().matches('\u{10eeee}').count();
+    let kept = |desk: &TestApp| desk.front.screen.text().matches('\u{10eeee}').count();
     assert_eq!(
         (kept(&desk), cells(&desk)),
         (2, 0),

@@ -3,7 +3,7 @@
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use crate::{
-    protocol::{Command, Kind, View},
+    protocol::{ClarificationResponse, Command, Kind, Turn, View},
     t,
     transcript::is_approval,
     tui::{
@@ -260,18 +260,35 @@ fn form_key(app: &mut App, event: KeyEvent) -> Option<Vec<Effect>> {
     match form.key(event, &view) {
         FormOutcome::Ignored => None,
         FormOutcome::Changed => Some(Vec::new()),
-        FormOutcome::Answer(response) => {
-            let turn = name.0;
-            if !actions::review::lets_out(app, turn, &response) {
-                return Some(Vec::new());
-            }
-            app.questions.sent.insert(name);
-            if app.questions.took_focus {
-                focus_composer(app);
-            }
-            Some(vec![Effect::Send(Command::Answer { turn, response })])
-        }
+        FormOutcome::Answer(response) => Some(answer(app, name.0, response)),
     }
+}
+
+/// Sends the answer to a question, unless decisions on hunks forbid it.
+pub(super) fn answer(app: &mut App, turn: Turn, response: ClarificationResponse) -> Vec<Effect> {
+    if !actions::review::lets_out(app, turn, &response) {
+        return Vec::new();
+    }
+    app.questions.sent.insert((turn, response.document_id.clone()));
+    if app.questions.took_focus {
+        focus_composer(app);
+    }
+    vec![Effect::Send(Command::Answer { turn, response })]
+}
+
+/// Adds a line that was typed without a screen to the draft, and sends that unless the line goes on.
+pub(super) fn line(app: &mut App, line: &str) -> Vec<Effect> {
+    app.viewport.focus = Focus::Composer;
+    let draft = app.composer.field.text();
+    app.composer.field.set(&format!("{draft}{line}"));
+    let mut effects = command::look(app);
+    app.composer.commands.list = None;
+    effects.extend((actions::SEND.run)(app, ""));
+    if !app.composer.field.text().ends_with('\n') {
+        // It was an unknown command, and the user was told.
+        app.composer.field.clear();
+    }
+    effects
 }
 
 fn chosen(app: &mut App, choice: Choice) -> Vec<Effect> {

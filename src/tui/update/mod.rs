@@ -8,6 +8,7 @@ mod outcomes;
 use std::sync::Arc;
 
 use super::{
+    actions,
     app::{App, Focus, Questions},
     backfill,
     effects::Effect,
@@ -76,7 +77,12 @@ fn told(app: &mut App, msg: Msg) -> Vec<Effect> {
             app.appearance.colours_version += 1;
             Vec::new()
         }
-        Msg::Tick | Msg::Continued => Vec::new(),
+        Msg::Tick | Msg::SandboxStatus => Vec::new(),
+        Msg::Line(text) => keys::line(app, &text),
+        Msg::Answer(turn, response) => keys::answer(app, turn, response),
+        Msg::Interrupt if app.conversation.is_busy() => (actions::everywhere::INTERRUPT.run)(app, ""),
+        Msg::Interrupt => vec![Effect::Quit(130)],
+        Msg::End(code) => vec![Effect::Quit(code)],
     }
 }
 

@@ -6,7 +6,7 @@
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::{
-    app::{App, Focus, Mention},
+    app::{App, Focus, Mention, MentionOffer},
     effects::{Effect, ask},
     widgets,
     widgets::transcript::Item,
@@ -127,15 +127,17 @@ fn documents(app: &App) -> Option<Mention> {
             let address = app.conversation.transcript.address(place)?.to_string();
             let about = widgets::summary(app.conversation.transcript.get(place)?).to_string();
             let fits = address.starts_with(&wanted) || (wanted.len() > 1 && about.to_lowercase().contains(&wanted));
-            fits.then_some((address, about))
+            fits.then_some(MentionOffer {
+                name: address.clone(),
+                target: address,
+                about,
+            })
         });
-    let (files, about): (Vec<_>, Vec<_>) = documents.take(MOST).unzip();
     Some(Mention {
         found_for: Some(pattern.clone()),
         pattern,
         is_documents: true,
-        files,
-        about,
+        offers: documents.take(MOST).collect(),
         ..Mention::default()
     })
 }
@@ -184,26 +186,26 @@ fn fill(app: &mut App) {
     } else {
         kept
     };
-    let paths = mention.paths.iter().take(kept);
-    mention.files = paths.cloned().collect();
-    mention.places = mention.files.clone();
-    mention.about = vec![String::new(); mention.files.len()];
-    for it in symbols.iter().take(MOST.saturating_sub(mention.places.len())) {
-        let owner = it
-            .owner
-            .as_ref()
-            .map_or_else(String::new, |owner| format!("{owner} · "));
-        mention.files.push(it.name.clone());
-        mention.places.push(if it.first_line == it.last_line {
-            format!("{}:{}", it.path, it.first_line)
-        } else {
-            format!("{}:{}-{}", it.path, it.first_line, it.last_line)
-        });
-        mention
-            .about
-            .push(format!("{}   {owner}{}:{}", it.keyword, it.path, it.first_line));
-    }
-    mention.at = mention.at.min(mention.files.len().saturating_sub(1));
+    let files = mention.paths.iter().take(kept).map(|path| MentionOffer {
+        name: path.clone(),
+        target: path.clone(),
+        about: String::new(),
+    });
+    let symbols = symbols.iter().map(|it| {
+        let owner = it.owner.as_ref().map_or_else(String::new, |it| format!("{it} · "));
+        let place = format!("{}:{}", it.path, it.first_line);
+        MentionOffer {
+            name: it.name.clone(),
+            about: format!("{}   {owner}{place}", it.keyword),
+            target: if it.first_line == it.last_line {
+                place
+            } else {
+                format!("{place}-{}", it.last_line)
+            },
+        }
+    });
+    mention.offers = files.chain(symbols).take(MOST).collect();
+    mention.at = mention.at.min(mention.offers.len().saturating_sub(1));
 }
 
 /// Puts the chosen file in the place of what was typed.
@@ -211,7 +213,7 @@ fn choose(app: &mut App) {
     let Some(mention) = app.composer.mention.take() else {
         return;
     };
-    let Some(file) = mention.places.get(mention.at).or_else(|| mention.files.get(mention.at)) else {
+    let Some(MentionOffer { target: file, .. }) = mention.offers.get(mention.at) else {
         return;
     };
     let typed = typed(app, '@').or_else(|| typed(app, '#'));
@@ -258,7 +260,7 @@ pub fn key(app: &mut App, event: KeyEvent) -> bool {
     if !mention.is_shown() {
         return false;
     }
-    let count = mention.files.len();
+    let count = mention.offers.len();
     let at = mention.at;
     match event.code {
         // It is no address as long as nobody says so.
@@ -272,11 +274,11 @@ pub fn key(app: &mut App, event: KeyEvent) -> bool {
         KeyCode::Char('n') if ctrl => mention.at = (mention.at + 1) % count,
         KeyCode::Esc => mention.is_hidden = true,
         KeyCode::Tab | KeyCode::Enter if event.modifiers.is_empty() => {
-            let Some(file) = mention.places.get(mention.at).or_else(|| mention.files.get(mention.at)) else {
+            let Some(offer) = mention.offers.get(mention.at) else {
                 return false;
             };
             // What is written out already is sent, and so is what the list is not yet for.
-            if event.code == KeyCode::Enter && (*file == mention.pattern || !mention.is_found()) {
+            if event.code == KeyCode::Enter && (offer.target == mention.pattern || !mention.is_found()) {
                 mention.is_hidden = true;
                 return false;
             }

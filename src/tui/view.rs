@@ -372,12 +372,12 @@ impl App {
         } else if let Some(mention) = self.composer.mention.as_ref().filter(|it| it.is_shown()) {
             let title = if mention.is_documents {
                 t!("mention-documents")
-            } else if mention.about.iter().any(|it| !it.is_empty()) {
+            } else if mention.offers.iter().any(|it| !it.about.is_empty()) {
                 t!("mention-files-and-code")
             } else {
                 t!("mention-files")
             };
-            let list = Picker::files(title, &mention.files, &mention.about, mention.at);
+            let list = Picker::files(title, &mention.offers, mention.at);
             list.framed(columns(76), lines).into()
         } else {
             self.composer.commands.shown()?.framed(columns(90), lines).into()

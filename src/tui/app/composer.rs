@@ -38,33 +38,42 @@ impl Composer {
 /// Files that are offered for an `@` in the draft.
 #[derive(Clone, Debug, Default)]
 pub struct Mention {
-    /// What was typed behind the `@`.
+    /// The text after the `@`.
     pub pattern: String,
     /// Documents by their addresses, behind a `#`, instead of files.
     pub is_documents: bool,
-    /// What a document says, beside its address; what a symbol is, and where.
-    pub about: Vec<String>,
-    /// Somebody has moved in the list.
+    pub offers: Vec<MentionOffer>,
+    /// The chosen one of `offers`.
+    pub at: usize,
+    /// The user has moved in the list.
     pub is_moved: bool,
-    pub files: Vec<String>,
-    /// What is put into the draft for each of these, where that is not its name.
-    pub places: Vec<String>,
-    /// The files that were found, and the functions and types, with what they were found for: `files` is made of both.
+    /// The files that were found; `offers` are made of these and of `symbols`.
     pub paths: Vec<String>,
-    pub symbols: Vec<SymbolLocation>,
-    pub symbols_for: Option<String>,
-    /// What they were found for; until they are found for the pattern, nothing can be chosen.
+    /// The pattern that `paths` were found for; until that is the one that is typed, nothing can be chosen.
     pub found_for: Option<String>,
+    /// The functions and types that were found.
+    pub symbols: Vec<SymbolLocation>,
+    /// The pattern that `symbols` were found for.
+    pub symbols_for: Option<String>,
     /// Tab was pressed before they were found: the first one is meant.
     pub takes_first: bool,
-    pub at: usize,
     /// Sent away, until something else is typed.
     pub is_hidden: bool,
 }
 
+/// A file, symbol or document that is offered.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MentionOffer {
+    pub name: String,
+    /// The text that is put into the draft: a path, with lines for a symbol, or a document's address.
+    pub target: String,
+    /// The summary of a document; the keyword, the owner and the path of a symbol.
+    pub about: String,
+}
+
 impl Mention {
     pub fn is_shown(&self) -> bool {
-        !self.is_hidden && !self.files.is_empty()
+        !self.is_hidden && !self.offers.is_empty()
     }
 
     /// The list is that of what is typed.

@@ -8,7 +8,7 @@ mod terminal;
 mod viewport;
 
 pub use appearance::{Appearance, Themes};
-pub use composer::{Composer, History, Mention};
+pub use composer::{Composer, History, Mention, MentionOffer};
 pub use conversation::{Conversation, Workspace};
 pub use questions::{Citation, Questions};
 pub use terminal::{Clicks, Mouse, Terminal};

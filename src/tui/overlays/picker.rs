@@ -9,7 +9,7 @@ use crate::{
     text::{Background, Modifier, Role, Sanitized, Span, StyledLine, width},
     tui::{
         actions::{self, Action},
-        app::App,
+        app::{App, MentionOffer},
         command,
         draft::Draft,
         filter::{FACETS, Filter},
@@ -179,14 +179,11 @@ impl Picker {
         Self::of(Sanitized::literal(t!("list-model")), entries, at)
     }
 
-    /// Files that fit what is typed in the draft; the draft itself is the filter.
-    ///
-    /// What stands beside a name is what it is, where that is known.
-    pub fn files(title: &'static str, names: &[String], about: &[String], at: usize) -> Self {
-        let about = about.iter().map(String::as_str).chain(std::iter::repeat(""));
-        let entries = names.iter().zip(about).map(|(name, about)| Entry {
-            label: Sanitized::line(name),
-            about: Sanitized::line(about),
+    /// Files, symbols or documents that fit the text in the draft; the draft itself is the filter.
+    pub fn files(title: &'static str, offers: &[MentionOffer], at: usize) -> Self {
+        let entries = offers.iter().map(|it| Entry {
+            label: Sanitized::line(&it.name),
+            about: Sanitized::line(&it.about),
             facts: Sanitized::default(),
             role: Role::Text,
             choice: Choice::Model(String::new()),

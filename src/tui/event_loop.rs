@@ -18,7 +18,8 @@ use tokio::{
 use super::{
     app::App,
     backfill,
-    effects::{Carried, Effect},
+    effect_runner::Carried,
+    effects::Effect,
     msg::{Msg, Outcome},
     setup::{now_ms, workspace},
     update::update,

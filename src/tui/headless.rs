@@ -20,7 +20,8 @@ use tokio::sync::mpsc;
 
 use super::{
     app::{App, Appearance, Composer, Conversation, Preferences, Questions, Terminal, Themes, Viewport, Workspace},
-    effects::{Carried, Effect},
+    effect_runner::Carried,
+    effects::Effect,
     event_loop::{EventLoop, FrontEnd},
     keymap::Keymap,
     msg::{Msg, Outcome},

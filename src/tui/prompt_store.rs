@@ -13,7 +13,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-use super::{app::App, field::Field};
+use super::editor::field::Field;
 use crate::os::file::{self, Access};
 
 /// More of the file is never read; the newest end of it is.
@@ -66,15 +66,14 @@ impl DraftKeeper {
     }
 
     /// Writes the draft down, or removes the file of one that is empty now.
-    pub fn keep(&mut self, app: &App) {
+    pub fn keep(&mut self, field: &Field, workspace: &Path) {
         self.due = None;
-        let field = &app.composer.field;
         let draft = (!field.is_empty()).then(|| field.stored());
         let Some(state) = self.state.as_ref().filter(|_| draft.is_some() || self.is_stored) else {
             return;
         };
         self.is_stored = draft.is_some();
-        if let Err(why) = keep_draft(state, &app.conversation.workspace.folder, draft.as_ref()) {
+        if let Err(why) = keep_draft(state, workspace, draft.as_ref()) {
             tracing::warn!("the draft is not kept: {why}");
         }
     }

@@ -3,7 +3,7 @@
 use crate::{
     link::About,
     protocol::{Mode, Submit, SymbolLocation},
-    tui::{command::Commands, field::Field},
+    tui::{custom::Custom, editor::field::Field, overlays::Picker},
 };
 
 /// The draft and everything that is sent with it.
@@ -130,5 +130,52 @@ impl History {
         }
         self.at = Some(at);
         self.sent.get(at).cloned()
+    }
+}
+
+/// The commands that are offered while a draft begins with a slash.
+#[derive(Default)]
+pub struct Commands {
+    /// The commands of files, as far as they have been read.
+    pub custom: Vec<Custom>,
+    /// The list, while one is shown.
+    pub list: Option<CommandList>,
+    /// What was run lately, the last one first: names of actions.
+    pub recent: Vec<&'static str>,
+}
+
+/// The list of commands over the composer.
+pub struct CommandList {
+    pub picker: Picker,
+    /// The draft that it was made for.
+    pub draft: String,
+    /// Sent away, until something else is typed.
+    pub is_hidden: bool,
+    /// The user has moved in it.
+    pub is_moved: bool,
+}
+
+impl CommandList {
+    /// Moves to the next or the previous command.
+    pub fn step(&mut self, forward: bool) {
+        self.picker.step(forward);
+        self.is_moved = true;
+    }
+}
+
+impl Commands {
+    pub fn shown(&self) -> Option<&Picker> {
+        self.list.as_ref().filter(|it| !it.is_hidden).map(|it| &it.picker)
+    }
+
+    /// Notes that an action was run.
+    pub fn note(&mut self, name: &'static str) {
+        self.recent.retain(|it| *it != name);
+        self.recent.insert(0, name);
+        self.recent.truncate(12);
+    }
+
+    pub fn custom(&self, word: &str) -> Option<&Custom> {
+        self.custom.iter().find(|it| it.name == word)
     }
 }

@@ -1,25 +1,32 @@
 //! The state of the screen, in parts with an owner each. Changed by `update` and the actions only.
 
+mod action;
 mod appearance;
+pub mod backfill;
 mod composer;
 mod conversation;
+pub mod effects;
+pub mod inline;
+pub mod keymap;
 mod questions;
+pub mod search;
+pub mod selection;
+pub mod status;
 mod terminal;
 mod viewport;
 
+pub use action::Action;
 pub use appearance::{Appearance, Themes};
-pub use composer::{Composer, History, Mention, MentionOffer};
+pub use composer::{CommandList, Commands, Composer, History, Mention, MentionOffer};
 pub use conversation::{Conversation, Workspace};
-pub use questions::{Citation, Questions};
-pub use terminal::{Clicks, Mouse, Terminal};
+pub use effects::Effect;
+pub use keymap::Keymap;
+pub use questions::{Citation, Questions, TOO_EARLY_MS};
+pub use status::Status;
+pub use terminal::{Clicks, Terminal};
 pub use viewport::{Focus, Viewport};
 
-use super::{
-    effects::Effect,
-    keymap::Keymap,
-    overlays::{Overlay, Overlays},
-    status::Status,
-};
+use super::overlays::{Overlay, Overlays};
 use crate::{
     config::Settings,
     protocol::{Progress, Turn},

@@ -16,7 +16,6 @@
 mod head;
 mod pixels;
 mod strip;
-mod way;
 
 use std::{
     collections::{HashMap, VecDeque, hash_map::Entry},
@@ -28,7 +27,6 @@ use std::{
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::Value;
 
-pub use self::way::{Named, Way, Wish};
 use self::{
     head::{Head, MOST_BYTES, cells, head, words},
     pixels::Pixels,
@@ -37,7 +35,7 @@ use self::{
 use super::{
     app::App,
     effects::Effect,
-    terminal::{Strips, pictures as sequences},
+    terminal::{Named, Strips, Way, Wish, pictures as sequences},
     widgets::transcript::{Item, VisibleLine},
 };
 use crate::{

@@ -6,7 +6,6 @@
 
 mod lines;
 mod speaker;
-pub(super) mod words;
 
 use std::{collections::HashSet, io::Write, pin::Pin, sync::Arc, time::Duration};
 
@@ -20,7 +19,8 @@ use tokio::{
 use self::speaker::Speaker;
 use super::{
     app::App,
-    effects::{Carried, Effect, EffectRunner, history},
+    effect_runner::{Carried, EffectRunner, history},
+    effects::Effect,
     event_loop::{self, ENDING, Error, EventLoop, FrontEnd, Signal},
     msg::Msg,
     setup::{Setup, app, now_ms},

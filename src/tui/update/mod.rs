@@ -22,9 +22,6 @@ use crate::{link::Link, protocol::Command};
 /// Lines that one notch of the wheel moves.
 const WHEEL_LINES: isize = 3;
 
-/// Keys that decide are dropped for so long after a prompt appeared or got the focus: they were meant for something else.
-pub const TOO_EARLY_MS: u64 = 300;
-
 pub fn update(app: &mut App, msg: Msg) -> Vec<Effect> {
     // Whether the growth of an answer changes anything around it is for `follow` to say.
     if !matches!(msg, Msg::Entries(_) | Msg::Colours) {

@@ -1,27 +1,14 @@
-//! Work that the screen asks for, as data: `update` returns effects, [`EffectRunner`] carries them out, and the outcome comes
+//! Work that the state asks for, as data: `update` returns effects, the effect runner carries them out, and the outcome comes
 //! back as a message. A question to the link is one effect, whatever is asked: what to do with the reply comes with it.
-
-mod clipboard;
-mod dispatch;
-mod files;
-pub(super) mod history;
-mod runner;
-mod sessions;
 
 use std::{fmt, sync::Arc};
 
-pub use dispatch::Carried;
-pub use runner::EffectRunner;
-
-use super::{
-    app::{App, Mouse},
-    image::Order,
-    picture::Source,
-};
+use super::App;
 use crate::{
     protocol::{Command, DocumentId, Query, Reply, Turn},
     t,
     theme::Rgb,
+    tui::{image::Order, picture::Source, terminal::Mouse},
 };
 
 /// Takes the reply to a question, or why there is none.
@@ -67,7 +54,7 @@ macro_rules! only {
     };
 }
 
-pub(super) use {ask, only};
+pub(in crate::tui) use {ask, only};
 
 impl Effect {
     /// Asks `query` and hands what `only` finds in the reply to `then`. Where there is none, `then` gets the default with

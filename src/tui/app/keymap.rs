@@ -8,11 +8,11 @@ use std::{collections::HashMap, fmt, path::Path};
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use super::actions;
+use super::Action;
 use crate::config::{Problem, SourceText, suggestion};
 
 /// What holds where the user says nothing else.
-pub const BUILT_IN: &str = include_str!("../../assets/keymap.toml");
+pub const BUILT_IN: &str = include_str!("../../../assets/keymap.toml");
 
 /// A key with its modifiers, in one form for every way a terminal may report it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -46,14 +46,19 @@ impl Place {
 /// Keys to names of actions.
 #[derive(Clone, Default)]
 pub struct Keymap {
-    table: HashMap<(Place, Chord), &'static actions::Action>,
+    /// All actions that a key may do.
+    pub actions: &'static [Action],
+    table: HashMap<(Place, Chord), &'static Action>,
     by_name: HashMap<(Place, &'static str), Vec<Chord>>,
 }
 
 impl Keymap {
-    /// The keys that everybody has.
-    pub fn built_in() -> Self {
-        let mut keymap = Self::default();
+    /// The built-in keys for `actions`.
+    pub fn built_in(actions: &'static [Action]) -> Self {
+        let mut keymap = Self {
+            actions,
+            ..Self::default()
+        };
         let source = SourceText {
             path: Path::new("keymap.toml"),
             text: BUILT_IN,
@@ -76,7 +81,7 @@ impl Keymap {
     }
 
     /// What the chord does at `place`; an action of the place itself wins.
-    pub fn find(&self, place: Place, chord: Chord) -> Option<&'static actions::Action> {
+    pub fn find(&self, place: Place, chord: Chord) -> Option<&'static Action> {
         self.table
             .get(&(place, chord))
             .or_else(|| self.table.get(&(Place::Everywhere, chord)))
@@ -84,7 +89,7 @@ impl Keymap {
     }
 
     /// What the chord does at `place` and only there.
-    pub fn find_only(&self, place: Place, chord: Chord) -> Option<&'static actions::Action> {
+    pub fn find_only(&self, place: Place, chord: Chord) -> Option<&'static Action> {
         self.table.get(&(place, chord)).copied()
     }
 
@@ -184,7 +189,7 @@ impl Keymap {
                         name.span(),
                         "action",
                         word,
-                        actions::ACTIONS.iter().map(|it| it.name),
+                        self.actions.iter().map(|it| it.name),
                     )),
                 }
             }
@@ -239,7 +244,7 @@ struct Taken {
     written: String,
     span: std::ops::Range<usize>,
     /// What it does from there on; nothing: it was taken away.
-    by: Option<&'static actions::Action>,
+    by: Option<&'static Action>,
 }
 
 fn unknown<'a>(

@@ -5,9 +5,8 @@
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::{
-    app::{App, CommandList, Focus},
+    app::{App, CommandList, Effect, Focus},
     custom::Custom,
-    effects::Effect,
     overlays::{Offer, Picker},
 };
 use crate::t;

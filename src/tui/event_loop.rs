@@ -16,10 +16,8 @@ use tokio::{
 };
 
 use super::{
-    app::App,
-    backfill,
+    app::{App, Effect, backfill},
     effect_runner::Carried,
-    effects::Effect,
     msg::{Msg, Outcome},
     setup::{now_ms, workspace},
     update::update,

@@ -6,10 +6,8 @@
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::{
-    app::{App, Focus, Mention, MentionOffer},
-    effects::{Effect, ask},
-    widgets,
-    widgets::transcript::Item,
+    app::{App, Effect, Focus, Mention, MentionOffer, effects::ask},
+    widgets::{self, transcript::Item},
 };
 use crate::protocol::{Query, Reply, SymbolLocation};
 

@@ -38,7 +38,7 @@ mod view;
 pub mod widgets;
 
 pub use event_loop::Error;
-pub use terminal::{Named, Way, Wish};
 pub use library::Library;
 pub use screen::run;
 pub use setup::{Setup, now_ms};
+pub use terminal::{Named, Way, Wish};

@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use super::{
-    app::Citation,
+    app::{Citation, effects::Ask},
     custom::Custom,
-    effects::Ask,
     image::Made,
     library::{Kept, Said},
     picture::Picture,

@@ -11,11 +11,9 @@ use ratatui::{
 };
 
 use super::{
-    app::{App, Focus},
+    app::{App, Focus, search::Search, selection::Selection},
     areas::{Demand, MARGIN},
     overlays::{Picker, Placement, Scene},
-    search::Search,
-    selection::Selection,
     terminal::{
         Surface,
         surface::{Links, mix},

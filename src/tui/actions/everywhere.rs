@@ -1,13 +1,12 @@
 //! What can be done wherever one is.
 
-use super::Action;
 use crate::{
     protocol::{Command, Mode, Query, Reply},
     t,
     tui::{
-        app::{App, Focus, Mouse},
-        effects::{Effect, ask},
+        app::{Action, App, Effect, Focus, effects::ask},
         overlays::{Inspector, Page, Picker},
+        terminal::Mouse,
         widgets::transcript::{Item, VisibleLine},
     },
 };

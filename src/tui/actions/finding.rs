@@ -1,11 +1,9 @@
 //! What finds its way in a long conversation.
 
-use super::Action;
 use crate::{
     t,
     tui::{
-        app::App,
-        effects::Effect,
+        app::{Action, App, Effect},
         filter::{FACETS, Filter},
         overlays::{Choice, Outline, Picker, Prompt},
         widgets::transcript::{Item, VisibleLine},

@@ -127,6 +127,7 @@ mod tests {
     use std::collections::HashSet;
 
     use super::*;
+    use crate::locale;
 
     #[test]
     fn no_two_actions_share_a_name_or_a_slash_word() {

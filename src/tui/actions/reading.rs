@@ -1,17 +1,14 @@
 //! What can be done with what was said.
 
-use super::Action;
 use crate::{
     protocol::{Kind, View},
     t,
     tui::{
-        app::{App, Focus},
-        effects::Effect,
+        app::{Action, App, Effect, Focus},
         filter::has_failed,
         overlays::Picker,
         places,
-        widgets::transcript::Item,
-        widgets::{self, Fold},
+        widgets::{self, Fold, transcript::Item},
     },
 };
 

@@ -2,14 +2,13 @@
 
 use serde_json::{Map, Value};
 
-use super::{Action, answer, everywhere::focus_composer};
+use super::{answer, everywhere::focus_composer};
 use crate::{
     protocol::{Applied, ClarificationResponse, Command, DocumentId, Kind, Outcome, QuestionAnswer, Turn, View},
     t,
     transcript::DocumentIndex,
     tui::{
-        app::App,
-        effects::Effect,
+        app::{Action, App, Effect},
         hunk_decisions,
         overlays::{Choice, Prompt, Review, Spot, Verdict},
         widgets,

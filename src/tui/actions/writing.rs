@@ -1,13 +1,12 @@
 //! What can be done with a draft.
 
-use super::{Action, everywhere::focus_composer, find_slash};
+use super::{everywhere::focus_composer, find_slash};
 use crate::{
     protocol::{Command, Message, Submit},
     t,
     tui::{
-        app::App,
-        effects::Effect,
-        field::Chip,
+        app::{Action, App, Effect},
+        editor::field::Chip,
         overlays::{Change, ChipWay, Page, Picker, Waiting},
         picture::Source,
     },
@@ -107,7 +106,7 @@ pub const VIM: Action = Action {
         let field = &mut app.composer.field;
         field.vim = match field.vim {
             Some(_) => None,
-            None => Some(crate::tui::vim::Vim::default()),
+            None => Some(crate::tui::editor::vim::Vim::default()),
         };
         let is_on = field.vim.is_some();
         app.toast(if is_on {

@@ -1,11 +1,14 @@
 //! An action: something that a key, a slash command or the palette does.
 
 use super::{App, Effect};
-use crate::{locale, protocol::Mode, t, tui::{filter::FACETS, terminal::Mouse}};
+use crate::{
+    locale,
+    protocol::Mode,
+    t,
+    tui::{filter::FACETS, terminal::Mouse},
+};
 
-/// Something that a key, a slash command or the palette does.
-///
-/// What it is called on the screen stands in the Fluent files, under `hint-` and `about-` with its name behind them.
+/// An action of the user's. Its texts are in the locale files, under `hint-` and `about-` followed by its name.
 pub struct Action {
     /// What a keymap calls it; a slash command is called the same unless `slash` says otherwise.
     pub name: &'static str,
@@ -33,48 +36,49 @@ impl Action {
         format!("{} {} {}", self.name, self.hint(), locale::english(&self.id("hint")))
     }
 
-    fn id(&self, of: &str) -> String {
+    /// The id of the text about the action in the locale files: `hint` or `about`.
+    pub fn id(&self, of: &str) -> String {
         format!("{of}-{}", self.name.replace('.', "-"))
     }
 
     /// The arguments that the slash command may take, each with one line about it; empty if it takes none or free text.
     pub fn arguments(&self, app: &App) -> Vec<(String, &'static str)> {
-    let literal = |words: &[(&str, &'static str)]| -> Vec<(String, &'static str)> {
-        words.iter().map(|(word, about)| ((*word).to_owned(), *about)).collect()
-    };
-    match self.slash {
-        "mode" => Mode::ALL.map(|it| (it.as_str().to_owned(), "")).into(),
-        "theme" => {
-            let names = app.appearance.themes.names.iter().map(|it| (it.clone(), ""));
-            std::iter::once(("auto".to_owned(), t!("theme-about-auto")))
-                .chain(names)
-                .collect()
+        let literal = |words: &[(&str, &'static str)]| -> Vec<(String, &'static str)> {
+            words.iter().map(|(word, about)| ((*word).to_owned(), *about)).collect()
+        };
+        match self.slash {
+            "mode" => Mode::ALL.map(|it| (it.as_str().to_owned(), "")).into(),
+            "theme" => {
+                let names = app.appearance.themes.names.iter().map(|it| (it.clone(), ""));
+                std::iter::once(("auto".to_owned(), t!("theme-about-auto")))
+                    .chain(names)
+                    .collect()
+            }
+            "effort" => literal(&[
+                ("auto", t!("effort-about-auto")),
+                ("off", t!("effort-about-off")),
+                ("low", ""),
+                ("medium", ""),
+                ("high", ""),
+            ]),
+            "filter" => {
+                let facets = FACETS.iter().map(|it| (it.name.to_owned(), it.about()));
+                facets.chain([("everything".to_owned(), "")]).collect()
+            }
+            "mouse" => Mouse::ALL.map(|it| (it.as_str().to_owned(), "")).into(),
+            "sandbox" => literal(&[
+                ("guard", t!("sandbox-about-guard")),
+                ("strict", t!("sandbox-about-strict")),
+            ]),
+            "copy" => literal(&[
+                ("markdown", t!("copy-about-markdown")),
+                ("plain", t!("copy-about-plain")),
+                ("code", t!("copy-about-code")),
+                ("markdown all", t!("copy-about-all")),
+                ("plain all", t!("copy-about-all")),
+                ("code all", t!("copy-about-all-code")),
+            ]),
+            _ => Vec::new(),
         }
-        "effort" => literal(&[
-            ("auto", t!("effort-about-auto")),
-            ("off", t!("effort-about-off")),
-            ("low", ""),
-            ("medium", ""),
-            ("high", ""),
-        ]),
-        "filter" => {
-            let facets = FACETS.iter().map(|it| (it.name.to_owned(), it.about()));
-            facets.chain([("everything".to_owned(), "")]).collect()
-        }
-        "mouse" => Mouse::ALL.map(|it| (it.as_str().to_owned(), "")).into(),
-        "sandbox" => literal(&[
-            ("guard", t!("sandbox-about-guard")),
-            ("strict", t!("sandbox-about-strict")),
-        ]),
-        "copy" => literal(&[
-            ("markdown", t!("copy-about-markdown")),
-            ("plain", t!("copy-about-plain")),
-            ("code", t!("copy-about-code")),
-            ("markdown all", t!("copy-about-all")),
-            ("plain all", t!("copy-about-all")),
-            ("code all", t!("copy-about-all-code")),
-        ]),
-        _ => Vec::new(),
     }
-}
 }

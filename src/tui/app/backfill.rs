@@ -3,11 +3,12 @@
 
 use std::sync::Arc;
 
-use super::{actions::Action, app::App, effects::Effect};
+use super::{Action, Effect};
 use crate::{
     journal::Log,
     protocol::{Entry, Position},
     transcript::Transcript,
+    tui::app::App,
 };
 
 /// Who reads on upwards is given so much more at first, and twice as much each time: one who only wants to see what was said a

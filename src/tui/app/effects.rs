@@ -37,10 +37,10 @@ impl fmt::Debug for Ask {
 /// toast; with `or_default` an empty reply is taken instead.
 macro_rules! ask {
     ($query:expr, $reply:path, or_default, $then:expr) => {
-        $crate::tui::effects::Effect::ask($query, $crate::tui::effects::only!($reply), true, $then)
+        $crate::tui::app::Effect::ask($query, $crate::tui::app::effects::only!($reply), true, $then)
     };
     ($query:expr, $reply:path, $then:expr) => {
-        $crate::tui::effects::Effect::ask($query, $crate::tui::effects::only!($reply), false, $then)
+        $crate::tui::app::Effect::ask($query, $crate::tui::app::effects::only!($reply), false, $then)
     };
 }
 

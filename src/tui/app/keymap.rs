@@ -166,7 +166,7 @@ impl Keymap {
                     ));
                     continue;
                 };
-                let action = actions::find(word);
+                let action = self.actions.iter().find(|it| it.name == word);
                 if word.is_empty() || action.is_some() {
                     taken.push(Taken {
                         place,
@@ -443,7 +443,7 @@ mod tests {
                 &["k.toml:3:1: `ctrl+k` is the same key as `ctrl+K`"],
             ),
         ] {
-            let mut keymap = Keymap::built_in();
+            let mut keymap = Keymap::built_in(crate::tui::actions::ACTIONS);
             let problems = keymap.read(&SourceText {
                 path: Path::new("k.toml"),
                 text,
@@ -455,7 +455,7 @@ mod tests {
 
     #[test]
     fn a_wrong_line_names_itself_and_the_nearest_name() {
-        let mut keymap = Keymap::built_in();
+        let mut keymap = Keymap::built_in(crate::tui::actions::ACTIONS);
         let text = "[transcript]\n\"x\" = \"copi\"\n[composr]\n\"ctrl+k\" = \"palette\"\n";
         let problems = keymap.read(&SourceText {
             path: Path::new("k.toml"),

@@ -2,14 +2,16 @@
 
 use std::collections::{HashMap, HashSet};
 
+use super::Effect;
 use crate::{
     protocol::{DocumentId, Kind, Turn, View},
     tui::{
         app::Conversation,
-        effects::Effect,
         hunk_decisions::HunkDecisions,
-        widgets::transcript::{Item, VisibleLine},
-        widgets::{Cited, Form},
+        widgets::{
+            Cited, Form,
+            transcript::{Item, VisibleLine},
+        },
     },
 };
 

@@ -1,11 +1,10 @@
 //! The part of the conversation that is in view, and what stands out in it.
 
+use super::{search::Search, selection::Selection};
 use crate::{
     transcript::{DocumentIndex, Transcript},
     tui::{
         areas::Areas,
-        search::Search,
-        selection::Selection,
         view::{Bars, Light},
         widgets::transcript::{Item, Pane},
     },

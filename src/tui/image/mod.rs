@@ -33,8 +33,7 @@ use self::{
     strip::{Dialect, Painted},
 };
 use super::{
-    app::App,
-    effects::Effect,
+    app::{App, Effect},
     terminal::{Named, Strips, Way, Wish, pictures as sequences},
     widgets::transcript::{Item, VisibleLine},
 };

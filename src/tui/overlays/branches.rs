@@ -9,7 +9,7 @@ use crate::{
     t,
     text::{Background, Modifier, Role, Sanitized, Span, StyledLine, width, wrap::wrap},
     transcript::{Exchange, Fork, Transcript, is_approval},
-    tui::{screen_reader::words, widgets},
+    tui::{spoken, widgets},
 };
 
 /// The tree and one answer beside each other from here on, and two answers from here on.

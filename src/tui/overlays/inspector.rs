@@ -19,7 +19,7 @@ use crate::{
         wrap::{wrap, wrap_hard},
     },
     transcript::Transcript,
-    tui::effects::Effect,
+    tui::app::Effect,
 };
 
 /// From here on the list and the step stand side by side.

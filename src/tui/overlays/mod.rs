@@ -32,10 +32,9 @@ pub use sessions::Sessions;
 pub use waiting::{Change, Waiting};
 
 use super::{
-    app::{Appearance, Conversation, Questions},
-    effects::Effect,
+    app::{Appearance, Conversation, Effect, Questions},
     hunk_decisions::HunkDecisions,
-    screen_reader::words,
+    spoken,
 };
 use crate::{
     t,

@@ -15,10 +15,12 @@ use crate::{
     text::{Background, Modifier, Role, Sanitized, Span, StyledLine, width},
     transcript::Transcript,
     tui::{
-        draft::Draft,
+        editor::draft::Draft,
         filter::has_failed,
-        widgets,
-        widgets::transcript::{Item, address},
+        widgets::{
+            self,
+            transcript::{Item, address},
+        },
     },
 };
 

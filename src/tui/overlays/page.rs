@@ -15,8 +15,8 @@ use crate::{
     transcript::Transcript,
     tui::{
         actions::ACTIONS,
-        keymap::{Keymap, Place},
-        screen_reader::words,
+        app::{Keymap, keymap::Place},
+        spoken,
     },
 };
 

@@ -7,8 +7,8 @@ use crate::{
     t,
     text::{Role, Sanitized, Span, StyledLine, width},
     tui::{
-        draft::{Draft, MOST_LINE_BYTES},
-        screen_reader::words,
+        editor::draft::{Draft, MOST_LINE_BYTES},
+        spoken,
     },
 };
 

@@ -19,8 +19,8 @@ use crate::{
     text::{Background, Modifier, Role, Sanitized, Span, StyledLine, width},
     transcript::{DocumentIndex, Transcript},
     tui::{
+        app::TOO_EARLY_MS,
         hunk_decisions::{self, HunkDecisions},
-        update::TOO_EARLY_MS,
         widgets::{self, Cited, DocumentState, Fold, RenderContext},
     },
 };

@@ -15,10 +15,7 @@ use crate::{
     t,
     text::{Background, Modifier, Role, Sanitized, Span, StyledLine, width},
     transcript::Transcript,
-    tui::{
-        effects::{Effect, ask},
-        update::TOO_EARLY_MS,
-    },
+    tui::app::{Effect, TOO_EARLY_MS, effects::ask},
 };
 
 /// Beside each other from here on.

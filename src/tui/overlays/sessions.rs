@@ -12,8 +12,8 @@ use crate::{
     t,
     text::{Background, Modifier, Role, Sanitized, Span, StyledLine, figure::Age, width, wrap::wrap},
     tui::{
-        draft::Draft,
-        effects::Effect,
+        app::Effect,
+        editor::draft::Draft,
         library::{Kept, Said},
     },
 };

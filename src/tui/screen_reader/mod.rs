@@ -18,16 +18,16 @@ use tokio::{
 
 use self::speaker::Speaker;
 use super::{
-    app::App,
+    app::{App, Effect, TOO_EARLY_MS},
     effect_runner::{Carried, EffectRunner, history},
-    effects::Effect,
     event_loop::{self, ENDING, Error, EventLoop, FrontEnd, Signal},
     msg::Msg,
     setup::{Setup, app, now_ms},
     terminal::Input,
-    update::TOO_EARLY_MS,
-    widgets::transcript::{Item, address},
-    widgets::{Form, Outcome as FormOutcome, command_asked_for},
+    widgets::{
+        Form, Outcome as FormOutcome, command_asked_for,
+        transcript::{Item, address},
+    },
 };
 use crate::{
     protocol::{

@@ -6,12 +6,14 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::super::{
-    effects::Effect,
     headless::*,
     msg::{Msg, Outcome},
     terminal::Input,
 };
-use crate::protocol::{Command, Done, Event, Message};
+use crate::{
+    protocol::{Command, Done, Event, Message},
+    tui::app::Effect,
+};
 
 /// A conversation of two turns with a bit of everything.
 pub fn conversation(width: u16, height: u16) -> TestApp {

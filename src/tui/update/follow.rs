@@ -9,11 +9,8 @@ use crate::{
     transcript::{DocumentIndex, is_approval},
     tui::{
         actions::everywhere::focus_composer,
-        app::{App, Focus},
-        effects::Effect,
-        inline,
-        widgets::Form,
-        widgets::transcript::Item,
+        app::{App, Effect, Focus, inline},
+        widgets::{Form, transcript::Item},
     },
 };
 

@@ -8,18 +8,18 @@ use crate::{
     transcript::is_approval,
     tui::{
         actions::{
-            self, Action,
+            self,
             everywhere::{focus_composer, focus_transcript},
         },
-        app::{App, Focus},
+        app::{
+            Action, App, Effect, Focus, TOO_EARLY_MS,
+            keymap::{Chord, Place},
+        },
         command,
-        effects::Effect,
-        keymap::{Chord, Place},
+        editor::vim,
         mention,
         overlays::{Answer, Choice, Scene},
         picture,
-        update::TOO_EARLY_MS,
-        vim,
         widgets::{Form, Outcome as FormOutcome},
     },
 };

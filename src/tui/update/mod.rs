@@ -9,13 +9,9 @@ use std::sync::Arc;
 
 use super::{
     actions,
-    app::{App, Focus, Questions},
-    backfill,
-    effects::Effect,
-    image::Way,
-    inline,
+    app::{App, Effect, Focus, Questions, backfill, inline},
     msg::Msg,
-    terminal::{Input, Reply},
+    terminal::{Input, Reply, Way},
 };
 use crate::{link::Link, protocol::Command};
 

@@ -5,10 +5,9 @@ use crate::{
     text::{StyledLine, width},
     tui::{
         actions::{self, everywhere::focus_composer},
-        app::{App, Focus, Mouse},
-        effects::Effect,
+        app::{App, Effect, Focus, selection::Selection},
         places,
-        selection::Selection,
+        terminal::Mouse,
         view::DRAFT,
         widgets::transcript::VisibleLine,
     },

@@ -7,10 +7,9 @@ use crate::{
     t,
     tui::{
         actions,
-        app::{App, Citation},
+        app::{App, Citation, Effect},
         command,
-        effects::Effect,
-        field::Chip,
+        editor::field::Chip,
         msg::Outcome,
         overlays::{Picker, Sessions},
         picture,

@@ -10,7 +10,7 @@ use crate::{
     text::{Background, Role, Sanitized, Span, width},
     theme::Theme,
     tui::{
-        app::App, field::Drawn, overlays::role_of, terminal::surface::Links, view::DRAFT,
+        app::App, editor::field::Drawn, overlays::role_of, terminal::surface::Links, view::DRAFT,
         widgets::transcript::Following,
     },
 };
@@ -205,7 +205,7 @@ fn state(app: &App) -> Vec<Span> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tui::{field::Field, widgets::testing::text_of};
+    use crate::tui::{editor::field::Field, widgets::testing::text_of};
 
     fn check(draft: &str, width: u16, height: u16, expected: &str) {
         let theme = Theme::built_in("sheaf-dark").unwrap();

@@ -7,8 +7,7 @@ use crate::{
     text::{Role, Sanitized, Span, StyledLine, width, wrap::wrap},
     transcript::is_approval,
     tui::{
-        app::{App, Focus},
-        keymap::Place,
+        app::{App, Focus, keymap::Place},
         widgets::{Form, approval_keys},
     },
 };

@@ -1,7 +1,7 @@
 //! Where motions lead in a draft, and what text objects cover.
 
 use super::Span;
-use crate::tui::draft::{Class, Draft};
+use crate::tui::editor::draft::{Class, Draft};
 
 pub(super) fn to(draft: &Draft, goal: usize, inclusive: bool) -> Span {
     let at = draft.caret();

@@ -85,7 +85,7 @@ fn offer(app: &App, body: &str) -> Option<Picker> {
     (!picker.is_empty()).then_some(picker)
 }
 
-/// What became of a key.
+/// The result of a key.
 pub enum Took {
     /// It was not for the list.
     No,

@@ -338,7 +338,7 @@ impl EventLoop<Recorder> {
         self.front.bytes
     }
 
-    /// What a person sees.
+    /// The screen as a person sees it, as text.
     pub fn picture(&self) -> String {
         let Some(terminal) = &self.front.terminal else {
             return self.front.screen.text();

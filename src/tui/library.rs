@@ -29,7 +29,7 @@ pub trait Library: Send + Sync {
     /// Removes one for good.
     fn remove(&self, id: &str) -> Result<(), String>;
 
-    /// What was said last in one.
+    /// The last messages of a stored conversation.
     fn preview(&self, id: &str) -> Vec<Said>;
 }
 

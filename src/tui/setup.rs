@@ -1,4 +1,4 @@
-//! What the screen is started with, and the state that it begins in.
+//! The parameters of the screen, and the state that it begins in.
 
 use std::{
     path::{Path, PathBuf},
@@ -29,10 +29,10 @@ use crate::{
     theme,
 };
 
-/// What the screen is started with.
+/// The parameters of the screen.
 pub struct Setup {
     pub link: Arc<dyn Link>,
-    /// Links that take the place of the first one.
+    /// Links that replace the first one.
     pub switch: mpsc::UnboundedReceiver<Arc<dyn Link>>,
     pub settings: Settings,
     pub paths: Paths,
@@ -42,11 +42,11 @@ pub struct Setup {
     /// Sent as the first message.
     pub prompt: Option<String>,
     pub is_developer: bool,
-    /// What is written and sent is remembered for the next time.
+    /// Drafts and sent messages are stored for the next time.
     pub keeps: bool,
-    /// Without the alternate screen.
+    /// Runs without the alternate screen.
     pub is_inline: bool,
-    /// The conversations that there are; none where there is only the one.
+    /// The stored conversations; `None` if there is only this one.
     pub library: Option<Arc<dyn Library>>,
 }
 
@@ -131,7 +131,7 @@ pub fn app(setup: &Setup, size: (u16, u16), cell: Option<(u16, u16)>, colours: A
     }
 }
 
-/// Says everything in the language that is wanted from now on; tells what is wrong with it.
+/// Sets the language of the interface; returns what is wrong with its texts.
 pub fn speak(settings: &Settings, paths: &Paths) -> Vec<String> {
     let asked = settings.ui.language.as_str();
     let is_auto = asked == "auto";

@@ -10,7 +10,7 @@ use crate::{
 
 /// An action of the user's. Its texts are in the locale files, under `hint-` and `about-` followed by its name.
 pub struct Action {
-    /// What a keymap calls it; a slash command is called the same unless `slash` says otherwise.
+    /// The name in a keymap; also the slash command's unless `slash` is another word.
     pub name: &'static str,
     /// `/word` in the composer; empty: none.
     pub slash: &'static str,
@@ -28,7 +28,7 @@ impl Action {
         locale::text(&self.id("about"))
     }
 
-    /// What it is found by besides what is shown of it: in English by nothing, else by its name and by both words for it.
+    /// Words that find the action besides the ones that are shown: none in English, else its name and both hints.
     pub fn aliases(&self) -> String {
         if locale::tag() == "en" {
             return String::new();

@@ -82,17 +82,17 @@ impl Mention {
     }
 }
 
-/// What was sent before, and the draft that was left for it.
+/// The messages sent before, and the draft that was left to recall one.
 #[derive(Default)]
 pub struct History {
     pub sent: Vec<String>,
-    /// Where in `sent` the field is; `None`: at the draft.
+    /// Index in `sent` of the message in the field; `None` at the draft.
     pub at: Option<usize>,
     pub draft: String,
 }
 
 impl History {
-    /// What was sent before the program began.
+    /// Puts the messages of earlier runs in front.
     pub fn begin(&mut self, before: Vec<String>) {
         let now = std::mem::replace(&mut self.sent, before);
         for text in now {
@@ -140,7 +140,7 @@ pub struct Commands {
     pub custom: Vec<Custom>,
     /// The list, while one is shown.
     pub list: Option<CommandList>,
-    /// What was run lately, the last one first: names of actions.
+    /// Names of the actions that were run lately, the last one first.
     pub recent: Vec<&'static str>,
 }
 

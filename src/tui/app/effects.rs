@@ -114,22 +114,22 @@ pub enum Effect {
     Commands,
     /// A new conversation in the place of this one.
     Begin,
-    /// What conversations there are.
+    /// List the stored conversations.
     Sessions,
-    /// Those in which these words are said.
+    /// Find the stored conversations that contain these words.
     FindSessions(String),
-    /// How one ended.
+    /// Read the end of a stored conversation.
     PreviewSession(String),
-    /// Put one out of the way, or back.
+    /// Archive a stored conversation, or bring it back.
     ArchiveSession {
         id: String,
         is_archived: bool,
     },
-    /// Remove one for good.
+    /// Delete a stored conversation permanently.
     RemoveSession(String),
-    /// Take one up in the place of this one.
+    /// Resume a stored conversation in the place of this one.
     Resume(String),
-    /// The conversation into a file of the workspace, in the form that its name says.
+    /// Write the conversation to a file of the workspace, in the format that its name says.
     Export(String),
     /// A plan in the user's editor, as a file.
     EditPlan {

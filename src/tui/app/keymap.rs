@@ -11,7 +11,7 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use super::Action;
 use crate::config::{Problem, SourceText, suggestion};
 
-/// What holds where the user says nothing else.
+/// The built-in keys.
 pub const BUILT_IN: &str = include_str!("../../../assets/keymap.toml");
 
 /// A key with its modifiers, in one form for every way a terminal may report it.
@@ -21,7 +21,7 @@ pub struct Chord {
     pub modifiers: KeyModifiers,
 }
 
-/// Where a key is pressed.
+/// A context in which keys have a meaning of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Place {
     Everywhere,
@@ -80,7 +80,7 @@ impl Keymap {
         }
     }
 
-    /// What the chord does at `place`; an action of the place itself wins.
+    /// The action of the chord at `place`; one of the place itself wins over one of `everywhere`.
     pub fn find(&self, place: Place, chord: Chord) -> Option<&'static Action> {
         self.table
             .get(&(place, chord))
@@ -88,7 +88,7 @@ impl Keymap {
             .copied()
     }
 
-    /// What the chord does at `place` and only there.
+    /// The action of the chord at `place` and only there.
     pub fn find_only(&self, place: Place, chord: Chord) -> Option<&'static Action> {
         self.table.get(&(place, chord)).copied()
     }
@@ -243,7 +243,7 @@ struct Taken {
     /// As it stands there.
     written: String,
     span: std::ops::Range<usize>,
-    /// What it does from there on; nothing: it was taken away.
+    /// Its new action; `None`: the key was removed.
     by: Option<&'static Action>,
 }
 
@@ -324,7 +324,7 @@ impl Chord {
         Some(Self::of(KeyEvent::new(code, modifiers)))
     }
 
-    /// Whether it writes something where one types.
+    /// Returns true if the chord writes a character in a text.
     fn is_text(self) -> bool {
         let command = KeyModifiers::CONTROL | KeyModifiers::ALT | KeyModifiers::SUPER;
         matches!(self.code, KeyCode::Char(_)) && !self.modifiers.intersects(command)

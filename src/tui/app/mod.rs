@@ -51,7 +51,7 @@ pub struct App {
     pub now_ms: u64,
 }
 
-/// What the user has set up, as read when the program began.
+/// The user's settings, as read when the program began.
 pub struct Preferences {
     pub settings: Settings,
     pub keymap: Keymap,
@@ -62,7 +62,7 @@ pub struct Preferences {
 }
 
 impl App {
-    /// Whether the first page asks while the composer, still empty, has the keys.
+    /// Returns true if the first page asks while the composer, still empty, has the keys.
     pub fn asks_from_the_composer(&self) -> bool {
         self.viewport.focus == Focus::Composer
             && self.composer.field.is_empty()
@@ -72,7 +72,7 @@ impl App {
             })
     }
 
-    /// Whether something in view shows the time as it passes.
+    /// Returns true if something in view shows a running clock.
     pub fn shows_time(&self) -> bool {
         let retrying = matches!(self.conversation.transcript.progress, Some(Progress::Retrying { .. }));
         (self.preferences.settings.motion

@@ -1,4 +1,4 @@
-//! What the mouse has marked in the conversation, and the text that it copies.
+//! The text of the conversation that the mouse has marked and copies.
 //!
 //! Both ends are places in documents, not on the screen, so that what scrolls stays marked. What is copied is the text:
 //! no gutter, no fact at the right edge, no break that only the width made.
@@ -178,7 +178,7 @@ impl App {
     }
 }
 
-/// What parts words, and is none.
+/// Characters that separate words.
 fn is_parting(letter: char) -> bool {
     letter.is_whitespace()
         || matches!(

@@ -1,4 +1,4 @@
-//! What is known of the terminal, and what its mouse did.
+//! The terminal's abilities and the clicks of its mouse.
 
 use super::{TOO_EARLY_MS, inline::Inline};
 use crate::tui::{image::Images, terminal::Mouse};

@@ -10,7 +10,7 @@ use crate::{
     },
 };
 
-/// Where printable keys go.
+/// The receiver of printable keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Focus {
     #[default]
@@ -18,7 +18,7 @@ pub enum Focus {
     Transcript,
 }
 
-/// What is shown of the conversation, and where on the screen.
+/// The part of the conversation that is shown, and its place on the screen.
 #[derive(Default)]
 pub struct Viewport {
     pub pane: Pane,

@@ -24,7 +24,7 @@ use crate::{
 pub struct EffectRunner {
     pub inbox: mpsc::UnboundedSender<Msg>,
     pub paths: Paths,
-    /// What is written and sent is remembered.
+    /// Drafts and sent messages are stored.
     pub keeps: bool,
     /// The stored conversations; `None` where there is only the one.
     pub library: Option<Arc<dyn Library>>,

@@ -1,4 +1,4 @@
-//! What each source of news does to the state. One arm per source; what a key does is in the actions.
+//! Changes the state by messages, with one arm per source. The work of a key is in the actions.
 
 mod follow;
 mod keys;

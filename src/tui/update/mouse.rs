@@ -1,4 +1,4 @@
-//! What the left mouse button does: it marks and copies text, selects documents, opens files.
+//! The left mouse button marks and copies text, selects documents and opens files.
 
 use crate::{
     t,

@@ -1,4 +1,4 @@
-//! What came of effects.
+//! Takes the outcomes of effects.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::{
     },
 };
 
-/// Takes what came of an effect.
+/// Takes the outcome of an effect.
 pub(super) fn done(app: &mut App, outcome: Outcome) -> Vec<Effect> {
     match outcome {
         Outcome::Replied(ask, reply) => return (ask.then)(app, reply),

@@ -1,4 +1,4 @@
-//! Where motions lead in a draft, and what text objects cover.
+//! The goals of motions in a draft, and the ranges of text objects.
 
 use super::Span;
 use crate::tui::editor::draft::{Class, Draft};
@@ -66,7 +66,7 @@ pub(super) fn next_word(draft: &Draft, at: usize, big: bool) -> usize {
     at
 }
 
-/// Behind the word in which a place is.
+/// The end of the word that contains `at`.
 pub(super) fn word_end(draft: &Draft, at: usize, big: bool) -> usize {
     let class = class_of(draft, at, big);
     let mut at = at;

@@ -204,6 +204,11 @@ impl Vim {
         }
     }
 
+    /// Returns true if a command is half typed.
+    pub fn is_pending(&self) -> bool {
+        self.pending.is_some()
+    }
+
     fn command(&mut self, event: KeyEvent, draft: &mut Draft) -> bool {
         let letter = match event.code {
             KeyCode::Char(letter) => letter,

@@ -205,7 +205,7 @@ fn action_of(app: &App, event: KeyEvent) -> Option<&'static Action> {
 /// The actions of `:` and `/` for users of Vim, where they are not text.
 fn vim_action(app: &App, event: KeyEvent) -> Option<&'static Action> {
     let vim = app.composer.field.vim.as_ref()?;
-    let is_free = app.viewport.focus == Focus::Composer && vim.mode == vim::Mode::Normal && !vim.pending();
+    let is_free = app.viewport.focus == Focus::Composer && vim.mode == vim::Mode::Normal && !vim.is_pending();
     match event.code {
         KeyCode::Char(':') if is_free => Some(&actions::everywhere::PALETTE),
         KeyCode::Char('/') if is_free && event.modifiers.is_empty() => Some(&actions::finding::SEARCH),

@@ -7,7 +7,7 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use super::{
     app::{App, CommandList, Effect, Focus},
     custom::Custom,
-    overlays::{Offer, Picker},
+    overlays::{DraftOffer, Picker},
 };
 use crate::t;
 
@@ -52,7 +52,7 @@ fn offer(app: &App, body: &str) -> Option<Picker> {
         Some((word, typed)) => {
             let action = known.iter().find(|it| it.slash == word);
             let arguments = action.map(|it| it.arguments(app)).unwrap_or_default();
-            let offers = arguments.into_iter().map(|(argument, about)| Offer {
+            let offers = arguments.into_iter().map(|(argument, about)| DraftOffer {
                 label: argument.clone(),
                 about: about.to_owned(),
                 facts: String::new(),
@@ -67,13 +67,13 @@ fn offer(app: &App, body: &str) -> Option<Picker> {
                 .collect();
             let recent = &app.composer.commands.recent;
             actions.sort_by_key(|it| recent.iter().position(|name| *name == it.name).unwrap_or(usize::MAX));
-            let actions = actions.into_iter().map(|it| Offer {
+            let actions = actions.into_iter().map(|it| DraftOffer {
                 label: format!("/{}", it.slash),
                 about: it.about().to_owned(),
                 facts: String::new(),
                 draft: format!("/{}", it.slash),
             });
-            let custom = app.composer.commands.custom.iter().map(|it| Offer {
+            let custom = app.composer.commands.custom.iter().map(|it| DraftOffer {
                 label: format!("/{}", it.name),
                 about: it.about.clone(),
                 facts: it.origin.clone(),

@@ -20,7 +20,7 @@ pub struct Custom {
     pub about: String,
     /// `.cursor/commands/name.md`, or `~` for the user's own.
     pub origin: String,
-    /// The text that is sent, before arguments are put in.
+    /// The text of the message, before its arguments are filled in.
     pub text: String,
 }
 
@@ -78,7 +78,7 @@ impl Custom {
     }
 }
 
-/// The hint for arguments and the description in the front matter, and the text after it.
+/// Splits front matter from a command's text; returns the hint for its argument, its description, and the text.
 fn front(text: &str) -> (Option<String>, &str) {
     let text = text.trim_start_matches('\u{feff}');
     let Some(rest) = text.strip_prefix("---\n") else {

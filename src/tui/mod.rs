@@ -16,6 +16,7 @@ mod filter;
 mod fuzzy;
 mod glyph;
 pub mod headless;
+mod hints;
 mod hunk_decisions;
 mod image;
 pub mod library;

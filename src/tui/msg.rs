@@ -6,8 +6,8 @@ use super::{
     app::{Citation, effects::Ask},
     custom::Custom,
     image::Made,
-    library::{Kept, Said},
-    picture::Picture,
+    library::{SessionExcerpt, StoredSession},
+    picture::ImageAttachment,
     terminal::Input,
 };
 use crate::{
@@ -66,7 +66,7 @@ pub enum Outcome {
     },
     /// The commands that files hold.
     Commands(Vec<Custom>),
-    Sessions(Result<Vec<Kept>, String>),
+    Sessions(Result<Vec<StoredSession>, String>),
     /// The words that were looked for, and where they were found.
     SessionsFound {
         words: String,
@@ -75,16 +75,16 @@ pub enum Outcome {
     /// A stored conversation was changed, or could not be, and the list was read again.
     SessionChanged {
         failed: Option<String>,
-        kept: Option<Vec<Kept>>,
+        kept: Option<Vec<StoredSession>>,
     },
     SessionPreview {
         id: String,
-        said: Vec<Said>,
+        said: Vec<SessionExcerpt>,
     },
     Edited(Result<String, String>),
     ChipEdited(Result<String, String>),
     /// A picture, or why there is none and what was pasted instead.
-    Picture(Result<Picture, (String, Option<String>)>),
+    Picture(Result<ImageAttachment, (String, Option<String>)>),
     /// The messages sent before, oldest first: of this workspace at the start, or of all workspaces when the user asked.
     History {
         texts: Vec<String>,

@@ -1,6 +1,6 @@
 //! What can be answered: a failure with another try.
 
-use super::{everywhere::focus_composer, writing::submit};
+use super::{focus::focus_composer, writing::submit};
 use crate::{t, tui::app::Action};
 
 pub const RETRY: Action = Action {

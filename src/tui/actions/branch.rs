@@ -1,6 +1,6 @@
 //! Branches: going on behind something older, and back to what was left.
 
-use super::everywhere::focus_composer;
+use super::focus::focus_composer;
 use crate::{
     protocol::{Address, Applied, Branch, Command, DocumentId, Kind, Turn, View},
     t,
@@ -163,7 +163,7 @@ pub const AGAIN: Action = Action {
     },
 };
 
-/// What words behind a command name, a turn or a document, else what is selected; it is said where that is nothing.
+/// The item that a command's argument names, a turn or a document, else the selected one; toasts why there is none.
 fn meant(app: &mut App, words: &str) -> Option<Item> {
     let word = words.trim().trim_start_matches('#');
     if word.is_empty() {

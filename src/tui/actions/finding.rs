@@ -101,7 +101,7 @@ pub fn show_only(app: &mut App, words: &str) -> Vec<Effect> {
     Vec::new()
 }
 
-/// How many documents each facet has.
+/// Counts the documents of each facet.
 fn counts(app: &App) -> Vec<usize> {
     let mut counts = vec![0; FACETS.len()];
     let places = app

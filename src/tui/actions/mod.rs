@@ -6,6 +6,7 @@ pub mod conversation;
 pub mod copying;
 pub mod everywhere;
 pub mod finding;
+pub mod focus;
 pub mod plan;
 pub mod reading;
 pub mod review;

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::{Action, Effect};
+use crate::tui::{Action, Effect};
 use crate::{
     journal::Log,
     protocol::{Entry, Position},

@@ -18,7 +18,7 @@ use crate::{
     transcript::Transcript,
 };
 
-/// The words of a search.
+/// A pattern that is searched for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Needle {
     letters: Vec<char>,
@@ -33,15 +33,15 @@ pub struct Search {
     pub needle: Needle,
     /// Items that hold it, from the top. One that turns out to show it nowhere is taken out.
     pub hits: Vec<Item>,
-    /// The current occurrence: an item, and the number of the occurrence in it.
+    /// The current hit: an item, and the index of its occurrence.
     pub at: Option<(Item, usize)>,
-    /// The item that was selected when the search began.
+    /// The item at which the search began.
     origin: Option<Item>,
     /// Something was added since the hits were collected.
     pub is_stale: bool,
 }
 
-/// An occurrence: a row of an item and columns in it, the gutter counted.
+/// An occurrence: rows of an item and columns in them, counted with the gutter.
 pub type Occurrence = Vec<(usize, Range<usize>)>;
 
 impl Needle {
@@ -57,7 +57,7 @@ impl Needle {
         self.search(text, from, false)
     }
 
-    /// Returns true if a source contains the words; marks of Markdown and line breaks are ignored.
+    /// Returns true if a source contains the pattern, across Markdown marks and line breaks.
     pub fn is_in(&self, source: &str) -> bool {
         self.search(source, 0, true).is_some()
     }
@@ -74,7 +74,7 @@ impl Needle {
         }
     }
 
-    /// The next place of the first letter.
+    /// The next byte at which the first letter stands.
     fn candidate(&self, text: &str, first: char) -> Option<usize> {
         if first.is_whitespace() {
             return text.find(char::is_whitespace);
@@ -115,7 +115,7 @@ impl Needle {
         wanted == letter || self.folds && letter.to_lowercase().eq(wanted.to_lowercase())
     }
 
-    /// The occurrences in rows. A wrapped line is read as one; gutters are not read.
+    /// Finds all occurrences in rows, across wrapped lines and without their gutters.
     pub fn occurrences(&self, rows: &[StyledLine]) -> Vec<Occurrence> {
         let mut found = Vec::new();
         let mut first = 0;
@@ -158,7 +158,7 @@ impl Needle {
     }
 }
 
-/// Returns true if an item contains the words.
+/// Returns true if an item contains the pattern.
 fn says(transcript: &Transcript, item: Item, needle: &Needle) -> bool {
     let exchange = transcript.exchanges.get(item.exchange());
     match item {

@@ -5,8 +5,10 @@ use crate::{
     transcript::{DocumentIndex, Transcript},
     tui::{
         areas::Areas,
-        view::{Bars, Light},
-        widgets::transcript::{Item, Pane},
+        widgets::{
+            bar::Bars,
+            transcript::{Item, Light, Pane},
+        },
     },
 };
 

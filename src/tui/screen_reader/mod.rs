@@ -130,7 +130,7 @@ struct ScreenReader {
 
 /// The lines of standard input.
 struct LineInput {
-    lines: mpsc::Receiver<lines::Line>,
+    lines: mpsc::Receiver<lines::InputLine>,
     paste: lines::Paste,
     /// The next line may be taken now.
     is_taken: bool,
@@ -173,7 +173,7 @@ enum LineEvent {
     Exit(u8),
     Signal(Signal),
     /// `None`: the input has ended.
-    Line(Option<lines::Line>),
+    Line(Option<lines::InputLine>),
     SignOfLife,
 }
 
@@ -368,10 +368,9 @@ impl ScreenReader {
 
     fn read_overlay(&mut self, app: &mut App) {
         self.overlays.count = app.overlays.len();
-        let Some(overlay) = app.overlays.last() else {
+        let Some((lines, how)) = app.spoken_overlay() else {
             return;
         };
-        let (lines, how) = overlay.spoken();
         if how.is_none() {
             app.overlays.pop();
             self.overlays.count = app.overlays.len();

@@ -9,7 +9,7 @@ use crate::{
     tui::{
         actions::{
             self,
-            everywhere::{focus_composer, focus_transcript},
+            focus::{focus_composer, focus_transcript},
         },
         app::{
             Action, App, Effect, Focus, TOO_EARLY_MS,
@@ -307,8 +307,8 @@ fn chosen(app: &mut App, choice: Choice) -> Vec<Effect> {
         Choice::Review(verdict, spot) => return actions::review::judge(app, verdict, spot),
         Choice::Remark(text) => return actions::review::remark(app, text),
         Choice::Branch(turn, is_whole) => return actions::branch::go_to(app, turn, is_whole),
-        Choice::Back(back) => return actions::undo::go_back(app, back),
-        Choice::Waiting(change) => actions::writing::change_waiting(app, change),
+        Choice::Rewind(back) => return actions::undo::go_back(app, back),
+        Choice::Queue(change) => actions::writing::change_waiting(app, change),
         Choice::Custom(name) => {
             app.composer.field.set(&format!("/{name} "));
             focus_composer(app);

@@ -4,11 +4,11 @@ use crate::{
     t,
     text::{StyledLine, width},
     tui::{
-        actions::{self, everywhere::focus_composer},
-        app::{App, Effect, Focus, selection::Selection},
+        actions::{self, focus::focus_composer},
+        app::{App, Effect, Focus},
+        areas::DRAFT,
         places,
         terminal::Mouse,
-        view::DRAFT,
         widgets::transcript::VisibleLine,
     },
 };
@@ -131,7 +131,7 @@ fn click(app: &mut App, x: u16, y: u16) -> Vec<Effect> {
 }
 
 /// The file that a row names at a column.
-fn named_at(row: &StyledLine, column: usize) -> Option<places::Named> {
+fn named_at(row: &StyledLine, column: usize) -> Option<places::FileReference> {
     let text = row.plain();
     let before = width::cut(&text, column).len();
     places::place_at(&text, before)

@@ -82,7 +82,7 @@ pub(super) fn done(app: &mut App, outcome: Outcome) -> Vec<Effect> {
             app.viewport.bars = None;
         }
         Outcome::Picture(Ok(it)) => {
-            let picture::Picture { name, bytes, data } = it;
+            let picture::ImageAttachment { name, bytes, data } = it;
             app.composer.field.add(Chip::Picture { name, bytes, data });
         }
         Outcome::Picture(Err((why, text))) => {

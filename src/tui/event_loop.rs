@@ -16,9 +16,8 @@ use tokio::{
 };
 
 use super::{
-    app::App,
-    backfill,
-    effects::{Carried, Effect},
+    app::{App, Effect, backfill},
+    effect_runner::Carried,
     msg::{Msg, Outcome},
     setup::{now_ms, workspace},
     update::update,

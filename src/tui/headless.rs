@@ -19,10 +19,13 @@ use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 
 use super::{
-    app::{App, Appearance, Composer, Conversation, Preferences, Questions, Terminal, Themes, Viewport, Workspace},
-    effects::{Carried, Effect},
+    actions::ACTIONS,
+    app::{
+        App, Appearance, Composer, Conversation, Effect, Keymap, Preferences, Questions, Terminal, Themes, Viewport,
+        Workspace,
+    },
+    effect_runner::Carried,
     event_loop::{EventLoop, FrontEnd},
-    keymap::Keymap,
     msg::{Msg, Outcome},
     overlays::Overlays,
     terminal::{
@@ -157,7 +160,7 @@ impl EventLoop<Recorder> {
 
     /// With a log of which there is something already.
     pub fn on(log: Arc<Log>, width: u16, height: u16) -> Self {
-        let (transcript, read) = super::backfill::beginning(&log, false);
+        let (transcript, read) = crate::tui::app::backfill::beginning(&log, false);
         let link = Arc::new(Noting {
             log,
             sent: Mutex::default(),
@@ -200,11 +203,11 @@ impl EventLoop<Recorder> {
             },
             preferences: Preferences {
                 settings,
-                keymap: Keymap::built_in(),
+                keymap: Keymap::built_in(ACTIONS),
                 is_developer: false,
                 problems: Vec::new(),
             },
-            status: super::status::Status::default(),
+            status: crate::tui::app::Status::default(),
             toast: None,
             now_ms: START_MS,
         };
@@ -335,7 +338,7 @@ impl EventLoop<Recorder> {
         self.front.bytes
     }
 
-    /// What a person sees.
+    /// The screen as a person sees it, as text.
     pub fn picture(&self) -> String {
         let Some(terminal) = &self.front.terminal else {
             return self.front.screen.text();

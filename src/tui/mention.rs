@@ -6,20 +6,18 @@
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::{
-    app::{App, Focus, Mention, MentionOffer},
-    effects::{Effect, ask},
-    widgets,
-    widgets::transcript::Item,
+    app::{App, Effect, Focus, Mention, MentionOffer, effects::ask},
+    widgets::{self, transcript::Item},
 };
 use crate::protocol::{Query, Reply, SymbolLocation};
 
-/// So many are worth looking at.
+/// Most offers of a list.
 pub const MOST: usize = 10;
 
-/// So many lines of the list are for functions and types, where more files fit than there is room for.
+/// Lines of the list for functions and types when more files fit than there is room for.
 const SYMBOLS: usize = 4;
 
-/// So many documents are looked at behind a `#`: whoever means an older one knows its address.
+/// Most documents that are searched after a `#`; an older one is named by its address.
 const MOST_SEARCHED: usize = 2000;
 
 /// The word before the caret if it begins with the sign, without it, as a path is called.
@@ -87,13 +85,13 @@ pub fn look(app: &mut App) -> Vec<Effect> {
     effects
 }
 
-/// Whether it may be the beginning of a name in code, rather than a path: `total`, `Cart::total`.
+/// Returns true if the pattern may begin a name in code, rather than a path: `total`, `Cart::total`.
 fn is_name(pattern: &str) -> bool {
     let is_part = |it: char| it.is_alphanumeric() || matches!(it, '_' | ':' | '.');
     pattern.chars().nth(1).is_some() && pattern.chars().all(is_part)
 }
 
-/// Whether it may be the beginning of a document's address, and of no file's name: `7.`, `7.3`.
+/// Returns true if the pattern may begin a document's address, and no file's name: `7.`, `7.3`.
 fn is_address(pattern: &str) -> bool {
     let part = |it: &str| it.bytes().all(|it| it.is_ascii_digit());
     pattern
@@ -142,7 +140,7 @@ fn documents(app: &App) -> Option<Mention> {
     })
 }
 
-/// What fits is there.
+/// Takes the files that were found for `asked`.
 fn offer(app: &mut App, asked: &str, files: Vec<String>) {
     if pattern(app, '@').as_deref() != Some(asked) {
         return;
@@ -163,7 +161,7 @@ fn offer(app: &mut App, asked: &str, files: Vec<String>) {
     }
 }
 
-/// Functions and types that fit are there: they stand behind the files.
+/// Takes the functions and types that were found; they follow the files.
 fn offer_symbols(app: &mut App, asked: &str, symbols: Vec<SymbolLocation>) {
     let Some(mention) = app.composer.mention.as_mut().filter(|it| it.pattern == asked) else {
         return;
@@ -173,7 +171,7 @@ fn offer_symbols(app: &mut App, asked: &str, symbols: Vec<SymbolLocation>) {
     fill(app);
 }
 
-/// Makes the list of what was found: what is chosen already keeps its place.
+/// Makes the list from the files and symbols found; an offer that was chosen already keeps its place.
 fn fill(app: &mut App) {
     let Some(mention) = &mut app.composer.mention else {
         return;
@@ -236,7 +234,7 @@ fn choose(app: &mut App) {
     app.composer.put_in = Some(app.composer.field.version()).filter(|_| !after.is_empty());
 }
 
-/// Whether the key was for the list.
+/// Takes a key for the list; returns false if it is for something else.
 pub fn key(app: &mut App, event: KeyEvent) -> bool {
     if app.viewport.focus != Focus::Composer {
         return false;

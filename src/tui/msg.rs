@@ -1,14 +1,13 @@
-//! What can happen to the screen, by source.
+//! Messages: everything that can happen to the state, by source.
 
 use std::sync::Arc;
 
 use super::{
-    app::Citation,
+    app::{Citation, effects::Ask},
     custom::Custom,
-    effects::Ask,
     image::Made,
-    library::{Kept, Said},
-    picture::Picture,
+    library::{SessionExcerpt, StoredSession},
+    picture::ImageAttachment,
     terminal::Input,
 };
 use crate::{
@@ -41,14 +40,14 @@ pub enum Msg {
     End(u8),
 }
 
-/// What came of an effect.
+/// The outcome of an effect.
 #[derive(Debug)]
 pub enum Outcome {
     /// The reply to a question, or why there is none.
     Replied(Ask, Result<Reply, String>),
-    /// What the part of a long conversation has cost that is not shown.
+    /// The cost of the part of a long conversation that is not folded.
     SpentEarlier {
-        /// Of whose conversation.
+        /// The log of that conversation.
         log: Arc<Log>,
         spent: Cost,
     },
@@ -59,7 +58,7 @@ pub enum Outcome {
         what: String,
     },
     Saved(Result<String, String>),
-    /// What the file holds at the lines that a document cites.
+    /// The lines of the file that a document cites.
     Cited {
         turn: Turn,
         document: crate::protocol::DocumentId,
@@ -67,26 +66,26 @@ pub enum Outcome {
     },
     /// The commands that files hold.
     Commands(Vec<Custom>),
-    Sessions(Result<Vec<Kept>, String>),
+    Sessions(Result<Vec<StoredSession>, String>),
     /// The words that were looked for, and where they were found.
     SessionsFound {
         words: String,
         found: Vec<(String, String)>,
     },
-    /// What could not be done with a conversation of the list: that is read again, where it can be.
+    /// A stored conversation was changed, or could not be, and the list was read again.
     SessionChanged {
         failed: Option<String>,
-        kept: Option<Vec<Kept>>,
+        kept: Option<Vec<StoredSession>>,
     },
     SessionPreview {
         id: String,
-        said: Vec<Said>,
+        said: Vec<SessionExcerpt>,
     },
     Edited(Result<String, String>),
     ChipEdited(Result<String, String>),
     /// A picture, or why there is none and what was pasted instead.
-    Picture(Result<Picture, (String, Option<String>)>),
-    /// What was sent before, oldest first: here when the program began, or everywhere when somebody asked.
+    Picture(Result<ImageAttachment, (String, Option<String>)>),
+    /// The messages sent before, oldest first: of this workspace at the start, or of all workspaces when the user asked.
     History {
         texts: Vec<String>,
         is_everywhere: bool,
@@ -108,9 +107,9 @@ pub enum Outcome {
         document: crate::protocol::DocumentId,
         data: Option<String>,
     },
-    /// What a picture was made into, by its number.
+    /// A converted picture, by its number.
     PictureMade(u32, Option<Made>),
-    /// What the user's command for the header said.
+    /// The output of the user's command for the header.
     Status(Result<String, String>),
     Failed(String),
 }

@@ -1,4 +1,4 @@
-//! What outlives the program: what was sent, by workspace, and the draft that was not.
+//! Sent messages, by workspace, and the unsent draft, stored across runs.
 //!
 //! Both lie in the state folder, readable by their owner only. What cannot be kept costs nobody an answer: it is said
 //! once, in the footer.
@@ -13,13 +13,13 @@ use std::{
 
 use serde_json::{Value, json};
 
-use super::{app::App, field::Field};
+use super::editor::field::Field;
 use crate::os::file::{self, Access};
 
-/// More of the file is never read; the newest end of it is.
+/// Most bytes of the file that are read: its newest end.
 const HISTORY_BYTES: u64 = 8 << 20;
 
-/// A longer message is remembered by its draft only.
+/// Largest message that is stored, in bytes.
 const ENTRY_BYTES: usize = 64 << 10;
 
 /// Time after the last change of a draft until it is written down.
@@ -66,21 +66,20 @@ impl DraftKeeper {
     }
 
     /// Writes the draft down, or removes the file of one that is empty now.
-    pub fn keep(&mut self, app: &App) {
+    pub fn keep(&mut self, field: &Field, workspace: &Path) {
         self.due = None;
-        let field = &app.composer.field;
         let draft = (!field.is_empty()).then(|| field.stored());
         let Some(state) = self.state.as_ref().filter(|_| draft.is_some() || self.is_stored) else {
             return;
         };
         self.is_stored = draft.is_some();
-        if let Err(why) = keep_draft(state, &app.conversation.workspace.folder, draft.as_ref()) {
+        if let Err(why) = keep_draft(state, workspace, draft.as_ref()) {
             tracing::warn!("the draft is not kept: {why}");
         }
     }
 }
 
-/// What was sent before, oldest first, each once: in one workspace, or in all of them.
+/// The messages sent before, oldest first, each once: of one workspace, or of all.
 pub fn history(state: &Path, workspace: Option<&Path>, most: usize) -> Vec<String> {
     let Ok(bytes) = file::read(&state.join("history.jsonl"), HISTORY_BYTES * 4) else {
         return Vec::new();
@@ -113,7 +112,7 @@ pub fn history(state: &Path, workspace: Option<&Path>, most: usize) -> Vec<Strin
     found
 }
 
-/// Remembers what was sent.
+/// Stores a message that was sent.
 pub fn note(state: &Path, workspace: &Path, at_ms: u64, text: &str) -> Result<(), String> {
     if text.len() > ENTRY_BYTES {
         return Ok(());

@@ -18,15 +18,15 @@ use tokio::{
 };
 
 use super::{
-    app::{App, Mouse},
-    effects::{Carried, Effect, EffectRunner, history},
+    app::{App, Effect},
+    effect_runner::{Carried, EffectRunner, history},
     event_loop::{self, ENDING, Error, EventLoop, FrontEnd, Signal},
     external_editor as editor,
     msg::{Msg, Outcome},
     prompt_store::DraftKeeper,
     setup::{Setup, app, now_ms},
     terminal::{
-        Input, Surface,
+        Input, Mouse, Surface,
         ansi_backend::synchronize,
         frame_pacer::FramePacer,
         inline_region::Region,
@@ -459,7 +459,8 @@ impl FrontEnd for Screen {
 
     fn leave(&mut self, app: &mut App) {
         self.give_back(app);
-        self.drafts.keep(app);
+        self.drafts
+            .keep(&app.composer.field, &app.conversation.workspace.folder);
     }
 }
 
@@ -469,7 +470,8 @@ impl Screen {
         let is_over = |at: Option<Instant>| at.is_some_and(|it| it <= now);
         let mut messages = Vec::new();
         if is_over(self.drafts.due) {
-            self.drafts.keep(app);
+            self.drafts
+                .keep(&app.composer.field, &app.conversation.workspace.folder);
         }
         if is_over(self.keys.escape_at) {
             self.keys.flush();

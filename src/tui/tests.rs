@@ -18,14 +18,14 @@ mod reviewing;
 mod rewinding;
 
 use super::{
-    effects::Effect,
+    app::Effect,
     headless::*,
     msg::{Msg, Outcome},
 };
-use crate::protocol::{
-    Command, Done, Event, FinishReason, Message, Mode, Notice, Query, Reply, Severity, SymbolLocation,
+use crate::{
+    protocol::{Command, Done, Event, FinishReason, Message, Mode, Notice, Query, Reply, Severity, SymbolLocation},
+    text::{CodeLine, Colours, Role, Sanitized, Span},
 };
-use crate::text::{CodeLine, Colours, Role, Sanitized, Span};
 
 fn words(n: usize) -> String {
     (1..=n).map(|it| format!("line {it}\n\n")).collect()

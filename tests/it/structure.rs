@@ -18,9 +18,6 @@ const CYCLES: &[&str] = &[
     "text/markdown",
     "tools",
     "tui",
-    "tui/actions",
-    "tui/overlays",
-    "tui/widgets",
 ];
 
 /// Wide structs that are still there, as `path: Name`. None may be added.

@@ -1,11 +1,15 @@
 //! Branches: going on behind something older, and back to what was left.
 
-use super::{Action, everywhere::focus_composer};
+use super::focus::focus_composer;
 use crate::{
     protocol::{Address, Applied, Branch, Command, DocumentId, Kind, Turn, View},
     t,
     transcript::is_approval,
-    tui::{app::App, effects::Effect, overlays::Branches, widgets::is_undone, widgets::transcript::Item},
+    tui::{
+        app::{Action, App, Effect},
+        overlays::Branches,
+        widgets::{is_undone, transcript::Item},
+    },
 };
 
 pub const BRANCHES: Action = Action {
@@ -159,7 +163,7 @@ pub const AGAIN: Action = Action {
     },
 };
 
-/// What words behind a command name, a turn or a document, else what is selected; it is said where that is nothing.
+/// The item that a command's argument names, a turn or a document, else the selected one; toasts why there is none.
 fn meant(app: &mut App, words: &str) -> Option<Item> {
     let word = words.trim().trim_start_matches('#');
     if word.is_empty() {

@@ -1,10 +1,12 @@
 //! The conversation as a whole: a new one, one that is kept, what it cost, the whole of it as a file.
 
-use super::Action;
 use crate::{
     protocol::{Address, Command, CompactionScope, Message, Submit, Turn},
     t,
-    tui::{app::App, effects::Effect, overlays::Page},
+    tui::{
+        app::{Action, App, Effect},
+        overlays::Page,
+    },
 };
 
 pub const NEW: Action = Action {
@@ -122,7 +124,7 @@ fn begin(app: &mut App) -> Vec<Effect> {
     vec![Effect::Begin]
 }
 
-/// What is at work would go on unseen: it is stopped first, by whoever wants that.
+/// Returns true, with a toast, while an answer or command runs: it would continue unseen.
 fn is_at_work(app: &mut App) -> bool {
     let is_running = app.conversation.transcript.is_running();
     if is_running {

@@ -1,17 +1,13 @@
 //! What is copied, and in which form.
 
-use super::Action;
 use crate::{
     protocol::Kind,
     t,
     transcript::{DocumentIndex, Transcript},
     tui::{
-        app::App,
-        effects::Effect,
+        app::{Action, App, Effect, selection::text_of},
         overlays::Picker,
-        selection::text_of,
-        widgets::transcript::Item,
-        widgets::{self, Fold},
+        widgets::{self, Fold, transcript::Item},
     },
 };
 
@@ -47,7 +43,7 @@ pub const COPY_AS: Action = Action {
     run: |app, _| app.open(Picker::copies(app.viewport.pane.selected.is_some())),
 };
 
-/// What a copy looks like.
+/// The format of a copy.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
     /// As it was written: Markdown of a text, the patch of an edit.
@@ -59,7 +55,7 @@ enum Form {
     Code,
 }
 
-/// What is copied.
+/// The extent of a copy.
 enum Scope {
     Selected,
     /// Everything that is listed.

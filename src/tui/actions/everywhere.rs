@@ -1,14 +1,12 @@
 //! What can be done wherever one is.
 
-use super::Action;
+use super::focus::{focus_composer, focus_transcript};
 use crate::{
     protocol::{Command, Mode, Query, Reply},
     t,
     tui::{
-        app::{App, Focus, Mouse},
-        effects::{Effect, ask},
+        app::{Action, App, Effect, Focus, effects::ask},
         overlays::{Inspector, Page, Picker},
-        widgets::transcript::{Item, VisibleLine},
     },
 };
 
@@ -55,7 +53,7 @@ pub const MODEL: Action = Action {
     },
 };
 
-/// How hard a model can be told to think.
+/// The levels of a model's reasoning effort.
 pub const EFFORTS: [&str; 4] = ["off", "low", "medium", "high"];
 
 pub const EFFORT: Action = Action {
@@ -347,33 +345,4 @@ fn stop(app: &mut App) -> Vec<Effect> {
     } else {
         Vec::new()
     }
-}
-
-pub fn focus_composer(app: &mut App) {
-    app.viewport.focus = Focus::Composer;
-    app.questions.took_focus = false;
-    if app.terminal.inline.is_some() {
-        // What was walked through stands in the terminal's own lines.
-        app.viewport.pane.go_to_end();
-    }
-    app.viewport.pane.selected = None;
-    app.viewport.pane.release();
-}
-
-/// To the question that waits, else to the last document in view.
-pub fn focus_transcript(app: &mut App) {
-    let waiting = app
-        .conversation
-        .transcript
-        .open_question()
-        .or_else(|| app.conversation.plan_to_build());
-    let waiting = waiting.map(Item::Document);
-    let last = app.viewport.pane.lines.iter().rev().find_map(VisibleLine::item);
-    let Some(item) = waiting.or(last).or_else(|| app.viewport.pane.items.last().copied()) else {
-        app.toast(t!("action-nothing-to-read"));
-        return;
-    };
-    app.viewport.focus = Focus::Transcript;
-    app.questions.since_ms = app.now_ms;
-    app.with_pane(|pane, context| pane.select(item, context));
 }

@@ -1,11 +1,9 @@
 //! What finds its way in a long conversation.
 
-use super::Action;
 use crate::{
     t,
     tui::{
-        app::App,
-        effects::Effect,
+        app::{Action, App, Effect},
         filter::{FACETS, Filter},
         overlays::{Choice, Outline, Picker, Prompt},
         widgets::transcript::{Item, VisibleLine},
@@ -103,7 +101,7 @@ pub fn show_only(app: &mut App, words: &str) -> Vec<Effect> {
     Vec::new()
 }
 
-/// How many documents each facet has.
+/// Counts the documents of each facet.
 fn counts(app: &App) -> Vec<usize> {
     let mut counts = vec![0; FACETS.len()];
     let places = app

@@ -4,14 +4,13 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Action, everywhere::focus_composer, reading, writing::submit};
+use super::{focus::focus_composer, reading, writing::submit};
 use crate::{
     protocol::{Command, Document, Message, Mode, TodoStatus, View, plan_file},
     t,
     transcript::{DocumentIndex, Todo},
     tui::{
-        app::App,
-        effects::Effect,
+        app::{Action, App, Effect},
         overlays::{Choice, Prompt},
         widgets::transcript::Item,
     },
@@ -251,7 +250,7 @@ pub fn written(app: &mut App, words: String, is_new: bool) -> Vec<Effect> {
     send(app, place, &todos)
 }
 
-/// What came back from the editor.
+/// Takes a plan back from the editor.
 pub fn edited(
     app: &App,
     turn: crate::protocol::Turn,
@@ -340,7 +339,7 @@ fn plan(app: &App) -> Option<DocumentIndex> {
         .or_else(|| app.conversation.transcript.newest_plan())
 }
 
-/// Whether the plan that is selected is the one that the live list belongs to.
+/// Returns true if the selected plan is the one of the live list.
 fn is_newest(app: &App) -> bool {
     matches!(app.viewport.pane.selected, Some(Item::Document(place)) if app.conversation.transcript.newest_plan() == Some(place))
 }

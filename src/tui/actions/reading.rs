@@ -1,17 +1,14 @@
 //! What can be done with what was said.
 
-use super::Action;
 use crate::{
     protocol::{Kind, View},
     t,
     tui::{
-        app::{App, Focus},
-        effects::Effect,
+        app::{Action, App, Effect, Focus},
         filter::has_failed,
         overlays::Picker,
         places,
-        widgets::transcript::Item,
-        widgets::{self, Fold},
+        widgets::{self, Fold, transcript::Item},
     },
 };
 
@@ -270,7 +267,7 @@ fn is_failure(app: &App, item: Item) -> bool {
     matches!(item, Item::Document(place) if app.conversation.transcript.get(place).is_some_and(has_failed))
 }
 
-/// What shows one line unasked unfolds first; what shows itself folds first.
+/// The next fold of an item: one shown as a line unfolds first, one shown in full folds first.
 fn next_fold(app: &App, item: Item) -> Fold {
     let is_line = app.viewport.pane.state(item).is_some_and(|it| it.rows.len() <= 1);
     match app.viewport.pane.fold_of(item) {
@@ -294,7 +291,7 @@ fn is_line_by_nature(app: &App, item: Item) -> bool {
     }
 }
 
-/// Whether the usual look leaves something out.
+/// Returns true if the usual fold leaves something out.
 fn can_show_more(app: &App, item: Item) -> bool {
     match item {
         Item::Document(place) => app.conversation.transcript.get(place).is_some_and(leaves_out),

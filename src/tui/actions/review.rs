@@ -2,16 +2,15 @@
 
 use serde_json::{Map, Value};
 
-use super::{Action, answer, everywhere::focus_composer};
+use super::{answer, focus::focus_composer};
 use crate::{
     protocol::{Applied, ClarificationResponse, Command, DocumentId, Kind, Outcome, QuestionAnswer, Turn, View},
     t,
     transcript::DocumentIndex,
     tui::{
-        app::App,
-        effects::Effect,
+        app::{Action, App, Effect},
         hunk_decisions,
-        overlays::{Choice, Prompt, Review, Spot, Verdict},
+        overlays::{ChangeId, Choice, Prompt, Review, Verdict},
         widgets,
     },
 };
@@ -94,8 +93,8 @@ fn open(app: &mut App, on: Option<DocumentIndex>) {
     }
 }
 
-/// What is said of a change.
-pub fn judge(app: &mut App, verdict: Verdict, spot: Spot) -> Vec<Effect> {
+/// Applies a decision to a change.
+pub fn judge(app: &mut App, verdict: Verdict, spot: ChangeId) -> Vec<Effect> {
     if let Some(index) = spot.hunk {
         return judge_hunk(app, verdict, spot.place, index);
     }
@@ -146,7 +145,7 @@ pub fn judge(app: &mut App, verdict: Verdict, spot: Spot) -> Vec<Effect> {
     }
 }
 
-/// What is said of one hunk of a change that waits. Once something is said of each, the answer goes out.
+/// Notes a decision on a hunk that waits; once each has one, the answer is sent.
 fn judge_hunk(app: &mut App, verdict: Verdict, place: DocumentIndex, index: u64) -> Vec<Effect> {
     let turn = app.conversation.turn_of(place);
     let Some(document) = app.conversation.transcript.get(place) else {
@@ -204,7 +203,7 @@ pub fn remark(app: &mut App, text: String) -> Vec<Effect> {
         .and_then(|it| app.conversation.transcript.get(it.place))
         .map(|it| it.id.clone());
     let (
-        Some(Spot {
+        Some(ChangeId {
             place,
             hunk: Some(index),
         }),
@@ -231,7 +230,7 @@ pub fn remark(app: &mut App, text: String) -> Vec<Effect> {
     send_picks(app, place)
 }
 
-/// What the user wrote in the place of a hunk is accepted with that.
+/// Accepts a hunk with the text that the user wrote in its place.
 pub fn edited(app: &mut App, turn: Turn, document: &DocumentId, index: u64, text: &str) -> Vec<Effect> {
     let Some(place) = app.conversation.transcript.index_of_document(turn, document) else {
         keep(app, None, text);
@@ -255,7 +254,7 @@ pub fn edited(app: &mut App, turn: Turn, document: &DocumentId, index: u64, text
     send_picks(app, place)
 }
 
-/// Whether an answer may go out; it is said why not. What was said of its hunks is over with it.
+/// Returns true if an answer may be sent, else toasts why not. The decisions on its hunks end with it.
 pub fn lets_out(app: &mut App, turn: Turn, response: &ClarificationResponse) -> bool {
     if let Some(why) = app
         .questions
@@ -270,7 +269,7 @@ pub fn lets_out(app: &mut App, turn: Turn, response: &ClarificationResponse) -> 
     true
 }
 
-/// What somebody wrote is not thrown away because the question was answered meanwhile.
+/// Moves an edited text into the draft, as its question was answered meanwhile.
 fn keep(app: &mut App, place: Option<DocumentIndex>, text: &str) {
     match place {
         Some(place) => into_draft(app, place, text),

@@ -1,14 +1,12 @@
 //! Taking back what was done to files, and doing it again.
 
-use super::Action;
 use crate::{
     protocol::{Address, Command, Query, Reply, Restore, RestoreTarget, Turn, TurnChanges},
     t,
     transcript::DocumentIndex,
     tui::{
-        app::App,
-        effects::{Effect, ask},
-        overlays::{Back, Rewind},
+        app::{App, Effect, effects::ask},
+        overlays::{Rewind, RewindTarget},
         widgets::is_undone,
     },
 };
@@ -92,7 +90,7 @@ fn offer(app: &mut App, on: Option<Turn>, changes: &[TurnChanges]) -> Vec<Effect
 }
 
 /// Goes back.
-pub fn go_back(app: &mut App, back: Back) -> Vec<Effect> {
+pub fn go_back(app: &mut App, back: RewindTarget) -> Vec<Effect> {
     if app.conversation.is_busy() {
         app.toast(t!("action-answering"));
         return Vec::new();
@@ -113,7 +111,7 @@ fn restore(what: RestoreTarget) -> Vec<Effect> {
     }))]
 }
 
-/// What stands behind the command: nothing, a turn or an address.
+/// The target that the argument names: nothing, a turn or an address.
 fn target(app: &App, word: &str, again: bool) -> Result<RestoreTarget, String> {
     let word = word.trim().trim_start_matches('#');
     if word.is_empty() {

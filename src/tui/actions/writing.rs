@@ -1,14 +1,13 @@
 //! What can be done with a draft.
 
-use super::{Action, everywhere::focus_composer, find_slash};
+use super::{find_slash, focus::focus_composer};
 use crate::{
     protocol::{Command, Message, Submit},
     t,
     tui::{
-        app::App,
-        effects::Effect,
-        field::Chip,
-        overlays::{Change, ChipWay, Page, Picker, Waiting},
+        app::{Action, App, Effect},
+        editor::field::Chip,
+        overlays::{ChipAction, Page, Picker, QueueEdit, QueueList},
         picture::Source,
     },
 };
@@ -94,7 +93,7 @@ pub const WAITING: Action = Action {
             app.toast(t!("action-no-message-waits"));
         } else {
             let texts = app.composer.queue.iter().map(|it| it.message.content.as_str());
-            app.overlays.push(Waiting::new(texts));
+            app.overlays.push(QueueList::new(texts));
         }
         Vec::new()
     },
@@ -107,7 +106,7 @@ pub const VIM: Action = Action {
         let field = &mut app.composer.field;
         field.vim = match field.vim {
             Some(_) => None,
-            None => Some(crate::tui::vim::Vim::default()),
+            None => Some(crate::tui::editor::vim::Vim::default()),
         };
         let is_on = field.vim.is_some();
         app.toast(if is_on {
@@ -119,28 +118,28 @@ pub const VIM: Action = Action {
     },
 };
 
-/// What is done with the chip at the caret.
-pub fn chip(app: &mut App, way: ChipWay) -> Vec<Effect> {
-    match (way, app.composer.field.chip_here()) {
-        (ChipWay::View, Some((_, Chip::Text(text)))) => {
+/// Applies an action to the chip at the caret.
+pub fn chip(app: &mut App, action: ChipAction) -> Vec<Effect> {
+    match (action, app.composer.field.chip_here()) {
+        (ChipAction::View, Some((_, Chip::Text(text)))) => {
             let page = Page::pasted(text);
             app.overlays.push(page);
         }
-        (ChipWay::Edit, Some((_, Chip::Text(text)))) => return vec![Effect::EditChip(text.clone())],
-        (ChipWay::Unfold, Some(_)) => {
+        (ChipAction::Edit, Some((_, Chip::Text(text)))) => return vec![Effect::EditChip(text.clone())],
+        (ChipAction::Unfold, Some(_)) => {
             app.composer.field.unfold();
         }
-        (ChipWay::Remove, Some(_)) => app.composer.field.remove_chip(),
-        (ChipWay::View | ChipWay::Edit | ChipWay::Unfold | ChipWay::Remove, _) => {}
+        (ChipAction::Remove, Some(_)) => app.composer.field.remove_chip(),
+        (ChipAction::View | ChipAction::Edit | ChipAction::Unfold | ChipAction::Remove, _) => {}
     }
     Vec::new()
 }
 
 /// Changes the messages that wait; one may have gone meanwhile.
-pub fn change_waiting(app: &mut App, change: Change) {
+pub fn change_waiting(app: &mut App, edit: QueueEdit) {
     let queue = &mut app.composer.queue;
-    match change {
-        Change::Edit(at) if at < queue.len() => {
+    match edit {
+        QueueEdit::Edit(at) if at < queue.len() => {
             let text = queue.remove(at).message.content;
             let draft = app.composer.field.text();
             let both = if draft.is_empty() {
@@ -151,13 +150,13 @@ pub fn change_waiting(app: &mut App, change: Change) {
             app.composer.field.set(&both);
             focus_composer(app);
         }
-        Change::Remove(at) if at < queue.len() => drop(queue.remove(at)),
-        Change::Earlier(at) if at > 0 && at < queue.len() => queue.swap(at, at - 1),
-        Change::Edit(_) | Change::Remove(_) | Change::Earlier(_) => {}
+        QueueEdit::Remove(at) if at < queue.len() => drop(queue.remove(at)),
+        QueueEdit::Earlier(at) if at > 0 && at < queue.len() => queue.swap(at, at - 1),
+        QueueEdit::Edit(_) | QueueEdit::Remove(_) | QueueEdit::Earlier(_) => {}
     }
 }
 
-/// Where a message goes while an answer is being made.
+/// The way of a message while an answer is running.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Way {
     /// Into the answer, if it hears.
@@ -247,7 +246,7 @@ fn run(app: &mut App, line: &str) -> Vec<Effect> {
     vec![run, Effect::NoteSent(typed)]
 }
 
-/// What opens a turn of the user's own, which was written like this.
+/// The message that opens a turn of the user's own, made of the typed text.
 pub fn own(app: &mut App, typed: &str) -> Submit {
     app.viewport.pane.go_to_end();
     focus_composer(app);

@@ -3,7 +3,7 @@
 use crate::{
     link::About,
     protocol::{Mode, Submit, SymbolLocation},
-    tui::{command::Commands, field::Field},
+    tui::{custom::Custom, editor::field::Field, overlays::Picker},
 };
 
 /// The draft and everything that is sent with it.
@@ -82,17 +82,17 @@ impl Mention {
     }
 }
 
-/// What was sent before, and the draft that was left for it.
+/// The messages sent before, and the draft that was left to recall one.
 #[derive(Default)]
 pub struct History {
     pub sent: Vec<String>,
-    /// Where in `sent` the field is; `None`: at the draft.
+    /// Index in `sent` of the message in the field; `None` at the draft.
     pub at: Option<usize>,
     pub draft: String,
 }
 
 impl History {
-    /// What was sent before the program began.
+    /// Puts the messages of earlier runs in front.
     pub fn begin(&mut self, before: Vec<String>) {
         let now = std::mem::replace(&mut self.sent, before);
         for text in now {
@@ -130,5 +130,52 @@ impl History {
         }
         self.at = Some(at);
         self.sent.get(at).cloned()
+    }
+}
+
+/// The commands that are offered while a draft begins with a slash.
+#[derive(Default)]
+pub struct Commands {
+    /// The commands of files, as far as they have been read.
+    pub custom: Vec<Custom>,
+    /// The list, while one is shown.
+    pub list: Option<CommandList>,
+    /// Names of the actions that were run lately, the last one first.
+    pub recent: Vec<&'static str>,
+}
+
+/// The list of commands over the composer.
+pub struct CommandList {
+    pub picker: Picker,
+    /// The draft that it was made for.
+    pub draft: String,
+    /// Sent away, until something else is typed.
+    pub is_hidden: bool,
+    /// The user has moved in it.
+    pub is_moved: bool,
+}
+
+impl CommandList {
+    /// Moves to the next or the previous command.
+    pub fn step(&mut self, forward: bool) {
+        self.picker.step(forward);
+        self.is_moved = true;
+    }
+}
+
+impl Commands {
+    pub fn shown(&self) -> Option<&Picker> {
+        self.list.as_ref().filter(|it| !it.is_hidden).map(|it| &it.picker)
+    }
+
+    /// Notes that an action was run.
+    pub fn note(&mut self, name: &'static str) {
+        self.recent.retain(|it| *it != name);
+        self.recent.insert(0, name);
+        self.recent.truncate(12);
+    }
+
+    pub fn custom(&self, word: &str) -> Option<&Custom> {
+        self.custom.iter().find(|it| it.name == word)
     }
 }

@@ -2,17 +2,22 @@
 
 use std::collections::{HashMap, HashSet};
 
+use super::Effect;
 use crate::{
     protocol::{DocumentId, Kind, Turn, View},
     tui::{
         app::Conversation,
-        effects::Effect,
         hunk_decisions::HunkDecisions,
-        update::TOO_EARLY_MS,
-        widgets::transcript::{Item, VisibleLine},
-        widgets::{Cited, Form},
+        widgets::{
+            Cited, Form,
+            transcript::{Item, VisibleLine},
+        },
     },
 };
+
+/// Time after a prompt appeared or got the focus in which keys that decide are dropped, in milliseconds: they were meant for
+/// something else.
+pub const TOO_EARLY_MS: u64 = 300;
 
 /// Questions that wait for the user, by turn and document.
 #[derive(Default)]

@@ -1,17 +1,18 @@
 //! The part of the conversation that is in view, and what stands out in it.
 
+use super::{search::Search, selection::Selection};
 use crate::{
     transcript::{DocumentIndex, Transcript},
     tui::{
         areas::Areas,
-        search::Search,
-        selection::Selection,
-        view::{Bars, Light},
-        widgets::transcript::{Item, Pane},
+        widgets::{
+            bar::Bars,
+            transcript::{Item, Light, Pane},
+        },
     },
 };
 
-/// Where printable keys go.
+/// The receiver of printable keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Focus {
     #[default]
@@ -19,7 +20,7 @@ pub enum Focus {
     Transcript,
 }
 
-/// What is shown of the conversation, and where on the screen.
+/// The part of the conversation that is shown, and its place on the screen.
 #[derive(Default)]
 pub struct Viewport {
     pub pane: Pane,

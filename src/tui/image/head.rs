@@ -17,7 +17,7 @@ pub const MOST_PIXELS: u64 = 24_000_000;
 const SHORT_BYTES: usize = 96;
 const HEAD_BYTES: usize = 64 << 10;
 
-/// What the first bytes of a picture say.
+/// Format and size of an image, from its first bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Head {
     pub kind: &'static str,
@@ -71,7 +71,7 @@ fn gif(bytes: &[u8]) -> Option<(u64, u64)> {
     Some((number_at::<2>(bytes, 6, false)?, number_at::<2>(bytes, 8, false)?))
 }
 
-/// How the camera was held, by what it noted in TIFF's form: from 1, which is upright, to 8.
+/// The orientation in a TIFF header (Exif), from 1 (upright) to 8; 1 without one.
 pub fn orientation(tiff: &[u8]) -> u8 {
     const TAG: u64 = 0x0112;
     let is_big = tiff.starts_with(b"MM");

@@ -16,7 +16,6 @@
 mod head;
 mod pixels;
 mod strip;
-mod way;
 
 use std::{
     collections::{HashMap, VecDeque, hash_map::Entry},
@@ -28,16 +27,14 @@ use std::{
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::Value;
 
-pub use self::way::{Named, Way, Wish};
 use self::{
     head::{Head, MOST_BYTES, cells, head, words},
     pixels::Pixels,
     strip::{Dialect, Painted},
 };
 use super::{
-    app::App,
-    effects::Effect,
-    terminal::{Strips, pictures as sequences},
+    app::{App, Effect},
+    terminal::{Named, Strips, Way, Wish, pictures as sequences},
     widgets::transcript::{Item, VisibleLine},
 };
 use crate::{
@@ -47,7 +44,7 @@ use crate::{
     transcript::Transcript,
 };
 
-/// What is kept of pictures, here or by the terminal; beyond it, the oldest goes.
+/// Most bytes of images that are kept, here or by the terminal; the oldest goes first.
 const KEPT_BYTES: usize = 32 << 20;
 /// Larger ones are made smaller before the terminal gets them.
 const SENT_AS_IS: usize = 128 << 10;
@@ -62,14 +59,14 @@ const FINE: (usize, usize) = (12, 24);
 /// Columns and rows.
 type Place = (usize, usize);
 
-/// How pictures reach the terminal, and which of them it has.
+/// The images of the conversation, and those that the terminal has.
 #[derive(Debug, Default)]
 pub struct Images {
     wish: Wish,
     way: Option<Way>,
     /// Pixels of a cell, as the terminal says.
     cell: Option<(u16, u16)>,
-    /// What was given to the terminal stays with it when we leave.
+    /// Images stay with the terminal after the program ends.
     stays: bool,
     /// Numbers and sizes of what it keeps, the oldest first.
     kept: VecDeque<(u32, usize)>,
@@ -77,9 +74,9 @@ pub struct Images {
     has: HashMap<u32, Place>,
     /// Sequences that the terminal has not got yet. Text may stand between them.
     queue: VecDeque<Vec<u8>>,
-    /// What tools have read.
+    /// Images that tools have read.
     read: HashMap<(Turn, DocumentId), Read>,
-    /// What pictures were made into, the oldest first.
+    /// Images that were prepared, the oldest first; `None` for one that cannot be decoded.
     made: VecDeque<(u32, Option<Made>)>,
     /// One is being made.
     is_making: bool,
@@ -87,7 +84,7 @@ pub struct Images {
     in_view: Vec<u32>,
 }
 
-/// What a tool has read.
+/// An image that a tool has read.
 #[derive(Debug)]
 enum Read {
     Asked,
@@ -108,7 +105,7 @@ pub struct Order {
     dialect: Option<Dialect>,
 }
 
-/// What a picture was made into.
+/// An image, prepared for the terminal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Made {
     /// A PNG in base64, of whatever it was.
@@ -125,7 +122,7 @@ impl Made {
     }
 }
 
-/// How far a picture is from being drawn.
+/// The state of an image on its way to the screen.
 enum State {
     Ready,
     /// Its cells are left blank until it is there.
@@ -148,13 +145,13 @@ impl Images {
         }
     }
 
-    /// What is given to the terminal stands among its own lines and stays there.
+    /// Leaves the images to the terminal when the program ends: they are among its own lines.
     pub fn staying(mut self) -> Self {
         self.stays = true;
         self
     }
 
-    /// Whether what the terminal was given outlives us.
+    /// Returns true if the terminal keeps the images after the program ends.
     pub fn do_stay(&self) -> bool {
         self.stays
     }
@@ -359,12 +356,12 @@ impl Images {
         self.break_off();
     }
 
-    /// Whether there is more for the terminal than went with the last frame.
+    /// Returns true if more has to be sent than the last frame had room for.
     pub fn is_sending(&self) -> bool {
         !self.queue.is_empty()
     }
 
-    /// What goes with this frame: what somebody types does not wait for all of a picture.
+    /// Adds a part of what has to be sent to the frame, small enough to keep typing fluent.
     pub fn flow(&mut self, out: &mut Vec<u8>) {
         let from = out.len();
         // What stands among the terminal's own lines has to be whole before another screen is shown.
@@ -522,7 +519,7 @@ impl App {
         }
     }
 
-    /// What is missing to draw the pictures in view, and those of `more`.
+    /// The effects that read and prepare the images in view, and those of `more`.
     pub fn pictures_wanted(&mut self, more: Option<Item>) -> Vec<Effect> {
         let mut effects = Vec::new();
         if !self.terminal.images.is_on() {
@@ -564,7 +561,7 @@ impl App {
         effects
     }
 
-    /// Whether all of an item's pictures are there, or never will be.
+    /// Returns true if all of an item's images are there or failed.
     pub fn has_pictures(&self, item: Item) -> bool {
         if !self.terminal.images.is_on() {
             return true;
@@ -678,12 +675,12 @@ fn carried_out(order: &Order) -> Option<Made> {
     })
 }
 
-/// Whether kitty takes it as it came.
+/// Returns true if kitty can be given the file as it is.
 fn is_sent_as_is(head: &Head) -> bool {
     head.kind == "png" && head.bytes <= SENT_AS_IS
 }
 
-/// What a message carries, in base64.
+/// The images of a message, in Base64.
 fn pictures(message: &Message) -> impl Iterator<Item = &str> {
     let list = message.extra.get("images").and_then(Value::as_array);
     list.into_iter().flatten().filter_map(|it| it.get("data")?.as_str())

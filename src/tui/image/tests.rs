@@ -200,7 +200,7 @@ fn the_terminal_keeps_no_more_than_so_much() {
     assert_eq!(images.kept.len(), images.has.len());
 }
 
-/// What is kept beside the tests: name, bytes.
+/// The fixtures: name and bytes.
 fn fixtures() -> Vec<(String, Vec<u8>)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/pictures");
     let files = std::fs::read_dir(folder).unwrap().map(|it| it.unwrap().path());

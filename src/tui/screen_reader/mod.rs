@@ -6,7 +6,6 @@
 
 mod lines;
 mod speaker;
-pub(super) mod words;
 
 use std::{collections::HashSet, io::Write, pin::Pin, sync::Arc, time::Duration};
 
@@ -19,15 +18,16 @@ use tokio::{
 
 use self::speaker::Speaker;
 use super::{
-    app::App,
-    effects::{Carried, Effect, EffectRunner, history},
+    app::{App, Effect, TOO_EARLY_MS},
+    effect_runner::{Carried, EffectRunner, history},
     event_loop::{self, ENDING, Error, EventLoop, FrontEnd, Signal},
     msg::Msg,
     setup::{Setup, app, now_ms},
     terminal::Input,
-    update::TOO_EARLY_MS,
-    widgets::transcript::{Item, address},
-    widgets::{Form, Outcome as FormOutcome, command_asked_for},
+    widgets::{
+        Form, Outcome as FormOutcome, command_asked_for,
+        transcript::{Item, address},
+    },
 };
 use crate::{
     protocol::{
@@ -130,7 +130,7 @@ struct ScreenReader {
 
 /// The lines of standard input.
 struct LineInput {
-    lines: mpsc::Receiver<lines::Line>,
+    lines: mpsc::Receiver<lines::InputLine>,
     paste: lines::Paste,
     /// The next line may be taken now.
     is_taken: bool,
@@ -173,7 +173,7 @@ enum LineEvent {
     Exit(u8),
     Signal(Signal),
     /// `None`: the input has ended.
-    Line(Option<lines::Line>),
+    Line(Option<lines::InputLine>),
     SignOfLife,
 }
 
@@ -368,10 +368,9 @@ impl ScreenReader {
 
     fn read_overlay(&mut self, app: &mut App) {
         self.overlays.count = app.overlays.len();
-        let Some(overlay) = app.overlays.last() else {
+        let Some((lines, how)) = app.spoken_overlay() else {
             return;
         };
-        let (lines, how) = overlay.spoken();
         if how.is_none() {
             app.overlays.pop();
             self.overlays.count = app.overlays.len();

@@ -2,7 +2,6 @@
 
 use std::io::Write;
 
-use super::words;
 use crate::{
     protocol::Document,
     t,
@@ -11,6 +10,7 @@ use crate::{
     tui::{
         app::App,
         setup::now_ms,
+        spoken,
         widgets::{
             Fold,
             transcript::{Context, Item, Pane, address},

@@ -2,11 +2,13 @@
 
 use super::super::{
     custom::Custom,
-    effects::Effect,
     headless::*,
     msg::{Msg, Outcome},
 };
-use crate::protocol::{Command, Event, Message, Mode};
+use crate::{
+    protocol::{Command, Event, Message, Mode},
+    tui::app::Effect,
+};
 
 fn custom(name: &str, text: &str) -> Custom {
     Custom {

@@ -3,13 +3,15 @@
 use serde_json::json;
 
 use super::super::{
-    effects::Effect,
     headless::*,
     msg::{Msg, Outcome},
     picture::{self, Source},
     terminal::Input,
 };
-use crate::protocol::{Command, Done, Event, Message, Query};
+use crate::{
+    protocol::{Command, Done, Event, Message, Query},
+    tui::app::Effect,
+};
 
 #[test]
 fn what_was_written_is_undone_and_done_again() {

@@ -6,12 +6,14 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::super::{
-    effects::Effect,
     headless::*,
     msg::{Msg, Outcome},
     terminal::Input,
 };
-use crate::protocol::{Command, Done, Event, Message};
+use crate::{
+    protocol::{Command, Done, Event, Message},
+    tui::app::Effect,
+};
 
 /// A conversation of two turns with a bit of everything.
 pub fn conversation(width: u16, height: u16) -> TestApp {
@@ -120,7 +122,10 @@ fn what_is_found_stands_out_and_the_one_gone_to_more() {
     let mut desk = conversation(80, 30);
     desk.keys("/search cart<enter>");
     let kinds: Vec<_> = desk.app.viewport.lights.iter().map(|it| it.kind).collect();
-    let here = kinds.iter().filter(|it| **it == super::super::view::Lit::Here).count();
+    let here = kinds
+        .iter()
+        .filter(|it| **it == crate::tui::widgets::transcript::Lit::Here)
+        .count();
     assert_eq!(here, 1);
     assert!(kinds.len() > 5, "{kinds:?}");
     let before = desk.painted();
@@ -482,8 +487,8 @@ proptest! {
     }
 }
 
-fn kept(id: &str, title: &str, elsewhere: &str) -> crate::tui::library::Kept {
-    crate::tui::library::Kept {
+fn kept(id: &str, title: &str, elsewhere: &str) -> crate::tui::library::StoredSession {
+    crate::tui::library::StoredSession {
         id: id.to_owned(),
         title: title.to_owned(),
         elsewhere: elsewhere.to_owned(),
@@ -519,7 +524,7 @@ fn a_conversation_is_found_by_its_title_and_by_what_was_said() {
     );
     desk.take(Msg::Done(Outcome::SessionPreview {
         id: "a".to_owned(),
-        said: vec![crate::tui::library::Said {
+        said: vec![crate::tui::library::SessionExcerpt {
             is_message: true,
             text: "Only one \x1b[31mcode".to_owned(),
         }],

@@ -4,13 +4,18 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::json;
 
 use super::super::{
-    effects::Effect,
     headless::*,
-    image::{Images, Named, Way, Wish},
+    image::Images,
     msg::{Msg, Outcome},
     terminal::{Input, Reply},
 };
-use crate::protocol::{Event, Message, Turn};
+use crate::{
+    protocol::{Event, Message, Turn},
+    tui::{
+        app::Effect,
+        terminal::{Named, Way, Wish},
+    },
+};
 
 /// A picture of 64 by 32 pixels, as far as its head says.
 fn png() -> String {

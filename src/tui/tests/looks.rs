@@ -93,7 +93,7 @@ fn the_header_has_the_parts_that_are_wanted_and_always_says_what_holds_commands(
 
 #[test]
 fn a_command_of_the_user_s_says_what_stands_in_the_header() {
-    use super::super::status::Status;
+    use crate::tui::app::Status;
     let mut desk = TestApp::new(100, 24);
     assert_eq!(desk.app.status_due(), None, "there is no command");
     desk.app.status = Status::new(vec!["me".to_owned(), "now".to_owned()]);

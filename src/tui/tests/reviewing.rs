@@ -3,11 +3,13 @@
 use serde_json::json;
 
 use super::super::{
-    effects::Effect,
     headless::*,
     msg::{Msg, Outcome},
 };
-use crate::protocol::{Command, Done, Event, Message};
+use crate::{
+    protocol::{Command, Done, Event, Message},
+    tui::app::Effect,
+};
 
 fn edit(id: &str, path: &str, old: &str, new: &str, line: u64) -> [Event; 2] {
     document(

@@ -1,4 +1,4 @@
-//! What a key, or pasted text, is for: the first of [`TARGETS`] that takes it.
+//! Hands a key or pasted text to the first of [`TARGETS`] that takes it.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
@@ -8,23 +8,23 @@ use crate::{
     transcript::is_approval,
     tui::{
         actions::{
-            self, Action,
-            everywhere::{focus_composer, focus_transcript},
+            self,
+            focus::{focus_composer, focus_transcript},
         },
-        app::{App, Focus},
+        app::{
+            Action, App, Effect, Focus, TOO_EARLY_MS,
+            keymap::{Chord, Place},
+        },
         command,
-        effects::Effect,
-        keymap::{Chord, Place},
+        editor::vim,
         mention,
         overlays::{Answer, Choice, Scene},
         picture,
-        update::TOO_EARLY_MS,
-        vim,
         widgets::{Form, Outcome as FormOutcome},
     },
 };
 
-/// Somebody who may take a key.
+/// A part of the screen that may take a key.
 struct Target {
     /// Returns true if the key is for this target, as things stand.
     is_meant: fn(&App, KeyEvent) -> bool,
@@ -32,7 +32,7 @@ struct Target {
     take: fn(&mut App, KeyEvent) -> Option<Vec<Effect>>,
 }
 
-/// Who may take a key, from the top overlay down to the composer.
+/// The targets of keys, from the top overlay down to the composer.
 const TARGETS: &[Target] = &[
     // The top overlay takes every key.
     Target {
@@ -202,7 +202,7 @@ fn action_of(app: &App, event: KeyEvent) -> Option<&'static Action> {
     on_plan.or_else(|| keymap.find(place, chord))
 }
 
-/// What `:` and `/` mean to those who know Vim, where they are no text.
+/// The actions of `:` and `/` for users of Vim, where they are not text.
 fn vim_action(app: &App, event: KeyEvent) -> Option<&'static Action> {
     let vim = app.composer.field.vim.as_ref()?;
     let is_free = app.viewport.focus == Focus::Composer && vim.mode == vim::Mode::Normal && !vim.is_pending();
@@ -307,8 +307,8 @@ fn chosen(app: &mut App, choice: Choice) -> Vec<Effect> {
         Choice::Review(verdict, spot) => return actions::review::judge(app, verdict, spot),
         Choice::Remark(text) => return actions::review::remark(app, text),
         Choice::Branch(turn, is_whole) => return actions::branch::go_to(app, turn, is_whole),
-        Choice::Back(back) => return actions::undo::go_back(app, back),
-        Choice::Waiting(change) => actions::writing::change_waiting(app, change),
+        Choice::Rewind(back) => return actions::undo::go_back(app, back),
+        Choice::Queue(change) => actions::writing::change_waiting(app, change),
         Choice::Custom(name) => {
             app.composer.field.set(&format!("/{name} "));
             focus_composer(app);

@@ -1,4 +1,4 @@
-//! What each source of news does to the state. One arm per source; what a key does is in the actions.
+//! Changes the state by messages, with one arm per source. The work of a key is in the actions.
 
 mod follow;
 mod keys;
@@ -9,21 +9,14 @@ use std::sync::Arc;
 
 use super::{
     actions,
-    app::{App, Focus, Questions},
-    backfill,
-    effects::Effect,
-    image::Way,
-    inline,
+    app::{App, Effect, Focus, Questions, backfill, inline},
     msg::Msg,
-    terminal::{Input, Reply},
+    terminal::{Input, Reply, Way},
 };
 use crate::{link::Link, protocol::Command};
 
 /// Lines that one notch of the wheel moves.
 const WHEEL_LINES: isize = 3;
-
-/// Keys that decide are dropped for so long after a prompt appeared or got the focus: they were meant for something else.
-pub const TOO_EARLY_MS: u64 = 300;
 
 pub fn update(app: &mut App, msg: Msg) -> Vec<Effect> {
     // Whether the growth of an answer changes anything around it is for `follow` to say.

@@ -1,4 +1,4 @@
-//! What came of effects.
+//! Takes the outcomes of effects.
 
 use std::sync::Arc;
 
@@ -7,10 +7,9 @@ use crate::{
     t,
     tui::{
         actions,
-        app::{App, Citation},
+        app::{App, Citation, Effect},
         command,
-        effects::Effect,
-        field::Chip,
+        editor::field::Chip,
         msg::Outcome,
         overlays::{Picker, Sessions},
         picture,
@@ -18,7 +17,7 @@ use crate::{
     },
 };
 
-/// Takes what came of an effect.
+/// Takes the outcome of an effect.
 pub(super) fn done(app: &mut App, outcome: Outcome) -> Vec<Effect> {
     match outcome {
         Outcome::Replied(ask, reply) => return (ask.then)(app, reply),
@@ -83,7 +82,7 @@ pub(super) fn done(app: &mut App, outcome: Outcome) -> Vec<Effect> {
             app.viewport.bars = None;
         }
         Outcome::Picture(Ok(it)) => {
-            let picture::Picture { name, bytes, data } = it;
+            let picture::ImageAttachment { name, bytes, data } = it;
             app.composer.field.add(Chip::Picture { name, bytes, data });
         }
         Outcome::Picture(Err((why, text))) => {

@@ -135,7 +135,7 @@ pub fn code_only(document: &Document) -> Option<Sanitized> {
     (!code.is_empty()).then(|| Sanitized::new(code))
 }
 
-/// What stands between fences, with an empty line between two of them.
+/// The content of the fenced blocks, with a blank line between two of them.
 fn fences(source: &str) -> Option<Sanitized> {
     let mut code = String::new();
     let mut open: Option<&str> = None;

@@ -45,7 +45,7 @@ const STEPS: &[(&str, &str, bool)] = &[
     ("INTERNAL", "", true),
 ];
 
-/// Whether trying again can help against a failure of this code.
+/// Returns true if a retry can help after an error with this code.
 pub fn is_retryable(code: &str) -> bool {
     STEPS.iter().any(|(name, _, again)| *name == code && *again)
 }
@@ -105,7 +105,7 @@ fn facts(error: &Error<'_>) -> Facts {
     facts
 }
 
-/// What one can do now, in the same breath as details that are a sentence.
+/// The next step, after details that are a sentence.
 fn next_step(said: Span, error: &Error<'_>, look: &RenderContext<'_>) -> Vec<StyledLine> {
     // What our own agent and links report ends with what to do.
     let says_it_itself = matches!(error.source, "llm" | "client") && !error.details.is_empty();

@@ -114,7 +114,7 @@ pub(super) fn patch(edit: &FileEdit<'_>) -> Option<Sanitized> {
     Some(Sanitized::from(found.patch(Some(edit.file_path), Some(target))))
 }
 
-/// Whether both are hunks of the same call on the same file, so that the header of the first stands for both.
+/// Returns true if both are hunks of the same call on the same file: the first one's header stands for both.
 pub fn joins(before: &Document, document: &Document) -> bool {
     let (View::FileEdit(first), View::FileEdit(second)) = (before.view(), document.view()) else {
         return false;
@@ -222,7 +222,7 @@ fn head(
     }
 }
 
-/// What a heading calls an operation.
+/// The name of an operation in a heading.
 pub fn name(operation: &Operation) -> &str {
     match operation {
         Operation::Create => t!("edit-create"),
@@ -233,7 +233,7 @@ pub fn name(operation: &Operation) -> &str {
     }
 }
 
-/// What an approval says would be done to a file.
+/// The name of an operation in an approval.
 pub(super) fn verb(operation: &Operation) -> &str {
     match operation {
         Operation::Create => t!("approval-create"),

@@ -21,6 +21,7 @@ mod form;
 pub mod header;
 mod heading;
 mod lines;
+pub mod list;
 #[cfg(test)]
 mod matrix;
 mod message;
@@ -151,7 +152,7 @@ impl RenderContext<'_> {
     }
 }
 
-/// What a cited file holds now at the cited lines.
+/// The current content of a cited file at the cited lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Cited<'a> {
     /// Not read yet, or it cannot be.
@@ -162,12 +163,12 @@ pub enum Cited<'a> {
     Lines(&'a str),
 }
 
-/// How much of a document is shown.
+/// The extent to which a document is shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Fold {
     /// One line.
     Folded,
-    /// What its kind shows unasked: all of a text, head and tail of an output, one line of a call.
+    /// The default of its kind: all of a text, head and tail of an output, one line of a call.
     #[default]
     Usual,
     /// Everything.
@@ -203,7 +204,7 @@ pub struct DocumentState {
     hidden_bytes: u64,
 }
 
-/// How a kind of document makes its rows. Drawing them is the same for all kinds.
+/// Makes the rows of one kind of document. Drawing them is the same for all kinds.
 trait DocumentKind {
     /// Lays out the rows that may have changed; returns the first of them, counted from 0, or `None` if none did.
     fn lay_out(
@@ -267,7 +268,7 @@ impl<K: DocumentKind> StatefulWidget for KindWidget<'_, K> {
     }
 }
 
-/// What the rows were made for. What a kind does not show is zero in its key, so that it cannot cost it a layout.
+/// The conditions that rows were made for. What a kind does not show is zero in its key, so that it cannot cost it a layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Key {
     version: u64,
@@ -281,7 +282,7 @@ struct Key {
     /// The version of the live list, counted from 1.
     todos: u64,
     second: u64,
-    /// What is said about the file that is cited.
+    /// The note on the cited file.
     said_of_file: Option<&'static str>,
     newest: bool,
     /// The version of the answer in the making, counted from 1.
@@ -291,7 +292,7 @@ struct Key {
     colours: u64,
 }
 
-/// What a kind keeps between two calls, so that work is proportional to what is new.
+/// State of a kind between two layouts, so that work is proportional to what is new.
 #[derive(Default)]
 struct Memo {
     reach: Reach,
@@ -326,11 +327,11 @@ struct Leaf {
     is_line: bool,
 }
 
-/// Of a document no more is laid out than this: a row costs many times its text, and nobody reads so far.
+/// Most bytes of a document that are laid out: a row costs many times its text.
 const SHOWN_BYTES: usize = 1 << 20;
 const SHOWN_LINES: usize = 20_000;
 
-/// How much of a text is laid out, so that the beginning of one that grows is counted once.
+/// The part of a text that is laid out; the beginning of a growing text is counted once.
 #[derive(Default)]
 struct Reach {
     /// Bytes that were counted, and the line breaks in them.
@@ -360,10 +361,10 @@ impl Reach {
     }
 }
 
-/// How often documents were really laid out, for the tests that hold work to what is new or visible.
+/// Number of layouts of documents, for the tests that limit work to what is new or visible.
 static LAYOUTS: AtomicU64 = AtomicU64::new(0);
 
-/// How often any document was really laid out since the program began.
+/// Returns the number of layouts of documents since the program began.
 pub fn layouts() -> u64 {
     LAYOUTS.load(Ordering::Relaxed)
 }
@@ -446,7 +447,7 @@ impl DocumentState {
         self.is_colouring
     }
 
-    /// Of Markdown that is being written: rows that stay as they are, and the bytes of the text that they show.
+    /// Rows of growing Markdown that do not change any more, and the bytes of the text that they show.
     pub fn settled(&self) -> (usize, usize) {
         self.memo.flow.as_ref().map_or((0, 0), Flow::settled)
     }
@@ -610,7 +611,7 @@ fn elapsed_ms(document: &Document, look: &RenderContext<'_>) -> u64 {
     look.now_ms.saturating_sub(document.started_ms)
 }
 
-/// Whether its look shows how long it has been running, so that it has to be looked at every second.
+/// Returns true if the document shows a running time, which changes every second.
 pub fn needs_clock(document: &Document) -> bool {
     match document.view() {
         View::ToolCall(it) => tool_call::is_running(&it, document),
@@ -642,7 +643,7 @@ pub fn staged(document: &Document) -> Option<Document> {
     Some(change)
 }
 
-/// What has to be seen beside a change that waits to be allowed.
+/// Warnings that belong to a change that waits for approval.
 pub fn caution(document: &Document, columns: usize) -> Vec<StyledLine> {
     if staged(document).is_some() {
         approval::caution(document, columns)
@@ -661,12 +662,12 @@ fn form<'a>(document: &Document, look: &RenderContext<'a>) -> Option<&'a Form> {
     look.form.filter(|it| it.document == document.id)
 }
 
-/// Whether what a document did to files was taken back.
+/// Returns true if the document's changes of files were undone.
 pub fn is_undone(document: &Document) -> bool {
     document.metadata.get("undone").is_some_and(|it| it == true)
 }
 
-/// What is said of a document whose doing was taken back.
+/// The words for an undone document; `None` for any other.
 pub fn undone(document: &Document) -> Option<Sanitized> {
     let word = match document.metadata.get("undone") {
         Some(serde_json::Value::Bool(true)) => Some(t!("document-undone")),
@@ -676,7 +677,7 @@ pub fn undone(document: &Document) -> Option<Sanitized> {
     word.map(|it| heading::signed("↶", it))
 }
 
-/// What changes something although the mode says that nothing is changed.
+/// The mark of a change in a mode that allows none.
 fn badge() -> Span {
     // It is not broken between its words.
     let word = t!("document-read-only").replace(' ', "\u{a0}");

@@ -47,7 +47,7 @@ const FOLDERS: &[&str] = &[
     "glob",
 ];
 
-/// What to look for in a call nobody described to us, best first.
+/// Members that describe a call of an unknown tool, best first.
 const TELLING: &[&str] = &[
     "command",
     "cmd",
@@ -85,7 +85,7 @@ pub(super) fn word(name: &str) -> &str {
     known(name).map_or(name, |(word, _)| word)
 }
 
-/// Whether it is a tool that we know, by any of its names.
+/// Returns true for a tool of this program, by any of its names.
 pub(super) fn is_ours(name: &str) -> bool {
     known(name).is_some()
 }
@@ -183,7 +183,7 @@ fn facts(call: &ToolCall<'_>, document: &Document, look: &RenderContext<'_>, run
     facts
 }
 
-/// How long something has been running, in whole seconds.
+/// A running time in whole seconds.
 pub(super) fn seconds(milliseconds: u64) -> Sanitized {
     match milliseconds / 1000 {
         seconds @ 0..10 => Sanitized::from(format!("{seconds} s")),
@@ -224,7 +224,7 @@ fn head(call: &ToolCall<'_>, facts: Facts, failed: bool, look: &RenderContext<'_
     heading(word, &spans, facts, look.width)
 }
 
-/// What a call is about.
+/// The title of a call.
 struct Title {
     text: Sanitized,
     /// A range of lines, which stays when a path is cut.
@@ -370,7 +370,7 @@ fn lines(arguments: &Map<String, Value>) -> Sanitized {
     })
 }
 
-/// What a result comes to: `3 matches`, `10 chunks`. Empty where there is nothing to count.
+/// The result in figures: `3 matches`, `10 chunks`. Empty where there is nothing to count.
 fn outcome(call: &ToolCall<'_>, data: &Value) -> Sanitized {
     let number = |name: &str| data.get(name).and_then(Value::as_u64).map(|it| it as usize);
     let length = |name: &str| data.get(name).and_then(Value::as_array).map(Vec::len);

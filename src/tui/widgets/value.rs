@@ -19,7 +19,7 @@ const JSON_BYTES: usize = 16_000;
 /// Deeper than this is JSON.
 const DEPTH: usize = 2;
 
-/// What stands before each row and how wide rows may be.
+/// The indent of each row, and the columns of rows.
 #[derive(Clone, Copy)]
 pub(super) struct Frame<'a> {
     pub columns: usize,
@@ -60,7 +60,7 @@ pub(super) fn json_rows(value: &impl serde::Serialize, frame: Frame<'_>) -> Vec<
     rows
 }
 
-/// What a scalar reads as in one line; `None` for lists, objects and texts of several lines.
+/// A scalar in one line; `None` for lists, objects and texts of several lines.
 pub(super) fn short(value: &Value) -> Option<Sanitized> {
     match value {
         Value::Null => Some(Sanitized::literal("null")),
@@ -168,7 +168,7 @@ fn add_item(value: &Value, frame: Frame<'_>, depth: usize, rows: &mut Vec<Styled
     }
 }
 
-/// What belongs to the row above stands two columns to the right.
+/// Adds the rows of a nested value, indented by two columns.
 fn add_nested(value: &Value, frame: Frame<'_>, depth: usize, rows: &mut Vec<StyledLine>) {
     let indent: Vec<Span> = frame.indent.iter().cloned().chain([sign("  ", Role::Text)]).collect();
     let inner = Frame {

@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use super::runner::EffectRunner;
+use super::EffectRunner;
 use crate::{
     journal::Log,
     link::Link,

@@ -10,11 +10,11 @@ use unicode_segmentation::{GraphemeCursor, UnicodeSegmentation};
 
 use crate::text::{Sanitized, width};
 
-/// So many states are remembered, and no more bytes than this in all.
+/// Most states that undo remembers, and their most bytes in all.
 const MOST_UNDO: usize = 500;
 const MOST_UNDO_BYTES: usize = 4 << 20;
 
-/// What is pasted into a draft of one line is cut here.
+/// Most bytes of a paste into a draft of one line.
 pub const MOST_LINE_BYTES: usize = 16 << 10;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -23,7 +23,7 @@ struct State {
     caret: usize,
 }
 
-/// What the last edit was: one that goes on with it belongs to the same step of undo.
+/// The kind of the last edit: one that continues it belongs to the same step of undo.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Run {
     #[default]
@@ -44,15 +44,15 @@ pub struct Draft {
     run: Run,
     /// Steps are joined while this is not 0.
     joined: usize,
-    /// What was taken away last, for putting it back elsewhere.
+    /// The text that was cut or copied last.
     pub kept: String,
-    /// What was kept is whole lines.
+    /// `kept` is whole lines.
     pub kept_lines: bool,
     /// Grows with every change of text, caret or selection.
     pub version: u64,
 }
 
-/// What a letter is to a motion by words.
+/// The class of a letter, for motions by words.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Class {
     Blank,
@@ -155,13 +155,13 @@ impl Draft {
         self.version += 1;
     }
 
-    /// Puts text where the caret is, or in the place of what is selected.
+    /// Inserts text at the caret, or replaces the selection by it.
     pub fn insert(&mut self, text: &str) {
         let range = self.selection().unwrap_or(self.caret..self.caret);
         self.replace(range, text);
     }
 
-    /// Takes a part away and keeps it.
+    /// Cuts a part: removes it and keeps it.
     pub fn take(&mut self, range: Range<usize>) {
         if range.is_empty() {
             return;
@@ -175,7 +175,7 @@ impl Draft {
         self.kept_lines = lines;
     }
 
-    /// Everything that `edit` does is one step of undo.
+    /// Makes everything that `edit` does one step of undo.
     pub fn as_one<R>(&mut self, edit: impl FnOnce(&mut Self) -> R) -> R {
         self.begin_step();
         let result = edit(self);
@@ -183,7 +183,7 @@ impl Draft {
         result
     }
 
-    /// From here on edits belong to one step of undo, until `end_step`.
+    /// Joins all edits until `end_step` into one step of undo.
     pub fn begin_step(&mut self) {
         if self.joined == 0 {
             self.remember();
@@ -199,19 +199,18 @@ impl Draft {
         }
     }
 
-    /// The same for every step that is open.
+    /// Ends every step that is open.
     pub fn end_steps(&mut self) {
         self.joined = self.joined.min(1);
         self.end_step();
     }
 
-    /// The next edit is a step of its own.
+    /// Makes the next edit a step of its own.
     pub fn end_run(&mut self) {
         self.run = Run::None;
     }
 
-    /// The key as an edit or a motion, in every text of the program; `false`: it means nothing to a text. Up and Down are for
-    /// whoever knows the rows.
+    /// Takes the key as an edit or a motion; `false` if it is neither. Up and Down need rows and are left to the caller.
     pub fn edit(&mut self, event: KeyEvent) -> bool {
         let ctrl = event.modifiers.contains(KeyModifiers::CONTROL);
         let alt = event.modifiers.contains(KeyModifiers::ALT);
@@ -340,13 +339,13 @@ impl Draft {
         }
     }
 
-    /// The place a grapheme before another.
+    /// The place one grapheme before `at`.
     pub fn before(&self, at: usize) -> usize {
         let mut cursor = GraphemeCursor::new(at, self.text.len(), true);
         cursor.prev_boundary(&self.text, 0).ok().flatten().unwrap_or(0)
     }
 
-    /// The place a grapheme behind another.
+    /// The place one grapheme after `at`.
     pub fn after(&self, at: usize) -> usize {
         let mut cursor = GraphemeCursor::new(at, self.text.len(), true);
         let next = cursor.next_boundary(&self.text, 0).ok().flatten();
@@ -362,32 +361,32 @@ impl Draft {
         class(self.grapheme(at))
     }
 
-    /// Where the line begins in which a place is.
+    /// The beginning of the line that contains `at`.
     pub fn line_start(&self, at: usize) -> usize {
         self.slice(0..at).rfind('\n').map_or(0, |it| it + 1)
     }
 
-    /// Where it ends, the break not counted.
+    /// The end of the line that contains `at`, without its line break.
     pub fn line_end(&self, at: usize) -> usize {
         let rest = self.text.get(at..).unwrap_or_default();
         rest.find('\n').map_or(self.text.len(), |it| at + it)
     }
 
-    /// The first place of its line that is not blank.
+    /// The first place of the line that is not blank.
     pub fn line_text(&self, at: usize) -> usize {
         let (start, end) = (self.line_start(at), self.line_end(at));
         let line = self.slice(start..end);
         start + (line.len() - line.trim_start().len())
     }
 
-    /// Behind the word that comes next, as most editors move.
+    /// The end of the next word, as most editors move.
     pub fn word_after(&self, at: usize) -> usize {
         let at = self.skip(at, |it| it == Class::Blank);
         let class = self.class_at(at);
         self.skip(at, |it| it == class && it != Class::Blank)
     }
 
-    /// Where the word begins in which a place is, or the one before.
+    /// The beginning of the word that contains `at`, or of the previous one.
     pub fn word_before(&self, at: usize) -> usize {
         let at = self.skip_back(at, |it| it == Class::Blank);
         if at == 0 {

@@ -1,4 +1,4 @@
-//! Vim's way to edit a draft: normal, insert and visual mode, operators with motions and text objects, counts, dot.
+//! Vim's keys for a draft: normal, insert and visual mode, operators with motions and text objects, counts, dot.
 //!
 //! Pure: keys and a draft go in. It takes only what it knows; Enter, Tab and everything with Ctrl but Ctrl+R stay the
 //! composer's own, so that a message is sent as always.
@@ -15,7 +15,7 @@ use self::motion::{
 };
 use super::draft::{Class, Draft};
 
-/// A change of more keys than this is not repeated as a whole.
+/// Most keys of a change that are repeated.
 const MOST_KEYS: usize = 10_000;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,7 +39,7 @@ impl Mode {
     }
 }
 
-/// What is done to the text that a motion or an object covers.
+/// A command for the text that a motion or an object covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Operator {
     Delete,
@@ -52,14 +52,14 @@ enum Operator {
     Swap,
 }
 
-/// What a command waits for.
+/// The key that a command waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wait {
     /// The letter of `f`, `t`, `F` or `T`.
     Find(char),
     /// The letter behind `r`.
     Replace,
-    /// What stands behind `g`.
+    /// The second letter of a command that begins with `g`.
     G,
     /// The name of a text object behind `i` or `a`.
     Object(char),
@@ -67,7 +67,7 @@ enum Wait {
     Name(char),
 }
 
-/// A stretch of text and how it is meant.
+/// A range of the text, or whole lines.
 struct Span {
     range: Range<usize>,
     lines: bool,
@@ -127,7 +127,7 @@ impl Recording {
 struct Insertion {
     /// A command began it: all of it is one change.
     is_change: bool,
-    /// How many times the text is to stand there in the end.
+    /// The number of times that the text is to stand there in the end.
     times: usize,
     /// Each time on a line of its own.
     on_lines: bool,
@@ -149,7 +149,7 @@ pub struct Vim {
 }
 
 impl Vim {
-    /// Whether the key was an edit or a motion; others are the composer's.
+    /// Takes an edit or a motion; returns false for other keys, which are the composer's.
     pub fn key(&mut self, event: KeyEvent, draft: &mut Draft) -> bool {
         let ctrl = event
             .modifiers
@@ -399,7 +399,7 @@ impl Vim {
         }
     }
 
-    /// Where a motion goes to; `None`: it is none, or leads nowhere.
+    /// The span of a motion; `None` if the letter is none, or leads nowhere.
     fn motion(&mut self, letter: char, times: usize, counted: bool, draft: &Draft) -> Option<Span> {
         let at = draft.caret();
         let fold = |step: &dyn Fn(usize) -> usize| (0..times).fold(at, |at, _| step(at));
@@ -483,7 +483,7 @@ impl Vim {
         })
     }
 
-    /// A motion has found its goal: the caret goes there, or what lies between is operated on.
+    /// Moves the caret along the span, or applies the operator to it.
     fn arrive(&mut self, span: &Span, draft: &mut Draft) {
         match self.pending.operator.take() {
             Some(operator) => self.apply(operator, span, draft),
@@ -763,7 +763,7 @@ impl Vim {
         self.insertion.times = 0;
     }
 
-    /// The keys of the last change once more.
+    /// Repeats the keys of the last change.
     fn repeat(&mut self, draft: &mut Draft) {
         let count = self.pending.count.take();
         let mut keys = self.recording.dot.clone();
@@ -813,7 +813,7 @@ impl Vim {
         }
     }
 
-    /// In normal mode the caret stands on a letter, not behind the last one.
+    /// Moves the caret onto the last letter of its line: in normal mode it is never behind it.
     fn settle(draft: &mut Draft) {
         let at = draft.caret();
         let (start, end) = (draft.line_start(at), draft.line_end(at));
@@ -884,7 +884,7 @@ fn typed(key: KeyEvent, draft: &mut Draft) {
     }
 }
 
-/// Whole lines with one break, so that none is left over.
+/// Extends whole lines by one line break, so that none is left over.
 fn with_break(draft: &Draft, range: &Range<usize>) -> Range<usize> {
     if range.end < draft.text().len() {
         range.start..range.end + 1
@@ -922,7 +922,7 @@ fn put(draft: &mut Draft, behind: bool, count: usize) {
     }
 }
 
-/// Joins the next line with this one, one blank between them.
+/// Joins the next line with this one, with one blank between them.
 fn join(draft: &mut Draft) {
     let end = draft.line_end(draft.caret());
     if end == draft.text().len() {

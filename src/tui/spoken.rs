@@ -1,4 +1,6 @@
-//! What is said in lines: rows of looks with a label before them, and answers that are typed as lines.
+//! Documents as lines of plain text with a label, for reading aloud, and answers that are typed as lines.
+
+use ratatui::buffer::Buffer;
 
 use crate::{
     protocol::{
@@ -7,9 +9,10 @@ use crate::{
     },
     t,
     text::{Role, Span, StyledLine},
+    tui::terminal::surface::text_of,
 };
 
-/// What is said in the place of a sign that is read aloud badly; `None`: it is read as it is.
+/// The word for a sign that is read aloud badly; `None` for other signs.
 fn sign(letter: char) -> Option<&'static str> {
     Some(match letter {
         '✓' => t!("plain-sign-ok"),
@@ -23,7 +26,7 @@ fn sign(letter: char) -> Option<&'static str> {
     })
 }
 
-/// What a document is called.
+/// The name of a kind of document.
 pub fn kind(kind: &Kind, is_approval: bool) -> String {
     let name = match kind {
         Kind::Text => t!("plain-kind-text"),
@@ -55,7 +58,7 @@ fn own_word(kind: &Kind) -> Option<&str> {
     }
 }
 
-/// Whether the first row of a kind says what the document is about, and what follows is its content.
+/// Returns true if the first row of this kind is a heading, and the rest its content.
 pub fn has_heading(kind: &Kind) -> bool {
     !matches!(kind, Kind::Text)
 }
@@ -120,6 +123,22 @@ pub fn lines(rows: &[StyledLine]) -> Vec<String> {
             line.push_str(&facts);
         }
     }
+    tidied(lines)
+}
+
+/// The lines of a drawing, without bars. What stands at the right end of the first line follows its title after a comma.
+pub fn drawn(buffer: &Buffer) -> Vec<String> {
+    let rows = buffer.area.rows();
+    let mut lines: Vec<String> = rows.map(|it| said_of(&text_of(buffer, it))).collect();
+    if let Some(first) = lines.first_mut()
+        && let Some((title, facts)) = first.trim_end().rsplit_once("    ")
+    {
+        *first = format!("{}, {}", title.trim_end(), facts.trim_start());
+    }
+    tidied(lines)
+}
+
+fn tidied(mut lines: Vec<String>) -> Vec<String> {
     for line in &mut lines {
         line.truncate(line.trim_end().len());
     }
@@ -154,7 +173,7 @@ fn said(spans: &[Span]) -> String {
     said_of(&text)
 }
 
-/// Whether a sign stands before the word for what it shows: then that is enough.
+/// Returns true if a sign is followed by a word that means the same.
 fn is_in_words(behind: &str) -> bool {
     let behind = behind.trim_start();
     let words = [
@@ -216,7 +235,7 @@ pub fn asked(question: &Question<'_>, of: Option<(usize, usize)>) -> Vec<String>
     lines
 }
 
-/// What a line answers; what is wrong with it.
+/// The answer that a line gives to a question, or what is wrong with it.
 pub fn answer(question: &Question<'_>, line: &str) -> Result<QuestionAnswer, String> {
     let line = line.trim();
     let count = question.options.len();
@@ -265,7 +284,7 @@ pub fn grant(id: &str) -> Option<(char, &'static str)> {
     })
 }
 
-/// How an approval is answered, as lines.
+/// Instructions for answering an approval, as lines.
 pub fn approval(view: &Clarification<'_>) -> Vec<String> {
     let options = view.questions.first().map_or(&[][..], |it| &it.options);
     let mut lines = Vec::new();

@@ -3,7 +3,7 @@
 //! The environment says less: variables are inherited by whatever is started from a terminal, and are left behind on the way
 //! to another machine.
 
-/// How pictures get to the terminal.
+/// The protocol by which images get to the terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
     /// kitty's protocol, with cells that stand for a picture.
@@ -14,7 +14,7 @@ pub enum Way {
     Sixel,
 }
 
-/// What the user wants of pictures.
+/// The user's setting for images.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Wish {
     #[default]
@@ -25,7 +25,7 @@ pub enum Wish {
     Only(Way),
 }
 
-/// What a terminal's name tells.
+/// The terminal, as far as its name tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Named {
     Draws(Way),

@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::runner::EffectRunner;
+use super::EffectRunner;
 use crate::{
     config::{self, Fingerprint, TrustStore},
     os::file,

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::runner::EffectRunner;
+use super::EffectRunner;
 use crate::{
     t,
     tui::{

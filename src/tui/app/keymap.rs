@@ -8,11 +8,11 @@ use std::{collections::HashMap, fmt, path::Path};
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use super::actions;
+use super::Action;
 use crate::config::{Problem, SourceText, suggestion};
 
-/// What holds where the user says nothing else.
-pub const BUILT_IN: &str = include_str!("../../assets/keymap.toml");
+/// The built-in keys.
+pub const BUILT_IN: &str = include_str!("../../../assets/keymap.toml");
 
 /// A key with its modifiers, in one form for every way a terminal may report it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -21,7 +21,7 @@ pub struct Chord {
     pub modifiers: KeyModifiers,
 }
 
-/// Where a key is pressed.
+/// A context in which keys have a meaning of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Place {
     Everywhere,
@@ -46,14 +46,19 @@ impl Place {
 /// Keys to names of actions.
 #[derive(Clone, Default)]
 pub struct Keymap {
-    table: HashMap<(Place, Chord), &'static actions::Action>,
+    /// All actions that a key may do.
+    pub actions: &'static [Action],
+    table: HashMap<(Place, Chord), &'static Action>,
     by_name: HashMap<(Place, &'static str), Vec<Chord>>,
 }
 
 impl Keymap {
-    /// The keys that everybody has.
-    pub fn built_in() -> Self {
-        let mut keymap = Self::default();
+    /// The built-in keys for `actions`.
+    pub fn built_in(actions: &'static [Action]) -> Self {
+        let mut keymap = Self {
+            actions,
+            ..Self::default()
+        };
         let source = SourceText {
             path: Path::new("keymap.toml"),
             text: BUILT_IN,
@@ -75,16 +80,16 @@ impl Keymap {
         }
     }
 
-    /// What the chord does at `place`; an action of the place itself wins.
-    pub fn find(&self, place: Place, chord: Chord) -> Option<&'static actions::Action> {
+    /// The action of the chord at `place`; one of the place itself wins over one of `everywhere`.
+    pub fn find(&self, place: Place, chord: Chord) -> Option<&'static Action> {
         self.table
             .get(&(place, chord))
             .or_else(|| self.table.get(&(Place::Everywhere, chord)))
             .copied()
     }
 
-    /// What the chord does at `place` and only there.
-    pub fn find_only(&self, place: Place, chord: Chord) -> Option<&'static actions::Action> {
+    /// The action of the chord at `place` and only there.
+    pub fn find_only(&self, place: Place, chord: Chord) -> Option<&'static Action> {
         self.table.get(&(place, chord)).copied()
     }
 
@@ -161,7 +166,7 @@ impl Keymap {
                     ));
                     continue;
                 };
-                let action = actions::find(word);
+                let action = self.actions.iter().find(|it| it.name == word);
                 if word.is_empty() || action.is_some() {
                     taken.push(Taken {
                         place,
@@ -184,7 +189,7 @@ impl Keymap {
                         name.span(),
                         "action",
                         word,
-                        actions::ACTIONS.iter().map(|it| it.name),
+                        self.actions.iter().map(|it| it.name),
                     )),
                 }
             }
@@ -238,8 +243,8 @@ struct Taken {
     /// As it stands there.
     written: String,
     span: std::ops::Range<usize>,
-    /// What it does from there on; nothing: it was taken away.
-    by: Option<&'static actions::Action>,
+    /// Its new action; `None`: the key was removed.
+    by: Option<&'static Action>,
 }
 
 fn unknown<'a>(
@@ -319,7 +324,7 @@ impl Chord {
         Some(Self::of(KeyEvent::new(code, modifiers)))
     }
 
-    /// Whether it writes something where one types.
+    /// Returns true if the chord writes a character in a text.
     fn is_text(self) -> bool {
         let command = KeyModifiers::CONTROL | KeyModifiers::ALT | KeyModifiers::SUPER;
         matches!(self.code, KeyCode::Char(_)) && !self.modifiers.intersects(command)
@@ -438,7 +443,7 @@ mod tests {
                 &["k.toml:3:1: `ctrl+k` is the same key as `ctrl+K`"],
             ),
         ] {
-            let mut keymap = Keymap::built_in();
+            let mut keymap = Keymap::built_in(crate::tui::actions::ACTIONS);
             let problems = keymap.read(&SourceText {
                 path: Path::new("k.toml"),
                 text,
@@ -450,7 +455,7 @@ mod tests {
 
     #[test]
     fn a_wrong_line_names_itself_and_the_nearest_name() {
-        let mut keymap = Keymap::built_in();
+        let mut keymap = Keymap::built_in(crate::tui::actions::ACTIONS);
         let text = "[transcript]\n\"x\" = \"copi\"\n[composr]\n\"ctrl+k\" = \"palette\"\n";
         let problems = keymap.read(&SourceText {
             path: Path::new("k.toml"),

@@ -2,12 +2,18 @@
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
-use super::{Ask, Effect, clipboard, files, history, runner::EffectRunner, sessions};
+use super::{EffectRunner, clipboard, files, history, sessions};
 use crate::{
     link::Link,
     os::process,
     theme,
-    tui::{app::App, msg::Outcome},
+    tui::{
+        app::{
+            App,
+            effects::{Ask, Effect},
+        },
+        msg::Outcome,
+    },
 };
 
 /// Longest run of the user's command for the header.

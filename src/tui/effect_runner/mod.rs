@@ -1,9 +1,17 @@
-//! Starts the work of effects and brings its outcomes to the event loop.
+//! Carries effects out: commands to the link, files, the clipboard, other conversations. What takes its time becomes a task or
+//! goes to a thread that may block; its outcome comes back to the event loop as a message.
+
+mod clipboard;
+mod dispatch;
+mod files;
+pub mod history;
+mod sessions;
 
 use std::sync::Arc;
 
 use tokio::sync::mpsc;
 
+pub use self::dispatch::Carried;
 use crate::{
     config::Paths,
     tui::{
@@ -16,7 +24,7 @@ use crate::{
 pub struct EffectRunner {
     pub inbox: mpsc::UnboundedSender<Msg>,
     pub paths: Paths,
-    /// What is written and sent is remembered.
+    /// Drafts and sent messages are stored.
     pub keeps: bool,
     /// The stored conversations; `None` where there is only the one.
     pub library: Option<Arc<dyn Library>>,

@@ -2,6 +2,22 @@
 //!
 //! Elm outside, plain structs inside: one [`app::App`], changed by [`update::update`] and the actions it calls, seen
 //! through `view`. It knows documents and a link; it cannot name an agent, a tool or a provider.
+//!
+//! Floors, as in the crate root: a module uses lower floors only (`tests/it/floors.rs` lists the exceptions).
+//!
+//! | floor | modules |
+//! | --- | --- |
+//! | 0 | `areas` `custom` `fuzzy` `glyph` `library` `picture` `places` [`terminal`] |
+//! | 1 | `editor` `external_editor` `image` `spoken` |
+//! | 2 | `prompt_store` [`widgets`] |
+//! | 3 | `filter` `hunk_decisions` |
+//! | 4 | [`app`] |
+//! | 5 | `overlays` |
+//! | 6 | `command` `hints` `mention` |
+//! | 7 | [`actions`] [`msg`] `scrollback` `view` |
+//! | 8 | [`effect_runner`] `setup` [`update`] |
+//! | 9 | [`event_loop`] |
+//! | 10 | [`headless`] `screen` [`screen_reader`] |
 
 pub mod actions;
 pub mod app;

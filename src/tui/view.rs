@@ -25,7 +25,7 @@ use super::{
         footer, header,
         queue::QueueWidget,
         styled_line::{LinesWidget, put_spans},
-        transcript::{Context, Item, Pane, TranscriptWidget, VisibleLine},
+        transcript::{Context, Item, Light, Lit, Pane, TranscriptWidget, VisibleLine},
     },
 };
 use crate::{

@@ -7,6 +7,7 @@ use crate::{
     tui::{
         app::{Action, App, Effect, Focus, effects::ask},
         overlays::{Inspector, Page, Picker},
+        terminal::Mouse,
     },
 };
 
@@ -75,12 +76,17 @@ pub const EFFORT: Action = Action {
                 app.composer.effort = None;
                 app.toast(t!("action-effort-auto"));
             }
-            None if word.is_empty() => app.overlays.push(Picker::efforts(app.composer.effort)),
+            None if word.is_empty() => offer_efforts(app),
             None => app.toast(t!("action-no-effort", word = word, known = EFFORTS.join(", "))),
         }
         Vec::new()
     },
 };
+
+fn offer_efforts(app: &mut App) {
+    let picker = Picker::efforts(&EFFORT, &EFFORTS, app.composer.effort);
+    app.overlays.push(picker);
+}
 
 pub const THEME: Action = Action {
     name: "theme",

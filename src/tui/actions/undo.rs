@@ -5,7 +5,7 @@ use crate::{
     t,
     transcript::DocumentIndex,
     tui::{
-        app::{App, Effect, effects::ask},
+        app::{Action, App, Effect, effects::ask},
         overlays::{Rewind, RewindTarget},
         widgets::is_undone,
     },

@@ -3,12 +3,11 @@
 
 use std::sync::Arc;
 
-use crate::tui::{Action, Effect};
+use super::{Action, App, Effect};
 use crate::{
     journal::Log,
     protocol::{Entry, Position},
     transcript::Transcript,
-    tui::app::App,
 };
 
 /// Bytes that are read at first when the reader scrolls up; twice as many each time. A look a little way back does not pay for

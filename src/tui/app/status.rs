@@ -5,7 +5,7 @@
 
 use serde_json::{Value, json};
 
-use crate::tui::App;
+use super::App;
 use crate::{link::Held, text::Sanitized};
 
 #[derive(Debug, Default)]

@@ -78,7 +78,7 @@ pub trait Overlay: Any + Send {
     /// The content as lines of plain text, and how to go on; without the latter the overlay closes once it was read.
     /// `shown` is its last drawing.
     fn spoken(&self, shown: &Buffer) -> (Vec<String>, Option<&'static str>) {
-        (words::drawn(shown), Some(t!("plain-how-keys")))
+        (spoken::drawn(shown), Some(t!("plain-how-keys")))
     }
 
     /// Keys for a line that was typed for a screen reader, or an error for the user. `is_typed`: a person typed it.

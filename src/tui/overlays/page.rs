@@ -366,7 +366,7 @@ impl Overlay for Page {
     }
 
     fn spoken(&self, _: &Buffer) -> (Vec<String>, Option<&'static str>) {
-        (words::lines(&self.rows), None)
+        (spoken::lines(&self.rows), None)
     }
 }
 

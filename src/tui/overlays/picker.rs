@@ -101,14 +101,11 @@ impl Picker {
         Self::of(t!("list-mode"), entries, at)
     }
 
-    pub fn efforts(current: Option<&str>) -> Self {
-        let entry = |word: &str, about| {
-            let choice = Choice::Action(&actions::everywhere::EFFORT, word.to_owned());
-            Entry::new(word, about, choice)
-        };
-        let words = actions::everywhere::EFFORTS;
+    /// Arguments of `action`, which sets the reasoning effort: `auto` and `words`.
+    pub fn efforts(action: &'static Action, words: &[&str], current: Option<&str>) -> Self {
+        let entry = |word: &str, about| Entry::new(word, about, Choice::Action(action, word.to_owned()));
         let mut entries = vec![entry("auto", t!("effort-about-auto"))];
-        entries.extend(words.map(|it| entry(it, "")));
+        entries.extend(words.iter().map(|it| entry(it, "")));
         let at = words.iter().position(|it| Some(*it) == current).map(|it| it + 1);
         Self::of(t!("list-effort"), entries, at)
     }

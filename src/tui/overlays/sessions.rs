@@ -377,7 +377,7 @@ impl Overlay for Sessions {
         let lines = std::iter::once(self.head(columns)).chain(entries);
         let preview = self.preview(columns).into_iter().take(BELOW - 1);
         let lines: Vec<_> = lines.chain(preview).collect();
-        (words::lines(&lines), Some(t!("plain-how-keys")))
+        (spoken::lines(&lines), Some(t!("plain-how-keys")))
     }
 
     fn hints(&self) -> Vec<(&'static str, &'static str)> {

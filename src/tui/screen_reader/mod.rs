@@ -402,14 +402,14 @@ impl ScreenReader {
         };
         let address = address(&app.conversation.transcript, Item::Document(place));
         if is_one_approval(document, &view) {
-            let how = words::approval(&view);
+            let how = spoken::approval(&view);
             self.tell_approval(app, place, &address);
             for line in how {
                 self.speaker.write_line(&line);
             }
             return;
         }
-        let label = words::label(&address, &document.kind, false, None);
+        let label = spoken::label(&address, &document.kind, false, None);
         self.speaker.write_line(&t!("plain-waiting", label = label));
         for line in view.content.lines() {
             self.speaker.write_line(&format!("  {line}"));
@@ -423,10 +423,10 @@ impl ScreenReader {
         let Some(document) = app.conversation.transcript.get(place) else {
             return;
         };
-        let heading = words::heading(&rows);
-        let label = words::label(address, &document.kind, true, heading.as_ref().map(|it| &it.0));
+        let heading = spoken::heading(&rows);
+        let label = spoken::label(address, &document.kind, true, heading.as_ref().map(|it| &it.0));
         self.speaker.write_line(&label);
-        let content = words::lines(rows.get(heading.map_or(0, |it| it.1)..).unwrap_or_default());
+        let content = spoken::lines(rows.get(heading.map_or(0, |it| it.1)..).unwrap_or_default());
         // The last line is that of the keys.
         for line in content.iter().take(content.len().saturating_sub(1)) {
             self.speaker.write_line(&format!("  {line}"));
@@ -454,7 +454,7 @@ impl ScreenReader {
     fn ask_next(&mut self, view: &Clarification<'_>) {
         let (at, count) = (self.question.answers.len(), view.questions.len());
         let Some(question) = view.questions.get(at) else { return };
-        for line in words::asked(question, (count > 1).then_some((at + 1, count))) {
+        for line in spoken::asked(question, (count > 1).then_some((at + 1, count))) {
             self.speaker.write_line(&line);
         }
     }
@@ -527,7 +527,7 @@ impl ScreenReader {
             Ok(Some(respond(Dealt::Skipped, Vec::new())))
         } else {
             let at = asked.answers.len();
-            let answer = view.questions.get(at).map(|it| words::answer(it, line)).transpose();
+            let answer = view.questions.get(at).map(|it| spoken::answer(it, line)).transpose();
             answer.map(|answer| {
                 asked.answers.push(answer?);
                 let is_last = at + 1 >= view.questions.len();

@@ -77,7 +77,7 @@ impl Speaker {
                 self.write_line(&label);
             }
         }
-        for line in words::lines(rows.get(taken..).unwrap_or_default()) {
+        for line in spoken::lines(rows.get(taken..).unwrap_or_default()) {
             self.write_line(format!("  {line}").trim_end());
         }
     }
@@ -109,9 +109,9 @@ impl Speaker {
 
 /// The label of a document, and how many of its rows the label stands for.
 fn label(document: &Document, address: &str, is_approval: bool, rows: &[StyledLine]) -> (String, usize) {
-    let has_heading = words::has_heading(&document.kind);
-    let heading = has_heading.then(|| words::heading(rows)).flatten();
-    let label = words::label(address, &document.kind, is_approval, heading.as_ref().map(|it| &it.0));
+    let has_heading = spoken::has_heading(&document.kind);
+    let heading = has_heading.then(|| spoken::heading(rows)).flatten();
+    let label = spoken::label(address, &document.kind, is_approval, heading.as_ref().map(|it| &it.0));
     (label, heading.map_or(0, |it| it.1))
 }
 

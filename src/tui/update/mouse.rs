@@ -5,7 +5,7 @@ use crate::{
     text::{StyledLine, width},
     tui::{
         actions::{self, focus::focus_composer},
-        app::{App, Effect, Focus},
+        app::{App, Effect, Focus, selection::Selection},
         areas::DRAFT,
         places,
         terminal::Mouse,

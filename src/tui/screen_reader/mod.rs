@@ -23,6 +23,7 @@ use super::{
     event_loop::{self, ENDING, Error, EventLoop, FrontEnd, Signal},
     msg::Msg,
     setup::{Setup, app, now_ms},
+    spoken,
     terminal::Input,
     widgets::{
         Form, Outcome as FormOutcome, command_asked_for,

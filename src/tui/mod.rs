@@ -58,4 +58,4 @@ pub use event_loop::Error;
 pub use library::Library;
 pub use screen::run;
 pub use setup::{Setup, now_ms};
-pub use terminal::{Named, Way, Wish};
+pub use terminal::{ImageProtocol, ImageSetting, TerminalName};

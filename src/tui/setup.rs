@@ -16,7 +16,7 @@ use super::{
     image::Images,
     library::Library,
     overlays::Overlays,
-    terminal::{Mouse, Wish},
+    terminal::{ImageSetting, Mouse},
 };
 use crate::{
     config::{Location, Paths, Problem, Settings},
@@ -89,7 +89,7 @@ pub fn app(setup: &Setup, size: (u16, u16), cell: Option<(u16, u16)>, colours: A
         0 => None,
         count => Some(t!("news-problems", count = count)),
     };
-    let wish = Wish::of(&settings.ui.images);
+    let wish = ImageSetting::of(&settings.ui.images);
     let mut images = Images::new(wish.here(&|name| std::env::var(name).ok()), cell);
     if setup.is_inline {
         images = images.staying();

@@ -11,37 +11,22 @@ use crate::{
     },
 };
 
-pub const COPY: Action = Action {
-    name: "copy",
-    slash: "copy",
-    run: |app, words| copy(app, words),
-};
+pub const COPY: Action = Action::new("copy", "copy", |app, words| copy(app, words));
 
-pub const PRINT: Action = Action {
-    name: "print",
-    slash: "print",
-    run: |app, _| {
-        if app.viewport.pane.items.is_empty() {
-            app.toast(t!("action-nothing-to-print"));
-            return Vec::new();
-        }
-        let text = app.printed(0..app.viewport.pane.items.len());
-        app.toast(t!("action-printed"));
-        vec![Effect::Print(text)]
-    },
-};
+pub const PRINT: Action = Action::new("print", "print", |app, _| {
+    if app.viewport.pane.items.is_empty() {
+        return app.toast(t!("action-nothing-to-print"));
+    }
+    let text = app.printed(0..app.viewport.pane.items.len());
+    app.toast(t!("action-printed"));
+    vec![Effect::Print(text)]
+});
 
-pub const COPY_CODE: Action = Action {
-    name: "copy.code",
-    slash: "",
-    run: |app, _| copy(app, "code"),
-};
+pub const COPY_CODE: Action = Action::new("copy.code", "", |app, _| copy(app, "code"));
 
-pub const COPY_AS: Action = Action {
-    name: "copy.as",
-    slash: "",
-    run: |app, _| app.open(Picker::copies(app.viewport.pane.selected.is_some())),
-};
+pub const COPY_AS: Action = Action::new("copy.as", "", |app, _| {
+    app.open(Picker::copies(app.viewport.pane.selected.is_some()))
+});
 
 /// The format of a copy.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -74,8 +59,7 @@ pub fn copy(app: &mut App, words: &str) -> Vec<Effect> {
             _ => match place(&app.conversation.transcript, word) {
                 Some(place) => scope = Scope::At(place),
                 None => {
-                    app.toast(t!("action-copy-how", word = word));
-                    return Vec::new();
+                    return app.toast(t!("action-copy-how", word = word));
                 }
             },
         }
@@ -94,12 +78,11 @@ pub fn copy(app: &mut App, words: &str) -> Vec<Effect> {
     let parts: Vec<String> = items.into_iter().filter_map(|it| part(app, it, form)).collect();
     let text = parts.join("\n\n");
     if text.trim().is_empty() {
-        app.toast(if form == Form::Code {
+        return app.toast(if form == Form::Code {
             t!("action-no-code")
         } else {
             t!("action-nothing-to-copy")
         });
-        return Vec::new();
     }
     vec![Effect::Copy { text, what }]
 }

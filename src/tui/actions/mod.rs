@@ -1,4 +1,4 @@
-//! What one can do: a table that keys, slash commands and the palette share. Help is printed from it.
+//! The table of actions, which keys, slash commands and the palette share. The help page is made from it.
 
 mod answer;
 pub mod branch;
@@ -118,7 +118,7 @@ pub fn find(name: &str) -> Option<&'static Action> {
     ACTIONS.iter().find(|it| it.name == name)
 }
 
-/// The action that `/word` means.
+/// The action of a slash command; `None` for an unknown one.
 pub fn find_slash(word: &str) -> Option<&'static Action> {
     ACTIONS.iter().find(|it| !it.slash.is_empty() && it.slash == word)
 }

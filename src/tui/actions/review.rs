@@ -15,27 +15,15 @@ use crate::{
     },
 };
 
-pub const REVIEW: Action = Action {
-    name: "review",
-    slash: "review",
-    run: |app, _| {
-        let on = app.viewport.selected().filter(|it| is_edit(app, *it));
-        open(app, on);
-        Vec::new()
-    },
-};
+pub const REVIEW: Action = Action::new("review", "review", |app, _| {
+    let on = app.viewport.selected().filter(|it| is_edit(app, *it));
+    open(app, on)
+});
 
-pub const ACT: Action = Action {
-    name: "act",
-    slash: "",
-    run: |app, _| match app.viewport.selected() {
-        Some(place) if is_edit(app, place) => {
-            open(app, Some(place));
-            Vec::new()
-        }
-        Some(_) | None => (answer::RETRY.run)(app, ""),
-    },
-};
+pub const ACT: Action = Action::new("act", "", |app, _| match app.viewport.selected() {
+    Some(place) if is_edit(app, place) => open(app, Some(place)),
+    Some(_) | None => (answer::RETRY.run)(app, ""),
+});
 
 fn is_edit(app: &App, place: DocumentIndex) -> bool {
     let document = app.conversation.transcript.get(place);
@@ -68,8 +56,7 @@ fn decide(app: &mut App, place: DocumentIndex, is_allowed: bool) -> Vec<Effect> 
         // Whoever asks must take a no, whatever they offer.
         None if !is_allowed => (Outcome::Skipped, Vec::new()),
         None => {
-            app.toast(t!("action-not-allowed-here"));
-            return Vec::new();
+            return app.toast(t!("action-not-allowed-here"));
         }
     };
     if !app.questions.sent.insert((turn, id.clone())) {
@@ -86,9 +73,9 @@ fn decide(app: &mut App, place: DocumentIndex, is_allowed: bool) -> Vec<Effect> 
     })]
 }
 
-fn open(app: &mut App, on: Option<DocumentIndex>) {
+fn open(app: &mut App, on: Option<DocumentIndex>) -> Vec<Effect> {
     match Review::new(&app.conversation.transcript, on, app.now_ms) {
-        Some(review) => app.overlays.push(review),
+        Some(review) => app.open(review),
         None => app.toast(t!("action-no-file-changed")),
     }
 }
@@ -107,8 +94,7 @@ pub fn judge(app: &mut App, verdict: Verdict, spot: ChangeId) -> Vec<Effect> {
     let document = match (&staged, verdict) {
         (Some(_), Verdict::Accept | Verdict::Reject) => return decide(app, place, verdict == Verdict::Accept),
         (Some(_), Verdict::Edit) => {
-            app.toast(t!("action-change-whole"));
-            return Vec::new();
+            return app.toast(t!("action-change-whole"));
         }
         (Some(staged), Verdict::Comment) => staged,
         (None, _) => document,
@@ -127,10 +113,7 @@ pub fn judge(app: &mut App, verdict: Verdict, spot: ChangeId) -> Vec<Effect> {
     };
     match verdict {
         Verdict::Accept => update("accepted", true.into()),
-        Verdict::Reject if edit.applied == Applied::Rejected => {
-            app.toast(t!("action-rejected-already"));
-            Vec::new()
-        }
+        Verdict::Reject if edit.applied == Applied::Rejected => app.toast(t!("action-rejected-already")),
         // Whoever wrote it takes it back: it may be on another machine.
         Verdict::Reject => update("applied", Applied::Rejected.as_str().into()),
         Verdict::Edit => vec![Effect::OpenFile {
@@ -243,8 +226,7 @@ pub fn edited(app: &mut App, turn: Turn, document: &DocumentId, index: u64, text
     };
     let shown = hunk_decisions::hunk(&staged, index, app.questions.hunk_decisions.get(turn, document, index));
     if hunk_decisions::text(&shown) == text {
-        app.toast(t!("action-hunk-unchanged"));
-        return Vec::new();
+        return app.toast(t!("action-hunk-unchanged"));
     }
     let is_proposed = hunk_decisions::text(&hunk_decisions::hunk(&staged, index, None)) == text;
     app.questions.hunk_decisions.set(turn, document, index, |it| {

@@ -18,6 +18,10 @@ pub struct Action {
 }
 
 impl Action {
+    pub const fn new(name: &'static str, slash: &'static str, run: fn(&mut App, &str) -> Vec<Effect>) -> Self {
+        Self { name, slash, run }
+    }
+
     /// One to three words for footer and palette.
     pub fn hint(&self) -> &'static str {
         locale::text(&self.id("hint"))

@@ -34,7 +34,7 @@ use self::{
 };
 use super::{
     app::{App, Effect},
-    terminal::{Named, Strips, Way, Wish, pictures as sequences},
+    terminal::{ImageProtocol, ImageSetting, Strips, TerminalName, pictures as sequences},
     widgets::transcript::{Item, VisibleLine},
 };
 use crate::{
@@ -62,8 +62,8 @@ type Place = (usize, usize);
 /// The images of the conversation, and those that the terminal has.
 #[derive(Debug, Default)]
 pub struct Images {
-    wish: Wish,
-    way: Option<Way>,
+    wish: ImageSetting,
+    way: Option<ImageProtocol>,
     /// Pixels of a cell, as the terminal says.
     cell: Option<(u16, u16)>,
     /// Images stay with the terminal after the program ends.
@@ -133,12 +133,12 @@ enum State {
 
 impl Images {
     /// `cell`: pixels of one, if the terminal says so.
-    pub fn new(wish: Wish, cell: Option<(u16, u16)>) -> Self {
+    pub fn new(wish: ImageSetting, cell: Option<(u16, u16)>) -> Self {
         Self {
             wish,
             way: match wish {
-                Wish::Off | Wish::Auto => None,
-                Wish::Only(way) => Some(way),
+                ImageSetting::Off | ImageSetting::Auto => None,
+                ImageSetting::Only(way) => Some(way),
             },
             cell,
             ..Self::default()
@@ -160,16 +160,16 @@ impl Images {
         match self.way {
             None => false,
             // Without the size of a cell, what is painted would end somewhere.
-            Some(Way::Sixel) => self.cell.is_some(),
-            Some(Way::Kitty | Way::Iterm2 | Way::Konsole) => true,
+            Some(ImageProtocol::Sixel) => self.cell.is_some(),
+            Some(ImageProtocol::Kitty | ImageProtocol::Iterm2 | ImageProtocol::Konsole) => true,
         }
     }
 
     fn dialect(&self) -> Option<Dialect> {
         match self.way? {
-            Way::Kitty => None,
-            Way::Iterm2 | Way::Konsole => Some(Dialect::Iterm2),
-            Way::Sixel => Some(Dialect::Sixel),
+            ImageProtocol::Kitty => None,
+            ImageProtocol::Iterm2 | ImageProtocol::Konsole => Some(Dialect::Iterm2),
+            ImageProtocol::Sixel => Some(Dialect::Sixel),
         }
     }
 
@@ -299,7 +299,7 @@ impl Images {
 
     /// Has the terminal be given what is in view and it does not have.
     fn send<'a>(&mut self, pictures: impl Iterator<Item = &'a str>, width: usize, room: &mut usize) {
-        if self.way != Some(Way::Kitty) {
+        if self.way != Some(ImageProtocol::Kitty) {
             return;
         }
         let mut in_view = std::mem::take(&mut self.in_view);
@@ -403,25 +403,27 @@ impl Strips for Images {
     fn eraser(&self) -> &'static [u8] {
         match self.way {
             // Writing over a picture leaves it there; it has kitty's way of taking it away.
-            Some(Way::Konsole) => sequences::ERASE,
-            Some(Way::Kitty | Way::Iterm2 | Way::Sixel) | None => b"",
+            Some(ImageProtocol::Konsole) => sequences::ERASE,
+            Some(ImageProtocol::Kitty | ImageProtocol::Iterm2 | ImageProtocol::Sixel) | None => b"",
         }
     }
 }
 
 impl App {
     /// The terminal has said by which name it goes.
-    pub fn terminal_is(&mut self, named: Named) {
+    pub fn terminal_is(&mut self, named: TerminalName) {
         match named {
-            Named::Draws(way) => self.draws_by(way),
-            Named::Between if self.terminal.images.wish == Wish::Auto => self.terminal.images.wish = Wish::Off,
-            Named::Between | Named::Other => {}
+            TerminalName::Draws(way) => self.draws_by(way),
+            TerminalName::Between if self.terminal.images.wish == ImageSetting::Auto => {
+                self.terminal.images.wish = ImageSetting::Off
+            }
+            TerminalName::Between | TerminalName::Other => {}
         }
     }
 
     /// The terminal has said how it draws; the first word counts.
-    pub fn draws_by(&mut self, way: Way) {
-        if self.terminal.images.wish == Wish::Auto && self.terminal.images.way.is_none() {
+    pub fn draws_by(&mut self, way: ImageProtocol) {
+        if self.terminal.images.wish == ImageSetting::Auto && self.terminal.images.way.is_none() {
             self.terminal.images.way = Some(way);
             if !self.terminal.images.is_on() {
                 // Not all terminals say so without being asked.
@@ -474,7 +476,7 @@ impl App {
 
     /// Gives the terminal the pictures that are in view. Nothing is done for a conversation without any.
     pub fn send_images(&mut self) {
-        if self.terminal.images.way == Some(Way::Kitty) {
+        if self.terminal.images.way == Some(ImageProtocol::Kitty) {
             let mut room = KEPT_BYTES;
             for item in self.items_in_view() {
                 self.send_images_of(item, &mut room);

@@ -544,7 +544,7 @@ mod tests {
     fn nothing_of_the_keys_is_cut_at_any_width() {
         let all = |columns| {
             let mut page = Page::keys(&Keymap::built_in(crate::tui::actions::ACTIONS), false);
-            let rows = Scene::drawn(&mut page, &Transcript::default(), columns, 200);
+            let rows = Scene::drawn(&mut page, &Transcript::default(), columns, 600);
             assert!(
                 rows.iter().all(|it| width::width(it) <= usize::from(columns)),
                 "{columns}: {rows:#?}"

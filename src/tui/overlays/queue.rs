@@ -118,7 +118,7 @@ mod tests {
         assert_eq!(
             press(KeyCode::Char('K')),
             [
-                "╭─ Waiting messages╮",
+                "╭─ waiting for th…─╮",
                 "│  one             │",
                 "│› three           │",
                 "│  two             │",

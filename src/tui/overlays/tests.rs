@@ -183,7 +183,7 @@ fn a_change_is_reviewed_in_one_column_or_side_by_side() {
     );
     let text = unified.join("\n");
     assert!(
-        text.contains("- let 物 = 1;") && text.contains("+ let 物 = 2;"),
+        text.contains("− let 物 = 1;") && text.contains("+ let 物 = 2;"),
         "{text}"
     );
     press(&mut review, &transcript, KeyCode::Char('u'));

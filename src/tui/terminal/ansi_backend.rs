@@ -521,18 +521,18 @@ mod tests {
                     (0, 0, cell("a", Color::Reset, plain)),
                     (1, 0, cell("b", Color::Reset, plain)),
                 ],
-                "\x1b[1H\x1b[0mab",
+                "\x1b[1H\x1b[mab",
             ),
             (
                 vec![
                     (0, 0, cell("a", Color::Reset, plain)),
                     (3, 0, cell("b", Color::Reset, plain)),
                 ],
-                "\x1b[1H\x1b[0ma\x1b[2Cb",
+                "\x1b[1H\x1b[ma\x1b[2Cb",
             ),
             (
                 vec![(2, 1, cell("a", red, bold)), (3, 1, cell("b", red, bold))],
-                "\x1b[2;3H\x1b[0;1;38;5;1mab",
+                "\x1b[2;3H\x1b[0;1;31mab",
             ),
             // A blank takes whatever pen there is.
             (
@@ -548,7 +548,7 @@ mod tests {
                     (0, 0, cell("☀", Color::Reset, plain)),
                     (1, 0, cell("b", Color::Reset, plain)),
                 ],
-                "\x1b[1H\x1b[0m☀\x1b[1;2Hb",
+                "\x1b[1H\x1b[m☀\x1b[1;2Hb",
             ),
             // So it is after the last column, where terminals differ.
             (
@@ -556,7 +556,7 @@ mod tests {
                     (9, 0, cell("a", Color::Reset, plain)),
                     (0, 1, cell("b", Color::Reset, plain)),
                 ],
-                "\x1b[1;10H\x1b[0ma\x1b[2Hb",
+                "\x1b[1;10H\x1b[ma\x1b[2Hb",
             ),
         ] {
             assert_eq!(bytes(&cells), expected, "{cells:?}");

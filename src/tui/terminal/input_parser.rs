@@ -6,7 +6,7 @@
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use super::Named;
+use super::TerminalName;
 use crate::theme::Rgb;
 
 /// A paste is cut beyond this many bytes; nobody means to type more.
@@ -67,7 +67,7 @@ pub enum Reply {
     /// Every terminal answers this one; what was asked before and is not answered by now will not be.
     Attributes { sixel: bool },
     /// Its way of drawing pictures, known by its name.
-    Named(Named),
+    Named(TerminalName),
     /// Width and height of a cell in pixels.
     Cell(u16, u16),
 }
@@ -557,7 +557,7 @@ fn string(bytes: &[u8], last: bool, is_osc: bool) -> Head {
                 let colour = text.strip_prefix("11;").and_then(Rgb::parse);
                 colour.map(Reply::Background)
             } else {
-                text.strip_prefix(">|").map(|name| Reply::Named(Named::of(name)))
+                text.strip_prefix(">|").map(|name| Reply::Named(TerminalName::of(name)))
             };
             Head::Done(reply.map(Input::Reply), length)
         }

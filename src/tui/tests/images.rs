@@ -13,7 +13,7 @@ use crate::{
     protocol::{Event, Message, Turn},
     tui::{
         app::Effect,
-        terminal::{Named, Way, Wish},
+        terminal::{ImageProtocol, ImageSetting, TerminalName},
     },
 };
 
@@ -35,7 +35,7 @@ fn aside(desk: &mut TestApp) -> String {
 
 fn drawing(width: u16) -> TestApp {
     let mut desk = TestApp::new(width, 24);
-    desk.app.terminal.images = Images::new(Wish::Only(Way::Kitty), None);
+    desk.app.terminal.images = Images::new(ImageSetting::Only(ImageProtocol::Kitty), None);
     desk
 }
 
@@ -147,7 +147,7 @@ fn real() -> String {
 #[test]
 fn a_terminal_that_knows_sixel_says_so_and_is_believed() {
     let mut desk = TestApp::new(80, 24);
-    desk.app.terminal.images = Images::new(Wish::Auto, None);
+    desk.app.terminal.images = Images::new(ImageSetting::Auto, None);
     let mut message = Message::user("look at this");
     let images = json!([{ "mediaType": "image/jpeg", "data": real() }]);
     message.extra.insert("images".into(), images);
@@ -183,10 +183,12 @@ fn a_terminal_that_knows_sixel_says_so_and_is_believed() {
 
 #[test]
 fn who_wants_none_gets_none_whatever_the_terminal_can() {
-    for wish in [Wish::of("off"), Wish::of("nonsense")] {
+    for wish in [ImageSetting::of("off"), ImageSetting::of("nonsense")] {
         let mut desk = TestApp::new(80, 24);
         desk.app.terminal.images = Images::new(wish, Some((9, 18)));
-        desk.take(Msg::Input(Input::Reply(Reply::Named(Named::Draws(Way::Iterm2)))));
+        desk.take(Msg::Input(Input::Reply(Reply::Named(TerminalName::Draws(
+            ImageProtocol::Iterm2,
+        )))));
         let mut message = Message::user("look at this");
         let images = json!([{ "mediaType": "image/jpeg", "data": real() }]);
         message.extra.insert("images".into(), images);

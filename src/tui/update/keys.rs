@@ -320,7 +320,7 @@ fn chosen(app: &mut App, choice: Choice) -> Vec<Effect> {
         Choice::Search(pattern) => app.seek(&pattern),
         Choice::Copy(words) => return actions::copying::copy(app, words),
         Choice::Filter(words) => return actions::finding::show_only(app, &words),
-        Choice::Item(item) => actions::reading::select(app, item),
+        Choice::Item(item) => return actions::reading::select(app, item),
         Choice::Open(path, line) => return vec![Effect::OpenFile { path, line }],
         Choice::Session(it) if it.elsewhere.is_empty() => return vec![Effect::Resume(it.id)],
         Choice::Session(it) => {

@@ -11,7 +11,7 @@ use super::{
     actions,
     app::{App, Effect, Focus, Questions, backfill, inline},
     msg::Msg,
-    terminal::{Input, Reply, Way},
+    terminal::{ImageProtocol, Input, Reply},
 };
 use crate::{link::Link, protocol::Command};
 
@@ -102,7 +102,7 @@ fn answered(app: &mut App, reply: Reply) -> Vec<Effect> {
         Reply::Scheme => vec![Effect::AskColours],
         Reply::Attributes { sixel } => {
             if sixel {
-                app.draws_by(Way::Sixel);
+                app.draws_by(ImageProtocol::Sixel);
             }
             Vec::new()
         }

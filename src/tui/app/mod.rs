@@ -6,6 +6,7 @@ pub mod backfill;
 mod composer;
 mod conversation;
 pub mod effects;
+mod images;
 pub mod inline;
 pub mod keymap;
 mod questions;

@@ -970,7 +970,7 @@ impl Pane {
             render.width,
         );
         if changed.is_some() && render.fold != Fold::Folded {
-            let pictures = context.images.rows_of(item, context.transcript, render.width);
+            let pictures = pictures(item, context, render.width);
             cached.state.is_line &= pictures.is_empty();
             cached.state.rows.extend(pictures);
         }
@@ -1136,6 +1136,25 @@ pub fn address(transcript: &Transcript, item: Item) -> String {
             .unwrap_or_default(),
         Item::Document(place) => transcript.address(place).map(|it| it.to_string()).unwrap_or_default(),
         Item::Thinking(..) | Item::Ending(_) => String::new(),
+    }
+}
+
+/// The rows of an item's images.
+fn pictures(item: Item, context: &Context<'_>, width: usize) -> Vec<StyledLine> {
+    let Some(exchange) = context.transcript.exchanges.get(item.exchange()) else {
+        return Vec::new();
+    };
+    match item {
+        Item::Message(_) => {
+            let message = exchange.message.as_ref();
+            message.map(|it| context.images.rows(it, width)).unwrap_or_default()
+        }
+        Item::Document(place) => {
+            let document = context.transcript.get(place);
+            let rows = document.map(|it| context.images.rows_of_document(exchange.turn, &it.id, width));
+            rows.unwrap_or_default()
+        }
+        Item::Thinking(..) | Item::Ending(_) => Vec::new(),
     }
 }
 

@@ -10,10 +10,10 @@
 //! | 0 | `areas` `custom` `fuzzy` `glyph` `library` `picture` `places` [`terminal`] |
 //! | 1 | `editor` `external_editor` `image` `spoken` |
 //! | 2 | `prompt_store` [`widgets`] |
-//! | 3 | `filter` `hunk_decisions` |
+//! | 3 | `hunk_decisions` |
 //! | 4 | [`app`] |
 //! | 5 | `overlays` |
-//! | 6 | `command` `hints` `mention` |
+//! | 6 | `bars` `command` `mention` |
 //! | 7 | [`actions`] [`msg`] `scrollback` `view` |
 //! | 8 | [`effect_runner`] `setup` [`update`] |
 //! | 9 | [`event_loop`] |
@@ -22,17 +22,16 @@
 pub mod actions;
 pub mod app;
 mod areas;
+mod bars;
 mod command;
 mod custom;
 mod editor;
 pub mod effect_runner;
 pub mod event_loop;
 mod external_editor;
-mod filter;
 mod fuzzy;
 mod glyph;
 pub mod headless;
-mod hints;
 mod hunk_decisions;
 mod image;
 pub mod library;

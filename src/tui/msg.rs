@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use super::{
-    app::{Citation, effects::Ask},
+    app::effects::Ask,
     custom::Custom,
     image::Made,
     library::{SessionExcerpt, StoredSession},
     picture::ImageAttachment,
     terminal::Input,
+    widgets::Citation,
 };
 use crate::{
     journal::Log,

@@ -12,7 +12,7 @@ use ratatui::{
 use super::{
     app::{App, Focus, search::Search, selection::Selection},
     areas::{Areas, DRAFT, Demand, MARGIN, PAGE_INDENT, outline_columns},
-    hints::hints,
+    bars::{header, hints::hints, rule},
     overlays::{Overlay, Picker, Placement, Scene},
     terminal::{
         Surface,
@@ -22,7 +22,7 @@ use super::{
         TYPING,
         bar::{Bar, BarWidget, Bars},
         composer::{self, ComposerWidget},
-        footer, header,
+        footer,
         queue::QueueWidget,
         styled_line::{LinesWidget, put_spans},
         transcript::{Context, Item, Light, Lit, Pane, TranscriptWidget, VisibleLine},
@@ -46,7 +46,7 @@ fn bars(app: &App) -> Bars {
         .map(|it| it.map(|it| it.as_str()).map_err(|it| it.as_str()));
     let settings = &app.preferences.settings;
     let (place, state) = header::spans(conversation, composer, settings, status, columns.saturating_sub(2));
-    let rule = composer::rule(composer, &app.viewport, conversation, app.now_ms, columns);
+    let above_draft = rule::spans(composer, &app.viewport, conversation, app.now_ms, columns);
     let areas = &app.viewport.areas;
     let is_room_above = !areas.above_footer.is_empty() && !areas.footer.is_empty();
     let footer = footer::spans(
@@ -57,7 +57,7 @@ fn bars(app: &App) -> Bars {
     );
     Bars {
         header: Bar::new(place, state, (1, margin)),
-        rule: Bar::new(rule, Vec::new(), (0, 0)),
+        rule: Bar::new(above_draft, Vec::new(), (0, 0)),
         above_footer: Bar::new(footer.above, Vec::new(), (2, margin)),
         footer: Bar::new(footer.left, footer.right, (2, margin)),
     }
@@ -112,7 +112,8 @@ impl App {
         let has_links = self.preferences.settings.links;
         Context {
             transcript: &self.conversation.transcript,
-            questions: &self.questions,
+            forms: &self.questions.forms,
+            cited: &self.questions.cited,
             colours: self.appearance.colours.as_ref(),
             colours_version: self.appearance.colours_version,
             now_ms: self.now_ms,

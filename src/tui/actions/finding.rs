@@ -4,9 +4,11 @@ use crate::{
     t,
     tui::{
         app::{Action, App, Effect},
-        filter::{FACETS, Filter},
         overlays::{Choice, Outline, Picker, Prompt},
-        widgets::transcript::{Item, VisibleLine},
+        widgets::{
+            filter::{FACETS, Filter},
+            transcript::{Item, VisibleLine},
+        },
     },
 };
 

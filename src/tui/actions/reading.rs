@@ -5,10 +5,9 @@ use crate::{
     t,
     tui::{
         app::{Action, App, Effect, Focus},
-        filter::has_failed,
         overlays::Picker,
         places,
-        widgets::{self, Fold, transcript::Item},
+        widgets::{self, Fold, filter::has_failed, transcript::Item},
     },
 };
 

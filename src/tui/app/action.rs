@@ -5,7 +5,7 @@ use crate::{
     locale,
     protocol::Mode,
     t,
-    tui::{filter::FACETS, terminal::Mouse},
+    tui::{terminal::Mouse, widgets::filter::FACETS},
 };
 
 /// An action of the user's. Its texts are in the locale files, under `hint-` and `about-` followed by its name.

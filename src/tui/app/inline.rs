@@ -10,7 +10,6 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use crate::tui::{
     app::{App, Focus},
-    overlays::Placement,
     terminal::{Surface, inline_region::Region, tty},
     widgets::transcript::{Following, Item},
     widgets::{DocumentState, MEASURE},
@@ -109,10 +108,7 @@ impl App {
         let Some(inline) = &self.terminal.inline else {
             return false;
         };
-        let is_page = self
-            .overlays
-            .iter()
-            .any(|it| !matches!(it.placement(), Placement::Popup { .. }));
+        let is_page = self.overlays.has_page();
         let selected = self
             .viewport
             .pane

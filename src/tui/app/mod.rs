@@ -22,7 +22,7 @@ pub use composer::{CommandList, Commands, Composer, History, Mention, MentionOff
 pub use conversation::{Conversation, Workspace};
 pub use effects::Effect;
 pub use keymap::Keymap;
-pub use questions::{Citation, Questions, TOO_EARLY_MS};
+pub use questions::{Questions, TOO_EARLY_MS};
 pub use status::Status;
 pub use terminal::{Clicks, Terminal};
 pub use viewport::{Focus, Viewport};

@@ -9,7 +9,7 @@ use crate::{
         app::Conversation,
         hunk_decisions::HunkDecisions,
         widgets::{
-            Cited, Form,
+            Citation, Form,
             transcript::{Item, VisibleLine},
         },
     },
@@ -79,24 +79,5 @@ impl Questions {
     /// Returns true in the first moments of a question: keys that decide do nothing then, as they were meant for something else.
     pub fn is_too_early(&self, now_ms: u64) -> bool {
         now_ms.saturating_sub(self.since_ms) < TOO_EARLY_MS
-    }
-}
-
-/// The disk's text where a document cites it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Citation {
-    /// It is being read, or cannot be.
-    Unread,
-    Missing,
-    Lines(String),
-}
-
-impl Citation {
-    pub fn as_cited(&self) -> Cited<'_> {
-        match self {
-            Self::Unread => Cited::Unread,
-            Self::Missing => Cited::Missing,
-            Self::Lines(lines) => Cited::Lines(lines),
-        }
     }
 }

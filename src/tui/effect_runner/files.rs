@@ -13,10 +13,10 @@ use crate::{
     protocol::{DocumentId, Turn},
     t,
     tui::{
-        app::Citation,
         custom,
         image::{self, Order},
         msg::Outcome,
+        widgets::Citation,
     },
 };
 

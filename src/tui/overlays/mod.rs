@@ -186,6 +186,13 @@ impl Overlays {
         self.0.push(Box::new(overlay));
     }
 
+    /// Returns true if one takes more room than a popup.
+    pub fn has_page(&self) -> bool {
+        self.0
+            .iter()
+            .any(|it| !matches!(it.placement(), Placement::Popup { .. }))
+    }
+
     /// The top overlay, if it is a `T`.
     pub fn top<T: Overlay>(&mut self) -> Option<&mut T> {
         let top: &mut dyn Any = self.0.last_mut()?.as_mut();

@@ -20,10 +20,10 @@ use crate::{
     transcript::Transcript,
     tui::{
         editor::draft::Draft,
-        filter::has_failed,
         terminal::surface::Links,
-        widgets,
         widgets::{
+            self,
+            filter::has_failed,
             list::{ListCursor, ListWidget, bold_if},
             transcript::{Item, address},
         },

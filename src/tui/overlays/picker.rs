@@ -19,12 +19,12 @@ use crate::{
     tui::{
         app::{Action, App, MentionOffer, keymap::Place},
         editor::draft::Draft,
-        filter::{FACETS, Filter},
         fuzzy,
         places::FileReference,
         terminal::surface::Links,
         widgets::{
             composer::role_of,
+            filter::{FACETS, Filter},
             list::{ListCursor, ListWidget, bold_if},
         },
     },

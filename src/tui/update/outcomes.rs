@@ -7,13 +7,13 @@ use crate::{
     t,
     tui::{
         actions,
-        app::{App, Citation, Effect},
+        app::{App, Effect},
         command,
         editor::field::Chip,
         msg::Outcome,
         overlays::{Picker, Sessions},
         picture,
-        widgets::transcript::Item,
+        widgets::{Citation, transcript::Item},
     },
 };
 

@@ -16,10 +16,11 @@ mod copy;
 mod ending;
 mod error;
 mod file_edit;
+pub mod filter;
 pub mod footer;
 mod form;
-pub mod header;
 mod heading;
+mod item;
 mod lines;
 pub mod list;
 #[cfg(test)]
@@ -161,6 +162,25 @@ pub enum Cited<'a> {
     /// There is no such file.
     Missing,
     Lines(&'a str),
+}
+
+/// The disk's text where a document cites it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Citation {
+    /// It is being read, or cannot be.
+    Unread,
+    Missing,
+    Lines(String),
+}
+
+impl Citation {
+    pub fn as_cited(&self) -> Cited<'_> {
+        match self {
+            Self::Unread => Cited::Unread,
+            Self::Missing => Cited::Missing,
+            Self::Lines(lines) => Cited::Lines(lines),
+        }
+    }
 }
 
 /// The extent to which a document is shown.

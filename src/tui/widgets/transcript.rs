@@ -4,6 +4,7 @@
 //! move what the reader looks at. It follows the end only while the end is in view.
 
 use std::{
+    collections::HashMap,
     hash::{Hash, Hasher},
     ops::Range,
 };
@@ -13,60 +14,29 @@ use rustc_hash::{FxHashMap, FxHasher};
 
 use crate::{
     locale::figure,
-    protocol::{Document, FinishReason, Kind, ResponseChange, View},
+    protocol::{Document, DocumentId, FinishReason, Kind, ResponseChange, Turn, View},
     text::{Background, Colours, Modifier, Role, Sanitized, Span, StyledLine, width},
     theme::Theme,
     transcript::{DocumentIndex, Exchange, ExchangeChange, Transcript},
     tui::{
-        app::{Citation, Questions},
         areas::MARGIN,
-        filter::Filter,
         glyph,
         image::Images,
         terminal::surface::{BLANK, Links},
         widgets::{
-            self, DocumentState, DocumentWidget, EndingWidget, Fold, MessageWidget, RenderContext, ThinkingWidget,
+            self, Citation, DocumentState, DocumentWidget, EndingWidget, Fold, Form, MessageWidget, RenderContext,
+            ThinkingWidget,
+            filter::Filter,
             row_key,
             styled_line::{fill, light, put_spans},
         },
     },
 };
 
+pub use super::item::Item;
+
 /// Sheets kept beyond those in view.
 const KEPT: usize = 600;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Item {
-    /// The user's message of an exchange.
-    Message(usize),
-    /// A stretch of thinking of an exchange.
-    Thinking(usize, usize),
-    Document(DocumentIndex),
-    /// The ending of an exchange, where it is not the usual one.
-    Ending(usize),
-}
-
-impl Item {
-    /// The same, where so many exchanges have come in front.
-    fn behind(self, by: usize) -> Self {
-        match self {
-            Self::Message(it) => Self::Message(it + by),
-            Self::Thinking(it, nth) => Self::Thinking(it + by, nth),
-            Self::Ending(it) => Self::Ending(it + by),
-            Self::Document(place) => Self::Document(DocumentIndex {
-                exchange: place.exchange + by,
-                ..place
-            }),
-        }
-    }
-
-    pub fn exchange(self) -> usize {
-        match self {
-            Self::Message(it) | Self::Thinking(it, _) | Self::Ending(it) => it,
-            Self::Document(place) => place.exchange,
-        }
-    }
-}
 
 /// A line of the pane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,7 +60,10 @@ type ByItem<T> = FxHashMap<Item, T>;
 /// Everything that looks depend on besides the documents.
 pub struct Context<'a> {
     pub transcript: &'a Transcript,
-    pub questions: &'a Questions,
+    /// The answers that are being given, by turn and document.
+    pub forms: &'a HashMap<(Turn, DocumentId), Form>,
+    /// The disk's text where documents cite it.
+    pub cited: &'a HashMap<(Turn, DocumentId), Citation>,
     pub colours: &'a dyn Colours,
     pub colours_version: u64,
     pub now_ms: u64,
@@ -1024,10 +997,10 @@ impl Pane {
                 }
                 render.progress = transcript.progress_at(place);
                 let key = (exchange.turn, document.id.clone());
-                let cited = context.questions.cited.get(&key);
+                let cited = context.cited.get(&key);
                 render.cited = cited.map(Citation::as_cited).unwrap_or_default();
                 if transcript.is_open_question(place.exchange, document) {
-                    render.form = context.questions.forms.get(&key);
+                    render.form = context.forms.get(&key);
                 }
             }
         }

@@ -2,14 +2,17 @@
 
 use std::borrow::Cow;
 
-use super::{
-    app::{App, Focus, Mention, keymap::Place},
-    widgets::{
-        Form, approval_keys,
-        footer::{Hint, hint},
+use crate::{
+    t,
+    transcript::is_approval,
+    tui::{
+        app::{App, Focus, Mention, keymap::Place},
+        widgets::{
+            Form, approval_keys,
+            footer::{Hint, hint},
+        },
     },
 };
-use crate::{t, transcript::is_approval};
 
 fn fixed(pairs: impl IntoIterator<Item = (&'static str, &'static str)>) -> Vec<Hint> {
     pairs.into_iter().map(|(key, word)| hint(key, word)).collect()

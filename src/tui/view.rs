@@ -40,10 +40,7 @@ fn bars(app: &App) -> Bars {
     let columns = app.viewport.areas.columns;
     let margin = MARGIN as u16;
     let (conversation, composer) = (&app.conversation, &app.composer);
-    let status = app
-        .status
-        .line()
-        .map(|it| it.map(|it| it.as_str()).map_err(|it| it.as_str()));
+    let status = app.status.line();
     let settings = &app.preferences.settings;
     let (place, state) = header::spans(conversation, composer, settings, status, columns.saturating_sub(2));
     let above_draft = rule::spans(composer, &app.viewport, conversation, app.now_ms, columns);
@@ -199,7 +196,7 @@ impl App {
         };
         if is_header_first {
             frame.pane(areas.header, header.bar.version, |buf, links| {
-                header.render(areas.header, buf, links)
+                header.render(areas.header, buf, links);
             });
         }
         if let Some(page) = page {
@@ -230,7 +227,7 @@ impl App {
         });
         let rule = BarWidget { bar: &bars.rule, theme };
         frame.pane(areas.rule, rule.bar.version, |buf, links| {
-            rule.render(areas.rule, buf, links)
+            rule.render(areas.rule, buf, links);
         });
         let version = mix(self.composer.field.version(), self.composer.mode as u64);
         let answer = question.and_then(|it| self.caret_of_answer(&pane, it));
@@ -241,11 +238,11 @@ impl App {
             theme,
         };
         frame.pane(areas.composer, version, |buf, links| {
-            draft.render(areas.composer, buf, links)
+            draft.render(areas.composer, buf, links);
         });
         for (area, bar) in [(areas.above_footer, &bars.above_footer), (areas.footer, &bars.footer)] {
             frame.pane(area, bar.version, |buf, links| {
-                BarWidget { bar, theme }.render(area, buf, links)
+                BarWidget { bar, theme }.render(area, buf, links);
             });
         }
         if !is_header_first {
@@ -254,7 +251,7 @@ impl App {
                 theme,
             };
             frame.pane(areas.header, header.bar.version, |buf, links| {
-                header.render(areas.header, buf, links)
+                header.render(areas.header, buf, links);
             });
         }
         frame.finish(caret, out);

@@ -11,7 +11,7 @@ use crate::{
     },
 };
 
-pub const COPY: Action = Action::new("copy", "copy", |app, words| copy(app, words));
+pub const COPY: Action = Action::new("copy", "copy", copy);
 
 pub const PRINT: Action = Action::new("print", "print", |app, _| {
     if app.viewport.pane.items.is_empty() {

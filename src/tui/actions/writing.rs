@@ -42,15 +42,12 @@ pub const HISTORY: Action = Action::new("history", "history", |_, _| vec![Effect
 
 pub const PICTURE: Action = Action::new("picture", "", |_, _| vec![Effect::Picture(Source::Clipboard)]);
 
-pub const CHIP: Action = Action::new("chip", "", |app, _| {
-    match app.composer.field.chip_here() {
-        Some((_, chip)) => {
-            let is_text = matches!(chip, Chip::Text(_));
-            app.overlays.push(Picker::chip(is_text));
-        }
-        None => app.toast(t!("action-no-chip")),
+pub const CHIP: Action = Action::new("chip", "", |app, _| match app.composer.field.chip_here() {
+    Some((_, chip)) => {
+        let is_text = matches!(chip, Chip::Text(_));
+        app.open(Picker::chip(is_text))
     }
-    Vec::new()
+    None => app.toast(t!("action-no-chip")),
 });
 
 pub const WAITING: Action = Action::new("queued", "queue", |app, _| {

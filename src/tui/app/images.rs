@@ -15,7 +15,7 @@ impl App {
         match named {
             TerminalName::Draws(way) => self.draws_by(way),
             TerminalName::Between if self.terminal.images.wish == ImageSetting::Auto => {
-                self.terminal.images.wish = ImageSetting::Off
+                self.terminal.images.wish = ImageSetting::Off;
             }
             TerminalName::Between | TerminalName::Other => {}
         }

@@ -18,7 +18,7 @@ pub fn spans(
     conversation: &Conversation,
     composer: &Composer,
     settings: &Settings,
-    status: Option<Result<&str, &str>>,
+    status: Option<Result<&Sanitized, &Sanitized>>,
     columns: usize,
 ) -> (Vec<Span>, Vec<Span>) {
     let right = right(conversation, composer, settings, status, columns);
@@ -50,7 +50,7 @@ fn right(
     conversation: &Conversation,
     composer: &Composer,
     settings: &Settings,
-    status: Option<Result<&str, &str>>,
+    status: Option<Result<&Sanitized, &Sanitized>>,
     columns: usize,
 ) -> Vec<Span> {
     let wide = columns >= 100;

@@ -37,7 +37,7 @@ const LEAST_WORD: usize = 2;
 
 /// The list of saved conversations.
 pub struct Sessions {
-    sessions: Vec<StoredSession>,
+    all: Vec<StoredSession>,
     filter: Draft,
     hits: ContentHits,
     /// The last words of conversations, by id.
@@ -82,7 +82,7 @@ impl Sessions {
             passing: Vec::new(),
             cursor: ListCursor::new(0),
             now_ms,
-            sessions,
+            all: sessions,
         };
         list.sift();
         list
@@ -91,7 +91,7 @@ impl Sessions {
     /// Replaces the list. The entry after a deleted one takes its place.
     pub fn renew(&mut self, sessions: Vec<StoredSession>) {
         let at = self.cursor.at;
-        self.sessions = sessions;
+        self.all = sessions;
         self.sift();
         self.cursor.at = at.min(self.passing.len().saturating_sub(1));
     }
@@ -118,7 +118,7 @@ impl Sessions {
     }
 
     fn entry(&self, at: usize) -> Option<&StoredSession> {
-        self.sessions.get(*self.passing.get(at)?)
+        self.all.get(*self.passing.get(at)?)
     }
 
     fn here(&self) -> Option<&StoredSession> {
@@ -136,9 +136,9 @@ impl Sessions {
                 && (self.scope.is_everywhere || it.elsewhere.is_empty())
                 && (is_named || self.hits.lines.contains_key(&it.id))
         };
-        let passing = self.sessions.iter().enumerate().filter(|it| passes(it.1));
+        let passing = self.all.iter().enumerate().filter(|it| passes(it.1));
         self.passing = passing.map(|it| it.0).collect();
-        let is_here = |at: &usize| self.sessions.get(*at).map(|it| &it.id) == here.as_ref();
+        let is_here = |at: &usize| self.all.get(*at).map(|it| &it.id) == here.as_ref();
         self.cursor.at = self.passing.iter().position(is_here).unwrap_or_default();
     }
 
@@ -160,7 +160,7 @@ impl Sessions {
     }
 
     fn nothing(&self) -> &'static str {
-        match (self.sessions.is_empty(), self.scope.is_everywhere) {
+        match (self.all.is_empty(), self.scope.is_everywhere) {
             (true, _) => t!("sessions-none"),
             (false, true) => t!("list-nothing"),
             (false, false) => t!("sessions-none-here"),

@@ -157,8 +157,9 @@ impl<F: FrontEnd> EventLoop<F> {
 
     /// Lets `update` take a message, and carries out what follows from it.
     pub async fn handle(&mut self, msg: Msg) {
+        let mut outcomes = VecDeque::new();
         let mut next = Some(msg);
-        while let Some(msg) = next.take() {
+        while let Some(msg) = next {
             if let Msg::Switch(link) = &msg {
                 self.follow(link);
             }
@@ -170,13 +171,13 @@ impl<F: FrontEnd> EventLoop<F> {
                 self.follower = self.app.conversation.link.log().follow(position);
             }
             for effect in effects {
-                if let Some(outcome) = self.carry_out(effect).await {
-                    next = Some(Msg::Done(outcome));
-                }
+                outcomes.extend(self.carry_out(effect).await);
             }
+            next = outcomes.pop_front().map(Msg::Done);
         }
     }
 
+    /// Carries out one effect; returns its outcome if that is known at once.
     async fn carry_out(&mut self, effect: Effect) -> Option<Outcome> {
         match self.front.carry_out(effect, &mut self.app).await {
             Carried::Away => {}

@@ -266,10 +266,10 @@ pub fn key(app: &mut App, event: KeyEvent) -> bool {
             mention.is_hidden = true;
             return false;
         }
-        KeyCode::Up => mention.at = mention.at.checked_sub(1).unwrap_or(count - 1),
-        KeyCode::Char('p') if ctrl => mention.at = mention.at.checked_sub(1).unwrap_or(count - 1),
-        KeyCode::Down => mention.at = (mention.at + 1) % count,
-        KeyCode::Char('n') if ctrl => mention.at = (mention.at + 1) % count,
+        KeyCode::Up => mention.at = (at + count - 1) % count,
+        KeyCode::Down => mention.at = (at + 1) % count,
+        KeyCode::Char('p') if ctrl => mention.at = (at + count - 1) % count,
+        KeyCode::Char('n') if ctrl => mention.at = (at + 1) % count,
         KeyCode::Esc => mention.is_hidden = true,
         KeyCode::Tab | KeyCode::Enter if event.modifiers.is_empty() => {
             let Some(offer) = mention.offers.get(mention.at) else {

@@ -111,7 +111,10 @@ pub async fn run(setup: Setup) -> Result<u8, Error> {
             is_gone: false,
             is_back: false,
         },
-        keys: Keys::default(),
+        keys: Keys {
+            buffer: vec![0; 16 * 1024],
+            ..Keys::default()
+        },
         frames: Frames {
             pacer: FramePacer::start(Instant::now()),
             is_dirty: true,
@@ -200,6 +203,7 @@ impl Output {
 }
 
 /// Bytes of the terminal on their way to becoming inputs.
+#[derive(Default)]
 struct Keys {
     parser: InputParser,
     burst: Burst,
@@ -207,18 +211,6 @@ struct Keys {
     buffer: Vec<u8>,
     /// When an Esc that stands alone is taken for the key.
     escape_at: Option<Instant>,
-}
-
-impl Default for Keys {
-    fn default() -> Self {
-        Self {
-            parser: InputParser::default(),
-            burst: Burst::default(),
-            inputs: Vec::new(),
-            buffer: vec![0; 16 * 1024],
-            escape_at: None,
-        }
-    }
 }
 
 impl Keys {
@@ -392,38 +384,29 @@ impl FrontEnd for Screen {
     }
 
     async fn carry_out(&mut self, effect: Effect, app: &mut App) -> Carried {
-        let outcome = match effect {
-            Effect::Suspend => {
-                self.suspend(app);
-                return Carried::Away;
-            }
-            Effect::Redraw => {
-                self.surface.forget();
-                return Carried::Away;
-            }
+        match effect {
+            Effect::Suspend => self.suspend(app),
+            Effect::Redraw => self.surface.forget(),
             Effect::Print(text) => {
                 if let Some(inline) = &mut app.terminal.inline {
                     inline.aside.push_str(&text);
                 } else {
-                    // The other screen is the one that scrolls; what is shown here is drawn anew afterwards.
+                    // The other screen is the one that scrolls; this one is drawn anew afterwards.
                     tty::print_below(&text, &mut self.output.bytes);
                     self.surface.forget();
                 }
-                return Carried::Away;
             }
-            Effect::AskColours => {
-                Tty::ask_colours(&mut self.output.bytes);
-                return Carried::Away;
+            Effect::AskColours => Tty::ask_colours(&mut self.output.bytes),
+            Effect::Mouse(mouse) => self.output.tty.use_mouse(mouse, &mut self.output.bytes),
+            Effect::EditDraft(text) => {
+                return Carried::Done(Outcome::Edited(self.edit_text(&text, "md", app).await));
             }
-            Effect::Mouse(mouse) => {
-                self.output.tty.use_mouse(mouse, &mut self.output.bytes);
-                return Carried::Away;
+            Effect::EditChip(text) => {
+                return Carried::Done(Outcome::ChipEdited(self.edit_text(&text, "md", app).await));
             }
-            Effect::EditDraft(text) => Outcome::Edited(self.edit_text(&text, "md", app).await),
-            Effect::EditChip(text) => Outcome::ChipEdited(self.edit_text(&text, "md", app).await),
             Effect::EditPlan { turn, document, text } => {
                 let text = self.edit_text(&text, "md", app).await;
-                Outcome::PlanEdited { turn, document, text }
+                return Carried::Done(Outcome::PlanEdited { turn, document, text });
             }
             Effect::EditHunk {
                 turn,
@@ -431,20 +414,22 @@ impl FrontEnd for Screen {
                 index,
                 path,
                 text,
-            } => Outcome::HunkEdited {
-                turn,
-                document,
-                index,
-                text: self.edit_text(&text, editor::ending(&path), app).await,
-            },
-            Effect::OpenFile { path, line } => match self.open_file(&path, line, app).await {
-                Err(why) => Outcome::Failed(why),
-                Ok(()) => {
-                    // Links that do not care reply with an error, which is of no interest.
-                    tokio::spawn(app.conversation.link.ask(Query::FileOpened(path)));
-                    return Carried::Away;
+            } => {
+                let text = self.edit_text(&text, editor::ending(&path), app).await;
+                return Carried::Done(Outcome::HunkEdited {
+                    turn,
+                    document,
+                    index,
+                    text,
+                });
+            }
+            Effect::OpenFile { path, line } => {
+                if let Err(why) = self.open_file(&path, line, app).await {
+                    return Carried::Done(Outcome::Failed(why));
                 }
-            },
+                // Links that do not care reply with an error, which is of no interest.
+                tokio::spawn(app.conversation.link.ask(Query::FileOpened(path)));
+            }
             other => {
                 let carried = self.runner.carry_out(other, app);
                 if matches!(carried, Carried::Sent) {
@@ -453,8 +438,8 @@ impl FrontEnd for Screen {
                 }
                 return carried;
             }
-        };
-        Carried::Done(outcome)
+        }
+        Carried::Away
     }
 
     fn leave(&mut self, app: &mut App) {

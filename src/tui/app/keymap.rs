@@ -125,6 +125,7 @@ impl Keymap {
         };
         let before = self.clone();
         let mut taken: Vec<Taken> = Vec::new();
+        let fault = |span, message: String| Problem::new(source.place(span), message);
         for (section, keys) in document.get_ref() {
             let Some(place) = Place::ALL
                 .into_iter()
@@ -135,35 +136,30 @@ impl Keymap {
                 continue;
             };
             let toml::de::DeValue::Table(keys) = keys.get_ref() else {
-                problems.push(Problem::new(
-                    source.place(keys.span()),
+                problems.push(fault(
+                    keys.span(),
                     format!("`{}` must be a table of keys", section.get_ref()),
                 ));
                 continue;
             };
             for (key, name) in keys {
                 let Some(chord) = Chord::parse(key.get_ref()) else {
-                    problems.push(
-                        Problem::new(source.place(key.span()), format!("`{}` is no key", key.get_ref()))
-                            .hint("keys look like \"ctrl+k\", \"shift+tab\", \"f2\", \"G\""),
-                    );
+                    let problem = fault(key.span(), format!("`{}` is no key", key.get_ref()));
+                    problems.push(problem.hint("keys look like \"ctrl+k\", \"shift+tab\", \"f2\", \"G\""));
                     continue;
                 };
                 if let Some(other) = taken.iter().find(|it| (it.place, it.chord) == (place, chord)) {
                     let message = format!("`{}` is the same key as `{}`", key.get_ref(), other.written);
-                    problems.push(Problem::new(source.place(key.span()), message));
+                    problems.push(fault(key.span(), message));
                     continue;
                 }
                 if matches!(place, Place::Everywhere | Place::Composer) && chord.is_text() {
                     let message = format!("`{chord}` could not be typed any more");
-                    problems.push(Problem::new(source.place(key.span()), message).hint("put ctrl or alt before it"));
+                    problems.push(fault(key.span(), message).hint("put ctrl or alt before it"));
                     continue;
                 }
                 let Some(word) = name.get_ref().as_str() else {
-                    problems.push(Problem::new(
-                        source.place(name.span()),
-                        "the name of an action must be a text",
-                    ));
+                    problems.push(fault(name.span(), "the name of an action must be a text".to_owned()));
                     continue;
                 };
                 let action = self.actions.iter().find(|it| it.name == word);
@@ -197,9 +193,7 @@ impl Keymap {
         self.index();
         for it in &taken {
             let conflict = self.hidden(it, &taken).or_else(|| self.lost(it, &before));
-            problems.extend(
-                conflict.map(|(message, hint)| Problem::new(source.place(it.span.clone()), message).hint(hint)),
-            );
+            problems.extend(conflict.map(|(message, hint)| fault(it.span.clone(), message).hint(hint)));
         }
         problems
     }

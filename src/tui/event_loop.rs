@@ -18,7 +18,7 @@ use tokio::{
 use super::{
     app::{App, Effect, backfill},
     effect_runner::Carried,
-    msg::{Msg, Outcome},
+    msg::{EffectOutcome, Msg},
     setup::{now_ms, workspace},
     update::update,
 };
@@ -178,7 +178,7 @@ impl<F: FrontEnd> EventLoop<F> {
     }
 
     /// Carries out one effect; returns its outcome if that is known at once.
-    async fn carry_out(&mut self, effect: Effect) -> Option<Outcome> {
+    async fn carry_out(&mut self, effect: Effect) -> Option<EffectOutcome> {
         match self.front.carry_out(effect, &mut self.app).await {
             Carried::Away => {}
             Carried::Sent => self.has_sent = true,

@@ -26,7 +26,7 @@ use super::{
     },
     effect_runner::Carried,
     event_loop::{EventLoop, FrontEnd},
-    msg::{Msg, Outcome},
+    msg::{EffectOutcome, Msg},
     overlays::Overlays,
     terminal::{
         Input, Surface,
@@ -299,7 +299,7 @@ impl EventLoop<Recorder> {
             _ => None,
         });
         let ask = ask.expect("it was asked");
-        self.take(Msg::Done(Outcome::Replied(ask, Ok(reply))));
+        self.take(Msg::Done(EffectOutcome::Replied(ask, Ok(reply))));
     }
 
     /// Replies to the newest question.

@@ -24,7 +24,7 @@ pub enum Msg {
     Entries(Vec<Arc<Entry>>),
     /// Another conversation takes the place of this one.
     Switch(Arc<dyn Link>),
-    Done(Outcome),
+    Done(EffectOutcome),
     /// Some code got its colours.
     Colours,
     /// A second has passed while something on the screen shows the time.
@@ -43,7 +43,7 @@ pub enum Msg {
 
 /// The outcome of an effect.
 #[derive(Debug)]
-pub enum Outcome {
+pub enum EffectOutcome {
     /// The reply to a question, or why there is none.
     Replied(Ask, Result<Reply, String>),
     /// The cost of the part of a long conversation that is not folded.

@@ -22,7 +22,7 @@ use super::{
     effect_runner::{Carried, EffectRunner, history},
     event_loop::{self, ENDING, Error, EventLoop, FrontEnd, Signal},
     external_editor as editor,
-    msg::{Msg, Outcome},
+    msg::{EffectOutcome, Msg},
     prompt_store::DraftKeeper,
     setup::{Setup, app, now_ms},
     terminal::{
@@ -105,7 +105,7 @@ pub async fn run(setup: Setup) -> Result<u8, Error> {
     let screen = Screen {
         surface,
         region: setup.is_inline.then(|| Region::new(size)),
-        output: Output {
+        output: TerminalOutput {
             tty,
             bytes: out,
             is_gone: false,
@@ -159,7 +159,7 @@ struct Screen {
     surface: Surface,
     /// The lines that are drawn without the alternate screen.
     region: Option<Region>,
-    output: Output,
+    output: TerminalOutput,
     keys: Keys,
     frames: Frames,
     alarm: Alarm,
@@ -173,7 +173,7 @@ struct Screen {
 }
 
 /// The terminal and the bytes on their way to it.
-struct Output {
+struct TerminalOutput {
     tty: Tty,
     /// Bytes that the terminal has not taken yet.
     bytes: Vec<u8>,
@@ -183,7 +183,7 @@ struct Output {
     is_back: bool,
 }
 
-impl Output {
+impl TerminalOutput {
     /// Writes what the terminal takes now.
     fn flush(&mut self) {
         if self.tty.write(&mut self.bytes).is_err() {
@@ -399,14 +399,14 @@ impl FrontEnd for Screen {
             Effect::AskColours => Tty::ask_colours(&mut self.output.bytes),
             Effect::Mouse(mouse) => self.output.tty.use_mouse(mouse, &mut self.output.bytes),
             Effect::EditDraft(text) => {
-                return Carried::Done(Outcome::Edited(self.edit_text(&text, "md", app).await));
+                return Carried::Done(EffectOutcome::Edited(self.edit_text(&text, "md", app).await));
             }
             Effect::EditChip(text) => {
-                return Carried::Done(Outcome::ChipEdited(self.edit_text(&text, "md", app).await));
+                return Carried::Done(EffectOutcome::ChipEdited(self.edit_text(&text, "md", app).await));
             }
             Effect::EditPlan { turn, document, text } => {
                 let text = self.edit_text(&text, "md", app).await;
-                return Carried::Done(Outcome::PlanEdited { turn, document, text });
+                return Carried::Done(EffectOutcome::PlanEdited { turn, document, text });
             }
             Effect::EditHunk {
                 turn,
@@ -416,7 +416,7 @@ impl FrontEnd for Screen {
                 text,
             } => {
                 let text = self.edit_text(&text, editor::ending(&path), app).await;
-                return Carried::Done(Outcome::HunkEdited {
+                return Carried::Done(EffectOutcome::HunkEdited {
                     turn,
                     document,
                     index,
@@ -425,7 +425,7 @@ impl FrontEnd for Screen {
             }
             Effect::OpenFile { path, line } => {
                 if let Err(why) = self.open_file(&path, line, app).await {
-                    return Carried::Done(Outcome::Failed(why));
+                    return Carried::Done(EffectOutcome::Failed(why));
                 }
                 // Links that do not care reply with an error, which is of no interest.
                 tokio::spawn(app.conversation.link.ask(Query::FileOpened(path)));
@@ -509,7 +509,7 @@ impl Screen {
         if log.recent().is_some() {
             self.runner.block(move || {
                 let spent = log.spent_earlier();
-                Outcome::SpentEarlier { log, spent }
+                EffectOutcome::SpentEarlier { log, spent }
             });
         }
     }

@@ -20,7 +20,7 @@ mod rewinding;
 use super::{
     app::Effect,
     headless::*,
-    msg::{Msg, Outcome},
+    msg::{EffectOutcome, Msg},
 };
 use crate::{
     protocol::{Command, Done, Event, FinishReason, Message, Mode, Notice, Query, Reply, Severity, SymbolLocation},

@@ -23,14 +23,14 @@ pub struct Chord {
 
 /// A context in which keys have a meaning of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Place {
+pub enum KeyContext {
     Everywhere,
     Composer,
     Transcript,
     Plan,
 }
 
-impl Place {
+impl KeyContext {
     pub const ALL: [Self; 4] = [Self::Everywhere, Self::Composer, Self::Transcript, Self::Plan];
 
     pub const fn as_str(self) -> &'static str {
@@ -48,8 +48,8 @@ impl Place {
 pub struct Keymap {
     /// All actions that a key may do.
     pub actions: &'static [Action],
-    table: HashMap<(Place, Chord), &'static Action>,
-    by_name: HashMap<(Place, &'static str), Vec<Chord>>,
+    table: HashMap<(KeyContext, Chord), &'static Action>,
+    by_name: HashMap<(KeyContext, &'static str), Vec<Chord>>,
 }
 
 impl Keymap {
@@ -81,20 +81,20 @@ impl Keymap {
     }
 
     /// The action of the chord at `place`; one of the place itself wins over one of `everywhere`.
-    pub fn find(&self, place: Place, chord: Chord) -> Option<&'static Action> {
+    pub fn find(&self, place: KeyContext, chord: Chord) -> Option<&'static Action> {
         self.table
             .get(&(place, chord))
-            .or_else(|| self.table.get(&(Place::Everywhere, chord)))
+            .or_else(|| self.table.get(&(KeyContext::Everywhere, chord)))
             .copied()
     }
 
     /// The action of the chord at `place` and only there.
-    pub fn find_only(&self, place: Place, chord: Chord) -> Option<&'static Action> {
+    pub fn find_only(&self, place: KeyContext, chord: Chord) -> Option<&'static Action> {
         self.table.get(&(place, chord)).copied()
     }
 
     /// The keys of an action at a place, the shortest first.
-    pub fn keys(&self, place: Place, name: &'static str) -> &[Chord] {
+    pub fn keys(&self, place: KeyContext, name: &'static str) -> &[Chord] {
         self.by_name.get(&(place, name)).map_or(&[], Vec::as_slice)
     }
 
@@ -127,11 +127,11 @@ impl Keymap {
         let mut taken: Vec<Taken> = Vec::new();
         let fault = |span, message: String| Problem::new(source.place(span), message);
         for (section, keys) in document.get_ref() {
-            let Some(place) = Place::ALL
+            let Some(place) = KeyContext::ALL
                 .into_iter()
                 .find(|it| it.as_str() == section.get_ref().as_ref())
             else {
-                let names = Place::ALL.map(Place::as_str);
+                let names = KeyContext::ALL.map(KeyContext::as_str);
                 problems.push(unknown(source, section.span(), "place", section.get_ref(), names));
                 continue;
             };
@@ -153,7 +153,7 @@ impl Keymap {
                     problems.push(fault(key.span(), message));
                     continue;
                 }
-                if matches!(place, Place::Everywhere | Place::Composer) && chord.is_text() {
+                if matches!(place, KeyContext::Everywhere | KeyContext::Composer) && chord.is_text() {
                     let message = format!("`{chord}` could not be typed any more");
                     problems.push(fault(key.span(), message).hint("put ctrl or alt before it"));
                     continue;
@@ -200,9 +200,9 @@ impl Keymap {
 
     /// A key for everywhere that a place has another use for.
     fn hidden(&self, taken: &Taken, all: &[Taken]) -> Option<(String, String)> {
-        let action = taken.by.filter(|_| taken.place == Place::Everywhere)?;
+        let action = taken.by.filter(|_| taken.place == KeyContext::Everywhere)?;
         let chord = taken.chord;
-        let (place, other) = Place::ALL.into_iter().find_map(|place| {
+        let (place, other) = KeyContext::ALL.into_iter().find_map(|place| {
             let is_own = all.iter().any(|it| (it.place, it.chord) == (place, chord));
             let found = self.find_only(place, chord)?;
             (!is_own && found.name != action.name).then_some((place.as_str(), found.name))
@@ -232,7 +232,7 @@ impl Keymap {
 
 /// A key that the file that is being read says something of.
 struct Taken {
-    place: Place,
+    place: KeyContext,
     chord: Chord,
     /// As it stands there.
     written: String,

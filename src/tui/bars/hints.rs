@@ -6,7 +6,7 @@ use crate::{
     t,
     transcript::is_approval,
     tui::{
-        app::{App, Focus, Mention, keymap::Place},
+        app::{App, Focus, Mention, keymap::KeyContext},
         widgets::{
             Form, approval_keys,
             footer::{Hint, hint},
@@ -130,9 +130,9 @@ pub fn hints(app: &App) -> Vec<Hint> {
         ],
     };
     let place = match app.viewport.focus {
-        Focus::Composer => Place::Composer,
-        Focus::Transcript if on_plan => Place::Plan,
-        Focus::Transcript => Place::Transcript,
+        Focus::Composer => KeyContext::Composer,
+        Focus::Transcript if on_plan => KeyContext::Plan,
+        Focus::Transcript => KeyContext::Transcript,
     };
     let key = |name: &'static str| -> Cow<'static, str> {
         if name == "newline" {
@@ -145,7 +145,7 @@ pub fn hints(app: &App) -> Vec<Hint> {
             .into();
         }
         let keys = match app.preferences.keymap.keys(place, name) {
-            [] => app.preferences.keymap.keys(Place::Everywhere, name),
+            [] => app.preferences.keymap.keys(KeyContext::Everywhere, name),
             keys => keys,
         };
         keys.first().map(ToString::to_string).unwrap_or_default().into()

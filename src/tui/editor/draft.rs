@@ -18,14 +18,14 @@ const MOST_UNDO_BYTES: usize = 4 << 20;
 pub const MOST_LINE_BYTES: usize = 16 << 10;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct State {
+struct Snapshot {
     text: String,
     caret: usize,
 }
 
 /// The kind of the last edit: one that continues it belongs to the same step of undo.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Run {
+enum EditRun {
     #[default]
     None,
     /// Letters, up to the caret.
@@ -39,9 +39,9 @@ pub struct Draft {
     caret: usize,
     /// The other end of the selection.
     anchor: Option<usize>,
-    undo: Vec<State>,
-    redo: Vec<State>,
-    run: Run,
+    undo: Vec<Snapshot>,
+    redo: Vec<Snapshot>,
+    run: EditRun,
     /// Steps are joined while this is not 0.
     joined: usize,
     /// The text that was cut or copied last.
@@ -110,7 +110,7 @@ impl Draft {
             self.anchor = None;
         }
         self.caret = to;
-        self.run = Run::None;
+        self.run = EditRun::None;
         self.version += 1;
     }
 
@@ -133,9 +133,9 @@ impl Draft {
             return;
         }
         let goes_on = match self.run {
-            Run::Typed(at) => start == end && at == start && !with.contains(char::is_whitespace),
-            Run::Deleted(at) => with.is_empty() && (end == at || start == at) && end - start < 32,
-            Run::None => false,
+            EditRun::Typed(at) => start == end && at == start && !with.contains(char::is_whitespace),
+            EditRun::Deleted(at) => with.is_empty() && (end == at || start == at) && end - start < 32,
+            EditRun::None => false,
         };
         if !goes_on {
             self.remember();
@@ -146,11 +146,11 @@ impl Draft {
         self.caret = self.border(start + with.len());
         self.anchor = None;
         self.run = if with.is_empty() {
-            Run::Deleted(start)
+            EditRun::Deleted(start)
         } else if start == end && with.chars().count() <= 2 {
-            Run::Typed(self.caret)
+            EditRun::Typed(self.caret)
         } else {
-            Run::None
+            EditRun::None
         };
         self.version += 1;
     }
@@ -193,7 +193,7 @@ impl Draft {
 
     pub fn end_step(&mut self) {
         self.joined = self.joined.saturating_sub(1);
-        self.run = Run::None;
+        self.run = EditRun::None;
         if self.joined == 0 && self.undo.last().is_some_and(|it| it.text == self.text) {
             self.undo.pop();
         }
@@ -207,7 +207,7 @@ impl Draft {
 
     /// Makes the next edit a step of its own.
     pub fn end_run(&mut self) {
-        self.run = Run::None;
+        self.run = EditRun::None;
     }
 
     /// Takes the key as an edit or a motion; `false` if it is neither. Up and Down need rows and are left to the caller.
@@ -304,13 +304,13 @@ impl Draft {
         let Some(state) = from.pop() else {
             return false;
         };
-        to.push(State {
+        to.push(Snapshot {
             text: std::mem::replace(&mut self.text, state.text),
             caret: self.caret,
         });
         self.caret = state.caret.min(self.text.len());
         self.anchor = None;
-        self.run = Run::None;
+        self.run = EditRun::None;
         self.version += 1;
         true
     }
@@ -319,7 +319,7 @@ impl Draft {
         if self.joined > 0 {
             return;
         }
-        self.undo.push(State {
+        self.undo.push(Snapshot {
             text: self.text.clone(),
             caret: self.caret,
         });

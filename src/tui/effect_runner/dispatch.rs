@@ -12,7 +12,7 @@ use crate::{
             App,
             effects::{Ask, Effect},
         },
-        msg::Outcome,
+        msg::EffectOutcome,
     },
 };
 
@@ -28,7 +28,7 @@ pub enum Carried {
     /// The program is to end with this code.
     Quit(u8),
     /// It is done, with this outcome.
-    Done(Outcome),
+    Done(EffectOutcome),
 }
 
 impl EffectRunner {
@@ -92,7 +92,7 @@ impl EffectRunner {
 
     fn ask(&self, ask: Ask, link: &Arc<dyn Link>) {
         let reply = link.ask(ask.query.clone());
-        self.spawn(async move { Outcome::Replied(ask, reply.await.map_err(|it| it.to_string())) });
+        self.spawn(async move { EffectOutcome::Replied(ask, reply.await.map_err(|it| it.to_string())) });
     }
 
     fn status(&self, command: Vec<String>, state: String, folder: PathBuf) {
@@ -105,7 +105,7 @@ impl EffectRunner {
                 .timeout(STATUS_PATIENCE)
                 .output();
             let said = run.await.map(|it| String::from_utf8_lossy(&it).into_owned());
-            Outcome::Status(said.map_err(|it| it.to_string()))
+            EffectOutcome::Status(said.map_err(|it| it.to_string()))
         });
     }
 }

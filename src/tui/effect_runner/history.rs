@@ -6,7 +6,7 @@ use super::EffectRunner;
 use crate::{
     t,
     tui::{
-        msg::{Msg, Outcome},
+        msg::{EffectOutcome, Msg},
         prompt_store,
     },
 };
@@ -22,7 +22,7 @@ pub fn note(runner: &EffectRunner, workspace: PathBuf, at_ms: u64, text: String)
     let (state, send) = (runner.paths.state.clone(), runner.inbox.clone());
     tokio::task::spawn_blocking(move || {
         if let Err(why) = prompt_store::note(&state, &workspace, at_ms, &text) {
-            let _ = send.send(Msg::Done(Outcome::Failed(t!("news-not-remembered", why = why))));
+            let _ = send.send(Msg::Done(EffectOutcome::Failed(t!("news-not-remembered", why = why))));
         }
     });
 }
@@ -30,7 +30,7 @@ pub fn note(runner: &EffectRunner, workspace: PathBuf, at_ms: u64, text: String)
 /// Reads the messages that were sent in `workspace`; in all workspaces without one.
 pub fn recall(runner: &EffectRunner, workspace: Option<PathBuf>) {
     let state = runner.paths.state.clone();
-    runner.block(move || Outcome::History {
+    runner.block(move || EffectOutcome::History {
         texts: prompt_store::history(&state, workspace.as_deref(), MOST_RECALLED),
         is_everywhere: workspace.is_none(),
     });

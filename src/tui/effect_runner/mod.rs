@@ -16,7 +16,7 @@ use crate::{
     config::Paths,
     tui::{
         library::Library,
-        msg::{Msg, Outcome},
+        msg::{EffectOutcome, Msg},
     },
 };
 
@@ -32,13 +32,13 @@ pub struct EffectRunner {
 
 impl EffectRunner {
     /// Runs `work` as a task and brings its outcome back.
-    pub fn spawn(&self, work: impl Future<Output = Outcome> + Send + 'static) {
+    pub fn spawn(&self, work: impl Future<Output = EffectOutcome> + Send + 'static) {
         let inbox = self.inbox.clone();
         tokio::spawn(async move { drop(inbox.send(Msg::Done(work.await))) });
     }
 
     /// Runs `work` on a thread that may block and brings its outcome back.
-    pub fn block(&self, work: impl FnOnce() -> Outcome + Send + 'static) {
+    pub fn block(&self, work: impl FnOnce() -> EffectOutcome + Send + 'static) {
         self.block_for(move || Msg::Done(work()));
     }
 

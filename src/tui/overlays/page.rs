@@ -15,7 +15,7 @@ use crate::{
     text::{Role, Sanitized, Span, StyledLine, width, wrap::wrap},
     transcript::Transcript,
     tui::{
-        app::{Keymap, keymap::Place},
+        app::{Keymap, keymap::KeyContext},
         spoken,
         terminal::surface::Links,
     },
@@ -89,10 +89,10 @@ impl Page {
     pub fn keys(keymap: &Keymap, is_developer: bool) -> Self {
         let mut rows = vec![title(t!("page-keys"), "")];
         for (place, title) in [
-            (Place::Everywhere, t!("page-everywhere")),
-            (Place::Composer, t!("page-in-composer")),
-            (Place::Transcript, t!("page-in-transcript")),
-            (Place::Plan, t!("page-on-plan")),
+            (KeyContext::Everywhere, t!("page-everywhere")),
+            (KeyContext::Composer, t!("page-in-composer")),
+            (KeyContext::Transcript, t!("page-in-transcript")),
+            (KeyContext::Plan, t!("page-on-plan")),
         ] {
             rows.push(Block::BLANK);
             rows.push(Block::heading(title));

@@ -17,7 +17,7 @@ use crate::{
     text::{Role, Sanitized, Span, StyledLine, width},
     theme::Theme,
     tui::{
-        app::{Action, App, MentionOffer, keymap::Place},
+        app::{Action, App, MentionOffer, keymap::KeyContext},
         editor::draft::Draft,
         fuzzy,
         places::FileReference,
@@ -220,7 +220,7 @@ impl Picker {
             .collect();
         actions.sort_by_key(|it| recent.iter().position(|name| *name == it.name).unwrap_or(usize::MAX));
         let entry = |it: &'static Action| {
-            let mut keys = Place::ALL
+            let mut keys = KeyContext::ALL
                 .into_iter()
                 .filter_map(|at| app.preferences.keymap.keys(at, it.name).first());
             let label = if it.slash.is_empty() {

@@ -3,7 +3,7 @@
 use super::super::{
     custom::Custom,
     headless::*,
-    msg::{Msg, Outcome},
+    msg::{EffectOutcome, Msg},
 };
 use crate::{
     protocol::{Command, Event, Message, Mode},
@@ -103,7 +103,10 @@ fn commands_of_files_are_offered_and_their_words_are_sent() {
     let mut desk = TestApp::new(100, 40);
     desk.keys("/");
     assert!(desk.front.effects.contains(&Effect::Commands));
-    desk.take(Msg::Done(Outcome::Commands(vec![custom("fix-it", "Fix $1 now.")])));
+    desk.take(Msg::Done(EffectOutcome::Commands(vec![custom(
+        "fix-it",
+        "Fix $1 now.",
+    )])));
     desk.keys("fix");
     assert!(
         desk.shows("/fix-it") && desk.shows(".cursor/commands"),

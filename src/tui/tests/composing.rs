@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::super::{
     headless::*,
-    msg::{Msg, Outcome},
+    msg::{EffectOutcome, Msg},
     picture::{self, Source},
     terminal::Input,
 };
@@ -59,7 +59,7 @@ fn a_large_paste_is_viewed_unfolded_and_sent_whole() {
     );
     desk.keys("<esc><ctrl+g>");
     assert_eq!(desk.front.effects.last(), Some(&Effect::EditChip(pasted.clone())));
-    desk.take(Msg::Done(Outcome::ChipEdited(Ok("shorter\n".repeat(20)))));
+    desk.take(Msg::Done(EffectOutcome::ChipEdited(Ok("shorter\n".repeat(20)))));
     assert!(desk.shows("[pasted 20 lines]"), "{}", desk.picture());
     desk.keys("<ctrl+o><down><enter>");
     assert!(desk.shows("shorter") && !desk.shows("[pasted"), "{}", desk.picture());
@@ -81,7 +81,7 @@ fn a_picture_is_pasted_dragged_or_a_path_after_all() {
     let source = Source::Path("/tmp/my shot.png".into(), "'/tmp/my shot.png'".into());
     assert_eq!(desk.front.effects.last(), Some(&Effect::Picture(source)));
     let picture = picture::of("my shot.png", b"\x89PNG\r\n\x1a\n1234").unwrap();
-    desk.take(Msg::Done(Outcome::Picture(Ok(picture.clone()))));
+    desk.take(Msg::Done(EffectOutcome::Picture(Ok(picture.clone()))));
     assert!(desk.shows("see ▤[my shot.png 12 B]"), "{}", desk.picture());
     desk.keys(" ?<enter>");
     let [Command::Submit(submit)] = &desk.sent()[..] else {
@@ -90,7 +90,7 @@ fn a_picture_is_pasted_dragged_or_a_path_after_all() {
     assert_eq!(submit.message.content, "see [my shot.png] ?");
     assert_eq!(submit.message.extra.get("images"), Some(&json!([picture.data])));
     let gone = Err(("it is not there".to_owned(), Some("/tmp/gone.png".to_owned())));
-    desk.take(Msg::Done(Outcome::Picture(gone)));
+    desk.take(Msg::Done(EffectOutcome::Picture(gone)));
     assert_eq!(desk.app.composer.field.text(), "/tmp/gone.png");
     desk.keys("<ctrl+v>");
     assert_eq!(desk.front.effects.last(), Some(&Effect::Picture(Source::Clipboard)));
@@ -100,7 +100,7 @@ fn a_picture_is_pasted_dragged_or_a_path_after_all() {
 fn what_was_sent_before_is_there_again() {
     let mut desk = TestApp::new(80, 24);
     let history = |texts: &[&str], is_everywhere| {
-        Msg::Done(Outcome::History {
+        Msg::Done(EffectOutcome::History {
             texts: texts.iter().map(|it| (*it).to_owned()).collect(),
             is_everywhere,
         })

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::super::{
     headless::*,
-    msg::{Msg, Outcome},
+    msg::{EffectOutcome, Msg},
     terminal::Input,
 };
 use crate::{
@@ -509,7 +509,7 @@ pub fn shelf(width: u16) -> TestApp {
         kept("b", "A faster parser", "~/parser"),
         kept("c", "Receipts 漢字", ""),
     ];
-    desk.take(Msg::Done(Outcome::Sessions(Ok(listed))));
+    desk.take(Msg::Done(EffectOutcome::Sessions(Ok(listed))));
     assert_eq!(desk.front.effects.last(), Some(&Effect::PreviewSession("a".to_owned())));
     desk
 }
@@ -522,7 +522,7 @@ fn a_conversation_is_found_by_its_title_and_by_what_was_said() {
         "{}",
         desk.picture()
     );
-    desk.take(Msg::Done(Outcome::SessionPreview {
+    desk.take(Msg::Done(EffectOutcome::SessionPreview {
         id: "a".to_owned(),
         said: vec![crate::tui::library::SessionExcerpt {
             is_message: true,
@@ -539,7 +539,7 @@ fn a_conversation_is_found_by_its_title_and_by_what_was_said() {
     desk.keys("rounding");
     assert!(desk.shows("nothing like that"), "{}", desk.picture());
     let found = |words: &str| {
-        Msg::Done(Outcome::SessionsFound {
+        Msg::Done(EffectOutcome::SessionsFound {
             words: words.to_owned(),
             found: vec![("c".to_owned(), "the rounding of the receipt".to_owned())],
         })
@@ -652,7 +652,7 @@ fn a_conversation_is_put_out_of_the_way_and_removed_only_on_the_second_press() {
     assert_eq!(desk.front.effects.last(), Some(&archived));
     let mut first = kept("a", "Discount codes", "");
     first.is_archived = true;
-    desk.take(Msg::Done(Outcome::SessionChanged {
+    desk.take(Msg::Done(EffectOutcome::SessionChanged {
         failed: None,
         kept: Some(vec![first, kept("c", "Receipts", "")]),
     }));

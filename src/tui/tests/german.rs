@@ -7,7 +7,7 @@ use super::{
     super::{
         actions,
         headless::*,
-        msg::{Msg, Outcome},
+        msg::{EffectOutcome, Msg},
     },
     finding::{conversation, shelf},
     reviewing::changed,
@@ -95,7 +95,7 @@ const PLACES: &[Place] = &[
         after(did(desk, "chip"), "<enter>")
     }),
     ("history", |width| {
-        let outcome = Outcome::History {
+        let outcome = EffectOutcome::History {
             texts: vec!["x".to_owned()],
             is_everywhere: true,
         };
@@ -287,7 +287,7 @@ fn replied(desk: TestApp, action: &str, reply: Reply) -> TestApp {
     desk
 }
 
-fn told(mut desk: TestApp, outcome: Outcome) -> TestApp {
+fn told(mut desk: TestApp, outcome: EffectOutcome) -> TestApp {
     desk.take(Msg::Done(outcome));
     desk
 }

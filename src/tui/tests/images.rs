@@ -6,7 +6,7 @@ use serde_json::json;
 use super::super::{
     headless::*,
     image::Images,
-    msg::{Msg, Outcome},
+    msg::{EffectOutcome, Msg},
     terminal::{Input, Reply},
 };
 use crate::{
@@ -103,7 +103,7 @@ fn what_a_tool_has_read_is_read_again_to_be_drawn() {
     };
     assert_eq!((*turn, path.as_str()), (Turn(1), "docs/shot.png"));
     assert_eq!(desk.app.pictures_wanted(None), [], "once");
-    desk.take(Msg::Done(Outcome::PictureRead {
+    desk.take(Msg::Done(EffectOutcome::PictureRead {
         turn: *turn,
         document: document.clone(),
         data: Some(png()),
@@ -167,7 +167,7 @@ fn a_terminal_that_knows_sixel_says_so_and_is_believed() {
     assert_eq!(desk.app.pictures_wanted(None), [], "one at a time");
     assert_eq!(cells(&desk), 0);
     let (id, made) = crate::tui::image::make(order);
-    desk.take(Msg::Done(Outcome::PictureMade(id, made)));
+    desk.take(Msg::Done(EffectOutcome::PictureMade(id, made)));
     let kept = |desk: &TestApp| desk.front.screen.text().matches('\u{10eeee}').count();
     assert_eq!(
         (kept(&desk), cells(&desk)),

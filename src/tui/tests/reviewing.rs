@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::super::{
     headless::*,
-    msg::{Msg, Outcome},
+    msg::{EffectOutcome, Msg},
 };
 use crate::{
     protocol::{Command, Done, Event, Message},
@@ -418,7 +418,7 @@ fn hunks_of_a_change_that_waits_are_decided_one_by_one() {
     // Left and opened again it is as it was.
     desk.keys("<esc><ctrl+e>");
     assert!(desk.shows("1 accepted   1 rejected"), "{}", desk.picture());
-    desk.take(Msg::Done(Outcome::HunkEdited {
+    desk.take(Msg::Done(EffectOutcome::HunkEdited {
         turn,
         document,
         index: 3,
@@ -533,7 +533,7 @@ fn what_was_written_for_an_answered_question_stands_in_the_draft() {
         final_content: None,
         metadata: serde_json::from_value(json!({ "outcome": "answered" })).unwrap(),
     }]);
-    desk.take(Msg::Done(Outcome::HunkEdited {
+    desk.take(Msg::Done(EffectOutcome::HunkEdited {
         turn,
         document,
         index: 1,

@@ -13,7 +13,7 @@ use crate::{
         },
         app::{
             Action, App, Effect, Focus, TOO_EARLY_MS,
-            keymap::{Chord, Place},
+            keymap::{Chord, KeyContext},
         },
         command,
         editor::vim,
@@ -25,7 +25,7 @@ use crate::{
 };
 
 /// A part of the screen that may take a key.
-struct Target {
+struct KeyTarget {
     /// Returns true if the key is for this target, as things stand.
     is_meant: fn(&App, KeyEvent) -> bool,
     /// Handles the key; `None` leaves it to the targets below.
@@ -33,14 +33,14 @@ struct Target {
 }
 
 /// The targets of keys, from the top overlay down to the composer.
-const TARGETS: &[Target] = &[
+const TARGETS: &[KeyTarget] = &[
     // The top overlay takes every key.
-    Target {
+    KeyTarget {
         is_meant: |app, _| !app.overlays.is_empty(),
         take: |app, event| Some(overlay_key(app, event)),
     },
     // The number of an option answers the first page; the question below takes it.
-    Target {
+    KeyTarget {
         is_meant: answers_first_page,
         take: |app, _| {
             focus_transcript(app);
@@ -50,17 +50,17 @@ const TARGETS: &[Target] = &[
         },
     },
     // The open question that has the focus.
-    Target {
+    KeyTarget {
         is_meant: |app, _| app.viewport.question(&app.conversation.transcript).is_some(),
         take: form_key,
     },
     // The list of files and documents.
-    Target {
+    KeyTarget {
         is_meant: |app, _| app.viewport.focus == Focus::Composer,
         take: |app, event| mention::key(app, event).then(|| mention::look(app)),
     },
     // The list of commands.
-    Target {
+    KeyTarget {
         is_meant: |app, _| app.viewport.focus == Focus::Composer,
         take: |app, event| match command::key(app, event) {
             command::Took::No => None,
@@ -69,11 +69,11 @@ const TARGETS: &[Target] = &[
         },
     },
     // Vim: `:` and `/`, then its motions and operators.
-    Target {
+    KeyTarget {
         is_meant: |app, event| vim_action(app, event).is_some(),
         take: |app, event| vim_action(app, event).map(|it| (it.run)(app, "")),
     },
-    Target {
+    KeyTarget {
         is_meant: |app, _| app.viewport.focus == Focus::Composer,
         take: |app, event| {
             let is_taken = app.composer.field.vim_key(event);
@@ -84,7 +84,7 @@ const TARGETS: &[Target] = &[
         },
     },
     // A plan that came under the hands of somebody who began to write.
-    Target {
+    KeyTarget {
         is_meant: is_for_new_plan,
         take: |app, event| {
             if event.code == KeyCode::Char('b') {
@@ -95,7 +95,7 @@ const TARGETS: &[Target] = &[
         },
     },
     // The keymap of where the focus is.
-    Target {
+    KeyTarget {
         is_meant: |app, event| action_of(app, event).is_some(),
         take: |app, event| {
             let selected = app.viewport.pane.selected;
@@ -108,7 +108,7 @@ const TARGETS: &[Target] = &[
         },
     },
     // A letter that means nothing in the transcript is the beginning of a message; other keys mean nothing there.
-    Target {
+    KeyTarget {
         is_meant: |app, _| app.viewport.focus == Focus::Transcript,
         take: |app, event| {
             if !is_text(event) {
@@ -119,12 +119,12 @@ const TARGETS: &[Target] = &[
         },
     },
     // What was sent before.
-    Target {
+    KeyTarget {
         is_meant: |_, event| matches!(event.code, KeyCode::Up | KeyCode::Down) && event.modifiers.is_empty(),
         take: |app, event| recall(app, event).then(Vec::new),
     },
     // The draft.
-    Target {
+    KeyTarget {
         is_meant: |_, _| true,
         take: |app, event| {
             if app.composer.field.key(event) && is_text(event) {
@@ -141,7 +141,7 @@ const TARGETS: &[Target] = &[
 pub(super) fn key(app: &mut App, event: KeyEvent) -> Vec<Effect> {
     app.toast = None;
     app.viewport.selection = None;
-    let take = |target: &Target| {
+    let take = |target: &KeyTarget| {
         let is_meant = (target.is_meant)(app, event);
         is_meant.then(|| (target.take)(app, event)).flatten()
     };
@@ -195,10 +195,12 @@ fn is_for_new_plan(app: &App, event: KeyEvent) -> bool {
 fn action_of(app: &App, event: KeyEvent) -> Option<&'static Action> {
     let (chord, keymap) = (Chord::of(event), &app.preferences.keymap);
     let place = match app.viewport.focus {
-        Focus::Composer => Place::Composer,
-        Focus::Transcript => Place::Transcript,
+        Focus::Composer => KeyContext::Composer,
+        Focus::Transcript => KeyContext::Transcript,
     };
-    let on_plan = is_on_plan(app).then(|| keymap.find_only(Place::Plan, chord)).flatten();
+    let on_plan = is_on_plan(app)
+        .then(|| keymap.find_only(KeyContext::Plan, chord))
+        .flatten();
     on_plan.or_else(|| keymap.find(place, chord))
 }
 

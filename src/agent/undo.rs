@@ -432,36 +432,17 @@ fn call_of(document: &Document) -> Option<&str> {
     match document.view() {
         View::FileEdit(it) => it.tool_call_id,
         View::TerminalCommand(it) => it.tool_call_id,
-        View::Text(_)
-        | View::CodeReference(_)
-        | View::CodeBlock(_)
-        | View::ToolCall(_)
-        | View::Plan(_)
-        | View::Clarification(_)
-        | View::Error(_)
-        | View::TodoUpdate(_)
-        | View::Unknown(_) => None,
+        _ => None,
     }
 }
 
 /// The files that a change is about; none: whatever the call did.
 fn paths_of(document: &Document) -> Vec<String> {
-    match document.view() {
-        View::FileEdit(it) => {
-            let paths = [Some(it.file_path), it.new_file_path];
-            paths.into_iter().flatten().map(str::to_owned).collect()
-        }
-        View::TerminalCommand(_)
-        | View::Text(_)
-        | View::CodeReference(_)
-        | View::CodeBlock(_)
-        | View::ToolCall(_)
-        | View::Plan(_)
-        | View::Clarification(_)
-        | View::Error(_)
-        | View::TodoUpdate(_)
-        | View::Unknown(_) => Vec::new(),
-    }
+    let View::FileEdit(it) = document.view() else {
+        return Vec::new();
+    };
+    let paths = [Some(it.file_path), it.new_file_path];
+    paths.into_iter().flatten().map(str::to_owned).collect()
 }
 
 fn is_undone(document: &Document) -> bool {

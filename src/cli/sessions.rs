@@ -23,7 +23,7 @@ use crate::{
     export::{self, DocumentFormat, ExportFormat, ExportedConversation, RedactionRules},
     journal::{
         Log,
-        file::{Finding, Listed, Session, Store, Wrong},
+        file::{FileFinding, Listed, Session, Store, Wrong},
     },
     link::replay::Recording,
     os::file::{self, Access},
@@ -239,7 +239,7 @@ fn doctor(base: &CliContext, store: &Store, repair: bool) -> Result<u8> {
         known.any(|it| Checkpoints::is_of(name, it.as_str()))
     };
     // A file that cannot be read may need any checkpoint.
-    let is_riddle = |it: &Finding| matches!(it.wrong, Wrong::Unreadable(_) | Wrong::Newer);
+    let is_riddle = |it: &FileFinding| matches!(it.wrong, Wrong::Unreadable(_) | Wrong::Newer);
     let is_all_known = !findings.clone().any(|it| is_riddle(it.2));
     let forgotten = |used: SystemTime| is_all_known && used.elapsed().is_ok_and(|it| it > FORGOTTEN);
     let orphans = Checkpoints::stores(&folder)

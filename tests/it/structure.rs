@@ -10,12 +10,9 @@ const CYCLES: &[&str] = &[
     "agent/approval",
     "agent/turn/batch",
     "config",
-    "conform",
     "link/replay",
     "models",
-    "protocol/document",
     "server",
-    "text/markdown",
     "tools",
     "tui",
 ];

@@ -13,7 +13,7 @@ use crate::{
     models::{EndReason, Failure, Piece, Tokens, catalogue},
     protocol::{
         Address, CompactionScope, DocumentId, Event, FinishReason, Kind, Severity, Status, TodoStatus,
-        document::{COMPACT, Cause, Compaction, Way},
+        document::{COMPACT, Cause, Compaction, CompactionMethod},
     },
     text::figure,
 };
@@ -183,7 +183,7 @@ impl Running {
         let shown = self.open_room(json!({ "result": address.to_string() }), effects);
         let mark = Compaction {
             cause: Cause::Asked,
-            way: Way::Single,
+            way: CompactionMethod::Single,
             before_tokens: before,
             after_tokens: after,
             window_tokens: sizes.window,
@@ -204,7 +204,7 @@ impl Running {
         };
         let shown = self.open_room(arguments, effects);
         self.request.has_made_room = true;
-        if plan.way == Way::Results {
+        if plan.way == CompactionMethod::Results {
             self.drop_old(shown, plan, cause, memory, effects);
             return self.go_on(cause, memory, effects);
         }
@@ -340,7 +340,7 @@ impl Running {
         let (count, saved) = memory.told.droppable(plan.at);
         if count > 0 && cause != Cause::Asked && compact::is_worth(plan.before, plan.before.saturating_sub(saved)) {
             let plan = Plan {
-                way: Way::Results,
+                way: CompactionMethod::Results,
                 ..plan
             };
             self.drop_old(shown, plan, cause, memory, effects);

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::{Answer, Overlay, Scene, frame};
 use crate::{
-    journal::{Raw, Ring, Step, Trace},
+    journal::{Raw, Ring, Trace, TraceStep},
     locale::figure,
     protocol::{Document, DocumentId, Event, Severity, codec::record},
     t,
@@ -52,7 +52,7 @@ pub struct Inspector {
 
 /// The chosen step, copied out of the ring.
 struct ChosenStep {
-    step: Step,
+    step: TraceStep,
     before_ms: Option<u64>,
     since_ms: u64,
     count: u64,
@@ -259,12 +259,12 @@ fn severity_role(severity: Severity) -> Role {
 }
 
 /// The step before another one, if it is still in the ring.
-fn before(ring: &Ring, number: u64) -> Option<&Step> {
+fn before(ring: &Ring, number: u64) -> Option<&TraceStep> {
     ring.get(number.saturating_sub(1)).filter(|it| it.number < number)
 }
 
 /// The name of a step in the list.
-fn name_of(step: &Step) -> String {
+fn name_of(step: &TraceStep) -> String {
     match &step.raw {
         Some(Raw::Request(it)) => {
             let path = it.url.splitn(4, '/').nth(3).unwrap_or_default();
@@ -293,7 +293,7 @@ fn type_of(text: &str) -> Option<String> {
 }
 
 /// The document that the step is about.
-fn document_of(step: &Step) -> Option<DocumentId> {
+fn document_of(step: &TraceStep) -> Option<DocumentId> {
     step.made.iter().find_map(|it| match &it.event {
         Event::DocumentStart(start) => Some(start.id.clone()),
         Event::ContentDelta { document, .. }
@@ -316,7 +316,7 @@ fn document_of(step: &Step) -> Option<DocumentId> {
 }
 
 /// The highest severity among the repairs of a step; `None` for a step without repairs.
-fn repaired(step: &Step) -> Option<Severity> {
+fn repaired(step: &TraceStep) -> Option<Severity> {
     let notices = step.made.iter().filter_map(|it| match &it.event {
         Event::Notice(notice) => Some(notice.severity),
         _ => None,
@@ -324,13 +324,13 @@ fn repaired(step: &Step) -> Option<Severity> {
     notices.max()
 }
 
-fn is_repaired(step: &Step) -> bool {
+fn is_repaired(step: &TraceStep) -> bool {
     repaired(step).is_some()
 }
 
 /// The next step with a property, or the one before.
-fn find(ring: &Ring, from: u64, forward: bool, has: impl Fn(&Step) -> bool) -> Option<u64> {
-    let steps: &VecDeque<Step> = &ring.steps;
+fn find(ring: &Ring, from: u64, forward: bool, has: impl Fn(&TraceStep) -> bool) -> Option<u64> {
+    let steps: &VecDeque<TraceStep> = &ring.steps;
     let found = if forward {
         steps.iter().find(|it| it.number > from && has(it))
     } else {
@@ -361,7 +361,7 @@ fn chosen_step(ring: &Ring, chosen: u64) -> Option<ChosenStep> {
 }
 
 /// The raw text of a step; for an event of our own, its wire format.
-fn raw_of(step: &Step) -> String {
+fn raw_of(step: &TraceStep) -> String {
     match &step.raw {
         Some(Raw::Frame { text, .. } | Raw::Body { text, .. }) => text.clone(),
         Some(Raw::Request(it)) => it

@@ -14,7 +14,7 @@ use super::{
     frame::{self, caret_in, first_line, heading},
 };
 use crate::{
-    protocol::{Document, Kind},
+    protocol::Document,
     t,
     text::{Role, Sanitized, Span, StyledLine, width},
     transcript::Transcript,
@@ -234,19 +234,7 @@ fn sign(document: &Document) -> (&'static str, Role) {
     if document.is_open() {
         return ("◐", Role::Waiting);
     }
-    match document.kind {
-        Kind::Text => ("·", Role::Faint),
-        Kind::CodeReference => ("↗", Role::Link),
-        Kind::CodeBlock => ("≡", Role::Dim),
-        Kind::FileEdit => ("±", Role::Done),
-        Kind::ToolCall => ("●", Role::Dim),
-        Kind::TerminalCommand => ("$", Role::Done),
-        Kind::Plan => ("≡", Role::ModePlan),
-        Kind::Clarification => ("?", Role::Waiting),
-        Kind::Error => ("✗", Role::Error),
-        Kind::TodoUpdate => ("✓", Role::Dim),
-        Kind::Other(_) => ("○", Role::Dim),
-    }
+    document.kind.row().sign
 }
 
 fn line(transcript: &Transcript, item: Item, is_here: bool, columns: usize) -> Vec<Span> {

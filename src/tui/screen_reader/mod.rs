@@ -111,7 +111,7 @@ pub async fn run(mut setup: Setup, console: Console) -> Result<u8, Error> {
         events.app.questions.submitted_ms = Some(now_ms());
         events.submit(text);
     }
-    Ok(events.run().await)
+    Ok(Box::pin(events.run()).await)
 }
 
 /// Reads the conversation out line by line, and takes lines as input.

@@ -78,7 +78,7 @@ pub fn run(asked: &Sessions) -> Result<u8> {
             redact,
         } => {
             let form = form.map_or_else(|| form_of(output.as_deref()), form_named);
-            let rules = base.settings.redact.iter().chain(redact).map(String::as_str);
+            let rules = base.settings.export.redact.iter().chain(redact).map(String::as_str);
             let whole = whole(&base, &store, session)?.redacted(&RedactionRules::new(rules)?);
             let text = if *all_branches {
                 whole.with_branches(form)

@@ -9,10 +9,6 @@ const CYCLES: &[&str] = &[
     "agent",
     "agent/approval",
     "agent/turn/batch",
-    "config",
-    "link/replay",
-    "models",
-    "server",
     "tools",
     "tui",
 ];
@@ -21,7 +17,7 @@ const CYCLES: &[&str] = &[
 const WIDE: &[&str] = &["agent/", "tui/overlays/", "tui/widgets/"];
 
 /// Docs that still begin with a riddle; the number may only fall.
-const RIDDLES_LEFT: usize = 1080;
+const RIDDLES_LEFT: usize = 433;
 
 /// A path as the source writes it, or a module's place in the library: `["tui", "widgets", "plan"]`.
 type Path = Vec<String>;

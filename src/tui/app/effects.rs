@@ -8,7 +8,7 @@ use crate::{
     protocol::{Command, DocumentId, Query, Reply, Turn},
     t,
     theme::Rgb,
-    tui::{image::Order, picture::Source, terminal::Mouse},
+    tui::{image::ImageOrder, picture::Source, terminal::Mouse},
 };
 
 /// Takes the reply to a question, or why there is none.
@@ -157,7 +157,7 @@ pub enum Effect {
         path: String,
     },
     /// Make a picture into what the terminal takes.
-    MakePicture(Order),
+    MakePicture(ImageOrder),
     /// Read a picture for the draft.
     Picture(Source),
     /// Remember what was sent.

@@ -4,7 +4,7 @@ use std::{collections::hash_map::Entry, sync::Arc};
 
 use super::{App, Effect};
 use crate::tui::{
-    image::{KEPT_BYTES, Made, Read, number, pictures, read_picture},
+    image::{KEPT_BYTES, Made, ReadImage, number, pictures, read_picture},
     terminal::{ImageProtocol, ImageSetting, TerminalName, pictures::ASK_CELL_SIZE},
     widgets::transcript::{Item, VisibleLine},
 };
@@ -116,8 +116,8 @@ impl App {
             .read
             .get(&(self.conversation.turn_of(place), document.id.clone()))
         {
-            Some(Read::Data(data)) => Some(Arc::clone(data)),
-            Some(Read::Asked | Read::Missing) | None => None,
+            Some(ReadImage::Data(data)) => Some(Arc::clone(data)),
+            Some(ReadImage::Asked | ReadImage::Missing) | None => None,
         }
     }
 
@@ -195,9 +195,9 @@ impl App {
                     .read
                     .get(&(self.conversation.turn_of(place), document.id.clone()))
                 {
-                    None | Some(Read::Asked) => false,
-                    Some(Read::Missing) => true,
-                    Some(Read::Data(data)) => is_there(data),
+                    None | Some(ReadImage::Asked) => false,
+                    Some(ReadImage::Missing) => true,
+                    Some(ReadImage::Data(data)) => is_there(data),
                 }
             }
             Item::Thinking(..) | Item::Ending(_) => true,
@@ -215,7 +215,7 @@ impl App {
         };
         let (turn, document) = free.key().clone();
         let path = path.to_owned();
-        free.insert(Read::Asked);
+        free.insert(ReadImage::Asked);
         Some(Effect::ReadPicture { turn, document, path })
     }
 }

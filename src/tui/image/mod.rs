@@ -28,7 +28,7 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::Value;
 
 use self::{
-    head::{Head, MOST_BYTES, cells, head, words},
+    head::{ImageHead, MOST_BYTES, cells, head, words},
     pixels::Pixels,
     strip::{Dialect, Painted},
 };
@@ -52,7 +52,7 @@ const CELL: (u16, u16) = (10, 20);
 const FINE: (usize, usize) = (12, 24);
 
 /// Columns and rows.
-type Place = (usize, usize);
+type CellSize = (usize, usize);
 
 /// The images of the conversation, and those that the terminal has.
 #[derive(Debug, Default)]
@@ -66,11 +66,11 @@ pub struct Images {
     /// Numbers and sizes of what it keeps, the oldest first.
     kept: VecDeque<(u32, usize)>,
     /// The cells that each was placed on.
-    has: HashMap<u32, Place>,
+    has: HashMap<u32, CellSize>,
     /// Sequences that the terminal has not got yet. Text may stand between them.
     queue: VecDeque<Vec<u8>>,
     /// Images that tools have read.
-    pub read: HashMap<(Turn, DocumentId), Read>,
+    pub read: HashMap<(Turn, DocumentId), ReadImage>,
     /// Images that were prepared, the oldest first; `None` for one that cannot be decoded.
     made: VecDeque<(u32, Option<Made>)>,
     /// One is being made.
@@ -81,7 +81,7 @@ pub struct Images {
 
 /// An image that a tool has read.
 #[derive(Debug)]
-pub enum Read {
+pub enum ReadImage {
     Asked,
     Missing,
     /// In base64.
@@ -90,11 +90,11 @@ pub enum Read {
 
 /// A picture that is to be made into what the terminal takes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Order {
+pub struct ImageOrder {
     id: u32,
     /// In base64.
     data: Arc<str>,
-    place: Place,
+    place: CellSize,
     cell: (u16, u16),
     /// `None`: a PNG is wanted.
     dialect: Option<Dialect>,
@@ -105,7 +105,7 @@ pub struct Order {
 pub enum Made {
     /// A PNG in base64, of whatever it was.
     Png(Arc<str>),
-    Strips(Place, (u16, u16), Arc<Painted>),
+    Strips(CellSize, (u16, u16), Arc<Painted>),
 }
 
 impl Made {
@@ -118,7 +118,7 @@ impl Made {
 }
 
 /// The state of an image on its way to the screen.
-enum State {
+enum ImageState {
     Ready,
     /// Its cells are left blank until it is there.
     Awaited,
@@ -198,8 +198,8 @@ impl Images {
             return Vec::new();
         }
         match self.read.get(&(turn, document.clone())) {
-            Some(Read::Data(data)) => self.drawn(data, width),
-            Some(Read::Asked | Read::Missing) | None => Vec::new(),
+            Some(ReadImage::Data(data)) => self.drawn(data, width),
+            Some(ReadImage::Asked | ReadImage::Missing) | None => Vec::new(),
         }
     }
 
@@ -213,36 +213,36 @@ impl Images {
         };
         let id = number(data);
         match self.state(id, &head, place) {
-            State::Ready => drawn(id, columns, rows).collect(),
-            State::Awaited => vec![StyledLine::blank(); rows],
-            State::Never => Vec::new(),
+            ImageState::Ready => drawn(id, columns, rows).collect(),
+            ImageState::Awaited => vec![StyledLine::blank(); rows],
+            ImageState::Never => Vec::new(),
         }
     }
 
-    fn state(&self, id: u32, head: &Head, place: Place) -> State {
+    fn state(&self, id: u32, head: &ImageHead, place: CellSize) -> ImageState {
         let made = self.made.iter().find(|it| it.0 == id);
         match (self.dialect(), made) {
-            (None, _) if is_sent_as_is(head) => State::Ready,
-            (_, Some((_, None))) => State::Never,
-            (None, Some((_, Some(Made::Png(_))))) => State::Ready,
+            (None, _) if is_sent_as_is(head) => ImageState::Ready,
+            (_, Some((_, None))) => ImageState::Never,
+            (None, Some((_, Some(Made::Png(_))))) => ImageState::Ready,
             (Some(_), Some((_, Some(Made::Strips(known, cell, _))))) if (*known, *cell) == (place, self.cell()) => {
-                State::Ready
+                ImageState::Ready
             }
-            _ => State::Awaited,
+            _ => ImageState::Awaited,
         }
     }
 
     /// A picture that was asked for is there, or cannot be had.
     pub fn take(&mut self, turn: Turn, document: DocumentId, data: Option<String>) {
         let data = data.filter(|it| is_base64(it));
-        let bytes = |it: &Read| match it {
-            Read::Data(data) => data.len(),
-            Read::Asked | Read::Missing => 0,
+        let bytes = |it: &ReadImage| match it {
+            ReadImage::Data(data) => data.len(),
+            ReadImage::Asked | ReadImage::Missing => 0,
         };
         let kept: usize = self.read.values().map(bytes).sum();
         // What is not kept is read again when somebody comes back to it in another run of the program.
         let data = data.filter(|it| kept + it.len() <= KEPT_BYTES);
-        let read = data.map_or(Read::Missing, |it| Read::Data(it.into()));
+        let read = data.map_or(ReadImage::Missing, |it| ReadImage::Data(it.into()));
         self.read.insert((turn, document), read);
     }
 
@@ -264,16 +264,16 @@ impl Images {
     }
 
     /// The number and place of a picture of which something has to be made before it can be drawn.
-    pub fn awaited(&self, data: &str, width: usize) -> Option<(u32, Place)> {
+    pub fn awaited(&self, data: &str, width: usize) -> Option<(u32, CellSize)> {
         let head = head(data);
         let place = cells(&head, width, self.cell())?;
         let id = number(data);
-        let is_awaited = matches!(self.state(id, &head, place), State::Awaited);
+        let is_awaited = matches!(self.state(id, &head, place), ImageState::Awaited);
         (is_awaited && is_base64(data)).then_some((id, place))
     }
 
-    pub fn order(&self, data: &str, width: usize) -> Option<Order> {
-        self.awaited(data, width).map(|(id, place)| Order {
+    pub fn order(&self, data: &str, width: usize) -> Option<ImageOrder> {
+        self.awaited(data, width).map(|(id, place)| ImageOrder {
             id,
             data: data.into(),
             place,
@@ -421,13 +421,13 @@ pub fn read(root: &Path, path: &str) -> Option<String> {
 }
 
 /// Carries an order out: takes as long as decoding does.
-pub fn make(order: &Order) -> (u32, Option<Made>) {
+pub fn make(order: &ImageOrder) -> (u32, Option<Made>) {
     // A picture that is too much for a decoder is words, like any that is broken.
     let made = std::panic::catch_unwind(|| carried_out(order)).ok().flatten();
     (order.id, made)
 }
 
-fn carried_out(order: &Order) -> Option<Made> {
+fn carried_out(order: &ImageOrder) -> Option<Made> {
     let pixels = STANDARD.decode(&*order.data).ok().and_then(|it| Pixels::decode(&it));
     let cell = (usize::from(order.cell.0), usize::from(order.cell.1));
     let (columns, rows) = order.place;
@@ -452,7 +452,7 @@ fn carried_out(order: &Order) -> Option<Made> {
 }
 
 /// Returns true if kitty can be given the file as it is.
-fn is_sent_as_is(head: &Head) -> bool {
+fn is_sent_as_is(head: &ImageHead) -> bool {
     head.kind == "png" && head.bytes <= SENT_AS_IS
 }
 

@@ -262,7 +262,7 @@ fn what_is_broken_is_no_picture_and_breaks_nothing() {
             assert!(pixels.is_none_or(|it| it.rgba.len() == it.wide * it.high * 4), "{name}");
         }
     }
-    let order = |data: &str| Order {
+    let order = |data: &str| ImageOrder {
         id: 7,
         data: data.into(),
         place: (4, 2),

@@ -23,7 +23,7 @@ use crate::{
 
 /// A page that is scrolled and closed.
 pub struct Page {
-    blocks: Vec<Block>,
+    blocks: Vec<PageBlock>,
     /// For the width of the last drawing.
     rows: Vec<StyledLine>,
     columns: usize,
@@ -33,7 +33,7 @@ pub struct Page {
     height: usize,
 }
 
-enum Block {
+enum PageBlock {
     /// A paragraph; empty for a blank line.
     Text(Vec<Span>),
     /// Keys or a command, and their description.
@@ -46,7 +46,7 @@ enum Block {
     Share(u64, u64, Vec<Span>),
 }
 
-impl Block {
+impl PageBlock {
     const BLANK: Self = Self::Text(Vec::new());
 
     fn line(text: &str, role: Role) -> Self {
@@ -75,7 +75,7 @@ impl Block {
 const KEYS: usize = 26;
 
 impl Page {
-    fn of(blocks: Vec<Block>) -> Self {
+    fn of(blocks: Vec<PageBlock>) -> Self {
         Self {
             blocks,
             rows: Vec::new(),
@@ -94,19 +94,19 @@ impl Page {
             (KeyContext::Transcript, t!("page-in-transcript")),
             (KeyContext::Plan, t!("page-on-plan")),
         ] {
-            rows.push(Block::BLANK);
-            rows.push(Block::heading(title));
+            rows.push(PageBlock::BLANK);
+            rows.push(PageBlock::heading(title));
             for action in keymap.actions.iter().filter(|it| is_developer || it.name != "panic") {
                 let keys = keymap.keys(place, action.name);
                 if keys.is_empty() {
                     continue;
                 }
                 let keys: Vec<_> = keys.iter().map(ToString::to_string).collect();
-                rows.push(Block::Entry(keys.join(" "), action.about()));
+                rows.push(PageBlock::Entry(keys.join(" "), action.about()));
             }
         }
-        rows.push(Block::BLANK);
-        rows.push(Block::heading(t!("page-in-text")));
+        rows.push(PageBlock::BLANK);
+        rows.push(PageBlock::heading(t!("page-in-text")));
         let writing: [(&[&str], &'static str); 9] = [
             (&["ctrl+/"], t!("page-text-undo")),
             (&["alt+/"], t!("page-text-redo")),
@@ -119,7 +119,7 @@ impl Page {
             (&["ctrl+y"], t!("page-text-yank")),
         ];
         for (keys, about) in writing {
-            rows.push(Block::Entry(keys.join(" "), about));
+            rows.push(PageBlock::Entry(keys.join(" "), about));
         }
         let question = [
             ("1 2 3", t!("page-question-choose")),
@@ -143,19 +143,19 @@ impl Page {
             (t!("page-on-question"), &question[..]),
             (t!("page-in-review"), &review[..]),
         ] {
-            rows.push(Block::BLANK);
-            rows.push(Block::heading(title));
-            let entry = |(keys, about): &(&str, &'static str)| Block::Entry((*keys).to_owned(), about);
+            rows.push(PageBlock::BLANK);
+            rows.push(PageBlock::heading(title));
+            let entry = |(keys, about): &(&str, &'static str)| PageBlock::Entry((*keys).to_owned(), about);
             rows.extend(keys.iter().map(entry));
         }
-        rows.push(Block::BLANK);
-        rows.push(Block::heading(t!("page-commands")));
+        rows.push(PageBlock::BLANK);
+        rows.push(PageBlock::heading(t!("page-commands")));
         for action in keymap
             .actions
             .iter()
             .filter(|it| !it.slash.is_empty() && (is_developer || it.name != "panic"))
         {
-            rows.push(Block::Entry(format!("/{}", action.slash), action.about()));
+            rows.push(PageBlock::Entry(format!("/{}", action.slash), action.about()));
         }
         Self::of(rows)
     }
@@ -164,8 +164,8 @@ impl Page {
     pub fn problems(problems: &[String]) -> Self {
         let mut parts = vec![title(t!("page-settings"), "")];
         for problem in problems {
-            parts.push(Block::BLANK);
-            parts.extend(problem.lines().map(|it| Block::line(it, Role::Waiting)));
+            parts.push(PageBlock::BLANK);
+            parts.extend(problem.lines().map(|it| PageBlock::line(it, Role::Waiting)));
         }
         Self::of(parts)
     }
@@ -173,8 +173,8 @@ impl Page {
     /// A text that was pasted.
     pub fn pasted(text: &str) -> Self {
         let mut parts = vec![title(t!("page-pasted"), "")];
-        parts.push(Block::BLANK);
-        parts.extend(text.lines().map(|it| Block::line(it, Role::Text)));
+        parts.push(PageBlock::BLANK);
+        parts.extend(text.lines().map(|it| PageBlock::line(it, Role::Text)));
         Self::of(parts)
     }
 
@@ -188,7 +188,7 @@ impl Page {
             None => t!("page-context-about", count = total.as_str()),
         };
         let mut rows = vec![title(t!("page-context"), &facts)];
-        rows.push(Block::BLANK);
+        rows.push(PageBlock::BLANK);
         let most = parts.iter().map(|it| it.tokens).max().unwrap_or(1).max(1);
         for part in parts {
             let mut spans = vec![Span::new(Sanitized::line(&name(&part.name)), Role::Text)];
@@ -199,7 +199,7 @@ impl Page {
                     Role::Dim,
                 ));
             }
-            rows.push(Block::Share(part.tokens, most, spans));
+            rows.push(PageBlock::Share(part.tokens, most, spans));
         }
         Self::of(rows)
     }
@@ -218,7 +218,7 @@ impl Page {
             made = figure::tokens(total.completion_tokens).as_str(),
         );
         let mut rows = vec![title(t!("page-cost"), &facts)];
-        rows.push(Block::BLANK);
+        rows.push(PageBlock::BLANK);
         let titles = [
             t!("page-cost-turn"),
             t!("page-cost-in"),
@@ -248,14 +248,14 @@ impl Page {
                 response.model.clone().unwrap_or_default(),
             ]);
         }
-        rows.push(Block::Costs(lines));
+        rows.push(PageBlock::Costs(lines));
         Self::of(rows)
     }
 
     /// The layers of the sandbox.
     pub fn sandbox(sandbox: &Sandbox) -> Self {
         let mut rows = vec![title(t!("page-sandbox"), "")];
-        rows.push(Block::BLANK);
+        rows.push(PageBlock::BLANK);
         for wall in &sandbox.layers {
             let (sign, role) = if wall.is_active {
                 ("✓ ", Role::Done)
@@ -269,10 +269,10 @@ impl Page {
             if !wall.remedy.is_empty() {
                 spans.push(Span::new(Sanitized::line(&format!("  → {}", wall.remedy)), Role::Dim));
             }
-            rows.push(Block::Item(Span::new(Sanitized::literal(sign), role), spans));
+            rows.push(PageBlock::Item(Span::new(Sanitized::literal(sign), role), spans));
         }
         for note in &sandbox.notes {
-            rows.push(Block::BLANK);
+            rows.push(PageBlock::BLANK);
             let note = match note {
                 SandboxNote::NotSaved(why) => t!("wall-note-here-only", why = why.as_str()),
                 SandboxNote::GuardTripped => t!("wall-note-halted").to_owned(),
@@ -280,7 +280,7 @@ impl Page {
                 SandboxNote::GuardOff => t!("wall-note-strict").to_owned(),
                 SandboxNote::GuardNotNeeded => t!("wall-note-needless").to_owned(),
             };
-            rows.push(Block::line(&note, Role::Text));
+            rows.push(PageBlock::line(&note, Role::Text));
         }
         Self::of(rows)
     }
@@ -294,9 +294,9 @@ impl Page {
             _ => t!("permissions-run-sandbox"),
         };
         let mut rows = vec![title(t!("page-permissions"), "")];
-        rows.extend([Block::BLANK, Block::line(run, Role::Text)]);
+        rows.extend([PageBlock::BLANK, PageBlock::line(run, Role::Text)]);
         if permissions.has_invalid_rule {
-            rows.push(Block::line(t!("permissions-doubtful"), Role::Waiting));
+            rows.push(PageBlock::line(t!("permissions-doubtful"), Role::Waiting));
         }
         // In the order in which they are looked at: what forbids wins.
         for (name, rules, sign, role) in [
@@ -305,16 +305,16 @@ impl Page {
             (t!("permissions-allow"), &permissions.allow, "✓ ", Role::Done),
             (t!("permissions-session"), &permissions.session, "✓ ", Role::Done),
         ] {
-            rows.extend([Block::BLANK, Block::line(name, Role::Strong)]);
+            rows.extend([PageBlock::BLANK, PageBlock::line(name, Role::Strong)]);
             if rules.is_empty() {
-                rows.push(Block::line(t!("permissions-none"), Role::Dim));
+                rows.push(PageBlock::line(t!("permissions-none"), Role::Dim));
             }
             for rule in rules {
                 let rule = vec![Span::new(Sanitized::line(rule), Role::Text)];
-                rows.push(Block::Item(Span::new(Sanitized::literal(sign), role), rule));
+                rows.push(PageBlock::Item(Span::new(Sanitized::literal(sign), role), rule));
             }
         }
-        rows.extend([Block::BLANK, Block::line(t!("permissions-where"), Role::Dim)]);
+        rows.extend([PageBlock::BLANK, PageBlock::line(t!("permissions-where"), Role::Dim)]);
         Self::of(rows)
     }
 
@@ -455,7 +455,7 @@ fn wall_about(wall: &SandboxLayer) -> String {
 }
 
 /// The title of a page, facts about all of it, and the keys that close it.
-fn title(title: &'static str, facts: &str) -> Block {
+fn title(title: &'static str, facts: &str) -> PageBlock {
     let mut spans = vec![Span::new(Sanitized::literal(title), Role::Strong).bold()];
     if !facts.is_empty() {
         spans.push(Span::new(Sanitized::line(&format!("   {facts}")), Role::Text));
@@ -464,7 +464,7 @@ fn title(title: &'static str, facts: &str) -> Block {
         Sanitized::new(&format!("   {}", t!("page-leave"))),
         Role::Dim,
     ));
-    Block::Text(spans)
+    PageBlock::Text(spans)
 }
 
 fn space(columns: usize) -> Span {

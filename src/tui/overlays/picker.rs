@@ -30,7 +30,7 @@ use crate::{
     },
 };
 
-struct Entry {
+struct PickerEntry {
     label: Sanitized,
     about: Sanitized,
     /// Keys, at the right.
@@ -43,7 +43,7 @@ struct Entry {
     is_deep: bool,
 }
 
-impl Entry {
+impl PickerEntry {
     fn new(label: impl AsRef<str>, about: impl AsRef<str>, choice: Choice) -> Self {
         Self {
             label: Sanitized::line(label.as_ref()),
@@ -70,7 +70,7 @@ pub struct DraftOffer {
 /// A framed list with a filter.
 pub struct Picker {
     title: Sanitized,
-    entries: Vec<Entry>,
+    entries: Vec<PickerEntry>,
     filter: Draft,
     /// Indices of the entries that pass the filter, the best first.
     passing: Vec<usize>,
@@ -93,9 +93,9 @@ impl Picker {
             Mode::Ask => t!("mode-about-ask"),
             Mode::Debug => t!("mode-about-debug"),
         };
-        let entries = Mode::ALL.map(|mode| Entry {
+        let entries = Mode::ALL.map(|mode| PickerEntry {
             role: role_of(mode),
-            ..Entry::new(mode.as_str(), about(mode), Choice::Mode(mode))
+            ..PickerEntry::new(mode.as_str(), about(mode), Choice::Mode(mode))
         });
         let at = Mode::ALL.iter().position(|it| *it == current);
         Self::of(t!("list-mode"), entries, at)
@@ -103,7 +103,7 @@ impl Picker {
 
     /// Arguments of `action`, which sets the reasoning effort: `auto` and `words`.
     pub fn efforts(action: &'static Action, words: &[&str], current: Option<&str>) -> Self {
-        let entry = |word: &str, about| Entry::new(word, about, Choice::Action(action, word.to_owned()));
+        let entry = |word: &str, about| PickerEntry::new(word, about, Choice::Action(action, word.to_owned()));
         let mut entries = vec![entry("auto", t!("effort-about-auto"))];
         entries.extend(words.iter().map(|it| entry(it, "")));
         let at = words.iter().position(|it| Some(*it) == current).map(|it| it + 1);
@@ -111,7 +111,9 @@ impl Picker {
     }
 
     pub fn models(names: &[String], current: Option<&str>) -> Self {
-        let entries = names.iter().map(|it| Entry::new(it, "", Choice::Model(it.clone())));
+        let entries = names
+            .iter()
+            .map(|it| PickerEntry::new(it, "", Choice::Model(it.clone())));
         let at = names.iter().position(|it| Some(it.as_str()) == current);
         Self::of(t!("list-model"), entries, at)
     }
@@ -120,12 +122,12 @@ impl Picker {
     pub fn files(title: &'static str, offers: &[MentionOffer], at: usize) -> Self {
         let entries = offers
             .iter()
-            .map(|it| Entry::new(&it.name, &it.about, Choice::Model(String::new())));
+            .map(|it| PickerEntry::new(&it.name, &it.about, Choice::Model(String::new())));
         Self::of(title, entries, Some(at))
     }
 
     pub fn themes(names: &[String], current: &str) -> Self {
-        let entry = |name: &str, about| Entry::new(name, about, Choice::Theme(name.to_owned()));
+        let entry = |name: &str, about| PickerEntry::new(name, about, Choice::Theme(name.to_owned()));
         let mut entries = vec![entry("auto", t!("theme-about-auto"))];
         entries.extend(names.iter().map(|it| entry(it, "")));
         let at = names.iter().position(|it| it == current).map(|it| it + 1);
@@ -137,11 +139,11 @@ impl Picker {
 
     /// The facets of `/filter`, each with the number of items that it shows.
     pub fn facets(current: &Filter, counts: &[usize]) -> Self {
-        let everything = Entry::new("everything", t!("filter-everything"), Choice::Filter(String::new()));
-        let facets = FACETS.iter().zip(counts).map(|(facet, count)| Entry {
+        let everything = PickerEntry::new("everything", t!("filter-everything"), Choice::Filter(String::new()));
+        let facets = FACETS.iter().zip(counts).map(|(facet, count)| PickerEntry {
             facts: Sanitized::line(&count.to_string()),
             role: if *count == 0 { Role::Dim } else { Role::Text },
-            ..Entry::new(facet.name, facet.about(), Choice::Filter(facet.name.to_owned()))
+            ..PickerEntry::new(facet.name, facet.about(), Choice::Filter(facet.name.to_owned()))
         });
         let at = FACETS.iter().position(|it| current.has(it)).map(|it| it + 1);
         Self {
@@ -154,14 +156,14 @@ impl Picker {
     pub fn history(texts: &[String]) -> Self {
         let entries = texts.iter().rev().map(|text| {
             let label = text.get(..text.floor_char_boundary(400)).unwrap_or(text);
-            Entry::new(label, "", Choice::Draft(text.clone()))
+            PickerEntry::new(label, "", Choice::Draft(text.clone()))
         });
         Self::of(t!("list-sent-before"), entries, None)
     }
 
     /// Operations on the chip at the caret.
     pub fn chip(is_text: bool) -> Self {
-        let entry = |label, about, action| Entry::new(label, about, Choice::Chip(action));
+        let entry = |label, about, action| PickerEntry::new(label, about, Choice::Chip(action));
         let mut entries = vec![entry(t!("chip-remove"), t!("chip-about-remove"), ChipAction::Remove)];
         if is_text {
             let of_text = [
@@ -190,7 +192,7 @@ impl Picker {
             (t!("copy-all-plain"), all, "plain all"),
             (t!("copy-all-code"), all, "code all"),
         ];
-        let entries = entries.map(|(label, about, words)| Entry::new(label, about, Choice::Copy(words)));
+        let entries = entries.map(|(label, about, words)| PickerEntry::new(label, about, Choice::Copy(words)));
         Self::of(t!("list-copy-as"), entries, None)
     }
 
@@ -198,9 +200,9 @@ impl Picker {
     pub fn places(places: Vec<FileReference>) -> Self {
         let entries = places.into_iter().map(|(path, line)| {
             let label = line.map_or_else(|| path.clone(), |it| format!("{path}:{it}"));
-            Entry {
+            PickerEntry {
                 role: Role::Link,
-                ..Entry::new(label, "", Choice::Open(path, line))
+                ..PickerEntry::new(label, "", Choice::Open(path, line))
             }
         });
         Self::of(t!("list-open"), entries, None)
@@ -228,18 +230,18 @@ impl Picker {
             } else {
                 format!("/{}", it.slash)
             };
-            Entry {
+            PickerEntry {
                 facts: Sanitized::line(&keys.next().map(ToString::to_string).unwrap_or_default()),
                 aliases: it.aliases(),
-                ..Entry::new(label, it.about(), Choice::Action(it, String::new()))
+                ..PickerEntry::new(label, it.about(), Choice::Action(it, String::new()))
             }
         };
         let deep = |it: &&'static Action| {
             let action = *it;
             let arguments = action.arguments(app).into_iter();
-            let entries = arguments.map(move |(argument, about)| Entry {
+            let entries = arguments.map(move |(argument, about)| PickerEntry {
                 is_deep: true,
-                ..Entry::new(
+                ..PickerEntry::new(
                     format!("/{} {argument}", action.slash),
                     about,
                     Choice::Action(action, argument),
@@ -247,9 +249,9 @@ impl Picker {
             });
             entries.collect::<Vec<_>>()
         };
-        let custom = app.composer.commands.custom.iter().map(|it| Entry {
+        let custom = app.composer.commands.custom.iter().map(|it| PickerEntry {
             facts: Sanitized::line(&it.origin),
-            ..Entry::new(format!("/{}", it.name), &it.about, Choice::Custom(it.name.clone()))
+            ..PickerEntry::new(format!("/{}", it.name), &it.about, Choice::Custom(it.name.clone()))
         });
         let entries = actions.iter().map(|it| entry(it)).chain(custom);
         Self::of(t!("list-do"), entries.chain(actions.iter().flat_map(deep)), None)
@@ -257,9 +259,9 @@ impl Picker {
 
     /// Drafts that fit what has been typed.
     pub fn offers(title: &'static str, offers: Vec<DraftOffer>, typed: &str) -> Self {
-        let entries = offers.into_iter().map(|it| Entry {
+        let entries = offers.into_iter().map(|it| PickerEntry {
             facts: Sanitized::line(&it.facts),
-            ..Entry::new(it.label, it.about, Choice::Draft(it.draft))
+            ..PickerEntry::new(it.label, it.about, Choice::Draft(it.draft))
         });
         let mut picker = Self::of(title, entries, None);
         picker.filter = Draft::new(typed);
@@ -267,7 +269,7 @@ impl Picker {
         picker
     }
 
-    fn of(title: &'static str, entries: impl IntoIterator<Item = Entry>, at: Option<usize>) -> Self {
+    fn of(title: &'static str, entries: impl IntoIterator<Item = PickerEntry>, at: Option<usize>) -> Self {
         let mut picker = Self {
             title: Sanitized::literal(title),
             entries: entries.into_iter().collect(),
@@ -294,11 +296,11 @@ impl Picker {
         }
     }
 
-    fn entry(&self, at: usize) -> Option<&Entry> {
+    fn entry(&self, at: usize) -> Option<&PickerEntry> {
         self.passing.get(at).and_then(|it| self.entries.get(*it))
     }
 
-    fn here(&self) -> Option<&Entry> {
+    fn here(&self) -> Option<&PickerEntry> {
         self.entry(self.cursor.at)
     }
 
@@ -478,7 +480,7 @@ impl Overlay for Picker {
     }
 }
 
-fn line(entry: &Entry, is_here: bool, column: usize, columns: usize) -> Vec<Span> {
+fn line(entry: &PickerEntry, is_here: bool, column: usize, columns: usize) -> Vec<Span> {
     let columns = columns.saturating_sub(1);
     let facts = width::width(&entry.facts);
     let room = columns.saturating_sub(facts + 2);

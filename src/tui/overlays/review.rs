@@ -54,7 +54,7 @@ enum ChangeState {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Scope {
+enum ReviewScope {
     Turn,
     All,
 }
@@ -77,7 +77,7 @@ pub struct Review {
 
 /// The listed changes, and the selected one.
 struct ChangeList {
-    scope: Scope,
+    scope: ReviewScope,
     /// Index of the exchange that the page was opened on.
     turn: usize,
     /// Sorted by file, then by time.
@@ -125,8 +125,8 @@ impl ChangeList {
         let here = self.here();
         let after = self.changes.get(self.at..).unwrap_or_default().to_vec();
         let exchanges = match self.scope {
-            Scope::Turn => self.turn..self.turn + 1,
-            Scope::All => 0..transcript.exchanges.len(),
+            ReviewScope::Turn => self.turn..self.turn + 1,
+            ReviewScope::All => 0..transcript.exchanges.len(),
         };
         let mut found: Vec<(String, ChangeId)> = Vec::new();
         self.allowed.clear();
@@ -346,7 +346,7 @@ impl Review {
             None => transcript.exchanges.iter().rposition(has_change)?,
         };
         let mut changes = ChangeList {
-            scope: Scope::Turn,
+            scope: ReviewScope::Turn,
             turn,
             changes: Vec::new(),
             allowed: BTreeSet::new(),
@@ -420,8 +420,8 @@ impl Review {
     fn head(&self, states: &[ChangeState], columns: usize) -> StyledLine {
         let title = t!("review-title");
         let scope = match self.changes.scope {
-            Scope::Turn => t!("review-this-turn"),
-            Scope::All => t!("review-everything"),
+            ReviewScope::Turn => t!("review-this-turn"),
+            ReviewScope::All => t!("review-everything"),
         };
         let number = |state: ChangeState| states.iter().filter(|it| **it == state).count();
         let (accepted, rejected) = (number(ChangeState::Accepted), number(ChangeState::Rejected));
@@ -588,8 +588,8 @@ impl Overlay for Review {
             }
             KeyCode::Char('s') => {
                 self.changes.scope = match self.changes.scope {
-                    Scope::Turn => Scope::All,
-                    Scope::All => Scope::Turn,
+                    ReviewScope::Turn => ReviewScope::All,
+                    ReviewScope::All => ReviewScope::Turn,
                 };
             }
             KeyCode::Down => self.view.scroll(1),

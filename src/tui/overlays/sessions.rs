@@ -42,7 +42,7 @@ pub struct Sessions {
     hits: ContentHits,
     /// The last words of conversations, by id.
     previews: HashMap<String, Vec<SessionExcerpt>>,
-    scope: Scope,
+    scope: SessionScope,
     /// The id of the one that ctrl+d deletes.
     doomed: Option<String>,
     /// Indices of those that pass the filter.
@@ -61,7 +61,7 @@ struct ContentHits {
 
 /// The conversations that are listed at all.
 #[derive(Clone, Copy)]
-struct Scope {
+struct SessionScope {
     /// Those of other folders, too.
     is_everywhere: bool,
     /// Archived ones, too.
@@ -74,7 +74,7 @@ impl Sessions {
             filter: Draft::default(),
             hits: ContentHits::default(),
             previews: HashMap::new(),
-            scope: Scope {
+            scope: SessionScope {
                 is_everywhere: sessions.iter().all(|it| !it.elsewhere.is_empty()),
                 with_archived: false,
             },

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use super::{
     DocumentKind, Key, Leaf, RenderContext, approval, form,
-    form::{Form, Words, is_approval, spoken, takes_text},
+    form::{AnswerWords, Form, is_approval, spoken, takes_text},
     heading::{Facts, KEYS_GAP, Weight, being_typed, first_line, gap, heading, key, keys_rows, line, sign, titled},
 };
 use crate::{
@@ -309,7 +309,7 @@ fn hints(view: &Clarification<'_>, form: &Form, columns: usize) -> Vec<StyledLin
 fn answers(view: &Clarification<'_>, columns: usize) -> Vec<StyledLine> {
     let only = is_title(view);
     let given: HashMap<&str, &QuestionAnswer> = view.answers.iter().map(|it| (it.question_id.as_str(), it)).collect();
-    let words = Words {
+    let words = AnswerWords {
         other: t!("question-other"),
         more: t!("question-more-other"),
     };

@@ -3,7 +3,7 @@
 use super::{
     DocumentKind, Key, Leaf, RenderContext, copy,
     heading::{Facts, Weight, first_line, gap, heading, key, put_key, sign, titled, word},
-    value::{Frame, text_rows},
+    value::{ValueFrame, text_rows},
 };
 use crate::{
     locale,
@@ -63,7 +63,7 @@ impl DocumentKind for Error<'_> {
         let details = self.details.trim_end();
         let is_sentence = !details.contains('\n') && details.ends_with(['.', '!', '?']);
         if !is_sentence {
-            let frame = Frame {
+            let frame = ValueFrame {
                 columns: context.width,
                 indent: &[],
                 role: Role::Dim,

@@ -29,7 +29,7 @@ const CREATED_HEAD: usize = 12;
 const OLD_SIDE: u64 = 0x5eaf_0000_0000_0000;
 
 /// The change of one document, found once.
-pub(super) struct Found {
+pub(super) struct CachedDiff {
     version: u64,
     diff: Diff,
 }
@@ -70,7 +70,7 @@ impl DocumentKind for FileEdit<'_> {
         }
         let found = state.memo.found.take().filter(|it| it.version == document.version);
         let found = found.or_else(|| {
-            Some(Found {
+            Some(CachedDiff {
                 version: document.version,
                 diff: find(self)?,
             })

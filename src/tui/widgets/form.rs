@@ -465,7 +465,7 @@ pub(super) fn takes_text(question: &Question<'_>) -> bool {
 }
 
 /// Words before a typed text.
-pub(super) struct Words {
+pub(super) struct AnswerWords {
     /// Without a chosen option.
     pub other: &'static str,
     /// Behind what was chosen.
@@ -473,16 +473,16 @@ pub(super) struct Words {
 }
 
 /// The words in a sent answer, the same in every language.
-const SENT: Words = Words {
+const SENT: AnswerWords = AnswerWords {
     other: "other:",
     more: ", other:",
 };
 
 /// The words for the reason of an approval.
-const REASON: Words = Words { other: ":", more: ":" };
+const REASON: AnswerWords = AnswerWords { other: ":", more: ":" };
 
 /// An answer in words: labels, and what was typed.
-pub(super) fn spoken(answer: &QuestionAnswer, question: &Question<'_>, said: &Words) -> String {
+pub(super) fn spoken(answer: &QuestionAnswer, question: &Question<'_>, said: &AnswerWords) -> String {
     /// Nobody reads more, and each is looked up.
     const MOST: usize = 100;
     let labels = answer.selected_option_ids.iter().take(MOST).map(|id| {

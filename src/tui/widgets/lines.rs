@@ -4,7 +4,7 @@ use crate::text::{Cleaner, CodeLine, StyledLine};
 
 /// The lines of one growing text and where their rows are.
 #[derive(Default)]
-pub(super) struct Lines {
+pub(super) struct GrowingLines {
     /// The source so far, sanitised.
     clean: String,
     /// Bytes of the source that are in `clean`.
@@ -23,7 +23,7 @@ struct End {
     row: usize,
 }
 
-impl Lines {
+impl GrowingLines {
     /// Takes what is new of `source`. While the text is open the source only grows; its end may say something else.
     pub fn take(&mut self, source: &str, is_open: bool) {
         let is_settled = !is_open && !self.was_open && self.raw == source.len() && self.raw > 0;

@@ -78,7 +78,7 @@ pub use ending::EndingWidget;
 pub use message::MessageWidget;
 pub use thinking::ThinkingWidget;
 
-use lines::{Counted, Lines};
+use lines::{Counted, GrowingLines};
 use styled_line::StyledLineWidget;
 use terminal_command::Printed;
 
@@ -328,13 +328,13 @@ struct Memo {
     reach: Reach,
     /// Rows above what grows.
     head: usize,
-    lines: Lines,
+    lines: GrowingLines,
     counted: Counted,
     flow: Option<Flow>,
     /// The rows of `flow` where they are not all of the rows.
     flow_rows: Vec<StyledLine>,
     printed: Option<Printed>,
-    found: Option<file_edit::Found>,
+    found: Option<file_edit::CachedDiff>,
 }
 
 impl Memo {
@@ -442,7 +442,7 @@ impl DocumentState {
             return;
         }
         self.turn_to(key);
-        let watch = Watch::new(context.colours);
+        let watch = ColourWatch::new(context.colours);
         let context = RenderContext {
             colours: &watch,
             ..*context
@@ -678,12 +678,12 @@ fn seed(document: &Document, look: &RenderContext<'_>) -> u64 {
 }
 
 /// Passes colours on and notes whether some are still missing.
-struct Watch<'a> {
+struct ColourWatch<'a> {
     colours: &'a dyn Colours,
     is_waiting: Cell<bool>,
 }
 
-impl<'a> Watch<'a> {
+impl<'a> ColourWatch<'a> {
     fn new(colours: &'a dyn Colours) -> Self {
         Self {
             colours,
@@ -692,7 +692,7 @@ impl<'a> Watch<'a> {
     }
 }
 
-impl Colours for Watch<'_> {
+impl Colours for ColourWatch<'_> {
     fn code(&self, block: u64, language: &str, source: &str, closed: bool) -> Arc<Vec<CodeLine>> {
         let lines = self.colours.code(block, language, source, closed);
         // What is open is looked at again anyway; counting its lines each time would cost more than it saves.

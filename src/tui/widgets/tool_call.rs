@@ -6,7 +6,7 @@ use super::{
     DocumentKind, Fold, Key, Leaf, RenderContext, copy, elapsed_ms,
     heading::{Facts, Weight, first_line, heading, line, path_heading, sign},
     second,
-    value::{Frame, member_rows, rows},
+    value::{ValueFrame, member_rows, rows},
 };
 use crate::{
     locale::{self, FluentValue, figure},
@@ -118,7 +118,7 @@ impl DocumentKind for ToolCall<'_> {
         }
         head.continues = false;
         let mut whole = vec![head];
-        let plain = Frame {
+        let plain = ValueFrame {
             columns: context.width,
             indent: &[],
             role: Role::Text,
@@ -139,7 +139,7 @@ impl DocumentKind for ToolCall<'_> {
             let role = if result.failed { Role::Error } else { Role::Dim };
             whole.extend(rows(
                 readable(result.data),
-                Frame {
+                ValueFrame {
                     columns: context.width,
                     indent: &bar,
                     role,

@@ -25,7 +25,7 @@ pub use keymap::Keymap;
 pub use questions::{Questions, TOO_EARLY_MS};
 pub use status::Status;
 pub use terminal::{Clicks, Terminal};
-pub use viewport::{Focus, Viewport};
+pub use viewport::Viewport;
 
 use super::overlays::{Overlay, Overlays};
 use crate::{
@@ -50,6 +50,14 @@ pub struct App {
     pub toast: Option<String>,
     /// Milliseconds since the Unix epoch, as of the last message.
     pub now_ms: u64,
+}
+
+/// The receiver of printable keys.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Focus {
+    #[default]
+    Composer,
+    Transcript,
 }
 
 /// The user's settings, as read when the program began.

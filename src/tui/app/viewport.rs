@@ -1,6 +1,6 @@
 //! The part of the conversation that is in view, and what stands out in it.
 
-use super::{search::Search, selection::Selection};
+use super::{Focus, search::Search, selection::Selection};
 use crate::{
     transcript::{DocumentIndex, Transcript},
     tui::{
@@ -11,14 +11,6 @@ use crate::{
         },
     },
 };
-
-/// The receiver of printable keys.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Focus {
-    #[default]
-    Composer,
-    Transcript,
-}
 
 /// The part of the conversation that is shown, and its place on the screen.
 #[derive(Default)]

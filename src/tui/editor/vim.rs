@@ -824,8 +824,8 @@ impl Vim {
 }
 
 impl Draft {
-    /// What is selected with the letter under the caret, whole lines where lines are selected; else so many letters from
-    /// the caret on.
+    /// The selection with the letter under the caret; without one, `count` letters from the caret on. `None`: the line is too
+    /// short.
     fn selection_or_caret(&self, count: usize, visual: bool) -> Option<Range<usize>> {
         let at = self.caret();
         if visual && let Some(anchor) = self.anchor() {

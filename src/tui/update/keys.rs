@@ -215,7 +215,7 @@ fn vim_action(app: &App, event: KeyEvent) -> Option<&'static Action> {
     }
 }
 
-/// Whether a key means the question of the first page. The composer keeps the focus there, so that the first letters of
+/// Returns true if a key answers the question of the first page. The composer keeps the focus there, so that the first letters of
 /// a message are not taken for commands; no message begins with the number of an option.
 fn answers_first_page(app: &App, event: KeyEvent) -> bool {
     let KeyCode::Char(letter) = event.code else {

@@ -1,6 +1,6 @@
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use pretty_assertions::assert_eq;
-use ratatui::layout::{Position as Cell, Rect};
+use ratatui::layout::Rect;
 use serde_json::{Map, json};
 
 use super::*;

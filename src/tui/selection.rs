@@ -1,7 +1,7 @@
-//! What the mouse has marked in the conversation, and the text that it copies.
+//! The text that the mouse has marked.
 //!
-//! Both ends are places in documents, not on the screen, so that what scrolls stays marked. What is copied is the text:
-//! no gutter, no fact at the right edge, no break that only the width made.
+//! Both ends are places in documents, not on the screen, so marked text may scroll. The copied text has no gutters, no facts
+//! and no wrapping.
 
 use std::ops::Range;
 

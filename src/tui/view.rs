@@ -29,7 +29,7 @@ use super::{
         footer, header,
         queue::QueueWidget,
         styled_line::{LinesWidget, put_spans},
-        transcript::{Context, Item, Pane, TranscriptWidget, VisibleLine},
+        transcript::{Item, Pane, TranscriptContext, TranscriptWidget, VisibleLine},
     },
 };
 use crate::{
@@ -158,10 +158,10 @@ impl App {
     }
 
     /// Everything that the looks of documents depend on.
-    fn context(&self) -> Context<'_> {
+    fn context(&self) -> TranscriptContext<'_> {
         let workspace = &self.conversation.workspace;
         let has_links = self.preferences.settings.links;
-        Context {
+        TranscriptContext {
             transcript: &self.conversation.transcript,
             questions: &self.questions,
             colours: self.appearance.colours.as_ref(),
@@ -178,7 +178,7 @@ impl App {
     }
 
     /// Calls `f` with the pane and everything that looks depend on.
-    pub fn with_pane<R>(&mut self, f: impl FnOnce(&mut Pane, &Context<'_>) -> R) -> R {
+    pub fn with_pane<R>(&mut self, f: impl FnOnce(&mut Pane, &TranscriptContext<'_>) -> R) -> R {
         let mut pane = std::mem::take(&mut self.viewport.pane);
         let result = f(&mut pane, &self.context());
         self.viewport.pane = pane;

@@ -506,7 +506,7 @@ impl App {
         }
     }
 
-    /// What a tool has read.
+    /// The image that a tool has read for an item, in Base64.
     fn data_of(&self, item: Item) -> Option<Arc<str>> {
         let Item::Document(place) = item else { return None };
         if self.terminal.images.read.is_empty() {

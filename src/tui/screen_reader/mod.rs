@@ -31,7 +31,7 @@ use super::{
     setup::{Setup, app, now_ms, workspace},
     terminal::Input,
     update::{TOO_EARLY_MS, update},
-    widgets::transcript::{Context, Item, Pane, address},
+    widgets::transcript::{Item, Pane, TranscriptContext, address},
     widgets::{Form, Outcome as FormOutcome, command_asked_for},
 };
 use crate::{
@@ -419,7 +419,7 @@ impl Talk {
 
     fn rows(&mut self, item: Item, is_whole: bool) -> Vec<StyledLine> {
         self.app.with_pane(|pane: &mut Pane, context| {
-            let context = Context {
+            let context = TranscriptContext {
                 has_focus: false,
                 ..*context
             };

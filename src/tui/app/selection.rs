@@ -5,11 +5,11 @@
 
 use std::ops::Range;
 
-use super::{
+use crate::text::{StyledLine, width, width::Graphemes};
+use crate::tui::{
     app::App,
     widgets::transcript::{Item, Pane, VisibleLine},
 };
-use crate::text::{StyledLine, width, width::Graphemes};
 
 /// A cell of a row of an item; columns count from the first column of the content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -30,11 +30,11 @@ const FRESH: Duration = Duration::from_secs(3);
 /// The names in all files that were ever asked about.
 #[derive(Debug, Default)]
 pub struct Symbols {
-    known: Mutex<Known>,
+    known: Mutex<OutlineCache>,
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct OutlineCache {
     outlines: HashMap<PathBuf, Arc<Outline>>,
     /// The files of the last look, and what is known of them.
     last: Option<(Instant, Arc<[Arc<Outline>]>)>,
@@ -46,12 +46,12 @@ struct Outline {
     shown: Box<str>,
     modified: Option<SystemTime>,
     bytes: u64,
-    items: Box<[Item]>,
+    items: Box<[Definition]>,
     is_aside: bool,
 }
 
 #[derive(Debug)]
-struct Item {
+struct Definition {
     name: Box<str>,
     /// The type or module that it belongs to.
     owner: Option<Box<str>>,
@@ -76,9 +76,9 @@ pub struct Symbol {
 
 impl Outline {
     fn size(&self) -> usize {
-        let text = |it: &Item| it.name.len() + it.owner.as_ref().map_or(0, |it| it.len());
+        let text = |it: &Definition| it.name.len() + it.owner.as_ref().map_or(0, |it| it.len());
         let items: usize = self.items.iter().map(text).sum();
-        items + self.items.len() * size_of::<Item>() + self.shown.len() + 256
+        items + self.items.len() * size_of::<Definition>() + self.shown.len() + 256
     }
 }
 
@@ -216,7 +216,7 @@ fn sort(node: Node<'_>) -> Sort {
     }
 }
 
-fn collect(node: Node<'_>, text: &str, owner: Option<&str>, depth: usize, items: &mut Vec<Item>) {
+fn collect(node: Node<'_>, text: &str, owner: Option<&str>, depth: usize, items: &mut Vec<Definition>) {
     if depth > DEEPEST {
         return;
     }
@@ -248,7 +248,7 @@ fn note<'a>(
     text: &'a str,
     word: &'static str,
     owner: Option<&str>,
-    items: &mut Vec<Item>,
+    items: &mut Vec<Definition>,
 ) -> Option<&'a str> {
     // What only mentions a type, without its body, is not where it stands.
     let is_mention = matches!(
@@ -266,7 +266,7 @@ fn note<'a>(
         ("function", Some(_)) if node.kind() == "function_definition" => "method",
         (word, _) => word,
     };
-    items.push(Item {
+    items.push(Definition {
         name: name.into(),
         owner: owner.map(Into::into),
         word,
@@ -345,7 +345,7 @@ fn rank(outlines: &[Arc<Outline>], typed: &str, most: usize) -> Vec<Symbol> {
     }
     found.truncate(most);
     found.sort_unstable_by(|a, b| a.0.cmp(&b.0));
-    let symbol = |(_, outline, item): (_, &Arc<Outline>, &Item)| Symbol {
+    let symbol = |(_, outline, item): (_, &Arc<Outline>, &Definition)| Symbol {
         name: item.name.to_string(),
         owner: item.owner.as_deref().map(str::to_owned),
         word: item.word,
@@ -376,7 +376,7 @@ mod tests {
             &move |_: &Path| Some(bytes.clone()),
             &|| false,
         );
-        let line = |it: &Item| {
+        let line = |it: &Definition| {
             let owner = it.owner.as_ref().map_or_else(String::new, |it| format!("{it}."));
             format!("{} {owner}{} {}-{}", it.word, it.name, it.first, it.last)
         };

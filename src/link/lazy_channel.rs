@@ -3,9 +3,11 @@
 
 use tokio::sync::mpsc;
 
+/// Sending half.
 #[derive(Debug)]
 pub struct Outbox<T>(mpsc::UnboundedSender<Box<T>>);
 
+/// Receiving half.
 #[derive(Debug)]
 pub struct Inbox<T>(mpsc::UnboundedReceiver<Box<T>>);
 

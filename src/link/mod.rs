@@ -89,10 +89,10 @@ impl Asker {
 
 /// Sandbox around commands, once it is known: nobody waits for the trial.
 #[derive(Clone, Debug, Default)]
-pub struct SandboxStatus(Arc<Finding>);
+pub struct SandboxStatus(Arc<StatusCell>);
 
 #[derive(Debug, Default)]
-struct Finding {
+struct StatusCell {
     held: Mutex<Option<Held>>,
     told: Notify,
 }
@@ -113,6 +113,7 @@ impl SandboxStatus {
         self.0.told.notify_waiters();
     }
 
+    /// Returns the status, if it is known.
     pub fn known(&self) -> Option<Held> {
         self.0.held.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

@@ -231,6 +231,7 @@ pub fn cost(tokens: &Tokens, model: &str) -> Option<Cost> {
 }
 
 impl Prices {
+    /// Returns the cost of these tokens at this price.
     pub fn of(&self, tokens: &Tokens) -> Cost {
         let long = self.long.filter(|it| tokens.prompt > it.above);
         let (input, output, cached) = match long {

@@ -99,6 +99,7 @@ impl Failure {
         }
     }
 
+    /// Adds advice for the user.
     pub fn hint(self, hint: impl Into<Box<str>>) -> Self {
         Self {
             hint: Some(hint.into()),

@@ -72,6 +72,11 @@ pub fn arguments(text: String) -> Result<Map<String, Value>, String> {
     serde_json::from_str(&text).map_err(|_| text)
 }
 
+/// Returns a member's text; empty if there is none.
+pub fn text<'a>(members: &'a Map<String, Value>, name: &str) -> &'a str {
+    members.get(name).and_then(Value::as_str).unwrap_or_default()
+}
+
 /// A count, also as a float or in quotes; nothing below zero.
 pub fn whole_number(value: &Value) -> Option<u64> {
     match value {
@@ -169,6 +174,7 @@ impl AnswerState {
         }
     }
 
+    /// Gives the end of the answer.
     pub fn end(&mut self, reason: EndReason, out: &mut Vec<Piece>) {
         self.is_over = true;
         out.push(Piece::End(reason));
@@ -197,6 +203,7 @@ pub fn broken_off(has_begun: bool, answer: &AnswerState, what: &str) -> Failure 
     }
 }
 
+/// Returns the failure for an answer in no known format. `what` names the expected one.
 pub fn something_else(what: &str) -> Failure {
     let message = format!("the server answered with something else than {what}");
     Failure::new(FailureKind::Garbled, message)

@@ -78,18 +78,20 @@ pub trait Provider: Send + Sync {
 /// An answer that is still to come, to one question.
 pub type Promise<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
+/// The pieces of one answer, in order. The last one is [`Piece::End`] or [`Piece::Error`].
 pub type PieceStream = Pin<Box<dyn Stream<Item = Piece> + Send>>;
 
 /// Creates a provider. Reads no file and opens no connection: the first request does.
-pub type Open = fn(&config::Provider, &Environment) -> Result<Arc<dyn Provider>, Failure>;
+pub type OpenProvider = fn(&config::Provider, &Environment) -> Result<Arc<dyn Provider>, Failure>;
 
 /// A format that we speak.
 pub struct Format {
     /// The word in the configuration: `kind` of a provider.
     pub name: &'static str,
-    pub open: Open,
+    pub open: OpenProvider,
 }
 
+/// All wire formats.
 pub const PROVIDERS: &[Format] = &[
     openai::FORMAT,
     responses::FORMAT,

@@ -180,31 +180,14 @@ pub enum Error {
 impl Error {
     /// Returns true if the connection failed before the server can have answered, so that a retry may help.
     pub fn is_connection(&self) -> bool {
-        match self {
+        matches!(
+            self,
             Self::Refused { .. }
-            | Self::Name { .. }
-            | Self::Connect { .. }
-            | Self::ConnectTimeout { .. }
-            | Self::Closed { .. } => true,
-            Self::Address { .. }
-            | Self::PlainHttp { .. }
-            | Self::PublicHttp { .. }
-            | Self::Header { .. }
-            | Self::File { .. }
-            | Self::Certificate { .. }
-            | Self::Proxy { .. }
-            | Self::Trust { .. }
-            | Self::Tls { .. }
-            | Self::FirstByteTimeout { .. }
-            | Self::IdleTimeout { .. }
-            | Self::Cut { .. }
-            | Self::NotHttp { .. }
-            | Self::Redirect { .. }
-            | Self::HeadersTooLarge { .. }
-            | Self::Compressed { .. }
-            | Self::TooLarge { .. }
-            | Self::Request { .. } => false,
-        }
+                | Self::Name { .. }
+                | Self::Connect { .. }
+                | Self::ConnectTimeout { .. }
+                | Self::Closed { .. }
+        )
     }
 }
 

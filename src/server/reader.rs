@@ -99,18 +99,7 @@ impl DocumentEncoder {
                 self.calls.remove(document);
             }
             Event::Done(_) => self.is_done = true,
-            Event::UserMessage(_)
-            | Event::ResponseStart(_)
-            | Event::DocumentStart(_)
-            | Event::ContentDelta { .. }
-            | Event::MetadataDelta { .. }
-            | Event::ThinkingDelta { .. }
-            | Event::DocumentUpdate { .. }
-            | Event::Notice(_)
-            | Event::Progress(_)
-            | Event::Title(_)
-            | Event::Branch(_)
-            | Event::Unknown { .. } => {}
+            _ => {}
         }
     }
 

@@ -31,6 +31,7 @@ pub enum Need {
     Nothing,
 }
 
+/// A position in a recording, with the commands that were heard.
 #[derive(Debug)]
 pub struct Player {
     script: Arc<Vec<Entry>>,
@@ -110,6 +111,7 @@ impl Player {
         self.has_shown = false;
     }
 
+    /// Returns the condition for the next step.
     pub fn need(&self) -> Need {
         let now = Need::Pause(Duration::ZERO);
         if self.must_close() {
@@ -428,13 +430,7 @@ impl Player {
                 self.current.is_open = self.current.response.is_running();
             }
             Event::Done(_) => self.current.is_open = false,
-            Event::UserMessage(_)
-            | Event::DocumentUpdate { .. }
-            | Event::Notice(_)
-            | Event::Progress(_)
-            | Event::Title(_)
-            | Event::Branch(_)
-            | Event::Unknown { .. } => {}
+            _ => {}
         }
         self.has_shown |= matches!(event, Event::DocumentEnd { .. } | Event::Done(_));
         self.current.response.apply(&event, at_ms);

@@ -10,6 +10,7 @@ use crate::{
     models::{Effort, Failure, FailureKind, ModelMessage, ModelRequest},
 };
 
+/// Differences of one server and model from OpenAI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Profile {
     /// Ids of calls are nine letters and digits.

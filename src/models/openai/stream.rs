@@ -23,7 +23,7 @@ pub struct Decoder {
     choice: Choice,
     has_text: bool,
     is_refused: bool,
-    calls: Vec<Call>,
+    calls: Vec<PartialCall>,
     /// The call that was written to last.
     writing: usize,
     reasoning: Reasoning,
@@ -60,7 +60,7 @@ enum Inline {
 }
 
 #[derive(Debug, Default)]
-struct Call {
+struct PartialCall {
     index: Option<u64>,
     id: String,
     name: String,
@@ -437,9 +437,9 @@ impl Decoder {
         }
         self.flush(out);
         if slot == self.calls.len() {
-            self.calls.push(Call {
+            self.calls.push(PartialCall {
                 index,
-                ..Call::default()
+                ..PartialCall::default()
             });
         }
         self.writing = slot;

@@ -137,7 +137,7 @@ pub fn problem(policy: &Policy) -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sandbox::policy::{Limits, Tier};
+    use crate::sandbox::policy::{ResourceLimits, Tier};
 
     #[test]
     fn bubblewrap_is_told_the_same_as_we_would_do() {
@@ -157,7 +157,7 @@ mod tests {
             temporary: None,
             network: false,
             git_write: false,
-            limits: Limits::default(),
+            limits: ResourceLimits::default(),
         };
         let words: Vec<String> = arguments(&policy, false)
             .iter()

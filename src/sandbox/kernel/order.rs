@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::sandbox::policy::{Limits, Policy, Tier};
+use crate::sandbox::policy::{Policy, ResourceLimits, Tier};
 
 /// A policy, and what is to run under it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,7 +33,7 @@ impl Order {
             network,
             git_write,
             limits:
-                Limits {
+                ResourceLimits {
                     processes,
                     file_bytes,
                     open_files,
@@ -96,7 +96,7 @@ impl Order {
                 temporary: None,
                 network: false,
                 git_write: false,
-                limits: Limits::default(),
+                limits: ResourceLimits::default(),
             },
             directory: PathBuf::new(),
             command: Vec::new(),
@@ -177,7 +177,7 @@ mod tests {
                         temporary,
                         network,
                         git_write,
-                        limits: Limits {
+                        limits: ResourceLimits {
                             processes,
                             file_bytes,
                             open_files,

@@ -16,7 +16,7 @@ use std::{
 use super::{helper::command, order::Order};
 use crate::{
     protocol::Mechanism,
-    sandbox::policy::{Limits, Policy, Tier},
+    sandbox::policy::{Policy, ResourceLimits, Tier},
 };
 
 /// Forces a lower tier than the machine has, for trying out what happens elsewhere. It cannot raise one.
@@ -40,6 +40,7 @@ static CAN_HELP: AtomicBool = AtomicBool::new(false);
 static IS_OFF: AtomicBool = AtomicBool::new(false);
 static LAYERS: OnceLock<Layers> = OnceLock::new();
 
+/// Records that this program can be started as the sandbox helper.
 pub fn can_help() {
     CAN_HELP.store(true, Ordering::Release);
 }
@@ -374,7 +375,7 @@ fn attempt(tier: Tier, wraps: bool) -> Result<String, String> {
             temporary: None,
             network: false,
             git_write: false,
-            limits: Limits::default(),
+            limits: ResourceLimits::default(),
         },
         directory: PathBuf::from("/"),
         command: vec!["/bin/true".into()],

@@ -162,6 +162,7 @@ impl Secrets {
 }
 
 impl Secrets {
+    /// Returns the sockets of other programs that grant access to more than the sandbox allows.
     pub fn doors(&self) -> impl Iterator<Item = &Path> {
         self.0.doors.iter().map(PathBuf::as_path)
     }
@@ -309,6 +310,7 @@ impl Verdict {
         }
     }
 
+    /// Returns true if a secret's name or an ignore file hides the path.
     pub fn is_hidden(&self, path: &Path, is_folder: bool) -> bool {
         if self.secrets.cover_entry(path, is_folder) {
             return true;

@@ -121,6 +121,7 @@ pub enum Start {
     Held(io::PipeReader),
 }
 
+/// Starts a command with its output in one pipe.
 pub fn spawn(
     start: Start,
     directory: &Path,

@@ -104,6 +104,7 @@ impl Printed {
         }
     }
 
+    /// Returns the number of bytes printed so far.
     pub fn total(&self) -> u64 {
         self.total
     }

@@ -24,6 +24,7 @@ pub struct Ended {
     pub directory: Option<PathBuf>,
 }
 
+/// The way in which a command ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum How {
     Exited(i32),
@@ -37,6 +38,7 @@ pub enum How {
 #[derive(Clone, Debug)]
 pub struct Running(pub(super) Arc<Command>);
 
+/// State of a command, shared by its attendant and all who wait for it.
 #[derive(Debug)]
 pub struct Command {
     pub id: String,

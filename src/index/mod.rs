@@ -28,7 +28,7 @@ use word::Words;
 pub use symbol::{Symbol, Symbols};
 pub use syntax::errors;
 
-/// Longer files are generated, or data.
+/// Maximum size of an indexed file, in bytes. Larger ones are generated, or data.
 pub const LONGEST_FILE: u64 = 512 * 1024;
 
 /// Returns true if a file is in a language whose code can be read.
@@ -82,7 +82,7 @@ pub struct SearchResult {
     pub hits: Vec<Hit>,
     /// Files that could be searched, of those that were given.
     pub searched: usize,
-    /// There was time and room for all of them.
+    /// True if all files were searched: there was time and room.
     pub is_whole: bool,
 }
 

@@ -22,7 +22,7 @@ const MOST_BYTES: usize = 32 << 20;
 const MOST_PER_FILE: usize = 4000;
 /// Items inside of items are looked at as deep as this.
 const DEEPEST: usize = 24;
-/// Longer names are cut by whoever shows them; nobody looks for them.
+/// Maximum characters of an indexed name.
 const LONGEST_NAME: usize = 200;
 /// Age up to which results are reused without looking at the files: somebody is typing.
 const FRESH: Duration = Duration::from_secs(3);
@@ -174,7 +174,7 @@ enum Sort {
     Leaf(&'static str),
     /// A name, and what is inside belongs to it.
     Owner(&'static str),
-    /// No name of its own; what is inside belongs to the type that it is about.
+    /// No name of its own: its contents belong to the type in this field, as in `impl`.
     About(&'static str),
     /// To be looked into.
     Through,

@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-/// Longer ones are data.
+/// Maximum length of a word, in bytes. Longer ones are data.
 const LONGEST: usize = 40;
 /// A line that is longer is not written by hand.
 const LONGEST_LINE: usize = 2000;

@@ -26,7 +26,7 @@ const LOOK: Duration = Duration::from_millis(200);
 const LOOKS_UNTIL_ALIVE: u32 = 10;
 /// Maximum size of a message through a door, in bytes. A message is an answer to a question.
 const MOST_BYTES: u64 = 256 << 10;
-/// Nobody who has something to say takes longer.
+/// Time limit for a message through a door.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// A message through a door: a line of JSON.

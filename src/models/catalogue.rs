@@ -61,7 +61,7 @@ struct Family {
 /// Thirty thousand bytes, of which a program needs to know one model: the rest is looked through and not parsed.
 const TEXT: &str = include_str!("../../assets/models.toml");
 
-/// One table of the file, with the name that it is found by.
+/// A table of the file, with its name.
 #[derive(Clone, Copy)]
 struct Section {
     name: &'static str,
@@ -112,7 +112,7 @@ pub struct KnownService {
 pub struct Prices {
     pub input: f64,
     pub output: f64,
-    /// Read from the server's cache; none: not told, and counted as any other.
+    /// Price of tokens from the server's cache. `None`: unknown, the usual price counts.
     pub cached: Option<f64>,
     /// Written to the server's cache; none: as any other.
     pub written: Option<f64>,

@@ -174,7 +174,7 @@ pub async fn servers(addresses: &[SocketAddr], patience: Duration) -> Vec<Discov
     found
 }
 
-/// All that can be found, keys first.
+/// Returns all usable providers, those with keys first.
 pub async fn discover(environment: &Environment) -> Vec<DiscoveredProvider> {
     let mut found = keys(environment);
     found.append(&mut servers(&addresses(environment), PATIENCE).await);
@@ -228,7 +228,7 @@ enum ServerKind {
     LmStudio,
     LlamaCpp,
     Vllm,
-    /// It answers as OpenAI does.
+    /// A server with OpenAI's interface, otherwise unknown.
     Unknown,
 }
 

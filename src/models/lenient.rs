@@ -8,13 +8,13 @@ use serde_json::{Map, Value};
 use super::{EndReason, Failure, FailureKind, Piece, Tokens};
 use crate::protocol::{Notice, Severity};
 
-/// More than this in one answer is no answer.
+/// Maximum size of an answer, in bytes.
 pub const ANSWER_LIMIT_BYTES: usize = 64 << 20;
 
-/// More calls than this in one answer are left out.
+/// Maximum number of calls in an answer; the rest is left out.
 pub const CALLS_LIMIT: usize = 256;
 
-/// One JSON text, or several that a proxy put side by side.
+/// Parses one JSON text, or several that a proxy put side by side.
 pub fn values(data: &str) -> serde_json::Result<Vec<Value>> {
     serde_json::Deserializer::from_str(data).into_iter().collect()
 }

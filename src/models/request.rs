@@ -73,8 +73,8 @@ pub trait Wire: Send + Sync + 'static {
         None
     }
 
-    /// After a failure of which nobody saw anything: makes that the same question can be asked again at once, changed
-    /// perhaps, and says in a line for the user why. Asked once for each answer.
+    /// Adapts the request after an invisible failure, so that it can be repeated at once. Returns a line for the user;
+    /// `None`: it cannot be repeated. Called once for each answer.
     fn mend(&self, failure: &Failure, request: &mut ModelRequest) -> Option<String> {
         let (_, _) = (failure, request);
         None
@@ -104,7 +104,7 @@ pub trait Wire: Send + Sync + 'static {
     }
 }
 
-/// More pages of models than this are not turned.
+/// Maximum number of pages of a list of models.
 const PAGES_LIMIT: usize = 50;
 
 /// Maximum number of texts embedded with one request: Gemini accepts 100, others a few thousand.
@@ -121,7 +121,8 @@ const ERROR_LIMIT_BYTES: usize = 64 << 10;
 pub(super) struct Patience {
     /// Connecting takes no longer on most days; then it is the answer that is waited for.
     connecting: Duration,
-    /// After a finish reason only the count of tokens and `[DONE]` are missing, and some servers forget both.
+    /// Time limit after a finish reason: only the token counts and `[DONE]` are missing then, and some servers forget
+    /// both.
     pub(super) aftermath: Duration,
     /// A silence in mid-answer that the user should know of.
     pub(super) stalled: Duration,
@@ -175,7 +176,7 @@ impl Server {
         })))
     }
 
-    /// One that waits as little as a test wants to.
+    /// Shortens all waits, for tests.
     #[cfg(test)]
     pub(super) fn hurried(mut self) -> Self {
         let exchange = Arc::get_mut(&mut self.0).expect("nobody else has it");
@@ -238,11 +239,11 @@ async fn fail(held: Vec<Piece>, failure: Failure, out: &Out) {
 enum Outcome {
     /// The answer ended, well or not, and was given.
     Over,
-    /// Nobody saw anything yet. The pieces came before the failure and are given if it is the last word.
+    /// Failed before anything was visible. The pieces came before the failure and are given if it is final.
     Failed(Trouble, Vec<Piece>),
 }
 
-/// Why something failed, in words and as far as trying again is concerned.
+/// A failure, in words and as far as retrying is concerned.
 type Trouble = (Failure, retry::Failure);
 
 impl Exchange {

@@ -46,7 +46,7 @@ struct Scene {
     steps: Vec<SceneStep>,
 }
 
-/// One message of the model's. Without calls it ends the answer.
+/// A message of the model. Without calls it ends the answer.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SceneStep {
@@ -86,7 +86,7 @@ struct Branch {
     go: String,
 }
 
-/// Why a text is no script.
+/// Reason why a text is no script.
 #[derive(Debug, thiserror::Error)]
 pub enum Unsound {
     #[error("the script cannot be read")]
@@ -349,7 +349,7 @@ fn is_cancelled(result: &CallResult) -> bool {
     result.is_error && result.text.starts_with("Cancelled by the user")
 }
 
-/// One line of the user's, inside Markdown.
+/// Returns a line of the user's text, quoted as Markdown.
 fn quoted(text: &str) -> String {
     let line = text.lines().next().unwrap_or_default().replace('`', "'");
     format!("`{}`", line.trim())

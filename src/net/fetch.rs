@@ -44,7 +44,7 @@ pub struct FetchLimits {
     pub time: Duration,
 }
 
-/// Which way a page is fetched.
+/// Options of a fetch.
 pub struct FetchOptions<'a> {
     pub limits: FetchLimits,
     pub resolver: &'a dyn Resolve,
@@ -62,7 +62,7 @@ pub struct Page {
     pub media: String,
     pub charset: Option<String>,
     pub body: Vec<u8>,
-    /// There was more of it.
+    /// True if the page is longer than the limit.
     pub is_cut: bool,
 }
 
@@ -70,11 +70,11 @@ pub struct Page {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
     Page(Page),
-    /// It stands at another host, where nobody went.
+    /// A redirect to another host, which was not followed.
     Elsewhere(Url),
 }
 
-/// Why there is no page. Sorted by who must act.
+/// Reason why there is no page. Sorted by who must act.
 #[derive(Debug, thiserror::Error)]
 pub enum Refused {
     /// For the one who chose the address.

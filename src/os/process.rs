@@ -33,7 +33,7 @@ const SAID_CHARS: usize = 300;
 /// reaped.
 const GRACE: Duration = Duration::from_millis(100);
 
-/// Why a command did not do what it should.
+/// Reason why a command failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("the command `{program}` was not found")]
@@ -80,7 +80,7 @@ pub struct Output {
     pub status: ExitStatus,
     pub stdout: Vec<u8>,
     pub stderr: Vec<u8>,
-    /// More was written than was kept.
+    /// True if the output is longer than the limit.
     pub truncated: bool,
 }
 

@@ -153,7 +153,7 @@ impl StreamEncoder for DocumentEncoder {
     }
 }
 
-/// One reader of a response's stream.
+/// A reader of a response's stream.
 pub struct Reader {
     pub served: Arc<ServedResponse>,
     pub guard: ReaderGuard,

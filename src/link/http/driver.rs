@@ -69,7 +69,7 @@ const PART_BYTES: usize = 16 << 10;
 /// Time for reading the rest of a stream after its end, so that the connection can be reused.
 const LEFTOVERS: Duration = Duration::from_secs(1);
 
-/// Why a turn goes no further.
+/// Reason why a turn stops.
 enum Stop {
     /// The user's wish.
     Cancelled,
@@ -81,7 +81,7 @@ enum Stop {
 enum Attempt {
     /// The answer ended, well or not, and is in the log.
     Over,
-    /// No byte of an answer came.
+    /// Failed before the first byte of an answer.
     Refused(Failure, retry::Failure),
     /// The gateway has to be asked in another way.
     Otherwise(Failure),
@@ -116,7 +116,7 @@ pub struct Driver {
 
 /// The gateway's token, its place and its abilities.
 struct Server {
-    /// Once a request needed it.
+    /// The gateway's token, fetched when a request first needs it.
     token: Token,
     finding: ContextSearch,
     known: GatewayInfo,
@@ -131,7 +131,7 @@ struct Wanted {
 
 /// The gateway's token.
 enum Token {
-    /// Nobody needed it yet; finding it may run a command.
+    /// Not fetched yet; that may run a command.
     Unasked,
     None,
     Is(Secret),

@@ -17,13 +17,13 @@ use crate::{
     },
 };
 
-/// No pause of a recording is longer: nobody wants to wait again for what somebody once waited for.
+/// Maximum pause of a recording.
 const LONGEST_GAP: Duration = Duration::from_secs(5);
 
 /// Condition for the player's next step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
-    /// This much recorded time.
+    /// A pause of this length in recorded time.
     Pause(Duration),
     /// The user: a message or an answer.
     Command,
@@ -49,7 +49,7 @@ pub struct Player {
     /// Messages that wait for their turn.
     queue: VecDeque<Message>,
     answers: Answers,
-    /// Which live turn a recorded one became.
+    /// Live turns by recorded turn.
     turns: HashMap<Turn, Turn>,
     /// A document has ended since somebody wanted one.
     has_shown: bool,

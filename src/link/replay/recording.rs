@@ -43,7 +43,7 @@ struct Derived {
     turns: OnceLock<Vec<Recording>>,
 }
 
-/// Why a file cannot be played.
+/// Reason why a file cannot be played.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordingError {
     #[error("{name} holds no answer\n  a recording is a saved event stream, a response object or a session file")]
@@ -193,7 +193,7 @@ impl Recording {
         Self::of(self.name.clone(), Arc::new(entries), self.is_timed)
     }
 
-    /// Each turn as a recording of its own; all of it where nobody asked. Whoever plays one shares it with the others.
+    /// Returns each turn as a recording of its own; the whole recording if it has no message. All players share them.
     fn turns(&self) -> &[Self] {
         self.derived.turns.get_or_init(|| {
             let is_message = |it: &Entry| matches!(it.event, Event::UserMessage(_));

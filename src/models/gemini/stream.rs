@@ -123,7 +123,7 @@ struct Decoder {
     finish: Option<String>,
     /// The server's text beside its finish reason.
     said: String,
-    /// Why the question itself was refused.
+    /// Reason why the request itself was refused.
     blocked: Option<String>,
     /// Text received in place of chunks.
     junk: String,

@@ -20,7 +20,7 @@ pub struct Reading {
     objects: Objects,
     answer: AnswerState,
     has_message: bool,
-    /// All that was thought: it goes back in one.
+    /// All thinking so far; it is sent back as one text.
     thinking: String,
     calls: Vec<Called>,
     junk: String,

@@ -44,7 +44,7 @@ struct Choice {
 struct Reasoning {
     /// Reasoning in a form that goes back to its maker as it came.
     opaque: Vec<Value>,
-    /// All that was thought, and the name under which the server sends it and wants it back.
+    /// Name of the field in which the server sends reasoning and wants it back, and all reasoning so far.
     thought: Option<(&'static str, String)>,
 }
 
@@ -468,7 +468,7 @@ impl Decoder {
         }
     }
 
-    /// Which call a fragment belongs to; the number of calls for a new one.
+    /// Returns the index of the call that a fragment belongs to; the number of calls for a new one.
     fn slot(&self, index: Option<u64>, id: &str, name: &str, arguments: &str) -> usize {
         let new = self.calls.len();
         let known = (!id.is_empty())

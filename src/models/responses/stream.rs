@@ -14,7 +14,7 @@ use crate::models::{
     lenient::{self, AnswerState, BAD_JSON, CALLS_LIMIT, text, whole_number},
 };
 
-/// More items than this are no answer. Each event looks through them.
+/// Maximum number of items in an answer. Each event searches them.
 const ITEMS_LIMIT: usize = 1024;
 
 /// Size charged for an empty item, so that a flood of them meets the limit, too.
@@ -78,7 +78,7 @@ enum Told {
 
 #[derive(Debug, Default)]
 struct PartialCall {
-    /// Its number among those that have a name.
+    /// Index among the calls that have a name.
     slot: usize,
     id: String,
     name: String,

@@ -33,9 +33,9 @@ pub struct BlobStore {
 /// Durability that a write needs before it returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
-    /// Before this returns.
+    /// On disk before the call returns.
     Synced,
-    /// When the system comes to it: what a crash tears is known by its hash.
+    /// Written when the system does; a blob torn by a crash is recognised by its hash.
     Later,
 }
 

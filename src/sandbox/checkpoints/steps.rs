@@ -81,7 +81,7 @@ enum Line {
         step: u64,
         after: Vec<PathState>,
     },
-    /// It was taken back at once, or changed nothing.
+    /// The step was undone at once, or changed nothing.
     Dropped {
         step: u64,
     },
@@ -96,9 +96,9 @@ enum Line {
 pub struct Changed {
     pub turn: u64,
     pub paths: BTreeSet<PathBuf>,
-    /// Those among them that are folders.
+    /// Paths that are folders.
     pub folders: BTreeSet<PathBuf>,
-    /// Those of which everything that the turn did is taken back.
+    /// Paths whose changes in this turn have all been undone.
     pub undone: BTreeSet<PathBuf>,
 }
 

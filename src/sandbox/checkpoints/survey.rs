@@ -29,9 +29,9 @@ use rustix::{
 use super::path_state::{PathContent, PathState, contents, target};
 use crate::{os::file, sandbox::workspace::Workspace};
 
-/// More files are not looked at.
+/// Maximum number of files that are surveyed.
 const MOST_FILES: usize = 100_000;
-/// Larger files are not kept.
+/// Maximum size of a stored file, in bytes.
 const FILE_BYTES: u64 = 2 << 20;
 /// Maximum bytes that are stored of all files …
 const ALL_BYTES: u64 = 256 << 20;
@@ -44,7 +44,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 const TICK_NANOS: i128 = 20_000_000;
 /// Number of changed folders above which the whole workspace is walked again.
 const MOST_FOLDERS_LISTED: usize = 200;
-/// Two threads are worth their start from here on.
+/// Number of files from which two threads are used.
 const WORTH_TWO: usize = 2000;
 
 /// Number of callers that wait for a first survey.
@@ -66,14 +66,14 @@ pub struct Survey {
     folders: BTreeMap<PathBuf, Folder>,
     scratch: Option<Scratch>,
     files: usize,
-    /// When the last look began, in nanoseconds since the Unix epoch.
+    /// Start of the last look, in nanoseconds since the Unix epoch.
     looked: i128,
 }
 
 #[derive(Clone, Debug)]
 struct Folder {
     about: FileMetadata,
-    /// When a look began in which it was listed.
+    /// Start of the look in which it was last listed, in nanoseconds since the Unix epoch.
     listed: i128,
     /// Files and links in it.
     files: BTreeMap<OsString, KnownFile>,
@@ -83,7 +83,7 @@ struct Folder {
 struct KnownFile {
     about: FileMetadata,
     seen: Seen,
-    /// When it was read.
+    /// Time of reading, in nanoseconds since the Unix epoch.
     read: i128,
 }
 
@@ -183,7 +183,7 @@ impl Survey {
         survey
     }
 
-    /// It has grown beyond what is worth keeping.
+    /// Returns true if the scratch file has grown too large and a new survey is needed.
     pub fn is_worn(&self) -> bool {
         self.scratch
             .as_ref()

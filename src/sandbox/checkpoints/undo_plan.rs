@@ -54,9 +54,9 @@ pub struct Turning {
     pub to: PathState,
     pub now_bytes: Option<Arc<[u8]>>,
     pub to_bytes: Option<Arc<[u8]>>,
-    /// It is not what it was left as: what came since would be lost.
+    /// The later change that would be lost. `None`: the file is as it was left.
     pub clash: Option<Clash>,
-    /// It was not kept, or may not be touched any more.
+    /// True if its blob is gone, or if it may not be changed any more.
     pub is_lost: bool,
 }
 
@@ -101,7 +101,7 @@ struct PathHistory<'a> {
 }
 
 impl Turning {
-    /// It is that already.
+    /// Returns true if the path is in the wanted state already.
     pub fn is_done(&self) -> bool {
         self.now == self.to
     }
@@ -286,7 +286,7 @@ impl CheckpointState {
         }
     }
 
-    /// Which changes are taken back by it, which are done again, and what it is the opposite of.
+    /// Returns the steps to undo, the steps to redo, and the step that is reverted by this.
     fn marks(&self, which: Which<'_>, ids: &[u64]) -> (Vec<u64>, Vec<u64>, Option<u64>) {
         let changes = |ids: &[u64]| -> Vec<u64> {
             let steps = self.steps.iter().filter(|it| it.cause == Cause::Change);

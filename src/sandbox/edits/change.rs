@@ -32,7 +32,7 @@ use crate::{
     },
 };
 
-/// More is not written into one file: a model that wants that is in a loop.
+/// Maximum size of a written file, in bytes: a model that writes more is in a loop.
 const MOST_BYTES: u64 = 50 << 20;
 
 /// A change of one file. `old` and `new` are what stands on the disk, byte for byte.
@@ -84,7 +84,7 @@ enum OldState {
     },
 }
 
-/// One name that gets another content.
+/// A path that gets new content.
 struct WriteStep<'a> {
     file: &'a Located,
     base: PathBuf,

@@ -128,7 +128,8 @@ fn arguments(policy: &Policy, keeps_terminal: bool) -> Vec<OsString> {
     words
 }
 
-/// Why it cannot hold this policy: it follows links, where we would hold the link itself.
+/// Returns the link because of which bubblewrap cannot enforce the policy: it follows links, where our own mounts cover
+/// the link itself. `None`: it can.
 pub fn problem(policy: &Policy) -> Option<PathBuf> {
     let is_link = |it: &&PathBuf| fs::symlink_metadata(it).is_ok_and(|it| it.is_symlink());
     policy.read_only.iter().find(is_link).cloned()

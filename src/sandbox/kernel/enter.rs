@@ -36,7 +36,7 @@ const HANDED_ON: [c_int; 6] = [
     libc::SIGUSR1,
     libc::SIGUSR2,
 ];
-/// Longer than any order.
+/// Maximum size of an order, in bytes.
 const MOST_ORDER: u64 = 64 << 20;
 /// Maximum passes that look for processes left by the command.
 const MOST_PASSES: usize = 200;

@@ -15,7 +15,7 @@ pub struct Order {
     pub directory: PathBuf,
     /// The program, absolute, and its arguments.
     pub command: Vec<OsString>,
-    /// It stays in the terminal that it was started from, for people who try it out.
+    /// True if the command keeps the terminal from which it was started, for people who try the sandbox.
     pub keeps_terminal: bool,
 }
 

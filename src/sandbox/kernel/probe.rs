@@ -34,7 +34,7 @@ const NAMES: [&str; 6] = [
     "landlock",
 ];
 
-/// This process has said at its start that it can be its own helper.
+/// True once the program has shown at its start that it can be its own helper.
 static CAN_HELP: AtomicBool = AtomicBool::new(false);
 /// The user wants none, on the command line.
 static IS_OFF: AtomicBool = AtomicBool::new(false);
@@ -66,7 +66,7 @@ pub struct Layers {
     pub list: Vec<Layer>,
 }
 
-/// One of the walls.
+/// A layer of the sandbox.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layer {
     pub name: &'static str,

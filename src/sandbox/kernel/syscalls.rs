@@ -20,7 +20,7 @@ use rustix::{
     thread::{CapabilitySet, CapabilitySets},
 };
 
-/// Also what is mounted below.
+/// Includes all mounts below.
 const AT_RECURSIVE: c_uint = 0x8000;
 pub const MOUNT_ATTR_RDONLY: u64 = 1;
 pub const MOUNT_ATTR_NOSUID: u64 = 2;
@@ -164,7 +164,7 @@ pub fn may_administer() -> bool {
 
 /// Gives up every capability, for what is started from here on too.
 pub fn drop_capabilities() -> io::Result<()> {
-    /// More than there are; the kernel says where they end.
+    /// Upper bound of capabilities; the kernel reports the last one.
     const MOST: c_long = 64;
 
     for capability in 0..MOST {
@@ -201,7 +201,7 @@ pub fn adopt_orphans() -> io::Result<()> {
     prctl(libc::PR_SET_CHILD_SUBREAPER, 1)
 }
 
-/// Nobody of the same user may look into this process.
+/// Hides this process's memory from other processes of the same user.
 pub fn not_dumpable() -> io::Result<()> {
     prctl(libc::PR_SET_DUMPABLE, 0)
 }

@@ -88,7 +88,7 @@ const AT_HOME: &[&str] = &[
 const DOORS: &[&str] = &["/run/user", "/run/docker.sock", "/var/run/docker.sock"];
 
 const IGNORE_FILES: [&str; 2] = [".cursorignore", ".sheafignore"];
-/// More of an ignore file is not read: what a repository brings must not fill the memory.
+/// Maximum size of an ignore file, in bytes: a repository must not fill the memory.
 const LONGEST_IGNORE_FILE: u64 = 1 << 20;
 
 /// The list of names.
@@ -99,7 +99,7 @@ pub struct Secrets(Arc<Lists>);
 struct Lists {
     root: PathBuf,
     anywhere: Gitignore,
-    /// Each pattern of that is a name, which holds in any folder.
+    /// True if each pattern is a plain name, which matches in any folder.
     is_by_name: bool,
     home: Option<(PathBuf, Gitignore)>,
     /// Paths in the home folder that the user named without a pattern.

@@ -15,7 +15,7 @@ pub use roots::{GIT_FIXED, Ground, git_folder, linked};
 pub enum Tier {
     /// The kernel holds all of it.
     Full,
-    /// It has known holes.
+    /// It has known gaps.
     Partial,
     /// Commands may do what the user may: each is asked for.
     None,

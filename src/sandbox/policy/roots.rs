@@ -77,7 +77,7 @@ struct Survey {
     protected: Vec<PathBuf>,
     hidden: Vec<PathBuf>,
     ignored: Vec<PathBuf>,
-    /// All of the folder was seen.
+    /// True if the whole folder was seen.
     is_whole: bool,
 }
 

@@ -51,7 +51,7 @@ pub struct Command {
     pub printed: Mutex<Printed>,
     /// Bytes of the output that the model has been shown.
     pub shown: Mutex<u64>,
-    /// Why it is to end.
+    /// Reason to end the command, once there is one.
     pub stop: watch::Sender<Option<How>>,
     pub ended: watch::Sender<Option<Ended>>,
     /// Counts what was printed, for those who wait for more.
@@ -126,7 +126,7 @@ impl Running {
         lock(&self.0.printed).log()
     }
 
-    /// Why that file is missing although the output is long.
+    /// Returns the reason why the log is missing although the output is long.
     pub fn log_failure(&self) -> Option<String> {
         lock(&self.0.printed).log_failure()
     }
@@ -172,7 +172,7 @@ impl Foreground {
         self.0.as_ref().expect("only leaving takes it, and that ends this")
     }
 
-    /// Nobody waits any more; the command goes on.
+    /// Stops waiting and lets the command continue.
     pub fn leave(mut self) -> Running {
         self.0.take().expect("only leaving takes it, and that ends this")
     }

@@ -33,9 +33,9 @@ const STORES: [&str; 3] = ["objects", "lfs", "annex"];
 /// A protected file that was found changed after a command, and its handling.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Mended {
-    /// It is what it was; what the command had made of it lies elsewhere.
+    /// Restored; the command's version is in `aside`, if it was kept.
     Back { path: String, aside: Option<PathBuf> },
-    /// It could not be made what it was.
+    /// Not restored.
     Lost { path: String, why: String },
     /// Another command ran that was allowed to change it.
     Left { path: String },
@@ -133,7 +133,7 @@ impl FileMetadata {
     }
 }
 
-/// Why nothing is watched.
+/// Too many or too large files to watch.
 #[derive(Debug)]
 pub struct TooMuch;
 

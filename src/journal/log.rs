@@ -18,7 +18,7 @@ use crate::protocol::{Cost, DocumentId, Entry, Event, Position, Turn};
 /// Bytes of older entries that are read for a follower that wants some, but not all of them.
 const LATELY_BYTES: u64 = 4 << 20;
 
-/// As much of what a close follower has not read yet is kept for it, although its documents have ended.
+/// Unread deltas that are kept for a close follower after their documents have ended, in bytes.
 const SPENT_BYTES: usize = 1 << 20;
 
 /// An append-only list of entries that any number of readers follow, each at its own pace.
@@ -29,7 +29,7 @@ pub struct Log {
     newest: watch::Sender<Position>,
     /// The position of the newest entry that is no piece of something unfinished.
     settled: watch::Sender<Position>,
-    /// For who looks closely.
+    /// Raw frames, for the inspector.
     trace: OnceLock<Arc<Trace>>,
     /// Start of the part in memory, and the source of older entries.
     earlier: Option<(Recent, Box<dyn Earlier>)>,
@@ -37,8 +37,8 @@ pub struct Log {
 
 #[derive(Debug, Default)]
 struct LogState {
-    /// By the first position of each, with gaps where deltas were dropped. A tree, because documents that are open side
-    /// by side leave gaps anywhere.
+    /// Entries by the first position of each, with gaps where deltas were dropped. A tree, because documents that are
+    /// open at the same time leave gaps anywhere.
     entries: BTreeMap<Position, StoredEntries>,
     last: Position,
     turn: Turn,
@@ -51,7 +51,7 @@ struct LogState {
     /// Last position that each close follower has read.
     close: HashMap<u64, Position>,
     followers: u64,
-    /// Behind this position nothing is kept that every close follower has read.
+    /// If set, entries after this position are dropped when every close follower has read them.
     lets_go: Option<Position>,
 }
 
@@ -81,7 +81,7 @@ impl Log {
         log
     }
 
-    /// A log whose older entries are read where they are kept, each time that somebody asks for them.
+    /// Creates a log whose older entries are read from `earlier` each time they are needed.
     pub fn from_recent(recent: Recent, earlier: Box<dyn Earlier>, entries: Vec<Entry>) -> Arc<Self> {
         let (after, turn) = (recent.after, recent.turn);
         let log = Self {
@@ -102,15 +102,16 @@ impl Log {
         self.earlier.as_ref().map(|it| &it.0)
     }
 
-    /// The part in memory with some of what stands in front of it, where the log has more than that.
+    /// Returns the part in memory with some entries before it, if they can be read. `None` if all entries are in memory.
     pub fn lately(&self) -> Option<Vec<Arc<Entry>>> {
         let (recent, _) = self.earlier.as_ref()?;
         let further = self.further(LATELY_BYTES).map(|it| it.1);
         Some(further.unwrap_or_else(|| self.after(recent.after)))
     }
 
-    /// That part with about so many bytes of what stands in front of it, and the turn with which they begin; `None`: only all
-    /// of it can be read.
+    /// Returns the part in memory with about `bytes` bytes of entries before it, and the turn with which they begin.
+    /// `None` if all entries are in
+    /// memory, or only all of them can be read.
     pub fn further(&self, bytes: u64) -> Option<(Turn, Vec<Arc<Entry>>)> {
         let (recent, earlier) = self.earlier.as_ref()?;
         let (turn, entries) = earlier.last(bytes)?;
@@ -124,7 +125,7 @@ impl Log {
         self.earlier.as_ref().map(|it| it.1.spent()).unwrap_or_default()
     }
 
-    /// Entries behind `since` that are not in memory.
+    /// Returns the entries after `since` that are not in memory.
     fn earlier_after(&self, since: Position) -> Vec<Arc<Entry>> {
         match &self.earlier {
             Some((recent, earlier)) if since < recent.after => {
@@ -178,7 +179,7 @@ impl Log {
         self.lock().last
     }
 
-    /// Everything after `since` that is still kept.
+    /// Returns everything after `since` that is still stored.
     pub fn after(&self, since: Position) -> Vec<Arc<Entry>> {
         let mut batch = self.earlier_after(since);
         batch.extend(all_after(&self.lock().entries, since));
@@ -194,9 +195,8 @@ impl Log {
         }
     }
 
-    /// Like [`Self::follow`], but pieces of a document that has ended meanwhile come, too: for who passes the events on to
-    /// readers that put the pieces together themselves. Of a flood that outruns the follower by a mebibyte the
-    /// oldest pieces are left out all the same.
+    /// Like [`Self::follow`], but includes deltas of documents that have ended meanwhile: for followers that forward
+    /// events to readers. If more than a mebibyte of deltas is unread, the oldest are left out.
     pub fn follow_closely(self: &Arc<Self>, since: Position) -> Follower {
         let mut state = self.lock();
         state.followers += 1;
@@ -215,7 +215,7 @@ impl Log {
         state.lets_go = Some(state.last);
     }
 
-    /// Like [`Self::follow`], but is only woken by what is settled: pieces come along with it, or when one looks.
+    /// Like [`Self::follow`], but wakes up for settled events only; deltas come with them, or on demand.
     pub fn follow_settled(self: &Arc<Self>, since: Position) -> Follower {
         Follower {
             log: Arc::clone(self),
@@ -225,7 +225,7 @@ impl Log {
         }
     }
 
-    /// Keeps from now on what happened last, pieces and all.
+    /// Starts the trace of raw frames, deltas included.
     pub fn watch(&self) -> Arc<Trace> {
         Arc::clone(self.trace.get_or_init(Arc::default))
     }
@@ -242,12 +242,12 @@ impl Log {
         self.settled.send_modify(|_| {});
     }
 
-    /// Nobody appends any more.
+    /// Returns true if nothing more will be appended.
     pub fn is_closed(&self) -> bool {
         self.lock().closed
     }
 
-    /// Puts an entry of another log in, at its own position and in its own turn, as far as nothing stands there yet.
+    /// Adds an entry of another log with its position and turn, unless that position is taken.
     pub fn mirror(&self, entry: Entry) {
         self.insert(entry);
     }
@@ -300,7 +300,7 @@ impl LogState {
         batch.extend(merged.take(most));
     }
 
-    /// Drops what every close follower has read.
+    /// Drops entries that every close follower has read.
     fn sweep(&mut self) {
         let Some(read) = self.close.values().min().copied() else {
             self.spent.clear();
@@ -348,7 +348,7 @@ impl LogState {
         self.entries.insert(position, StoredEntries::new(entry));
     }
 
-    /// Drops what `entry` makes superfluous.
+    /// Drops the deltas that `entry` makes superfluous.
     fn settle(&mut self, entry: &Entry) {
         // Progress is true only until the next thing happens.
         let last = self.entries.last_key_value().and_then(|(_, it)| it.whole());
@@ -377,7 +377,7 @@ impl LogState {
         }
     }
 
-    /// Takes pieces away; a close follower that has not read them yet gets them all the same.
+    /// Removes deltas; a close follower that has not read them still gets them.
     fn spend(&mut self, position: Position) {
         if let Some(pieces) = self.entries.remove(&position)
             && self.close.values().any(|since| *since < pieces.last())
@@ -388,7 +388,7 @@ impl LogState {
     }
 }
 
-/// The entries behind `since`.
+/// Returns the entries after `since`.
 fn all_after(kept: &BTreeMap<Position, StoredEntries>, since: Position) -> impl Iterator<Item = Arc<Entry>> {
     // The one that begins at or before it may go on behind it.
     let from = kept.range(..=since).next_back().map_or(since, |(first, _)| *first);
@@ -396,7 +396,7 @@ fn all_after(kept: &BTreeMap<Position, StoredEntries>, since: Position) -> impl 
     range.flat_map(move |(_, it)| it.after(since))
 }
 
-/// The document whose end makes the event superfluous.
+/// Returns the document whose end makes the event superfluous. `None` for other events.
 pub(super) fn delta_of(event: &Event) -> Option<&DocumentId> {
     match event {
         Event::ContentDelta { document, .. }
@@ -422,28 +422,15 @@ pub(super) fn delta_of(event: &Event) -> Option<&DocumentId> {
 /// Returns true for events that the end of their document replaces.
 pub(super) fn is_piece(event: &Event) -> bool {
     match event {
-        Event::ContentDelta { .. }
-        | Event::ToolCallStart { .. }
-        | Event::MetadataDelta { .. }
-        | Event::ThinkingDelta { .. } => true,
         // Whole arguments are what a tool is about to be run with.
         Event::ToolCallArguments { arguments, .. } => arguments.is_string(),
-        Event::ToolResult { .. }
-        | Event::UserMessage(_)
-        | Event::ResponseStart(_)
-        | Event::DocumentStart(_)
-        | Event::DocumentEnd { .. }
-        | Event::DocumentUpdate { .. }
-        | Event::Notice(_)
-        | Event::Progress(_)
-        | Event::Title(_)
-        | Event::Branch(_)
-        | Event::Done(_)
-        | Event::Unknown { .. } => false,
+        Event::ToolResult { .. } => false,
+        Event::ThinkingDelta { .. } => true,
+        other => delta_of(other).is_some(),
     }
 }
 
-/// A reader of a log with a place of its own.
+/// A reader of a log with a position of its own.
 #[derive(Debug)]
 pub struct Follower {
     log: Arc<Log>,
@@ -476,7 +463,7 @@ impl Follower {
         self.take_some(usize::MAX, batch)
     }
 
-    /// Like [`Self::next`], but no more than `most` entries at a time: for who may be held up with a batch in its hands.
+    /// Like [`Self::next`], but returns at most `most` entries at a time, for readers that may stall on a batch.
     pub async fn next_some(&mut self, most: usize, batch: &mut Vec<Arc<Entry>>) -> bool {
         loop {
             self.changed.mark_unchanged();

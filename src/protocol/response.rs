@@ -10,7 +10,7 @@ use super::{
     event::{Branch, Done, Event, ResponseStart},
 };
 
-/// One answer: its documents in order and what is known about the whole.
+/// One answer: its documents in order, and facts about the whole.
 #[derive(Clone, Debug, Default)]
 pub struct Response {
     pub origin: Origin,
@@ -42,18 +42,18 @@ pub struct Origin {
 /// Order of `documents`: by sequence as long as every document has one, else by arrival.
 #[derive(Clone, Debug, Default)]
 struct DocumentOrder {
-    /// Arrival numbers beside `documents`.
+    /// Arrival number of each of `documents`.
     arrival: Vec<u64>,
-    /// A document came without a sequence.
+    /// True once a document without a sequence has arrived.
     by_arrival: bool,
-    /// A late document was put at the end, to be sorted in when the response ends.
+    /// True if a late document is at the end, to be sorted in when the response ends.
     is_postponed: bool,
     /// Number of documents that were moved to make room for late ones.
     moved: usize,
 }
 
-/// Once late documents have moved so many others, they wait at the end: a stream that counts down must not cost the
-/// square of its length.
+/// Once late documents have moved so many others, they wait at the end: a stream that counts down must not cost
+/// quadratic time.
 const MOVES_LIMIT: usize = 1_000_000;
 
 /// End of a response.
@@ -70,7 +70,7 @@ pub struct Ending {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Thinking {
-    /// It stands before the document with this index.
+    /// Index of the document that follows it.
     pub before: usize,
     pub text: String,
 }
@@ -93,7 +93,7 @@ pub enum ResponseChange {
 }
 
 impl Response {
-    /// The response as it would be, had it ended with this document; `None`: it has no such document.
+    /// Returns the response as if it had ended with this document. `None` if it has no such document.
     pub fn upto(&self, document: &DocumentId) -> Option<Self> {
         let count = if document.as_str() == Branch::NOTHING {
             0
@@ -207,7 +207,8 @@ impl Response {
         at as u64 + 1
     }
 
-    /// The mode that was in force when the document at `at` came: a user may agree to another one on the way.
+    /// Returns the mode in force when the document at index `at` began: a user may agree to another mode during an
+    /// answer.
     pub fn mode_at(&self, at: usize) -> Option<Mode> {
         let before = self.documents.get(..at).unwrap_or_default();
         before.iter().rev().find_map(changed_mode).or(self.mode)
@@ -285,7 +286,7 @@ impl Response {
             .collect()
     }
 
-    /// The answer as one text that a reader without documents understands; what goes back to a stateless gateway.
+    /// Returns the answer as one text for readers that know no documents, such as a stateless gateway.
     pub fn plain_text(&self) -> String {
         let parts: Vec<_> = self
             .documents

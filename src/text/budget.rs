@@ -14,14 +14,14 @@ use std::{
 static MEMORY: Counted = Counted;
 
 thread_local! {
-    /// Bytes that this thread may still take; without a bound as long as nobody has set one.
+    /// Bytes that this thread may still take; unlimited unless set.
     static LEFT: Cell<isize> = const { Cell::new(isize::MAX) };
 }
 
 /// The system's memory, counted for threads that have a bound.
 struct Counted;
 
-/// Does `work` in at most `bytes` more than the thread has now, or never comes back.
+/// Runs `work` with at most `bytes` more memory than the thread has now. Never returns if that is not enough.
 pub(super) fn within<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
     /// Takes the bound away, also when the work panics.
     struct Free;
@@ -35,7 +35,7 @@ pub(super) fn within<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
     work()
 }
 
-/// Counts bytes that are taken, or given back where they are negative.
+/// Counts bytes that are allocated; negative for freed ones.
 fn take(bytes: isize) {
     // A thread that ends has no count any more.
     let is_over = LEFT.try_with(|left| {

@@ -11,7 +11,7 @@ use super::{
     width::{Grapheme, Graphemes, clip_spans, expand_tabs, part, spans_width, width},
 };
 
-/// Stands for a sign that is wider than the whole row.
+/// Sign for a grapheme that is wider than the entire row.
 const TOO_WIDE: &str = "▯";
 
 /// Wraps `spans` to rows of at most `width` columns (0 counts as 1).
@@ -29,8 +29,8 @@ pub fn wrap_hard(spans: &[Span], width: usize, first_indent: &[Span], rest_inden
     lay(spans, width, first_indent, rest_indent, false)
 }
 
-/// Like [`wrap`] without indents, and with the spans that the last row was made of: to wrap them and
-/// what follows them gives the rows from there on.
+/// Like [`wrap`] without indents; also returns the spans of the last row. Wrapping them with the text after them
+/// gives the rows from there on.
 pub(super) fn wrap_open(spans: &[Span], width: usize) -> (Vec<StyledLine>, Vec<Span>) {
     let mut paragraph = Paragraph::new(spans, width.max(1), &[], &[], true);
     for span in 0..spans.len() {
@@ -110,7 +110,7 @@ struct Break {
     place: TextPosition,
     /// Columns before it.
     columns: usize,
-    /// The end of what the row shows then: the spaces before `place` are swallowed.
+    /// End of the visible text of the row: the spaces before `place` are swallowed.
     visible: TextPosition,
 }
 
@@ -315,7 +315,7 @@ impl<'a> Paragraph<'a> {
         self.line.pieces.last().map(GraphemeRun::end)
     }
 
-    /// A break at the end of the row so far; none where that would leave a row without anything to see.
+    /// Returns a break at the end of the row so far. `None` if the row would show nothing.
     fn here(&self) -> Option<Break> {
         (self.line.columns > 0).then_some(())?;
         Some(Break {
@@ -325,7 +325,7 @@ impl<'a> Paragraph<'a> {
         })
     }
 
-    /// Ends the row and swallows its trailing spaces; where there is nothing else, they go and the row stays.
+    /// Ends the row without its trailing spaces; a row of spaces becomes empty.
     fn end_visible(&mut self) {
         match self.line.visible {
             Some(until) => self.end_row(Some(until)),

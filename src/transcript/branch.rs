@@ -18,15 +18,17 @@ pub struct Fork {
     pub depth: usize,
     /// It is on the branch that one is on.
     pub is_here: bool,
-    /// Which of the ways behind the same turn it is, counted from 1, and of how many.
+    /// Number of this way among those after the same turn, from 1, and their count.
     pub sibling: (usize, usize),
     /// True if no turns follow it.
     pub is_end: bool,
-    /// Not the turn, but what it went on to say where others go on behind a part of it: its documents from this one on.
+    /// If set, the row is not the turn itself but the rest of its answer, from this document on, after other branches
+    /// left it.
     pub rest_from: Option<usize>,
 }
 
-/// A turn or the rest of one, how often the way to it forks, and which of the ways behind the same turn it is.
+/// A turn or the rest of one: turn, first document, depth of forks, and its number among the ways after the same
+/// turn.
 type BranchWalk = (Turn, Option<usize>, usize, (usize, usize));
 
 impl Transcript {
@@ -101,7 +103,7 @@ impl Transcript {
         at
     }
 
-    /// The turns behind each turn, in the order in which they began; those behind none are the first ones.
+    /// Returns the turns after each turn, in the order in which they began; under `None` those after no turn.
     fn children(&self) -> BTreeMap<Option<Turn>, Vec<Turn>> {
         let all = self.all();
         let mut children: BTreeMap<Option<Turn>, Vec<Turn>> = BTreeMap::new();
@@ -116,7 +118,7 @@ impl Transcript {
         children
     }
 
-    /// The tree, a turn a line: what follows a turn stands below it, and one level deeper where the way forks.
+    /// Returns the tree as one row per turn: followers are below their turn, one level deeper at a fork.
     pub fn tree(&self) -> Vec<Fork> {
         let children = self.children();
         let mut forks = Vec::new();
@@ -170,13 +172,13 @@ impl Transcript {
         here.map(|it| it.response.documents.len()).or(parts.into_iter().min())
     }
 
-    /// The question on this branch whose answer counts no more, if that is the one that is meant.
+    /// Returns the question on this branch that is being answered again, if it is the given one.
     pub fn reopened(&self, turn: Turn, document: &DocumentId) -> Option<&Document> {
         let last = self.exchanges.last().filter(|it| it.turn == turn && it.is_reopened)?;
         last.response.documents.last().filter(|it| it.id == *document)
     }
 
-    /// Goes on somewhere else.
+    /// Switches to another branch.
     pub(super) fn branch(&mut self, to: &Branch) {
         let mut all: BTreeMap<Turn, Exchange> = BTreeMap::new();
         for exchange in self.shelf.drain(..).chain(self.exchanges.drain(..)) {
@@ -227,7 +229,7 @@ impl Transcript {
     }
 }
 
-/// An exchange whose answer ends with this document; a question that stands there is open again where that is wanted.
+/// Returns an exchange whose answer ends with this document. With `is_open`, a question there is open again.
 fn cut(exchange: &Exchange, document: &DocumentId, is_open: bool) -> Option<Exchange> {
     let mut response = exchange.response.upto(document)?;
     let last = response.documents.last();

@@ -10,12 +10,12 @@ use crate::protocol::{
     codec::{DecodeError, Decoder, Identity},
 };
 
-/// Says what kind of file it is, and which version of it.
+/// Member that identifies the file and its format version.
 const MARK: &str = "sheafConversation";
 const VERSION: u64 = 1;
 
-/// `session` says where it comes from. `turns` are those of the branch that one is on; what is on none of them stands in
-/// `branches`, and a turn says behind what it goes on where that is not the turn before.
+/// Formats a conversation as one object. `session` is its origin. `turns` are those of the current branch, all others
+/// are in `branches`; a turn names the turn that it continues if that is not the previous one.
 pub fn object(transcript: &Transcript, title: &str, session: Value) -> Value {
     let here: Vec<Value> = transcript.exchanges.iter().map(turn).collect();
     let mut whole = Map::new();
@@ -162,7 +162,7 @@ fn entries(value: &Value) -> Result<Vec<Entry>, ObjectError> {
     Ok(entries)
 }
 
-/// All turns, whole, as they began.
+/// Returns all turns in the order in which they began.
 fn in_order(value: &Value) -> Vec<&Value> {
     let list = |name: &str| {
         let list = value.get(name).and_then(Value::as_array);

@@ -62,7 +62,7 @@ pub struct Candidate<'a> {
     pub document: Option<&'a Document>,
 }
 
-/// A query that cannot be meant.
+/// A query with an invalid term.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{term}`: {why}")]
 pub struct QueryError {
@@ -73,7 +73,7 @@ pub struct QueryError {
 const DAY_MS: u64 = 86_400_000;
 
 impl Query {
-    /// `now_ms` is what `7d` counts back from, in milliseconds since the Unix epoch.
+    /// Parses a query. `now_ms` is the time that `7d` is counted back from, in milliseconds since the Unix epoch.
     pub fn parse(text: &str, now_ms: u64) -> Result<Self, QueryError> {
         let terms = words(text).into_iter().map(|it| term(&it, now_ms));
         Ok(Self {
@@ -240,7 +240,7 @@ fn is_about(document: &Document, glob: &GlobMatcher) -> bool {
     paths(document).any(|it| fits(glob, it))
 }
 
-/// A whole path fits where its end does: the workspace is not known here.
+/// Matches a path. An absolute path matches by any of its ends, because the workspace is unknown here.
 fn fits(glob: &GlobMatcher, path: &str) -> bool {
     let path = path.strip_prefix("./").unwrap_or(path);
     let is_whole = path.starts_with('/');
@@ -305,7 +305,7 @@ fn has_state(document: &Document, state: &str) -> bool {
     }
 }
 
-/// Terms, with what stands between quotes as one. A quote inside of a term belongs to it: `path:"a b"`.
+/// Splits a query into terms; quoted text is one term. Quotes inside a term belong to it: `path:"a b"`.
 fn words(text: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word = String::new();

@@ -33,7 +33,7 @@ const TITLE_CHARACTERS: usize = 80;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Listed {
     pub session: Session,
-    /// Its title, else the first line of the first message; `None` where neither was found.
+    /// Title, else the first line of the first message. `None` if neither was found.
     pub title: Option<String>,
     pub turns: u32,
     /// When something was last added, in milliseconds since the Unix epoch.
@@ -43,7 +43,7 @@ pub struct Listed {
     pub is_archived: bool,
 }
 
-/// `known`: what was found before, by id; it still holds for a file of the same size and time.
+/// Lists the sessions of a folder. `known` are earlier results by id; they hold for files of the same size and time.
 pub fn list(folder: &Path, known: &HashMap<String, Listed>) -> io::Result<Vec<Listed>> {
     let files = match fs::read_dir(folder) {
         Ok(files) => files,
@@ -62,13 +62,13 @@ pub fn list(folder: &Path, known: &HashMap<String, Listed>) -> io::Result<Vec<Li
     Ok(listed)
 }
 
-/// In milliseconds since the Unix epoch; a clock may stand before it.
+/// Returns the time of the last change in milliseconds since the Unix epoch; 0 for times before it.
 fn changed(facts: &Metadata) -> u64 {
     let since = facts.modified().ok().and_then(|it| it.duration_since(UNIX_EPOCH).ok());
     since.map_or(0, |it| it.as_millis() as u64)
 }
 
-/// `None` for what is no session.
+/// Returns the session in a file. `None` if it is no session.
 fn read(path: &Path, marks: &Regex, known: &HashMap<String, Listed>) -> Option<Listed> {
     if path.extension()? != "jsonl" {
         return None;

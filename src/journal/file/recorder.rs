@@ -33,7 +33,8 @@ const HOLD: Duration = Duration::from_millis(250);
 /// Entries in one write. When the disk fails, a try costs no more than this, however much waits.
 const MOST_AT_ONCE: usize = 256;
 
-/// The list of sessions looks at so much of the end of a file: the title is said again before it is out of its reach.
+/// Bytes at the end of a file that the list of sessions reads: the title is written again before it is out of their
+/// reach.
 const REACH_BYTES: u64 = 16 << 10;
 
 /// Writes a session while it lives; [`Recorder::finish`] or a drop writes the rest and waits for the disk.
@@ -44,7 +45,7 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// `title`: what the session is called already.
+    /// Starts recording. `title` is the title that the file already has.
     pub(super) fn start(log: &Arc<Log>, follower: Follower, tape: Tape, title: Option<Title>) -> io::Result<Self> {
         let (stop, stopped) = oneshot::channel();
         let log = Arc::downgrade(log);
@@ -124,13 +125,13 @@ async fn until(due: Option<Instant>) {
     }
 }
 
-/// Decides what is written when. Knows no clock.
+/// Decides when to write what. Pure: the clock is an argument.
 pub(super) struct Writer {
     tape: Tape,
     /// Not on the disk yet, ordered by position.
     held: Vec<Arc<Entry>>,
     held_since: Option<Instant>,
-    /// Something settled came since the last try.
+    /// True if something settled arrived since the last attempt.
     is_news: bool,
     /// There is something worth a file.
     has_begun: bool,
@@ -157,7 +158,7 @@ impl Writer {
         }
     }
 
-    /// The title, where it has to be said again for the list to see it.
+    /// Returns the title if it must be written again for the list to see it.
     fn title_again(&mut self) -> Option<Title> {
         if self.is_answering || self.since_title < REACH_BYTES {
             return None;
@@ -201,7 +202,7 @@ impl Writer {
         self.due().or_else(|| self.is_answering.then(|| now + HOLD))
     }
 
-    /// When what is held has to be written; `None` when nothing is, or when a broken disk is left alone.
+    /// Returns the time at which unwritten entries must be written. `None` if there are none, or after a disk error.
     pub(super) fn due(&self) -> Option<Instant> {
         if self.has_failed {
             return None;
@@ -209,7 +210,7 @@ impl Writer {
         self.held_since.map(|it| it + HOLD)
     }
 
-    /// Writes what is settled, and all of it once it is due.
+    /// Writes settled entries, and all entries once they are due. Returns a notice about a new failure.
     pub(super) fn write(&mut self, now: Instant) -> Option<Notice> {
         let is_due = self.due().is_some_and(|due| due <= now);
         let settled = self.held.iter().rposition(|it| !is_piece(&it.event));
@@ -273,7 +274,7 @@ impl Writer {
         notice
     }
 
-    /// Says so the first time.
+    /// Returns a notice about the first failure. `None` for later ones.
     fn fail(&mut self, error: &TapeError) -> Option<Notice> {
         let error = match std::error::Error::source(error) {
             Some(cause) => format!("{error}: {cause}"),
@@ -312,26 +313,17 @@ fn begins(event: &Event) -> bool {
 /// Returns true if the event must survive a power failure: messages, changes of the machine, ends.
 fn must_stay(event: &Event) -> bool {
     match event {
-        Event::UserMessage(_) | Event::ToolResult { .. } | Event::DocumentEnd { .. } | Event::Done(_) => true,
         Event::DocumentStart(start) => {
             matches!(start.kind, Kind::ToolCall | Kind::TerminalCommand | Kind::FileEdit)
         }
-        Event::ResponseStart(_)
-        | Event::ContentDelta { .. }
-        | Event::ToolCallStart { .. }
-        | Event::ToolCallArguments { .. }
-        | Event::MetadataDelta { .. }
-        | Event::ThinkingDelta { .. }
-        | Event::DocumentUpdate { .. }
-        | Event::Notice(_)
-        | Event::Progress(_)
-        | Event::Title(_)
-        | Event::Branch(_)
-        | Event::Unknown { .. } => false,
+        other => matches!(
+            other,
+            Event::UserMessage(_) | Event::ToolResult { .. } | Event::DocumentEnd { .. } | Event::Done(_)
+        ),
     }
 }
 
-/// Neighbouring pieces of the same text become one; it stands where the last of them stood.
+/// Joins consecutive deltas of the same text, at the position of the last one.
 fn joined(entries: &[Arc<Entry>]) -> Vec<Entry> {
     let mut joined: Vec<Entry> = Vec::with_capacity(entries.len());
     for entry in entries {
@@ -411,7 +403,7 @@ pub struct Tape {
 #[derive(Debug)]
 pub struct Reel {
     pub file: File,
-    /// `None` where the file system cannot lock.
+    /// `None` if the file system has no locks.
     pub _lock: Option<Lock>,
     /// Up to here every line is whole.
     pub good_bytes: u64,
@@ -456,7 +448,7 @@ impl Tape {
     }
 }
 
-/// Locks the session at `path`; without a lock where the file system knows none.
+/// Locks the session at `path`. `None` if the file system has no locks; fails if another program holds it.
 pub fn lock(path: &std::path::Path) -> Result<Option<Lock>, TapeError> {
     match file::lock(&path.with_extension("lock")) {
         Ok(Locked::Ours(lock)) => Ok(Some(lock)),
@@ -474,7 +466,7 @@ pub fn lock(path: &std::path::Path) -> Result<Option<Lock>, TapeError> {
 }
 
 impl Reel {
-    /// One write for everything; what a full disk tore is cut off again before the next.
+    /// Appends all bytes in one write; a part that a full disk cut off is removed before the next.
     fn append(&mut self, bytes: &[u8], must_stay: bool) -> io::Result<()> {
         if self.is_torn && self.file.set_len(self.good_bytes).is_ok() {
             self.is_torn = false;

@@ -52,7 +52,7 @@ impl Encoder {
     }
 }
 
-/// A strict event as it stands on the wire; in dialect B the mark at the end follows the last one.
+/// Formats a strict event as server-sent event; in dialect B the end mark follows the last one.
 pub fn frame(dialect: Dialect, event: &Event) -> String {
     let about = |document: &crate::protocol::DocumentId| members([("documentId", document.as_str().into())]);
     let (name, mut data) = match event {
@@ -172,7 +172,7 @@ fn last(done: &crate::protocol::Done) -> Map<String, Value> {
     data
 }
 
-/// Dialect B puts what begins into a member of its own.
+/// In dialect B, puts the members into a member `name`.
 fn wrapped(dialect: Dialect, name: &str, whole: Map<String, Value>) -> Map<String, Value> {
     match dialect {
         Dialect::Named => whole,
@@ -226,7 +226,7 @@ fn line(out: &mut String, field: &str, value: &str) {
     out.push('\n');
 }
 
-/// The JSON answer of a strict writer: what nobody said is the identity's.
+/// Formats the JSON answer of a strict writer. Absent members come from the identity.
 pub fn answer(response: &Response, identity: &Identity) -> Value {
     let mut whole = head(
         identity,
@@ -290,7 +290,7 @@ fn members<const N: usize>(pairs: [(&str, Value); N]) -> Map<String, Value> {
         .collect()
 }
 
-/// Adds what is not there yet.
+/// Adds members that are missing.
 fn add(whole: &mut Map<String, Value>, extra: &Map<String, Value>) {
     for (name, value) in extra {
         whole.entry(name.clone()).or_insert_with(|| value.clone());

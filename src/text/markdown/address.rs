@@ -8,7 +8,7 @@ use std::ops::Range;
 /// Longer ones are no addresses that anybody follows.
 const LONGEST_BYTES: usize = 2048;
 
-/// The first address in `text` behind `from`.
+/// Returns the range of the first address after byte `from`. `None` if there is none.
 pub(super) fn find(text: &str, from: usize) -> Option<Range<usize>> {
     let mut at = from;
     while let Some(found) = text.get(at..)?.find("://") {
@@ -57,7 +57,7 @@ fn is_domain(domain: &str) -> bool {
         && !domain.rsplit('.').take(2).any(|it| it.contains('_'))
 }
 
-/// The address without what belongs to the sentence: punctuation, an entity, a parenthesis that nothing in it opened.
+/// Returns the address without parts of the sentence: punctuation, an entity, a parenthesis that was opened outside.
 fn sentence_off(address: &str) -> &str {
     let mut address = address;
     let opened = address.matches('(').count();

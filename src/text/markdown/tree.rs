@@ -15,7 +15,7 @@ use crate::text::{Modifier, Role, Sanitized, Span, link_host, link_target, width
 /// Containers nested deeper than this are shown at this depth.
 const DEEPEST: usize = 32;
 
-/// Labels of reference definitions and where they lead.
+/// Targets of reference definitions, by label.
 pub(super) type Definitions = HashMap<String, String>;
 
 #[derive(Debug)]
@@ -24,7 +24,7 @@ pub(super) enum Block {
     Text(Vec<Span>),
     Heading(Vec<Span>),
     Code(Code),
-    /// Raw HTML, as it stands.
+    /// Raw HTML, shown as text.
     Html(Vec<Span>),
     Quote(Vec<Block>),
     List(List),
@@ -65,18 +65,18 @@ pub(super) struct Table {
     pub rows: Vec<Vec<Cell>>,
 }
 
-/// A document's blocks, and what other parts of it must know about it.
+/// Blocks of a source, and what the rest of the document needs to know about it.
 #[derive(Debug, Default)]
 pub(super) struct Tree {
-    /// The outermost blocks and the bytes they stand in.
+    /// Outermost blocks with their byte ranges.
     pub blocks: Vec<(Block, Range<usize>)>,
-    /// With the byte where each definition begins.
+    /// Label, target and first byte of each definition.
     pub definitions: Vec<(String, String, usize)>,
     /// References that no definition is known for.
     pub unresolved: Vec<String>,
     /// End of the source, if words after it would only lengthen its last leaf.
     pub ending: Option<SettledEnd>,
-    /// The leaf at its end, where that is known until the next line break.
+    /// The leaf at its end, if it is known until the next line break.
     pub place: Option<LeafStart>,
 }
 
@@ -90,7 +90,8 @@ pub(super) fn read(source: &str, known: &Definitions) -> Tree {
     build(source, known, false)
 }
 
-/// Reads what is shown of a source that is still coming in, where [`HIDDEN`] stands for marks. `place` as for [`tail::shown`].
+/// Reads the part of a streaming source that is shown; [`HIDDEN`] replaces undecided marks. `place` as for
+/// [`tail::shown`].
 pub(super) fn read_open(source: &str, known: &Definitions, place: Option<LeafStart>) -> Tree {
     let shown = tail::shown(source, place);
     Tree {
@@ -374,7 +375,7 @@ impl Builder {
         }
     }
 
-    /// Ends the text that stands in an item without a paragraph of its own.
+    /// Ends the text of an item without a paragraph of its own.
     fn close_text(&mut self) {
         let spans = self.inline.finish();
         if !spans.is_empty() {
@@ -445,7 +446,7 @@ impl Inline {
             }));
     }
 
-    /// Several lines stand below whatever is before them.
+    /// Adds several lines below the text before them.
     fn lines(&mut self, lines: &[String]) {
         for (at, line) in lines.iter().enumerate() {
             if at > 0 || lines.len() > 1 && !self.run.is_empty() {
@@ -472,7 +473,7 @@ impl Inline {
         self.style(|it| it.verbatim = None);
     }
 
-    /// Changes the look of what follows.
+    /// Changes the look of the text after it.
     fn style(&mut self, change: impl FnOnce(&mut Self)) {
         self.flush();
         change(self);
@@ -519,7 +520,7 @@ impl Inline {
         }
     }
 
-    /// Adds prose in which addresses are links to where they say.
+    /// Adds prose whose addresses become links.
     fn push_with_addresses(&mut self, span: &Span) {
         let mut done = 0;
         let mut at = 0;

@@ -1,4 +1,4 @@
-//! What one can do: a table that keys, slash commands and the palette share. Help is printed from it.
+//! The table of actions, which keys, slash commands and the palette share. The help page is made from it.
 
 mod answer;
 pub mod branch;
@@ -6,6 +6,7 @@ pub mod conversation;
 pub mod copying;
 pub mod everywhere;
 pub mod finding;
+pub mod focus;
 pub mod plan;
 pub mod reading;
 pub mod review;
@@ -14,43 +15,7 @@ pub mod writing;
 
 pub use writing::SEND;
 
-use super::{app::App, effects::Effect};
-use crate::locale;
-
-/// Something that a key, a slash command or the palette does.
-///
-/// What it is called on the screen stands in the Fluent files, under `hint-` and `about-` with its name behind them.
-pub struct Action {
-    /// What a keymap calls it; a slash command is called the same unless `slash` says otherwise.
-    pub name: &'static str,
-    /// `/word` in the composer; empty: none.
-    pub slash: &'static str,
-    pub run: fn(&mut App, &str) -> Vec<Effect>,
-}
-
-impl Action {
-    /// One to three words for footer and palette.
-    pub fn hint(&self) -> &'static str {
-        locale::text(&self.id("hint"))
-    }
-
-    /// One line for help and palette.
-    pub fn about(&self) -> &'static str {
-        locale::text(&self.id("about"))
-    }
-
-    /// What it is found by besides what is shown of it: in English by nothing, else by its name and by both words for it.
-    pub fn aliases(&self) -> String {
-        if locale::tag() == "en" {
-            return String::new();
-        }
-        format!("{} {} {}", self.name, self.hint(), locale::english(&self.id("hint")))
-    }
-
-    fn id(&self, of: &str) -> String {
-        format!("{of}-{}", self.name.replace('.', "-"))
-    }
-}
+use super::app::Action;
 
 /// Everything one can do, in the order of the help page.
 pub static ACTIONS: &[Action] = &[
@@ -153,7 +118,7 @@ pub fn find(name: &str) -> Option<&'static Action> {
     ACTIONS.iter().find(|it| it.name == name)
 }
 
-/// The action that `/word` means.
+/// The action of a slash command; `None` for an unknown one.
 pub fn find_slash(word: &str) -> Option<&'static Action> {
     ACTIONS.iter().find(|it| !it.slash.is_empty() && it.slash == word)
 }
@@ -163,6 +128,7 @@ mod tests {
     use std::collections::HashSet;
 
     use super::*;
+    use crate::locale;
 
     #[test]
     fn no_two_actions_share_a_name_or_a_slash_word() {

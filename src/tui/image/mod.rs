@@ -16,10 +16,9 @@
 mod head;
 mod pixels;
 mod strip;
-mod way;
 
 use std::{
-    collections::{HashMap, VecDeque, hash_map::Entry},
+    collections::{HashMap, VecDeque},
     ops::Range,
     path::Path,
     sync::Arc,
@@ -28,27 +27,20 @@ use std::{
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::Value;
 
-pub use self::way::{Named, Way, Wish};
 use self::{
-    head::{Head, MOST_BYTES, cells, head, words},
+    head::{ImageHead, MOST_BYTES, cells, head, words},
     pixels::Pixels,
     strip::{Dialect, Painted},
 };
-use super::{
-    app::App,
-    effects::Effect,
-    terminal::{Strips, pictures as sequences},
-    widgets::transcript::{Item, VisibleLine},
-};
+use super::terminal::{ImageProtocol, ImageSetting, Strips, pictures as sequences};
 use crate::{
     os::file,
     protocol::{Document, DocumentId, Kind, Message, Turn, View},
     text::{Role, Sanitized, Span, StyledLine},
-    transcript::Transcript,
 };
 
-/// What is kept of pictures, here or by the terminal; beyond it, the oldest goes.
-const KEPT_BYTES: usize = 32 << 20;
+/// Most bytes of images that are kept, here or by the terminal; the oldest goes first.
+pub const KEPT_BYTES: usize = 32 << 20;
 /// Larger ones are made smaller before the terminal gets them.
 const SENT_AS_IS: usize = 128 << 10;
 /// As many bytes of pictures go with a frame.
@@ -60,36 +52,36 @@ const CELL: (u16, u16) = (10, 20);
 const FINE: (usize, usize) = (12, 24);
 
 /// Columns and rows.
-type Place = (usize, usize);
+type CellSize = (usize, usize);
 
-/// How pictures reach the terminal, and which of them it has.
+/// The images of the conversation, and those that the terminal has.
 #[derive(Debug, Default)]
 pub struct Images {
-    wish: Wish,
-    way: Option<Way>,
+    pub wish: ImageSetting,
+    pub way: Option<ImageProtocol>,
     /// Pixels of a cell, as the terminal says.
-    cell: Option<(u16, u16)>,
-    /// What was given to the terminal stays with it when we leave.
+    pub cell: Option<(u16, u16)>,
+    /// Images stay with the terminal after the program ends.
     stays: bool,
     /// Numbers and sizes of what it keeps, the oldest first.
     kept: VecDeque<(u32, usize)>,
     /// The cells that each was placed on.
-    has: HashMap<u32, Place>,
+    has: HashMap<u32, CellSize>,
     /// Sequences that the terminal has not got yet. Text may stand between them.
     queue: VecDeque<Vec<u8>>,
-    /// What tools have read.
-    read: HashMap<(Turn, DocumentId), Read>,
-    /// What pictures were made into, the oldest first.
+    /// Images that tools have read.
+    pub read: HashMap<(Turn, DocumentId), ReadImage>,
+    /// Images that were prepared, the oldest first; `None` for one that cannot be decoded.
     made: VecDeque<(u32, Option<Made>)>,
     /// One is being made.
-    is_making: bool,
+    pub is_making: bool,
     /// Numbers of those in view, as of the last look.
-    in_view: Vec<u32>,
+    pub in_view: Vec<u32>,
 }
 
-/// What a tool has read.
+/// An image that a tool has read.
 #[derive(Debug)]
-enum Read {
+pub enum ReadImage {
     Asked,
     Missing,
     /// In base64.
@@ -98,22 +90,22 @@ enum Read {
 
 /// A picture that is to be made into what the terminal takes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Order {
+pub struct ImageOrder {
     id: u32,
     /// In base64.
     data: Arc<str>,
-    place: Place,
+    place: CellSize,
     cell: (u16, u16),
     /// `None`: a PNG is wanted.
     dialect: Option<Dialect>,
 }
 
-/// What a picture was made into.
+/// An image, prepared for the terminal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Made {
     /// A PNG in base64, of whatever it was.
     Png(Arc<str>),
-    Strips(Place, (u16, u16), Arc<Painted>),
+    Strips(CellSize, (u16, u16), Arc<Painted>),
 }
 
 impl Made {
@@ -125,8 +117,8 @@ impl Made {
     }
 }
 
-/// How far a picture is from being drawn.
-enum State {
+/// The state of an image on its way to the screen.
+enum ImageState {
     Ready,
     /// Its cells are left blank until it is there.
     Awaited,
@@ -136,43 +128,43 @@ enum State {
 
 impl Images {
     /// `cell`: pixels of one, if the terminal says so.
-    pub fn new(wish: Wish, cell: Option<(u16, u16)>) -> Self {
+    pub fn new(wish: ImageSetting, cell: Option<(u16, u16)>) -> Self {
         Self {
             wish,
             way: match wish {
-                Wish::Off | Wish::Auto => None,
-                Wish::Only(way) => Some(way),
+                ImageSetting::Off | ImageSetting::Auto => None,
+                ImageSetting::Only(way) => Some(way),
             },
             cell,
             ..Self::default()
         }
     }
 
-    /// What is given to the terminal stands among its own lines and stays there.
+    /// Leaves the images to the terminal when the program ends: they are among its own lines.
     pub fn staying(mut self) -> Self {
         self.stays = true;
         self
     }
 
-    /// Whether what the terminal was given outlives us.
+    /// Returns true if the terminal keeps the images after the program ends.
     pub fn do_stay(&self) -> bool {
         self.stays
     }
 
-    fn is_on(&self) -> bool {
+    pub fn is_on(&self) -> bool {
         match self.way {
             None => false,
             // Without the size of a cell, what is painted would end somewhere.
-            Some(Way::Sixel) => self.cell.is_some(),
-            Some(Way::Kitty | Way::Iterm2 | Way::Konsole) => true,
+            Some(ImageProtocol::Sixel) => self.cell.is_some(),
+            Some(ImageProtocol::Kitty | ImageProtocol::Iterm2 | ImageProtocol::Konsole) => true,
         }
     }
 
     fn dialect(&self) -> Option<Dialect> {
         match self.way? {
-            Way::Kitty => None,
-            Way::Iterm2 | Way::Konsole => Some(Dialect::Iterm2),
-            Way::Sixel => Some(Dialect::Sixel),
+            ImageProtocol::Kitty => None,
+            ImageProtocol::Iterm2 | ImageProtocol::Konsole => Some(Dialect::Iterm2),
+            ImageProtocol::Sixel => Some(Dialect::Sixel),
         }
     }
 
@@ -199,25 +191,15 @@ impl Images {
         rows
     }
 
-    /// Returns the rows of an item's pictures: those of a message, or what a tool has read, which its document names
-    /// already.
-    pub fn rows_of(&self, item: Item, transcript: &Transcript, width: usize) -> Vec<StyledLine> {
-        let exchange = transcript.exchanges.get(item.exchange());
-        match item {
-            Item::Message(_) => {
-                let message = exchange.and_then(|it| it.message.as_ref());
-                message.map(|it| self.rows(it, width)).unwrap_or_default()
-            }
-            // Most documents are no picture: nothing is hashed for them.
-            Item::Document(place) if !self.read.is_empty() => {
-                let name = exchange.zip(transcript.get(place));
-                let read = name.and_then(|(exchange, document)| self.read.get(&(exchange.turn, document.id.clone())));
-                match read {
-                    Some(Read::Data(data)) => self.drawn(data, width),
-                    Some(Read::Asked | Read::Missing) | None => Vec::new(),
-                }
-            }
-            Item::Document(_) | Item::Thinking(..) | Item::Ending(_) => Vec::new(),
+    /// Returns the rows of the image that a tool has read, which its document names already; none for other documents.
+    pub fn rows_of_document(&self, turn: Turn, document: &DocumentId, width: usize) -> Vec<StyledLine> {
+        // Most documents are no picture: nothing is hashed for them.
+        if self.read.is_empty() {
+            return Vec::new();
+        }
+        match self.read.get(&(turn, document.clone())) {
+            Some(ReadImage::Data(data)) => self.drawn(data, width),
+            Some(ReadImage::Asked | ReadImage::Missing) | None => Vec::new(),
         }
     }
 
@@ -231,41 +213,41 @@ impl Images {
         };
         let id = number(data);
         match self.state(id, &head, place) {
-            State::Ready => drawn(id, columns, rows).collect(),
-            State::Awaited => vec![StyledLine::blank(); rows],
-            State::Never => Vec::new(),
+            ImageState::Ready => drawn(id, columns, rows).collect(),
+            ImageState::Awaited => vec![StyledLine::blank(); rows],
+            ImageState::Never => Vec::new(),
         }
     }
 
-    fn state(&self, id: u32, head: &Head, place: Place) -> State {
+    fn state(&self, id: u32, head: &ImageHead, place: CellSize) -> ImageState {
         let made = self.made.iter().find(|it| it.0 == id);
         match (self.dialect(), made) {
-            (None, _) if is_sent_as_is(head) => State::Ready,
-            (_, Some((_, None))) => State::Never,
-            (None, Some((_, Some(Made::Png(_))))) => State::Ready,
+            (None, _) if is_sent_as_is(head) => ImageState::Ready,
+            (_, Some((_, None))) => ImageState::Never,
+            (None, Some((_, Some(Made::Png(_))))) => ImageState::Ready,
             (Some(_), Some((_, Some(Made::Strips(known, cell, _))))) if (*known, *cell) == (place, self.cell()) => {
-                State::Ready
+                ImageState::Ready
             }
-            _ => State::Awaited,
+            _ => ImageState::Awaited,
         }
     }
 
     /// A picture that was asked for is there, or cannot be had.
     pub fn take(&mut self, turn: Turn, document: DocumentId, data: Option<String>) {
         let data = data.filter(|it| is_base64(it));
-        let bytes = |it: &Read| match it {
-            Read::Data(data) => data.len(),
-            Read::Asked | Read::Missing => 0,
+        let bytes = |it: &ReadImage| match it {
+            ReadImage::Data(data) => data.len(),
+            ReadImage::Asked | ReadImage::Missing => 0,
         };
         let kept: usize = self.read.values().map(bytes).sum();
         // What is not kept is read again when somebody comes back to it in another run of the program.
         let data = data.filter(|it| kept + it.len() <= KEPT_BYTES);
-        let read = data.map_or(Read::Missing, |it| Read::Data(it.into()));
+        let read = data.map_or(ReadImage::Missing, |it| ReadImage::Data(it.into()));
         self.read.insert((turn, document), read);
     }
 
     /// An order was carried out, or cannot be.
-    fn take_made(&mut self, id: u32, made: Option<Made>) {
+    pub fn take_made(&mut self, id: u32, made: Option<Made>) {
         self.is_making = false;
         self.made.retain(|it| it.0 != id);
         self.made.push_back((id, made));
@@ -282,16 +264,16 @@ impl Images {
     }
 
     /// The number and place of a picture of which something has to be made before it can be drawn.
-    fn awaited(&self, data: &str, width: usize) -> Option<(u32, Place)> {
+    pub fn awaited(&self, data: &str, width: usize) -> Option<(u32, CellSize)> {
         let head = head(data);
         let place = cells(&head, width, self.cell())?;
         let id = number(data);
-        let is_awaited = matches!(self.state(id, &head, place), State::Awaited);
+        let is_awaited = matches!(self.state(id, &head, place), ImageState::Awaited);
         (is_awaited && is_base64(data)).then_some((id, place))
     }
 
-    fn order(&self, data: &str, width: usize) -> Option<Order> {
-        self.awaited(data, width).map(|(id, place)| Order {
+    pub fn order(&self, data: &str, width: usize) -> Option<ImageOrder> {
+        self.awaited(data, width).map(|(id, place)| ImageOrder {
             id,
             data: data.into(),
             place,
@@ -301,8 +283,8 @@ impl Images {
     }
 
     /// Has the terminal be given what is in view and it does not have.
-    fn send<'a>(&mut self, pictures: impl Iterator<Item = &'a str>, width: usize, room: &mut usize) {
-        if self.way != Some(Way::Kitty) {
+    pub fn send<'a>(&mut self, pictures: impl Iterator<Item = &'a str>, width: usize, room: &mut usize) {
+        if self.way != Some(ImageProtocol::Kitty) {
             return;
         }
         let mut in_view = std::mem::take(&mut self.in_view);
@@ -359,12 +341,12 @@ impl Images {
         self.break_off();
     }
 
-    /// Whether there is more for the terminal than went with the last frame.
+    /// Returns true if more has to be sent than the last frame had room for.
     pub fn is_sending(&self) -> bool {
         !self.queue.is_empty()
     }
 
-    /// What goes with this frame: what somebody types does not wait for all of a picture.
+    /// Adds a part of what has to be sent to the frame, small enough to keep typing fluent.
     pub fn flow(&mut self, out: &mut Vec<u8>) {
         let from = out.len();
         // What stands among the terminal's own lines has to be whole before another screen is shown.
@@ -406,223 +388,14 @@ impl Strips for Images {
     fn eraser(&self) -> &'static [u8] {
         match self.way {
             // Writing over a picture leaves it there; it has kitty's way of taking it away.
-            Some(Way::Konsole) => sequences::ERASE,
-            Some(Way::Kitty | Way::Iterm2 | Way::Sixel) | None => b"",
+            Some(ImageProtocol::Konsole) => sequences::ERASE,
+            Some(ImageProtocol::Kitty | ImageProtocol::Iterm2 | ImageProtocol::Sixel) | None => b"",
         }
-    }
-}
-
-impl App {
-    /// The terminal has said by which name it goes.
-    pub fn terminal_is(&mut self, named: Named) {
-        match named {
-            Named::Draws(way) => self.draws_by(way),
-            Named::Between if self.terminal.images.wish == Wish::Auto => self.terminal.images.wish = Wish::Off,
-            Named::Between | Named::Other => {}
-        }
-    }
-
-    /// The terminal has said how it draws; the first word counts.
-    pub fn draws_by(&mut self, way: Way) {
-        if self.terminal.images.wish == Wish::Auto && self.terminal.images.way.is_none() {
-            self.terminal.images.way = Some(way);
-            if !self.terminal.images.is_on() {
-                // Not all terminals say so without being asked.
-                self.terminal.pending.extend_from_slice(sequences::ASK_CELL_SIZE);
-            }
-            self.forget_pictures();
-        }
-    }
-
-    /// The terminal has said how large a cell is.
-    pub fn cells_are(&mut self, cell: Option<(u16, u16)>) {
-        if cell.is_some() && self.terminal.images.cell != cell {
-            self.terminal.images.cell = cell;
-            self.forget_pictures();
-        }
-    }
-
-    /// Rows with pictures are made again.
-    fn forget_pictures(&mut self) {
-        let (transcript, images) = (&self.conversation.transcript, &self.terminal.images);
-        self.viewport.pane.forget_all(|item| match item {
-            Item::Message(at) => {
-                let message = transcript.exchanges.get(at).and_then(|it| it.message.as_ref());
-                message.is_some_and(|it| pictures(it).next().is_some())
-            }
-            Item::Document(place) => {
-                let exchange = transcript.exchanges.get(place.exchange);
-                let document = transcript.get(place);
-                !images.read.is_empty()
-                    && exchange
-                        .zip(document)
-                        .is_some_and(|it| images.read.contains_key(&(it.0.turn, it.1.id.clone())))
-            }
-            Item::Thinking(..) | Item::Ending(_) => false,
-        });
-    }
-
-    /// An order was carried out, or cannot be.
-    pub fn take_picture(&mut self, id: u32, made: Option<Made>) {
-        self.terminal.images.take_made(id, made);
-        self.forget_pictures();
-    }
-
-    /// The items in view, each once.
-    fn items_in_view(&self) -> Vec<Item> {
-        let mut items: Vec<Item> = self.viewport.pane.lines.iter().filter_map(VisibleLine::item).collect();
-        items.dedup();
-        items
-    }
-
-    /// Gives the terminal the pictures that are in view. Nothing is done for a conversation without any.
-    pub fn send_images(&mut self) {
-        if self.terminal.images.way == Some(Way::Kitty) {
-            let mut room = KEPT_BYTES;
-            for item in self.items_in_view() {
-                self.send_images_of(item, &mut room);
-            }
-        }
-    }
-
-    /// Gives the terminal the pictures of an item.
-    pub fn send_images_of(&mut self, item: Item, room: &mut usize) {
-        let width = self.viewport.areas.content();
-        match item {
-            Item::Message(at) => {
-                let exchange = self.conversation.transcript.exchanges.get(at);
-                if let Some(message) = exchange.and_then(|it| it.message.as_ref()) {
-                    self.terminal.images.send(pictures(message), width, room);
-                }
-            }
-            Item::Document(_) => {
-                if let Some(data) = self.data_of(item) {
-                    self.terminal.images.send(std::iter::once(&*data), width, room);
-                }
-            }
-            Item::Thinking(..) | Item::Ending(_) => {}
-        }
-    }
-
-    /// What a tool has read.
-    fn data_of(&self, item: Item) -> Option<Arc<str>> {
-        let Item::Document(place) = item else { return None };
-        if self.terminal.images.read.is_empty() {
-            return None;
-        }
-        let document = self.conversation.transcript.get(place)?;
-        match self
-            .terminal
-            .images
-            .read
-            .get(&(self.conversation.turn_of(place), document.id.clone()))
-        {
-            Some(Read::Data(data)) => Some(Arc::clone(data)),
-            Some(Read::Asked | Read::Missing) | None => None,
-        }
-    }
-
-    /// What is missing to draw the pictures in view, and those of `more`.
-    pub fn pictures_wanted(&mut self, more: Option<Item>) -> Vec<Effect> {
-        let mut effects = Vec::new();
-        if !self.terminal.images.is_on() {
-            return effects;
-        }
-        let width = self.viewport.areas.content();
-        let mut in_view = std::mem::take(&mut self.terminal.images.in_view);
-        in_view.clear();
-        for item in self.items_in_view().into_iter().chain(more) {
-            if let Some(effect) = self.picture_to_read(item) {
-                effects.push(effect);
-            }
-            let mut order = None;
-            let mut look = |data: &str| {
-                in_view.push(number(data));
-                if order.is_none() && !self.terminal.images.is_making {
-                    order = self.terminal.images.order(data, width);
-                }
-            };
-            match item {
-                Item::Message(at) => {
-                    let exchange = self.conversation.transcript.exchanges.get(at);
-                    let message = exchange.and_then(|it| it.message.as_ref());
-                    message.into_iter().flat_map(pictures).for_each(&mut look);
-                }
-                Item::Document(_) => {
-                    if let Some(data) = self.data_of(item) {
-                        look(&data);
-                    }
-                }
-                Item::Thinking(..) | Item::Ending(_) => {}
-            }
-            if let Some(order) = order {
-                self.terminal.images.is_making = true;
-                effects.push(Effect::MakePicture(order));
-            }
-        }
-        self.terminal.images.in_view = in_view;
-        effects
-    }
-
-    /// Whether all of an item's pictures are there, or never will be.
-    pub fn has_pictures(&self, item: Item) -> bool {
-        if !self.terminal.images.is_on() {
-            return true;
-        }
-        let width = self.viewport.areas.content();
-        let is_there = |data: &str| self.terminal.images.awaited(data, width).is_none();
-        match item {
-            Item::Message(at) => {
-                let message = self
-                    .conversation
-                    .transcript
-                    .exchanges
-                    .get(at)
-                    .and_then(|it| it.message.as_ref());
-                message.into_iter().flat_map(pictures).all(is_there)
-            }
-            Item::Document(place) => {
-                let Some(document) = self
-                    .conversation
-                    .transcript
-                    .get(place)
-                    .filter(|it| read_picture(it).is_some())
-                else {
-                    return true;
-                };
-                match self
-                    .terminal
-                    .images
-                    .read
-                    .get(&(self.conversation.turn_of(place), document.id.clone()))
-                {
-                    None | Some(Read::Asked) => false,
-                    Some(Read::Missing) => true,
-                    Some(Read::Data(data)) => is_there(data),
-                }
-            }
-            Item::Thinking(..) | Item::Ending(_) => true,
-        }
-    }
-
-    /// A picture that a tool has read and that was not looked at yet.
-    fn picture_to_read(&mut self, item: Item) -> Option<Effect> {
-        let Item::Document(place) = item else { return None };
-        let document = self.conversation.transcript.get(place)?;
-        let path = read_picture(document)?;
-        let key = (self.conversation.turn_of(place), document.id.clone());
-        let Entry::Vacant(free) = self.terminal.images.read.entry(key) else {
-            return None;
-        };
-        let (turn, document) = free.key().clone();
-        let path = path.to_owned();
-        free.insert(Read::Asked);
-        Some(Effect::ReadPicture { turn, document, path })
     }
 }
 
 /// The path of the picture that a call has read.
-fn read_picture(document: &Document) -> Option<&str> {
+pub fn read_picture(document: &Document) -> Option<&str> {
     if document.kind != Kind::ToolCall || document.is_open() {
         return None;
     }
@@ -648,13 +421,13 @@ pub fn read(root: &Path, path: &str) -> Option<String> {
 }
 
 /// Carries an order out: takes as long as decoding does.
-pub fn make(order: &Order) -> (u32, Option<Made>) {
+pub fn make(order: &ImageOrder) -> (u32, Option<Made>) {
     // A picture that is too much for a decoder is words, like any that is broken.
     let made = std::panic::catch_unwind(|| carried_out(order)).ok().flatten();
     (order.id, made)
 }
 
-fn carried_out(order: &Order) -> Option<Made> {
+fn carried_out(order: &ImageOrder) -> Option<Made> {
     let pixels = STANDARD.decode(&*order.data).ok().and_then(|it| Pixels::decode(&it));
     let cell = (usize::from(order.cell.0), usize::from(order.cell.1));
     let (columns, rows) = order.place;
@@ -678,13 +451,13 @@ fn carried_out(order: &Order) -> Option<Made> {
     })
 }
 
-/// Whether kitty takes it as it came.
-fn is_sent_as_is(head: &Head) -> bool {
+/// Returns true if kitty can be given the file as it is.
+fn is_sent_as_is(head: &ImageHead) -> bool {
     head.kind == "png" && head.bytes <= SENT_AS_IS
 }
 
-/// What a message carries, in base64.
-fn pictures(message: &Message) -> impl Iterator<Item = &str> {
+/// The images of a message, in Base64.
+pub fn pictures(message: &Message) -> impl Iterator<Item = &str> {
     let list = message.extra.get("images").and_then(Value::as_array);
     list.into_iter().flatten().filter_map(|it| it.get("data")?.as_str())
 }
@@ -696,7 +469,7 @@ fn is_base64(data: &str) -> bool {
 }
 
 /// A number for a picture that is the same wherever it stands: three bytes, as a colour has, and one that a mark has.
-fn number(data: &str) -> u32 {
+pub fn number(data: &str) -> u32 {
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     // Its ends and its length tell pictures apart, and it need not be read whole for every look.
     let bytes = data.as_bytes();

@@ -4,13 +4,18 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::json;
 
 use super::super::{
-    effects::Effect,
     headless::*,
-    image::{Images, Named, Way, Wish},
-    msg::{Msg, Outcome},
+    image::Images,
+    msg::{EffectOutcome, Msg},
     terminal::{Input, Reply},
 };
-use crate::protocol::{Event, Message, Turn};
+use crate::{
+    protocol::{Event, Message, Turn},
+    tui::{
+        app::Effect,
+        terminal::{ImageProtocol, ImageSetting, TerminalName},
+    },
+};
 
 /// A picture of 64 by 32 pixels, as far as its head says.
 fn png() -> String {
@@ -30,7 +35,7 @@ fn aside(desk: &mut TestApp) -> String {
 
 fn drawing(width: u16) -> TestApp {
     let mut desk = TestApp::new(width, 24);
-    desk.app.terminal.images = Images::new(Wish::Only(Way::Kitty), None);
+    desk.app.terminal.images = Images::new(ImageSetting::Only(ImageProtocol::Kitty), None);
     desk
 }
 
@@ -98,7 +103,7 @@ fn what_a_tool_has_read_is_read_again_to_be_drawn() {
     };
     assert_eq!((*turn, path.as_str()), (Turn(1), "docs/shot.png"));
     assert_eq!(desk.app.pictures_wanted(None), [], "once");
-    desk.take(Msg::Done(Outcome::PictureRead {
+    desk.take(Msg::Done(EffectOutcome::PictureRead {
         turn: *turn,
         document: document.clone(),
         data: Some(png()),
@@ -142,7 +147,7 @@ fn real() -> String {
 #[test]
 fn a_terminal_that_knows_sixel_says_so_and_is_believed() {
     let mut desk = TestApp::new(80, 24);
-    desk.app.terminal.images = Images::new(Wish::Auto, None);
+    desk.app.terminal.images = Images::new(ImageSetting::Auto, None);
     let mut message = Message::user("look at this");
     let images = json!([{ "mediaType": "image/jpeg", "data": real() }]);
     message.extra.insert("images".into(), images);
@@ -162,8 +167,8 @@ fn a_terminal_that_knows_sixel_says_so_and_is_believed() {
     assert_eq!(desk.app.pictures_wanted(None), [], "one at a time");
     assert_eq!(cells(&desk), 0);
     let (id, made) = crate::tui::image::make(order);
-    desk.take(Msg::Done(Outcome::PictureMade(id, made)));
-    let kept = |desk: &TestApp| desk.screen.text().matches('\u{10eeee}').count();
+    desk.take(Msg::Done(EffectOutcome::PictureMade(id, made)));
+    let kept = |desk: &TestApp| desk.front.screen.text().matches('\u{10eeee}').count();
     assert_eq!(
         (kept(&desk), cells(&desk)),
         (2, 0),
@@ -178,10 +183,12 @@ fn a_terminal_that_knows_sixel_says_so_and_is_believed() {
 
 #[test]
 fn who_wants_none_gets_none_whatever_the_terminal_can() {
-    for wish in [Wish::of("off"), Wish::of("nonsense")] {
+    for wish in [ImageSetting::of("off"), ImageSetting::of("nonsense")] {
         let mut desk = TestApp::new(80, 24);
         desk.app.terminal.images = Images::new(wish, Some((9, 18)));
-        desk.take(Msg::Input(Input::Reply(Reply::Named(Named::Draws(Way::Iterm2)))));
+        desk.take(Msg::Input(Input::Reply(Reply::Named(TerminalName::Draws(
+            ImageProtocol::Iterm2,
+        )))));
         let mut message = Message::user("look at this");
         let images = json!([{ "mediaType": "image/jpeg", "data": real() }]);
         message.extra.insert("images".into(), images);

@@ -1,15 +1,14 @@
-//! What the left mouse button does: it marks and copies text, selects documents, opens files.
+//! The left mouse button marks and copies text, selects documents and opens files.
 
 use crate::{
     t,
     text::{StyledLine, width},
     tui::{
-        actions::{self, everywhere::focus_composer},
-        app::{App, Focus, Mouse},
-        effects::Effect,
+        actions::{self, focus::focus_composer},
+        app::{App, Effect, Focus, selection::Selection},
+        areas::DRAFT,
         places,
-        selection::Selection,
-        view::DRAFT,
+        terminal::Mouse,
         widgets::transcript::VisibleLine,
     },
 };
@@ -132,7 +131,7 @@ fn click(app: &mut App, x: u16, y: u16) -> Vec<Effect> {
 }
 
 /// The file that a row names at a column.
-fn named_at(row: &StyledLine, column: usize) -> Option<places::Named> {
+fn named_at(row: &StyledLine, column: usize) -> Option<places::FileReference> {
     let text = row.plain();
     let before = width::cut(&text, column).len();
     places::place_at(&text, before)

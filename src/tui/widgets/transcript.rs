@@ -3,70 +3,42 @@
 //! The view is anchored to an item and a row inside it, never to a distance from the top: what happens elsewhere cannot
 //! move what the reader looks at. It follows the end only while the end is in view.
 
-use std::hash::{Hash, Hasher};
+use std::{
+    collections::HashMap,
+    hash::{Hash, Hasher},
+    ops::Range,
+};
 
 use ratatui::{buffer::Buffer, layout::Rect, widgets::StatefulWidget};
 use rustc_hash::{FxHashMap, FxHasher};
 
 use crate::{
     locale::figure,
-    protocol::{Document, FinishReason, Kind, ResponseChange, View},
-    text::{Background, Colours, Role, Sanitized, Span, StyledLine, width},
+    protocol::{Document, DocumentId, FinishReason, Kind, ResponseChange, Turn, View},
+    text::{Background, Colours, Modifier, Role, Sanitized, Span, StyledLine, width},
     theme::Theme,
     transcript::{DocumentIndex, Exchange, ExchangeChange, Transcript},
     tui::{
-        app::{Citation, Questions},
         areas::MARGIN,
-        filter::Filter,
         glyph,
         image::Images,
         terminal::surface::{BLANK, Links},
-        view::Light,
         widgets::{
-            self, DocumentState, DocumentWidget, EndingWidget, Fold, MessageWidget, RenderContext, ThinkingWidget,
+            self, Citation, DocumentState, DocumentWidget, EndingWidget, Fold, Form, MessageWidget, RenderContext,
+            ThinkingWidget,
+            filter::Filter,
             row_key,
             styled_line::{fill, light, put_spans},
         },
     },
 };
 
+pub use super::item::Item;
+
 /// Sheets kept beyond those in view.
 const KEPT: usize = 600;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Item {
-    /// The user's message of an exchange.
-    Message(usize),
-    /// A stretch of thinking of an exchange.
-    Thinking(usize, usize),
-    Document(DocumentIndex),
-    /// How an exchange ended, where that needs saying.
-    Ending(usize),
-}
-
-impl Item {
-    /// The same, where so many exchanges have come in front.
-    fn behind(self, by: usize) -> Self {
-        match self {
-            Self::Message(it) => Self::Message(it + by),
-            Self::Thinking(it, nth) => Self::Thinking(it + by, nth),
-            Self::Ending(it) => Self::Ending(it + by),
-            Self::Document(place) => Self::Document(DocumentIndex {
-                exchange: place.exchange + by,
-                ..place
-            }),
-        }
-    }
-
-    pub fn exchange(self) -> usize {
-        match self {
-            Self::Message(it) | Self::Thinking(it, _) | Self::Ending(it) => it,
-            Self::Document(place) => place.exchange,
-        }
-    }
-}
-
-/// What is on a line of the pane.
+/// A line of the pane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VisibleLine {
     Blank,
@@ -88,7 +60,10 @@ type ByItem<T> = FxHashMap<Item, T>;
 /// Everything that looks depend on besides the documents.
 pub struct Context<'a> {
     pub transcript: &'a Transcript,
-    pub questions: &'a Questions,
+    /// The answers that are being given, by turn and document.
+    pub forms: &'a HashMap<(Turn, DocumentId), Form>,
+    /// The disk's text where documents cite it.
+    pub cited: &'a HashMap<(Turn, DocumentId), Citation>,
     pub colours: &'a dyn Colours,
     pub colours_version: u64,
     pub now_ms: u64,
@@ -102,25 +77,32 @@ pub struct Context<'a> {
     pub theme: &'a Theme,
 }
 
+/// The state of the transcript's widget: its items, their rows, and the part in view.
 #[derive(Default)]
 pub struct Pane {
     pub items: Vec<Item>,
     pub selected: Option<Item>,
-    /// The todo that is selected in the plan that is.
+    /// The selected todo of the selected plan.
     pub todo: Option<usize>,
     /// Documents that opened while the reader was elsewhere.
     pub unseen: usize,
     pub follow: Following,
-    /// What is listed; nothing in it: everything is.
+    /// The filter of the items; an empty one passes all.
     pub filter: Filter,
     states: ByItem<CachedRows>,
     folds: ByItem<Fold>,
     anchor: Anchor,
-    /// What is on the lines, from the top, as of the last `measure`.
+    /// The lines from the top, as of the last `measure`.
     pub lines: Vec<VisibleLine>,
-    height: usize,
-    width: usize,
+    size: PaneSize,
     work: Work,
+}
+
+/// Columns of content and lines in view, as of the last `measure`.
+#[derive(Default)]
+struct PaneSize {
+    width: usize,
+    height: usize,
 }
 
 /// Counters of the work that was done, and what is left of it.
@@ -232,7 +214,7 @@ impl CachedRows {
     }
 }
 
-/// Whether the end is to stay in view.
+/// The part of the conversation that stays in view.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Following {
     #[default]
@@ -248,6 +230,42 @@ pub enum Following {
 struct Anchor {
     item: usize,
     line: usize,
+}
+
+/// Cells of a line of the transcript that stand out.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Light {
+    /// Line, counted from the transcript's first one.
+    pub line: usize,
+    /// Columns, counted from the first one of the content.
+    pub columns: Range<usize>,
+    pub kind: Lit,
+}
+
+/// Reason why cells stand out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Lit {
+    /// The search found it.
+    Found,
+    /// It is what the search found last.
+    Here,
+    /// The mouse marked it.
+    Marked,
+}
+
+impl Lit {
+    /// The colours of such cells.
+    pub fn look(self) -> (Role, Modifier, Background) {
+        match self {
+            Self::Found => (
+                Role::Waiting,
+                Modifier::UNDERLINE | Modifier::BOLD,
+                Background::Selection,
+            ),
+            Self::Here => (Role::Waiting, Modifier::REVERSE | Modifier::BOLD, Background::Plain),
+            Self::Marked => (Role::Text, Modifier::REVERSE, Background::Plain),
+        }
+    }
 }
 
 /// The lines in view: address, glyph, the row of the item's own widget, times, and what stands out.
@@ -474,7 +492,7 @@ impl Pane {
         }
     }
 
-    /// What an entry did may let an item pass, or not any more.
+    /// Lists an item anew whose change may let it pass the filter, or not any more.
     fn moved_under_filter(&mut self, moved: ExchangeChange, transcript: &Transcript) {
         match moved.change {
             ResponseChange::Nothing | ResponseChange::Notice | ResponseChange::Grew(_) | ResponseChange::Thinking => {
@@ -585,7 +603,7 @@ impl Pane {
         *self = Self::default();
     }
 
-    /// So many exchanges have come in front of all others. What is in view stays there.
+    /// Takes note of `by` exchanges before all others. The view stays.
     pub fn put_in_front(&mut self, by: usize, transcript: &Transcript) {
         let anchor = self.items.get(self.anchor.item).map(|it| it.behind(by));
         self.selected = self.selected.map(|it| it.behind(by));
@@ -628,7 +646,7 @@ impl Pane {
     pub fn show_row(&mut self, item: Item, row: usize, context: &Context<'_>) {
         self.selected = Some(item);
         let is_shown = |it: &VisibleLine| *it == VisibleLine::StyledLine { item, row };
-        if self.lines.iter().any(is_shown) && self.width == context.width {
+        if self.lines.iter().any(is_shown) && self.size.width == context.width {
             self.follow = Following::Pinned;
             return;
         }
@@ -636,11 +654,11 @@ impl Pane {
         self.work.round += 1;
         let gap = self.gap(at, context);
         self.anchor = Anchor { item: at, line: 0 };
-        self.scroll((gap + row) as isize - (self.height / 3) as isize, context);
+        self.scroll((gap + row) as isize - (self.size.height / 3) as isize, context);
         self.follow = Following::Pinned;
     }
 
-    /// How often an item was looked at to be laid out, for the tests that hold work to what is visible.
+    /// Returns the number of items that were looked at to be laid out, for the tests that limit work to what is visible.
     pub fn laid_out(&self) -> u64 {
         self.work.laid_out
     }
@@ -652,11 +670,11 @@ impl Pane {
     /// Lays out what is in view and fills `lines`.
     pub fn measure(&mut self, context: &Context<'_>, height: usize) {
         self.work.round += 1;
-        if self.width != 0 && self.width != context.width {
+        if self.size.width != 0 && self.size.width != context.width {
             self.rescale(context);
         }
-        self.width = context.width;
-        self.height = height;
+        self.size.width = context.width;
+        self.size.height = height;
         self.lines.clear();
         if self.items.is_empty() {
             self.anchor = Anchor::default();
@@ -674,7 +692,7 @@ impl Pane {
             }
         }
         let mut is_at_end = self.fill(context);
-        let is_short = self.lines.len() < self.height;
+        let is_short = self.lines.len() < self.size.height;
         if is_short && self.follow != Following::End && self.anchor != Anchor::default() {
             self.anchor_to_end(context);
             is_at_end = self.fill(context);
@@ -719,7 +737,7 @@ impl Pane {
     }
 
     pub fn page(&self) -> isize {
-        (self.height as isize - 2).max(1)
+        (self.size.height as isize - 2).max(1)
     }
 
     pub fn go_to_top(&mut self) {
@@ -755,22 +773,22 @@ impl Pane {
         let extent = self.extent(at, context);
         match first {
             // All of it is in view, or as much as there is room for.
-            Some(y) if y + (extent - gap) <= self.height || y <= 1 => {
+            Some(y) if y + (extent - gap) <= self.size.height || y <= 1 => {
                 let is_cut_above = matches!(self.lines.get(y), Some(VisibleLine::StyledLine { row, .. }) if *row > 0);
                 if is_cut_above {
                     self.anchor = Anchor { item: at, line: 0 };
                 }
             }
             Some(y) => {
-                let missing = y + (extent - gap) - self.height;
+                let missing = y + (extent - gap) - self.size.height;
                 self.scroll(missing.min(y) as isize, context);
                 self.follow = Following::Pinned;
             }
             None => {
                 let is_above = at <= self.anchor.item;
                 self.anchor = Anchor { item: at, line: 0 };
-                if !is_above && extent < self.height {
-                    self.scroll(extent as isize - self.height as isize, context);
+                if !is_above && extent < self.size.height {
+                    self.scroll(extent as isize - self.size.height as isize, context);
                     self.follow = Following::Pinned;
                 }
             }
@@ -810,7 +828,7 @@ impl Pane {
         }
     }
 
-    /// Whether something in view shows how long it has been running.
+    /// Returns true if something in view shows a running time.
     pub fn needs_clock(&self, transcript: &Transcript) -> bool {
         self.lines.iter().any(|it| match it {
             VisibleLine::StyledLine {
@@ -833,7 +851,7 @@ impl Pane {
         Some((state.rows.get(*row)?, glyph))
     }
 
-    /// What identifies the row of a line, and what stands in its gutter.
+    /// The key of a line's row, and the glyph in its gutter.
     pub fn row_key<'a>(&'a self, shown: &VisibleLine) -> Option<(u64, Option<&'a Span>)> {
         let VisibleLine::StyledLine { item, row } = shown else {
             return None;
@@ -846,13 +864,13 @@ impl Pane {
     fn anchor_to_end(&mut self, context: &Context<'_>) {
         let mut item = self.items.len();
         let mut above = 0;
-        while item > 0 && above < self.height {
+        while item > 0 && above < self.size.height {
             item -= 1;
             above += self.extent(item, context);
         }
         self.anchor = Anchor {
             item,
-            line: above.saturating_sub(self.height),
+            line: above.saturating_sub(self.size.height),
         };
     }
 
@@ -867,7 +885,7 @@ impl Pane {
             let extent = self.extent(at, context);
             let gap = self.gap(at, context);
             for line in skip..extent {
-                if self.lines.len() >= self.height {
+                if self.lines.len() >= self.size.height {
                     return false;
                 }
                 self.lines.push(if line < gap {
@@ -925,7 +943,7 @@ impl Pane {
             render.width,
         );
         if changed.is_some() && render.fold != Fold::Folded {
-            let pictures = context.images.rows_of(item, context.transcript, render.width);
+            let pictures = pictures(item, context, render.width);
             cached.state.is_line &= pictures.is_empty();
             cached.state.rows.extend(pictures);
         }
@@ -979,10 +997,10 @@ impl Pane {
                 }
                 render.progress = transcript.progress_at(place);
                 let key = (exchange.turn, document.id.clone());
-                let cited = context.questions.cited.get(&key);
+                let cited = context.cited.get(&key);
                 render.cited = cited.map(Citation::as_cited).unwrap_or_default();
                 if transcript.is_open_question(place.exchange, document) {
-                    render.form = context.questions.forms.get(&key);
+                    render.form = context.forms.get(&key);
                 }
             }
         }
@@ -1002,12 +1020,12 @@ impl Pane {
         }
     }
 
-    /// What an item looks like depends on something else now.
+    /// Forgets the rows of an item, as something that they depend on has changed.
     pub fn forget(&mut self, item: Item) {
         self.states.remove(&item);
     }
 
-    /// What some items look like depends on something else now.
+    /// Forgets the rows of some items, as something that they depend on has changed.
     pub fn forget_all(&mut self, is_one: impl Fn(Item) -> bool) {
         self.states.retain(|item, _| !is_one(*item));
     }
@@ -1037,7 +1055,7 @@ fn local_time(at_ms: u64, format: &str) -> Option<String> {
     Some(time.with_timezone(&chrono::Local).format(format).to_string())
 }
 
-/// Whether the document is a further hunk of the edit that the document before it belongs to.
+/// Returns true if the document is a further hunk of the edit that the document before it belongs to.
 fn joined(transcript: &Transcript, place: DocumentIndex) -> bool {
     let Some(before) = place.document.checked_sub(1) else {
         return false;
@@ -1091,6 +1109,25 @@ pub fn address(transcript: &Transcript, item: Item) -> String {
             .unwrap_or_default(),
         Item::Document(place) => transcript.address(place).map(|it| it.to_string()).unwrap_or_default(),
         Item::Thinking(..) | Item::Ending(_) => String::new(),
+    }
+}
+
+/// The rows of an item's images.
+fn pictures(item: Item, context: &Context<'_>, width: usize) -> Vec<StyledLine> {
+    let Some(exchange) = context.transcript.exchanges.get(item.exchange()) else {
+        return Vec::new();
+    };
+    match item {
+        Item::Message(_) => {
+            let message = exchange.message.as_ref();
+            message.map(|it| context.images.rows(it, width)).unwrap_or_default()
+        }
+        Item::Document(place) => {
+            let document = context.transcript.get(place);
+            let rows = document.map(|it| context.images.rows_of_document(exchange.turn, &it.id, width));
+            rows.unwrap_or_default()
+        }
+        Item::Thinking(..) | Item::Ending(_) => Vec::new(),
     }
 }
 

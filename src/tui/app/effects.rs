@@ -1,0 +1,188 @@
+//! Work that the state asks for, as data: `update` returns effects, the effect runner carries them out, and the outcome comes
+//! back as a message. A question to the link is one effect, whatever is asked: what to do with the reply comes with it.
+
+use std::{fmt, sync::Arc};
+
+use super::App;
+use crate::{
+    protocol::{Command, DocumentId, Query, Reply, Turn},
+    t,
+    theme::Rgb,
+    tui::{image::ImageOrder, picture::Source, terminal::Mouse},
+};
+
+/// Takes the reply to a question, or why there is none.
+type Continuation = dyn Fn(&mut App, Result<Reply, String>) -> Vec<Effect> + Send + Sync;
+
+/// A question to the link, and what to do with the reply.
+#[derive(Clone)]
+pub struct Ask {
+    pub query: Query,
+    pub then: Arc<Continuation>,
+}
+
+impl PartialEq for Ask {
+    fn eq(&self, other: &Self) -> bool {
+        self.query == other.query
+    }
+}
+
+impl fmt::Debug for Ask {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.query.fmt(f)
+    }
+}
+
+/// Asks the link `query` and hands the content of a reply of that variant to `then`. Why there is no such reply is shown as a
+/// toast; with `or_default` an empty reply is taken instead.
+macro_rules! ask {
+    ($query:expr, $reply:path, or_default, $then:expr) => {
+        $crate::tui::app::Effect::ask($query, $crate::tui::app::effects::only!($reply), true, $then)
+    };
+    ($query:expr, $reply:path, $then:expr) => {
+        $crate::tui::app::Effect::ask($query, $crate::tui::app::effects::only!($reply), false, $then)
+    };
+}
+
+/// The content of a reply of one variant; `None` for any other, as a link may know less than it is asked.
+macro_rules! only {
+    ($reply:path) => {
+        |reply| match reply {
+            $reply(it) => Some(it),
+            _ => None,
+        }
+    };
+}
+
+pub(in crate::tui) use {ask, only};
+
+impl Effect {
+    /// Asks `query` and hands what `only` finds in the reply to `then`. Where there is none, `then` gets the default with
+    /// `or_default`; else the toast says why.
+    pub fn ask<T: Default + 'static>(
+        query: Query,
+        only: fn(Reply) -> Option<T>,
+        or_default: bool,
+        then: impl Fn(&mut App, T) -> Vec<Self> + Send + Sync + 'static,
+    ) -> Self {
+        let then = move |app: &mut App, reply: Result<Reply, String>| {
+            let reply = reply.and_then(|it| only(it).ok_or_else(|| t!("news-other-answer").to_owned()));
+            match reply {
+                Ok(it) => then(app, it),
+                Err(_) if or_default => then(app, T::default()),
+                Err(why) => {
+                    app.toast(why);
+                    Vec::new()
+                }
+            }
+        };
+        Self::Ask(Ask {
+            query,
+            then: Arc::new(then),
+        })
+    }
+}
+
+#[expect(
+    clippy::large_enum_variant,
+    reason = "few live at a time, and each is carried out at once"
+)]
+#[derive(Clone, Debug, PartialEq)]
+pub enum Effect {
+    Send(Command),
+    /// A question to the link.
+    Ask(Ask),
+    /// To the clipboard, by whatever way there is.
+    Copy {
+        text: String,
+        what: String,
+    },
+    /// Into a file of the workspace that the user asked for.
+    Save {
+        path: String,
+        text: String,
+    },
+    /// Look up what a citation cites.
+    Cite {
+        turn: Turn,
+        document: DocumentId,
+        path: String,
+        first: u64,
+        last: u64,
+    },
+    /// Read the commands that the workspace and the user have written.
+    Commands,
+    /// A new conversation in the place of this one.
+    Begin,
+    /// List the stored conversations.
+    Sessions,
+    /// Find the stored conversations that contain these words.
+    FindSessions(String),
+    /// Read the end of a stored conversation.
+    PreviewSession(String),
+    /// Archive a stored conversation, or bring it back.
+    ArchiveSession {
+        id: String,
+        is_archived: bool,
+    },
+    /// Delete a stored conversation permanently.
+    RemoveSession(String),
+    /// Resume a stored conversation in the place of this one.
+    Resume(String),
+    /// Write the conversation to a file of the workspace, in the format that its name says.
+    Export(String),
+    /// A plan in the user's editor, as a file.
+    EditPlan {
+        turn: Turn,
+        document: DocumentId,
+        text: String,
+    },
+    /// The draft in the user's editor.
+    EditDraft(String),
+    /// The pasted text at the caret in the user's editor.
+    EditChip(String),
+    /// A hunk of a change that waits, in the user's editor.
+    EditHunk {
+        turn: Turn,
+        document: DocumentId,
+        index: u64,
+        /// The file that it is a part of.
+        path: String,
+        text: String,
+    },
+    /// Read a picture that a tool has read, to draw it.
+    ReadPicture {
+        turn: Turn,
+        document: DocumentId,
+        path: String,
+    },
+    /// Make a picture into what the terminal takes.
+    MakePicture(ImageOrder),
+    /// Read a picture for the draft.
+    Picture(Source),
+    /// Remember what was sent.
+    NoteSent(String),
+    /// Read what was sent in all workspaces.
+    History,
+    /// A file of the workspace in the user's editor.
+    OpenFile {
+        path: String,
+        line: Option<u64>,
+    },
+    Remember(Rgb),
+    /// Ask the terminal for its background again.
+    AskColours,
+    /// From now on the mouse does this.
+    Mouse(Mouse),
+    /// Have the user's command say what stands in the header.
+    Status {
+        command: Vec<String>,
+        /// JSON.
+        state: String,
+    },
+    /// Write this into the terminal's own lines.
+    Print(String),
+    Suspend,
+    Redraw,
+    Quit(u8),
+}

@@ -1,0 +1,111 @@
+//! The effects that need no terminal, each with the function that carries it out.
+
+use std::{path::PathBuf, sync::Arc, time::Duration};
+
+use super::{EffectRunner, clipboard, files, history, sessions};
+use crate::{
+    link::Link,
+    os::process,
+    theme,
+    tui::{
+        app::{
+            App,
+            effects::{Ask, Effect},
+        },
+        msg::EffectOutcome,
+    },
+};
+
+/// Longest run of the user's command for the header.
+const STATUS_PATIENCE: Duration = Duration::from_secs(5);
+
+/// The state of an effect after it was carried out.
+pub enum Carried {
+    /// It is done, or a task does it and its outcome will come as a message.
+    Away,
+    /// A command has gone to the link.
+    Sent,
+    /// The program is to end with this code.
+    Quit(u8),
+    /// It is done, with this outcome.
+    Done(EffectOutcome),
+}
+
+impl EffectRunner {
+    /// Carries out what needs no terminal: commands to the link, files, the clipboard, other conversations.
+    pub fn carry_out(&self, effect: Effect, app: &App) -> Carried {
+        let workspace = app.conversation.workspace.folder.clone();
+        match effect {
+            Effect::Send(command) => {
+                app.conversation.link.send(command);
+                return Carried::Sent;
+            }
+            Effect::Quit(code) => return Carried::Quit(code),
+            Effect::Ask(ask) => self.ask(ask, &app.conversation.link),
+            Effect::Copy { text, what } => clipboard::copy(self, &text, what),
+            Effect::Picture(source) => clipboard::picture(self, source, workspace),
+            Effect::Save { path, text } => files::save(self, workspace.join(&path), path, text),
+            Effect::Cite {
+                turn,
+                document,
+                path,
+                first,
+                last,
+            } => files::cite(self, workspace, (turn, document), path, first..=last),
+            Effect::ReadPicture { turn, document, path } => {
+                files::read_picture(self, workspace, (turn, document), path);
+            }
+            Effect::MakePicture(order) => files::make_picture(self, order),
+            Effect::Commands => files::commands(self, workspace, app.preferences.settings.trusted.clone()),
+            Effect::NoteSent(text) => history::note(self, workspace, app.now_ms, text),
+            Effect::History => history::recall(self, None),
+            Effect::Begin => sessions::open(self, |library| library.begin()),
+            Effect::Resume(id) => sessions::open(self, move |library| library.resume(&id)),
+            Effect::Sessions => sessions::list(self),
+            Effect::FindSessions(words) => sessions::find(self, words),
+            Effect::ArchiveSession { id, is_archived } => {
+                sessions::change(self, move |library| library.archive(&id, is_archived));
+            }
+            Effect::RemoveSession(id) => sessions::change(self, move |library| library.remove(&id)),
+            Effect::PreviewSession(id) => sessions::preview(self, id),
+            Effect::Export(path) => sessions::export(self, app.conversation.link.log(), workspace.join(&path), path),
+            Effect::Status { command, state } => self.status(command, state, workspace),
+            Effect::Remember(colour) => {
+                let state = self.paths.state.clone();
+                // Only the next start is the worse for it when this fails.
+                tokio::task::spawn_blocking(move || drop(theme::remember(&state, colour)));
+            }
+            // Only a terminal has these; the screen carries them out itself.
+            Effect::Suspend
+            | Effect::Redraw
+            | Effect::Print(_)
+            | Effect::Mouse(_)
+            | Effect::AskColours
+            | Effect::EditDraft(_)
+            | Effect::EditChip(_)
+            | Effect::EditPlan { .. }
+            | Effect::EditHunk { .. }
+            | Effect::OpenFile { .. } => {}
+        }
+        Carried::Away
+    }
+
+    fn ask(&self, ask: Ask, link: &Arc<dyn Link>) {
+        let reply = link.ask(ask.query.clone());
+        self.spawn(async move { EffectOutcome::Replied(ask, reply.await.map_err(|it| it.to_string())) });
+    }
+
+    fn status(&self, command: Vec<String>, state: String, folder: PathBuf) {
+        self.spawn(async move {
+            let (program, arguments) = command.split_first().map_or(("", &[][..]), |it| (it.0.as_str(), it.1));
+            let run = process::Command::new(program)
+                .args(arguments)
+                .input(state)
+                .folder(folder)
+                .timeout(STATUS_PATIENCE)
+                .output();
+            let said = run.await.map(|it| String::from_utf8_lossy(&it).into_owned());
+            EffectOutcome::Status(said.map_err(|it| it.to_string()))
+        });
+    }
+}

@@ -1,0 +1,89 @@
+//! Files of the workspace that the screen reads or writes for the user.
+
+use std::{
+    io,
+    ops::RangeInclusive,
+    path::{Path, PathBuf},
+};
+
+use super::EffectRunner;
+use crate::{
+    config::{self, Fingerprint, TrustStore},
+    os::file,
+    protocol::{DocumentId, Turn},
+    t,
+    tui::{
+        custom,
+        image::{self, ImageOrder},
+        msg::EffectOutcome,
+        widgets::Citation,
+    },
+};
+
+/// Largest file that is read for a citation, in bytes.
+const CITED_BYTES: u64 = 2 << 20;
+
+/// Writes `text` to `target`, which the user calls `path`.
+pub fn save(runner: &EffectRunner, target: PathBuf, path: String, text: String) {
+    runner.block(move || {
+        let saved = target
+            .parent()
+            .map_or(Ok(()), std::fs::create_dir_all)
+            .map_err(|it| it.to_string())
+            .and_then(|()| file::write(&target, text.as_bytes(), file::Access::Shared).map_err(|it| it.to_string()));
+        EffectOutcome::Saved(match saved {
+            Ok(()) => Ok(t!("news-saved", path = path)),
+            Err(why) => Err(t!("news-not-saved", path = path, why = why)),
+        })
+    });
+}
+
+/// Reads the lines that a document cites, counted from 1.
+pub fn cite(
+    runner: &EffectRunner,
+    root: PathBuf,
+    (turn, document): (Turn, DocumentId),
+    path: String,
+    lines: RangeInclusive<u64>,
+) {
+    runner.block(move || {
+        let found = match file::read_beneath(&root, Path::new(&path), CITED_BYTES) {
+            Ok(bytes) => String::from_utf8(bytes).map_or(Citation::Unread, |text| {
+                let first = lines.start().saturating_sub(1) as usize;
+                let count = lines.end().saturating_sub(*lines.start()) as usize + 1;
+                let chosen: Vec<_> = text.lines().skip(first).take(count).collect();
+                Citation::Lines(chosen.join("\n"))
+            }),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Citation::Missing,
+            Err(_) => Citation::Unread,
+        };
+        EffectOutcome::Cited { turn, document, found }
+    });
+}
+
+/// Reads a picture that a tool has read, to draw it.
+pub fn read_picture(runner: &EffectRunner, root: PathBuf, (turn, document): (Turn, DocumentId), path: String) {
+    runner.block(move || {
+        let data = image::read(&root, &path);
+        EffectOutcome::PictureRead { turn, document, data }
+    });
+}
+
+/// Converts a picture to what the terminal takes.
+pub fn make_picture(runner: &EffectRunner, order: ImageOrder) {
+    runner.block(move || {
+        let (id, made) = image::make(&order);
+        EffectOutcome::PictureMade(id, made)
+    });
+}
+
+/// Finds the commands that files of the user's and of the workspace hold, as far as those may act.
+pub fn commands(runner: &EffectRunner, workspace: PathBuf, trusted: Vec<String>) {
+    let paths = runner.paths.clone();
+    runner.block(move || {
+        let is_whole = config::is_trusted(&trusted, &workspace);
+        let said = TrustStore::under(&paths.state).record(&workspace);
+        let may_act = |path: &str, text: &str| is_whole || said.allows(path, &Fingerprint::of(&[text.as_bytes()]));
+        EffectOutcome::Commands(custom::find(&workspace, &paths.config, &may_act))
+    });
+}

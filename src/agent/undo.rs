@@ -15,7 +15,7 @@ use crate::{
         Document, DocumentId, Entry, Event, FileChange, Operation, Query, Reply, Response, Restore, RestoreConflict,
         RestorePreview, RestoreTarget, Turn, TurnChanges, View,
     },
-    sandbox::{self, Checkpoints, Marked, Plan, Seen, Stand, Turning, Which, Workspace},
+    sandbox::{self, Checkpoints, Marked, PathState, Plan, Seen, Turning, Which, Workspace},
     text::{diff::diff, figure},
     tools::{self, Context, Fault, Input as Arguments, Outcome},
     transcript::Transcript,
@@ -342,7 +342,7 @@ fn steps(
         .filter(|it| {
             [&it.now, &it.to]
                 .into_iter()
-                .any(|it| matches!(it, Stand::Folder { .. }))
+                .any(|it| matches!(it, PathState::Folder { .. }))
         })
         .map(|it| it.path.clone())
         .collect::<Vec<_>>();
@@ -476,8 +476,8 @@ fn line(it: &Turning) -> String {
 
 fn operation(it: &Turning) -> Operation {
     match (&it.now, &it.to) {
-        (Stand::Nothing, _) => Operation::Create,
-        (_, Stand::Nothing) => Operation::Delete,
+        (PathState::Nothing, _) => Operation::Create,
+        (_, PathState::Nothing) => Operation::Delete,
         _ => Operation::Edit,
     }
 }
@@ -490,7 +490,7 @@ fn change(it: &Turning) -> FileChange {
     };
     let is_folder = [&it.now, &it.to]
         .into_iter()
-        .any(|it| matches!(it, Stand::Folder { .. }));
+        .any(|it| matches!(it, PathState::Folder { .. }));
     let mut change = FileChange {
         path: if is_folder {
             format!("{}/", it.shown)

@@ -5,13 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::source::{Source, Token, files, group_end, root, shipped, starts};
 
 /// Folders that still have an import cycle. None may be added.
-const CYCLES: &[&str] = &["agent", "agent/approval", "agent/turn/batch", "tools", "tui"];
+const CYCLES: &[&str] = &["agent", "agent/approval", "agent/turn/batch", "tools"];
 
 /// Wide structs that are still there, as `path: Name`. None may be added.
-const WIDE: &[&str] = &["agent/", "tui/overlays/", "tui/widgets/"];
+const WIDE: &[&str] = &["agent/"];
 
 /// Docs that still begin with a riddle; the number may only fall.
-const RIDDLES_LEFT: usize = 433;
+const RIDDLES_LEFT: usize = 249;
 
 /// A path as the source writes it, or a module's place in the library: `["tui", "widgets", "plan"]`.
 type Path = Vec<String>;

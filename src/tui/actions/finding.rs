@@ -1,10 +1,10 @@
-//! What finds its way in a long conversation.
+//! Search, filter and outline of the conversation.
 
 use crate::{
     t,
     tui::{
-        app::{Action, App, Effect},
-        overlays::{Choice, Outline, Picker, Prompt},
+        app::{Action, App, Choice, Effect},
+        overlays::{Outline, Picker, Prompt},
         widgets::{
             filter::{FACETS, Filter},
             transcript::{Item, VisibleLine},

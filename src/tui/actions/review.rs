@@ -1,4 +1,4 @@
-//! What can be said of changes: all of a turn in one place, and a decision for each.
+//! Reviewing changes: all of a turn on one page, with a decision for each.
 
 use serde_json::{Map, Value};
 
@@ -8,9 +8,9 @@ use crate::{
     t,
     transcript::DocumentIndex,
     tui::{
-        app::{Action, App, Effect},
+        app::{Action, App, ChangeId, Choice, Effect, Verdict},
         hunk_decisions,
-        overlays::{ChangeId, Choice, Prompt, Review, Verdict},
+        overlays::{Prompt, Review},
         widgets,
     },
 };

@@ -1,12 +1,12 @@
-//! Taking back what was done to files, and doing it again.
+//! Undoing changes of files, and redoing them.
 
 use crate::{
     protocol::{Address, Command, Query, Reply, Restore, RestoreTarget, Turn, TurnChanges},
     t,
     transcript::DocumentIndex,
     tui::{
-        app::{Action, App, Effect, effects::ask},
-        overlays::{Rewind, RewindTarget},
+        app::{Action, App, Effect, RewindTarget, effects::ask},
+        overlays::Rewind,
         widgets::is_undone,
     },
 };

@@ -1,13 +1,13 @@
-//! What can be done with a draft.
+//! Actions on the draft.
 
 use super::{find_slash, focus::focus_composer};
 use crate::{
     protocol::{Command, Message, Submit},
     t,
     tui::{
-        app::{Action, App, Effect},
+        app::{Action, App, ChipAction, Effect, QueueEdit},
         editor::field::Chip,
-        overlays::{ChipAction, Page, Picker, QueueEdit, QueueList},
+        overlays::{Page, Picker, QueueList},
         picture::Source,
     },
 };

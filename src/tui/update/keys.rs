@@ -12,14 +12,12 @@ use crate::{
             focus::{focus_composer, focus_transcript},
         },
         app::{
-            Action, App, Effect, Focus, TOO_EARLY_MS,
+            Action, Answer, App, Choice, Effect, Focus, Scene, TOO_EARLY_MS,
             keymap::{Chord, KeyContext},
         },
         command,
         editor::vim,
-        mention,
-        overlays::{Answer, Choice, Scene},
-        picture,
+        mention, picture,
         widgets::{Form, Outcome as FormOutcome},
     },
 };
@@ -63,9 +61,9 @@ const TARGETS: &[KeyTarget] = &[
     KeyTarget {
         is_meant: |app, _| app.viewport.focus == Focus::Composer,
         take: |app, event| match command::key(app, event) {
-            command::Took::No => None,
-            command::Took::Yes => Some(command::look(app)),
-            command::Took::Send => Some((actions::SEND.run)(app, "")),
+            command::KeyResult::No => None,
+            command::KeyResult::Yes => Some(command::look(app)),
+            command::KeyResult::Send => Some((actions::SEND.run)(app, "")),
         },
     },
     // Vim: `:` and `/`, then its motions and operators.

@@ -134,7 +134,7 @@ fn seen(entries: &[Entry]) -> Vec<String> {
         ));
         for it in &response.documents {
             lines.push(format!(
-                "{} {} {:?} {:?} {}",
+                "{} {} {} {:?} {}",
                 it.id,
                 it.kind,
                 if it.is_open() { "Open" } else { "Closed" },

@@ -29,16 +29,19 @@ const ABOUT: &str = "\
 pub fn tool() -> Tool {
     Tool {
         about: ABOUT.into(),
-        schema: json!({
-            "type": "object",
-            "properties": { "input": { "type": "string", "description": "The whole patch" } },
-            "required": ["input"]
-        }),
+        schema: schema(
+            json!({ "input": { "type": "string", "description": "The whole patch" } }),
+            &["input"],
+        ),
         synonyms: &[("input", &["patch", "diff", "patch_text", "content"])],
         word: "edit".into(),
         subject: CallSubject::File,
         cursor: Some(cursor::EDIT),
         withheld: |_, model, _| (!knows_patches(model)).then_some(NotOffered::OtherModels),
+        examples: &[
+            r#"{ "patch": "*** Begin Patch\n*** Update File: a.txt\n@@\n one\n-two\n+2\n*** End Patch" }"#,
+            r#"{ "input": "*** Begin Patch\n*** Add File: new.txt\n+new\n*** Delete File: empty.txt\n*** End Patch" }"#,
+        ],
         ..Tool::new(
             "apply_patch",
             Class::Writes,

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::tool::{Class, Fault, Input, Part, Tool, Work, names};
+use super::tool::{Class, Fault, Input, Part, Tool, Work, names, schema};
 use crate::protocol::{CallSubject, QuestionAnswer};
 
 /// The description that a model is shown.
@@ -16,9 +16,8 @@ pub fn tool() -> Tool {
     Tool {
         aliases: names(["AskQuestion", "ask_question", "AskUserQuestion"]),
         about: ABOUT.into(),
-        schema: json!({
-            "type": "object",
-            "properties": {
+        schema: schema(
+            json!({
                 "title": { "type": "string", "description": "One line that leads to the questions" },
                 "questions": {
                     "type": "array",
@@ -40,12 +39,14 @@ pub fn tool() -> Tool {
                         "required": ["id", "prompt", "options"]
                     }
                 }
-            },
-            "required": ["questions"]
-        }),
+            }),
+            &["questions"],
+        ),
         word: "ask".into(),
         subject: CallSubject::Other,
         is_basic: true,
+        examples: &[r#"{ "title": "t", "questions": [{ "id": "q", "prompt": "p",
+                 "options": [{ "id": "a", "label": "A" }, { "id": "b", "label": "B" }] }] }"#],
         ..Tool::new("ask", Class::Talks, Work::Turn(Part::Ask))
     }
 }

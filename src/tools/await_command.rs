@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::{
     run_terminal_cmd::Report,
-    tool::{Class, Context, Fault, Input, Outcome, Tool, Work, names},
+    tool::{Class, Context, Fault, Input, Outcome, Tool, Work, names, schema},
 };
 use crate::protocol::CallSubject;
 
@@ -19,14 +19,13 @@ pub fn tool() -> Tool {
     Tool {
         aliases: names(["AwaitShell"]),
         about: ABOUT.into(),
-        schema: json!({
-            "type": "object",
-            "properties": {
+        schema: schema(
+            json!({
                 "command_id": { "type": "string", "description": "As run_terminal_cmd gave it" },
                 "block_until_ms": { "type": "integer", "description": "How long to wait for its end; 0: only look; default 30000" }
-            },
-            "required": ["command_id"]
-        }),
+            }),
+            &["command_id"],
+        ),
         synonyms: &[
             ("command_id", &["commandId", "id", "shell_id", "task_id"]),
             ("block_until_ms", &["timeout_ms", "timeout"]),
@@ -34,6 +33,7 @@ pub fn tool() -> Tool {
         word: "await".into(),
         subject: CallSubject::Command,
         keeps_end: true,
+        examples: &[r#"{ "command_id": "cmd_1", "id": "1", "timeout_ms": 1 }"#],
         ..Tool::new("await_command", Class::Runs, Work::call(|_, _| Ok(Vec::new()), run))
     }
 }

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     cursor::CursorCall,
-    tool::{Class, Fault, Input, OldForm, Part, Tool, Work, names},
+    tool::{Class, Fault, Input, OldForm, Part, Tool, Work, names, schema},
 };
 use crate::protocol::{CallSubject, Mode, TodoStatus};
 
@@ -20,9 +20,8 @@ pub fn tool() -> Tool {
         aliases: names(["CreatePlan"]),
         about: ABOUT.into(),
         modes: &[Mode::Plan],
-        schema: json!({
-            "type": "object",
-            "properties": {
+        schema: schema(
+            json!({
                 "name": { "type": "string", "description": "Three or four words" },
                 "overview": { "type": "string", "description": "One or two sentences" },
                 "plan": { "type": "string", "description": "Markdown; file paths and short code where needed" },
@@ -38,9 +37,9 @@ pub fn tool() -> Tool {
                         "required": ["id", "content"]
                     }
                 }
-            },
-            "required": ["name", "overview", "plan"]
-        }),
+            }),
+            &["name", "overview", "plan"],
+        ),
         synonyms: &[("name", &["title"]), ("plan", &["content", "body"])],
         word: "plan".into(),
         subject: CallSubject::Other,
@@ -55,6 +54,7 @@ pub fn tool() -> Tool {
                 ("todos", &["todos"]),
             ],
         )),
+        examples: &[r##"{ "name": "p", "overview": "o", "plan": "# p", "todos": [{ "id": "a", "content": "b" }] }"##],
         ..Tool::new("create_plan", Class::Talks, Work::Turn(Part::Plan))
     }
 }

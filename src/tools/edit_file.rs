@@ -33,9 +33,8 @@ const ABOUT: &str = "\
 pub fn tool() -> Tool {
     Tool {
         about: ABOUT.into(),
-        schema: json!({
-            "type": "object",
-            "properties": {
+        schema: schema(
+            json!({
                 "target_file": { "type": "string" },
                 "instructions": {
                     "type": "string",
@@ -45,9 +44,9 @@ pub fn tool() -> Tool {
                     "type": "string",
                     "description": "Only the changed parts; unchanged stretches replaced by a comment: // ... existing code ..."
                 }
-            },
-            "required": ["target_file", "instructions", "code_edit"]
-        }),
+            }),
+            &["target_file", "instructions", "code_edit"],
+        ),
         synonyms: &[
             ("target_file", arguments::FILE),
             ("code_edit", &["codeEdit", "edit", "update"]),
@@ -62,6 +61,10 @@ pub fn tool() -> Tool {
             let fits = style == "sketch" || (!is_small && (style != "replace" || settings.roles.apply.is_some()));
             (!fits).then_some(NotOffered::EditStyle)
         },
+        examples: &[
+            r#"{ "target_file": "a.txt", "instructions": "i", "code_edit": "one\nTWO\nthree\n" }"#,
+            r#"{ "target_file": "new.txt", "instructions": "i", "code_edit": "new\n" }"#,
+        ],
         ..Tool::new("edit_file", Class::Writes, Work::change(merged))
     }
 }

@@ -11,7 +11,7 @@ use super::{
         replace::Edit,
     },
     search_replace,
-    tool::{Class, Context, Fault, Input, Proposal, Tool, Work, names},
+    tool::{Class, Context, Fault, Input, Proposal, Tool, Work, names, schema},
 };
 use crate::protocol::{CallSubject, Operation};
 
@@ -27,9 +27,8 @@ pub fn tool() -> Tool {
     Tool {
         aliases: names(["EditNotebook", "NotebookEdit"]),
         about: ABOUT.into(),
-        schema: json!({
-            "type": "object",
-            "properties": {
+        schema: schema(
+            json!({
                 "target_notebook": { "type": "string" },
                 "cell_idx": { "type": "integer", "description": "0-based" },
                 "is_new_cell": { "type": "boolean" },
@@ -39,9 +38,16 @@ pub fn tool() -> Tool {
                 },
                 "old_string": { "type": "string" },
                 "new_string": { "type": "string" }
-            },
-            "required": ["target_notebook", "cell_idx", "is_new_cell", "cell_language", "old_string", "new_string"]
-        }),
+            }),
+            &[
+                "target_notebook",
+                "cell_idx",
+                "is_new_cell",
+                "cell_language",
+                "old_string",
+                "new_string",
+            ],
+        ),
         synonyms: &[
             (
                 "target_notebook",
@@ -65,6 +71,12 @@ pub fn tool() -> Tool {
         word: "edit".into(),
         subject: CallSubject::File,
         cursor: Some(cursor::EDIT),
+        examples: &[
+            r#"{ "target_notebook": "a.ipynb", "cell_idx": 0, "is_new_cell": false, "cell_language": "python",
+                 "old_string": "x = 1", "new_string": "x = 2" }"#,
+            r#"{ "notebook_path": "a.ipynb", "cell_idx": "1", "is_new_cell": "true", "cell_language": "python",
+                 "old_string": "", "new_string": "y = 2" }"#,
+        ],
         ..Tool::new(
             "edit_notebook",
             Class::Writes,

@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use super::{
     arguments::DIRECTORY,
     cursor::{Answer, CursorCall, FOLDER, Names},
-    tool::{Class, Fault, Input, OldForm, Outcome, Tool, Work, names},
+    tool::{Class, Fault, Input, OldForm, Outcome, Tool, Work, names, schema},
     walk::{self, Filter, Until},
 };
 use crate::{config, protocol::CallSubject, sandbox::Workspace};
@@ -27,14 +27,13 @@ pub fn tool() -> Tool {
     Tool {
         aliases: names(["Glob", "file_search", "glob"]),
         about: ABOUT.into(),
-        schema: json!({
-            "type": "object",
-            "properties": {
+        schema: schema(
+            json!({
                 "glob_pattern": { "type": "string", "description": "Patterns without **/ in front get it" },
                 "target_directory": { "type": "string" }
-            },
-            "required": ["glob_pattern"]
-        }),
+            }),
+            &["glob_pattern"],
+        ),
         synonyms: &[
             ("glob_pattern", &["pattern", "query", "globPattern"]),
             ("target_directory", DIRECTORY),
@@ -48,6 +47,7 @@ pub fn tool() -> Tool {
             result: printed,
             ..CursorCall::new("globToolCall", &[("globPattern", PATTERN), ("targetDirectory", FOLDER)])
         }),
+        examples: &[r#"{ "glob_pattern": "**/*" }"#, r#"{ "pattern": "*.rs" }"#],
         ..Tool::new(
             "glob_file_search",
             Class::Reads,

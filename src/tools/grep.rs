@@ -28,7 +28,7 @@ use self::{
 use super::{
     arguments::truth,
     cursor::{self, CursorCall, text, words},
-    tool::{Class, Fault, Input, OldForm, Outcome, Tool, Work, names},
+    tool::{Class, Fault, Input, OldForm, Outcome, Tool, Work, names, schema},
     walk::{self, Filter, Until},
 };
 use crate::{config, protocol::CallSubject, sandbox::Workspace};
@@ -45,9 +45,8 @@ pub fn tool() -> Tool {
     Tool {
         aliases: names(["Grep", "grep_search", "rg"]),
         about: ABOUT.into(),
-        schema: json!({
-            "type": "object",
-            "properties": {
+        schema: schema(
+            json!({
                 "pattern": { "type": "string", "description": "Regular expression, Rust regex syntax" },
                 "path": { "type": "string", "description": "File or directory, default workspace" },
                 "glob": { "type": "string", "description": "Filter such as *.rs or *.{ts,tsx}" },
@@ -60,9 +59,9 @@ pub fn tool() -> Tool {
                 "multiline": { "type": "boolean" },
                 "head_limit": { "type": "integer" },
                 "offset": { "type": "integer" }
-            },
-            "required": ["pattern"]
-        }),
+            }),
+            &["pattern"],
+        ),
         synonyms: &[
             ("pattern", &["query", "regex"]),
             ("path", &["target_directory", "directory", "dir_path"]),
@@ -98,6 +97,10 @@ pub fn tool() -> Tool {
                 ],
             )
         }),
+        examples: &[
+            r#"{ "pattern": "total" }"#,
+            r#"{ "pattern": "one", "path": "a.txt", "output_mode": "content" }"#,
+        ],
         ..Tool::new(
             "grep",
             Class::Reads,

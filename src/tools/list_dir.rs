@@ -15,7 +15,7 @@ use self::tree::Folder;
 use super::{
     arguments::DIRECTORY,
     cursor::{CursorCall, FOLDER},
-    tool::{Class, Fault, Input, Outcome, Tool, Work, names},
+    tool::{Class, Fault, Input, Outcome, Tool, Work, names, schema},
     walk::{self, Until},
 };
 use crate::{
@@ -34,14 +34,13 @@ pub fn tool() -> Tool {
     Tool {
         aliases: names(["LS", "ls"]),
         about: ABOUT.into(),
-        schema: json!({
-            "type": "object",
-            "properties": {
+        schema: schema(
+            json!({
                 "target_directory": { "type": "string" },
                 "ignore_globs": { "type": "array", "items": { "type": "string" } }
-            },
-            "required": ["target_directory"]
-        }),
+            }),
+            &["target_directory"],
+        ),
         synonyms: &[
             ("target_directory", DIRECTORY),
             ("ignore_globs", &["ignore", "ignoreGlobs"]),
@@ -65,6 +64,7 @@ pub fn tool() -> Tool {
                 &[("path", FOLDER), ("ignore", &["ignore_globs", "ignore"])],
             )
         }),
+        examples: &[r#"{ "target_directory": "." }"#, r#"{ "path": "src" }"#],
         ..Tool::new(
             "list_dir",
             Class::Reads,

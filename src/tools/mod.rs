@@ -40,7 +40,7 @@ pub use crate::sandbox::{Cell, Change, Hunk};
 
 pub use tool::{
     Access, Class, Context, Fault, Input, OldForm, Outcome, Part, Promise, Proposal, Propose, Run, Stop, Tool, ToolSet,
-    Touches, Work, names,
+    Touches, Work, names, schema,
 };
 
 /// The tools that are part of the program, in the order in which a model is shown them.

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::{
     arguments::{self, truth, whole},
     cursor::{Answer, CursorCall, PATH, object, text},
-    tool::{Class, Fault, Input, OldForm, Outcome, Tool, Work, names},
+    tool::{Class, Fault, Input, OldForm, Outcome, Tool, Work, names, schema},
     walk::{self, Until},
 };
 use crate::{
@@ -28,15 +28,14 @@ pub fn tool() -> Tool {
     Tool {
         aliases: names(["Read", "read"]),
         about: ABOUT.into(),
-        schema: json!({
-            "type": "object",
-            "properties": {
+        schema: schema(
+            json!({
                 "target_file": { "type": "string" },
                 "offset": { "type": "integer", "description": "First line, 1-based; negative counts from the end" },
                 "limit": { "type": "integer", "description": "Number of lines" }
-            },
-            "required": ["target_file"]
-        }),
+            }),
+            &["target_file"],
+        ),
         synonyms: &[("target_file", arguments::FILE)],
         word: "read".into(),
         subject: CallSubject::Read,
@@ -51,6 +50,7 @@ pub fn tool() -> Tool {
                 &[("path", PATH), ("offset", &["offset"]), ("limit", &["limit"])],
             )
         }),
+        examples: &[r#"{ "target_file": "a.txt" }"#, r#"{ "path": "../../etc/hostname" }"#],
         ..Tool::new(
             "read_file",
             Class::Reads,

@@ -11,7 +11,7 @@ use tokio::{sync::mpsc::UnboundedSender, time::Instant};
 
 use super::{
     cursor::CursorCall,
-    tool::{Access, Class, Context, Fault, Input, Outcome, Tool, Work, names},
+    tool::{Access, Class, Context, Fault, Input, Outcome, Tool, Work, names, schema},
 };
 use crate::{
     config::{self, ResultLimits},
@@ -35,9 +35,8 @@ pub fn tool() -> Tool {
     Tool {
         aliases: names(["Shell", "Bash", "shell"]),
         about: ABOUT.into(),
-        schema: json!({
-            "type": "object",
-            "properties": {
+        schema: schema(
+            json!({
                 "command": { "type": "string" },
                 "is_background": { "type": "boolean", "description": "true: do not wait for its end" },
                 "working_directory": { "type": "string", "description": "For this call; default: where the last command ended" },
@@ -48,9 +47,9 @@ pub fn tool() -> Tool {
                     "description": "What the command needs beyond reading files and writing in the workspace; the user may be asked"
                 },
                 "explanation": { "type": "string", "description": "One sentence: why this command" }
-            },
-            "required": ["command", "is_background"]
-        }),
+            }),
+            &["command", "is_background"],
+        ),
         synonyms: &[
             ("command", &["cmd"]),
             ("working_directory", &["cwd", "workdir", "workingDirectory"]),
@@ -79,6 +78,11 @@ pub fn tool() -> Tool {
                 ],
             )
         }),
+        examples: &[
+            r#"{ "command": "touch '{outside}/trace'", "is_background": false }"#,
+            r#"{ "cmd": "echo x > new.txt; touch '{outside}/trace'", "run_in_background": true }"#,
+            r#"{ "command": "ls", "is_background": "false", "required_permissions": ["all"] }"#,
+        ],
         ..Tool::new(NAME, Class::Runs, Work::command(touches, run))
     }
 }

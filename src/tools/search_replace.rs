@@ -8,7 +8,7 @@ use super::{
         file,
         replace::{Edit, Mismatch, Rung, replace},
     },
-    tool::{Class, Context, Fault, Input, OldForm, Proposal, Tool, Work, names},
+    tool::{Class, Context, Fault, Input, OldForm, Proposal, Tool, Work, names, schema},
 };
 use crate::{
     protocol::{CallSubject, NotOffered},
@@ -26,16 +26,15 @@ pub fn tool() -> Tool {
     Tool {
         aliases: names(["StrReplace", "str_replace", "Edit", "MultiEdit"]),
         about: ABOUT.into(),
-        schema: json!({
-            "type": "object",
-            "properties": {
+        schema: schema(
+            json!({
                 "file_path": { "type": "string" },
                 "old_string": { "type": "string", "description": "Exact text, unique in the file" },
                 "new_string": { "type": "string" },
                 "replace_all": { "type": "boolean" }
-            },
-            "required": ["file_path", "old_string", "new_string"]
-        }),
+            }),
+            &["file_path", "old_string", "new_string"],
+        ),
         synonyms: &[
             ("file_path", arguments::FILE),
             ("old_string", OLD),
@@ -49,6 +48,13 @@ pub fn tool() -> Tool {
         old_form: Some(OldForm { fold, kept: &[EDITS] }),
         cursor: Some(cursor::EDIT),
         withheld: |settings, _, _| (settings.agent.edit_style == "sketch").then_some(NotOffered::EditStyle),
+        examples: &[
+            r#"{ "file_path": "a.txt", "old_string": "two", "new_string": "2" }"#,
+            r#"{ "file_path": "new.txt", "old_string": "", "new_string": "new\n" }"#,
+            r#"{ "path": "a.txt", "old_str": "two", "new_str": "2", "replace_all": "true" }"#,
+            r#"{ "file_path": "a.txt", "edits": [{ "old_string": "one", "new_string": "1" }] }"#,
+            r#"{ "target_file": "a.txt", "instructions": "i", "code_edit": "one\nTWO\nthree\n" }"#,
+        ],
         ..Tool::new(
             "search_replace",
             Class::Writes,

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     cursor::{Asked, CursorCall, object, words},
-    tool::{Class, Fault, Input, Part, Tool, Work, names},
+    tool::{Class, Fault, Input, Part, Tool, Work, names, schema},
 };
 use crate::protocol::{CallSubject, Mode, TodoStatus};
 
@@ -22,9 +22,8 @@ pub fn tool() -> Tool {
         aliases: names(["TodoWrite", "updateTodos"]),
         about: ABOUT.into(),
         modes: &[Mode::Agent, Mode::Debug],
-        schema: json!({
-            "type": "object",
-            "properties": {
+        schema: schema(
+            json!({
                 "merge": { "type": "boolean", "description": "true: update by id; false: replace the list" },
                 "todos": {
                     "type": "array",
@@ -42,9 +41,9 @@ pub fn tool() -> Tool {
                         "required": ["id"]
                     }
                 }
-            },
-            "required": ["merge", "todos"]
-        }),
+            }),
+            &["merge", "todos"],
+        ),
         word: "todo".into(),
         subject: CallSubject::Other,
         is_basic: true,
@@ -52,6 +51,7 @@ pub fn tool() -> Tool {
             complete: print,
             ..CursorCall::new("updateTodosToolCall", &[])
         }),
+        examples: &[r#"{ "merge": false, "todos": [{ "id": "a", "content": "b", "status": "pending" }] }"#],
         ..Tool::new(NAME, Class::State, Work::Turn(Part::Todos))
     }
 }

@@ -36,6 +36,10 @@ pub struct Tool {
     pub modes: &'static [Mode],
     /// An object schema of `type, properties, required, items, enum, description` only.
     pub schema: Value,
+    /// Arguments of calls that do something, as JSON, by the names of the schema and by those of other programs; tests call
+    /// them in each mode. They speak of the files `a.txt`, `empty.txt`, `a.ipynb` and `src/a.py` of a workspace; `{outside}` is
+    /// a folder outside it. Never empty for a built-in tool.
+    pub examples: &'static [&'static str],
     /// Other names of arguments, by the canonical one; `list[].member` names a member of a list's items.
     pub synonyms: &'static [(&'static str, &'static [&'static str])],
     /// The form that its arguments had in earlier generations; `None`: other names say it all.
@@ -75,7 +79,8 @@ impl Tool {
                 Class::Writes | Class::Runs => &[Mode::Agent, Mode::Debug],
                 Class::Reads | Class::Talks | Class::State => &Mode::ALL,
             },
-            schema: json!({ "type": "object", "properties": {}, "required": [] }),
+            schema: schema(json!({}), &[]),
+            examples: &[],
             synonyms: &[],
             old_form: None,
             work,
@@ -131,6 +136,11 @@ impl PartialEq for Tool {
 /// Owned names, for [`Tool::aliases`].
 pub fn names<const N: usize>(names: [&str; N]) -> Vec<String> {
     names.map(str::to_owned).to_vec()
+}
+
+/// The schema of an object with these properties, of which the `required` ones must be given.
+pub fn schema(properties: Value, required: &[&str]) -> Value {
+    json!({ "type": "object", "properties": properties, "required": required })
 }
 
 /// The form that the arguments of a tool had in an earlier generation.

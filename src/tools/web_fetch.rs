@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::{
     cursor::{CursorCall, text},
     html,
-    tool::{Access, Class, Fault, Input, Outcome, Tool, Work, names},
+    tool::{Access, Class, Fault, Input, Outcome, Tool, Work, names, schema},
     walk,
 };
 use crate::{
@@ -32,11 +32,10 @@ pub fn tool() -> Tool {
     Tool {
         aliases: names(["WebFetch", "fetch"]),
         about: ABOUT.into(),
-        schema: json!({
-            "type": "object",
-            "properties": { "url": { "type": "string", "description": "The whole address, with https://" } },
-            "required": ["url"]
-        }),
+        schema: schema(
+            json!({ "url": { "type": "string", "description": "The whole address, with https://" } }),
+            &["url"],
+        ),
         synonyms: &[("url", &["uri", "link", "address", "href"])],
         word: "fetch".into(),
         subject: CallSubject::Web,
@@ -52,6 +51,10 @@ pub fn tool() -> Tool {
             },
             ..CursorCall::new("webFetchToolCall", &[("url", &["url"])])
         }),
+        examples: &[
+            r#"{ "url": "http://127.0.0.1:9/" }"#,
+            r#"{ "url": "file:///etc/hostname" }"#,
+        ],
         ..Tool::new(
             "web_fetch",
             Class::Runs,

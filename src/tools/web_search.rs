@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{
     html,
-    tool::{Access, Class, Fault, Input, Outcome, Tool, Work, names},
+    tool::{Access, Class, Fault, Input, Outcome, Tool, Work, names, schema},
     web_fetch::wrapped,
 };
 use crate::{
@@ -27,19 +27,19 @@ pub fn tool() -> Tool {
     Tool {
         aliases: names(["WebSearch"]),
         about: ABOUT.into(),
-        schema: json!({
-            "type": "object",
-            "properties": {
+        schema: schema(
+            json!({
                 "search_term": { "type": "string", "description": "What to look for; name versions and dates if they matter" },
                 "explanation": { "type": "string", "description": "One sentence: why this search" }
-            },
-            "required": ["search_term"]
-        }),
+            }),
+            &["search_term"],
+        ),
         synonyms: &[("search_term", &["query", "searchTerm", "q"])],
         word: "web".into(),
         subject: CallSubject::Web,
         rule: Some(("WebSearch", &["web_search"])),
         withheld: |settings, _, _| (!is_available(settings)).then_some(NotOffered::NoSearchService),
+        examples: &[r#"{ "search_term": "cart" }"#],
         ..Tool::new(
             "web_search",
             Class::Runs,

@@ -47,17 +47,16 @@ pub fn tool() -> Tool {
     Tool {
         aliases: names(["ReadLints"]),
         about: ABOUT.into(),
-        schema: json!({
-            "type": "object",
-            "properties": {
+        schema: schema(
+            json!({
                 "paths": {
                     "type": "array",
                     "items": { "type": "string" },
                     "description": "Files or directories; absent: the files changed in this turn"
                 }
-            },
-            "required": []
-        }),
+            }),
+            &[],
+        ),
         synonyms: &[("paths", &["path", "target_files", "files", "target_file"])],
         word: "lints".into(),
         subject: CallSubject::Lints,
@@ -66,6 +65,7 @@ pub fn tool() -> Tool {
             result: |it| json!({ "fileDiagnostics": printed(it) }),
             ..CursorCall::new("readLintsToolCall", &[("paths", &["paths"])])
         }),
+        examples: &[r#"{}"#, r#"{ "paths": ["src/a.py"] }"#, r#"{ "path": "src" }"#],
         ..Tool::new(NAME, Class::Reads, Work::call(touches, run))
     }
 }

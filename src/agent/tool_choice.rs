@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use super::rules::Globs;
 use crate::{
+    agent::glob::Globs,
     config::Settings,
     tools::{Tool, ToolSet},
 };

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::rules::Globs;
 use crate::{
+    agent::glob::Globs,
     config::Settings,
     protocol::{Mode, NotOffered},
     sandbox::Place,

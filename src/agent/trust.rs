@@ -8,11 +8,11 @@ use std::{collections::BTreeMap, fmt::Write as _, sync::Arc};
 
 use serde_json::{Map, Value, json};
 
-use super::{
-    prompt::name,
-    rules::{self, HeldBack, RuleSet, Trust},
-};
 use crate::{
+    agent::{
+        prompt::rules::{self, HeldBack, RuleSet, Trust},
+        tags::name,
+    },
     config::{COMMANDS, Fingerprint, Paths, Settings, SettingsFile, TrustRecord, TrustStore},
     os::file,
     protocol::{

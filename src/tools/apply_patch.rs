@@ -10,7 +10,7 @@ use super::{
         file,
         patch::{Chunk, Section, apply, parse},
     },
-    tool::{Class, Context, Fault, Input, Proposal, Tool, Work},
+    tool::{Class, Context, Fault, Input, Proposal, Tool, Work, schema},
 };
 use crate::{
     protocol::{CallSubject, NotOffered, Operation},

@@ -12,7 +12,7 @@ use super::{
         sketch::parts,
         text::plain,
     },
-    tool::{Class, Context, Fault, Input, Proposal, Tool, Work},
+    tool::{Class, Context, Fault, Input, Proposal, Tool, Work, schema},
 };
 use crate::{
     index::errors,

@@ -35,6 +35,8 @@ pub mod write;
 
 use std::sync::{Arc, LazyLock};
 
+use serde_json::{Map, Value};
+
 use crate::protocol::ToolLabel;
 pub use crate::sandbox::{Cell, Change, Hunk};
 
@@ -85,4 +87,12 @@ pub fn labels() -> Vec<ToolLabel> {
         names: names(it),
     };
     built_in().iter().map(label).collect()
+}
+
+/// The members of an object; none for any other value.
+pub fn object(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(members) => members,
+        _ => Map::new(),
+    }
 }

@@ -6,7 +6,8 @@ use serde_json::{Map, Value, json};
 
 use super::{
     arguments::{self, truth, whole},
-    cursor::{Answer, CursorCall, PATH, object, text},
+    cursor::{Answer, CursorCall, PATH, text},
+    object,
     tool::{Class, Fault, Input, OldForm, Outcome, Tool, Work, names, schema},
     walk::{self, Until},
 };

@@ -3,7 +3,8 @@
 use serde_json::{Map, Value, json};
 
 use super::{
-    cursor::{Asked, CursorCall, object, words},
+    cursor::{Asked, CursorCall, words},
+    object,
     tool::{Class, Fault, Input, Part, Tool, Work, names, schema},
 };
 use crate::protocol::{CallSubject, Mode, TodoStatus};

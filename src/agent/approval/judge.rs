@@ -21,8 +21,8 @@
 use std::path::Path;
 
 use super::{
-    line::{Command, Doubt, Line, Redirect},
-    program,
+    command_line::{Command, CommandLine, Doubt, Redirect},
+    programs,
     rule::{Files, Hosts, Rule, Shell, is_tool},
     rules::{Rules, RunMode},
 };
@@ -450,14 +450,14 @@ fn command(text: &str, directory: &Located, permissions: &[Permission], facts: &
         }
         Place::Inside | Place::Added => {}
     }
-    let line = Line::read(text);
+    let line = CommandLine::read(text);
     let has_all = permissions.contains(&Permission::All) || facts.tier == Tier::None;
     let has_network = has_all || permissions.contains(&Permission::Network);
-    let named = program::hosts(text, &line.commands);
+    let named = programs::hosts(text, &line.commands);
     let places = Places::of(&line, directory);
 
     let catches = |rule: &&Rule| {
-        shell(rule).is_some_and(|shell| line.commands.iter().any(|it| it.is_caught_by(shell)))
+        shell(rule).is_some_and(|shell| line.commands.iter().any(|it| shell.catches(it)))
             || hosts(rule).is_some_and(|hosts| has_network && named.iter().any(|it| hosts.hold(it)))
             || writes(rule).is_some_and(|files| places.all.iter().any(|it| files.touch(it)))
     };
@@ -536,7 +536,7 @@ pub fn changes(file: &Located) -> String {
 }
 
 /// Why a line cannot be allowed by a rule.
-fn because(line: &Line) -> String {
+fn because(line: &CommandLine) -> String {
     match line.doubts.first() {
         Some(doubt) => doubt.to_string(),
         None => "what it does stands in its arguments alone".to_owned(),
@@ -549,7 +549,7 @@ fn only_options(doubts: &[Doubt]) -> bool {
 }
 
 /// The rules that are still needed for a line; `None` where none would do.
-fn missing(line: &Line, allowed: &[&Rule], redirected: &[Option<Located>]) -> Option<Vec<Rule>> {
+fn missing(line: &CommandLine, allowed: &[&Rule], redirected: &[Option<Located>]) -> Option<Vec<Rule>> {
     if !line.is_plain() {
         return None;
     }
@@ -560,13 +560,13 @@ fn missing(line: &Line, allowed: &[&Rule], redirected: &[Option<Located>]) -> Op
         }
     };
     for command in &line.commands {
-        let is_allowed = |it: &&Rule| shell(it).is_some_and(|it| command.is_allowed_by(it));
+        let is_allowed = |it: &&Rule| shell(it).is_some_and(|it| it.allows(command));
         if command.is_free() || allowed.iter().any(is_allowed) {
             continue;
         }
-        let rule = Shell::Words(program::prefix(command)?);
+        let rule = Shell::Words(programs::prefix(command)?);
         // The words of the rule may not reach as far as an option that runs something.
-        if !command.is_allowed_by(&rule) {
+        if !rule.allows(command) {
             return None;
         }
         add(Rule::Shell(rule));
@@ -592,7 +592,7 @@ struct Places {
 }
 
 impl Places {
-    fn of(line: &Line, directory: &Located) -> Self {
+    fn of(line: &CommandLine, directory: &Located) -> Self {
         let mut found = Self {
             written: Vec::new(),
             redirected: Vec::new(),
@@ -610,7 +610,7 @@ impl Places {
                 |it: &Located| !it.shown.split('/').any(|it| it.starts_with('.')) && !file.source.starts_with('~');
             found.redirected.push(located.filter(|it| !moves && is_plain(it)));
         }
-        for path in line.commands.iter().flat_map(program::written) {
+        for path in line.commands.iter().flat_map(programs::written) {
             found.all.extend(below(directory, &path));
             found.add(path);
         }

@@ -9,7 +9,10 @@ use std::{fmt, path::Path};
 
 use globset::{GlobBuilder, GlobMatcher};
 
-use super::line::{Doubt, Line};
+use super::{
+    command_line::{Command, CommandLine, Doubt, Word},
+    programs::{self, host_of},
+};
 use crate::{
     config::nearest,
     sandbox::{Located, Place},
@@ -142,13 +145,13 @@ impl Rule {
             Shell::Words(words) => words.iter().map(|it| quoted(it)).collect::<Vec<_>>().join(" "),
             Shell::Arguments { program, .. } => quoted(program),
         };
-        let line = Line::read(&text);
+        let line = CommandLine::read(&text);
         let of_program = |it: &&Doubt| matches!(it, Doubt::Wrapper | Doubt::Builtin | Doubt::Keyword);
         if let Some(doubt) = line.doubts.iter().find(of_program) {
             return Some(doubt.to_string());
         }
         let needs_more =
-            shell.len() < 2 && matches!(shell, Shell::Words(_)) && super::program::wants_second_word(shell.program());
+            shell.len() < 2 && matches!(shell, Shell::Words(_)) && programs::wants_second_word(shell.program());
         needs_more.then(|| "it runs any code; name the script too".to_owned())
     }
 
@@ -276,6 +279,38 @@ impl Shell {
         }
     }
 
+    /// Returns true if a rule that allows holds for the command: its words are the first, and no option after them undoes
+    /// what it means.
+    pub fn allows(&self, command: &Command) -> bool {
+        let program = self.program();
+        self.holds(&command.texts())
+            && !(self.len() < 2 && matches!(self, Self::Words(_)) && programs::wants_second_word(program))
+            && !programs::has_loose_option(command, self.len())
+    }
+
+    /// Returns true if a rule that forbids or asks may hold for the command: under another path, in other letters, behind a
+    /// wrapper.
+    pub fn catches(&self, command: &Command) -> bool {
+        let program = programs::base(self.program());
+        let is_wrapper = programs::doubt(command).is_some();
+        (0..command.words.len()).any(|at| {
+            let is_program = |it: &Word| it.text.as_deref().is_some_and(|it| programs::base(it) == program);
+            let rest = command.words.get(at..).unwrap_or_default();
+            // An argument of a plain program is no program.
+            if at > 0 && !is_wrapper || !rest.first().is_some_and(is_program) {
+                return false;
+            }
+            let mut texts: Vec<Option<&str>> = rest.iter().map(|it| it.text.as_deref()).collect();
+            if let Some(first) = texts.first_mut() {
+                *first = Some(self.program());
+            }
+            // Options before the subcommand do not make it another one: `git -C x push`.
+            let is_option = |it: &Option<&str>| it.is_some_and(|it| it.starts_with('-'));
+            let plain: Vec<Option<&str>> = texts.iter().copied().filter(|it| !is_option(it)).collect();
+            self.holds(&texts) || self.holds(&plain) || holds_later(self, &texts)
+        })
+    }
+
     /// How many words of a command the rule speaks of: options behind them were not thought of.
     pub fn len(&self) -> usize {
         match self {
@@ -295,6 +330,21 @@ impl Shell {
             Self::Arguments { program, .. } => program,
         }
     }
+}
+
+/// Whether the second word of a rule comes after options with values of their own: `git -C folder push`.
+fn holds_later(rule: &Shell, texts: &[Option<&str>]) -> bool {
+    let Shell::Words(words) = rule else {
+        return false;
+    };
+    let Some((_, rest)) = words.split_first().filter(|(_, rest)| !rest.is_empty()) else {
+        return false;
+    };
+    let has_options = texts.get(1).is_some_and(|it| it.is_none_or(|it| it.starts_with('-')));
+    has_options
+        && texts
+            .windows(rest.len())
+            .any(|window| window.iter().zip(rest).all(|(it, word)| *it == Some(word.as_str())))
 }
 
 /// Where a shell would see more than words; what stands in quotes is a word.
@@ -529,20 +579,6 @@ impl Hosts {
             }),
         }
     }
-}
-
-/// A host as the network has it: lower case, in ASCII, an odd way to write an address resolved, no dot at its end.
-pub(super) fn host_of(text: &str) -> Option<String> {
-    let text = text.trim_end_matches('.');
-    let found = match text
-        .strip_prefix('[')
-        .and_then(|it| it.strip_suffix(']'))
-        .unwrap_or(text)
-    {
-        it if it.contains(':') => url::Host::parse(&format!("[{it}]")),
-        it => url::Host::parse(it),
-    };
-    found.ok().map(|it| it.to_string()).filter(|it| !it.is_empty())
 }
 
 fn parse_mcp(inner: &str) -> Result<Rule, Wrong> {

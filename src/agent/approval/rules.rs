@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{line::Line, rule::Rule};
+use super::{command_line::CommandLine, rule::Rule};
 use crate::{
     config::{ConfiguredRule, Paths, Settings, SettingsWriteError, append},
     protocol::Permissions,
@@ -136,11 +136,11 @@ pub fn remember(paths: &Paths, rules: &[Rule]) -> Result<(), SettingsWriteError>
 fn wrong_examples(guard: &ConfiguredRule, rule: &Rule, is_allow: bool) -> Vec<String> {
     let holds = |example: &str| match rule {
         Rule::Shell(shell) => {
-            let line = Line::read(example);
+            let line = CommandLine::read(example);
             if is_allow {
-                line.is_plain() && line.commands.iter().all(|it| it.is_allowed_by(shell))
+                line.is_plain() && line.commands.iter().all(|it| shell.allows(it))
             } else {
-                line.commands.iter().any(|it| it.is_caught_by(shell))
+                line.commands.iter().any(|it| shell.catches(it))
             }
         }
         Rule::Read(files) | Rule::Write(files) => files.is_example(example, is_allow),

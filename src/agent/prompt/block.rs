@@ -4,8 +4,9 @@ use std::sync::LazyLock;
 
 use minijinja::{Environment, UndefinedBehavior, context, syntax::SyntaxConfig};
 
-use super::{DEBUG_TAG, Facts, guard::wrap_ours};
+use super::{DEBUG_TAG, Facts};
 use crate::{
+    agent::tags::{name, wrap_ours},
     protocol::Mode,
     text,
     tools::{Class, built_in, todo_write},
@@ -144,7 +145,7 @@ impl Block {
 
 /// A template with the facts in it. An unknown name in it is an error, never a hole.
 pub(super) fn render(template: &str, facts: &Facts<'_>) -> Result<String, Unsound> {
-    let model = super::name(text::visible_line(facts.model).as_str());
+    let model = name(text::visible_line(facts.model).as_str());
     let known = context! {
         mode => facts.mode.as_str(),
         model => model,

@@ -5,17 +5,21 @@
 //! in the user's newest message, in front of what they wrote. What others wrote goes through [`guard`].
 
 mod block;
-mod cut;
-mod guard;
-mod parts;
+pub mod context;
+mod custom;
+pub mod rules;
 
 pub use block::BLOCKS;
-pub use cut::{head, tokens, tokens_in};
-pub use guard::{TAGS, guard, name, wrap, wrap_ours, wrap_with};
-pub use parts::{Custom, load};
+pub use custom::{Custom, load};
 
-use super::rules::RuleSet;
-use crate::protocol::Mode;
+use self::rules::RuleSet;
+use crate::{
+    agent::{
+        cut::head,
+        tags::{wrap, wrap_ours, wrap_with},
+    },
+    protocol::Mode,
+};
 
 /// Marks lines that were added for looking only, so that the program can find them.
 pub const DEBUG_TAG: &str = "SHEAF-DEBUG";

@@ -3,12 +3,15 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Effect, Memory, Phase, Running, batch::object};
+use super::{Effect, Memory, Phase, Running};
 use crate::{
     agent::{
-        compact::{self, Brief, Hopeless, Plan, Sizes},
-        message_history::{self, MessageHistory},
-        prompt,
+        cut::{head, tokens},
+        history::{
+            compaction::{self, Hopeless, Plan, Sizes},
+            message_history::{self, MessageHistory},
+            summary::Brief,
+        },
     },
     models::{EndReason, Failure, Piece, Tokens, catalogue},
     protocol::{
@@ -16,6 +19,7 @@ use crate::{
         document::{COMPACT, Cause, Compaction, Way},
     },
     text::figure,
+    tools::object,
 };
 
 /// Room that is being made: a model writes a summary.
@@ -55,7 +59,7 @@ impl Running {
             (window, refused) => window.or(refused),
         };
         Sizes {
-            system: prompt::tokens(&self.setup.model.system),
+            system: tokens(&self.setup.model.system),
             tools: self.offered().iter().map(message_history::tool_size).sum(),
             window,
         }
@@ -70,7 +74,7 @@ impl Running {
         if !sizes.is_full(&memory.told) || memory.told.tokens(sizes.fixed()) < memory.window.no_room_below {
             return false;
         }
-        match compact::plan(&memory.told, &sizes, Cause::Full) {
+        match compaction::plan(&memory.told, &sizes, Cause::Full) {
             Ok(plan) => {
                 self.make(plan, Cause::Full, String::new(), memory, effects);
                 true
@@ -125,7 +129,7 @@ impl Running {
         let sizes = self.sizes(memory);
         let tokens = memory.told.tokens(sizes.fixed());
         if self.request.has_made_room {
-            let hopeless = compact::biggest(&memory.told, &sizes);
+            let hopeless = compaction::biggest(&memory.told, &sizes);
             return self.does_not_fit(&hopeless, sizes.window, &failure.details(), memory, effects);
         }
         // One that stands in may have a smaller window, which is none of the other's.
@@ -136,7 +140,7 @@ impl Running {
             window: Some(self.sizes(memory).window.map_or(tokens, |it| it.min(tokens))),
             ..self.sizes(memory)
         };
-        match compact::plan(&memory.told, &sizes, Cause::Overflow) {
+        match compaction::plan(&memory.told, &sizes, Cause::Overflow) {
             Ok(plan) => self.make(plan, Cause::Overflow, String::new(), memory, effects),
             Err(hopeless) => self.does_not_fit(&hopeless, memory.window.tokens, &failure.details(), memory, effects),
         }
@@ -148,20 +152,22 @@ impl Running {
         self.request.sent = usize::MAX;
         match wish {
             CompactionScope::DropResult(address) => self.drop_result(address, memory, effects),
-            CompactionScope::Summary { keep } => match compact::plan(&memory.told, &self.sizes(memory), Cause::Asked) {
-                Ok(plan) => self.make(plan, Cause::Asked, keep, memory, effects),
-                Err(_) => {
-                    let message = if memory.told.messages.is_empty() {
-                        "nothing was said yet"
-                    } else {
-                        "all that a summary could stand for is in one already, or is too new"
-                    };
-                    let details = "say something first";
-                    self.output
-                        .error("NOTHING_TO_COMPACT", "client", message, details, effects);
-                    self.end(Status::Completed, FinishReason::Stop, memory, effects);
+            CompactionScope::Summary { keep } => {
+                match compaction::plan(&memory.told, &self.sizes(memory), Cause::Asked) {
+                    Ok(plan) => self.make(plan, Cause::Asked, keep, memory, effects),
+                    Err(_) => {
+                        let message = if memory.told.messages.is_empty() {
+                            "nothing was said yet"
+                        } else {
+                            "all that a summary could stand for is in one already, or is too new"
+                        };
+                        let details = "say something first";
+                        self.output
+                            .error("NOTHING_TO_COMPACT", "client", message, details, effects);
+                        self.end(Status::Completed, FinishReason::Stop, memory, effects);
+                    }
                 }
-            },
+            }
         }
     }
 
@@ -297,23 +303,23 @@ impl Running {
         let scale = memory.told.scale(sizes.fixed());
         let limit = usize::try_from(plan.summary.max(200) * 6).unwrap_or(usize::MAX);
         let summary = summary.trim();
-        let mut summary = prompt::head(summary, limit).unwrap_or(summary).trim_end().to_owned();
+        let mut summary = head(summary, limit).unwrap_or(summary).trim_end().to_owned();
         summary.push_str(&open_todos(memory));
         let mut shorter = memory.told.clone();
         shorter.summarise(plan.at, &summary);
         let after = scaled(&shorter, &sizes, scale);
-        if !compact::is_worth(plan.before, after) {
+        if !compaction::is_worth(plan.before, after) {
             let why = format!(
                 "a summary takes no less room than what it stands for: {} tokens would be {}",
-                compact::count(plan.before),
-                compact::count(after)
+                compaction::count(plan.before),
+                compaction::count(after)
             );
             self.fail_room(shown, &why, effects);
             return match cause {
                 Cause::Asked => self.end(Status::Completed, FinishReason::Stop, memory, effects),
                 Cause::Full => self.go_on_without(plan.before, memory, effects),
                 Cause::Overflow => {
-                    let hopeless = compact::biggest(&memory.told, &sizes);
+                    let hopeless = compaction::biggest(&memory.told, &sizes);
                     self.does_not_fit(&hopeless, sizes.window, "", memory, effects);
                 }
             };
@@ -338,7 +344,7 @@ impl Running {
         }
         let Room { plan, cause, shown, .. } = room;
         let (count, saved) = memory.told.droppable(plan.at);
-        if count > 0 && cause != Cause::Asked && compact::is_worth(plan.before, plan.before.saturating_sub(saved)) {
+        if count > 0 && cause != Cause::Asked && compaction::is_worth(plan.before, plan.before.saturating_sub(saved)) {
             let plan = Plan {
                 way: Way::Results,
                 ..plan
@@ -351,7 +357,7 @@ impl Running {
             Cause::Asked => self.end(Status::Completed, FinishReason::Stop, memory, effects),
             Cause::Full => self.go_on_without(plan.before, memory, effects),
             Cause::Overflow => {
-                let hopeless = compact::biggest(&memory.told, &self.sizes(memory));
+                let hopeless = compaction::biggest(&memory.told, &self.sizes(memory));
                 let because = format!("no summary could be made: {why}");
                 self.does_not_fit(&hopeless, memory.window.tokens, &because, memory, effects);
             }

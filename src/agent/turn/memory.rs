@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::Policy;
 use crate::{
-    agent::message_history::MessageHistory,
+    agent::history::message_history::MessageHistory,
     models::{CallResult, ModelMessage, Part, Said},
     protocol::document::TodoUpdate,
     transcript::Todos,

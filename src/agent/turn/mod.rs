@@ -20,7 +20,6 @@ mod memory;
 mod question;
 #[cfg(test)]
 mod tests;
-mod truncate;
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -39,11 +38,10 @@ use self::{
 };
 use super::{
     approval::{Rule, Rules, RunMode, Tier},
-    compact::Brief,
     tool_selection,
-    write::Writer,
 };
 use crate::{
+    agent::{history::summary::Brief, writer::Writer},
     config::Settings,
     link::Asker,
     models::{

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     Effect, Fault, JobId, Memory, Phase, Running,
-    batch::{Job, Stage, Word, choices, edits, gist, object, settle},
+    batch::{Job, Stage, Word, choices, edits, gist, settle},
 };
 use crate::{
     agent::approval::{self, Rule},
@@ -19,7 +19,7 @@ use crate::{
     tools::{
         self, Access, Change, Outcome, Part, Tool,
         ask::{self, Form},
-        create_plan, switch_mode, todo_write,
+        create_plan, object, switch_mode, todo_write,
     },
 };
 

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::{Around, Call, Outcome, Shape, id, rejected};
 use crate::{
     protocol::{Applied, Document, FileEdit, Operation, View},
-    tools::cursor::{edit_arguments, object},
+    tools::{cursor::edit_arguments, object},
 };
 
 /// The call behind the documents of one file's change, and how it went. `why`: the error that came with it.

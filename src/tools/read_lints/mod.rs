@@ -47,7 +47,7 @@ pub fn tool() -> Tool {
     Tool {
         aliases: names(["ReadLints"]),
         about: ABOUT.into(),
-        schema: schema(
+        schema: super::schema(
             json!({
                 "paths": {
                     "type": "array",

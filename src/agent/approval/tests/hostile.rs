@@ -442,7 +442,7 @@ fn deep_and_long_lines_are_read_in_a_moment() {
         "\u{10ffff}".repeat(4000),
     ] {
         let line = format!("ls {line}");
-        let read = Line::read(&line);
+        let read = CommandLine::read(&line);
         assert!(read.commands.len() <= 33);
         verdict(&with(&line, &[Permission::Network]), &facts(&careless));
     }

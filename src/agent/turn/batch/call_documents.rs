@@ -5,13 +5,11 @@ use serde_json::{Map, Value, json};
 use super::{
     super::{Effect, Fault, JobId, Memory, Running},
     Job, Shown, Stage,
-    parts::parts,
-    verdict::why_not,
+    documents::{Edit, command_metadata, edit_start, edits, parts, settle, why_not},
 };
 use crate::{
-    models::{CallResult, Image},
     protocol::{Address, Applied, CommandState, Event, Kind, Operation},
-    tools::{Access, Change, Outcome, Work},
+    tools::{Change, Outcome, Work, object},
 };
 
 impl Running {
@@ -345,135 +343,5 @@ impl Running {
     }
 }
 
-/// The call has its result.
-pub fn settle(job: &mut Job, text: String, is_error: bool, images: Vec<Image>) {
-    let text = if text.trim().is_empty() {
-        "(no output)".to_owned()
-    } else {
-        text
-    };
-    job.result = Some(CallResult {
-        call: job.call.id.clone(),
-        name: job.call.name.clone(),
-        text,
-        is_error,
-        images,
-    });
-    job.stage = Stage::Done;
-}
-
-/// A command as its document starts.
-pub fn command_metadata(job: &Job) -> Map<String, Value> {
-    let mut metadata = object(json!({
-        "command": job.arguments.text("command").unwrap_or_default(),
-        "permissions": job.arguments.texts("required_permissions"),
-        "toolCallId": job.call.id,
-        "state": CommandState::Running,
-    }));
-    for access in &job.prepared.accesses {
-        if let Access::Command {
-            line,
-            directory,
-            permissions,
-            is_background: _,
-        } = access
-        {
-            let words: Vec<&str> = permissions.iter().map(crate::protocol::Permission::as_str).collect();
-            metadata.insert("command".into(), line.clone().into());
-            metadata.insert("workingDirectory".into(), directory.path.to_string_lossy().into());
-            metadata.insert("permissions".into(), words.into());
-        }
-    }
-    metadata
-}
-
-pub fn edit_start(path: &str, operation: &Operation, name: &str, call: &str) -> Map<String, Value> {
-    object(json!({
-        "filePath": path,
-        "operation": operation,
-        "language": crate::protocol::document::language_of(path),
-        "toolCallId": call,
-        "toolName": name,
-    }))
-}
-
-/// A document of a change: what it starts with, its content, and what it ends with.
-pub type Edit = (Map<String, Value>, Option<String>, Map<String, Value>);
-
-/// The documents of a change: one for each hunk, or one for the whole.
-pub fn edits(change: &Change, name: &str, call: &str, applied: &Applied) -> Vec<Edit> {
-    let mut start = edit_start(&change.file.shown, &change.operation, name, call);
-    if let Some(to) = &change.to {
-        start.insert("newFilePath".into(), to.shown.clone().into());
-    }
-    if let Some(cell) = &change.cell {
-        let is_new = cell.source.is_none();
-        start.insert("cell".into(), json!({ "index": cell.index, "isNew": is_new }));
-        if !matches!(cell.language.as_str(), "" | "other" | "raw") {
-            start.insert("language".into(), cell.language.clone().into());
-        }
-    }
-    let whole = |content: Option<String>| {
-        let mut end = start.clone();
-        end.insert("diff".into(), Value::Null);
-        end.insert("applied".into(), applied.as_str().into());
-        (start.clone(), content, end)
-    };
-    let is_whole = matches!(change.operation, Operation::Create | Operation::Delete) || change.hunks.is_empty();
-    if is_whole {
-        let content = match (&change.operation, &change.new) {
-            (Operation::Create, Some(new)) => Some(String::from_utf8_lossy(new).into_owned()),
-            _ => None,
-        };
-        return vec![whole(content)];
-    }
-    let count = change.hunks.len();
-    let hunks = change.hunks.iter().enumerate().map(|(at, hunk)| {
-        let mut end = start.clone();
-        end.insert(
-            "diff".into(),
-            json!({
-                "oldString": hunk.old,
-                "newString": hunk.new,
-                "startLine": hunk.start,
-                "endLine": hunk.end,
-            }),
-        );
-        end.insert("applied".into(), applied.as_str().into());
-        end.insert("hunk".into(), json!({ "index": at + 1, "count": count }));
-        (start.clone(), Some(hunk.new.clone()), end)
-    });
-    hunks.collect()
-}
-
-pub fn object(value: Value) -> Map<String, Value> {
-    match value {
-        Value::Object(members) => members,
-        _ => Map::new(),
-    }
-}
-
-/// What a call is about, for a line.
-pub fn gist(text: &str) -> String {
-    let line: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    if line.chars().count() <= SHOWN_CHARS {
-        return line;
-    }
-    let cut: String = line.chars().take(SHOWN_CHARS).collect();
-    format!("{cut}…")
-}
-
 /// As much of a command's output travels live; all of it is in its log.
 const LIVE_BYTES: usize = 1 << 20;
-/// As many characters of an argument stand in a message.
-const SHOWN_CHARS: usize = 200;
-
-/// A name that the model made up, fit for a line.
-pub fn plain(name: &str) -> String {
-    let plain: String = name.chars().filter(|it| !it.is_control()).take(64).collect();
-    if plain.trim().is_empty() {
-        "tool".to_owned()
-    } else {
-        plain
-    }
-}

@@ -1,11 +1,8 @@
 //! What is judged of a call before it runs, and again when rules have come.
 
-use serde_json::{Map, Value, json};
-
 use super::{
     super::{Effect, Fault, Memory, Phase, Running},
     Job, Stage,
-    call_documents::object,
 };
 use crate::{
     agent::{
@@ -122,21 +119,6 @@ impl Running {
         self.phase = Phase::Jobs(batch);
         self.advance(memory, effects);
     }
-}
-
-/// What the document of something that was not done says of that.
-pub fn why_not(job: &Job, fault: &Fault) -> Map<String, Value> {
-    let mut why = object(json!({ "reason": fault.message }));
-    if let Some(missing) = &job.refusal.missing {
-        why.insert("missing".to_owned(), missing.clone().into());
-        if job.refusal.is_protected {
-            why.insert("protected".to_owned(), true.into());
-        }
-    }
-    if job.refusal.is_forbidden {
-        why.insert("forbidden".to_owned(), true.into());
-    }
-    why
 }
 
 /// The client of a gateway says yes to what the sandbox holds, inside the workspace, for its own conversation: anything else

@@ -5,13 +5,13 @@ use std::fmt::Write;
 use pretty_assertions::assert_eq;
 use serde_json::{Map, Value, json};
 
-use super::{batch::object, *};
+use super::*;
 use crate::{
     agent::approval::RunMode,
     models::{EndReason, Failure, FailureKind, ModelMessage},
     protocol::{Done, FinishReason, HunkAnswer, Operation, Outcome as Dealt, Progress, QuestionAnswer, Status, Usage},
     sandbox::{Change, Hunk, Located, Place},
-    tools::{self, Class, Work, ask, create_plan, switch_mode, todo_write},
+    tools::{self, Class, Work, ask, create_plan, object, switch_mode, todo_write},
 };
 
 mod answer;

@@ -4,7 +4,7 @@ use pretty_assertions::assert_eq;
 
 use super::*;
 use crate::{
-    agent::{history, message_history::MessageHistory},
+    agent::history::{self, message_history::MessageHistory},
     journal::Log,
     protocol::{CompactionScope, Position},
 };

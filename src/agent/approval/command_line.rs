@@ -1,0 +1,163 @@
+//! A line for the shell, taken apart: its commands, the files it is redirected to, and why rules cannot judge it.
+
+/// A line that has been read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CommandLine {
+    /// Every simple command, inside substitutions too, in the order of the text.
+    pub commands: Vec<Command>,
+    pub redirects: Vec<Redirect>,
+    /// Why rules do not allow it; empty for a plain line.
+    pub doubts: Vec<Doubt>,
+}
+
+/// A program and its arguments.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Command {
+    /// Never empty.
+    pub words: Vec<Word>,
+    /// Takes what another command prints.
+    pub is_fed: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Word {
+    /// What the program gets; `None` where the shell puts something in its place.
+    pub text: Option<String>,
+    /// As it stands in the line.
+    pub source: String,
+    /// What is certain of its beginning.
+    pub start: String,
+    /// Some of it is in quotes, or a backslash is in it.
+    pub is_quoted: bool,
+}
+
+/// A redirection from or to a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Redirect {
+    pub file: Word,
+    pub writes: bool,
+}
+
+/// Something that rules cannot see through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
+pub enum Doubt {
+    #[error("it is very long")]
+    Long,
+    #[error("there is no command in it")]
+    Empty,
+    #[error("it has characters that cannot be seen")]
+    Control,
+    #[error("it has several lines")]
+    Lines,
+    #[error("it is not complete")]
+    Broken,
+    #[error("it has more than 32 commands")]
+    Many,
+    #[error("it is nested very deeply")]
+    Deep,
+    #[error("a command in it is run for its output")]
+    Substitution,
+    #[error("the shell would put something else in place of a part of it")]
+    Expansion,
+    #[error("it sets a variable")]
+    Assignment,
+    #[error("it defines a function")]
+    Function,
+    #[error("it runs something in the background")]
+    Background,
+    #[error("it has a here-document")]
+    HereDocument,
+    #[error("it has loops or conditions")]
+    Keyword,
+    #[error("the program is not named in full")]
+    Program,
+    #[error("it changes the shell itself, or runs text as a command")]
+    Builtin,
+    #[error("a program in it runs another one")]
+    Wrapper,
+    #[error("an option in it can run another program or write a file")]
+    Option,
+    #[error("a program in it reads its commands from elsewhere")]
+    Script,
+    #[error("it opens a device or a connection")]
+    Device,
+    #[error("a part of it is not understood")]
+    Unknown,
+}
+
+impl CommandLine {
+    /// Whether rules can speak of it at all.
+    pub fn is_plain(&self) -> bool {
+        self.doubts.is_empty()
+    }
+
+    pub(super) fn doubt(&mut self, doubt: Doubt) {
+        if let Err(at) = self.doubts.binary_search(&doubt) {
+            self.doubts.insert(at, doubt);
+        }
+    }
+}
+
+impl Word {
+    pub(super) fn extend(&mut self, more: impl IntoIterator<Item = char>) {
+        if let Some(text) = &mut self.text {
+            text.extend(more);
+        }
+    }
+
+    /// From here on nobody knows what it will be.
+    pub(super) fn unknown(&mut self) {
+        if let Some(known) = self.text.take() {
+            self.start = known;
+        }
+    }
+
+    /// Whether it is all digits.
+    pub(super) fn is_number(&self) -> bool {
+        let digits = self.text.as_deref().unwrap_or_default();
+        !digits.is_empty() && digits.bytes().all(|it| it.is_ascii_digit())
+    }
+
+    /// Whether a program may take it for an option.
+    pub fn may_be_option(&self) -> bool {
+        match &self.text {
+            Some(text) => text.starts_with(['-', '+']),
+            // What a variable holds may fall apart into words.
+            None => self.start.is_empty() || self.start.starts_with(['-', '+']) || self.source.contains('$'),
+        }
+    }
+}
+
+/// Devices that a line may read and write without a question.
+pub(super) const HARMLESS_DEVICES: [&str; 5] = ["/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/zero"];
+
+impl Redirect {
+    /// Whether nothing is kept of what goes there.
+    pub fn is_harmless(&self) -> bool {
+        let file = self.file.text.as_deref().unwrap_or_default();
+        HARMLESS_DEVICES.contains(&file)
+    }
+}
+
+impl Command {
+    pub(super) fn texts(&self) -> Vec<Option<&str>> {
+        self.words.iter().map(|it| it.text.as_deref()).collect()
+    }
+
+    /// Goes to a folder below, which changes nothing by itself.
+    pub fn is_free(&self) -> bool {
+        match self.texts().as_slice() {
+            [Some("cd"), Some(to)] => {
+                !to.is_empty() && !to.starts_with(['/', '-', '~']) && !to.split('/').any(|it| it == "..")
+            }
+            _ => false,
+        }
+    }
+
+    pub fn is_move(&self) -> bool {
+        self.words
+            .first()
+            .and_then(|it| it.text.as_deref())
+            .is_some_and(|it| matches!(it, "cd" | "pushd" | "popd"))
+    }
+}

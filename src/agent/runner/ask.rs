@@ -1,114 +1,106 @@
-//! What is asked beside the answer that may be running.
+//! Answers to questions that leave no trace in the conversation.
 
-use std::sync::Arc;
+use std::{future::ready, pin::Pin, sync::Arc};
 
-use super::Runner;
+use futures::FutureExt;
+use tokio::sync::oneshot;
+
+use super::{Runner, sandbox_status};
 use crate::{
-    agent::{approval, runner::sandbox_status, undo},
+    agent::{approval, undo},
     link::{AskError, Asker},
+    models::Failure,
     protocol::{Position, Query, Reply},
+    transcript::Transcript,
 };
 
+/// The answer to a question; `None`: this agent cannot answer it.
+type Answer = Pin<Box<dyn Future<Output = Result<Option<Reply>, Failure>> + Send>>;
+
 impl Runner {
-    /// Asks the server or the workspace beside the answer that may be running.
-    pub(super) fn ask(&mut self, query: Query, reply: tokio::sync::oneshot::Sender<Result<Reply, AskError>>) {
+    /// Answers a question beside the answer that may be running.
+    pub(super) fn ask(&mut self, query: Query, reply: oneshot::Sender<Result<Reply, AskError>>) {
         let peer = self.setup.provider.peer().to_owned();
+        let answer = self.answer(query);
+        tokio::spawn(async move {
+            let answer = match answer.await {
+                Ok(answer) => answer.ok_or(AskError::Unsupported { peer }),
+                Err(failure) => Err(AskError::Failed {
+                    peer,
+                    source: failure.into(),
+                }),
+            };
+            // The asker may have gone.
+            let _ = reply.send(answer);
+        });
+    }
+
+    fn answer(&mut self, query: Query) -> Answer {
+        let workspace = self.setup.workspace.clone();
+        let is_here = self.setup.asker == Asker::Here;
         match query {
-            Query::Models => {
-                let models = self.setup.provider.models();
-                tokio::spawn(async move {
-                    let answer = match models.await {
-                        Ok(models) => Ok(Reply::Models(models.into_iter().map(|it| it.id).collect())),
-                        Err(failure) => Err(AskError::Failed {
-                            peer,
-                            source: failure.into(),
-                        }),
-                    };
-                    // Nobody may be waiting any more.
-                    let _ = reply.send(answer);
-                });
+            Query::Models => Box::pin(self.setup.provider.models().map(|models| {
+                let ids = models?.into_iter().map(|it| it.id).collect();
+                Ok(Some(Reply::Models(ids)))
+            })),
+            Query::Trust if is_here && workspace.is_some() => {
+                self.trust.look_again(&self.setup, &mut self.briefing);
+                at_once(Reply::Accepted)
             }
-            Query::Trust => {
-                let is_possible = self.setup.asker == Asker::Here && self.setup.workspace.is_some();
-                if is_possible {
-                    self.trust.look_again(&self.setup, &mut self.briefing);
-                }
-                let heard = if is_possible {
-                    Ok(Reply::Accepted)
-                } else {
-                    Err(AskError::Unsupported { peer })
-                };
-                // Nobody may be waiting any more.
-                let _ = reply.send(heard);
+            Query::Changes if let Some(workspace) = workspace => {
+                let seen = Arc::clone(&self.tools.seen);
+                on_thread(move || Reply::Changes(undo::changes(&seen, &workspace)))
             }
-            Query::Changes | Query::RestorePreview(_) => {
-                let Some(workspace) = self.setup.workspace.clone() else {
-                    // Nobody may be waiting any more.
-                    let _ = reply.send(Err(AskError::Unsupported { peer }));
-                    return;
-                };
+            Query::RestorePreview(wish) if let Some(workspace) = workspace => {
                 let seen = Arc::clone(&self.tools.seen);
                 let entries = self.log.after(Position(0));
-                tokio::task::spawn_blocking(move || {
-                    let answer = undo::ask(&query, &seen, &workspace, &entries);
-                    // Nobody may be waiting any more.
-                    let _ = reply.send(answer.ok_or(AskError::Unsupported { peer }));
-                });
+                on_thread(move || {
+                    let found = undo::preview(&seen, &workspace, &Transcript::from_entries(&entries), &wish);
+                    Reply::RestorePreview(found.unwrap_or_default())
+                })
             }
-            Query::FileOpened(path) => {
-                let heard = match &self.setup.workspace {
-                    Some(workspace) => {
-                        self.briefing.opened(path, workspace);
-                        Ok(Reply::Accepted)
-                    }
-                    None => Err(AskError::Unsupported { peer }),
-                };
-                let _ = reply.send(heard);
+            Query::FileOpened(path) if let Some(workspace) = workspace => {
+                self.briefing.opened(path, &workspace);
+                at_once(Reply::Accepted)
             }
-            Query::Sandbox { guard } => {
-                let Some(workspace) = self.setup.workspace.clone().filter(|_| self.setup.asker == Asker::Here) else {
-                    // Nobody may be waiting any more.
-                    let _ = reply.send(Err(AskError::Unsupported { peer }));
-                    return;
-                };
+            Query::Sandbox { guard } if is_here && let Some(workspace) = workspace => {
                 let (paths, hold) = (self.setup.paths.clone(), self.setup.hold.clone());
                 // The first who asks waits for a trial.
-                tokio::task::spawn_blocking(move || {
-                    // Nobody may be waiting any more.
-                    let _ = reply.send(Ok(Reply::Sandbox(sandbox_status::sandbox(
-                        &workspace,
-                        paths.as_ref(),
-                        guard,
-                        &hold,
-                    ))));
-                });
+                on_thread(move || Reply::Sandbox(sandbox_status::sandbox(&workspace, paths.as_ref(), guard, &hold)))
             }
-            Query::Permissions { forget } => {
-                if self.setup.asker != Asker::Here {
-                    // Nobody may be waiting any more.
-                    let _ = reply.send(Err(AskError::Unsupported { peer }));
-                    return;
-                }
+            Query::Permissions { forget } if is_here => {
                 let session = &mut self.turn.memory.policy.rules.session;
                 if forget {
                     session.clear();
                 }
-                let permissions = approval::permissions(&self.setup.settings, session);
-                let _ = reply.send(Ok(Reply::Permissions(permissions)));
+                at_once(Reply::Permissions(approval::permissions(&self.setup.settings, session)))
             }
-            Query::Files { .. } | Query::Symbols { .. } | Query::Context => {
+            Query::Files { pattern, limit } => Box::pin(self.briefing.find_files(pattern, limit).map(Ok)),
+            Query::Symbols { pattern, limit } if let Some(workspace) = workspace => {
+                Box::pin(self.briefing.find_symbols(workspace, pattern, limit).map(Ok))
+            }
+            Query::Context => {
                 // What was said before this program ran is part of what the next request holds.
-                if query == Query::Context && !self.is_busy() {
+                if !self.is_busy() {
                     self.size_up();
                     self.remember_once();
                 }
-                let answer = self
+                let parts = self
                     .briefing
-                    .ask(query, &self.setup, &self.model.chosen, &self.turn.memory);
-                tokio::spawn(async move {
-                    let _ = reply.send(answer.await.ok_or(AskError::Unsupported { peer }));
-                });
+                    .context(&self.setup, &self.model.chosen, &self.turn.memory);
+                at_once(Reply::Context(parts))
             }
+            // `Query` is open: what has no arm here is unsupported, as with `Link::ask`.
+            _ => Box::pin(ready(Ok(None))),
         }
     }
+}
+
+fn at_once(reply: Reply) -> Answer {
+    Box::pin(ready(Ok(Some(reply))))
+}
+
+/// Works on a thread that may block.
+fn on_thread(work: impl FnOnce() -> Reply + Send + 'static) -> Answer {
+    Box::pin(tokio::task::spawn_blocking(work).map(|it| Ok(it.ok())))
 }

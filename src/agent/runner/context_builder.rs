@@ -33,7 +33,7 @@ use crate::{
     journal::Log,
     link::Asker,
     models::{Chosen, Effort, ModelMessage, ModelRequest, Part, ToolSpec, catalogue},
-    protocol::{Message, Mode, Position, Query, Reply, ResponseId, Submit, Turn},
+    protocol::{ContextPart, Message, Mode, Position, Reply, ResponseId, Submit, Turn},
     sandbox::{self, Place, Seen, Workspace},
     tools::{ToolSet, lints::Findings},
     transcript::Transcript,
@@ -416,75 +416,64 @@ impl Briefing {
         std::mem::take(&mut lock(&self.state).warnings)
     }
 
-    /// Files for an `@`, or what would be sent and what it costs.
-    pub fn ask(&self, query: Query, setup: &Setup, chosen: &Chosen, memory: &Memory) -> Ready<Option<Reply>> {
-        match query {
-            Query::Files { pattern, limit } => {
-                let Some(files) = self.files.clone() else {
-                    return Box::pin(std::future::ready(None));
-                };
-                Box::pin(async move {
-                    files.ready(PATIENCE).await;
-                    let ranked = tokio::task::spawn_blocking(move || files.rank(&pattern, limit)).await;
-                    ranked.ok().map(Reply::Files)
-                })
-            }
-            Query::Symbols { pattern, limit } => {
-                let (Some(files), Some(workspace)) = (self.files.clone(), setup.workspace.clone()) else {
-                    return Box::pin(std::future::ready(None));
-                };
-                let symbols = Arc::clone(&self.symbols);
-                Box::pin(async move {
-                    files.ready(PATIENCE).await;
-                    let find = move || context::symbols::find(&symbols, &files, &workspace, &pattern, limit);
-                    let found = tokio::task::spawn_blocking(find).await;
-                    found.ok().map(Reply::Symbols)
-                })
-            }
-            Query::Context => {
-                let state = lock(&self.state);
-                let mode = state.mode.unwrap_or_default();
-                let mut known = catalogue::known(&chosen.model, &setup.settings.models);
-                known.window = known.window.or(memory.window.tokens);
-                let tools = tool_selection::tools(&setup.settings, &chosen.model, known.window, &setup.tools);
-                let names = offered(&tools, mode);
-                let specs: Vec<ToolSpec> = tools
-                    .iter()
-                    .filter(|it| it.modes.contains(&mode))
-                    .map(|it| it.spec())
-                    .collect();
-                // The surroundings are counted by themselves.
-                let told = memory.told.messages.iter().enumerate();
-                let told = told.filter(|(at, _)| memory.told.opened_at != Some(*at));
-                let messages: Vec<&ModelMessage> = told.map(|it| it.1).collect();
-                let parts = context::measure(&Sent {
-                    facts: prompt::Facts {
-                        mode,
-                        model: &chosen.model,
-                        window: known.window,
-                        tools: &names,
-                        parallel: known.parallel.unwrap_or(true),
-                        rules: Some(&state.rules),
-                        servers: &[],
-                        custom: Some(&state.custom),
-                    },
-                    first: state.first.parts(),
-                    messages: &messages,
-                    tools: &specs,
-                    missing: tool_selection::missing(&setup.settings, &chosen.model, known.window, &setup.tools),
-                    counted: Some(memory.told.counted()).filter(|it| *it > 0),
-                    is_priced: known.prices.is_some(),
-                });
-                Box::pin(std::future::ready(Some(Reply::Context(parts))))
-            }
-            Query::Models
-            | Query::Trust
-            | Query::Changes
-            | Query::RestorePreview(_)
-            | Query::FileOpened(_)
-            | Query::Sandbox { .. }
-            | Query::Permissions { .. } => Box::pin(std::future::ready(None)),
-        }
+    /// Files whose path fits `pattern`, best first; `None` without a workspace.
+    pub fn find_files(&self, pattern: String, limit: usize) -> Ready<Option<Reply>> {
+        let files = self.files.clone();
+        Box::pin(async move {
+            let files = files?;
+            files.ready(PATIENCE).await;
+            let ranked = tokio::task::spawn_blocking(move || files.rank(&pattern, limit)).await;
+            ranked.ok().map(Reply::Files)
+        })
+    }
+
+    /// Functions and types whose name fits `pattern`, best first; `None` without files.
+    pub fn find_symbols(&self, workspace: Arc<Workspace>, pattern: String, limit: usize) -> Ready<Option<Reply>> {
+        let (files, symbols) = (self.files.clone(), Arc::clone(&self.symbols));
+        Box::pin(async move {
+            let files = files?;
+            files.ready(PATIENCE).await;
+            let find = move || context::symbols::find(&symbols, &files, &workspace, &pattern, limit);
+            let found = tokio::task::spawn_blocking(find).await;
+            found.ok().map(Reply::Symbols)
+        })
+    }
+
+    /// The parts of the next request and their sizes.
+    pub fn context(&self, setup: &Setup, chosen: &Chosen, memory: &Memory) -> Vec<ContextPart> {
+        let state = lock(&self.state);
+        let mode = state.mode.unwrap_or_default();
+        let mut known = catalogue::known(&chosen.model, &setup.settings.models);
+        known.window = known.window.or(memory.window.tokens);
+        let tools = tool_selection::tools(&setup.settings, &chosen.model, known.window, &setup.tools);
+        let names = offered(&tools, mode);
+        let specs: Vec<ToolSpec> = tools
+            .iter()
+            .filter(|it| it.modes.contains(&mode))
+            .map(|it| it.spec())
+            .collect();
+        // The surroundings are counted by themselves.
+        let told = memory.told.messages.iter().enumerate();
+        let told = told.filter(|(at, _)| memory.told.opened_at != Some(*at));
+        let messages: Vec<&ModelMessage> = told.map(|it| it.1).collect();
+        context::measure(&Sent {
+            facts: prompt::Facts {
+                mode,
+                model: &chosen.model,
+                window: known.window,
+                tools: &names,
+                parallel: known.parallel.unwrap_or(true),
+                rules: Some(&state.rules),
+                servers: &[],
+                custom: Some(&state.custom),
+            },
+            first: state.first.parts(),
+            messages: &messages,
+            tools: &specs,
+            missing: tool_selection::missing(&setup.settings, &chosen.model, known.window, &setup.tools),
+            counted: Some(memory.told.counted()).filter(|it| *it > 0),
+            is_priced: known.prices.is_some(),
+        })
     }
 }
 

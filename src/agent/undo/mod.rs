@@ -14,8 +14,8 @@ use crate::{
     agent::tags::wrap,
     models::Part,
     protocol::{
-        Document, DocumentId, Entry, Event, FileChange, Operation, Query, Reply, Response, Restore, RestoreConflict,
-        RestorePreview, RestoreTarget, Turn, TurnChanges, View,
+        Document, DocumentId, Event, FileChange, Operation, Response, Restore, RestoreConflict, RestorePreview,
+        RestoreTarget, Turn, TurnChanges, View,
     },
     sandbox::{self, Checkpoints, Marked, Plan, Seen, Stand, Turning, Which, Workspace},
     text::{diff::diff, figure},
@@ -224,25 +224,6 @@ fn meant(checkpoints: &Checkpoints, transcript: &Transcript, what: &RestoreTarge
             })
         }
     })
-}
-
-/// A reply to what is asked of files; `None`: it is not for us.
-pub fn ask(query: &Query, seen: &Seen, workspace: &Workspace, entries: &[Arc<Entry>]) -> Option<Reply> {
-    match query {
-        Query::Changes => Some(Reply::Changes(changes(seen, workspace))),
-        Query::RestorePreview(wish) => {
-            let found = preview(seen, workspace, &Transcript::from_entries(entries), wish);
-            Some(Reply::RestorePreview(found.unwrap_or_default()))
-        }
-        Query::Models
-        | Query::Files { .. }
-        | Query::Symbols { .. }
-        | Query::Context
-        | Query::Trust
-        | Query::FileOpened(_)
-        | Query::Sandbox { .. }
-        | Query::Permissions { .. } => None,
-    }
 }
 
 /// What the model is told of what was taken back.

@@ -66,7 +66,7 @@ impl Running {
     }
 
     /// Before the model is asked: whether something else comes first.
-    pub(super) fn makes_room(&mut self, memory: &mut Memory, effects: &mut Vec<Effect>) -> bool {
+    pub(super) fn makes_room(&mut self, memory: &mut Memory) -> bool {
         if self.request.has_made_room || (memory.window.tokens.is_none() && memory.window.refused.is_none()) {
             return false;
         }
@@ -76,61 +76,47 @@ impl Running {
         }
         match compaction::plan(&memory.told, &sizes, Cause::Full) {
             Ok(plan) => {
-                self.make(plan, Cause::Full, String::new(), memory, effects);
+                self.make(plan, Cause::Full, String::new(), memory);
                 true
             }
-            Err(hopeless) => self.stays_full(&hopeless, sizes, memory, effects),
+            Err(hopeless) => self.stays_full(&hopeless, sizes, memory),
         }
     }
 
     /// No room can be made. What still fits is sent, and said; what does not is the end.
-    fn stays_full(
-        &mut self,
-        hopeless: &Hopeless,
-        sizes: Sizes,
-        memory: &mut Memory,
-        effects: &mut Vec<Effect>,
-    ) -> bool {
+    fn stays_full(&mut self, hopeless: &Hopeless, sizes: Sizes, memory: &mut Memory) -> bool {
         self.request.has_made_room = true;
         let tokens = memory.told.tokens(sizes.fixed());
         // Our own estimate may be wrong: then the server decides.
         let is_over = memory.told.counted() > 0 && sizes.window.is_some_and(|it| tokens >= it);
         if is_over {
-            self.does_not_fit(hopeless, sizes.window, "", memory, effects);
+            self.does_not_fit(hopeless, sizes.window, "", memory);
             return true;
         }
         // It is said again when a good deal has come since.
         memory.window.no_room_below = tokens.saturating_add(tokens / 10);
         let (message, _) = hopeless.words(sizes.window);
-        self.output.notice(Severity::Warning, "compacted", message, effects);
+        self.output.notice(Severity::Warning, "compacted", message);
         false
     }
 
     /// The end: what is too big, and what one can do.
-    fn does_not_fit(
-        &mut self,
-        hopeless: &Hopeless,
-        window: Option<u64>,
-        because: &str,
-        memory: &mut Memory,
-        effects: &mut Vec<Effect>,
-    ) {
+    fn does_not_fit(&mut self, hopeless: &Hopeless, window: Option<u64>, because: &str, memory: &mut Memory) {
         let (message, mut details) = hopeless.words(window);
         if !because.is_empty() {
             details = format!("{details}\n{because}");
         }
-        self.output
-            .error("LLM_CONTEXT_LENGTH", "llm", &message, &details, effects);
-        self.end(Status::Error, FinishReason::Error, memory, effects);
+        self.output.error("LLM_CONTEXT_LENGTH", "llm", &message, &details);
+        self.end(Status::Error, FinishReason::Error, memory);
     }
 
     /// The server refused what was sent because it is too long.
-    pub(super) fn overflowed(&mut self, failure: &Failure, memory: &mut Memory, effects: &mut Vec<Effect>) {
+    pub(super) fn overflowed(&mut self, failure: &Failure, memory: &mut Memory) {
         let sizes = self.sizes(memory);
         let tokens = memory.told.tokens(sizes.fixed());
         if self.request.has_made_room {
             let hopeless = compaction::biggest(&memory.told, &sizes);
-            return self.does_not_fit(&hopeless, sizes.window, &failure.details(), memory, effects);
+            return self.does_not_fit(&hopeless, sizes.window, &failure.details(), memory);
         }
         // One that stands in may have a smaller window, which is none of the other's.
         if self.request.stand_in == 0 {
@@ -141,20 +127,20 @@ impl Running {
             ..self.sizes(memory)
         };
         match compaction::plan(&memory.told, &sizes, Cause::Overflow) {
-            Ok(plan) => self.make(plan, Cause::Overflow, String::new(), memory, effects),
-            Err(hopeless) => self.does_not_fit(&hopeless, memory.window.tokens, &failure.details(), memory, effects),
+            Ok(plan) => self.make(plan, Cause::Overflow, String::new(), memory),
+            Err(hopeless) => self.does_not_fit(&hopeless, memory.window.tokens, &failure.details(), memory),
         }
     }
 
     /// A turn of its own, in which nothing else happens.
-    pub(super) fn shorten(&mut self, wish: CompactionScope, memory: &mut Memory, effects: &mut Vec<Effect>) {
+    pub(super) fn shorten(&mut self, wish: CompactionScope, memory: &mut Memory) {
         // Nothing was sent that could want an answer.
         self.request.sent = usize::MAX;
         match wish {
-            CompactionScope::DropResult(address) => self.drop_result(address, memory, effects),
+            CompactionScope::DropResult(address) => self.drop_result(address, memory),
             CompactionScope::Summary { keep } => {
                 match compaction::plan(&memory.told, &self.sizes(memory), Cause::Asked) {
-                    Ok(plan) => self.make(plan, Cause::Asked, keep, memory, effects),
+                    Ok(plan) => self.make(plan, Cause::Asked, keep, memory),
                     Err(_) => {
                         let message = if memory.told.messages.is_empty() {
                             "nothing was said yet"
@@ -162,16 +148,15 @@ impl Running {
                             "all that a summary could stand for is in one already, or is too new"
                         };
                         let details = "say something first";
-                        self.output
-                            .error("NOTHING_TO_COMPACT", "client", message, details, effects);
-                        self.end(Status::Completed, FinishReason::Stop, memory, effects);
+                        self.output.error("NOTHING_TO_COMPACT", "client", message, details);
+                        self.end(Status::Completed, FinishReason::Stop, memory);
                     }
                 }
             }
         }
     }
 
-    fn drop_result(&mut self, address: Address, memory: &mut Memory, effects: &mut Vec<Effect>) {
+    fn drop_result(&mut self, address: Address, memory: &mut Memory) {
         let sizes = self.sizes(memory);
         let before = memory.told.tokens(sizes.fixed());
         let is_it = |it: &(&String, &Address)| *it.1 == address;
@@ -180,13 +165,12 @@ impl Running {
         if memory.told.drop_calls(&calls).0 == 0 {
             let message = format!("{address} is no result of a tool that the model is told and that is worth dropping");
             let details = "/context shows what takes room";
-            self.output
-                .error("NOTHING_TO_COMPACT", "client", &message, details, effects);
-            return self.end(Status::Completed, FinishReason::Stop, memory, effects);
+            self.output.error("NOTHING_TO_COMPACT", "client", &message, details);
+            return self.end(Status::Completed, FinishReason::Stop, memory);
         }
         let after = scaled(&memory.told, &sizes, scale).min(before);
         memory.shortened(after);
-        let shown = self.open_room(json!({ "result": address.to_string() }), effects);
+        let shown = self.open_room(json!({ "result": address.to_string() }));
         let mark = Compaction {
             cause: Cause::Asked,
             way: Way::Single,
@@ -197,22 +181,22 @@ impl Running {
             ..Compaction::default()
         };
         let said = format!("The model is told no more what {address} came to. It stays readable here.");
-        self.close_room(shown, &said, &mark, effects);
-        self.end(Status::Completed, FinishReason::Stop, memory, effects);
+        self.close_room(shown, &said, &mark);
+        self.end(Status::Completed, FinishReason::Stop, memory);
     }
 
     /// Carries out a plan.
-    fn make(&mut self, plan: Plan, cause: Cause, keep: String, memory: &mut Memory, effects: &mut Vec<Effect>) {
+    fn make(&mut self, plan: Plan, cause: Cause, keep: String, memory: &mut Memory) {
         let arguments = if keep.trim().is_empty() {
             json!({})
         } else {
             json!({ "keep": keep })
         };
-        let shown = self.open_room(arguments, effects);
+        let shown = self.open_room(arguments);
         self.request.has_made_room = true;
         if plan.way == Way::Results {
-            self.drop_old(shown, plan, cause, memory, effects);
-            return self.go_on(cause, memory, effects);
+            self.drop_old(shown, plan, cause, memory);
+            return self.go_on(cause, memory);
         }
         let room = Room {
             plan,
@@ -222,17 +206,17 @@ impl Running {
             summary: String::new(),
             attempt: 0,
         };
-        self.ask_for_summary(&room, memory, effects);
+        self.ask_for_summary(&room, memory);
         self.phase = Phase::Room(Box::new(room));
     }
 
-    fn ask_for_summary(&mut self, room: &Room, memory: &Memory, effects: &mut Vec<Effect>) {
+    fn ask_for_summary(&mut self, room: &Room, memory: &Memory) {
         self.request.tokens = Tokens::default();
         let told = &memory.told;
         let head = told.messages.get(..room.plan.at).unwrap_or_default();
         // The surroundings stay, so that they need no summary.
         let messages = head.iter().enumerate().filter(|(at, _)| told.opened_at != Some(*at));
-        effects.push(Effect::Summarise {
+        self.output.effects.push(Effect::Summarise {
             brief: Brief {
                 messages: messages.map(|it| it.1.clone()).collect(),
                 keep: room.keep.clone(),
@@ -244,7 +228,7 @@ impl Running {
     }
 
     /// What comes of the model that writes the summary.
-    pub(super) fn room_piece(&mut self, piece: Piece, memory: &mut Memory, effects: &mut Vec<Effect>) {
+    pub(super) fn room_piece(&mut self, piece: Piece, memory: &mut Memory) {
         let Phase::Room(mut room) = std::mem::replace(&mut self.phase, Phase::Leave) else {
             return;
         };
@@ -254,18 +238,18 @@ impl Running {
                     room.summary.push_str(&text);
                 }
             }
-            Piece::Progress(progress) => effects.push(Effect::Append(Event::Progress(progress))),
+            Piece::Progress(progress) => self.output.effects.push(Effect::Append(Event::Progress(progress))),
             Piece::Usage(tokens) => self.request.tokens = tokens,
             Piece::End(EndReason::Stop | EndReason::Length | EndReason::Other(_) | EndReason::Pause)
                 if !room.summary.trim().is_empty() =>
             {
                 self.pay_for_summary(room.attempt, memory);
-                return self.summarised(*room, memory, effects);
+                return self.summarised(*room, memory);
             }
-            Piece::End(_) => return self.no_summary(*room, "no summary came", memory, effects),
+            Piece::End(_) => return self.no_summary(*room, "no summary came", memory),
             Piece::Error(failure) => {
                 let why = failure.message.to_string();
-                return self.no_summary(*room, &why, memory, effects);
+                return self.no_summary(*room, &why, memory);
             }
             Piece::Start { .. }
             | Piece::Thinking(_)
@@ -291,7 +275,7 @@ impl Running {
         self.pay(&tokens, known.prices, memory);
     }
 
-    fn summarised(&mut self, room: Room, memory: &mut Memory, effects: &mut Vec<Effect>) {
+    fn summarised(&mut self, room: Room, memory: &mut Memory) {
         let Room {
             plan,
             cause,
@@ -314,31 +298,31 @@ impl Running {
                 compaction::count(plan.before),
                 compaction::count(after)
             );
-            self.fail_room(shown, &why, effects);
+            self.fail_room(shown, &why);
             return match cause {
-                Cause::Asked => self.end(Status::Completed, FinishReason::Stop, memory, effects),
-                Cause::Full => self.go_on_without(plan.before, memory, effects),
+                Cause::Asked => self.end(Status::Completed, FinishReason::Stop, memory),
+                Cause::Full => self.go_on_without(plan.before, memory),
                 Cause::Overflow => {
                     let hopeless = compaction::biggest(&memory.told, &sizes);
-                    self.does_not_fit(&hopeless, sizes.window, "", memory, effects);
+                    self.does_not_fit(&hopeless, sizes.window, "", memory);
                 }
             };
         }
         memory.told = shorter;
         memory.shortened(after);
         let mark = plan.mark(cause, sizes.window, after);
-        self.close_room(shown, &summary, &mark, effects);
-        effects.push(Effect::Forgot);
-        self.go_on(cause, memory, effects);
+        self.close_room(shown, &summary, &mark);
+        self.output.effects.push(Effect::Forgot);
+        self.go_on(cause, memory);
     }
 
     /// Asks once more, or does without.
-    fn no_summary(&mut self, mut room: Room, why: &str, memory: &mut Memory, effects: &mut Vec<Effect>) {
+    fn no_summary(&mut self, mut room: Room, why: &str, memory: &mut Memory) {
         self.pay_for_summary(room.attempt, memory);
         room.attempt += 1;
         room.summary.clear();
         if room.attempt < ATTEMPTS {
-            self.ask_for_summary(&room, memory, effects);
+            self.ask_for_summary(&room, memory);
             self.phase = Phase::Room(Box::new(room));
             return;
         }
@@ -349,29 +333,29 @@ impl Running {
                 way: Way::Results,
                 ..plan
             };
-            self.drop_old(shown, plan, cause, memory, effects);
-            return self.go_on(cause, memory, effects);
+            self.drop_old(shown, plan, cause, memory);
+            return self.go_on(cause, memory);
         }
-        self.fail_room(shown, why, effects);
+        self.fail_room(shown, why);
         match cause {
-            Cause::Asked => self.end(Status::Completed, FinishReason::Stop, memory, effects),
-            Cause::Full => self.go_on_without(plan.before, memory, effects),
+            Cause::Asked => self.end(Status::Completed, FinishReason::Stop, memory),
+            Cause::Full => self.go_on_without(plan.before, memory),
             Cause::Overflow => {
                 let hopeless = compaction::biggest(&memory.told, &self.sizes(memory));
                 let because = format!("no summary could be made: {why}");
-                self.does_not_fit(&hopeless, memory.window.tokens, &because, memory, effects);
+                self.does_not_fit(&hopeless, memory.window.tokens, &because, memory);
             }
         }
     }
 
     /// There is still a little room: the answer goes on, and it is tried again when more has come.
-    fn go_on_without(&mut self, tokens: u64, memory: &mut Memory, effects: &mut Vec<Effect>) {
+    fn go_on_without(&mut self, tokens: u64, memory: &mut Memory) {
         memory.window.no_room_below = tokens.saturating_add(tokens / 10);
-        self.request(memory, effects);
+        self.request(memory);
     }
 
     /// Puts lines in the place of old results.
-    fn drop_old(&mut self, shown: Shown, plan: Plan, cause: Cause, memory: &mut Memory, effects: &mut Vec<Effect>) {
+    fn drop_old(&mut self, shown: Shown, plan: Plan, cause: Cause, memory: &mut Memory) {
         let sizes = self.sizes(memory);
         let scale = memory.told.scale(sizes.fixed());
         let (count, _) = memory.told.drop_results(plan.at);
@@ -383,17 +367,17 @@ impl Running {
             count.as_str()
         );
         let mark = plan.mark(cause, sizes.window, after);
-        self.close_room(shown, &said, &mark, effects);
+        self.close_room(shown, &said, &mark);
     }
 
-    fn go_on(&mut self, cause: Cause, memory: &mut Memory, effects: &mut Vec<Effect>) {
+    fn go_on(&mut self, cause: Cause, memory: &mut Memory) {
         match cause {
-            Cause::Asked => self.end(Status::Completed, FinishReason::Stop, memory, effects),
-            Cause::Full | Cause::Overflow => self.request(memory, effects),
+            Cause::Asked => self.end(Status::Completed, FinishReason::Stop, memory),
+            Cause::Full | Cause::Overflow => self.request(memory),
         }
     }
 
-    fn open_room(&mut self, arguments: Value, effects: &mut Vec<Effect>) -> Shown {
+    fn open_room(&mut self, arguments: Value) -> Shown {
         self.calls.count += 1;
         let id = format!("{COMPACT}_{}", self.output.writer.count() + 1);
         let mut metadata = object(json!({ "toolName": COMPACT, "toolCallId": id }));
@@ -409,7 +393,7 @@ impl Running {
             document: document.clone(),
             arguments,
         });
-        self.output.say(events, effects);
+        self.output.say(events);
         Shown {
             document,
             metadata,
@@ -417,19 +401,19 @@ impl Running {
         }
     }
 
-    fn close_room(&mut self, mut shown: Shown, said: &str, mark: &Compaction, effects: &mut Vec<Effect>) {
+    fn close_room(&mut self, mut shown: Shown, said: &str, mark: &Compaction) {
         shown.metadata.insert("compaction".into(), mark.to_json());
         let data = json!({
             "content": said, "beforeTokens": mark.before_tokens, "afterTokens": mark.after_tokens,
         });
-        self.end_room(shown, json!({ "status": "success", "data": data }), effects);
+        self.end_room(shown, json!({ "status": "success", "data": data }));
     }
 
-    fn fail_room(&mut self, shown: Shown, why: &str, effects: &mut Vec<Effect>) {
-        self.end_room(shown, json!({ "status": "error", "data": why }), effects);
+    fn fail_room(&mut self, shown: Shown, why: &str) {
+        self.end_room(shown, json!({ "status": "error", "data": why }));
     }
 
-    fn end_room(&mut self, mut shown: Shown, result: Value, effects: &mut Vec<Effect>) {
+    fn end_room(&mut self, mut shown: Shown, result: Value) {
         let took = self.output.now_ms.saturating_sub(shown.began_ms);
         shown.metadata.insert("result".into(), result.clone());
         shown.metadata.insert("duration_ms".into(), took.into());
@@ -445,20 +429,20 @@ impl Running {
                 metadata: shown.metadata,
             },
         ];
-        self.output.say(events, effects);
+        self.output.say(events);
     }
 
     /// The user stopped it: everything stays as it was.
-    pub(super) fn leave_room(&mut self, memory: &mut Memory, effects: &mut Vec<Effect>) {
+    pub(super) fn leave_room(&mut self, memory: &mut Memory) {
         if !matches!(self.phase, Phase::Room(_)) {
             return;
         }
         let Phase::Room(room) = std::mem::replace(&mut self.phase, Phase::Leave) else {
             return;
         };
-        effects.push(Effect::StopModel);
+        self.output.effects.push(Effect::StopModel);
         self.pay_for_summary(room.attempt, memory);
-        self.fail_room(room.shown, "cancelled", effects);
+        self.fail_room(room.shown, "cancelled");
     }
 }
 

@@ -316,9 +316,11 @@ struct Running {
     has_user_the_word: bool,
 }
 
-/// The events of an answer on their way to the log.
+/// The events of an answer on their way to the log, and everything else that the step has to do.
 #[derive(Debug)]
 struct Output {
+    /// The effects of the step so far, in their order.
+    effects: Vec<Effect>,
     writer: Writer,
     /// Appended with the first thing the model says, because only then its name may be known.
     start: Option<ResponseStart>,
@@ -329,27 +331,27 @@ struct Output {
 
 impl Output {
     /// Appends events of the response, after its start.
-    fn say(&mut self, events: Vec<Event>, effects: &mut Vec<Effect>) {
+    fn say(&mut self, events: Vec<Event>) {
         if events.is_empty() {
             return;
         }
-        effects.extend(self.start.take().map(|it| Effect::Append(Event::ResponseStart(it))));
-        effects.extend(events.into_iter().map(Effect::Append));
+        let start = self.start.take().map(Event::ResponseStart);
+        self.effects.extend(start.into_iter().chain(events).map(Effect::Append));
     }
 
-    fn notice(&mut self, severity: Severity, code: &str, message: String, effects: &mut Vec<Effect>) {
+    fn notice(&mut self, severity: Severity, code: &str, message: String) {
         let notice = Notice {
             severity,
             code: code.to_owned(),
             message,
             document: None,
         };
-        self.say(vec![Event::Notice(notice)], effects);
+        self.say(vec![Event::Notice(notice)]);
     }
 
-    fn error(&mut self, code: &str, source: &str, message: &str, details: &str, effects: &mut Vec<Effect>) {
+    fn error(&mut self, code: &str, source: &str, message: &str, details: &str) {
         let events = self.writer.error(code, source, message, details);
-        self.say(events, effects);
+        self.say(events);
     }
 }
 
@@ -457,35 +459,37 @@ impl Turn {
         self.running.as_ref().map(|it| it.mode)
     }
 
+    /// Takes an input at a time in milliseconds since the Unix epoch. Returns the effects, in the order in which to carry
+    /// them out; none if the input changes nothing.
     pub fn step(&mut self, input: Input, now_ms: u64) -> Vec<Effect> {
-        let mut effects = Vec::new();
-        match (input, self.running.take()) {
+        let memory = &mut self.memory;
+        let mut running = match (input, self.running.take()) {
             (Input::Submit(submission), None) => {
-                let mut running = Running::begin(*submission, &mut self.memory, now_ms, &mut effects);
+                let mut running = Running::begin(*submission, memory, now_ms);
                 if let Purpose::Room(how) = running.setup.purpose.clone() {
-                    running.shorten(how, &mut self.memory, &mut effects);
-                } else if let Some(because) = running.is_spent(&self.memory) {
-                    running.ask_to_go_on(&because, &mut self.memory, &mut effects);
+                    running.shorten(how, memory);
+                } else if let Some(because) = running.is_spent(memory) {
+                    running.ask_to_go_on(&because, memory);
                 } else {
-                    running.ask_model(&mut self.memory, &mut effects);
+                    running.ask_model(memory);
                 }
-                self.running = Some(running).filter(|it| !matches!(it.phase, Phase::Over));
+                running
             }
-            (_, None) => {}
+            (_, None) => return Vec::new(),
             (input, Some(mut running)) => {
                 running.output.now_ms = now_ms;
-                running.take(input, &mut self.memory, &mut effects);
-                if !matches!(running.phase, Phase::Over) {
-                    self.running = Some(running);
-                }
+                running.take(input, memory);
+                running
             }
-        }
+        };
+        let effects = std::mem::take(&mut running.output.effects);
+        self.running = Some(running).filter(|it| !matches!(it.phase, Phase::Over));
         effects
     }
 }
 
 impl Running {
-    fn begin(submission: Submission, memory: &mut Memory, now_ms: u64, effects: &mut Vec<Effect>) -> Self {
+    fn begin(submission: Submission, memory: &mut Memory, now_ms: u64) -> Self {
         let Submission {
             mut message,
             parts,
@@ -501,8 +505,8 @@ impl Running {
         if is_aside {
             message.extra.insert(ASIDE.to_owned(), true.into());
         }
-        effects.push(Effect::Append(Event::UserMessage(message)));
-        effects.extend(title.map(|it| Effect::Append(Event::Title(it.into()))));
+        let title = title.map(|it| Event::Title(it.into()));
+        let opening_events = std::iter::once(Event::UserMessage(message)).chain(title);
         memory.take_policy(policy);
         if !is_aside {
             if !memory.is_opened {
@@ -526,6 +530,7 @@ impl Running {
         };
         Self {
             output: Output {
+                effects: opening_events.map(Effect::Append).collect(),
                 writer: Writer::new(mode),
                 start: Some(start),
                 began_ms: now_ms,
@@ -550,23 +555,23 @@ impl Running {
         }
     }
 
-    fn take(&mut self, input: Input, memory: &mut Memory, effects: &mut Vec<Effect>) {
+    fn take(&mut self, input: Input, memory: &mut Memory) {
         match input {
             Input::Submit(_) => {}
             Input::Steer { message, parts, mode } => {
                 self.steering.push_back(Steered { message, parts, mode });
-                self.pass_over_form(memory, effects);
+                self.pass_over_form(memory);
             }
-            Input::Cancel => self.cancel(memory, effects),
-            Input::Piece(piece) if matches!(self.phase, Phase::Model) => self.piece(piece, memory, effects),
-            Input::Piece(piece) if matches!(self.phase, Phase::Room(_)) => self.room_piece(piece, memory, effects),
-            Input::Prepared { job, result } => self.prepared(job, result, memory, effects),
-            Input::Output { job, text } => self.printed(job, &text, effects),
-            Input::Ran { job, result, took_ms } => self.ran(job, result, took_ms, memory, effects),
-            Input::Checked { job, text } => self.checked(job, &text, memory, effects),
-            Input::Answer(response) => self.answer(&response, memory, effects),
-            Input::Expired(document) => self.expire(&document, memory, effects),
-            Input::Marks(marks) if matches!(self.phase, Phase::Marks) => self.marks(&marks, memory, effects),
+            Input::Cancel => self.cancel(memory),
+            Input::Piece(piece) if matches!(self.phase, Phase::Model) => self.piece(piece, memory),
+            Input::Piece(piece) if matches!(self.phase, Phase::Room(_)) => self.room_piece(piece, memory),
+            Input::Prepared { job, result } => self.prepared(job, result, memory),
+            Input::Output { job, text } => self.printed(job, &text),
+            Input::Ran { job, result, took_ms } => self.ran(job, result, took_ms, memory),
+            Input::Checked { job, text } => self.checked(job, &text, memory),
+            Input::Answer(response) => self.answer(&response, memory),
+            Input::Expired(document) => self.expire(&document, memory),
+            Input::Marks(marks) if matches!(self.phase, Phase::Marks) => self.marks(&marks, memory),
             // What comes late from something that was dropped.
             Input::Piece(_) | Input::Marks(_) => {}
         }
@@ -585,7 +590,7 @@ impl Running {
     }
 
     /// Goes on in another mode, and says so.
-    fn enter(&mut self, mode: Mode, effects: &mut Vec<Effect>) {
+    fn enter(&mut self, mode: Mode) {
         if self.mode == mode {
             return;
         }
@@ -593,29 +598,29 @@ impl Running {
         self.output.writer.enter(mode);
         let mut events = self.output.writer.text(&format!("*The mode is {mode} now.*"));
         events.extend(self.output.writer.flush());
-        self.output.say(events, effects);
+        self.output.say(events);
     }
 
     /// The next request, with everything that was said in the meantime.
-    fn ask_model(&mut self, memory: &mut Memory, effects: &mut Vec<Effect>) {
+    fn ask_model(&mut self, memory: &mut Memory) {
         // What was sent and not answered must not run into what comes now.
         if !self.steering.is_empty() && memory.told.messages.len() == self.request.sent {
             memory.unanswered(NO_ANSWER);
         }
         while let Some(Steered { message, parts, mode }) = self.steering.pop_front() {
             let events = self.output.writer.spoken(&message.content);
-            self.output.say(events, effects);
+            self.output.say(events);
             memory.user(parts);
-            self.enter(mode, effects);
+            self.enter(mode);
         }
-        if self.setup.purpose == Purpose::Answer && self.makes_room(memory, effects) {
+        if self.setup.purpose == Purpose::Answer && self.makes_room(memory) {
             return;
         }
-        self.request(memory, effects);
+        self.request(memory);
     }
 
     /// Asks the model with all that it is told now.
-    fn request(&mut self, memory: &mut Memory, effects: &mut Vec<Effect>) {
+    fn request(&mut self, memory: &mut Memory) {
         self.request.said.clear();
         self.request.garbled.clear();
         self.request.has_output = false;
@@ -630,7 +635,7 @@ impl Running {
         } else {
             memory.told.messages.clone()
         };
-        effects.push(Effect::CallModel {
+        self.output.effects.push(Effect::CallModel {
             request: ModelRequest {
                 model: self.setup.model.name.clone(),
                 system: self.setup.model.system.clone(),
@@ -644,7 +649,7 @@ impl Running {
         });
     }
 
-    fn piece(&mut self, piece: Piece, memory: &mut Memory, effects: &mut Vec<Effect>) {
+    fn piece(&mut self, piece: Piece, memory: &mut Memory) {
         self.request.has_output |= !matches!(
             piece,
             Piece::Progress(_)
@@ -656,7 +661,7 @@ impl Running {
                 | Piece::Error(_)
         );
         match piece {
-            Piece::Progress(progress) => effects.push(Effect::Append(Event::Progress(progress))),
+            Piece::Progress(progress) => self.output.effects.push(Effect::Append(Event::Progress(progress))),
             Piece::Start { model, .. } => {
                 if let Some(start) = &mut self.output.start
                     && start.model.is_none()
@@ -666,7 +671,7 @@ impl Running {
             }
             Piece::Text(text) | Piece::Refusal(text) => {
                 let events = self.output.writer.text(&text);
-                self.output.say(events, effects);
+                self.output.say(events);
                 match self.request.said.last_mut() {
                     Some(Said::Text(last)) => last.push_str(&text),
                     Some(Said::Opaque(_) | Said::Call(_)) | None => self.request.said.push(Said::Text(text)),
@@ -674,7 +679,7 @@ impl Running {
             }
             Piece::Thinking(delta) => {
                 self.output.has_thought = true;
-                self.output.say(vec![Event::ThinkingDelta { delta }], effects);
+                self.output.say(vec![Event::ThinkingDelta { delta }]);
             }
             Piece::ThinkingDone { opaque } => self.request.said.push(Said::Opaque(opaque)),
             Piece::CallDone {
@@ -697,11 +702,11 @@ impl Running {
                 }));
             }
             Piece::Usage(tokens) => self.request.tokens = tokens,
-            Piece::Notice(notice) => self.output.say(vec![Event::Notice(notice)], effects),
+            Piece::Notice(notice) => self.output.say(vec![Event::Notice(notice)]),
             // A call counts once it is whole.
             Piece::CallStart { .. } | Piece::CallArguments { .. } | Piece::Seen(_) => {}
-            Piece::End(reason) => self.stopped(reason, memory, effects),
-            Piece::Error(failure) => self.failed(&failure, memory, effects),
+            Piece::End(reason) => self.stopped(reason, memory),
+            Piece::Error(failure) => self.failed(&failure, memory),
         }
     }
 
@@ -745,7 +750,7 @@ impl Running {
     }
 
     /// A limit that cannot be held is no limit: that is said, once.
-    fn say_unpriced(&mut self, memory: &mut Memory, effects: &mut Vec<Effect>) {
+    fn say_unpriced(&mut self, memory: &mut Memory) {
         let Limits {
             dollars,
             dollars_in_all,
@@ -762,7 +767,7 @@ impl Running {
         let message = format!(
             "what {model} costs is not known, so that the limit of spending does not count it; models.\"…\".price_in and price_out say it"
         );
-        self.output.notice(Severity::Warning, "price-unknown", message, effects);
+        self.output.notice(Severity::Warning, "price-unknown", message);
     }
 
     /// Moves the counts of the request that has ended to those of the answer.

@@ -14,10 +14,10 @@ use crate::{
 
 impl Running {
     /// Opens the document of a call.
-    pub fn show(&mut self, job: JobId, kind: Kind, metadata: Map<String, Value>, effects: &mut Vec<Effect>) {
+    pub fn show(&mut self, job: JobId, kind: Kind, metadata: Map<String, Value>) {
         let mut events = Vec::new();
         let document = self.output.writer.begin(kind, metadata.clone(), &mut events);
-        self.output.say(events, effects);
+        self.output.say(events);
         let shown = Shown {
             document,
             metadata,
@@ -26,10 +26,10 @@ impl Running {
         self.calls.shown.insert(job, shown);
     }
 
-    pub fn show_call(&mut self, job: &Job, effects: &mut Vec<Effect>) {
+    pub fn show_call(&mut self, job: &Job) {
         self.calls.count += 1;
         let metadata = object(json!({ "toolName": job.name(), "toolCallId": job.call.id }));
-        self.show(job.id, Kind::ToolCall, metadata, effects);
+        self.show(job.id, Kind::ToolCall, metadata);
         self.calls.places.push((job.call.id.clone(), self.place()));
         let Some(shown) = self.calls.shown.get_mut(&job.id) else {
             return;
@@ -52,7 +52,7 @@ impl Running {
                 arguments: arguments.into(),
             },
         ];
-        self.output.say(events, effects);
+        self.output.say(events);
     }
 
     /// Where the newest document is.
@@ -63,7 +63,7 @@ impl Running {
         }
     }
 
-    pub fn printed(&mut self, id: JobId, text: &str, effects: &mut Vec<Effect>) {
+    pub fn printed(&mut self, id: JobId, text: &str) {
         let Some(shown) = self.calls.shown.get_mut(&id) else {
             return;
         };
@@ -78,48 +78,34 @@ impl Running {
             metadata: Map::new(),
             append: vec![("output".to_owned(), text.to_owned())],
         };
-        self.output.say(vec![event], effects);
+        self.output.say(vec![event]);
     }
 
-    pub fn ran(
-        &mut self,
-        id: JobId,
-        result: Result<Outcome, Fault>,
-        took_ms: u64,
-        memory: &mut Memory,
-        effects: &mut Vec<Effect>,
-    ) {
-        self.with_job(id, Stage::Running, memory, effects, |running, job, _, effects| {
+    pub fn ran(&mut self, id: JobId, result: Result<Outcome, Fault>, took_ms: u64, memory: &mut Memory) {
+        self.with_job(id, Stage::Running, memory, |running, job, _| {
             let tool = job.tool.clone();
             match (tool.as_ref().map(|it| &it.work), result) {
-                (Some(Work::Change(_)), Ok(_)) => running.made(job, effects),
-                (Some(Work::Command { .. }), Ok(outcome)) => running.ended(job, outcome, took_ms, effects),
+                (Some(Work::Change(_)), Ok(_)) => running.made(job),
+                (Some(Work::Command { .. }), Ok(outcome)) => running.ended(job, outcome, took_ms),
                 (Some(Work::Call { .. } | Work::Turn(_)) | None, Ok(outcome)) => {
-                    running.called(job, outcome, took_ms, effects);
+                    running.called(job, outcome, took_ms);
                 }
-                (_, Err(fault)) => running.refuse(job, &fault, effects),
+                (_, Err(fault)) => running.refuse(job, &fault),
             }
         });
     }
 
     /// The result of a tool: its document ends with it.
-    pub fn called(&mut self, job: &mut Job, outcome: Outcome, took_ms: u64, effects: &mut Vec<Effect>) {
+    pub fn called(&mut self, job: &mut Job, outcome: Outcome, took_ms: u64) {
         if !self.calls.shown.contains_key(&job.id) {
-            self.show_call(job, effects);
+            self.show_call(job);
         }
         let result = json!({ "status": "success", "data": outcome.data });
-        self.end_call(job.id, result, Some(took_ms), outcome.is_truncated, effects);
+        self.end_call(job.id, result, Some(took_ms), outcome.is_truncated);
         settle(job, outcome.text, false, outcome.images);
     }
 
-    pub fn end_call(
-        &mut self,
-        job: JobId,
-        result: Value,
-        took_ms: Option<u64>,
-        is_truncated: bool,
-        effects: &mut Vec<Effect>,
-    ) {
+    pub fn end_call(&mut self, job: JobId, result: Value, took_ms: Option<u64>, is_truncated: bool) {
         let Some(mut shown) = self.calls.shown.remove(&job) else {
             return;
         };
@@ -142,11 +128,11 @@ impl Running {
                 metadata: shown.metadata,
             },
         ];
-        self.output.say(events, effects);
+        self.output.say(events);
     }
 
     /// A command has ended, or goes on in the background.
-    pub fn ended(&mut self, job: &mut Job, outcome: Outcome, took_ms: u64, effects: &mut Vec<Effect>) {
+    pub fn ended(&mut self, job: &mut Job, outcome: Outcome, took_ms: u64) {
         if let Some(mut shown) = self.calls.shown.remove(&job.id) {
             let data = outcome.data.as_object().cloned().unwrap_or_default();
             let metadata = &mut shown.metadata;
@@ -172,13 +158,13 @@ impl Running {
                 final_content: None,
                 metadata: shown.metadata,
             };
-            self.output.say(vec![end], effects);
+            self.output.say(vec![end]);
         }
         settle(job, outcome.text, false, outcome.images);
     }
 
     /// A change has been made: a document for each place.
-    pub fn made(&mut self, job: &mut Job, effects: &mut Vec<Effect>) {
+    pub fn made(&mut self, job: &mut Job) {
         let Some(proposal) = job.prepared.proposal.take() else {
             settle(job, "Nothing changed.".to_owned(), false, Vec::new());
             return;
@@ -201,18 +187,18 @@ impl Running {
         }
         for (start, content, end) in documents {
             let events = self.output.writer.whole(Kind::FileEdit, start, content.as_deref(), end);
-            self.output.say(events, effects);
+            self.output.say(events);
         }
         settle(job, proposal.text, false, Vec::new());
         if self.setup.is_checked {
             job.stage = Stage::Checking;
-            effects.push(Effect::Check(job.id));
+            self.output.effects.push(Effect::Check(job.id));
         }
     }
 
     /// Adds what checkers say to the result of a change, which stands whatever they say.
-    pub fn checked(&mut self, id: JobId, text: &str, memory: &mut Memory, effects: &mut Vec<Effect>) {
-        self.with_job(id, Stage::Checking, memory, effects, |_, job, _, _| {
+    pub fn checked(&mut self, id: JobId, text: &str, memory: &mut Memory) {
+        self.with_job(id, Stage::Checking, memory, |_, job, _| {
             if let Some(result) = job.result.as_mut().filter(|_| !text.is_empty()) {
                 result.text.push_str("\n\n");
                 result.text.push_str(text);
@@ -221,33 +207,33 @@ impl Running {
         });
     }
 
-    pub fn show_changes(&mut self, job: &Job, changes: &[Change], applied: Applied, effects: &mut Vec<Effect>) {
+    pub fn show_changes(&mut self, job: &Job, changes: &[Change], applied: Applied) {
         for change in changes {
             for (start, content, end) in edits(change, &job.name(), &job.call.id, &applied) {
                 let events = self.output.writer.whole(Kind::FileEdit, start, content.as_deref(), end);
-                self.output.say(events, effects);
+                self.output.say(events);
             }
         }
     }
 
-    pub fn show_rejected(&mut self, job: &Job, changes: &[Change], fault: &Fault, effects: &mut Vec<Effect>) {
+    pub fn show_rejected(&mut self, job: &Job, changes: &[Change], fault: &Fault) {
         for change in changes {
             for (start, content, mut end) in edits(change, &job.name(), &job.call.id, &Applied::Rejected) {
                 end.extend(why_not(job, fault));
                 let events = self.output.writer.whole(Kind::FileEdit, start, content.as_deref(), end);
-                self.output.say(events, effects);
+                self.output.say(events);
             }
         }
     }
 
     /// The user or a rule said no: the document of what was not done says so.
-    pub fn reject(&mut self, job: &mut Job, fault: &Fault, effects: &mut Vec<Effect>) {
+    pub fn reject(&mut self, job: &mut Job, fault: &Fault) {
         let proposal = job.prepared.proposal.take();
         let tool = job.tool.clone();
         let work = tool.as_ref().map(|it| &it.work);
         match (work, proposal) {
             (Some(Work::Change(_)), Some(proposal)) => {
-                self.show_rejected(job, &proposal.changes, fault, effects);
+                self.show_rejected(job, &proposal.changes, fault);
                 settle(job, fault.text(), true, Vec::new());
             }
             (Some(Work::Command { .. }), _) => {
@@ -259,24 +245,24 @@ impl Running {
                 end.insert("state".into(), CommandState::Rejected.as_str().into());
                 end.extend(why_not(job, fault));
                 let events = self.output.writer.whole(Kind::TerminalCommand, start, None, end);
-                self.output.say(events, effects);
+                self.output.say(events);
                 settle(job, fault.text(), true, Vec::new());
             }
             (Some(Work::Call { .. } | Work::Change(_) | Work::Turn(_)) | None, _) => {
                 if !self.calls.shown.contains_key(&job.id) && !matches!(work, Some(Work::Change(_))) {
-                    self.show_call(job, effects);
+                    self.show_call(job);
                     if let Some(shown) = self.calls.shown.get_mut(&job.id) {
                         shown.metadata.insert("state".into(), "rejected".into());
                         shown.metadata.extend(why_not(job, fault));
                     }
                 }
-                self.refuse(job, fault, effects);
+                self.refuse(job, fault);
             }
         }
     }
 
     /// The call gave no result: its document says why, and the model is told.
-    pub fn refuse(&mut self, job: &mut Job, fault: &Fault, effects: &mut Vec<Effect>) {
+    pub fn refuse(&mut self, job: &mut Job, fault: &Fault) {
         let text = fault.text();
         let tool = job.tool.clone();
         match tool.as_ref().map(|it| &it.work) {
@@ -285,7 +271,7 @@ impl Running {
                 let path = path.or(job.arguments.text("target_notebook")).unwrap_or_default();
                 let proposal = job.prepared.proposal.take();
                 match &proposal {
-                    Some(proposal) => self.show_changes(job, &proposal.changes, Applied::Failed, effects),
+                    Some(proposal) => self.show_changes(job, &proposal.changes, Applied::Failed),
                     None => {
                         let start = edit_start(path, &Operation::Edit, &job.name(), &job.call.id);
                         let mut end = start.clone();
@@ -294,12 +280,11 @@ impl Running {
                         // What was to be changed stands nowhere else.
                         end.insert("arguments".into(), job.arguments.0.clone().into());
                         let events = self.output.writer.whole(Kind::FileEdit, start, None, end);
-                        self.output.say(events, effects);
+                        self.output.say(events);
                     }
                 }
                 let details = fault.next.clone().unwrap_or_default();
-                self.output
-                    .error(fault.code, &job.name(), &fault.message, &details, effects);
+                self.output.error(fault.code, &job.name(), &fault.message, &details);
             }
             Some(Work::Command { .. }) => {
                 match self.calls.shown.remove(&job.id) {
@@ -314,7 +299,7 @@ impl Running {
                             final_content: None,
                             metadata: shown.metadata,
                         };
-                        self.output.say(vec![end], effects);
+                        self.output.say(vec![end]);
                     }
                     None => {
                         let start = command_metadata(job);
@@ -324,19 +309,18 @@ impl Running {
                         end.insert("duration_ms".into(), 0.into());
                         end.insert("state".into(), CommandState::Cancelled.as_str().into());
                         let events = self.output.writer.whole(Kind::TerminalCommand, start, None, end);
-                        self.output.say(events, effects);
+                        self.output.say(events);
                     }
                 }
                 let details = fault.next.clone().unwrap_or_default();
-                self.output
-                    .error(fault.code, &job.name(), &fault.message, &details, effects);
+                self.output.error(fault.code, &job.name(), &fault.message, &details);
             }
             Some(Work::Call { .. } | Work::Turn(_)) | None => {
                 if !self.calls.shown.contains_key(&job.id) {
-                    self.show_call(job, effects);
+                    self.show_call(job);
                 }
                 let result = json!({ "status": "error", "data": text });
-                self.end_call(job.id, result, None, false, effects);
+                self.end_call(job.id, result, None, false);
             }
         }
         settle(job, text, true, Vec::new());

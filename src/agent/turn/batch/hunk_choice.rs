@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{
-    super::{Effect, Fault, Running},
+    super::{Fault, Running},
     Job, Word,
     documents::{parts, settle},
 };
@@ -44,7 +44,7 @@ pub fn choices(change: &Change) -> Option<Value> {
 
 impl Running {
     /// What is to be made of a proposal after what the user said of its hunks; `None`: nothing, and the call is over.
-    pub fn pick(&mut self, job: &mut Job, proposal: Proposal, effects: &mut Vec<Effect>) -> Option<Proposal> {
+    pub fn pick(&mut self, job: &mut Job, proposal: Proposal) -> Option<Proposal> {
         if job.said.is_empty() {
             return Some(proposal);
         }
@@ -62,7 +62,7 @@ impl Running {
             Ok(picked) => picked,
             Err(fault) => {
                 job.prepared.proposal = Some(proposal);
-                self.refuse(job, &fault, effects);
+                self.refuse(job, &fault);
                 return None;
             }
         };
@@ -71,7 +71,7 @@ impl Running {
         if changes.is_empty() {
             for (start, content, end) in picked.iter().flat_map(|it| parts(it, &job.name(), &job.call.id)) {
                 let events = self.output.writer.whole(Kind::FileEdit, start, content.as_deref(), end);
-                self.output.say(events, effects);
+                self.output.say(events);
             }
             let fault = Fault::new("TOOL_REJECTED", format!("nothing was written\n{told}"));
             settle(job, fault.text(), true, Vec::new());

@@ -150,7 +150,7 @@ impl Job {
 
 impl Running {
     /// The calls of the message that has just ended.
-    pub(super) fn begin_batch(&mut self, calls: Vec<Call>, memory: &mut Memory, effects: &mut Vec<Effect>) {
+    pub(super) fn begin_batch(&mut self, calls: Vec<Call>, memory: &mut Memory) {
         let mut batch = Batch { jobs: Vec::new() };
         for call in calls {
             let garbled = self
@@ -174,26 +174,26 @@ impl Running {
                             arguments,
                             opaque: None,
                         };
-                        let job = self.job(part, garbled.as_deref(), effects);
+                        let job = self.job(part, garbled.as_deref());
                         batch.jobs.push(job);
                     }
                 }
                 Some(Err(fault)) => {
                     let mut job = self.empty_job(call);
-                    self.refuse(&mut job, &fault, effects);
+                    self.refuse(&mut job, &fault);
                     batch.jobs.push(job);
                 }
                 None => {
-                    let job = self.job(call, garbled.as_deref(), effects);
+                    let job = self.job(call, garbled.as_deref());
                     batch.jobs.push(job);
                 }
             }
         }
         self.phase = Phase::Jobs(batch);
-        self.advance(memory, effects);
+        self.advance(memory);
     }
 
-    fn job(&mut self, call: Call, garbled: Option<&str>, effects: &mut Vec<Effect>) -> Job {
+    fn job(&mut self, call: Call, garbled: Option<&str>) -> Job {
         let mut job = self.empty_job(call);
         match self.read_call(&job.call, garbled) {
             Ok((tool, arguments)) => {
@@ -202,7 +202,7 @@ impl Running {
             }
             Err(fault) => {
                 job.is_garbled = fault.code == "TOOL_ARGUMENTS_INVALID";
-                self.refuse(&mut job, &fault, effects);
+                self.refuse(&mut job, &fault);
             }
         }
         job
@@ -272,13 +272,13 @@ impl Running {
     }
 
     /// Does whatever can be done now.
-    pub(super) fn advance(&mut self, memory: &mut Memory, effects: &mut Vec<Effect>) {
+    pub(super) fn advance(&mut self, memory: &mut Memory) {
         loop {
             let Some(mut batch) = self.take_batch() else { return };
             let mut has_moved = false;
             let looked_at = batch.jobs.iter_mut().take_while(|it| it.stage != Stage::Preparing);
             for job in looked_at.filter(|it| it.stage == Stage::Prepared) {
-                self.judge(job, memory, effects);
+                self.judge(job, memory);
                 has_moved = true;
             }
             for at in 0..batch.jobs.len() {
@@ -290,7 +290,7 @@ impl Running {
                     (Stage::Waiting, Work::Change(_)) if !may_run => {}
                     (Stage::Waiting, Work::Call { .. } | Work::Command { .. } | Work::Change(_)) => {
                         job.stage = Stage::Preparing;
-                        effects.push(Effect::Prepare {
+                        self.output.effects.push(Effect::Prepare {
                             job: job.id,
                             tool,
                             call: job.call.id.clone(),
@@ -298,11 +298,11 @@ impl Running {
                         });
                     }
                     (Stage::Waiting, Work::Turn(part)) if may_run => {
-                        self.perform(*part, job, memory, effects);
+                        self.perform(*part, job, memory);
                         has_moved = true;
                     }
                     (Stage::Ready, _) if may_run => {
-                        self.start_job(job, tool, effects);
+                        self.start_job(job, tool);
                         has_moved = true;
                     }
                     (
@@ -321,7 +321,7 @@ impl Running {
             let is_over = batch.is_over();
             self.phase = Phase::Jobs(batch);
             if is_over {
-                self.finish_batch(memory, effects);
+                self.finish_batch(memory);
                 return;
             }
             if !has_moved {
@@ -330,26 +330,14 @@ impl Running {
         }
     }
 
-    pub(super) fn prepared(
-        &mut self,
-        id: JobId,
-        result: Result<Prepared, Fault>,
-        memory: &mut Memory,
-        effects: &mut Vec<Effect>,
-    ) {
-        self.with_job(
-            id,
-            Stage::Preparing,
-            memory,
-            effects,
-            |running, job, _, effects| match result {
-                Err(fault) => running.refuse(job, &fault, effects),
-                Ok(prepared) => {
-                    job.prepared = prepared;
-                    job.stage = Stage::Prepared;
-                }
-            },
-        );
+    pub(super) fn prepared(&mut self, id: JobId, result: Result<Prepared, Fault>, memory: &mut Memory) {
+        self.with_job(id, Stage::Preparing, memory, |running, job, _| match result {
+            Err(fault) => running.refuse(job, &fault),
+            Ok(prepared) => {
+                job.prepared = prepared;
+                job.stage = Stage::Prepared;
+            }
+        });
     }
 
     /// Takes a job that is at `stage` out, lets `work` change it, and goes on.
@@ -358,27 +346,26 @@ impl Running {
         id: JobId,
         stage: Stage,
         memory: &mut Memory,
-        effects: &mut Vec<Effect>,
-        work: impl FnOnce(&mut Self, &mut Job, &mut Memory, &mut Vec<Effect>),
+        work: impl FnOnce(&mut Self, &mut Job, &mut Memory),
     ) {
         let Some(mut batch) = self.take_batch() else { return };
         let found = batch.job(id).filter(|it| it.stage == stage);
         if let Some(job) = found {
-            work(self, job, memory, effects);
+            work(self, job, memory);
         }
         self.phase = Phase::Jobs(batch);
-        self.advance(memory, effects);
+        self.advance(memory);
     }
 
-    fn start_job(&mut self, job: &mut Job, tool: Arc<Tool>, effects: &mut Vec<Effect>) {
+    fn start_job(&mut self, job: &mut Job, tool: Arc<Tool>) {
         job.stage = Stage::Running;
         match (&tool.work, job.prepared.proposal.take()) {
             (Work::Change(_), Some(proposal)) => {
-                let Some(proposal) = self.pick(job, proposal, effects) else {
+                let Some(proposal) = self.pick(job, proposal) else {
                     return;
                 };
                 job.prepared.proposal = Some(proposal.clone());
-                effects.push(Effect::Make {
+                self.output.effects.push(Effect::Make {
                     job: job.id,
                     call: job.call.id.clone(),
                     proposal,
@@ -387,12 +374,12 @@ impl Running {
             }
             (Work::Command { .. }, _) => {
                 let metadata = command_metadata(job);
-                self.show(job.id, Kind::TerminalCommand, metadata, effects);
+                self.show(job.id, Kind::TerminalCommand, metadata);
                 self.calls.places.push((job.call.id.clone(), self.place()));
             }
-            (Work::Call { .. } | Work::Change(_) | Work::Turn(_), _) => self.show_call(job, effects),
+            (Work::Call { .. } | Work::Change(_) | Work::Turn(_), _) => self.show_call(job),
         }
-        effects.push(Effect::Run {
+        self.output.effects.push(Effect::Run {
             job: job.id,
             tool,
             call: job.call.id.clone(),
@@ -402,7 +389,7 @@ impl Running {
     }
 
     /// Every call has its result: on to the next request, if nothing speaks against it.
-    fn finish_batch(&mut self, memory: &mut Memory, effects: &mut Vec<Effect>) {
+    fn finish_batch(&mut self, memory: &mut Memory) {
         let Some(batch) = self.take_batch() else { return };
         let is_all_garbled = batch.jobs.iter().all(|it| it.is_garbled);
         let mut results = Vec::new();
@@ -447,46 +434,35 @@ impl Running {
         // What the user said while the plan was written is an answer to it, and the model's to take up.
         let has_user_the_word = std::mem::take(&mut self.has_user_the_word) && self.steering.is_empty();
         if has_user_the_word {
-            self.end(Status::Completed, FinishReason::AwaitingInput, memory, effects);
+            self.end(Status::Completed, FinishReason::AwaitingInput, memory);
         } else if advice.contains(&2) {
             let details = format!(
                 "the same call failed {} times in a row; say what it should do instead",
                 self.setup.limits.max_failures
             );
-            self.output.error(
-                "MAX_TURNS",
-                "agent",
-                "the model repeats a call that fails",
-                &details,
-                effects,
-            );
-            self.end(Status::Error, FinishReason::Error, memory, effects);
+            self.output
+                .error("MAX_TURNS", "agent", "the model repeats a call that fails", &details);
+            self.end(Status::Error, FinishReason::Error, memory);
         } else if self.guard.garbled >= GARBLED_MOST {
             let details = "choose another model, or ask for smaller steps";
-            self.output.error(
-                "LLM_BAD_RESPONSE",
-                "llm",
-                "the model's calls cannot be read",
-                details,
-                effects,
-            );
-            self.end(Status::Error, FinishReason::Error, memory, effects);
+            self.output
+                .error("LLM_BAD_RESPONSE", "llm", "the model's calls cannot be read", details);
+            self.end(Status::Error, FinishReason::Error, memory);
         } else if advice.contains(&1) {
             self.ask_to_go_on(
                 "The model makes the same call again and again, with the same result.",
                 memory,
-                effects,
             );
         } else if let Some(because) = self.is_spent(memory) {
-            self.ask_to_go_on(&because, memory, effects);
+            self.ask_to_go_on(&because, memory);
         } else if self.guard.calls >= self.setup.limits.calls {
             let count = self.guard.calls;
-            self.ask_to_go_on(&format!("The model has made {count} calls."), memory, effects);
+            self.ask_to_go_on(&format!("The model has made {count} calls."), memory);
         } else if self.guard.requests >= self.setup.limits.requests {
             let count = self.guard.requests;
-            self.ask_to_go_on(&format!("The model has been asked {count} times."), memory, effects);
+            self.ask_to_go_on(&format!("The model has been asked {count} times."), memory);
         } else {
-            self.ask_model(memory, effects);
+            self.ask_model(memory);
         }
     }
 
@@ -496,10 +472,10 @@ impl Running {
     }
 
     /// Nothing of the batch is waited for any more: every document is closed, every call answered.
-    pub(super) fn drop_batch(&mut self, memory: &mut Memory, effects: &mut Vec<Effect>) {
+    pub(super) fn drop_batch(&mut self, memory: &mut Memory) {
         let Some(batch) = self.take_batch() else { return };
-        effects.push(Effect::StopJobs);
-        self.close_questions(Dealt::Cancelled, effects);
+        self.output.effects.push(Effect::StopJobs);
+        self.close_questions(Dealt::Cancelled);
         let mut results = Vec::new();
         for mut job in batch.jobs {
             // What was changed stays changed, whoever did not wait for the checkers.
@@ -518,15 +494,9 @@ impl Running {
                         metadata,
                     };
                     self.calls.shown.remove(&job.id);
-                    self.output.say(vec![end], effects);
+                    self.output.say(vec![end]);
                 } else {
-                    self.end_call(
-                        job.id,
-                        json!({ "status": "error", "data": "cancelled" }),
-                        None,
-                        false,
-                        effects,
-                    );
+                    self.end_call(job.id, json!({ "status": "error", "data": "cancelled" }), None, false);
                 }
                 settle(&mut job, text, true, Vec::new());
             }

@@ -1,7 +1,7 @@
 //! What is judged of a call before it runs, and again when rules have come.
 
 use super::{
-    super::{Effect, Fault, Memory, Phase, Running},
+    super::{Fault, Memory, Phase, Running},
     Job, Stage,
 };
 use crate::{
@@ -16,7 +16,7 @@ use crate::{
 
 impl Running {
     /// Whether the call may be carried out, and what to ask if that is the user's to say.
-    pub fn judge(&mut self, job: &mut Job, memory: &Memory, effects: &mut Vec<Effect>) {
+    pub fn judge(&mut self, job: &mut Job, memory: &Memory) {
         let Some(tool) = job.tool.clone() else { return };
         let facts = self.facts(memory, job.prepared.tier);
         let settings = &self.setup.settings;
@@ -58,12 +58,12 @@ impl Running {
             Verdict::Allow => job.stage = Stage::Ready,
             Verdict::Deny(reason) => {
                 let fault = Fault::new("TOOL_REJECTED", reason);
-                self.reject(job, &fault, effects);
+                self.reject(job, &fault);
             }
             Verdict::Ask(question) => {
                 job.stage = Stage::Asking;
                 job.was_asked = true;
-                self.ask_approval(job, &tool, &question, effects);
+                self.ask_approval(job, &tool, &question);
             }
         }
     }
@@ -102,7 +102,7 @@ impl Running {
     }
 
     /// Judges again what waits for the user: a rule that was just given may answer it.
-    pub fn judge_again(&mut self, memory: &mut Memory, effects: &mut Vec<Effect>) {
+    pub fn judge_again(&mut self, memory: &mut Memory) {
         let Some(mut batch) = self.take_batch() else { return };
         // Of what was looked at hunk by hunk, the rest is not for a rule to say.
         let open = |it: &&mut Job| it.stage == Stage::Asking && it.said.is_empty();
@@ -112,12 +112,12 @@ impl Running {
             };
             let facts = self.facts(memory, job.prepared.tier);
             if self.verdict(job, tool, &facts).0 == Verdict::Allow {
-                self.close_approvals(job.id, None, effects);
+                self.close_approvals(job.id, None);
                 job.stage = Stage::Ready;
             }
         }
         self.phase = Phase::Jobs(batch);
-        self.advance(memory, effects);
+        self.advance(memory);
     }
 }
 

@@ -42,7 +42,7 @@ impl Globs {
         (globs, unread)
     }
 
-    /// Whether a file is meant; `path` is relative to where the rule belongs.
+    /// Returns true if a file matches; `path` is relative to the folder of the rule.
     pub fn matches(&self, path: &str) -> bool {
         let name = path.rsplit('/').next().unwrap_or(path);
         let is_in = |list: &[Pattern]| {

@@ -9,7 +9,7 @@
 //! lines inside. A text that is nothing but white space is never opened. Everything else arrives, in order, and
 //! where the input was cut into pieces never shows in the documents.
 
-/// What happens to the one document that is open.
+/// A change of the one document that is open.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Segment {
     /// Nothing was open; now this is.
@@ -20,7 +20,7 @@ pub enum Segment {
     Close { incomplete: bool },
 }
 
-/// What the first line says about a document.
+/// The kind of a document and what its first line says about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Header {
     Text,
@@ -43,7 +43,7 @@ pub enum Header {
 /// A longer first line is not taken for a fence, so that what is held back stays small.
 const FENCE_LINE_LIMIT_BYTES: usize = 8 * 1024;
 
-/// What may follow a closing fence; other white space is content, as in CommonMark.
+/// Characters that may follow a closing fence; other white space is content, as in CommonMark.
 const BLANK: [char; 3] = [' ', '\t', '\r'];
 
 /// Numbers with more digits count no lines.
@@ -63,7 +63,7 @@ pub struct Segmenter {
     nested: Option<Nested>,
 }
 
-/// What the line being read can still become.
+/// The kinds of line that the line being read can still become.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Guess {
     /// Nothing yet but up to three spaces.
@@ -108,7 +108,7 @@ struct Nested {
 }
 
 impl Segmenter {
-    /// What the next piece adds; a piece may end anywhere.
+    /// Takes the next piece of the text, which may end anywhere. Returns what it adds.
     pub fn push(&mut self, piece: &str) -> Vec<Segment> {
         let mut out = Vec::new();
         for part in piece.split_inclusive('\n') {
@@ -456,7 +456,7 @@ fn indentation(line: &str) -> (usize, &str) {
     (column, content)
 }
 
-/// How many marks a line starts with, and what follows them.
+/// The number of marks that a line starts with, and the rest of the line.
 fn run(line: &str, mark: char) -> (usize, &str) {
     let tail = line.trim_start_matches(mark);
     (line.len() - tail.len(), tail)

@@ -73,7 +73,7 @@ pub fn guard(text: &str) -> Cow<'_, str> {
     Cow::Owned(safe)
 }
 
-/// Whether what stands behind a `<` makes it a tag of ours.
+/// Returns true if the text after a `<` makes it one of our tags.
 fn is_tag(rest: &str) -> bool {
     let is_filler = |it: char| it == '/' || it.is_whitespace() || it.is_control() || is_unseen(it);
     let mut chars = rest.char_indices().take(FILLER_CHARS);

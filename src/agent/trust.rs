@@ -23,9 +23,9 @@ use crate::{
     tools::lints::checkers,
 };
 
-/// So many files are named one by one.
+/// Files that are listed by name in the question.
 const MOST_NAMED: usize = 24;
-/// So many entries of a workspace are looked at for rules that lie deeper.
+/// Entries of a workspace that are searched for rules in subfolders.
 const MOST_ENTRIES: usize = 20_000;
 /// More rules are never asked about at once.
 const MOST_RULES: usize = 2000;
@@ -50,19 +50,19 @@ pub struct Acting {
     pub is_changed: bool,
 }
 
-/// How a workspace stands with the user.
+/// The files of a workspace that take effect by themselves, and which of them the user trusts.
 #[derive(Clone, Debug)]
 pub struct Standing {
     pub trust: Trust,
-    /// What the user has not been asked about; empty: there is nothing to ask.
+    /// Files that the user has not been asked about; empty: there is nothing to ask.
     pub asked: Vec<Acting>,
-    /// What does not act, also what the user does not want to hear of.
+    /// Files that have no effect, including those that the user has declined.
     pub shut: Vec<Acting>,
     /// Everything that would act, also what holds already: a yes is one to all of it.
     pub all: BTreeMap<String, Fingerprint>,
 }
 
-/// What may act here without a question.
+/// The trust that holds here without a question.
 pub fn trust(settings: &Settings, paths: Option<&Paths>, workspace: &Workspace, is_attended: bool) -> Trust {
     if settings.is_trusted(workspace.root()) {
         return Trust::Whole;
@@ -74,7 +74,7 @@ pub fn trust(settings: &Settings, paths: Option<&Paths>, workspace: &Workspace, 
     }
 }
 
-/// What of the workspace acts, and what would if the user let it. Reads files.
+/// Lists the files of a workspace that take effect, and those that would if the user trusted them. Reads files.
 pub fn look(workspace: &Arc<Workspace>, trust: Trust, settings: &Settings) -> Standing {
     let mut found = Vec::new();
     if let Some(file) = SettingsFile::of_project(workspace.root()) {
@@ -166,7 +166,7 @@ pub struct Page {
     questions: Value,
 }
 
-/// What the user wants.
+/// The user's answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     Trusted,
@@ -199,7 +199,7 @@ impl Page {
         (page, events)
     }
 
-    /// What opens a turn for it in a conversation that has begun.
+    /// The message that opens a turn for the question in a conversation that has begun.
     pub fn message() -> Event {
         let mut message = Message::user("/trust");
         message.extra.insert(ASIDE.to_owned(), true.into());
@@ -210,7 +210,7 @@ impl Page {
         self.document == *document
     }
 
-    /// What an answer means.
+    /// Reads the user's answer from a response.
     pub fn verdict(response: &ClarificationResponse) -> Verdict {
         let answer = response.answers.iter().find(|it| it.question_id == QUESTION);
         let chosen = answer.map(|it| it.selected_option_ids.as_slice());

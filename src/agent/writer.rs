@@ -15,7 +15,7 @@ use crate::{
 pub struct Writer {
     mode: Mode,
     segmenter: Segmenter,
-    /// How many documents have started.
+    /// Number of documents that have started.
     count: u64,
     open: Option<Open>,
 }
@@ -37,7 +37,7 @@ impl Writer {
         }
     }
 
-    /// What a model wrote next; a piece may end anywhere.
+    /// Takes the next piece of the model's text, which may end anywhere. Returns its events.
     pub fn text(&mut self, piece: &str) -> Vec<Event> {
         let segments = self.segmenter.push(piece);
         self.write(segments)
@@ -88,7 +88,7 @@ impl Writer {
         events
     }
 
-    /// What the user said while the answer was being made.
+    /// A document with a message that the user sent while the answer was being made.
     pub fn spoken(&mut self, message: &str) -> Vec<Event> {
         let metadata = members(&json!({ "format": TextFormat::Plain, "role": "user" }));
         self.whole(Kind::Text, metadata.clone(), Some(message), metadata)
@@ -102,12 +102,12 @@ impl Writer {
         open.map_or_else(|| DocumentId::numbered(self.count), |it| it.id)
     }
 
-    /// What follows is said in another mode.
+    /// Changes the mode of the documents that follow.
     pub fn enter(&mut self, mode: Mode) {
         self.mode = mode;
     }
 
-    /// How many documents have started.
+    /// Number of documents that have started.
     pub fn count(&self) -> u64 {
         self.count
     }
@@ -193,6 +193,15 @@ impl Writer {
             final_content: Some(open.content),
             metadata: open.metadata,
         });
+    }
+}
+
+/// The end of a document without text.
+pub fn document_end(document: DocumentId, metadata: Map<String, Value>) -> Event {
+    Event::DocumentEnd {
+        document,
+        final_content: None,
+        metadata,
     }
 }
 

@@ -10,7 +10,7 @@ use super::{
         file,
         patch::{Chunk, Section, apply, parse},
     },
-    tool::{Class, Context, Fault, Input, Proposal, Tool, Work, schema},
+    tool::{Class, Context, Fault, Input, Proposal, Tool, schema},
 };
 use crate::{
     protocol::{CallSubject, NotOffered, Operation},
@@ -42,11 +42,7 @@ pub fn tool() -> Tool {
             r#"{ "patch": "*** Begin Patch\n*** Update File: a.txt\n@@\n one\n-two\n+2\n*** End Patch" }"#,
             r#"{ "input": "*** Begin Patch\n*** Add File: new.txt\n+new\n*** Delete File: empty.txt\n*** End Patch" }"#,
         ],
-        ..Tool::new(
-            "apply_patch",
-            Class::Writes,
-            Work::change(|input, context| file::away(input, context, propose)),
-        )
+        ..Tool::new("apply_patch", Class::Writes, file::work(propose))
     }
 }
 
@@ -59,7 +55,7 @@ fn knows_patches(model: &str) -> bool {
 
 fn propose(input: &Input, context: &Context) -> Result<Proposal, Fault> {
     let sections = parse(input.text("input").unwrap_or_default()).map_err(|it| {
-        Fault::new("TOOL_ARGUMENTS_INVALID", it.to_string())
+        Fault::arguments(it.to_string())
             .hint("A patch is `*** Begin Patch`, sections of `*** Add File:`, `*** Update File:` or `*** Delete File:`, `*** End Patch`.")
     })?;
     let mut taken: BTreeSet<PathBuf> = BTreeSet::new();
@@ -68,7 +64,7 @@ fn propose(input: &Input, context: &Context) -> Result<Proposal, Fault> {
             return Ok(());
         }
         let message = format!("the patch has two sections for `{}`", file.shown);
-        Err(Fault::new("TOOL_ARGUMENTS_INVALID", message).hint("Put all chunks of a file into one section."))
+        Err(Fault::arguments(message).hint("Put all chunks of a file into one section."))
     };
     let mut changes = Vec::new();
     for section in &sections {

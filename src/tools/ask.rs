@@ -54,7 +54,7 @@ pub fn tool() -> Tool {
 const MOST_QUESTIONS: usize = 6;
 const MOST_OPTIONS: usize = 8;
 
-/// What is asked.
+/// A form of questions.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Form {
     pub title: String,
@@ -73,7 +73,7 @@ pub struct Question {
 /// The form that a model means. Ids that it left out are made up; what is too much is an error, not cut.
 pub fn read(input: &Input) -> Result<Form, Fault> {
     let wrong = |message: String| {
-        Fault::new("TOOL_ARGUMENTS_INVALID", message)
+        Fault::arguments(message)
             .hint("`questions` is a list of { id, prompt, options: [{ id, label }], allow_multiple }.")
     };
     let text = |object: &Map<String, Value>, names: &[&str]| {

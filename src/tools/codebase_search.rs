@@ -77,7 +77,7 @@ fn touches(input: &Input, context: &Context) -> Result<Vec<Access>, Fault> {
     Ok(places.into_iter().map(Access::Read).collect())
 }
 
-/// Where to search: what was named, else the workspace. One place is asked for; several do no harm.
+/// The places to search: the named ones, else the workspace. The schema asks for one; several work too.
 fn places(workspace: &Workspace, input: &Input) -> Result<Vec<Located>, Fault> {
     let mut named = input.texts("target_directories");
     named.retain(|it| !it.trim().is_empty());
@@ -90,7 +90,7 @@ fn places(workspace: &Workspace, input: &Input) -> Result<Vec<Located>, Fault> {
 fn search(workspace: &Workspace, index: &Index, input: &Input, until: &Until) -> Result<Outcome, Fault> {
     let question = input.text("query").unwrap_or_default();
     if question.trim().is_empty() {
-        return Err(Fault::new("TOOL_ARGUMENTS_INVALID", "the argument `query` is empty"));
+        return Err(Fault::arguments("the argument `query` is empty"));
     }
     let mut files = Vec::new();
     let mut is_whole = true;

@@ -96,8 +96,9 @@ pub fn read(input: &Input) -> Result<Plan, Fault> {
         todos,
     };
     if plan.content.is_empty() && plan.todos.is_empty() {
-        return Err(Fault::new("TOOL_ARGUMENTS_INVALID", "the plan is empty")
-            .hint("`plan` is Markdown that says what is to be done and where."));
+        return Err(
+            Fault::arguments("the plan is empty").hint("`plan` is Markdown that says what is to be done and where.")
+        );
     }
     Ok(plan)
 }

@@ -6,7 +6,7 @@ use super::{
     Change, arguments,
     cursor::{CursorCall, PATH, words},
     edit::{file, hunks::hunks, text::Text},
-    tool::{Class, Context, Fault, Input, Proposal, Tool, Work, names, schema},
+    tool::{Class, Context, Fault, Input, Proposal, Tool, names, schema},
 };
 use crate::{
     protocol::{CallSubject, Operation},
@@ -39,11 +39,7 @@ pub fn tool() -> Tool {
             ..CursorCall::new("deleteToolCall", &[("path", PATH)])
         }),
         examples: &[r#"{ "target_file": "a.txt" }"#, r#"{ "path": "empty.txt" }"#],
-        ..Tool::new(
-            "delete_file",
-            Class::Writes,
-            Work::change(|input, context| file::away(input, context, propose)),
-        )
+        ..Tool::new("delete_file", Class::Writes, file::work(propose))
     }
 }
 

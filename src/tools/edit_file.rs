@@ -123,7 +123,7 @@ fn propose(input: &Input, context: &Context) -> Result<Proposal, Fault> {
     Ok(file::proposal(file::edited(&opened, &merged, context)?, ""))
 }
 
-/// What a model that merges is asked where the lines alone did not say enough; see [`apply`].
+/// The prompt for a model that merges where the lines alone are ambiguous; see [`apply`].
 pub fn question(input: &Input, context: &Context) -> Result<String, Fault> {
     let target = file::located(input, "target_file", context)?;
     let opened = file::open(&target, context)?;

@@ -11,7 +11,7 @@ use super::{
         replace::Edit,
     },
     search_replace,
-    tool::{Class, Context, Fault, Input, Proposal, Tool, Work, names, schema},
+    tool::{Class, Context, Fault, Input, Proposal, Tool, names, schema},
 };
 use crate::protocol::{CallSubject, Operation};
 
@@ -77,11 +77,7 @@ pub fn tool() -> Tool {
             r#"{ "notebook_path": "a.ipynb", "cell_idx": "1", "is_new_cell": "true", "cell_language": "python",
                  "old_string": "", "new_string": "y = 2" }"#,
         ],
-        ..Tool::new(
-            "edit_notebook",
-            Class::Writes,
-            Work::change(|input, context| file::away(input, context, propose)),
-        )
+        ..Tool::new("edit_notebook", Class::Writes, file::work(propose))
     }
 }
 
@@ -90,12 +86,8 @@ fn propose(input: &Input, context: &Context) -> Result<Proposal, Fault> {
     let opened = file::open(&target, context)?;
     context.seen.check(&opened.file, &opened.bytes)?;
     let cell = input.integer("cell_idx").unwrap_or_default();
-    let cell = usize::try_from(cell).map_err(|_| {
-        Fault::new(
-            "TOOL_ARGUMENTS_INVALID",
-            "`cell_idx` counts from 0 and cannot be negative",
-        )
-    })?;
+    let cell =
+        usize::try_from(cell).map_err(|_| Fault::arguments("`cell_idx` counts from 0 and cannot be negative"))?;
     let new = input.text("new_string").unwrap_or_default().to_owned();
     let what = if input.flag("is_new_cell") {
         What::Insert { source: new }
@@ -159,9 +151,10 @@ fn refused(shown: &str, refusal: &Refusal) -> Fault {
     let message = format!("`{shown}` was not changed: {refusal}");
     match refusal {
         Refusal::Form(_) => Fault::new("TOOL_FAILED", message),
-        Refusal::Range { .. } => Fault::new("TOOL_ARGUMENTS_INVALID", message).hint("Read the notebook again."),
-        Refusal::Kind { .. } => Fault::new("TOOL_ARGUMENTS_INVALID", message)
-            .hint("See whether `cell_idx` is the cell that is meant; a cell keeps its kind."),
+        Refusal::Range { .. } => Fault::arguments(message).hint("Read the notebook again."),
+        Refusal::Kind { .. } => {
+            Fault::arguments(message).hint("See whether `cell_idx` is the cell that is meant; a cell keeps its kind.")
+        }
         Refusal::Mismatch { cell, mismatch } => search_replace::refused(shown, &format!("cell {cell}: "), mismatch),
     }
 }

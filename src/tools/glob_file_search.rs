@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use super::{
     arguments::DIRECTORY,
     cursor::{Answer, CursorCall, FOLDER, Names},
-    tool::{Class, Fault, Input, OldForm, Outcome, Tool, Work, names, schema},
+    tool::{Class, Fault, Input, OldForm, Outcome, Tool, names, schema},
     walk::{self, Filter, Until},
 };
 use crate::{config, protocol::CallSubject, sandbox::Workspace};
@@ -51,13 +51,9 @@ pub fn tool() -> Tool {
         ..Tool::new(
             "glob_file_search",
             Class::Reads,
-            Work::call(
-                |input, context| walk::reads("target_directory", input, context),
-                |input, context| async move {
-                    let workspace = context.workspace.clone();
-                    walk::away(&context, move |until| search(&workspace, &input, until)).await
-                },
-            ),
+            walk::work("target_directory", |context, input, until| {
+                search(&context.workspace, input, until)
+            }),
         )
     }
 }
@@ -139,12 +135,7 @@ fn search(workspace: &Workspace, input: &Input, until: &Until) -> Result<Outcome
 
 /// Matches paths as they are shown.
 fn glob(workspace: &Workspace, pattern: &str) -> Result<GlobMatcher, Fault> {
-    let invalid = |it: String| {
-        Fault::new(
-            "TOOL_ARGUMENTS_INVALID",
-            format!("the glob `{pattern}` cannot be read: {it}"),
-        )
-    };
+    let invalid = |it: String| Fault::arguments(format!("the glob `{pattern}` cannot be read: {it}"));
     if pattern.is_empty() {
         return Err(invalid("it is empty".to_owned()));
     }

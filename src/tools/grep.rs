@@ -28,7 +28,7 @@ use self::{
 use super::{
     arguments::truth,
     cursor::{self, CursorCall, text, words},
-    tool::{Class, Fault, Input, OldForm, Outcome, Tool, Work, names, schema},
+    tool::{Class, Fault, Input, OldForm, Outcome, Tool, names, schema},
     walk::{self, Filter, Until},
 };
 use crate::{config, protocol::CallSubject, sandbox::Workspace};
@@ -104,13 +104,7 @@ pub fn tool() -> Tool {
         ..Tool::new(
             "grep",
             Class::Reads,
-            Work::call(
-                |input, context| walk::reads("path", input, context),
-                |input, context| async move {
-                    let workspace = context.workspace.clone();
-                    walk::away(&context, move |until| search(&workspace, &input, until)).await
-                },
-            ),
+            walk::work("path", |context, input, until| search(&context.workspace, input, until)),
         )
     }
 }
@@ -141,7 +135,7 @@ pub fn fold(given: &mut Map<String, Value>) {
 
 /// Lines around a match.
 const MOST_CONTEXT: i64 = 100;
-/// How far one can page.
+/// The largest offset for paging.
 const MOST_OFFSET: i64 = 10_000;
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Show {
@@ -163,11 +157,8 @@ impl Show {
         };
         let found = Self::ALL.iter().find(|(_, it)| *it == word);
         found.map(|(it, _)| *it).ok_or_else(|| {
-            Fault::new(
-                "TOOL_ARGUMENTS_INVALID",
-                format!("there is no output mode called `{word}`"),
-            )
-            .hint("The modes are content, files_with_matches and count.")
+            Fault::arguments(format!("there is no output mode called `{word}`"))
+                .hint("The modes are content, files_with_matches and count.")
         })
     }
 
@@ -177,7 +168,7 @@ impl Show {
     }
 }
 
-/// How much is shown at most.
+/// The limits of a result.
 #[derive(Clone, Copy)]
 struct Most {
     matches: usize,
@@ -197,7 +188,7 @@ struct Search {
     limit: usize,
     /// The most of both, and of bytes, that are shown at all.
     most: Most,
-    /// What the model should know about how its pattern was taken.
+    /// A note for the model about how its pattern was read.
     note: Option<String>,
 }
 
@@ -236,7 +227,7 @@ impl Search {
         })
     }
 
-    /// How many matches of one file are counted.
+    /// Number of matches of one file after which counting stops.
     fn enough_in_file(&self) -> u64 {
         match self.show {
             Show::Content => (self.offset + self.most.matches + 1) as u64,
@@ -316,14 +307,13 @@ fn matcher(
             );
             Ok((matcher, is_multiline || spans, Some(note)))
         }
-        Err(_) => Err(Fault::new(
-            "TOOL_ARGUMENTS_INVALID",
-            format!("the pattern cannot be searched for: {reason}"),
-        )),
+        Err(_) => Err(Fault::arguments(format!(
+            "the pattern cannot be searched for: {reason}"
+        ))),
     }
 }
 
-/// What the threads have found so far.
+/// The shared results of the threads.
 struct State {
     /// By the place of the file in the list; files without a match are not in it.
     found: BTreeMap<usize, Found>,

@@ -6,7 +6,7 @@
 
 use dom_smoothie::{Config, Readability, TextMode};
 
-/// What a page says.
+/// The readable text of a page.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reading {
     pub title: String,
@@ -82,7 +82,7 @@ const VOID: [&str; 14] = [
     "area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track", "wbr",
 ];
 
-/// Whether a tree of it can be built in a moment.
+/// Returns true if its tree can be built in a moment.
 fn is_tame(html: &str) -> bool {
     if html.bytes().filter(|it| *it == b'&').count() > MOST_REFERENCES {
         return false;
@@ -139,9 +139,9 @@ struct Plain {
     text: String,
     title: String,
     in_title: bool,
-    /// How many `pre` are open: blanks count there.
+    /// Number of open `pre` elements, in which blanks count.
     verbatim: usize,
-    /// Where the links that are open lead, innermost last.
+    /// Targets of the open links, innermost last.
     links: Vec<Option<String>>,
 }
 
@@ -347,7 +347,7 @@ enum Token<'a> {
         /// In lower case.
         name: String,
         attributes: usize,
-        /// What `href` says.
+        /// The value of `href`.
         link: Option<String>,
     },
     Close(String),

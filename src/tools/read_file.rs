@@ -8,7 +8,7 @@ use super::{
     arguments::{self, truth, whole},
     cursor::{Answer, CursorCall, PATH, text},
     object,
-    tool::{Class, Fault, Input, OldForm, Outcome, Tool, Work, names, schema},
+    tool::{Class, Fault, Input, OldForm, Outcome, Tool, names, schema},
     walk::{self, Until},
 };
 use crate::{
@@ -55,13 +55,9 @@ pub fn tool() -> Tool {
         ..Tool::new(
             "read_file",
             Class::Reads,
-            Work::call(
-                |input, context| walk::reads("target_file", input, context),
-                |input, context| async move {
-                    let (workspace, seen) = (context.workspace.clone(), context.seen.clone());
-                    walk::away(&context, move |until| read(&workspace, &seen, &input, until)).await
-                },
-            ),
+            walk::work("target_file", |context, input, until| {
+                read(&context.workspace, &context.seen, input, until)
+            }),
         )
     }
 }
@@ -89,16 +85,13 @@ pub fn fold(given: &mut Map<String, Value>) {
 
 /// Files beyond this are not opened: their lines would have to be counted each time.
 const HUGE_BYTES: u64 = 10 << 20;
-/// What model servers take as one image.
+/// The largest image that model servers accept.
 const IMAGE_BYTES: u64 = 5 << 20;
 
 fn read(workspace: &Workspace, seen: &Seen, input: &Input, until: &Until) -> Result<Outcome, Fault> {
     let written = input.text("target_file").unwrap_or_default();
     if written.trim().is_empty() {
-        return Err(Fault::new(
-            "TOOL_ARGUMENTS_INVALID",
-            "the argument `target_file` is empty",
-        ));
+        return Err(Fault::arguments("the argument `target_file` is empty"));
     }
     let file = walk::place(workspace, Some(written))?;
     let bytes = workspace.read(&file, HUGE_BYTES).map_err(|refused| match refused {
@@ -293,7 +286,7 @@ fn utf_16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> String {
     text.chain(rest.first().map(|_| char::REPLACEMENT_CHARACTER)).collect()
 }
 
-/// What binary files are, by how they begin.
+/// Kinds of binary files, by their first bytes.
 const KINDS: [(&[u8], &str); 15] = [
     (b"\x7fELF", "an ELF program or library"),
     (b"%PDF-", "a PDF document"),
@@ -607,8 +600,7 @@ mod tests {
         }
     }
 
-    /// What a file can be that is not a text as one expects it. Bytes that are not UTF-8, marks and line ends are in
-    /// [`lines_have_numbers`].
+    /// Files that are no ordinary text. Bytes that are not UTF-8, marks and line ends are in [`lines_have_numbers`].
     #[test]
     fn a_file_that_is_huge_gone_a_link_or_none_is_said_to_be() {
         let tree = Tree::new(&[

@@ -8,7 +8,7 @@ use super::{
         file,
         replace::{Edit, Mismatch, Rung, replace},
     },
-    tool::{Class, Context, Fault, Input, OldForm, Proposal, Tool, Work, names, schema},
+    tool::{Class, Context, Fault, Input, OldForm, Proposal, Tool, names, schema},
 };
 use crate::{
     protocol::{CallSubject, NotOffered},
@@ -55,11 +55,7 @@ pub fn tool() -> Tool {
             r#"{ "file_path": "a.txt", "edits": [{ "old_string": "one", "new_string": "1" }] }"#,
             r#"{ "target_file": "a.txt", "instructions": "i", "code_edit": "one\nTWO\nthree\n" }"#,
         ],
-        ..Tool::new(
-            "search_replace",
-            Class::Writes,
-            Work::change(|input, context| file::away(input, context, propose)),
-        )
+        ..Tool::new("search_replace", Class::Writes, file::work(propose))
     }
 }
 
@@ -136,7 +132,7 @@ fn edits(input: &Input) -> Result<Vec<Edit>, Fault> {
             let text = member(names).and_then(Value::as_str);
             text.map(str::to_owned).ok_or_else(|| {
                 let message = format!("edit {} of `edits` has no text `{}`", at + 1, names[0]);
-                Fault::new("TOOL_ARGUMENTS_INVALID", message)
+                Fault::arguments(message)
             })
         };
         edits.push(Edit {
@@ -146,23 +142,19 @@ fn edits(input: &Input) -> Result<Vec<Edit>, Fault> {
         });
     }
     if edits.is_empty() {
-        return Err(Fault::new("TOOL_ARGUMENTS_INVALID", "`edits` is empty"));
+        return Err(Fault::arguments("`edits` is empty"));
     }
     Ok(edits)
 }
 
-/// What a model is told whose text could not be replaced. `which` names the edit where there are several.
+/// The error for the model if its text could not be replaced. `which` names the edit where there are several.
 pub fn refused(shown: &str, which: &str, mismatch: &Mismatch) -> Fault {
     match mismatch {
-        Mismatch::Empty => Fault::new(
-            "TOOL_ARGUMENTS_INVALID",
-            format!("{which}`old_string` is empty, and `{shown}` is not"),
-        )
-        .hint("To add text, replace a line by itself and the new text; to write the whole file, use `write`."),
-        Mismatch::Same => Fault::new(
-            "TOOL_ARGUMENTS_INVALID",
-            format!("{which}`old_string` and `new_string` come to the same: nothing would change in `{shown}`"),
-        ),
+        Mismatch::Empty => Fault::arguments(format!("{which}`old_string` is empty, and `{shown}` is not"))
+            .hint("To add text, replace a line by itself and the new text; to write the whole file, use `write`."),
+        Mismatch::Same => Fault::arguments(format!(
+            "{which}`old_string` and `new_string` come to the same: nothing would change in `{shown}`"
+        )),
         Mismatch::Absent { tried, near } => {
             let tried: Vec<String> = tried.iter().map(Rung::to_string).collect();
             let message = format!(

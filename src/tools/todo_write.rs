@@ -60,7 +60,7 @@ pub fn tool() -> Tool {
 /// The todos of a call as the document holds them: `id`, and of `content`, `status`, `dependencies` what was given.
 pub fn read(input: &Input) -> Result<Vec<Value>, Fault> {
     let wrong = |message: String| {
-        Fault::new("TOOL_ARGUMENTS_INVALID", message)
+        Fault::arguments(message)
             .hint("`todos` is a list of { id, content, status, dependencies }; status is pending, in_progress, completed or cancelled.")
     };
     let list = input

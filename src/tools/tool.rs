@@ -58,7 +58,7 @@ pub struct Tool {
     pub cursor: Option<CursorCall>,
     /// Offered to models with a small window, too.
     pub is_basic: bool,
-    /// Of a result that is too long, the end is kept, too: it says how the work ended.
+    /// A result that is cut keeps its end, too: it says how the work ended.
     pub keeps_end: bool,
     /// Changes no file itself, but may run code of the workspace.
     pub runs_code: bool,
@@ -255,7 +255,7 @@ impl Work {
     }
 }
 
-/// What the turn does itself.
+/// A tool that belongs to the turn itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     Todos,
@@ -296,18 +296,18 @@ impl Input {
     }
 }
 
-/// What a tool has to work with. Cheap to clone.
+/// Everything that a tool works with. Cheap to clone.
 #[derive(Clone)]
 pub struct Context {
     pub workspace: Arc<Workspace>,
-    /// What the agent has read and written in this conversation.
+    /// Files that the agent has read and written in this conversation.
     pub seen: Arc<Seen>,
-    /// What is known of the code; one for all calls of a session.
+    /// The index of the code; one for all calls of a session.
     pub index: Arc<Index>,
-    /// What checkers have found in this conversation.
+    /// The results of the checkers in this conversation.
     pub findings: Arc<Findings>,
     pub settings: Arc<Settings>,
-    /// Who merges what a sketch of a change leaves open; `None`: nobody.
+    /// The model that merges a sketch where the lines alone are ambiguous; `None`: there is none.
     pub apply: Option<Chosen>,
     /// The id of the call.
     pub call: String,
@@ -354,7 +354,7 @@ pub enum Access {
     },
 }
 
-/// What a call came to.
+/// The result of a call.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outcome {
     /// For the model. Never empty.
@@ -377,7 +377,7 @@ pub struct Proposal {
 }
 
 impl Proposal {
-    /// What rules speak about.
+    /// The accesses that rules judge.
     pub fn accesses(&self) -> Vec<Access> {
         let mut accesses = Vec::new();
         for change in &self.changes {
@@ -400,7 +400,7 @@ pub struct Fault {
     pub code: &'static str,
     /// A sentence.
     pub message: String,
-    /// What to do about it.
+    /// A hint for the next try.
     pub next: Option<String>,
 }
 
@@ -413,6 +413,12 @@ impl Fault {
         }
     }
 
+    /// The model's arguments are at fault.
+    pub fn arguments(message: impl Into<String>) -> Self {
+        Self::new("TOOL_ARGUMENTS_INVALID", message)
+    }
+
+    /// Adds a hint for the next try.
     pub fn hint(mut self, next: impl Into<String>) -> Self {
         self.next = Some(next.into());
         self
@@ -431,7 +437,7 @@ impl From<Refused> for Fault {
     fn from(refused: Refused) -> Self {
         let message = refused.to_string();
         match refused {
-            Refused::Path(_) => Self::new("TOOL_ARGUMENTS_INVALID", message),
+            Refused::Path(_) => Self::arguments(message),
             Refused::Missing(_) => Self::new("FILE_NOT_FOUND", message),
             Refused::Outside(_) => Self::new("PATH_OUTSIDE_WORKSPACE", message),
             Refused::Git(_) => Self::new("PERMISSION_DENIED", message).hint("Use git itself, by a command."),

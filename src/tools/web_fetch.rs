@@ -80,9 +80,8 @@ pub fn tool() -> Tool {
 /// The address that a model means.
 fn address(input: &Input) -> Result<Url, Fault> {
     let written = input.text("url").unwrap_or_default().trim();
-    let wrong = |message: &str| {
-        Fault::new("TOOL_ARGUMENTS_INVALID", message).hint("Give the whole address, such as https://example.com/page.")
-    };
+    let wrong =
+        |message: &str| Fault::arguments(message).hint("Give the whole address, such as https://example.com/page.");
     if written.is_empty() {
         return Err(wrong("`url` is missing"));
     }
@@ -151,9 +150,7 @@ fn fault(refused: Refused) -> Fault {
         Refused::Near { host, .. } => Fault::new("PERMISSION_DENIED", message).hint(format!(
             "The user can allow it with `web.allow_private = [\"{host}\"]` in the configuration."
         )),
-        Refused::Address(_) | Refused::Credentials | Refused::Nowhere { .. } => {
-            Fault::new("TOOL_ARGUMENTS_INVALID", message)
-        }
+        Refused::Address(_) | Refused::Credentials | Refused::Nowhere { .. } => Fault::arguments(message),
         Refused::Redirects(_)
         | Refused::Name { .. }
         | Refused::Failed { .. }
@@ -162,7 +159,7 @@ fn fault(refused: Refused) -> Fault {
     }
 }
 
-/// What the model is told of a page.
+/// The result for the model: the page's text.
 fn outcome(page: &Page, limits: &config::ResultLimits) -> Outcome {
     let url = page.url.as_str();
     let mut data = json!({

@@ -58,7 +58,7 @@ const MOST_RESULTS: usize = 8;
 const MOST_ANSWER_BYTES: usize = 2 << 20;
 const MOST_SNIPPET_CHARS: usize = 500;
 
-/// Whether a service is configured.
+/// Returns true if a search service is configured.
 pub fn is_available(settings: &Settings) -> bool {
     Service::of(&settings.web.search)
         .is_some_and(|it| it.address().is_some() || settings.web.search.connection.has_url())
@@ -81,7 +81,7 @@ impl Service {
         }
     }
 
-    /// Where it is when nothing else is said.
+    /// The default address of the service; `None`: it has none.
     fn address(self) -> Option<&'static str> {
         match self {
             Self::Searxng => None,
@@ -136,7 +136,7 @@ async fn search(input: &Input, search: &Search, environment: &Environment) -> Re
     let failed = |message: String| Fault::new("TOOL_FAILED", message);
     let term = input.text("search_term").unwrap_or_default().trim();
     if term.is_empty() {
-        return Err(Fault::new("TOOL_ARGUMENTS_INVALID", "`search_term` is empty"));
+        return Err(Fault::arguments("`search_term` is empty"));
     }
     let Some(service) = Service::of(search) else {
         return Err(failed("no search service is configured".to_owned()).hint("The user can set web.search.kind."));

@@ -9,7 +9,7 @@ use super::{
         file,
         text::{plain, settle},
     },
-    tool::{Class, Context, Fault, Input, Proposal, Tool, Work, names, schema},
+    tool::{Class, Context, Fault, Input, Proposal, Tool, names, schema},
 };
 use crate::protocol::CallSubject;
 
@@ -47,11 +47,7 @@ pub fn tool() -> Tool {
             r#"{ "path": "deep/new.txt", "content": "new" }"#,
             r#"{ "file_path": "{outside}/trace", "contents": "outside" }"#,
         ],
-        ..Tool::new(
-            "write",
-            Class::Writes,
-            Work::change(|input, context| file::away(input, context, propose)),
-        )
+        ..Tool::new("write", Class::Writes, file::work(propose))
     }
 }
 

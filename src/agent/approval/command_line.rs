@@ -21,11 +21,11 @@ pub struct Command {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Word {
-    /// What the program gets; `None` where the shell puts something in its place.
+    /// The text that the program gets; `None` where the shell puts something in its place.
     pub text: Option<String>,
     /// As it stands in the line.
     pub source: String,
-    /// What is certain of its beginning.
+    /// The part of its beginning that is certain.
     pub start: String,
     /// Some of it is in quotes, or a backslash is in it.
     pub is_quoted: bool,
@@ -86,7 +86,7 @@ pub enum Doubt {
 }
 
 impl CommandLine {
-    /// Whether rules can speak of it at all.
+    /// Returns true if rules can judge the line.
     pub fn is_plain(&self) -> bool {
         self.doubts.is_empty()
     }
@@ -112,13 +112,13 @@ impl Word {
         }
     }
 
-    /// Whether it is all digits.
+    /// Returns true if it is all digits.
     pub(super) fn is_number(&self) -> bool {
         let digits = self.text.as_deref().unwrap_or_default();
         !digits.is_empty() && digits.bytes().all(|it| it.is_ascii_digit())
     }
 
-    /// Whether a program may take it for an option.
+    /// Returns true if a program may take it for an option.
     pub fn may_be_option(&self) -> bool {
         match &self.text {
             Some(text) => text.starts_with(['-', '+']),
@@ -132,7 +132,7 @@ impl Word {
 pub(super) const HARMLESS_DEVICES: [&str; 5] = ["/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/zero"];
 
 impl Redirect {
-    /// Whether nothing is kept of what goes there.
+    /// Returns true if its file is a device that keeps nothing, such as `/dev/null`.
     pub fn is_harmless(&self) -> bool {
         let file = self.file.text.as_deref().unwrap_or_default();
         HARMLESS_DEVICES.contains(&file)

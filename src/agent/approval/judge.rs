@@ -32,14 +32,14 @@ use crate::{
     tools::{Access, Class},
 };
 
-/// What a judgement depends on beside the call.
+/// Everything that a judgement depends on beside the call.
 #[derive(Clone, Copy, Debug)]
 pub struct Facts<'a> {
     pub mode: Mode,
     pub run: RunMode,
     pub tier: Tier,
     pub rules: &'a Rules,
-    /// Whether somebody is there to answer.
+    /// Somebody is there to answer.
     pub is_attended: bool,
     /// A command has changed what is protected: no rule lets another one run unasked.
     pub is_halted: bool,
@@ -47,7 +47,7 @@ pub struct Facts<'a> {
     pub is_sandbox_off: bool,
 }
 
-/// What is to be done with a call.
+/// The decision on a call.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Verdict {
     Allow,
@@ -56,12 +56,12 @@ pub enum Verdict {
     Ask(Question),
 }
 
-/// What the user is asked.
+/// A question for the user.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Question {
-    /// What "always" would store; empty: it is not offered.
+    /// Rules that "always" would store; empty: it is not offered.
     pub always: Vec<Rule>,
-    /// What "for this session" would allow; empty: it is not offered.
+    /// Rules that "for this session" would add; empty: it is not offered.
     pub session: Vec<Rule>,
     /// Servers that would be reached; `any host` where it could be any.
     pub reaches: Vec<String>,
@@ -72,7 +72,7 @@ pub struct Question {
     pub why: String,
 }
 
-/// What stands in [`Question::reaches`] when it may be any.
+/// The entry of [`Question::reaches`] for a command that may reach any host.
 pub const ANY_HOST: &str = "any host";
 
 /// Judges a call by all that it touches.
@@ -207,7 +207,7 @@ fn one(access: &Access, class: Class, facts: &Facts<'_>) -> Verdict {
     }
 }
 
-/// What a rule either means or does not.
+/// Judges an access that a rule either names or does not.
 fn simple(
     facts: &Facts<'_>,
     is_meant: impl Fn(&Rule) -> bool,
@@ -310,8 +310,8 @@ fn read(file: &Located, facts: &Facts<'_>) -> Verdict {
     }
 }
 
-/// What a permission to read `file` holds for: the folder, or the one that the file is in. Nobody is given a whole home or a
-/// folder right below the root for the sake of one file: then it is that file.
+/// The rule that a permission to read `file` adds: its folder, or the file's own folder. Not for a whole home or a
+/// folder right below the root: then only the file.
 fn readable(file: &Located) -> Option<Rule> {
     let is_narrow = |it: &Path| {
         let is_home = it
@@ -328,7 +328,7 @@ fn readable(file: &Located) -> Option<Rule> {
     }
 }
 
-/// What stands in the way of a change, whatever the rules allow.
+/// The verdict on a change that is refused or asked about whatever the rules allow.
 fn no_change(file: &Located) -> Option<Verdict> {
     let is_git = file.path.components().any(|it| {
         it.as_os_str()
@@ -543,7 +543,7 @@ fn because(line: &CommandLine) -> String {
     }
 }
 
-/// Whether nothing but arguments is in doubt: what programs the line runs is known.
+/// Returns true if only arguments are in doubt: the programs that the line runs are known.
 fn only_options(doubts: &[Doubt]) -> bool {
     doubts.iter().all(|it| matches!(it, Doubt::Option))
 }
@@ -624,7 +624,7 @@ impl Places {
     }
 }
 
-/// Where a path of a command leads, links aside: they are a matter of the sandbox.
+/// The place of a path in a command. Links are not followed: the sandbox does that.
 fn below(directory: &Located, path: &str) -> Option<Located> {
     if path.is_empty() || path.split('/').any(|it| it == "..") || path.contains('\0') {
         return None;

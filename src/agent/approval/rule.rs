@@ -19,7 +19,7 @@ use crate::{
     tools::built_in,
 };
 
-/// What a rule speaks about.
+/// An approval rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rule {
     Shell(Shell),
@@ -180,7 +180,7 @@ impl Rule {
     }
 }
 
-/// What was meant by a text without parentheses.
+/// The rule that was probably meant by a text without parentheses.
 fn bare(text: &str) -> Option<String> {
     if let Some(rest) = text.strip_prefix("mcp__") {
         let (server, tool) = rest.split_once("__").unwrap_or((rest, "*"));
@@ -263,7 +263,7 @@ impl Shell {
         Ok(Self::Words(words))
     }
 
-    /// Whether a command of these words is one of them; a word that is no plain text is `None`.
+    /// Returns true if a command has these words; a word that is no plain text is `None`.
     pub fn holds(&self, command: &[Option<&str>]) -> bool {
         match self {
             Self::Words(words) => {
@@ -311,7 +311,7 @@ impl Shell {
         })
     }
 
-    /// How many words of a command the rule speaks of: options behind them were not thought of.
+    /// Number of words of a command that the rule names: options after them are not covered.
     pub fn len(&self) -> usize {
         match self {
             Self::Words(words) => words.len(),
@@ -319,7 +319,7 @@ impl Shell {
         }
     }
 
-    /// Whether there are no words, which cannot be.
+    /// Returns true if there are no words, which cannot be.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -332,7 +332,7 @@ impl Shell {
     }
 }
 
-/// Whether the second word of a rule comes after options with values of their own: `git -C folder push`.
+/// Returns true if the second word of a rule comes after options with values of their own: `git -C folder push`.
 fn holds_later(rule: &Shell, texts: &[Option<&str>]) -> bool {
     let Shell::Words(words) = rule else {
         return false;
@@ -347,7 +347,7 @@ fn holds_later(rule: &Shell, texts: &[Option<&str>]) -> bool {
             .any(|window| window.iter().zip(rest).all(|(it, word)| *it == Some(word.as_str())))
 }
 
-/// Where a shell would see more than words; what stands in quotes is a word.
+/// The offset of the first shell operator outside quotes; `None`: there are only words.
 fn operator(text: &str) -> Option<usize> {
     let mut quote = None;
     let mut rest = text.char_indices();
@@ -400,7 +400,7 @@ fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
-/// Whether `text` is `pattern`, in which `*` stands for anything. Linear but for one step back at a time.
+/// Returns true if `text` matches `pattern`, in which `*` matches anything. Linear time.
 fn is_like(text: &str, pattern: &str) -> bool {
     let mut parts = pattern.split('*');
     let Some(mut rest) = parts.next().and_then(|it| text.strip_prefix(it)) else {
@@ -488,17 +488,17 @@ impl Files {
         })
     }
 
-    /// Whether exactly this path is meant: for rules that allow.
+    /// Returns true if the rule names exactly this path: for rules that allow.
     pub fn hold(&self, file: &Located) -> bool {
         self.any(&self.narrow, file)
     }
 
-    /// Whether this path may be meant, or a folder above it: for rules that ask or forbid.
+    /// Returns true if the rule names this path or a folder above it: for rules that ask or deny.
     pub fn touch(&self, file: &Located) -> bool {
         self.any(&self.wide, file)
     }
 
-    /// Whether a path from the root of a workspace, or an absolute one, is meant.
+    /// Returns true if the rule names a path that is relative to the workspace, or absolute.
     pub(super) fn is_example(&self, path: &str, is_allow: bool) -> bool {
         let located = Located {
             path: Path::new(path).to_owned(),
@@ -567,7 +567,7 @@ impl Hosts {
         Ok(if below { Self::Below(name) } else { Self::One(name) })
     }
 
-    /// Whether `host` is one of them.
+    /// Returns true if `host` is one of them.
     pub fn hold(&self, host: &str) -> bool {
         match self {
             Self::All => true,
@@ -601,7 +601,7 @@ fn parse_mcp(inner: &str) -> Result<Rule, Wrong> {
     }
 }
 
-/// Whether a server's tool is meant.
+/// Returns true if a rule names this tool of a server.
 pub(super) fn is_tool(rule: (&str, &str), server: &str, tool: &str) -> bool {
     is_like(server, rule.0) && is_like(tool, rule.1)
 }

@@ -23,21 +23,21 @@ use crate::{
 const FULL_PERCENT: u64 = 80;
 /// And so much of it may be left then, so that it is not made again soon.
 const ROOM_PERCENT: u64 = 50;
-/// So many of the user's messages stay in full, with what was answered.
+/// Messages of the user that stay in full, with their answers.
 const TURNS_KEPT: usize = 3;
 /// A summary takes no more of the window than this part of it, and no more than so many tokens.
 const SUMMARY_PART: u64 = 10;
 const SUMMARY_TOKENS: u64 = 3_000;
-/// What does not become shorter by this much, in percent, was not worth it.
+/// A compaction must save at least this part of a request, in percent.
 const LEAST_PERCENT: u64 = 10;
 
-/// What a request holds and may hold.
+/// Sizes of a request, in tokens.
 #[derive(Clone, Copy, Debug)]
 pub struct Sizes {
     /// Tokens of the system prompt and of the descriptions of tools, estimated.
     pub system: u64,
     pub tools: u64,
-    /// What the model takes in, as far as that is known.
+    /// The model's context window, if known.
     pub window: Option<u64>,
 }
 
@@ -46,14 +46,14 @@ impl Sizes {
         self.system + self.tools
     }
 
-    /// Whether it is time to make room.
+    /// Returns true if the request needs compaction.
     pub fn is_full(&self, told: &MessageHistory) -> bool {
         self.window
             .is_some_and(|it| told.tokens(self.fixed()) >= percent(it, FULL_PERCENT))
     }
 }
 
-/// How room is to be made.
+/// A compaction that has been worked out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
     /// Everything before this message becomes shorter.
@@ -66,12 +66,12 @@ pub struct Plan {
     pub summary: u64,
 }
 
-/// What takes the most of what cannot be made shorter.
+/// The largest part of a request that cannot be made shorter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Biggest {
     System,
     Tools,
-    /// What the program says of the machine and the workspace.
+    /// The first context: machine, git, tree.
     Surroundings,
     Message {
         turn: Turn,
@@ -87,11 +87,11 @@ pub enum Biggest {
 pub enum Hopeless {
     /// There is nothing that could become shorter.
     Nothing,
-    /// What has to stay is too much: the biggest part of it, and its tokens.
+    /// The part that has to stay is too large: its biggest piece, and that piece's tokens.
     TooBig(Biggest, u64),
 }
 
-/// What to do.
+/// Works out a compaction. Fails if none would help.
 pub fn plan(told: &MessageHistory, sizes: &Sizes, cause: Cause) -> Result<Plan, Hopeless> {
     let fixed = sizes.fixed();
     let before = told.tokens(fixed);
@@ -151,7 +151,7 @@ pub fn plan(told: &MessageHistory, sizes: &Sizes, cause: Cause) -> Result<Plan, 
     Err(biggest(told, sizes))
 }
 
-/// Whether a request has become shorter by enough.
+/// Returns true if a request has become shorter by enough to be worth it.
 pub fn is_worth(before: u64, after: u64) -> bool {
     after <= before.saturating_sub(percent(before, LEAST_PERCENT))
 }
@@ -160,7 +160,8 @@ fn percent(tokens: u64, percent: u64) -> u64 {
     tokens.saturating_mul(percent) / 100
 }
 
-/// Where one may cut, what keeps the most first: before the last turns, then within the last one.
+/// Messages before which a cut is possible, the one that keeps the most first: before the last turns, then within the
+/// last one.
 fn candidates(told: &MessageHistory) -> Vec<usize> {
     let openings: Vec<usize> = told.openings().collect();
     let first = openings.len().saturating_sub(TURNS_KEPT);
@@ -184,7 +185,7 @@ fn asked(told: &MessageHistory) -> usize {
     }
 }
 
-/// What takes the most room.
+/// The largest part of the request.
 pub fn biggest(told: &MessageHistory, sizes: &Sizes) -> Hopeless {
     let scale = told.scale(sizes.fixed());
     let mut parts = vec![(Biggest::System, sizes.system), (Biggest::Tools, sizes.tools)];
@@ -223,7 +224,7 @@ pub fn biggest(told: &MessageHistory, sizes: &Sizes) -> Hopeless {
 }
 
 impl Hopeless {
-    /// What is too big, and what one can do: a message and its details.
+    /// A message that names the largest part, and details that say what the user can do.
     pub fn words(&self, window: Option<u64>) -> (String, String) {
         let of = window.map(|it| format!(" of {}", count(it))).unwrap_or_default();
         let again = "/new begins a new conversation";
@@ -291,7 +292,7 @@ pub fn count(tokens: u64) -> String {
 }
 
 impl Plan {
-    /// What the document says of it, `after` being the tokens that are left.
+    /// The record of the compaction for its document; `after`: the tokens that are left.
     pub fn mark(&self, cause: Cause, window: Option<u64>, after: u64) -> Compaction {
         Compaction {
             cause,

@@ -14,7 +14,7 @@ use crate::{
     protocol::{Address, DocumentId, Turn},
 };
 
-/// What an image costs, roughly: servers scale it down first.
+/// Tokens of an image, roughly: servers scale it down first.
 pub const IMAGE_TOKENS: u64 = 1_000;
 
 /// A result shorter than this is not worth dropping.
@@ -23,14 +23,14 @@ const WORTH_BYTES: usize = 400;
 /// Characters of an argument that stand for a result.
 const ABOUT_CHARACTERS: usize = 60;
 
-/// What a line that stands for a result begins with.
+/// The beginning of a line that replaces a result.
 const DROPPED: &str = "[result dropped: ";
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MessageHistory {
     /// Oldest first.
     pub messages: Vec<ModelMessage>,
-    /// Where one may cut, in the order of the messages.
+    /// Places where a cut is possible, in the order of the messages.
     pub borders: Vec<Border>,
     /// The message that tells the surroundings, once they are told.
     pub opened_at: Option<usize>,
@@ -103,7 +103,7 @@ impl MessageHistory {
         }
     }
 
-    /// What the server's count is to our estimate.
+    /// The server's count divided by our estimate, from 0.4 to 2.5; 1 without a count.
     pub fn scale(&self, fixed: u64) -> f64 {
         let Some((tokens, upto)) = self.counted else { return 1.0 };
         let estimate = fixed.saturating_add(self.size_of(..upto.min(self.messages.len())));
@@ -116,21 +116,22 @@ impl MessageHistory {
         self.messages.get(range).unwrap_or_default().iter().map(size).sum()
     }
 
-    /// Of the message that opens the turn of a border behind a document: it stays.
+    /// Index of the message that opens the turn of a border after a document: it stays when the turn is cut.
     pub fn opening_of(&self, border: &Border) -> Option<usize> {
         border.behind.as_ref()?;
         let opens = |it: &&Border| it.behind.is_none() && it.at < border.at;
         self.borders.iter().rev().find(opens).map(|it| it.at)
     }
 
-    /// So many turns are kept when one cuts there.
+    /// Number of turns that a cut at this message keeps.
     pub fn turns_from(&self, at: usize) -> usize {
         let kept = self.borders.iter().filter(|it| it.at >= at && it.behind.is_none());
         let is_within = self.borders.iter().any(|it| it.at == at && it.behind.is_some());
         kept.count() + usize::from(is_within)
     }
 
-    /// Where to cut so that so many turns are kept, of the oldest only what stands behind a document.
+    /// Index of the message to cut at so that `turns` turns are kept; of the oldest turn, only what follows the
+    /// document `behind`.
     pub fn cut(&self, turns: usize, behind: Option<&DocumentId>) -> usize {
         let openings: Vec<usize> = self.openings().collect();
         let Some(oldest) = openings.len().checked_sub(turns) else {
@@ -145,12 +146,12 @@ impl MessageHistory {
         self.borders.iter().find(is_it).map_or(opening, |it| it.at)
     }
 
-    /// Whether there are as many turns as that.
+    /// Returns true if there are at least `turns` turns.
     pub fn has_turns(&self, turns: usize) -> bool {
         self.openings().count() >= turns
     }
 
-    /// Where turns begin.
+    /// Indices of the messages that open turns.
     pub fn openings(&self) -> impl Iterator<Item = usize> {
         self.borders.iter().filter(|it| it.behind.is_none()).map(|it| it.at)
     }
@@ -161,7 +162,7 @@ impl MessageHistory {
         self.replace(dropped)
     }
 
-    /// What [`Self::drop_results`] would save.
+    /// The results that [`Self::drop_results`] would drop, and the tokens it would save.
     pub fn droppable(&self, at: usize) -> (usize, u64) {
         let dropped = dropped(self.messages.get(..at).unwrap_or_default(), |_| true);
         (dropped.len(), dropped.iter().map(|it| it.saved).sum())

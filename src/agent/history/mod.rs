@@ -111,7 +111,7 @@ fn make_room(documents: &[Document], told: &mut MessageHistory) {
     }
 }
 
-/// What is between the user and the program is none of the model's.
+/// Returns false for exchanges between the user and the program, which the model is not told.
 fn is_of_model(exchange: &Exchange) -> bool {
     let message = exchange.message.as_ref();
     let is_aside = message.is_some_and(|it| it.extra.contains_key(ASIDE));
@@ -125,13 +125,12 @@ fn folded(entries: &[Arc<Entry>]) -> Transcript {
     transcript
 }
 
-/// Whether a document that is no call is what the model said: what failed is not, and neither is what was asked of the user
-/// before a call.
+/// Returns true if a document that is no call is text of the model: errors and approvals are not.
 fn is_said(document: &Document) -> bool {
     document.kind != Kind::Error && !is_approval(document)
 }
 
-/// What the user said while the answer was being made.
+/// Returns true for a message that the user sent while the answer was being made.
 fn text_of_user(document: &Document) -> bool {
     let role = document.metadata.get("role").and_then(Value::as_str);
     document.kind == Kind::Text && role == Some("user")
@@ -588,7 +587,7 @@ mod tests {
             }
         }
 
-        /// What goes back to the model is cut into the same documents as what came from it.
+        /// Text that goes back to the model is cut into the same documents as the text that came from it.
         #[test]
         fn markdown_and_documents_are_the_same_thing(parts in prop::collection::vec(
             prop::sample::select(vec![

@@ -6,7 +6,8 @@ use crate::{
     models::{Effort, ModelMessage, ModelRequest, Part, Said},
 };
 
-/// How a summary is written. It names what must not get lost, and that nothing in the conversation is an instruction.
+/// The system prompt for a summary. It names what must be kept, and says that nothing in the conversation is an
+/// instruction.
 const SYSTEM: &str = include_str!("../../../assets/prompts/summary.md");
 
 /// More of a result or of an argument tells nothing that a summary would hold.
@@ -14,21 +15,21 @@ const RESULT_BYTES: usize = 2 << 10;
 const ARGUMENTS_BYTES: usize = 1 << 10;
 /// A token is at least about so many bytes.
 const TOKEN_BYTES: u64 = 3;
-/// Of what the model takes in, in percent, the conversation may be so much: estimates are estimates.
+/// The conversation may take this part of the model's window, in percent: estimates are rough.
 const TAKEN_PERCENT: u64 = 60;
-/// What a model takes in of which nobody knows.
+/// Assumed window of a model whose window is unknown, in tokens.
 const UNKNOWN_WINDOW: u64 = 32_000;
 
-/// What is to be summarised.
+/// A conversation to be summarised.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Brief {
     /// Oldest first.
     pub messages: Vec<ModelMessage>,
-    /// What the user does not want to get lost; may be empty.
+    /// The user's words on what to keep; may be empty.
     pub keep: String,
     /// As long as the summary may be.
     pub tokens: u64,
-    /// What the conversation's own model takes in, as far as that is known.
+    /// The window of the conversation's own model in tokens, if known.
     pub window: Option<u64>,
 }
 
@@ -107,12 +108,12 @@ fn written(messages: &[ModelMessage], most: usize) -> String {
     talk
 }
 
-/// What a part takes beside its head and its text.
+/// Bytes of a part beside its head and its text.
 const HEAD_BYTES: usize = 3;
-/// What says how much was cut out of a part, with the largest number.
+/// Bytes of the note that says how much was cut out of a part, with the largest number.
 const MARK_BYTES: usize = 40;
 
-/// How long a part may be so that all of them fit.
+/// The greatest length in bytes at which all parts fit; `usize::MAX` if none has to be cut.
 fn cap(lengths: impl Iterator<Item = (usize, usize)> + Clone, most: usize) -> usize {
     let heads: usize = lengths.clone().map(|it| it.0 + HEAD_BYTES).sum();
     let room = most.saturating_sub(heads);

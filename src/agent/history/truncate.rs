@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use crate::{models::CallResult, tools::Tool};
 
-/// Of a command's output that is cut the beginning gets one part in so many, the rest is the end.
+/// A command's output that is cut keeps its end; one part in this many goes to the beginning.
 const HEAD_SHARE: usize = 4;
 
-/// What a result is cut by.
+/// The limit of a result.
 #[derive(Clone, Debug)]
 pub struct Bound {
     /// The tool that gave it; `None`: there is no such tool.

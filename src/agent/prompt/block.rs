@@ -18,7 +18,7 @@ pub struct Block {
     pub name: &'static str,
     /// A template: `mode`, `model`, `tools`, `tag` are known in it.
     pub text: &'static str,
-    /// What stands in its place for a small window; `None`: nothing does.
+    /// The text for a small window; `None`: the block is left out.
     pub short: Option<&'static str>,
     when: fn(&Facts<'_>) -> bool,
 }
@@ -113,13 +113,13 @@ const REMINDERS: [(Mode, &str); 4] = [
     (Mode::Debug, include_str!("../../../assets/prompts/reminders/debug.md")),
 ];
 
-/// What is wrong with a template of the user's.
+/// A mistake in a template of the user's.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct Unsound(String);
 
 impl Block {
-    /// What the block says, in its tag; `None` where it says nothing.
+    /// The text of the block, in its tag; `None` if it is empty for these facts.
     pub(super) fn say(&self, facts: &Facts<'_>) -> Option<String> {
         if !(self.when)(facts) {
             return None;

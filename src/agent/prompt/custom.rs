@@ -27,7 +27,7 @@ pub struct Custom {
 /// More than this is no prompt.
 const FILE_BYTES: u64 = 64 << 10;
 
-/// What the user has configured, and what of it cannot be used.
+/// Loads the user's parts of the prompt. Also returns a warning for each that cannot be used.
 pub fn load(settings: &Settings, paths: Option<&Paths>) -> (Custom, Vec<String>) {
     let mut custom = Custom::default();
     let mut warnings = Vec::new();

@@ -29,7 +29,7 @@ const ALL: &[&str] = &[
     "switch_mode",
 ];
 
-/// What plan and ask mode offer.
+/// The tools of plan and ask mode.
 const READING: &[&str] = &[
     "codebase_search",
     "grep",
@@ -364,7 +364,7 @@ fn every_tag_of_a_prompt_is_guarded() {
     }
 }
 
-/// What the citing block shows as good is what the answer's reader takes for a citation.
+/// The good example of the citing block is one that the answer's reader takes for a citation.
 #[test]
 fn the_good_example_is_one() {
     use crate::{

@@ -14,7 +14,7 @@ use crate::{
 
 /// A larger file is data, not a script.
 const MOST_BYTES: u64 = 10 << 20;
-/// So many files of one command are looked at.
+/// Files that are checked for one command.
 const MOST_FILES: usize = 64;
 
 /// Files that programs read without being told their names.
@@ -31,10 +31,10 @@ const UNNAMED: [(&str, &[&str]); 10] = [
     ("rake", &["Rakefile"]),
 ];
 
-/// What was there when the user was asked.
+/// The state of the files that a command would run, when the user was asked about it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ApprovalSnapshot {
-    /// Where the command runs.
+    /// The working directory of the command.
     pub directory: Option<PathBuf>,
     files: Vec<(PathBuf, Fingerprint)>,
 }

@@ -18,7 +18,7 @@ use crate::{
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
-/// What has become of a document.
+/// A change of a command's document, with its turn.
 #[derive(Debug)]
 pub struct Update {
     pub turn: Turn,
@@ -66,7 +66,7 @@ impl Background {
         self.updates.next().await
     }
 
-    /// What is to be said when the conversation ends, and with it what still runs.
+    /// Final updates for the commands that still run when the conversation ends.
     pub fn close(&mut self) -> Vec<Update> {
         self.updates.clear();
         let open = std::mem::take(&mut self.shown).into_iter();

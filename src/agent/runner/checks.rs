@@ -36,13 +36,13 @@ use crate::{
 
 pub use crate::tools::read_lints::Known;
 
-/// So many files that the agent knows are looked at, and as many that others name.
+/// Files that are checked of those that the agent knows, and as many of those that others name.
 const MOST_FILES: usize = 40;
-/// So often the model is told of a file while one message is answered: who has not mended it by then will not.
+/// Reports about one file while one message is answered: a model that has not fixed it by then will not.
 const MOST_ROUNDS: u32 = 3;
-/// So many mistakes of a file are told.
+/// Mistakes that are reported for one file.
 const MOST_TOLD: usize = 10;
-/// Of one of them.
+/// Characters of one mistake.
 const MOST_CHARS: usize = 300;
 
 /// The checkers of a conversation. Dropping it ends what runs.
@@ -57,7 +57,7 @@ pub struct Checks {
     _alive: watch::Sender<()>,
 }
 
-/// What is to be looked at.
+/// Files to be checked.
 #[derive(Clone, Debug, Default)]
 pub struct Look {
     /// As the user and the tree name them, what matters most first.
@@ -106,17 +106,17 @@ impl Checks {
         }
     }
 
-    /// What was found, also by the calls of the model.
+    /// The results of the checkers in this conversation, including those of the model's own calls.
     pub fn findings(&self) -> Arc<Findings> {
         Arc::clone(&self.findings)
     }
 
-    /// Who is asked about what calls have changed; `None`: nobody.
+    /// The checkers for files that calls have changed; `None`: they are off.
     pub fn lints(&self) -> Option<Lints> {
         self.lints.clone()
     }
 
-    /// Whether [`Self::looker`] does anything.
+    /// Returns true if [`Self::looker`] does anything.
     pub const fn are_on(&self) -> bool {
         self.wanted.is_some()
     }
@@ -137,7 +137,7 @@ impl Checks {
     }
 }
 
-/// Whether the model could have checkers run and nobody would be asked.
+/// Returns true if the model could run checkers without a question.
 fn may_run(setup: &Setup) -> bool {
     let settings = &setup.settings;
     let tool = setup.tools.get(read_lints::NAME);
@@ -151,7 +151,7 @@ pub struct Lints(Arc<Asked>);
 
 struct Asked {
     context: Context,
-    /// How often the model has been told of a file while one message is answered.
+    /// Number of reports about each file while one message is answered.
     rounds: Mutex<BTreeMap<PathBuf, u32>>,
     /// Some that were asked have not answered, and are not waited for.
     is_busy: AtomicBool,
@@ -181,7 +181,8 @@ impl Lints {
         self.rounds().clear();
     }
 
-    /// What is known of files that are about to be changed, for [`Self::after`]; `None` where nothing will be said of them.
+    /// The known mistakes of files that are about to be changed, for [`Self::after`]; `None` where nothing will be
+    /// reported.
     pub fn before(&self, changes: &[Change]) -> Option<Known> {
         if self.0.is_busy.load(Ordering::Acquire) {
             return None;
@@ -193,7 +194,8 @@ impl Lints {
         Known::of(files, &self.0.context)
     }
 
-    /// What checkers say of files that have been changed, for the model; nothing where that takes longer than a moment.
+    /// The new mistakes in files that have been changed, for the model; `None` where checking takes longer than a
+    /// moment.
     pub async fn after(self, known: Known) -> Option<String> {
         let (send, said) = oneshot::channel();
         let asked = Arc::clone(&self.0);

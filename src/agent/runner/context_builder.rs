@@ -39,7 +39,7 @@ use crate::{
     transcript::Transcript,
 };
 
-/// What a conversation has been told so far.
+/// Builds the context of messages, and remembers what the model has been told.
 pub struct Briefing {
     state: Arc<Mutex<State>>,
     is_ready: watch::Receiver<bool>,
@@ -55,30 +55,30 @@ struct State {
     rules: RuleSet,
     custom: prompt::Custom,
     first: FirstContext,
-    /// What the agent knew of files when the last answer ended.
+    /// The files that the agent knew when the last answer ended.
     watch: Watch,
     /// Files that the user has named.
     open: Vec<String>,
-    /// Of the last message.
+    /// The mode of the last message.
     mode: Option<Mode>,
     warnings: Vec<String>,
-    /// Where there is a workspace.
+    /// The trust in the workspace; `None` without a workspace.
     standing: Option<Standing>,
 }
 
-/// What the runner knows of a message.
+/// The runner's facts about a message.
 pub struct Said {
     pub response: ResponseId,
     pub is_first: bool,
     /// The model is told nothing.
     pub is_aside: bool,
-    /// Who answers, and with which model.
+    /// The provider and the model that answer.
     pub chosen: Chosen,
     pub seen: Arc<Seen>,
     pub log: Arc<Log>,
 }
 
-/// What was said while the model works, as the user wrote it and as the model is told it.
+/// A message that is sent while the model works, as the user wrote it and as the model is told it.
 pub struct Steering {
     pub submit: Submit,
     pub parts: Vec<Part>,
@@ -89,9 +89,9 @@ type Ready<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 /// The member of a message that says what is around the program it was written in.
 const CONTEXT: &str = "context";
 
-/// So long a message waits for what is gathered.
+/// The longest that a message waits for its context.
 const PATIENCE: Duration = Duration::from_millis(250);
-/// So long the files that were changed lately are waited for, for what nobody waits for.
+/// The longest that a background check waits for the list of recently changed files.
 const TREE_PATIENCE: Duration = Duration::from_mins(1);
 
 impl Briefing {
@@ -129,12 +129,12 @@ impl Briefing {
         }
     }
 
-    /// What checkers have found in this conversation.
+    /// The results of the checkers in this conversation.
     pub fn findings(&self) -> Arc<Findings> {
         self.checks.findings()
     }
 
-    /// Who is asked about what calls have changed; `None`: nobody.
+    /// The checkers for files that calls have changed; `None`: they are off.
     pub fn lints(&self) -> Option<Lints> {
         self.checks.lints()
     }
@@ -146,7 +146,7 @@ impl Briefing {
         }
     }
 
-    /// How the workspace stands with the user, once that is known.
+    /// The trust in the workspace, once it is known; `None` without a workspace.
     pub fn standing(&self) -> Ready<Option<Standing>> {
         let state = Arc::clone(&self.state);
         let mut is_ready = self.is_ready.clone();
@@ -311,7 +311,8 @@ impl Briefing {
         })
     }
 
-    /// What is said while the model works in the mode `was`: with what it points at, and with the mode if that changes.
+    /// Builds the context of a message that is sent while the model works in the mode `was`: its attachments, and a
+    /// note if the mode changes.
     pub fn steering(&mut self, submit: Submit, was: Option<Mode>, said: Said, setup: &Setup) -> Ready<Steering> {
         let state = Arc::clone(&self.state);
         let workspace = setup.workspace.clone();
@@ -411,7 +412,7 @@ impl Briefing {
         });
     }
 
-    /// What the user should know of what is told, once.
+    /// Takes the warnings for the user that have come up since the last call.
     pub fn warnings(&mut self) -> Vec<String> {
         std::mem::take(&mut lock(&self.state).warnings)
     }
@@ -497,7 +498,7 @@ fn offered(tools: &ToolSet, mode: Mode) -> Vec<&str> {
     tools.map(|it| it.name.as_str()).collect()
 }
 
-/// What is needed to read what stands on the disk.
+/// Everything that is needed to read rules and prompt parts from the disk.
 struct Reading {
     settings: Arc<Settings>,
     paths: Option<Paths>,
@@ -538,7 +539,7 @@ impl Reading {
     }
 }
 
-/// How hard the model is to think: as this very message says, else as the settings do.
+/// The reasoning effort: from the message, else from the settings; `None`: automatic.
 fn wish(message: &Message, otherwise: &str) -> Option<Effort> {
     let said = message.extra.get("effort").and_then(serde_json::Value::as_str);
     let word = said.filter(|it| *it == "auto" || effort(it).is_some());

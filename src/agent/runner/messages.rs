@@ -20,7 +20,7 @@ pub struct Messages {
     pub queue: VecDeque<(Submit, QueuedWork)>,
     /// A message that is being made ready for the model.
     pub next: Option<Pin<Box<dyn Future<Output = Box<Submission>> + Send>>>,
-    /// What was said while an answer is made, while it is looked up what it points at.
+    /// Messages to the running answer whose context is being built.
     pub steering: FuturesOrdered<Pin<Box<dyn Future<Output = Steering> + Send>>>,
     /// The message that is made ready is to be stopped as soon as it stands in the log.
     pub is_stopped: bool,
@@ -30,7 +30,7 @@ pub struct Messages {
     pub shorten: Option<CompactionScope>,
     /// The mode of the last message.
     pub mode: Option<Mode>,
-    /// What was said before this program ran has been read.
+    /// The conversation from before the program started has been read.
     pub is_recollected: bool,
 }
 
@@ -104,7 +104,7 @@ pub enum QueuedWork {
     Answer,
     /// A command of the user's own.
     Command(UserCommand),
-    /// What is told is made shorter.
+    /// The history is compacted.
     Room(CompactionScope),
 }
 

@@ -47,8 +47,8 @@ pub fn remember(memory: &mut Memory, setup: &Setup, log: &Log) {
     memory.costs.dollars = spent(&entries);
 }
 
-/// Of a conversation that was opened at its end, that end, where the model could be told no more anyway: a summary stands
-/// for what was before, or it fills the window. Reading all of it would take seconds and hundreds of megabytes.
+/// The end of a conversation that was opened at its end, if the model could be told no more anyway: it begins with a
+/// summary, or it fills the window. Reading all of it would take seconds and hundreds of megabytes.
 fn said_lately(memory: &Memory, setup: &Setup, log: &Log, recent: &Recent) -> Option<MessageHistory> {
     let window = memory.window.tokens.unwrap_or(USUAL_WINDOW);
     let is_enough = |it: &MessageHistory| !it.is_short && (it.has_summary() || it.size_of(0..) >= window);
@@ -81,7 +81,7 @@ pub fn call_behind(log: &Log, tools: &ToolSet, turn: Turn, document: &DocumentId
     tools.get(&called.name).is_some().then_some(called)
 }
 
-/// What the answers of a conversation have cost, as far as it was known.
+/// The known cost of the answers in dollars.
 fn spent(entries: &[Arc<Entry>]) -> f64 {
     let cost = |it: &Arc<Entry>| match &it.event {
         Event::Done(done) => done.extra_usage.get("costUsd")?.as_f64(),

@@ -34,7 +34,7 @@ pub struct Restorer {
 pub struct Files<'a> {
     /// `None`: there are none.
     pub workspace: Option<&'a Arc<Workspace>>,
-    /// What the agent has read and written.
+    /// Files that the agent has read and written.
     pub seen: &'a Arc<Seen>,
 }
 

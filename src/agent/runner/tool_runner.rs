@@ -35,28 +35,28 @@ use crate::{
 
 /// Work that ends with an input of the turn.
 pub type Jobs = FuturesUnordered<Pin<Box<dyn Future<Output = Input> + Send>>>;
-/// What a command prints, with its call.
+/// The output of a command, with its call.
 pub type Outputs = Pin<Box<dyn Stream<Item = (JobId, String)> + Send>>;
 
 /// The calls of tools that are being prepared and run, and what the agent knows of files by them.
 pub struct ToolRunner {
-    /// What the agent has read and written.
+    /// Files that the agent has read and written.
     pub seen: Arc<Seen>,
     index: Arc<Index>,
     findings: Arc<Findings>,
     /// The workspace has been looked at, or is.
     has_looked: bool,
-    /// What is being prepared and run.
+    /// Calls that are being prepared or run.
     pub jobs: Jobs,
-    /// What running commands print.
+    /// The output of running commands.
     pub outputs: SelectAll<Outputs>,
     /// Marks of instrumentation that are looked for because debugging was left.
     pub marks_left: FuturesUnordered<Pin<Box<dyn Future<Output = Vec<String>> + Send>>>,
     /// Nobody waits for the jobs any more, once it is `true`.
     stop: (Stop, watch::Sender<bool>),
-    /// What the commands that are prepared would have run on, when they were prepared.
+    /// Snapshots of the files that prepared commands would run, taken when they were prepared.
     snapshots: Arc<Mutex<HashMap<JobId, ApprovalSnapshot>>>,
-    /// What checkers knew of the files that calls are changing.
+    /// Known mistakes of the files that calls are changing.
     known: Arc<Mutex<HashMap<JobId, Known>>>,
 }
 
@@ -327,7 +327,7 @@ impl ToolRunner {
     }
 }
 
-/// What the agent will have read and written. What files were before is kept, where there is a place for it.
+/// The record of files that the agent reads and writes; checkpoints are kept if there is a place for them.
 fn memory(setup: &Setup) -> Seen {
     let (Some(_), Some(paths)) = (&setup.workspace, &setup.paths) else {
         return Seen::default();

@@ -25,7 +25,7 @@ pub struct TrustQuestion {
     pub looking: Option<Looking>,
     /// The question, in its turn, while it is open.
     page: Option<(Page, Turn)>,
-    /// What was done about protected files that commands made or changed.
+    /// Reports about protected files that commands made or changed.
     pub settled: Option<mpsc::UnboundedReceiver<Settled>>,
 }
 

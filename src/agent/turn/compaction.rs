@@ -12,6 +12,7 @@ use crate::{
             message_history::{self, MessageHistory},
             summary::Brief,
         },
+        writer::document_end,
     },
     models::{EndReason, Failure, Piece, Tokens, catalogue},
     protocol::{
@@ -47,7 +48,7 @@ const ATTEMPTS: u32 = 2;
 const SUMMARY_BYTES: usize = 64 << 10;
 
 impl Running {
-    /// What a request holds and may hold.
+    /// The sizes of the next request.
     pub(super) fn sizes(&self, memory: &Memory) -> Sizes {
         let refused = memory
             .window
@@ -149,7 +150,7 @@ impl Running {
                         };
                         let details = "say something first";
                         self.output.error("NOTHING_TO_COMPACT", "client", message, details);
-                        self.end(Status::Completed, FinishReason::Stop, memory);
+                        self.stop(memory);
                     }
                 }
             }
@@ -166,7 +167,7 @@ impl Running {
             let message = format!("{address} is no result of a tool that the model is told and that is worth dropping");
             let details = "/context shows what takes room";
             self.output.error("NOTHING_TO_COMPACT", "client", &message, details);
-            return self.end(Status::Completed, FinishReason::Stop, memory);
+            return self.stop(memory);
         }
         let after = scaled(&memory.told, &sizes, scale).min(before);
         memory.shortened(after);
@@ -182,7 +183,7 @@ impl Running {
         };
         let said = format!("The model is told no more what {address} came to. It stays readable here.");
         self.close_room(shown, &said, &mark);
-        self.end(Status::Completed, FinishReason::Stop, memory);
+        self.stop(memory);
     }
 
     /// Carries out a plan.
@@ -227,7 +228,7 @@ impl Running {
         });
     }
 
-    /// What comes of the model that writes the summary.
+    /// Takes a piece of the summary.
     pub(super) fn room_piece(&mut self, piece: Piece, memory: &mut Memory) {
         let Phase::Room(mut room) = std::mem::replace(&mut self.phase, Phase::Leave) else {
             return;
@@ -300,7 +301,7 @@ impl Running {
             );
             self.fail_room(shown, &why);
             return match cause {
-                Cause::Asked => self.end(Status::Completed, FinishReason::Stop, memory),
+                Cause::Asked => self.stop(memory),
                 Cause::Full => self.go_on_without(plan.before, memory),
                 Cause::Overflow => {
                     let hopeless = compaction::biggest(&memory.told, &sizes);
@@ -338,7 +339,7 @@ impl Running {
         }
         self.fail_room(shown, why);
         match cause {
-            Cause::Asked => self.end(Status::Completed, FinishReason::Stop, memory),
+            Cause::Asked => self.stop(memory),
             Cause::Full => self.go_on_without(plan.before, memory),
             Cause::Overflow => {
                 let hopeless = compaction::biggest(&memory.told, &self.sizes(memory));
@@ -372,7 +373,7 @@ impl Running {
 
     fn go_on(&mut self, cause: Cause, memory: &mut Memory) {
         match cause {
-            Cause::Asked => self.end(Status::Completed, FinishReason::Stop, memory),
+            Cause::Asked => self.stop(memory),
             Cause::Full | Cause::Overflow => self.request(memory),
         }
     }
@@ -423,11 +424,7 @@ impl Running {
                 result,
                 duration_ms: Some(took),
             },
-            Event::DocumentEnd {
-                document: shown.document,
-                final_content: None,
-                metadata: shown.metadata,
-            },
+            document_end(shown.document, shown.metadata),
         ];
         self.output.say(events);
     }
@@ -451,7 +448,7 @@ fn scaled(told: &MessageHistory, sizes: &Sizes, scale: f64) -> u64 {
     ((sizes.fixed() + told.size_of(0..)) as f64 * scale) as u64
 }
 
-/// What is still to be done, which is known better than a summary could say it.
+/// The open todos as Markdown, which the agent knows better than a summary could say; may be empty.
 fn open_todos(memory: &Memory) -> String {
     let is_open = |it: &&crate::transcript::Todo| !matches!(it.status, TodoStatus::Completed | TodoStatus::Cancelled);
     let lines: String = memory

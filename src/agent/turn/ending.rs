@@ -8,7 +8,7 @@ use crate::{
     protocol::{DocumentId, Done, Event, FinishReason, Mode, Outcome as Dealt, Severity, Status, Usage},
 };
 
-/// So often in a row a server may want to be asked again.
+/// Pauses in a row after which a server is not asked again.
 const PAUSES_MOST: u32 = 5;
 
 impl Running {
@@ -114,7 +114,7 @@ impl Running {
         }
         // After its calls a model may have nothing to add.
         if self.guard.calls > 0 && self.output.writer.count() > 0 {
-            return self.end(Status::Completed, FinishReason::Stop, memory);
+            return self.stop(memory);
         }
         let details = if self.output.has_thought {
             "it thought and then said nothing: send the message again, or choose another model"
@@ -128,8 +128,7 @@ impl Running {
 
     /// The request failed. What was called in it is not carried out: it may be half of what was meant.
     pub(super) fn failed(&mut self, failure: &Failure, memory: &mut Memory) {
-        let events = self.output.writer.cut();
-        self.output.say(events);
+        self.output.cut();
         self.count_tokens(memory);
         if !self.request.has_output {
             match failure.kind {
@@ -174,7 +173,7 @@ impl Running {
         self.end(Status::Error, finish_reason, memory);
     }
 
-    /// Of a message that was broken off, the text that the user has read.
+    /// Keeps the text of an interrupted message, which the user has read.
     fn keep_text(&mut self, memory: &mut Memory) {
         let said = std::mem::take(&mut self.request.said);
         memory.assistant(said.into_iter().filter(|it| matches!(it, Said::Text(_))).collect());
@@ -184,8 +183,7 @@ impl Running {
         if matches!(self.phase, Phase::Model) {
             self.output.effects.push(Effect::StopModel);
         }
-        let events = self.output.writer.flush();
-        self.output.say(events);
+        self.output.flush();
         self.leave_room(memory);
         self.count_tokens(memory);
         self.drop_batch(memory);
@@ -196,7 +194,7 @@ impl Running {
         self.end(Status::Completed, FinishReason::Cancelled, memory);
     }
 
-    /// Where instrumentation was left behind, at what would be the end.
+    /// Takes the places of instrumentation marks when the answer would end.
     pub(super) fn marks(&mut self, marks: &[String], memory: &mut Memory) {
         if !self.steering.is_empty() {
             return self.ask_model(memory);
@@ -207,7 +205,7 @@ impl Running {
                 events.extend(self.output.writer.flush());
                 self.output.say(events);
             }
-            return self.end(Status::Completed, FinishReason::Stop, memory);
+            return self.stop(memory);
         }
         let shown = marks
             .iter()
@@ -244,6 +242,11 @@ impl Running {
     }
 
     /// The end, once: everything that is open was closed before.
+    /// Ends the answer as complete.
+    pub(super) fn stop(&mut self, memory: &mut Memory) {
+        self.end(Status::Completed, FinishReason::Stop, memory);
+    }
+
     pub(super) fn end(&mut self, status: Status, finish_reason: FinishReason, memory: &mut Memory) {
         // What was sent and not answered: the next message must not run into it, which would change what was sent, and
         // the model should not take up what the user stopped.

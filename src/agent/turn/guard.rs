@@ -11,7 +11,7 @@ pub struct Guard {
     pub requests: u32,
     /// Calls since then.
     pub calls: u32,
-    /// What the requests since then have cost, as far as prices are known.
+    /// Cost in dollars of the requests since then, as far as prices are known.
     pub dollars: f64,
     /// Messages in a row in which no call could be read.
     pub garbled: u32,
@@ -22,7 +22,7 @@ pub struct Guard {
     repeats: u32,
 }
 
-/// What to do about a call.
+/// The action to take about a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Advice {
     Fine,

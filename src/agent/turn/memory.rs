@@ -12,16 +12,16 @@ use crate::{
     transcript::Todos,
 };
 
-/// What was said, word for word as the model heard it, and what holds for all of the conversation.
+/// The state of a conversation that outlives an answer: the history word for word, and what holds for all of it.
 #[derive(Debug, Default)]
 pub struct Memory {
     /// Only ever added to, but for where room is made and for what [`Self::made_by`] takes out.
     pub told: MessageHistory,
-    /// What the model that answers takes in.
+    /// The window of the model that answers.
     pub window: Window,
     pub policy: Policy,
     pub todos: Todos,
-    /// What all of the conversation has cost.
+    /// The cost of the whole conversation.
     pub costs: Costs,
     /// The surroundings have been told.
     pub is_opened: bool,
@@ -34,7 +34,7 @@ pub struct Memory {
     calls: HashSet<String>,
 }
 
-/// What the model that answers takes in, in tokens.
+/// The window of the model that answers, in tokens.
 #[derive(Clone, Debug, Default)]
 pub struct Window {
     /// `None`: it is not known.
@@ -45,7 +45,7 @@ pub struct Window {
     pub no_room_below: u64,
 }
 
-/// What a conversation has cost.
+/// The cost of a conversation.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Costs {
     /// Dollars, as far as prices are known.
@@ -83,13 +83,13 @@ impl Memory {
         };
     }
 
-    /// What was said before this program ran.
+    /// Sets the history from before the program started.
     pub fn remember(&mut self, before: MessageHistory) {
         self.calls.extend(before.messages.iter().flat_map(calls));
         self.told = before;
     }
 
-    /// What stands before the first message, or before the first one since the program began.
+    /// Adds the context before the first message, or before the first one since the program started.
     pub fn open(&mut self, parts: Vec<Part>) {
         self.is_opened = true;
         if !parts.is_empty() {
@@ -104,7 +104,7 @@ impl Memory {
         }
     }
 
-    /// What the model said. Nothing but blanks is nothing said.
+    /// Adds a message of the model. One of blanks alone is left out.
     pub fn assistant(&mut self, said: Vec<Said>) {
         let is_worth = |it: &Said| match it {
             Said::Text(text) => !text.trim().is_empty(),

@@ -27,7 +27,7 @@ use std::{
 };
 
 use chrono::{DateTime, SecondsFormat};
-use serde_json::Map;
+use serde_json::{Map, Value};
 use unicode_segmentation::UnicodeSegmentation;
 
 use self::{
@@ -49,7 +49,7 @@ use crate::{
         catalogue::{self, Prices},
     },
     protocol::{
-        ASIDE, Address, ClarificationResponse, CompactionScope, ConversationId, DocumentId, Event, Message, Mode,
+        ASIDE, Address, ClarificationResponse, CompactionScope, ConversationId, DocumentId, Event, Kind, Message, Mode,
         Notice, ResponseId, ResponseStart, Severity, Turn as ProtocolTurn,
     },
     tools::{Access, Fault, Input as Arguments, Outcome, Proposal, Tool, ToolSet},
@@ -61,7 +61,7 @@ pub use memory::Memory;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct JobId(pub u64);
 
-/// What can happen to an answer.
+/// An input of the turn.
 #[derive(Clone, Debug)]
 pub enum Input {
     /// Ignored while an answer is being made.
@@ -74,12 +74,12 @@ pub enum Input {
         mode: Mode,
     },
     Piece(Piece),
-    /// What a call would touch or change has been worked out.
+    /// A call has been prepared: its accesses and changes are known.
     Prepared {
         job: JobId,
         result: Result<Prepared, Fault>,
     },
-    /// What a command printed next.
+    /// The next output of a command.
     Output {
         job: JobId,
         text: String,
@@ -90,7 +90,7 @@ pub enum Input {
         result: Result<Outcome, Fault>,
         took_ms: u64,
     },
-    /// What checkers have said of what a call has changed; empty: nothing.
+    /// The report of the checkers on a call's changes; empty: no mistakes.
     Checked {
         job: JobId,
         text: String,
@@ -99,7 +99,7 @@ pub enum Input {
     Answer(ClarificationResponse),
     /// A question waited for so long that no answer is an answer.
     Expired(DocumentId),
-    /// Where marks of instrumentation were found, as `path:line`.
+    /// Places of instrumentation marks, as `path:line`.
     Marks(Vec<String>),
     Cancel,
 }
@@ -110,7 +110,7 @@ pub struct Prepared {
     pub accesses: Vec<Access>,
     /// For a tool that changes files.
     pub proposal: Option<Proposal>,
-    /// What keeps a command within its bounds. It counts where there is a command only: finding it out costs a trial.
+    /// The tier of the sandbox. Only valid if there is a command: finding it out costs a trial.
     pub tier: Tier,
 }
 
@@ -121,19 +121,19 @@ pub struct Submission {
     pub message: Message,
     /// The message as the model is told it.
     pub parts: Vec<Part>,
-    /// What the model is told before the first message of a conversation; ignored later.
+    /// The first context, told before the first message of a conversation; ignored later.
     pub opening: Vec<Part>,
     /// The mode in which the answer begins.
     pub mode: Mode,
     /// Format and model that make what only they can read.
     pub maker: String,
-    /// What is allowed without a question.
+    /// Rules for calls that need no question.
     pub policy: Policy,
-    /// What does not change while the answer is made.
+    /// Settings that stay the same during the answer.
     pub setup: AnswerSetup,
 }
 
-/// What does not change while an answer is made.
+/// Settings that stay the same during an answer.
 #[derive(Clone, Debug)]
 pub struct AnswerSetup {
     /// The purpose of the turn.
@@ -148,9 +148,9 @@ pub struct AnswerSetup {
     pub model: AnswerModel,
     /// All tools that may be offered in some mode.
     pub tools: ToolSet,
-    /// What the user says of single tools.
+    /// The user's settings, for those of single tools.
     pub settings: Arc<Settings>,
-    /// How far the answer may go.
+    /// Limits of the answer.
     pub limits: Limits,
     /// The one who answers questions.
     pub asker: Asker,
@@ -169,13 +169,13 @@ pub struct AnswerModel {
     pub summarist: String,
     /// Number of other models that may be tried when this one is overloaded.
     pub fallbacks: usize,
-    /// How hard it thinks; `None`: as its server has it.
+    /// The reasoning effort; `None`: the server's default.
     pub effort: Option<Effort>,
     /// It is known not to see images: it is told where one stands.
     pub is_blind: bool,
 }
 
-/// What a turn is for.
+/// The purpose of a turn.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Purpose {
     /// The model answers.
@@ -183,11 +183,11 @@ pub enum Purpose {
     Answer,
     /// A command of the user's runs; the model is not asked.
     Command,
-    /// What the model is told becomes shorter, and nothing else.
+    /// Compacts the history, and nothing else.
     Room(CompactionScope),
 }
 
-/// What is allowed without a question.
+/// Rules for calls that need no question.
 #[derive(Clone, Debug)]
 pub struct Policy {
     pub rules: Rules,
@@ -206,13 +206,13 @@ impl Default for Policy {
     }
 }
 
-/// How far an answer may go before the user is asked, or it ends.
+/// Limits of an answer, at which the user is asked or the answer ends.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limits {
     /// Requests to the model.
     pub requests: u32,
     pub calls: u32,
-    /// What it may cost, and what all of the conversation may; `None`: anything.
+    /// Limit of the answer's cost, and of the whole conversation's; `None`: no limit.
     pub dollars: Option<f64>,
     pub dollars_in_all: Option<f64>,
     /// The same call that fails so often in a row is warned of, and ends the answer.
@@ -236,7 +236,7 @@ impl Default for Limits {
     }
 }
 
-/// What is to be done, in this order.
+/// An effect to be carried out, in the order of the list.
 #[derive(Clone, Debug)]
 #[expect(clippy::large_enum_variant, reason = "most are events, and each lives for one step")]
 pub enum Effect {
@@ -339,6 +339,24 @@ impl Output {
         self.effects.extend(start.into_iter().chain(events).map(Effect::Append));
     }
 
+    /// Appends a document that is complete.
+    fn whole(&mut self, kind: Kind, start: Map<String, Value>, content: Option<&str>, end: Map<String, Value>) {
+        let events = self.writer.whole(kind, start, content, end);
+        self.say(events);
+    }
+
+    /// Ends the open document as complete.
+    fn flush(&mut self) {
+        let events = self.writer.flush();
+        self.say(events);
+    }
+
+    /// Ends the open document as cut off.
+    fn cut(&mut self) {
+        let events = self.writer.cut();
+        self.say(events);
+    }
+
     fn notice(&mut self, severity: Severity, code: &str, message: String) {
         let notice = Notice {
             severity,
@@ -358,7 +376,7 @@ impl Output {
 /// The last request to the model, and what has come of it.
 #[derive(Debug, Default)]
 struct OpenRequest {
-    /// What the model has said.
+    /// The model's message so far.
     said: Vec<Said>,
     /// Calls whose arguments are no JSON object, by id, with what they are.
     garbled: Vec<(String, String)>,
@@ -376,7 +394,7 @@ struct OpenRequest {
     has_made_room: bool,
 }
 
-/// What the requests of an answer have cost.
+/// The cost of an answer's requests.
 #[derive(Debug)]
 struct Spending {
     /// Tokens of the requests that have ended.
@@ -416,7 +434,7 @@ struct OpenCalls {
     places: Vec<(String, Address)>,
 }
 
-/// What was said while the model works, and is not heard yet.
+/// A message that was sent while the model works and that the model has not been told.
 #[derive(Debug)]
 struct Steered {
     message: Message,
@@ -424,7 +442,7 @@ struct Steered {
     mode: Mode,
 }
 
-/// What is being waited for.
+/// The event that the answer waits for.
 #[derive(Debug)]
 enum Phase {
     Model,
@@ -438,7 +456,7 @@ enum Phase {
     Over,
 }
 
-/// What the model is told of itself where it said nothing.
+/// The model's message where it did not answer.
 const NO_ANSWER: &str = "(No answer came.)";
 /// A title is a line in a list.
 const TITLE_GRAPHEMES: usize = 60;
@@ -584,7 +602,7 @@ impl Running {
         })
     }
 
-    /// What the model may use in the mode that is in force.
+    /// The tools offered in the current mode.
     fn offered(&self) -> Vec<ToolSpec> {
         self.in_force().map(|it| it.spec()).collect()
     }

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     Effect, Fault, JobId, Memory, Phase, Running,
-    batch::{Job, Stage, Word, choices, edits, gist, settle},
+    batch::{Job, Stage, Word, choices, edits, gist},
 };
 use crate::{
     agent::approval::{self, Rule},
@@ -173,7 +173,7 @@ impl Running {
         }
     }
 
-    /// What is asked about: a lead, the question and the planned action.
+    /// The subjects of the question: for each a lead, the question and the planned action.
     fn subjects(job: &Job, tool: &Tool, question: &approval::Question) -> Vec<(String, String, Value)> {
         // What it would reach, what it wants and what it changes stand there in any case.
         let is_reach = |why: &str| question.reaches.iter().any(|it| why == format!("it reaches {it}"));
@@ -269,7 +269,7 @@ impl Running {
         )]
     }
 
-    /// What the turn does itself.
+    /// Carries out a tool that belongs to the turn itself.
     pub(super) fn perform(&mut self, part: Part, job: &mut Job, memory: &mut Memory) {
         match part {
             Part::Todos => self.perform_todos(job, memory),
@@ -287,9 +287,8 @@ impl Running {
         let merge = job.arguments.flag("merge");
         let end = object(json!({ "todos": todos, "merge": merge, "toolCallId": job.call.id }));
         memory.todos.apply(&crate::protocol::document::TodoUpdate::of(&end));
-        let events = self.output.writer.whole(Kind::TodoUpdate, Map::new(), None, end);
-        self.output.say(events);
-        settle(job, memory.todos.checklist(), false, Vec::new());
+        self.output.whole(Kind::TodoUpdate, Map::new(), None, end);
+        job.settle(memory.todos.checklist());
     }
 
     fn perform_plan(&mut self, job: &mut Job, memory: &mut Memory) {
@@ -304,17 +303,10 @@ impl Running {
         memory.todos.apply(&crate::protocol::document::TodoUpdate::of(&object(
             json!({ "todos": plan.todos, "merge": false }),
         )));
-        let events = self.output.writer.whole(Kind::Plan, start, Some(&plan.content), end);
-        self.output.say(events);
+        self.output.whole(Kind::Plan, start, Some(&plan.content), end);
         self.has_user_the_word = true;
-        settle(
-            job,
-            "The user sees the plan. Nothing is to be done until they answer: they may change it, have it built, or ask for \
-             another one."
-                .to_owned(),
-            false,
-            Vec::new(),
-        );
+        job.settle("The user sees the plan. Nothing is to be done until they answer: they may change it, have it built, or ask for \
+             another one.");
     }
 
     fn perform_ask(&mut self, job: &mut Job) {
@@ -344,11 +336,11 @@ impl Running {
             };
             self.output.say(vec![end]);
             self.has_user_the_word = true;
-            settle(job, LATER.to_owned(), false, Vec::new());
+            job.settle(LATER);
         } else {
             let dealt = unanswered(&question.document, Dealt::Skipped);
             self.close(question, &dealt);
-            settle(job, SKIPPED.to_owned(), false, Vec::new());
+            job.settle(SKIPPED);
         }
     }
 
@@ -441,7 +433,8 @@ impl Running {
         self.ask_user(&lead, metadata, Purpose::Reproduce { marks });
     }
 
-    /// What the user saw goes to the model; without a word the answer ends, and what is left is said.
+    /// Tells the model what the user saw; without a word from the user the answer ends, and the marks that are left are
+    /// reported.
     fn reproduced(&mut self, marks: &str, chosen: Option<&str>, words: Option<String>, memory: &mut Memory) {
         let told = match chosen {
             Some("reproduced") => {
@@ -541,7 +534,7 @@ impl Running {
                 };
                 self.close(question, dealt);
                 self.with_job(job, Stage::Asking, memory, |_, job, _| {
-                    settle(job, text, false, Vec::new());
+                    job.settle(text);
                 });
             }
             Purpose::Mode { job } => {
@@ -580,7 +573,7 @@ impl Running {
         }
     }
 
-    /// Whether hunks were chosen of what a call would change.
+    /// Returns true if the user has chosen hunks of a call's changes.
     fn is_picked(&self, job: JobId) -> bool {
         match &self.phase {
             Phase::Jobs(batch) => batch.jobs.iter().any(|it| it.id == job && !it.said.is_empty()),
@@ -588,8 +581,8 @@ impl Running {
         }
     }
 
-    /// Who writes a message instead of answering a question of words has skipped it: the message says what matters. What
-    /// allows something waits for its own answer.
+    /// Skips an open question of words because the user sends a message instead. A question about permission stays
+    /// open.
     pub(super) fn pass_over_form(&mut self, memory: &mut Memory) {
         let is_form = |it: &&Question| match it.purpose {
             Purpose::Form { .. } | Purpose::GoOn | Purpose::Reproduce { .. } => true,
@@ -640,7 +633,7 @@ impl Running {
 
 /// Why a question is closed that nobody dealt with in time.
 const NOBODY: &str = "nobody answered";
-/// What a no means where several files are changed by one call.
+/// The meaning of a no if one call changes several files.
 const TOGETHER: &str = "and a no to one is a no to all of them, unless hunks were chosen before";
 /// Why a question is closed when another file of the same call was rejected.
 const NOT_ALONE: &str = "another change of the same call was rejected";

@@ -42,7 +42,7 @@ pub enum Kept {
     Refused(String, Refused),
 }
 
-/// What a rejected document means for the disk, worked out from the answer that it belongs to.
+/// The change on the disk that undoes, or redoes, one document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rejected {
     pub path: String,
@@ -66,7 +66,7 @@ pub enum Reversal {
     Rename { back: String },
 }
 
-/// What rejecting the document at `at` means; `None`: it is no change of a file.
+/// The change that undoes the document at `at`; `None`: the document changes no file.
 pub fn rejected(response: &Response, at: usize) -> Option<Result<Rejected, Kept>> {
     let document = response.documents.get(at)?;
     let View::FileEdit(edit) = document.view() else {
@@ -106,12 +106,12 @@ pub fn rejected(response: &Response, at: usize) -> Option<Result<Rejected, Kept>
     Some(Ok(Rejected { path, kind }))
 }
 
-/// Whether a change stood on the disk: what was left out, or failed, never did.
+/// Returns true if a change was on the disk: one that was left out or failed never was.
 pub fn is_made(document: &Document) -> bool {
     !matches!(document.view(), View::FileEdit(it) if matches!(it.applied, Applied::Rejected | Applied::Failed))
 }
 
-/// What doing the document at `at` again means, which was taken back; `None`: it is no change of a file.
+/// The change that redoes the document at `at`, which was undone; `None`: the document changes no file.
 pub fn again(response: &Response, at: usize) -> Option<Result<Rejected, Kept>> {
     let document = response.documents.get(at)?;
     let View::FileEdit(edit) = document.view() else {

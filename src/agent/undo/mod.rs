@@ -31,10 +31,10 @@ const PATCH_BYTES: usize = 256 << 10;
 /// Lines around a change.
 const AROUND: usize = 3;
 
-/// What was done, and what is to be said of it.
+/// The result of an undo or redo.
 #[derive(Debug, Default)]
 pub struct Restored {
-    /// What the log says, and in which turn.
+    /// Events to append, each with its turn.
     pub events: Vec<(Turn, Event)>,
     /// For the user.
     pub said: String,
@@ -42,7 +42,7 @@ pub struct Restored {
     pub told: String,
 }
 
-/// What a wish means.
+/// The scope of a request to undo or redo.
 enum Meant {
     Steps(Scope),
     /// One place of several.
@@ -102,13 +102,13 @@ impl Scope {
     }
 }
 
-/// Whether a path is the other or lies below it.
+/// Returns true if `path` is `folder` or lies below it.
 fn is_in(path: &str, folder: &str) -> bool {
     let rest = path.strip_prefix(folder);
     rest.is_some_and(|it| it.is_empty() || it.starts_with('/'))
 }
 
-/// What the turns did to files.
+/// The files that each turn has changed, oldest first; empty without checkpoints.
 pub fn changes(seen: &Seen, workspace: &Workspace) -> Vec<TurnChanges> {
     let Some(checkpoints) = seen.checkpoints() else {
         return Vec::new();
@@ -132,7 +132,7 @@ pub fn changes(seen: &Seen, workspace: &Workspace) -> Vec<TurnChanges> {
     turns.collect()
 }
 
-/// What taking back would do. Reads the files.
+/// The changes that an undo would make. Reads the files. Errors are sentences for the user.
 pub fn preview(
     seen: &Seen,
     workspace: &Workspace,
@@ -226,7 +226,7 @@ fn meant(checkpoints: &Checkpoints, transcript: &Transcript, what: &RestoreTarge
     })
 }
 
-/// What the model is told of what was taken back.
+/// A note for the model about files that were restored.
 pub fn tell(told: &str) -> Part {
     let about =
         "The user has taken back, or done again, some of what you did. Read these files before you rely on them.";

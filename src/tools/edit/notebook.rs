@@ -13,7 +13,7 @@ use super::{
     text::plain,
 };
 
-/// What to do with a notebook. Cells count from 0.
+/// A change of a notebook. Cells count from 0.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
     pub cell: usize,
@@ -39,7 +39,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// What a cell in a language is.
+    /// The kind of a cell in a language.
     pub fn of(language: &str) -> Self {
         match language {
             "markdown" => Self::Markdown,
@@ -175,7 +175,7 @@ fn edited(text: &str, change: &Change, edit: &Edit, cell: &Value, place: &Range<
     Ok(Changed { text: done, old, new })
 }
 
-/// What a cell of a notebook is and holds; `None` where there is no such cell.
+/// The kind and the source of a cell; `None` if there is no such cell.
 pub fn source_of(text: &str, cell: usize) -> Option<(Kind, String)> {
     let value: Value = serde_json::from_str(text).ok()?;
     let cell = value.get("cells")?.get(cell)?;
@@ -329,7 +329,7 @@ fn written(text: &str) -> String {
     serde_json::to_string(text).unwrap_or_default()
 }
 
-/// What a line of the file is indented by more than the one around it; `None` for a file on one line.
+/// The additional indentation of a line over the one that encloses it; `None` for a file on one line.
 fn step_of(text: &str) -> Option<String> {
     let first = text.split('\n').nth(1)?;
     let step = first

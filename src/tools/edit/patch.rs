@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use super::text::{plain, rows};
 
-/// What a patch does with one file.
+/// The part of a patch that changes one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Section {
     Add {
@@ -42,7 +42,7 @@ pub struct Chunk {
     pub lines: Vec<(Sign, String)>,
     /// The lines are the last of the file.
     pub is_end: bool,
-    /// Where it begins in the patch, counted from 1.
+    /// Its first line in the patch, counted from 1.
     pub at: usize,
 }
 
@@ -314,7 +314,7 @@ pub fn apply(text: &str, chunks: &[Chunk]) -> Result<String, Misfit> {
     Ok(done)
 }
 
-/// Where a chunk may stand: from the line `start` on, with its first `lines` lines, of which `len` are the file's.
+/// A place for a chunk: from the line `start` on, with its first `lines` lines, of which `len` are the file's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Place {
     start: usize,
@@ -350,7 +350,7 @@ fn chosen(chunks: &[Chunk], places: &[Vec<Place>]) -> Result<Vec<Place>, Misfit>
     Ok(first)
 }
 
-/// Where each line of a file stands, blanks at its end apart.
+/// The positions of each line of a file, blanks at its end apart.
 struct Index<'a> {
     file: &'a [&'a str],
     lines: HashMap<&'a str, Vec<usize>>,
@@ -425,7 +425,8 @@ impl<'a> Index<'a> {
         Ok(starts.into_iter().map(place).collect())
     }
 
-    /// Where lines follow each other in the file; only places with the same blanks at the ends, if there are any.
+    /// Positions where these lines follow each other in the file; only those with the same blanks at the ends, if there
+    /// are any.
     fn starts(&self, old: &[&str]) -> Vec<usize> {
         // The rarest line has the fewest places to look at.
         let rarest = old
@@ -451,7 +452,7 @@ impl<'a> Index<'a> {
         if same.is_empty() { starts } else { same }
     }
 
-    /// Of the places of a chunk those that come first behind its context.
+    /// The places of a chunk that come first after its context.
     fn behind(&self, chunk: &Chunk, starts: &[usize]) -> Result<Vec<usize>, Misfit> {
         let mut reached: Option<Vec<usize>> = None;
         for line in &chunk.context {

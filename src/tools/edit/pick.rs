@@ -16,7 +16,7 @@ use crate::{
 pub struct Picked {
     /// As it was proposed, for what is said of the parts that are not made.
     pub proposed: Change,
-    /// What is to be made; `None`: nothing of it.
+    /// The change to make; `None`: nothing of it.
     pub change: Option<Change>,
     /// All hunks, in their order; empty where the change is made as it was proposed, or left out as a whole.
     pub hunks: Vec<Said>,
@@ -49,7 +49,7 @@ impl Picked {
     }
 }
 
-/// What was said of one hunk.
+/// The user's answer on one hunk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Said {
     /// As it is made, or as it would have been.
@@ -121,7 +121,8 @@ fn said(hunk: &Hunk, answer: Option<&HunkAnswer>) -> Said {
     }
 }
 
-/// What the user wrote in the place of a hunk, with the end that its last line must have: an editor adds one, or leaves it out.
+/// The text that the user wrote in the place of a hunk, with the line end that its last line must have: an editor adds
+/// one, or leaves it out.
 fn ended(hunk: &Hunk, written: &str) -> String {
     let like = if hunk.new.is_empty() { &hunk.old } else { &hunk.new };
     settle(like, written)
@@ -151,7 +152,7 @@ fn applied(old: &str, hunks: &[Hunk]) -> Option<String> {
     Some(text)
 }
 
-/// What the model is told of a change that was made in part, behind what is said of the part.
+/// The note for the model about a change that was made in part.
 pub fn told(picked: &[Picked]) -> String {
     let mut lines = Vec::new();
     for it in picked {
@@ -197,7 +198,7 @@ pub fn told(picked: &[Picked]) -> String {
     lines.join("\n")
 }
 
-/// Where a hunk is in the file before the change.
+/// The lines of a hunk in the file before the change.
 fn place(hunk: &Hunk) -> String {
     match (hunk.start, hunk.end) {
         (start, end) if end < start => format!("before line {start}"),

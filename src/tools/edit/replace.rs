@@ -14,7 +14,7 @@ use super::{
     text::{plain, rows},
 };
 
-/// So many places are named when there are several.
+/// Places that are named when there are several.
 const MOST_PLACES: usize = 20;
 /// No more are looked for, where one is too many.
 const MOST_HITS: usize = 100;
@@ -29,7 +29,7 @@ pub struct Edit {
     pub is_all: bool,
 }
 
-/// How a text was looked for.
+/// The way in which a text was matched, strictest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rung {
     Exact,
@@ -187,8 +187,8 @@ fn look(text: &str, edit: &Edit, old: &str, new: &str, rung: Rung) -> Option<Vec
     }
 }
 
-/// Where `old` begins in `text`, of the places that `accept` takes: those that do not overlap, if all are meant, else the
-/// first of all there are. Linear in both, whatever they repeat.
+/// Offsets of `old` in `text` that `accept` takes: those that do not overlap if `is_all`, else at most the first.
+/// Linear in both, whatever they repeat.
 fn found(text: &str, old: &str, is_all: bool, mut accept: impl FnMut(usize) -> bool) -> Vec<usize> {
     let (text, old) = (text.as_bytes(), old.as_bytes());
     if old.is_empty() {
@@ -254,7 +254,7 @@ fn unnumbered(text: &str, is_counted: bool) -> Option<String> {
 /// where it ends.
 struct View<'a> {
     text: String,
-    /// Where the lines begin here, and there with the line itself.
+    /// The offset of each line here and in the file, with the line itself.
     lines: Vec<(usize, usize, &'a str)>,
 }
 
@@ -285,7 +285,7 @@ impl<'a> View<'a> {
 /// Goes through a [`View`] and the text itself side by side.
 struct Walk<'a> {
     view: &'a View<'a>,
-    /// Where it stands: the line, and how far in it here and there.
+    /// The line, and the offset in it here and there.
     line: usize,
     here: usize,
     there: usize,

@@ -16,7 +16,7 @@ use crate::{
     },
 };
 
-/// What was found, to be written down.
+/// The matches to be written down.
 pub(super) struct Answer<'a> {
     pub(super) search: &'a Search,
     pub(super) workspace: &'a Workspace,

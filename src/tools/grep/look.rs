@@ -16,10 +16,10 @@ use crate::tools::walk::{self, Until};
 
 /// Characters of a line.
 pub(super) const MOST_CHARACTERS: usize = 500;
-/// What a file may take in memory: a line, or all of it when a match may span lines.
+/// Memory for one file: a line, or all of it when a match may span lines.
 pub(super) const HEAP_BYTES: usize = 64 << 20;
 
-/// What one file holds.
+/// The matches in one file.
 #[derive(Default)]
 pub(super) struct Found {
     pub(super) count: u64,
@@ -54,7 +54,7 @@ struct Collect<'a> {
 }
 
 impl Collect<'_> {
-    /// Whether lines of the match of this number, counted from nought, are held.
+    /// Returns true if the lines of the match with this number, counted from 0, are kept.
     fn holds(&self, number: Option<u64>) -> bool {
         number.is_some_and(|it| self.held.contains(&it)) && self.bytes <= self.search.most.bytes
     }
@@ -162,7 +162,7 @@ impl Read for Watched<'_> {
     }
 }
 
-/// What one thread searches with.
+/// The searcher of one thread.
 pub(super) struct Eye {
     searcher: Searcher,
     /// Most files are shorter: they are read at once and searched where they lie. No longer than the piece of a file in which
@@ -178,7 +178,7 @@ impl Eye {
         }
     }
 
-    /// What a file holds, with the lines of some matches; `None`: it is binary or cannot be read.
+    /// The matches in a file, with the lines of some of them; `None`: it is binary or cannot be read.
     pub(super) fn look(&mut self, path: &Path, search: &Search, held: Range<u64>, until: &Until) -> Option<Found> {
         let mut file = walk::open(path).ok()?;
         let mut sink = Collect {

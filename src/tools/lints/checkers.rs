@@ -8,15 +8,15 @@ use std::{
 
 use crate::{config::Settings, sandbox::Workspace, text::language::language_of};
 
-/// So many entries of a workspace are looked at for what marks a checker.
+/// Entries of a workspace that are searched for the files that mark a checker.
 const MOST_ENTRIES: usize = 20_000;
-/// So many files are named to a checker that wants them named.
+/// Files that are passed to a checker that wants them named.
 const MOST_NAMED: usize = 200;
 
 /// A checker that is to run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Job {
-    /// What people call it.
+    /// The name that people use.
     pub name: String,
     pub line: String,
     pub directory: PathBuf,
@@ -25,18 +25,18 @@ pub struct Job {
     pub reach: Reach,
 }
 
-/// What a checker looks at when it is run.
+/// The files that a run of a checker covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach {
     /// The files that are named to it.
     Named,
     /// All that belongs together: it may have to build a lot the first time.
     Whole,
-    /// What the user's own command looks at.
+    /// Whatever the user's own command covers.
     Own,
 }
 
-/// What would check some files.
+/// The checkers for some files.
 #[derive(Debug, Default)]
 pub struct Plan {
     pub jobs: Vec<Job>,
@@ -74,7 +74,7 @@ pub fn checkers(workspace: &Workspace, settings: &Settings) -> Vec<String> {
     found.into_iter().collect()
 }
 
-/// What a command of the user's is called.
+/// The name of a user's own command.
 fn shown(language: &str, words: &[String]) -> String {
     match words {
         [program, rest @ ..] if rest.first().is_none_or(|it| it != "-c") => program.clone(),
@@ -82,7 +82,7 @@ fn shown(language: &str, words: &[String]) -> String {
     }
 }
 
-/// What would check these files.
+/// The checkers that would check these files.
 pub fn jobs(
     root: &Path,
     files: &BTreeSet<PathBuf>,
@@ -194,7 +194,7 @@ pub fn jobs(
     plan
 }
 
-/// What cargo writes into a folder that has none, and cannot here: the folder is read-only.
+/// The file that cargo writes into a folder that has none; it cannot here, because the folder is read-only.
 const LOCK: &str = "Cargo.lock";
 /// Goes to a folder of links, where it can. What is said of files is said from there, by the same names.
 const UNLOCKED: &str = "at=\"$TMPDIR/unlocked$PWD\" && mkdir -p \"$at\" && ln -sfn \"$PWD\"/* \"$at\" && \

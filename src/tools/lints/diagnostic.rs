@@ -14,7 +14,7 @@ pub struct Diagnostic {
     pub column: u64,
     pub severity: Severity,
     pub message: String,
-    /// Who says it.
+    /// The program that reports it.
     pub source: String,
     pub code: Option<String>,
 }
@@ -62,7 +62,8 @@ impl Severity {
         }
     }
 }
-/// What a checker says, by the shape of it: cargo's lines, eslint's or ruff's list, tsc's lines, or `file:line:column:`.
+/// The diagnostics in the output of a checker, by its format: cargo's lines, eslint's or ruff's list, tsc's lines, or
+/// `file:line:column:`.
 pub fn read(source: &str, output: &str) -> Vec<Diagnostic> {
     for reader in [cargo, listed, typescript, plain] {
         let found = reader(source, output);

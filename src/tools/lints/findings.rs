@@ -15,7 +15,7 @@ use super::{
     diagnostic::Diagnostic,
 };
 
-/// Of one run so many are kept.
+/// Diagnostics that are kept of one run.
 const MOST_KEPT: usize = 1000;
 
 /// The memory of one conversation.
@@ -40,18 +40,18 @@ impl Checker {
 
 #[derive(Debug, Default)]
 struct Said {
-    /// What it has looked at, as that was then; `None`: it was not there.
+    /// The files it has checked, as they were then; `None`: the file did not exist.
     files: BTreeMap<PathBuf, Option<Print>>,
     found: Vec<(Print, Diagnostic)>,
-    /// How long the last run took.
+    /// The time that the last run took.
     took: Option<Duration>,
 }
 
-/// How a file is told from the same one changed, without reading it.
+/// Tells a file from a changed one without reading it: time and length.
 type Print = (SystemTime, u64);
 
 impl Findings {
-    /// What a run that began at `began` has said: it replaces what the checker said of these files before.
+    /// Takes the output of a run that began at `began`: it replaces the checker's earlier diagnostics of these files.
     pub fn take(&self, job: &Job, began: SystemTime, found: &[Diagnostic]) {
         let mut all = self.lock();
         let said = all.entry(Checker::of(job)).or_default();
@@ -73,13 +73,13 @@ impl Findings {
         }
     }
 
-    /// Whether the checker has run here before.
+    /// Returns true if the checker has run here before.
     pub fn knows(&self, job: &Job) -> bool {
         self.lock().contains_key(&Checker::of(job))
     }
 
-    /// Whether the checker is likely to answer `within` a moment: it did the last time, or it has not run yet and does not
-    /// have to build a project first.
+    /// Returns true if the checker is likely to answer `within` this time: it did the last time, or it has not run yet
+    /// and need not build a project first.
     pub fn is_quick(&self, job: &Job, within: Duration) -> bool {
         let all = self.lock();
         match all.get(&Checker::of(job)).and_then(|it| it.took) {
@@ -88,7 +88,7 @@ impl Findings {
         }
     }
 
-    /// What each checker that has looked at the file as it is now has found in it.
+    /// The diagnostics of a file by checker, from those that have checked it as it is now.
     pub fn standing(&self, file: &Path) -> BTreeMap<Checker, Vec<Diagnostic>> {
         let all = self.lock();
         let now = print(file);
@@ -102,7 +102,7 @@ impl Findings {
         current.map(|(checker, said)| (checker.clone(), found(said))).collect()
     }
 
-    /// Whether there is nothing new for the checker to look at.
+    /// Returns true if nothing has changed since the checker last ran.
     pub fn is_current(&self, job: &Job) -> bool {
         let all = self.lock();
         let Some(said) = all.get(&Checker::of(job)) else {
@@ -115,7 +115,7 @@ impl Findings {
         })
     }
 
-    /// What was found in the files that are `wanted` and still holds, file by file, from their first line to the last.
+    /// The diagnostics of the files that `wanted` accepts that still hold, by file, from the first line to the last.
     pub fn of(&self, wanted: &dyn Fn(&Path) -> bool) -> Vec<Diagnostic> {
         let all = self.lock();
         let found = all.values().flat_map(|it| &it.found);
@@ -127,7 +127,7 @@ impl Findings {
         held
     }
 
-    /// What one run of a checker over its files has said.
+    /// The diagnostics of one run of a checker, for tests.
     #[cfg(test)]
     pub fn holding(found: &[Diagnostic]) -> Self {
         let findings = Self::default();

@@ -22,7 +22,7 @@ use crate::{
     },
 };
 
-/// What was known of files before they were changed.
+/// The known mistakes of files before they were changed.
 #[derive(Clone, Debug, Default)]
 pub struct Known {
     /// Canonical, and whether the change makes the file.
@@ -55,7 +55,7 @@ impl Known {
     }
 }
 
-/// What is to be told of a changed file.
+/// The report about a changed file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Said {
     pub file: PathBuf,
@@ -117,7 +117,7 @@ pub async fn look_at_changed(
     all
 }
 
-/// What is in `after` and was not in `before`, wherever in the file it stood.
+/// The mistakes that are in `after` and not in `before`, on whatever line.
 fn added(before: &[Diagnostic], after: Vec<Diagnostic>) -> Vec<Diagnostic> {
     fn same(it: &Diagnostic) -> (Severity, Option<&str>, &str) {
         (it.severity, it.code.as_deref(), &it.message)

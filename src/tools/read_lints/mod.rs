@@ -74,11 +74,11 @@ pub fn tool() -> Tool {
 const MOST_FILES: usize = 2000;
 /// The model reads so many diagnostics.
 const MOST_SHOWN: usize = 100;
-/// Of so many the document is told.
+/// Mistakes that the document holds.
 const MOST_KEPT: usize = 1000;
 /// More of what a checker prints is not read.
 const MOST_OUTPUT: u64 = 64 << 20;
-/// Of what a checker said that did not work.
+/// Lines that are kept of the output of a checker that failed.
 const SAID_LINES: usize = 12;
 
 fn touches(input: &Input, context: &Context) -> Result<Vec<Access>, Fault> {

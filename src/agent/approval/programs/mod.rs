@@ -108,13 +108,14 @@ fn is_interpreter(name: &str) -> bool {
     INTERPRETERS.contains(&name) || INTERPRETERS.contains(&bare)
 }
 
-/// Whether a program is nothing without the file or the word that follows.
+/// Returns true if a program is harmless or not depending on its second word, such as an interpreter.
 pub fn wants_second_word(program: &str) -> bool {
     let name = base(program);
     SHELLS.contains(&name.as_str()) || is_interpreter(&name)
 }
 
-/// Whether the script only prints, deletes lines, stops, or replaces text: `sed` can run programs and write files.
+/// Returns true if the script only prints, deletes lines, stops, or replaces text: `sed` can run programs and write
+/// files.
 fn is_plain_sed(arguments: &[Word]) -> bool {
     let mut scripts = Vec::new();
     let mut rest = arguments.iter();
@@ -180,7 +181,7 @@ fn is_plain_sed_script(script: &str) -> bool {
             .all(|it| it.is_ascii_digit() || matches!(it, 'g' | 'p' | 'i' | 'I'))
 }
 
-/// Whether one of the words from `from` on is an option that can run a program or write a file.
+/// Returns true if a word from `from` on is an option that can run a program or write a file.
 pub fn has_loose_option(command: &Command, from: usize) -> bool {
     let texts: Vec<&str> = command.words.iter().map_while(|it| it.text.as_deref()).collect();
     let Some(program) = texts.first().map(|it| base(it)) else {
@@ -205,7 +206,7 @@ pub fn has_loose_option(command: &Command, from: usize) -> bool {
     })
 }
 
-/// Whether `text` is `option`, in a bundle, shortened or with its value behind it.
+/// Returns true if `text` is `option`, in a bundle, shortened or with its value.
 fn is_option(text: &str, option: &str) -> bool {
     if let Some(long) = option.strip_prefix("--") {
         let Some(given) = text.strip_prefix("--") else {

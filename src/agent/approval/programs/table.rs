@@ -78,7 +78,7 @@ pub const WRAPPERS: &[&str] = &[
     "zmx",
 ];
 
-/// What the shell does itself, and rules do not allow: it changes the shell, or takes its arguments for code.
+/// Builtins of the shell that rules do not allow: they change the shell, or run their arguments as code.
 pub const BUILTINS: &[&str] = &[
     ".",
     "alias",

@@ -4,7 +4,7 @@ use pretty_assertions::assert_eq;
 
 use super::*;
 
-/// What a careless person might allow: everything in the tables below begins with one of these.
+/// Rules that a careless person might add: every command in the tables below begins with one of these.
 const CARELESS: &[&str] = &[
     "Shell(ls)",
     "Shell(cat)",

@@ -24,9 +24,9 @@ pub struct Sent<'a> {
     pub tools: &'a [ToolSpec],
     /// Tools that could be offered and are not, and why.
     pub missing: Vec<(String, NotOffered)>,
-    /// What the server counted for the last request.
+    /// Tokens of the last request, as the server counted them.
     pub counted: Option<u64>,
-    /// What the model's tokens cost is known.
+    /// The price of the model's tokens is known.
     pub is_priced: bool,
 }
 
@@ -134,7 +134,7 @@ struct Costs {
     /// Rules are counted by themselves.
     has_rules: bool,
     user: u64,
-    /// What the program says in front of the user's words, by its tags.
+    /// Tokens of the context around the user's words, by tag.
     tags: BTreeMap<&'static str, u64>,
     answers: u64,
     results: u64,

@@ -34,11 +34,11 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// A list is good for this long, and for so many times as long as it took.
 const FRESH: Duration = Duration::from_secs(3);
 const FRESH_TIMES: u32 = 20;
-/// What was changed within this counts as recent.
+/// Files changed within this time count as recent.
 const RECENT: Duration = Duration::from_hours(24);
 /// More files than this within an hour are no work of hands.
 const CROWD: usize = 40;
-/// So many recent ones are remembered.
+/// Recent files that are remembered.
 const RECENTS: usize = 200;
 /// Longer patterns are cut: nobody types them, and each letter costs a look at every file.
 const PATTERN_CHARS: usize = 128;
@@ -52,9 +52,9 @@ pub struct List {
     pub is_partial: bool,
     /// Files that were changed lately, the last one first: places in [`Self::files`].
     pub recent: Vec<usize>,
-    /// How many of [`Self::recent`] were changed within the last hour.
+    /// Number of files in [`Self::recent`] that were changed within the last hour.
     pub within_hour: usize,
-    /// What was changed lately is known.
+    /// The times of changes are known.
     pub is_dated: bool,
 }
 
@@ -244,7 +244,7 @@ pub fn walk_below(workspace: &Workspace, folder: &Located, limit: usize, stop: &
     }
 }
 
-/// What one thread of a walk found; it is handed over when the thread is done.
+/// The paths that one thread of a walk found; handed over when the thread is done.
 struct Found {
     paths: Vec<Box<str>>,
     sender: mpsc::Sender<Vec<Box<str>>>,
@@ -322,7 +322,7 @@ pub fn rank(list: &List, pattern: &str, limit: usize) -> Vec<String> {
     found.into_iter().map(|it| it.1.to_owned()).collect()
 }
 
-/// What decides which path comes first, the strongest reason first.
+/// The sort key of a path, the strongest reason first.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Place<'a> {
     score: std::cmp::Reverse<u32>,

@@ -17,10 +17,10 @@ const FILES: usize = 50;
 const STATUS_BYTES: usize = 4 << 10;
 /// A slower repository says nothing.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Of what git prints.
+/// Bytes of git's output that are read.
 const OUTPUT_BYTES: usize = 256 << 10;
 
-/// What a repository could have run when it is only looked at.
+/// Options that keep git from running what a repository configures.
 const SAFE: &[&str] = &[
     "--no-optional-locks",
     "--no-pager",
@@ -47,7 +47,7 @@ pub struct Status {
     pub text: String,
 }
 
-/// What git says of `workspace`; `None` where there is no repository, no git, or git takes too long.
+/// The git status of `workspace`; `None` without a repository or git, or if git takes too long.
 pub async fn status(workspace: &Workspace) -> Option<Status> {
     let root = workspace.root();
     let repository = root.ancestors().map(|it| it.join(".git")).find(|it| it.exists())?;
@@ -103,8 +103,9 @@ fn is_plain(repository: &Path) -> bool {
     text.is_ok_and(|it| !["filter", "include", "worktree"].iter().any(|word| it.contains(word)))
 }
 
-/// What switches off the filters that the repository itself configures: `git status` runs them on files that look
-/// changed. Those of the user (LFS) stay. `None`: git does not work here, or a filter has a name that cannot be switched off.
+/// Options that switch off the filters that the repository configures: `git status` runs them on files that look
+/// changed. The user's own (LFS) stay. `None`: git does not work here, or a filter has a name that cannot be switched
+/// off.
 async fn filters(root: &Path) -> Option<Vec<String>> {
     let listed = git(root)
         .args([
@@ -261,7 +262,7 @@ mod tests {
         );
     }
 
-    /// What a hostile repository may configure is not run by looking at it.
+    /// Looking at a hostile repository runs nothing that it configures.
     #[tokio::test]
     async fn a_repository_runs_nothing() {
         let folder = tempfile::tempdir().expect("a folder");

@@ -12,14 +12,14 @@ use crate::agent::tags::name;
 
 /// Folders below this many others stay closed.
 const DEPTH: usize = 12;
-/// So many kinds of files are named of a closed folder.
+/// Kinds of files that are named for a closed folder.
 const ENDINGS: usize = 3;
 /// Room for the line that says what is missing of the root.
 const MORE_BYTES: usize = 80;
 /// An ending is short; what is longer is part of a name.
 const ENDING_BYTES: usize = 12;
 
-/// How a line of the tree looks.
+/// The style of a line of the tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
     /// For a model: a dash before each name, below the root.
@@ -55,18 +55,18 @@ struct Tree<'a> {
     files: &'a [Box<str>],
     style: Style,
     nodes: Vec<Node>,
-    /// What [`Self::written`] will come to.
+    /// The length of [`Self::written`] in bytes.
     bytes: usize,
 }
 
 struct Node {
-    /// Where the names of what is in it begin in a path.
+    /// The offset in a path where names inside the folder begin.
     start: usize,
     /// Its files.
     range: Range<usize>,
     /// Its line without the end: indented, folders with a `/`.
     head: String,
-    /// What it holds, while it is closed; with a blank in front.
+    /// The summary of its contents while it is closed, after a blank.
     summary: String,
     below: Below,
 }
@@ -96,7 +96,7 @@ impl Node {
 type Queue = VecDeque<(usize, usize)>;
 
 impl Tree<'_> {
-    /// What is right below a folder, with lines of this depth; `None` when that is more than `limit_bytes` of names.
+    /// The entries directly in a folder, as lines of this depth; `None` if their names take more than `limit_bytes`.
     fn children(&self, at: usize, depth: usize, limit_bytes: usize) -> Option<Vec<Node>> {
         let node = self.nodes.get(at)?;
         let start = node.start;
@@ -227,7 +227,7 @@ impl Tree<'_> {
     }
 }
 
-/// What a closed folder holds: `[152 files in subtree: 91 *.js, 40 *.css, ...]`.
+/// The summary of a closed folder: `[152 files in subtree: 91 *.js, 40 *.css, ...]`.
 fn summary(files: &[Box<str>]) -> String {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for file in files {

@@ -39,16 +39,16 @@ const FOLDER_BYTES: usize = 4 << 10;
 const FOLDER_FILES: usize = 20_000;
 /// A line of a file that is longer is cut: it is data.
 const LINE_CHARS: usize = 2_000;
-/// Where a file without text shows it.
+/// Bytes of a file that are searched for signs that it is binary.
 const BINARY_BYTES: usize = 8 << 10;
 
-/// What a message points at.
+/// Attachments that a message mentions.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Attachments {
     /// Tags to stand in front of the query. May be empty.
     pub text: String,
     pub images: Vec<Image>,
-    /// What could not be attached, for the user.
+    /// Warnings about attachments that failed, for the user.
     pub warnings: Vec<String>,
     /// Files and folders that were named, from the root: rules may be for them.
     pub paths: Vec<String>,
@@ -155,7 +155,7 @@ fn mentions(text: &str) -> Vec<Mention> {
     found
 }
 
-/// What stands behind an `@`, and its length: to the next blank, or in quotes; a blank after a backslash counts.
+/// The text after an `@`, and its length: up to the next blank, or in quotes; a blank after a backslash belongs to it.
 fn written(rest: &str) -> (String, usize) {
     if let Some(quoted) = rest.strip_prefix('"') {
         return match quoted.split_once('"') {
@@ -234,7 +234,7 @@ enum Target {
     Nothing,
 }
 
-/// What a name behind an `@` means: a file before a rule; without the marks that end a sentence if need be.
+/// The target of a name after an `@`: a file before a rule; if need be without the punctuation that ends a sentence.
 fn target(written: &str, workspace: &Workspace, rules: &mut RuleSet) -> Target {
     let mut refused = None;
     let mut rest = written;

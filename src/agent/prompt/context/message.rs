@@ -13,7 +13,7 @@ use crate::{
 /// Files that the user has named or opened in a conversation and that are remembered.
 const OPEN: usize = 10;
 
-/// What stands around a message.
+/// The surroundings of a message.
 #[derive(Clone, Copy)]
 pub struct Surroundings<'a> {
     pub mode: Mode,
@@ -26,7 +26,7 @@ pub struct Surroundings<'a> {
     pub seen: &'a Seen,
     /// The files of the workspace, as far as they are known.
     pub files: Option<&'a List>,
-    /// What checkers have found.
+    /// The results of the checkers.
     pub findings: &'a Findings,
 }
 
@@ -85,7 +85,7 @@ pub fn open(files: &mut Vec<String>, path: String) {
     files.truncate(OPEN);
 }
 
-/// What a message points at, with the rules for that, in front of it; and remembers it as open.
+/// Builds a message with its attachments and their rules in front of it, and remembers the files as open.
 fn take(
     mut attached: mentions::Attachments,
     rules: &mut RuleSet,

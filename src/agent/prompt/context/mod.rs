@@ -63,7 +63,7 @@ impl<T> Drop for Task<T> {
     }
 }
 
-/// What the first message of a conversation says before anything else.
+/// The first context of a conversation, sent before its first message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FirstContext {
     pub user_info: String,
@@ -103,7 +103,7 @@ impl Gathering {
         self.files.clone()
     }
 
-    /// What is there within `within`.
+    /// Waits at most `within`. Returns the parts that are ready.
     pub async fn ready(mut self, within: Duration) -> FirstContext {
         let (git, layout) = tokio::join!(
             tokio::time::timeout(within, &mut self.git.0),
@@ -250,7 +250,7 @@ pub struct Lint {
     pub message: String,
 }
 
-/// What was found in the files of `paths` and still holds.
+/// The mistakes found in the files of `paths` that still hold.
 pub fn mistakes<'a>(workspace: &Workspace, findings: &Findings, paths: impl Iterator<Item = &'a str>) -> Vec<Lint> {
     let located = paths.filter_map(|it| workspace.locate(it).ok());
     let wanted: BTreeMap<PathBuf, String> = located.map(|it| (it.path, it.shown)).collect();

@@ -35,7 +35,7 @@ pub struct Found {
     form: Form,
 }
 
-/// How a file says what kind of rule it is.
+/// The way in which a file states its kind of rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
     /// By its head.
@@ -222,7 +222,7 @@ fn kind_of(head: Option<&Front>) -> Kind {
     }
 }
 
-/// What the user types behind the `@`.
+/// The name of a rule, as the user types it after `@`.
 fn name_of(path: &str, head: &Front) -> String {
     let mut parts = path.rsplit('/');
     let file = parts.next().unwrap_or(path);
@@ -282,7 +282,7 @@ fn included(workspace: &Workspace, text: &str, own: &str) -> Vec<(String, String
     included
 }
 
-/// What a rule writes as `@path` or `[text](mdc:path)`, outside of code.
+/// Files that a rule includes as `@path` or `[text](mdc:path)`, outside of code.
 fn names(text: &str) -> Vec<String> {
     let mut names = Vec::new();
     let mut fence: Option<char> = None;

@@ -3,7 +3,7 @@
 //! It looks like YAML and is not: `globs: *.rs` stands in thousands of files. So it is read line by line, and whatever
 //! cannot be read is left out rather than refused.
 
-/// What stands above the text of a rule.
+/// The front matter of a rule.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Front {
     pub description: String,
@@ -71,7 +71,7 @@ fn read(lines: &[&str]) -> Front {
     front
 }
 
-/// Whether a line belongs to the key above it: it is indented, an item of a list, or closes one.
+/// Returns true if a line belongs to the key above it: it is indented, an item of a list, or closes one.
 fn is_below(line: &str) -> bool {
     let text = line.trim_start();
     line.starts_with([' ', '\t']) || text.starts_with("- ") || text == "-" || text.starts_with(']') || text.is_empty()
@@ -142,7 +142,7 @@ fn globs(value: &str, below: &[&str]) -> Vec<String> {
     found
 }
 
-/// Whether a text in brackets is a list and not a pattern such as `[ab].rs`.
+/// Returns true if a text in brackets is a list and not a pattern such as `[ab].rs`.
 fn is_list(text: &str) -> bool {
     let inner = text.strip_prefix('[').and_then(|it| it.trim_end().strip_suffix(']'));
     inner.is_some_and(|it| !it.contains(']') || it.contains(',') || it.contains('"') || it.contains('\''))
@@ -327,7 +327,7 @@ mod tests {
             prop_assert!(text.ends_with(body));
         }
 
-        /// What was written in the plain form is read back.
+        /// Front matter in the plain form is read back unchanged.
         #[test]
         fn plain_heads_are_read_back(globs in prop::collection::vec("[a-z*/.]{1,8}", 0..5), always in any::<bool>(), about in "[a-z][a-z ]{0,20}[a-z]") {
             prop_assume!(globs.iter().all(|it| it != "null"));

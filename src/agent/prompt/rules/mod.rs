@@ -63,11 +63,11 @@ impl Kind {
 
 #[derive(Clone, Debug)]
 struct Rule {
-    /// What the user types behind the `@`.
+    /// The name that the user types after `@`.
     name: String,
     /// As in [`Found::path`].
     path: String,
-    /// Where it holds: `""` or `src/`.
+    /// The folder where it applies: `""` or `src/`.
     folder: String,
     kind: Kind,
     description: String,
@@ -75,16 +75,16 @@ struct Rule {
     text: String,
     /// Files that it names, with their content.
     included: Vec<(String, String)>,
-    /// Of all that it says, the files that it names among it.
+    /// A hash of its text and of the files it includes.
     print: Fingerprint,
 }
 
-/// What may act in a workspace.
+/// The files of a workspace that may take effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Trust {
     /// All of it, by the user's own settings or command line.
     Whole,
-    /// What the user was shown, as it was then.
+    /// The files that the user was shown and trusts, as they were then.
     Said(TrustRecord),
 }
 
@@ -101,7 +101,7 @@ impl Trust {
         }
     }
 
-    /// Whether the user has seen it and wants to hear no more of it.
+    /// Returns true if the user has seen the file and answered.
     pub fn knows(&self, path: &str, print: &Fingerprint) -> bool {
         match self {
             Self::Whole => true,
@@ -109,7 +109,7 @@ impl Trust {
         }
     }
 
-    /// Whether anything may act.
+    /// Returns true if any file may take effect.
     fn is_any(&self) -> bool {
         match self {
             Self::Whole => true,
@@ -133,7 +133,7 @@ pub struct Listed {
     pub name: String,
     /// `None`: it was not loaded.
     pub kind: Option<Kind>,
-    /// What it costs once it is said; an estimate.
+    /// Tokens of its text, estimated.
     pub tokens: u64,
     /// It stands in the conversation.
     pub is_said: bool,
@@ -154,7 +154,7 @@ pub struct RuleSet {
     said: BTreeSet<String>,
     /// Folders that were looked into.
     looked: BTreeSet<String>,
-    /// What the rules said in messages came to.
+    /// Bytes of the rules sent with messages so far.
     later_bytes: usize,
 }
 
@@ -238,7 +238,7 @@ impl RuleSet {
         }
     }
 
-    /// What is said from the start, in the system prompt: the same however much is attached later. May be empty.
+    /// The rules in the system prompt: the same however many are attached later. May be empty.
     pub fn always_text(&self) -> String {
         let mut parts = Vec::new();
         let always = self.always();
@@ -299,10 +299,11 @@ impl RuleSet {
         said
     }
 
-    /// What has to be said with the next message because `paths` are in the conversation now: each rule once.
+    /// The rules to send with the next message because `paths` are now in the conversation, each once; `None`: no rule
+    /// is new.
     ///
-    /// Paths are absolute or relative to the root; what lies outside is for no rule. Reads files: a few for every folder
-    /// that was not seen before.
+    /// Paths are absolute or relative to the root; those outside match no rule. Reads files: a few for every new
+    /// folder.
     pub fn attach<P: AsRef<Path>>(&mut self, paths: impl IntoIterator<Item = P>) -> Option<String> {
         let workspace = Arc::clone(self.workspace.as_ref()?);
         let paths: Vec<String> = paths
@@ -353,7 +354,7 @@ impl RuleSet {
         Some(wrap_ours("rules_update", &format!("{about}\n{}", parts.join("\n"))))
     }
 
-    /// What was said with messages is told no more: it is said again when its time comes.
+    /// Forgets which rules were sent with messages, so that they are sent again when they apply.
     pub fn forget(&mut self) {
         self.said.clear();
         self.later_bytes = 0;
@@ -373,7 +374,7 @@ impl RuleSet {
         Some(rule.wrapped("manual_workspace_rule", &rule.whole()))
     }
 
-    /// What the user may type behind an `@`.
+    /// The names that the user may type after `@`.
     pub fn names(&self) -> Vec<&str> {
         self.rules.iter().map(|it| it.name.as_str()).collect()
     }
@@ -416,7 +417,7 @@ impl RuleSet {
         loaded.chain(unloaded).collect()
     }
 
-    /// What the user should know: rules that were cut, patterns that could not be read.
+    /// Warnings for the user: rules that were cut, patterns that could not be read.
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = self.warnings.clone();
         let always = self.at_root().filter(|it| it.kind == Kind::Always);
@@ -471,7 +472,7 @@ impl Rule {
         self.folder.is_empty() && matches!(self.kind, Kind::Always | Kind::AgentRequested)
     }
 
-    /// Whether a file of the workspace is one that it is for.
+    /// Returns true if the rule applies to a file of the workspace.
     fn is_for(&self, path: &str) -> bool {
         match (path.strip_prefix(self.folder.as_str()), self.kind) {
             (None, _) => false,

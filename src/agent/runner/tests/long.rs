@@ -17,7 +17,7 @@ use crate::{
 #[derive(Debug)]
 struct Old {
     entries: Vec<Entry>,
-    /// How many of them are near the end.
+    /// Number of them that are near the end.
     last: usize,
     read: Arc<AtomicUsize>,
 }

@@ -33,7 +33,7 @@ struct Conversation {
     transcript: Transcript,
     seen: Vec<Arc<Entry>>,
     agent: JoinHandle<()>,
-    /// How long nothing may come before nothing will.
+    /// Time without an event after which none is expected.
     patience: Duration,
 }
 
@@ -177,7 +177,7 @@ fn body(request: &str) -> Value {
     serde_json::from_str(body).expect("JSON")
 }
 
-/// What a conversation without tools is told.
+/// The system prompt of a conversation without tools.
 fn system(mode: Mode, model: &str) -> String {
     prompt::system(&prompt::Facts {
         mode,

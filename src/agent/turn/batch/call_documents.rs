@@ -5,9 +5,10 @@ use serde_json::{Map, Value, json};
 use super::{
     super::{Effect, Fault, JobId, Memory, Running},
     Job, Shown, Stage,
-    documents::{Edit, command_metadata, edit_start, edits, parts, settle, why_not},
+    documents::{Edit, command_metadata, edit_start, edits, parts, why_not},
 };
 use crate::{
+    agent::writer::document_end,
     protocol::{Address, Applied, CommandState, Event, Kind, Operation},
     tools::{Change, Outcome, Work, object},
 };
@@ -55,7 +56,7 @@ impl Running {
         self.output.say(events);
     }
 
-    /// Where the newest document is.
+    /// The address of the newest document.
     pub fn place(&self) -> Address {
         Address {
             turn: self.setup.turn,
@@ -102,7 +103,7 @@ impl Running {
         }
         let result = json!({ "status": "success", "data": outcome.data });
         self.end_call(job.id, result, Some(took_ms), outcome.is_truncated);
-        settle(job, outcome.text, false, outcome.images);
+        job.settle_with(outcome.text, false, outcome.images);
     }
 
     pub fn end_call(&mut self, job: JobId, result: Value, took_ms: Option<u64>, is_truncated: bool) {
@@ -122,11 +123,7 @@ impl Running {
                 result,
                 duration_ms: took_ms,
             },
-            Event::DocumentEnd {
-                document: shown.document,
-                final_content: None,
-                metadata: shown.metadata,
-            },
+            document_end(shown.document, shown.metadata),
         ];
         self.output.say(events);
     }
@@ -153,20 +150,16 @@ impl Running {
             if outcome.is_truncated {
                 metadata.insert("truncated".into(), true.into());
             }
-            let end = Event::DocumentEnd {
-                document: shown.document,
-                final_content: None,
-                metadata: shown.metadata,
-            };
+            let end = document_end(shown.document, shown.metadata);
             self.output.say(vec![end]);
         }
-        settle(job, outcome.text, false, outcome.images);
+        job.settle_with(outcome.text, false, outcome.images);
     }
 
     /// A change has been made: a document for each place.
     pub fn made(&mut self, job: &mut Job) {
         let Some(proposal) = job.prepared.proposal.take() else {
-            settle(job, "Nothing changed.".to_owned(), false, Vec::new());
+            job.settle("Nothing changed.");
             return;
         };
         let mut documents: Vec<Edit> = if job.picked.is_empty() {
@@ -186,10 +179,9 @@ impl Running {
             end.insert("result".into(), json!({ "status": "success", "data": proposal.data }));
         }
         for (start, content, end) in documents {
-            let events = self.output.writer.whole(Kind::FileEdit, start, content.as_deref(), end);
-            self.output.say(events);
+            self.output.whole(Kind::FileEdit, start, content.as_deref(), end);
         }
-        settle(job, proposal.text, false, Vec::new());
+        job.settle(proposal.text);
         if self.setup.is_checked {
             job.stage = Stage::Checking;
             self.output.effects.push(Effect::Check(job.id));
@@ -210,8 +202,7 @@ impl Running {
     pub fn show_changes(&mut self, job: &Job, changes: &[Change], applied: Applied) {
         for change in changes {
             for (start, content, end) in edits(change, &job.name(), &job.call.id, &applied) {
-                let events = self.output.writer.whole(Kind::FileEdit, start, content.as_deref(), end);
-                self.output.say(events);
+                self.output.whole(Kind::FileEdit, start, content.as_deref(), end);
             }
         }
     }
@@ -220,8 +211,7 @@ impl Running {
         for change in changes {
             for (start, content, mut end) in edits(change, &job.name(), &job.call.id, &Applied::Rejected) {
                 end.extend(why_not(job, fault));
-                let events = self.output.writer.whole(Kind::FileEdit, start, content.as_deref(), end);
-                self.output.say(events);
+                self.output.whole(Kind::FileEdit, start, content.as_deref(), end);
             }
         }
     }
@@ -234,7 +224,7 @@ impl Running {
         match (work, proposal) {
             (Some(Work::Change(_)), Some(proposal)) => {
                 self.show_rejected(job, &proposal.changes, fault);
-                settle(job, fault.text(), true, Vec::new());
+                job.fail(fault.text());
             }
             (Some(Work::Command { .. }), _) => {
                 let start = command_metadata(job);
@@ -244,9 +234,8 @@ impl Running {
                 end.insert("duration_ms".into(), 0.into());
                 end.insert("state".into(), CommandState::Rejected.as_str().into());
                 end.extend(why_not(job, fault));
-                let events = self.output.writer.whole(Kind::TerminalCommand, start, None, end);
-                self.output.say(events);
-                settle(job, fault.text(), true, Vec::new());
+                self.output.whole(Kind::TerminalCommand, start, None, end);
+                job.fail(fault.text());
             }
             (Some(Work::Call { .. } | Work::Change(_) | Work::Turn(_)) | None, _) => {
                 if !self.calls.shown.contains_key(&job.id) && !matches!(work, Some(Work::Change(_))) {
@@ -279,8 +268,7 @@ impl Running {
                         end.insert("applied".into(), Applied::Failed.as_str().into());
                         // What was to be changed stands nowhere else.
                         end.insert("arguments".into(), job.arguments.0.clone().into());
-                        let events = self.output.writer.whole(Kind::FileEdit, start, None, end);
-                        self.output.say(events);
+                        self.output.whole(Kind::FileEdit, start, None, end);
                     }
                 }
                 let details = fault.next.clone().unwrap_or_default();
@@ -294,11 +282,7 @@ impl Running {
                         shown
                             .metadata
                             .insert("state".into(), CommandState::Cancelled.as_str().into());
-                        let end = Event::DocumentEnd {
-                            document: shown.document,
-                            final_content: None,
-                            metadata: shown.metadata,
-                        };
+                        let end = document_end(shown.document, shown.metadata);
                         self.output.say(vec![end]);
                     }
                     None => {
@@ -308,8 +292,7 @@ impl Running {
                         end.insert("output".into(), "".into());
                         end.insert("duration_ms".into(), 0.into());
                         end.insert("state".into(), CommandState::Cancelled.as_str().into());
-                        let events = self.output.writer.whole(Kind::TerminalCommand, start, None, end);
-                        self.output.say(events);
+                        self.output.whole(Kind::TerminalCommand, start, None, end);
                     }
                 }
                 let details = fault.next.clone().unwrap_or_default();
@@ -323,7 +306,7 @@ impl Running {
                 self.end_call(job.id, result, None, false);
             }
         }
-        settle(job, text, true, Vec::new());
+        job.fail(text);
     }
 }
 

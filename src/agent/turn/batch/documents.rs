@@ -12,24 +12,34 @@ use crate::{
 /// As many characters of an argument stand in a message.
 const SHOWN_CHARS: usize = 200;
 
-/// What is refused of a change whose hunks were all left out.
+/// The reason in a document whose hunks were all left out.
 const LEFT_OUT: &str = "the user left this out";
 
-/// The call has its result.
-pub fn settle(job: &mut Job, text: String, is_error: bool, images: Vec<Image>) {
-    let text = if text.trim().is_empty() {
-        "(no output)".to_owned()
-    } else {
-        text
-    };
-    job.result = Some(CallResult {
-        call: job.call.id.clone(),
-        name: job.call.name.clone(),
-        text,
-        is_error,
-        images,
-    });
-    job.stage = Stage::Done;
+impl Job {
+    /// Ends the call with a result.
+    pub fn settle(&mut self, text: impl Into<String>) {
+        self.settle_with(text.into(), false, Vec::new());
+    }
+
+    /// Ends the call with an error.
+    pub fn fail(&mut self, text: String) {
+        self.settle_with(text, true, Vec::new());
+    }
+
+    /// Ends the call with a result of text and images; an empty text becomes `(no output)`.
+    pub fn settle_with(&mut self, mut text: String, is_error: bool, images: Vec<Image>) {
+        if text.trim().is_empty() {
+            "(no output)".clone_into(&mut text);
+        }
+        self.result = Some(CallResult {
+            call: self.call.id.clone(),
+            name: self.call.name.clone(),
+            text,
+            is_error,
+            images,
+        });
+        self.stage = Stage::Done;
+    }
 }
 
 /// A command as its document starts.
@@ -158,7 +168,7 @@ pub fn parts(picked: &Picked, name: &str, call: &str) -> Vec<Edit> {
     documents
 }
 
-/// What the document of something that was not done says of that.
+/// Metadata of a rejected call: the reason, and the rules that would have allowed it.
 pub fn why_not(job: &Job, fault: &Fault) -> Map<String, Value> {
     let mut why = object(json!({ "reason": fault.message }));
     if let Some(missing) = &job.refusal.missing {
@@ -173,7 +183,7 @@ pub fn why_not(job: &Job, fault: &Fault) -> Map<String, Value> {
     why
 }
 
-/// What a call is about, for a line.
+/// A text on one line, cut after 200 characters.
 pub fn gist(text: &str) -> String {
     let line: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
     if line.chars().count() <= SHOWN_CHARS {

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{
     super::{Fault, Running},
     Job, Word,
-    documents::{parts, settle},
+    documents::parts,
 };
 use crate::{
     protocol::{Kind, Operation},
@@ -43,7 +43,7 @@ pub fn choices(change: &Change) -> Option<Value> {
 }
 
 impl Running {
-    /// What is to be made of a proposal after what the user said of its hunks; `None`: nothing, and the call is over.
+    /// The part of a proposal that the user's choice of hunks leaves; `None`: nothing, and the call is over.
     pub fn pick(&mut self, job: &mut Job, proposal: Proposal) -> Option<Proposal> {
         if job.said.is_empty() {
             return Some(proposal);
@@ -70,11 +70,10 @@ impl Running {
         let changes: Vec<Change> = picked.iter().filter_map(|it| it.change.clone()).collect();
         if changes.is_empty() {
             for (start, content, end) in picked.iter().flat_map(|it| parts(it, &job.name(), &job.call.id)) {
-                let events = self.output.writer.whole(Kind::FileEdit, start, content.as_deref(), end);
-                self.output.say(events);
+                self.output.whole(Kind::FileEdit, start, content.as_deref(), end);
             }
             let fault = Fault::new("TOOL_REJECTED", format!("nothing was written\n{told}"));
-            settle(job, fault.text(), true, Vec::new());
+            job.fail(fault.text());
             return None;
         }
         let mut hunks = picked.iter().flat_map(|it| &it.hunks);

@@ -14,16 +14,17 @@ use std::{collections::BTreeSet, sync::Arc};
 use serde_json::{Map, Value, json};
 
 use self::documents::{command_metadata, plain};
-pub use self::documents::{edits, gist, settle};
+pub use self::documents::{edits, gist};
 pub use self::hunk_choice::choices;
 use super::{Effect, Fault, JobId, Memory, Phase, Prepared, Running, guard::Advice};
 use crate::{
     agent::{
         history::truncate::{Bound, fit},
         tool_selection,
+        writer::document_end,
     },
     models::{Call, CallResult},
-    protocol::{CommandState, DocumentId, Event, FinishReason, HunkAnswer, Kind, Outcome as Dealt, Status},
+    protocol::{CommandState, DocumentId, FinishReason, HunkAnswer, Kind, Outcome as Dealt, Status},
     sandbox::Tier,
     tools::{Class, Input as Arguments, Tool, Work, arguments, built_in, edit::pick::Picked},
 };
@@ -41,21 +42,21 @@ pub struct Job {
     pub tool: Option<Arc<Tool>>,
     pub arguments: Arguments,
     pub stage: Stage,
-    /// What it would touch or change, once that has been worked out.
+    /// Its accesses and changes, once it is prepared.
     pub prepared: Prepared,
     pub result: Option<CallResult>,
     /// The arguments were no JSON.
     pub is_garbled: bool,
-    /// What stands against it.
+    /// The reason why a rule refused it.
     pub refusal: Refusal,
     pub was_asked: bool,
-    /// What the user said of its changes, once they chose hunks of one, by the place of the change in the proposal.
+    /// The user's words on its changes if they chose hunks of one, by the index of the change in the proposal.
     pub said: Vec<(usize, Word)>,
     /// The changes that are made in part.
     pub picked: Vec<Picked>,
 }
 
-/// What stands against a call that a rule refused.
+/// The reason why a rule refused a call.
 #[derive(Debug, Default)]
 pub struct Refusal {
     /// It was refused because nobody is there to be asked: the rules that would allow it, if any would.
@@ -66,7 +67,7 @@ pub struct Refusal {
     pub is_forbidden: bool,
 }
 
-/// What the user said of a change that is not made as it was proposed.
+/// The user's answer on a change that is not made as proposed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Word {
     Hunks(Vec<HunkAnswer>),
@@ -95,7 +96,7 @@ pub enum Stage {
 pub struct Shown {
     pub document: DocumentId,
     pub metadata: Map<String, Value>,
-    /// What a command has printed, as far as it is kept here.
+    /// The output of a command, as far as it is kept here.
     pub output: String,
 }
 
@@ -104,7 +105,7 @@ impl Batch {
         self.jobs.iter_mut().find(|it| it.id == id)
     }
 
-    /// Whether `at` may be carried out now, with `at_once` reading calls beside each other.
+    /// Returns true if the call at `at` may run now, with at most `at_once` reading calls in parallel.
     fn may_run(&self, at: usize, at_once: usize) -> bool {
         let Some(job) = self.jobs.get(at) else { return false };
         let class = job.class();
@@ -466,7 +467,7 @@ impl Running {
         }
     }
 
-    /// Where the results are that the model is told now.
+    /// Records the addresses of the results that the model is told now.
     fn placed(&mut self, memory: &mut Memory) {
         memory.told.places.extend(self.calls.places.drain(..));
     }
@@ -488,17 +489,13 @@ impl Running {
                     metadata.insert("exitCode".into(), Value::Null);
                     metadata.insert("output".into(), std::mem::take(&mut shown.output).into());
                     metadata.insert("state".into(), CommandState::Cancelled.as_str().into());
-                    let end = Event::DocumentEnd {
-                        document: shown.document.clone(),
-                        final_content: None,
-                        metadata,
-                    };
+                    let end = document_end(shown.document.clone(), metadata);
                     self.calls.shown.remove(&job.id);
                     self.output.say(vec![end]);
                 } else {
                     self.end_call(job.id, json!({ "status": "error", "data": "cancelled" }), None, false);
                 }
-                settle(&mut job, text, true, Vec::new());
+                job.fail(text);
             }
             results.extend(job.result);
         }
@@ -528,5 +525,5 @@ fn joined(results: Vec<CallResult>) -> Vec<CallResult> {
     whole.into_iter().map(|(it, _)| it).collect()
 }
 
-/// So many messages in a row may hold nothing but calls that cannot be read.
+/// Messages in a row that may hold nothing but unreadable calls.
 const GARBLED_MOST: u32 = 3;

@@ -15,7 +15,7 @@ use crate::{
 };
 
 impl Running {
-    /// Whether the call may be carried out, and what to ask if that is the user's to say.
+    /// Judges a call that is prepared: lets it run, rejects it, or asks the user.
     pub fn judge(&mut self, job: &mut Job, memory: &Memory) {
         let Some(tool) = job.tool.clone() else { return };
         let facts = self.facts(memory, job.prepared.tier);
@@ -68,7 +68,7 @@ impl Running {
         }
     }
 
-    /// What the rules and the settings say of a call, and whether a bound of the settings is why not.
+    /// The verdict of rules and settings; true if a bound in the settings is the reason.
     pub fn verdict(&self, job: &Job, tool: &Tool, facts: &Facts<'_>) -> (Verdict, bool) {
         let settings = &self.setup.settings;
         if let Some(path) = tool_selection::out_of_bounds(settings, &tool.name, &job.prepared.accesses) {

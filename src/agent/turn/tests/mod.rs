@@ -63,7 +63,7 @@ fn member<'a>(metadata: &'a Map<String, Value>, name: &str) -> &'a str {
     metadata.get(name).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// What a question asks, if it is one.
+/// The text of a question; empty for other documents.
 fn gist_of(metadata: &Map<String, Value>) -> String {
     let questions = metadata
         .get("questions")
@@ -249,7 +249,7 @@ fn show(effects: &[Effect]) -> String {
     line
 }
 
-/// What each input brings, after a first one that submits `hi`.
+/// Checks the effects of each input, after a first one that submits `hi`.
 fn check<const N: usize>(name: &str, inputs: [Input; N], want: &str) {
     let mut turn = Turn::default();
     assert_eq!(

@@ -96,7 +96,7 @@ fn summary(keep: &str) -> CompactionScope {
     CompactionScope::Summary { keep: keep.to_owned() }
 }
 
-/// What the documents say of the room that was made.
+/// The records of compactions in the documents.
 fn marks(effects: &[Effect]) -> Vec<Value> {
     let ends = effects.iter().filter_map(|it| match it {
         Effect::Append(Event::DocumentEnd { metadata, .. }) => metadata.get("compaction").cloned(),

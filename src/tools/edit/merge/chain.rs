@@ -1,13 +1,13 @@
 //! The best way to give each part of a sketch a place: in order, apart from each other, with the least total of scores.
 
-/// Where a part may stand: lines `first..=last` of the file.
+/// A possible place of a part: lines `first..=last` of the file.
 #[derive(Clone, Copy, Debug)]
 pub struct Place {
     pub first: usize,
     pub last: usize,
     /// Lines deleted and inserted, less what the edges say. A bound from below until it is counted out.
     pub score: i64,
-    /// What of the score is changed lines.
+    /// The part of the score that changed lines make.
     pub changed: usize,
     /// Equal lines at the head and the tail, as far as they count.
     pub equal: (i64, i64),

@@ -107,7 +107,7 @@ pub fn merge(old: &str, sketch: &str, language: &str) -> Result<String, Refusal>
     Merge::new(old, &file, &parts).run()
 }
 
-/// Whether a sketch without marks is the file itself. Blank lines say nothing.
+/// Returns true if a sketch without marks is the whole file. Blank lines do not count.
 fn is_whole(file: &[&str], sketch: &str) -> bool {
     let solid = |it: &&str| !it.is_empty();
     let file: Vec<&str> = file.iter().map(|it| it.trim()).filter(solid).collect();
@@ -129,7 +129,7 @@ struct Merge<'a> {
     /// Lines as numbers: equal ones but for blanks at both ends have the same, and so have all that no part has.
     file_numbers: Vec<u32>,
     part_numbers: Vec<Vec<u32>>,
-    /// Where in the file each number stands.
+    /// The lines of the file that have each number.
     lines: Vec<Vec<usize>>,
     steps: usize,
 }
@@ -434,7 +434,7 @@ impl<'a> Merge<'a> {
     }
 }
 
-/// What two equal lines share, and few others.
+/// The trait of a line that equal lines share, and few others.
 fn trait_of(line: &str) -> usize {
     let bytes = line.as_bytes();
     let middle = bytes.get(bytes.len() / 2).copied().unwrap_or_default();

@@ -5,7 +5,7 @@
 
 mod table;
 
-use self::table::{BUILTINS, INTERPRETERS, OPTIONS, REACHING, SAME, SECOND, SHELLS, THIRD, UNBOUND, WRAPPERS};
+use self::table::{BUILTINS, INTERPRETERS, OPTIONS, REACHING, SAME, SECOND, SHELLS, THIRD, UNBOUND, WRAPPERS, Words};
 use super::command_line::{Command, Doubt, Word};
 
 /// The last part of a path, in lower case: disks may not know letters of either case apart.
@@ -21,13 +21,13 @@ pub fn doubt(command: &Command) -> Option<Doubt> {
     };
     let name = base(program);
     let texts: Vec<Option<&str>> = arguments.iter().map(|it| it.text.as_deref()).collect();
-    if WRAPPERS.contains(&name.as_str()) || name.starts_with("ld-linux") || name.starts_with("ld-musl") {
+    if WRAPPERS.contains(&name) || name.starts_with("ld-linux") || name.starts_with("ld-musl") {
         return Some(Doubt::Wrapper);
     }
-    if BUILTINS.contains(&name.as_str()) {
+    if BUILTINS.contains(&name) {
         return Some(Doubt::Builtin);
     }
-    if SHELLS.contains(&name.as_str()) {
+    if SHELLS.contains(&name) {
         // A script by its name is as good as a program.
         let is_script = arguments
             .first()
@@ -105,13 +105,13 @@ pub fn doubt(command: &Command) -> Option<Doubt> {
 /// Python and its like, with their versions.
 fn is_interpreter(name: &str) -> bool {
     let bare = name.trim_end_matches(|it: char| it.is_ascii_digit() || it == '.');
-    INTERPRETERS.contains(&name) || INTERPRETERS.contains(&bare)
+    INTERPRETERS.contains(name) || INTERPRETERS.contains(bare)
 }
 
 /// Returns true if a program is harmless or not depending on its second word, such as an interpreter.
 pub fn wants_second_word(program: &str) -> bool {
     let name = base(program);
-    SHELLS.contains(&name.as_str()) || is_interpreter(&name)
+    SHELLS.contains(&name) || is_interpreter(&name)
 }
 
 /// Returns true if the script only prints, deletes lines, stops, or replaces text: `sed` can run programs and write
@@ -187,15 +187,13 @@ pub fn has_loose_option(command: &Command, from: usize) -> bool {
     let Some(program) = texts.first().map(|it| base(it)) else {
         return true;
     };
-    let program = SAME
-        .iter()
-        .find(|it| it.0 == program)
-        .map_or(program.as_str(), |it| it.1);
+    let same = SAME.iter().find(|it| it.0 == program).and_then(|it| it.1.iter().next());
+    let program = same.unwrap_or(&program);
     let options = OPTIONS.iter().filter(|(begin, _)| {
-        let (name, rest) = begin.split_first().unwrap_or((&"", &[]));
-        *name == program && rest.iter().all(|it| texts.iter().skip(1).any(|text| text == it))
+        let mut begin = begin.split(' ');
+        begin.next() == Some(program) && begin.all(|it| texts.iter().skip(1).any(|text| *text == it))
     });
-    let options: Vec<&str> = options.flat_map(|it| it.1.iter().copied()).collect();
+    let options: Vec<&str> = options.flat_map(|it| it.1.iter()).collect();
     if options.is_empty() {
         return false;
     }
@@ -239,7 +237,7 @@ pub fn prefix(command: &Command) -> Option<Vec<String>> {
     };
     let program = word(0)?;
     let name = base(&program);
-    if program.contains('=') || UNBOUND.contains(&name.as_str()) {
+    if program.contains('=') || UNBOUND.contains(&name) {
         return None;
     }
     let argument = |at: usize| word(at).filter(|_| !command.words.get(at).is_some_and(Word::may_be_option));
@@ -249,11 +247,12 @@ pub fn prefix(command: &Command) -> Option<Vec<String>> {
             _ => Some(vec![program, argument(1)?]),
         };
     }
-    if !SECOND.contains(&name.as_str()) {
+    if !SECOND.contains(&name) {
         return Some(vec![program]);
     }
     let second = argument(1)?;
-    let has_third = |it: &(&str, &[&str])| it.0 == name && (it.1.contains(&"*") || it.1.contains(&second.as_str()));
+    let has_third =
+        |(program, words): (&str, Words)| program == name && (words.contains("*") || words.contains(&second));
     if !THIRD.iter().any(has_third) {
         return Some(vec![program, second]);
     }
@@ -276,7 +275,7 @@ pub fn hosts(line: &str, commands: &[Command]) -> Vec<String> {
     }
     for command in commands {
         let mut words = command.words.iter().map(|it| it.text.as_deref().unwrap_or(&it.source));
-        let reaches = words.next().is_some_and(|it| REACHING.contains(&base(it).as_str()));
+        let reaches = words.next().is_some_and(|it| REACHING.contains(&base(it)));
         for word in words.filter(|it| !it.starts_with('-') && !it.contains("://")) {
             // user@host:path, as ssh and git have it.
             if let Some((user, rest)) = word.split_once('@')

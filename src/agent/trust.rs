@@ -159,7 +159,7 @@ pub fn look(workspace: &Arc<Workspace>, trust: Trust, settings: &Settings) -> St
 
 /// The question, while it is open.
 #[derive(Debug)]
-pub struct Page {
+pub struct TrustPage {
     asked: Vec<Acting>,
     all: BTreeMap<String, Fingerprint>,
     document: DocumentId,
@@ -168,14 +168,14 @@ pub struct Page {
 
 /// The user's answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum TrustAnswer {
     Trusted,
     Never,
     /// Nothing is kept: it is asked again.
     Later,
 }
 
-impl Page {
+impl TrustPage {
     /// The question, as events that open it.
     pub fn open(standing: &Standing) -> (Self, Vec<Event>) {
         let page = Self {
@@ -211,22 +211,27 @@ impl Page {
     }
 
     /// Reads the user's answer from a response.
-    pub fn verdict(response: &ClarificationResponse) -> Verdict {
+    pub fn verdict(response: &ClarificationResponse) -> TrustAnswer {
         let answer = response.answers.iter().find(|it| it.question_id == QUESTION);
         let chosen = answer.map(|it| it.selected_option_ids.as_slice());
         match (&response.outcome, chosen) {
-            (Outcome::Answered, Some([one])) if one == YES => Verdict::Trusted,
-            (Outcome::Answered, Some([one])) if one == NEVER => Verdict::Never,
-            (Outcome::Answered | Outcome::Skipped | Outcome::Cancelled | Outcome::Other(_), _) => Verdict::Later,
+            (Outcome::Answered, Some([one])) if one == YES => TrustAnswer::Trusted,
+            (Outcome::Answered, Some([one])) if one == NEVER => TrustAnswer::Never,
+            (Outcome::Answered | Outcome::Skipped | Outcome::Cancelled | Outcome::Other(_), _) => TrustAnswer::Later,
         }
     }
 
     /// Keeps what was said; `None`: there was nothing to keep.
-    pub fn keep(&self, verdict: Verdict, workspace: &Workspace, paths: &Paths) -> Result<Option<TrustRecord>, String> {
+    pub fn keep(
+        &self,
+        verdict: TrustAnswer,
+        workspace: &Workspace,
+        paths: &Paths,
+    ) -> Result<Option<TrustRecord>, String> {
         let is_trusted = match verdict {
-            Verdict::Trusted => true,
-            Verdict::Never => false,
-            Verdict::Later => return Ok(None),
+            TrustAnswer::Trusted => true,
+            TrustAnswer::Never => false,
+            TrustAnswer::Later => return Ok(None),
         };
         let kept = TrustStore::under(&paths.state).store(workspace.root(), is_trusted, self.all.clone());
         kept.map(Some).map_err(|it| it.to_string())

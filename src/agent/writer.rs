@@ -17,11 +17,11 @@ pub struct Writer {
     segmenter: Segmenter,
     /// Number of documents that have started.
     count: u64,
-    open: Option<Open>,
+    open: Option<OpenDocument>,
 }
 
 #[derive(Debug)]
-struct Open {
+struct OpenDocument {
     id: DocumentId,
     content: String,
     metadata: Map<String, Value>,
@@ -170,7 +170,7 @@ impl Writer {
             content: None,
             metadata: metadata.clone(),
         }));
-        self.open = Some(Open {
+        self.open = Some(OpenDocument {
             id,
             content: String::new(),
             metadata,

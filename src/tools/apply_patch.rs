@@ -8,7 +8,7 @@ use super::{
     Change, cursor, delete_file,
     edit::{
         file,
-        patch::{Chunk, Section, apply, parse},
+        patch::{PatchChunk, Section, apply, parse},
     },
     tool::{Class, Context, Fault, Input, Proposal, Tool, schema},
 };
@@ -98,7 +98,7 @@ fn propose(input: &Input, context: &Context) -> Result<Proposal, Fault> {
 }
 
 /// The file after its chunks. One that only moves has none.
-fn updated(target: &Located, chunks: &[Chunk], moves: bool, context: &Context) -> Result<Change, Fault> {
+fn updated(target: &Located, chunks: &[PatchChunk], moves: bool, context: &Context) -> Result<Change, Fault> {
     if chunks.is_empty() && moves {
         let bytes = delete_file::deleted(target.clone(), context)?.old;
         let bytes = bytes.ok_or_else(|| Fault::from(Refused::Directory(target.shown.clone())))?;

@@ -56,13 +56,13 @@ const MOST_OPTIONS: usize = 8;
 
 /// A form of questions.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Form {
+pub struct QuestionForm {
     pub title: String,
-    pub questions: Vec<Question>,
+    pub questions: Vec<FormQuestion>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Question {
+pub struct FormQuestion {
     pub id: String,
     pub text: String,
     /// Id, label and what else there is to say; none: free text.
@@ -71,7 +71,7 @@ pub struct Question {
 }
 
 /// The form that a model means. Ids that it left out are made up; what is too much is an error, not cut.
-pub fn read(input: &Input) -> Result<Form, Fault> {
+pub fn read(input: &Input) -> Result<QuestionForm, Fault> {
     let wrong = |message: String| {
         Fault::arguments(message)
             .hint("`questions` is a list of { id, prompt, options: [{ id, label }], allow_multiple }.")
@@ -92,7 +92,7 @@ pub fn read(input: &Input) -> Result<Form, Fault> {
             list.len()
         )));
     }
-    let mut questions: Vec<Question> = Vec::new();
+    let mut questions: Vec<FormQuestion> = Vec::new();
     for (at, item) in list.iter().enumerate() {
         let object = match item {
             Value::Object(object) => object.clone(),
@@ -135,7 +135,7 @@ pub fn read(input: &Input) -> Result<Form, Fault> {
             options.push((id.unwrap_or_else(|| format!("o{}", nth + 1)), label, about));
         }
         let id = text(&object, &["id"]).filter(|id| questions.iter().all(|it| it.id != *id));
-        questions.push(Question {
+        questions.push(FormQuestion {
             id: id.unwrap_or_else(|| format!("q{}", at + 1)),
             text: prompt,
             options,
@@ -144,13 +144,13 @@ pub fn read(input: &Input) -> Result<Form, Fault> {
                 .any(|it| object.get(*it).and_then(Value::as_bool).unwrap_or_default()),
         });
     }
-    Ok(Form {
+    Ok(QuestionForm {
         title: input.text("title").unwrap_or_default().trim().to_owned(),
         questions,
     })
 }
 
-impl Form {
+impl QuestionForm {
     /// As the document of kind `clarification` holds them.
     pub fn questions(&self) -> Value {
         let questions = self.questions.iter().map(|it| {
@@ -203,7 +203,7 @@ mod tests {
 
     use super::*;
 
-    fn form(value: Value) -> Result<Form, Fault> {
+    fn form(value: Value) -> Result<QuestionForm, Fault> {
         read(&Input(value.as_object().cloned().unwrap_or_default()))
     }
 
@@ -219,7 +219,7 @@ mod tests {
         let plain = json!({ "questions": ["Which database?"] });
         let option =
             |id: &str, label: &str, about: Option<&str>| (id.to_owned(), label.to_owned(), about.map(str::to_owned));
-        let question = |id: &str, options: Vec<_>, allow_multiple| Question {
+        let question = |id: &str, options: Vec<_>, allow_multiple| FormQuestion {
             id: id.to_owned(),
             text: "Which database?".to_owned(),
             options,

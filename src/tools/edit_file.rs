@@ -8,7 +8,7 @@ use super::{
     edit::{
         apply::{self, Task},
         file,
-        merge::{Refusal, merge},
+        merge::{MergeRefusal, merge},
         sketch::parts,
         text::plain,
     },
@@ -174,7 +174,7 @@ fn sketch(input: &Input, language: &str) -> String {
     }
 }
 
-fn refused(shown: &str, refusal: &Refusal) -> Fault {
+fn refused(shown: &str, refusal: &MergeRefusal) -> Fault {
     let code = if refusal.is_ambiguous() {
         "EDIT_AMBIGUOUS"
     } else {

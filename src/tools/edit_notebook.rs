@@ -7,7 +7,7 @@ use super::{
     edit::{
         file,
         hunks::{counts, hunks, unified},
-        notebook::{self, Kind, Refusal, What},
+        notebook::{self, CellEdit, CellKind, Refusal},
         replace::Edit,
     },
     search_replace,
@@ -90,9 +90,9 @@ fn propose(input: &Input, context: &Context) -> Result<Proposal, Fault> {
         usize::try_from(cell).map_err(|_| Fault::arguments("`cell_idx` counts from 0 and cannot be negative"))?;
     let new = input.text("new_string").unwrap_or_default().to_owned();
     let what = if input.flag("is_new_cell") {
-        What::Insert { source: new }
+        CellEdit::Insert { source: new }
     } else {
-        What::Edit(Edit {
+        CellEdit::Edit(Edit {
             old: input.text("old_string").unwrap_or_default().to_owned(),
             new,
             is_all: false,
@@ -101,7 +101,7 @@ fn propose(input: &Input, context: &Context) -> Result<Proposal, Fault> {
     let language = input.text("cell_language").unwrap_or_default();
     let change = notebook::Change {
         cell,
-        kind: Kind::of(language),
+        kind: CellKind::of(language),
         what,
     };
     let changed =
@@ -118,13 +118,13 @@ fn propose(input: &Input, context: &Context) -> Result<Proposal, Fault> {
         hunks,
         cell: Some(Cell {
             index: cell,
-            source: matches!(change.what, What::Edit(_)).then(|| changed.old.clone()),
+            source: matches!(change.what, CellEdit::Edit(_)).then(|| changed.old.clone()),
             language: language.to_owned(),
         }),
     };
     let verb = match change.what {
-        What::Insert { .. } => "Put in",
-        What::Edit(_) => "Changed",
+        CellEdit::Insert { .. } => "Put in",
+        CellEdit::Edit(_) => "Changed",
     };
     let text = format!(
         "{verb} cell {cell} of `{}`. Its source is now:{}",

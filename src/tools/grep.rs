@@ -23,7 +23,7 @@ use serde_json::{Map, Value, json};
 
 use self::{
     answer::Answer,
-    look::{Eye, Found, HEAP_BYTES},
+    look::{Eye, FileMatches, HEAP_BYTES},
 };
 use super::{
     arguments::truth,
@@ -314,9 +314,9 @@ fn matcher(
 }
 
 /// The shared results of the threads.
-struct State {
+struct SearchState {
     /// By the place of the file in the list; files without a match are not in it.
-    found: BTreeMap<usize, Found>,
+    found: BTreeMap<usize, FileMatches>,
     /// Files that were looked at; told at the end.
     searched: usize,
     /// Those of them that could not be searched.
@@ -325,7 +325,7 @@ struct State {
     last: usize,
 }
 
-impl State {
+impl SearchState {
     /// Forgets what cannot be shown any more: the files in front of it hold enough, and more cannot become less.
     fn settle(&mut self, search: &Search) {
         let mut matches = 0;
@@ -354,7 +354,7 @@ fn search(workspace: &Workspace, input: &Input, until: &Until) -> Result<Outcome
     let filter = Filter::new(workspace, input.text("glob"), input.text("type"))?;
     let listing = walk::files(&mut workspace.walker(&place)?, &filter, until);
     let files = listing.files;
-    let state = Mutex::new(State {
+    let state = Mutex::new(SearchState {
         found: BTreeMap::new(),
         refused: 0,
         searched: 0,

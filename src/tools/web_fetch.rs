@@ -237,7 +237,7 @@ fn status(page: &Page) -> String {
 
 enum Content {
     Text(String),
-    Page(html::Reading),
+    Page(html::ReadableText),
     Other,
 }
 

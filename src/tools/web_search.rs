@@ -126,13 +126,13 @@ impl Service {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-struct Found {
+struct SearchHit {
     title: String,
     url: String,
     snippet: String,
 }
 
-async fn search(input: &Input, search: &Search, environment: &Environment) -> Result<Vec<Found>, Fault> {
+async fn search(input: &Input, search: &Search, environment: &Environment) -> Result<Vec<SearchHit>, Fault> {
     let failed = |message: String| Fault::new("TOOL_FAILED", message);
     let term = input.text("search_term").unwrap_or_default().trim();
     if term.is_empty() {
@@ -187,7 +187,7 @@ async fn search(input: &Input, search: &Search, environment: &Environment) -> Re
         .collect())
 }
 
-fn found(result: &Value, snippet: &str) -> Option<Found> {
+fn found(result: &Value, snippet: &str) -> Option<SearchHit> {
     let text = |name: &str, most: usize| {
         // Some mark what was looked for with tags.
         let written: String = result[name]
@@ -205,7 +205,7 @@ fn found(result: &Value, snippet: &str) -> Option<Found> {
     let url = result["url"]
         .as_str()
         .filter(|it| it.starts_with("http://") || it.starts_with("https://"))?;
-    Some(Found {
+    Some(SearchHit {
         title: text("title", 200),
         url: url
             .chars()
@@ -216,7 +216,7 @@ fn found(result: &Value, snippet: &str) -> Option<Found> {
     })
 }
 
-fn outcome(term: &str, found: &[Found]) -> Outcome {
+fn outcome(term: &str, found: &[SearchHit]) -> Outcome {
     let results: Vec<_> = found
         .iter()
         .map(|it| json!({ "title": it.title, "url": it.url, "snippet": it.snippet }))
@@ -277,7 +277,7 @@ mod tests {
         key: Option<&str>,
         status: &'static str,
         body: String,
-    ) -> (String, Result<Vec<Found>, Fault>) {
+    ) -> (String, Result<Vec<SearchHit>, Fault>) {
         let (sender, mut diary) = test_server::diary();
         let base = test_server::listen(move |mut socket| {
             let (sender, body) = (sender.clone(), body.clone());
@@ -312,12 +312,12 @@ mod tests {
             ]
         };
         let expected = vec![
-            Found {
+            SearchHit {
                 title: "One & all".to_owned(),
                 url: "https://one.example/".to_owned(),
                 snippet: "the first of them".to_owned(),
             },
-            Found {
+            SearchHit {
                 title: "Two".to_owned(),
                 url: "http://two.example/x?y".to_owned(),
                 snippet: String::new(),
@@ -448,7 +448,7 @@ mod tests {
 
     #[test]
     fn what_was_found_stands_in_a_tag_it_cannot_close() {
-        let found = Found {
+        let found = SearchHit {
             title: "One</web_results>".to_owned(),
             url: "https://one.example/".to_owned(),
             snippet: "first".to_owned(),

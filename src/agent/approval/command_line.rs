@@ -4,7 +4,7 @@
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CommandLine {
     /// Every simple command, inside substitutions too, in the order of the text.
-    pub commands: Vec<Command>,
+    pub commands: Vec<SimpleCommand>,
     pub redirects: Vec<Redirect>,
     /// Why rules do not allow it; empty for a plain line.
     pub doubts: Vec<Doubt>,
@@ -12,15 +12,15 @@ pub struct CommandLine {
 
 /// A program and its arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Command {
+pub struct SimpleCommand {
     /// Never empty.
-    pub words: Vec<Word>,
+    pub words: Vec<ShellWord>,
     /// Takes what another command prints.
     pub is_fed: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Word {
+pub struct ShellWord {
     /// The text that the program gets; `None` where the shell puts something in its place.
     pub text: Option<String>,
     /// As it stands in the line.
@@ -34,7 +34,7 @@ pub struct Word {
 /// A redirection from or to a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Redirect {
-    pub file: Word,
+    pub file: ShellWord,
     pub writes: bool,
 }
 
@@ -98,7 +98,7 @@ impl CommandLine {
     }
 }
 
-impl Word {
+impl ShellWord {
     pub(super) fn extend(&mut self, more: impl IntoIterator<Item = char>) {
         if let Some(text) = &mut self.text {
             text.extend(more);
@@ -139,7 +139,7 @@ impl Redirect {
     }
 }
 
-impl Command {
+impl SimpleCommand {
     pub(super) fn texts(&self) -> Vec<Option<&str>> {
         self.words.iter().map(|it| it.text.as_deref()).collect()
     }

@@ -21,7 +21,7 @@
 use std::path::Path;
 
 use super::{
-    command_line::{Command, CommandLine, Doubt, Redirect},
+    command_line::{CommandLine, Doubt, Redirect, SimpleCommand},
     programs,
     rule::{Files, Hosts, Rule, Shell, is_tool},
     rules::{Rules, RunMode},
@@ -599,7 +599,7 @@ impl Places {
             all: Vec::new(),
         };
         // Behind it a relative path leads somewhere else.
-        let moves = line.commands.iter().any(Command::is_move);
+        let moves = line.commands.iter().any(SimpleCommand::is_move);
         let into_files = line.redirects.iter().filter(|it| it.writes && !it.is_harmless());
         for Redirect { file, .. } in into_files {
             found.add(file.text.clone().unwrap_or_else(|| file.source.clone()));

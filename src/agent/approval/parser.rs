@@ -6,7 +6,7 @@
 use tree_sitter::{Node, Parser};
 
 use super::{
-    command_line::{Command, CommandLine, Doubt, HARMLESS_DEVICES, Redirect, Word},
+    command_line::{CommandLine, Doubt, HARMLESS_DEVICES, Redirect, ShellWord, SimpleCommand},
     programs,
 };
 use crate::text::visible;
@@ -167,7 +167,7 @@ impl CommandLine {
             Some(_) => {}
             None => self.doubt(Doubt::Program),
         }
-        let command = Command { words, is_fed };
+        let command = SimpleCommand { words, is_fed };
         if let Some(doubt) = programs::doubt(&command) {
             self.doubt(doubt);
         }
@@ -224,9 +224,9 @@ impl CommandLine {
     }
 
     /// A word, with doubts about what stands in it.
-    fn word(&mut self, node: Node<'_>, text: &str, depth: usize) -> Word {
+    fn word(&mut self, node: Node<'_>, text: &str, depth: usize) -> ShellWord {
         let source = slice(text, node);
-        let mut word = Word {
+        let mut word = ShellWord {
             text: Some(String::new()),
             source: source.to_owned(),
             start: String::new(),
@@ -237,7 +237,7 @@ impl CommandLine {
     }
 
     /// Adds what a node says to the word that it is part of.
-    fn part(&mut self, node: Node<'_>, text: &str, depth: usize, word: &mut Word, is_first: bool) {
+    fn part(&mut self, node: Node<'_>, text: &str, depth: usize, word: &mut ShellWord, is_first: bool) {
         if depth > LIMIT_DEPTH {
             self.doubt(Doubt::Deep);
             word.text = None;
@@ -328,7 +328,7 @@ impl CommandLine {
     }
 
     /// The inside of double quotes: what the grammar gives no node to is text.
-    fn string(&mut self, node: Node<'_>, text: &str, depth: usize, word: &mut Word) {
+    fn string(&mut self, node: Node<'_>, text: &str, depth: usize, word: &mut ShellWord) {
         let source = slice(text, node);
         if source.len() < 2 || !source.starts_with('"') || !source.ends_with('"') {
             self.doubt(Doubt::Unknown);
@@ -363,7 +363,7 @@ impl CommandLine {
     }
 
     /// Text between double quotes.
-    fn quoted(&mut self, text: Option<&str>, word: &mut Word) {
+    fn quoted(&mut self, text: Option<&str>, word: &mut ShellWord) {
         let mut rest = text.unwrap_or_default().chars().peekable();
         while let Some(it) = rest.next() {
             match it {

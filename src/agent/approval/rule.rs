@@ -10,7 +10,7 @@ use std::{fmt, path::Path};
 use globset::{GlobBuilder, GlobMatcher};
 
 use super::{
-    command_line::{Command, CommandLine, Doubt, Word},
+    command_line::{CommandLine, Doubt, ShellWord, SimpleCommand},
     programs::{self, host_of},
 };
 use crate::{
@@ -281,7 +281,7 @@ impl Shell {
 
     /// Returns true if a rule that allows holds for the command: its words are the first, and no option after them undoes
     /// what it means.
-    pub fn allows(&self, command: &Command) -> bool {
+    pub fn allows(&self, command: &SimpleCommand) -> bool {
         let program = self.program();
         self.holds(&command.texts())
             && !(self.len() < 2 && matches!(self, Self::Words(_)) && programs::wants_second_word(program))
@@ -290,11 +290,11 @@ impl Shell {
 
     /// Returns true if a rule that forbids or asks may hold for the command: under another path, in other letters, behind a
     /// wrapper.
-    pub fn catches(&self, command: &Command) -> bool {
+    pub fn catches(&self, command: &SimpleCommand) -> bool {
         let program = programs::base(self.program());
         let is_wrapper = programs::doubt(command).is_some();
         (0..command.words.len()).any(|at| {
-            let is_program = |it: &Word| it.text.as_deref().is_some_and(|it| programs::base(it) == program);
+            let is_program = |it: &ShellWord| it.text.as_deref().is_some_and(|it| programs::base(it) == program);
             let rest = command.words.get(at..).unwrap_or_default();
             // An argument of a plain program is no program.
             if at > 0 && !is_wrapper || !rest.first().is_some_and(is_program) {

@@ -55,7 +55,7 @@ impl Sizes {
 
 /// A compaction that has been worked out.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Plan {
+pub struct CompactionPlan {
     /// Everything before this message becomes shorter.
     pub at: usize,
     pub turns: usize,
@@ -68,7 +68,7 @@ pub struct Plan {
 
 /// The largest part of a request that cannot be made shorter.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Biggest {
+pub enum LargestPart {
     System,
     Tools,
     /// The first context: machine, git, tree.
@@ -84,15 +84,15 @@ pub enum Biggest {
 
 /// Why no room can be made.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Hopeless {
+pub enum CannotCompact {
     /// There is nothing that could become shorter.
     Nothing,
     /// The part that has to stay is too large: its biggest piece, and that piece's tokens.
-    TooBig(Biggest, u64),
+    TooBig(LargestPart, u64),
 }
 
 /// Works out a compaction. Fails if none would help.
-pub fn plan(told: &MessageHistory, sizes: &Sizes, cause: Cause) -> Result<Plan, Hopeless> {
+pub fn plan(told: &MessageHistory, sizes: &Sizes, cause: Cause) -> Result<CompactionPlan, CannotCompact> {
     let fixed = sizes.fixed();
     let before = told.tokens(fixed);
     let scale = told.scale(fixed);
@@ -104,7 +104,7 @@ pub fn plan(told: &MessageHistory, sizes: &Sizes, cause: Cause) -> Result<Plan, 
         (None, _) => before,
     };
     let summary = (most / SUMMARY_PART).min(SUMMARY_TOKENS);
-    let make = |at: usize, way: Way| Plan {
+    let make = |at: usize, way: Way| CompactionPlan {
         at,
         turns: told.turns_from(at),
         behind: told
@@ -117,7 +117,7 @@ pub fn plan(told: &MessageHistory, sizes: &Sizes, cause: Cause) -> Result<Plan, 
         summary,
     };
     if told.borders.is_empty() {
-        return Err(Hopeless::Nothing);
+        return Err(CannotCompact::Nothing);
     }
     if cause == Cause::Asked {
         return Ok(make(asked(told), Way::Summary));
@@ -186,9 +186,9 @@ fn asked(told: &MessageHistory) -> usize {
 }
 
 /// The largest part of the request.
-pub fn biggest(told: &MessageHistory, sizes: &Sizes) -> Hopeless {
+pub fn biggest(told: &MessageHistory, sizes: &Sizes) -> CannotCompact {
     let scale = told.scale(sizes.fixed());
-    let mut parts = vec![(Biggest::System, sizes.system), (Biggest::Tools, sizes.tools)];
+    let mut parts = vec![(LargestPart::System, sizes.system), (LargestPart::Tools, sizes.tools)];
     let mut abouts = std::collections::HashMap::new();
     let mut turn = Turn(0);
     for (at, message) in told.messages.iter().enumerate() {
@@ -200,16 +200,16 @@ pub fn biggest(told: &MessageHistory, sizes: &Sizes) -> Hopeless {
             .map_or(turn, |it| it.turn);
         match message {
             ModelMessage::User(_) if told.opened_at == Some(at) => {
-                parts.push((Biggest::Surroundings, message_history::size(message)));
+                parts.push((LargestPart::Surroundings, message_history::size(message)));
             }
-            ModelMessage::User(_) => parts.push((Biggest::Message { turn }, message_history::size(message))),
+            ModelMessage::User(_) => parts.push((LargestPart::Message { turn }, message_history::size(message))),
             ModelMessage::Assistant(said) => abouts.extend(said.iter().filter_map(|it| match it {
                 Said::Call(call) => Some((call.id.as_str(), message_history::about(&call.arguments))),
                 Said::Text(_) | Said::Opaque(_) => None,
             })),
             ModelMessage::Results(results) => parts.extend(results.iter().map(|it| {
                 let about = abouts.get(it.call.as_str()).cloned().flatten().unwrap_or_default();
-                let what = Biggest::Result {
+                let what = LargestPart::Result {
                     about: format!("{}{about}", it.name),
                     place: told.places.get(&it.call).copied(),
                 };
@@ -218,12 +218,12 @@ pub fn biggest(told: &MessageHistory, sizes: &Sizes) -> Hopeless {
         }
     }
     let biggest = parts.into_iter().max_by_key(|it| it.1);
-    biggest.map_or(Hopeless::Nothing, |(what, tokens)| {
-        Hopeless::TooBig(what, (tokens as f64 * scale) as u64)
+    biggest.map_or(CannotCompact::Nothing, |(what, tokens)| {
+        CannotCompact::TooBig(what, (tokens as f64 * scale) as u64)
     })
 }
 
-impl Hopeless {
+impl CannotCompact {
     /// A message that names the largest part, and details that say what the user can do.
     pub fn words(&self, window: Option<u64>) -> (String, String) {
         let of = window.map(|it| format!(" of {}", count(it))).unwrap_or_default();
@@ -250,7 +250,7 @@ impl Hopeless {
     }
 }
 
-impl Biggest {
+impl LargestPart {
     fn words(&self) -> (String, String) {
         match self {
             Self::System => (
@@ -291,7 +291,7 @@ pub fn count(tokens: u64) -> String {
     figure::tokens(tokens).as_str().to_owned()
 }
 
-impl Plan {
+impl CompactionPlan {
     /// The record of the compaction for its document; `after`: the tokens that are left.
     pub fn mark(&self, cause: Cause, window: Option<u64>, after: u64) -> Compaction {
         Compaction {

@@ -35,7 +35,7 @@ pub fn told(entries: &[Arc<Entry>]) -> MessageHistory {
         open(exchange, &mut told);
         // Where an answer was cut, its message ends: one may cut there again.
         let cuts: Vec<DocumentId> = documents.iter().filter_map(|it| it.compaction()?.0.behind).collect();
-        let mut step = Step::default();
+        let mut step = ModelStep::default();
         for (at, document) in documents.iter().enumerate() {
             if let Some((mark, summary)) = document.compaction() {
                 step.end(&mut told.messages);
@@ -138,13 +138,13 @@ fn text_of_user(document: &Document) -> bool {
 
 /// One request's worth of an answer: text, then calls, then their results.
 #[derive(Default)]
-struct Step {
+struct ModelStep {
     text: String,
     calls: Vec<Said>,
     results: Vec<CallResult>,
 }
 
-impl Step {
+impl ModelStep {
     fn say(&mut self, text: &str, messages: &mut Vec<ModelMessage>) {
         if text.is_empty() {
             return;

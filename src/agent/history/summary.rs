@@ -22,7 +22,7 @@ const UNKNOWN_WINDOW: u64 = 32_000;
 
 /// A conversation to be summarised.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Brief {
+pub struct SummaryRequest {
     /// Oldest first.
     pub messages: Vec<ModelMessage>,
     /// The user's words on what to keep; may be empty.
@@ -35,7 +35,7 @@ pub struct Brief {
 
 /// The request for a summary, to a model that takes in `window` tokens; each `attempt` sends half of what the one before did.
 /// Whoever sends it names the model.
-pub fn request(brief: &Brief, window: Option<u64>, attempt: u32) -> ModelRequest {
+pub fn request(brief: &SummaryRequest, window: Option<u64>, attempt: u32) -> ModelRequest {
     let tokens = window.unwrap_or(UNKNOWN_WINDOW) * TAKEN_PERCENT / 100;
     let bytes = (tokens * TOKEN_BYTES) >> attempt.min(8);
     let talk = written(&brief.messages, usize::try_from(bytes).unwrap_or(usize::MAX));

@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// The answer to a question; `None`: this agent cannot answer it.
-type Answer = Pin<Box<dyn Future<Output = Result<Option<Reply>, Failure>> + Send>>;
+type ReplyFuture = Pin<Box<dyn Future<Output = Result<Option<Reply>, Failure>> + Send>>;
 
 impl Runner {
     /// Answers a question beside the answer that may be running.
@@ -35,7 +35,7 @@ impl Runner {
         });
     }
 
-    fn answer(&mut self, query: Query) -> Answer {
+    fn answer(&mut self, query: Query) -> ReplyFuture {
         let workspace = self.setup.workspace.clone();
         let is_here = self.setup.asker == Asker::Here;
         match query {
@@ -96,11 +96,11 @@ impl Runner {
     }
 }
 
-fn at_once(reply: Reply) -> Answer {
+fn at_once(reply: Reply) -> ReplyFuture {
     Box::pin(ready(Ok(Some(reply))))
 }
 
 /// Works on a thread that may block.
-fn on_thread(work: impl FnOnce() -> Reply + Send + 'static) -> Answer {
+fn on_thread(work: impl FnOnce() -> Reply + Send + 'static) -> ReplyFuture {
     Box::pin(tokio::task::spawn_blocking(work).map(|it| Ok(it.ok())))
 }

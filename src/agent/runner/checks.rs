@@ -30,11 +30,11 @@ use crate::{
     tools::{
         Access, Change, Class, Context, Stop,
         lints::Findings,
-        read_lints::{self, Said},
+        read_lints::{self, FileReport},
     },
 };
 
-pub use crate::tools::read_lints::Known;
+pub use crate::tools::read_lints::KnownMistakes;
 
 /// Files that are checked of those that the agent knows, and as many of those that others name.
 const MOST_FILES: usize = 40;
@@ -183,7 +183,7 @@ impl Lints {
 
     /// The known mistakes of files that are about to be changed, for [`Self::after`]; `None` where nothing will be
     /// reported.
-    pub fn before(&self, changes: &[Change]) -> Option<Known> {
+    pub fn before(&self, changes: &[Change]) -> Option<KnownMistakes> {
         if self.0.is_busy.load(Ordering::Acquire) {
             return None;
         }
@@ -191,12 +191,12 @@ impl Lints {
         let stays = changes.iter().filter(|it| it.operation != Operation::Delete);
         let files = stays.map(|it| (it.to.as_ref().unwrap_or(&it.file).path.clone(), it.old.is_none()));
         let files = files.filter(|(file, _)| rounds.get(file).is_none_or(|it| *it < MOST_ROUNDS));
-        Known::of(files, &self.0.context)
+        KnownMistakes::of(files, &self.0.context)
     }
 
     /// The new mistakes in files that have been changed, for the model; `None` where checking takes longer than a
     /// moment.
-    pub async fn after(self, known: Known) -> Option<String> {
+    pub async fn after(self, known: KnownMistakes) -> Option<String> {
         let (send, said) = oneshot::channel();
         let asked = Arc::clone(&self.0);
         if asked.is_busy.swap(true, Ordering::AcqRel) {
@@ -233,10 +233,10 @@ impl Lints {
         self.tell(&found)
     }
 
-    fn tell(&self, found: &[Said]) -> Option<String> {
+    fn tell(&self, found: &[FileReport]) -> Option<String> {
         let mut rounds = self.rounds();
         let mut text = String::new();
-        for Said { file, found, is_new } in found {
+        for FileReport { file, found, is_new } in found {
             let round = rounds.entry(file.clone()).or_default();
             *round += 1;
             let located = self.0.context.workspace.located(file);

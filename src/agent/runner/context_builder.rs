@@ -21,12 +21,12 @@ use crate::{
         approval::{Rules, RunMode},
         prompt::{
             self,
-            context::{self, Files, FirstContext, Gathering, Sent, Surroundings, Watch},
+            context::{self, FileWatch, Files, FirstContext, Gathering, Sent, Surroundings},
             rules::{self, RuleSet},
         },
         tool_selection,
         trust::{self, Standing},
-        turn::{AnswerModel, AnswerSetup, Limits, Memory, Policy, Purpose, Submission},
+        turn::{AnswerLimits, AnswerModel, AnswerSetup, Memory, Policy, Purpose, Submission},
     },
     config::{Paths, Settings},
     index::Symbols,
@@ -40,8 +40,8 @@ use crate::{
 };
 
 /// Builds the context of messages, and remembers what the model has been told.
-pub struct Briefing {
-    state: Arc<Mutex<State>>,
+pub struct ContextBuilder {
+    state: Arc<Mutex<ContextState>>,
     is_ready: watch::Receiver<bool>,
     /// Until the first message takes it.
     gathering: Option<Gathering>,
@@ -51,12 +51,12 @@ pub struct Briefing {
 }
 
 #[derive(Default)]
-struct State {
+struct ContextState {
     rules: RuleSet,
     custom: prompt::Custom,
     first: FirstContext,
     /// The files that the agent knew when the last answer ended.
-    watch: Watch,
+    watch: FileWatch,
     /// Files that the user has named.
     open: Vec<String>,
     /// The mode of the last message.
@@ -67,7 +67,7 @@ struct State {
 }
 
 /// The runner's facts about a message.
-pub struct Said {
+pub struct MessageFacts {
     pub response: ResponseId,
     pub is_first: bool,
     /// The model is told nothing.
@@ -94,12 +94,12 @@ const PATIENCE: Duration = Duration::from_millis(250);
 /// The longest that a background check waits for the list of recently changed files.
 const TREE_PATIENCE: Duration = Duration::from_mins(1);
 
-impl Briefing {
+impl ContextBuilder {
     pub fn start(setup: &Setup) -> Self {
-        let state = Arc::new(Mutex::new(State::default()));
+        let state = Arc::new(Mutex::new(ContextState::default()));
         let (ready, is_ready) = watch::channel(false);
         let told = Arc::clone(&state);
-        let reading = Reading::of(setup);
+        let reading = DiskReading::of(setup);
         tokio::task::spawn_blocking(move || {
             let read = reading.read();
             *lock(&told) = read;
@@ -158,7 +158,7 @@ impl Briefing {
 
     /// Looks again at what the workspace would do, and takes over what the user has let act since.
     pub fn look_again(&mut self, setup: &Setup) -> Ready<Option<Standing>> {
-        let reading = Reading::of(setup);
+        let reading = DiskReading::of(setup);
         let state = Arc::clone(&self.state);
         // The next message waits for it.
         let (ready, is_ready) = watch::channel(false);
@@ -176,8 +176,8 @@ impl Briefing {
     }
 
     /// Makes a message ready to be sent.
-    pub fn brief(&mut self, submit: Submit, said: Said, setup: &Setup) -> Ready<Box<Submission>> {
-        let Said {
+    pub fn brief(&mut self, submit: Submit, said: MessageFacts, setup: &Setup) -> Ready<Box<Submission>> {
+        let MessageFacts {
             response,
             is_first,
             is_aside,
@@ -207,14 +207,14 @@ impl Briefing {
                 conversation: setup.conversation.clone(),
                 response,
                 tools: ToolSet::default(),
-                limits: Limits {
+                limits: AnswerLimits {
                     requests: u32::try_from(settings.agent.max_requests).unwrap_or(u32::MAX),
                     calls: u32::try_from(settings.agent.max_calls).unwrap_or(u32::MAX),
                     warn_failures: u32::try_from(settings.agent.warn_failures).unwrap_or(u32::MAX),
                     max_failures: u32::try_from(settings.agent.max_failures).unwrap_or(u32::MAX),
                     dollars: settings.agent.max_dollars,
                     dollars_in_all: settings.agent.max_dollars_in_all,
-                    ..Limits::default()
+                    ..AnswerLimits::default()
                 },
                 model: AnswerModel {
                     summarist: fast.map_or_else(|| model.clone(), |it| it.model),
@@ -265,7 +265,7 @@ impl Briefing {
                 submission.setup.model.system = system(&submission, mode, window, known.parallel, &lock(&state));
                 return submission;
             }
-            let tell = move |state: &mut State| {
+            let tell = move |state: &mut ContextState| {
                 let mut transcript = Transcript::default();
                 // Only what is quoted has to be looked up.
                 if text.contains('#') {
@@ -313,7 +313,13 @@ impl Briefing {
 
     /// Builds the context of a message that is sent while the model works in the mode `was`: its attachments, and a
     /// note if the mode changes.
-    pub fn steering(&mut self, submit: Submit, was: Option<Mode>, said: Said, setup: &Setup) -> Ready<Steering> {
+    pub fn steering(
+        &mut self,
+        submit: Submit,
+        was: Option<Mode>,
+        said: MessageFacts,
+        setup: &Setup,
+    ) -> Ready<Steering> {
         let state = Arc::clone(&self.state);
         let workspace = setup.workspace.clone();
         let files = self.files.clone();
@@ -380,7 +386,7 @@ impl Briefing {
         let (known, changed): (Vec<PathBuf>, Vec<PathBuf>) = (seen.known(), seen.changed());
         let (files, look) = (self.files.clone(), self.checks.looker());
         tokio::task::spawn_blocking(move || {
-            let mut watch = Watch::default();
+            let mut watch = FileWatch::default();
             watch.remember(&workspace, &known);
             let mut state = lock(&state);
             state.watch = watch;
@@ -479,7 +485,13 @@ impl Briefing {
 }
 
 /// The system prompt of a submission.
-fn system(submission: &Submission, mode: Mode, window: Option<u64>, parallel: Option<bool>, state: &State) -> String {
+fn system(
+    submission: &Submission,
+    mode: Mode,
+    window: Option<u64>,
+    parallel: Option<bool>,
+    state: &ContextState,
+) -> String {
     prompt::system(&prompt::Facts {
         mode,
         model: &submission.setup.model.name,
@@ -499,14 +511,14 @@ fn offered(tools: &ToolSet, mode: Mode) -> Vec<&str> {
 }
 
 /// Everything that is needed to read rules and prompt parts from the disk.
-struct Reading {
+struct DiskReading {
     settings: Arc<Settings>,
     paths: Option<Paths>,
     workspace: Option<Arc<Workspace>>,
     is_attended: bool,
 }
 
-impl Reading {
+impl DiskReading {
     fn of(setup: &Setup) -> Self {
         Self {
             settings: Arc::clone(&setup.settings),
@@ -516,7 +528,7 @@ impl Reading {
         }
     }
 
-    fn read(&self) -> State {
+    fn read(&self) -> ContextState {
         let paths = self.paths.as_ref();
         let (custom, mut warnings) = prompt::load(&self.settings, paths);
         let standing = self.workspace.as_ref().map(|workspace| {
@@ -529,12 +541,12 @@ impl Reading {
         };
         let rules = rules.with_user(rules::of_user(&self.settings, paths));
         warnings.extend(rules.warnings());
-        State {
+        ContextState {
             rules,
             custom,
             warnings,
             standing,
-            ..State::default()
+            ..ContextState::default()
         }
     }
 }
@@ -556,6 +568,6 @@ fn effort(word: &str) -> Option<Effort> {
     }
 }
 
-fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+fn lock(state: &Mutex<ContextState>) -> MutexGuard<'_, ContextState> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -29,9 +29,9 @@ use serde_json::{Map, Value};
 use self::{
     answer_stream::{AnswerStream, endless, text_of},
     background::Background,
-    context_builder::{Briefing, Said, Steering},
+    context_builder::{ContextBuilder, MessageFacts, Steering},
     messages::{Messages, QueuedWork, UserCommand},
-    model_choice::{Asked, ModelChoice},
+    model_choice::{ModelChoice, ServerModel},
     notices::{now_ms, warn},
     recollection::{call_behind, remember},
     restorer::{Files, Restorer},
@@ -81,7 +81,7 @@ struct Runner {
     log: Arc<Log>,
     inbox: Inbox,
     turn: Turn,
-    briefing: Briefing,
+    briefing: ContextBuilder,
     messages: Messages,
     model: ModelChoice,
     answer: AnswerStream,
@@ -100,7 +100,7 @@ enum RunnerEvent {
     Input(Input),
     Title(Option<String>),
     MarksLeft(Vec<String>),
-    Sized(Asked, Option<u64>),
+    Sized(ServerModel, Option<u64>),
     Reversed(Result<(), String>),
     Restored(Result<Restored, String>),
     Background(background::Update),
@@ -110,7 +110,7 @@ enum RunnerEvent {
 
 impl Runner {
     fn new(setup: Setup, log: Arc<Log>, inbox: Inbox) -> Self {
-        let briefing = Briefing::start(&setup);
+        let briefing = ContextBuilder::start(&setup);
         Self {
             turn: Turn::default(),
             messages: Messages::default(),
@@ -381,7 +381,7 @@ impl Runner {
         self.size_up();
         self.remember_once();
         // What only makes room tells the model nothing.
-        let facts = Said {
+        let facts = MessageFacts {
             is_aside: self.messages.shorten.is_some(),
             ..self.facts(!self.turn.memory.is_opened)
         };
@@ -406,8 +406,8 @@ impl Runner {
         }
     }
 
-    fn facts(&self, is_first: bool) -> Said {
-        Said {
+    fn facts(&self, is_first: bool) -> MessageFacts {
+        MessageFacts {
             response: ResponseId::fresh(),
             is_first,
             is_aside: false,

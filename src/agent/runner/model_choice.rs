@@ -17,15 +17,15 @@ use crate::{
 };
 
 /// A server and its model.
-pub type Asked = (String, String);
-type Sizing = Pin<Box<dyn Future<Output = (Asked, Option<u64>)> + Send>>;
+pub type ServerModel = (String, String);
+type Sizing = Pin<Box<dyn Future<Output = (ServerModel, Option<u64>)> + Send>>;
 
 /// The model that answers.
 pub struct ModelChoice {
     /// The server and the model.
     pub chosen: Chosen,
     /// Windows of models that only their servers know, in tokens: found out once, beside their first answer.
-    windows: HashMap<Asked, Option<u64>>,
+    windows: HashMap<ServerModel, Option<u64>>,
     /// Servers that are asked for such windows.
     pub sizing: FuturesUnordered<Sizing>,
     /// Titles that are being thought of.
@@ -49,7 +49,7 @@ impl ModelChoice {
     }
 
     /// Keeps a window that a server has told.
-    pub fn sized(&mut self, asked: Asked, window: Option<u64>) {
+    pub fn sized(&mut self, asked: ServerModel, window: Option<u64>) {
         self.windows.insert(asked, window);
     }
 

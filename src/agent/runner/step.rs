@@ -119,7 +119,7 @@ impl Runner {
     }
 
     /// Asks for a summary: the model for side jobs, if there is one, then the one that answers.
-    pub(super) fn summarise(&mut self, brief: &summary::Brief, attempt: u32) {
+    pub(super) fn summarise(&mut self, brief: &summary::SummaryRequest, attempt: u32) {
         let fast = self.setup.roles.fast().ok().flatten().filter(|_| attempt == 0);
         let chosen = fast.as_ref().unwrap_or(&self.model.chosen);
         let known = catalogue::known(&chosen.model, &self.setup.settings.models).window;

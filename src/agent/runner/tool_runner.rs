@@ -20,7 +20,7 @@ use crate::{
         marks,
         runner::{
             approval_snapshot::ApprovalSnapshot,
-            checks::{Known, Lints},
+            checks::{KnownMistakes, Lints},
             setup::Setup,
         },
         turn::{Input, JobId, Prepared},
@@ -57,7 +57,7 @@ pub struct ToolRunner {
     /// Snapshots of the files that prepared commands would run, taken when they were prepared.
     snapshots: Arc<Mutex<HashMap<JobId, ApprovalSnapshot>>>,
     /// Known mistakes of the files that calls are changing.
-    known: Arc<Mutex<HashMap<JobId, Known>>>,
+    known: Arc<Mutex<HashMap<JobId, KnownMistakes>>>,
 }
 
 impl ToolRunner {

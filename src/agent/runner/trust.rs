@@ -7,8 +7,8 @@ use tokio::sync::mpsc;
 use super::notices::{now_ms, warn};
 use crate::{
     agent::{
-        runner::{context_builder::Briefing, sandbox_status, setup::Setup},
-        trust::{Page, Standing, Verdict},
+        runner::{context_builder::ContextBuilder, sandbox_status, setup::Setup},
+        trust::{Standing, TrustAnswer, TrustPage},
     },
     journal::Log,
     link::Asker,
@@ -24,14 +24,14 @@ pub struct TrustQuestion {
     /// Looks whether the workspace has something that the user is to be asked about.
     pub looking: Option<Looking>,
     /// The question, in its turn, while it is open.
-    page: Option<(Page, Turn)>,
+    page: Option<(TrustPage, Turn)>,
     /// Reports about protected files that commands made or changed.
     pub settled: Option<mpsc::UnboundedReceiver<Settled>>,
 }
 
 impl TrustQuestion {
     /// Begins to look, where somebody is there to be asked.
-    pub fn new(setup: &Setup, briefing: &Briefing) -> Self {
+    pub fn new(setup: &Setup, briefing: &ContextBuilder) -> Self {
         Self {
             looking: (setup.asker == Asker::Here).then(|| (false, briefing.standing())),
             page: None,
@@ -46,7 +46,7 @@ impl TrustQuestion {
     }
 
     /// Looks again because the user asks for it, unless the question is open.
-    pub fn look_again(&mut self, setup: &Setup, briefing: &mut Briefing) {
+    pub fn look_again(&mut self, setup: &Setup, briefing: &mut ContextBuilder) {
         if self.page.is_none() {
             self.looking = Some((true, briefing.look_again(setup)));
         }
@@ -82,9 +82,9 @@ impl TrustQuestion {
             return;
         }
         if log.last() != Position(0) {
-            log.append(now_ms(), Page::message());
+            log.append(now_ms(), TrustPage::message());
         }
-        let (page, events) = Page::open(&standing);
+        let (page, events) = TrustPage::open(&standing);
         self.page = Some((page, log.turn()));
         for event in events {
             log.append(now_ms(), event);
@@ -96,22 +96,24 @@ impl TrustQuestion {
         &mut self,
         response: Option<&ClarificationResponse>,
         setup: &Setup,
-        briefing: &mut Briefing,
+        briefing: &mut ContextBuilder,
         log: &Log,
     ) {
         let Some((page, turn)) = self.page.take() else { return };
-        let verdict = response.map_or(Verdict::Later, Page::verdict);
+        let verdict = response.map_or(TrustAnswer::Later, TrustPage::verdict);
         let kept = match (&setup.workspace, &setup.paths) {
             (Some(workspace), Some(paths)) => page.keep(verdict, workspace, paths),
             (Some(_) | None, _) => Err("there is nowhere to keep it".to_owned()),
         };
         let word = match (verdict, &kept) {
-            (Verdict::Later, _) => "Nothing of this folder acts. /trust asks again.".to_owned(),
-            (Verdict::Trusted | Verdict::Never, Err(why)) => {
+            (TrustAnswer::Later, _) => "Nothing of this folder acts. /trust asks again.".to_owned(),
+            (TrustAnswer::Trusted | TrustAnswer::Never, Err(why)) => {
                 format!("Nothing of this folder acts: what you said could not be kept. {why}")
             }
-            (Verdict::Never, Ok(_)) => "Nothing of this folder acts. It is asked again when a file changes.".to_owned(),
-            (Verdict::Trusted, Ok(_)) => {
+            (TrustAnswer::Never, Ok(_)) => {
+                "Nothing of this folder acts. It is asked again when a file changes.".to_owned()
+            }
+            (TrustAnswer::Trusted, Ok(_)) => {
                 // What holds from now on is read again, and compared with what was shown.
                 self.looking = Some((false, briefing.look_again(setup)));
                 "These files act from your next message on.".to_owned()

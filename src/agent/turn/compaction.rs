@@ -8,9 +8,9 @@ use crate::{
     agent::{
         cut::{head, tokens},
         history::{
-            compaction::{self, Hopeless, Plan, Sizes},
+            compaction::{self, CannotCompact, CompactionPlan, Sizes},
             message_history::{self, MessageHistory},
-            summary::Brief,
+            summary::SummaryRequest,
         },
         writer::document_end,
     },
@@ -26,17 +26,17 @@ use crate::{
 /// Room that is being made: a model writes a summary.
 #[derive(Debug)]
 pub struct Room {
-    plan: Plan,
+    plan: CompactionPlan,
     cause: Cause,
     keep: String,
-    shown: Shown,
+    shown: CompactionDocument,
     summary: String,
     attempt: u32,
 }
 
 /// The document that says so.
 #[derive(Debug)]
-struct Shown {
+struct CompactionDocument {
     document: DocumentId,
     metadata: Map<String, Value>,
     began_ms: u64,
@@ -85,7 +85,7 @@ impl Running {
     }
 
     /// No room can be made. What still fits is sent, and said; what does not is the end.
-    fn stays_full(&mut self, hopeless: &Hopeless, sizes: Sizes, memory: &mut Memory) -> bool {
+    fn stays_full(&mut self, hopeless: &CannotCompact, sizes: Sizes, memory: &mut Memory) -> bool {
         self.request.has_made_room = true;
         let tokens = memory.told.tokens(sizes.fixed());
         // Our own estimate may be wrong: then the server decides.
@@ -102,7 +102,7 @@ impl Running {
     }
 
     /// The end: what is too big, and what one can do.
-    fn does_not_fit(&mut self, hopeless: &Hopeless, window: Option<u64>, because: &str, memory: &mut Memory) {
+    fn does_not_fit(&mut self, hopeless: &CannotCompact, window: Option<u64>, because: &str, memory: &mut Memory) {
         let (message, mut details) = hopeless.words(window);
         if !because.is_empty() {
             details = format!("{details}\n{because}");
@@ -187,7 +187,7 @@ impl Running {
     }
 
     /// Carries out a plan.
-    fn make(&mut self, plan: Plan, cause: Cause, keep: String, memory: &mut Memory) {
+    fn make(&mut self, plan: CompactionPlan, cause: Cause, keep: String, memory: &mut Memory) {
         let arguments = if keep.trim().is_empty() {
             json!({})
         } else {
@@ -218,7 +218,7 @@ impl Running {
         // The surroundings stay, so that they need no summary.
         let messages = head.iter().enumerate().filter(|(at, _)| told.opened_at != Some(*at));
         self.output.effects.push(Effect::Summarise {
-            brief: Brief {
+            brief: SummaryRequest {
                 messages: messages.map(|it| it.1.clone()).collect(),
                 keep: room.keep.clone(),
                 tokens: room.plan.summary.max(200),
@@ -330,7 +330,7 @@ impl Running {
         let Room { plan, cause, shown, .. } = room;
         let (count, saved) = memory.told.droppable(plan.at);
         if count > 0 && cause != Cause::Asked && compaction::is_worth(plan.before, plan.before.saturating_sub(saved)) {
-            let plan = Plan {
+            let plan = CompactionPlan {
                 way: Way::Results,
                 ..plan
             };
@@ -356,7 +356,7 @@ impl Running {
     }
 
     /// Puts lines in the place of old results.
-    fn drop_old(&mut self, shown: Shown, plan: Plan, cause: Cause, memory: &mut Memory) {
+    fn drop_old(&mut self, shown: CompactionDocument, plan: CompactionPlan, cause: Cause, memory: &mut Memory) {
         let sizes = self.sizes(memory);
         let scale = memory.told.scale(sizes.fixed());
         let (count, _) = memory.told.drop_results(plan.at);
@@ -378,7 +378,7 @@ impl Running {
         }
     }
 
-    fn open_room(&mut self, arguments: Value) -> Shown {
+    fn open_room(&mut self, arguments: Value) -> CompactionDocument {
         self.calls.count += 1;
         let id = format!("{COMPACT}_{}", self.output.writer.count() + 1);
         let mut metadata = object(json!({ "toolName": COMPACT, "toolCallId": id }));
@@ -395,14 +395,14 @@ impl Running {
             arguments,
         });
         self.output.say(events);
-        Shown {
+        CompactionDocument {
             document,
             metadata,
             began_ms: self.output.now_ms,
         }
     }
 
-    fn close_room(&mut self, mut shown: Shown, said: &str, mark: &Compaction) {
+    fn close_room(&mut self, mut shown: CompactionDocument, said: &str, mark: &Compaction) {
         shown.metadata.insert("compaction".into(), mark.to_json());
         let data = json!({
             "content": said, "beforeTokens": mark.before_tokens, "afterTokens": mark.after_tokens,
@@ -410,11 +410,11 @@ impl Running {
         self.end_room(shown, json!({ "status": "success", "data": data }));
     }
 
-    fn fail_room(&mut self, shown: Shown, why: &str) {
+    fn fail_room(&mut self, shown: CompactionDocument, why: &str) {
         self.end_room(shown, json!({ "status": "error", "data": why }));
     }
 
-    fn end_room(&mut self, mut shown: Shown, result: Value) {
+    fn end_room(&mut self, mut shown: CompactionDocument, result: Value) {
         let took = self.output.now_ms.saturating_sub(shown.began_ms);
         shown.metadata.insert("result".into(), result.clone());
         shown.metadata.insert("duration_ms".into(), took.into());

@@ -2,7 +2,7 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use super::Limits;
+use super::AnswerLimits;
 use crate::models::{Call, CallResult};
 
 #[derive(Debug, Default)]
@@ -38,7 +38,7 @@ pub enum Advice {
 const ASK_AT: u32 = 4;
 
 impl Guard {
-    pub fn note(&mut self, call: &Call, result: &CallResult, limits: &Limits) -> Advice {
+    pub fn note(&mut self, call: &Call, result: &CallResult, limits: &AnswerLimits) -> Advice {
         self.calls += 1;
         let mut hasher = DefaultHasher::new();
         call.name.hash(&mut hasher);

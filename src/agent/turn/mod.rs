@@ -31,17 +31,17 @@ use serde_json::{Map, Value};
 use unicode_segmentation::UnicodeSegmentation;
 
 use self::{
-    batch::{Batch, Shown},
+    batch::{Batch, OpenCall},
     compaction::Room,
     guard::Guard,
-    question::Question,
+    question::OpenQuestion,
 };
 use super::{
     approval::{Rule, Rules, RunMode, Tier},
     tool_selection,
 };
 use crate::{
-    agent::{history::summary::Brief, writer::Writer},
+    agent::{history::summary::SummaryRequest, writer::Writer},
     config::Settings,
     link::Asker,
     models::{
@@ -151,7 +151,7 @@ pub struct AnswerSetup {
     /// The user's settings, for those of single tools.
     pub settings: Arc<Settings>,
     /// Limits of the answer.
-    pub limits: Limits,
+    pub limits: AnswerLimits,
     /// The one who answers questions.
     pub asker: Asker,
     /// Checkers look at once at what a call has changed.
@@ -208,7 +208,7 @@ impl Default for Policy {
 
 /// Limits of an answer, at which the user is asked or the answer ends.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Limits {
+pub struct AnswerLimits {
     /// Requests to the model.
     pub requests: u32,
     pub calls: u32,
@@ -222,7 +222,7 @@ pub struct Limits {
     pub at_once: usize,
 }
 
-impl Default for Limits {
+impl Default for AnswerLimits {
     fn default() -> Self {
         Self {
             requests: 50,
@@ -249,7 +249,7 @@ pub enum Effect {
     /// Asks a model for a summary; what comes of it are pieces like any other. The second attempt goes to the conversation's
     /// own model.
     Summarise {
-        brief: Brief,
+        brief: SummaryRequest,
         attempt: u32,
     },
     /// A part of what was told stands there no more: what the model has to know of it is told again.
@@ -300,14 +300,14 @@ pub struct Turn {
 #[derive(Debug)]
 struct Running {
     setup: AnswerSetup,
-    output: Output,
+    output: AnswerOutput,
     mode: Mode,
     phase: Phase,
     request: OpenRequest,
     spending: Spending,
     calls: OpenCalls,
     /// Open questions, oldest first.
-    questions: Vec<Question>,
+    questions: Vec<OpenQuestion>,
     steering: VecDeque<Steered>,
     guard: Guard,
     /// The model was told once which marks are left.
@@ -318,7 +318,7 @@ struct Running {
 
 /// The events of an answer on their way to the log, and everything else that the step has to do.
 #[derive(Debug)]
-struct Output {
+struct AnswerOutput {
     /// The effects of the step so far, in their order.
     effects: Vec<Effect>,
     writer: Writer,
@@ -329,7 +329,7 @@ struct Output {
     has_thought: bool,
 }
 
-impl Output {
+impl AnswerOutput {
     /// Appends events of the response, after its start.
     fn say(&mut self, events: Vec<Event>) {
         if events.is_empty() {
@@ -426,7 +426,7 @@ impl Spending {
 #[derive(Debug, Default)]
 struct OpenCalls {
     /// Documents of calls that run.
-    shown: BTreeMap<JobId, Shown>,
+    shown: BTreeMap<JobId, OpenCall>,
     next_job: u64,
     /// Number of documents of the kind `tool_call`.
     count: u64,
@@ -547,7 +547,7 @@ impl Running {
             extra: Map::new(),
         };
         Self {
-            output: Output {
+            output: AnswerOutput {
                 effects: opening_events.map(Effect::Append).collect(),
                 writer: Writer::new(mode),
                 start: Some(start),
@@ -750,7 +750,7 @@ impl Running {
 
     /// Why no more is to be spent without a yes.
     fn is_spent(&self, memory: &Memory) -> Option<String> {
-        let Limits {
+        let AnswerLimits {
             dollars: own,
             dollars_in_all: all,
             ..
@@ -769,7 +769,7 @@ impl Running {
 
     /// A limit that cannot be held is no limit: that is said, once.
     fn say_unpriced(&mut self, memory: &mut Memory) {
-        let Limits {
+        let AnswerLimits {
             dollars,
             dollars_in_all,
             ..

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     Effect, Fault, JobId, Memory, Phase, Running,
-    batch::{Job, Stage, Word, choices, edits, gist},
+    batch::{ChangeAnswer, Job, Stage, choices, edits, gist},
 };
 use crate::{
     agent::approval::{self, Rule},
@@ -18,14 +18,14 @@ use crate::{
     },
     tools::{
         self, Access, Change, Outcome, Part, Tool,
-        ask::{self, Form},
+        ask::{self, QuestionForm},
         create_plan, object, switch_mode, todo_write,
     },
 };
 
 /// An open question.
 #[derive(Debug)]
-pub struct Question {
+pub struct OpenQuestion {
     document: DocumentId,
     lead: String,
     metadata: Map<String, Value>,
@@ -44,7 +44,7 @@ enum Purpose {
     },
     Form {
         job: JobId,
-        form: Form,
+        form: QuestionForm,
     },
     Mode {
         job: JobId,
@@ -85,7 +85,7 @@ impl Running {
             append: Vec::new(),
         });
         self.output.say(events);
-        self.questions.push(Question {
+        self.questions.push(OpenQuestion {
             document,
             lead: lead.to_owned(),
             metadata,
@@ -93,7 +93,7 @@ impl Running {
         });
     }
 
-    fn close(&mut self, question: Question, dealt: &ClarificationResponse) {
+    fn close(&mut self, question: OpenQuestion, dealt: &ClarificationResponse) {
         let mut metadata = question.metadata;
         metadata.insert("outcome".into(), json!(dealt.outcome));
         if !dealt.answers.is_empty() {
@@ -122,7 +122,7 @@ impl Running {
     pub(super) fn close_approvals(&mut self, job: JobId, because: Option<&str>) {
         let (over, open) = std::mem::take(&mut self.questions)
             .into_iter()
-            .partition(|it: &Question| it.purpose.job() == Some(job));
+            .partition(|it: &OpenQuestion| it.purpose.job() == Some(job));
         self.questions = open;
         for question in over {
             let mut dealt = unanswered(&question.document, Dealt::Skipped);
@@ -494,10 +494,10 @@ impl Running {
                     .filter(|_| has_hunks && dealt.outcome == Dealt::Answered)
                     .collect();
                 let said = if !hunks.is_empty() {
-                    Some((change, Word::Hunks(hunks)))
+                    Some((change, ChangeAnswer::Hunks(hunks)))
                 } else if !is_yes && self.is_picked(job) {
                     // Who has chosen hunks of one file leaves another out: what was chosen is to be made.
-                    Some((change, Word::LeftOut(words.clone())))
+                    Some((change, ChangeAnswer::LeftOut(words.clone())))
                 } else {
                     None
                 };
@@ -584,7 +584,7 @@ impl Running {
     /// Skips an open question of words because the user sends a message instead. A question about permission stays
     /// open.
     pub(super) fn pass_over_form(&mut self, memory: &mut Memory) {
-        let is_form = |it: &&Question| match it.purpose {
+        let is_form = |it: &&OpenQuestion| match it.purpose {
             Purpose::Form { .. } | Purpose::GoOn | Purpose::Reproduce { .. } => true,
             Purpose::Approve { .. } | Purpose::Mode { .. } => false,
         };

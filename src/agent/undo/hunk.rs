@@ -10,7 +10,7 @@ use crate::{
     sandbox::{Change, Refused, Seen, Workspace},
     tools::edit::{
         hunks::hunks,
-        notebook::{self, What},
+        notebook::{self, CellEdit},
         replace::Edit,
         text::Text,
     },
@@ -21,7 +21,7 @@ const MOST_BYTES: u64 = 50 << 20;
 
 /// Why a change cannot be taken back; each is a sentence for the user.
 #[derive(Debug, thiserror::Error)]
-pub enum Kept {
+pub enum NotUndone {
     #[error("{0} is not taken back: what it wrote is not there any more")]
     Gone(String),
     #[error("{0} is not taken back: what it wrote stands in {1} places now")]
@@ -67,21 +67,21 @@ pub enum Reversal {
 }
 
 /// The change that undoes the document at `at`; `None`: the document changes no file.
-pub fn rejected(response: &Response, at: usize) -> Option<Result<Rejected, Kept>> {
+pub fn rejected(response: &Response, at: usize) -> Option<Result<Rejected, NotUndone>> {
     let document = response.documents.get(at)?;
     let View::FileEdit(edit) = document.view() else {
         return None;
     };
     let path = edit.new_file_path.unwrap_or(edit.file_path).to_owned();
     match edit.applied {
-        Applied::Rejected => return Some(Err(Kept::Twice)),
-        Applied::Failed => return Some(Err(Kept::Gone(path))),
+        Applied::Rejected => return Some(Err(NotUndone::Twice)),
+        Applied::Failed => return Some(Err(NotUndone::Gone(path))),
         Applied::Applied | Applied::Pending | Applied::Other(_) => {}
     }
     let kind = match (edit.operation, &edit.diff) {
         (_, Some(diff)) if let Some(cell) = edit.cell => {
             if cell.is_new {
-                return Some(Err(Kept::Cell(path)));
+                return Some(Err(NotUndone::Cell(path)));
             }
             Reversal::InCell {
                 cell: cell.index,
@@ -101,7 +101,9 @@ pub fn rejected(response: &Response, at: usize) -> Option<Result<Rejected, Kept>
         (Operation::Rename, None) => Reversal::Rename {
             back: edit.file_path.to_owned(),
         },
-        (Operation::Edit | Operation::Delete | Operation::Other(_), None) => return Some(Err(Kept::Unknown(path))),
+        (Operation::Edit | Operation::Delete | Operation::Other(_), None) => {
+            return Some(Err(NotUndone::Unknown(path)));
+        }
     };
     Some(Ok(Rejected { path, kind }))
 }
@@ -112,17 +114,17 @@ pub fn is_made(document: &Document) -> bool {
 }
 
 /// The change that redoes the document at `at`, which was undone; `None`: the document changes no file.
-pub fn again(response: &Response, at: usize) -> Option<Result<Rejected, Kept>> {
+pub fn again(response: &Response, at: usize) -> Option<Result<Rejected, NotUndone>> {
     let document = response.documents.get(at)?;
     let View::FileEdit(edit) = document.view() else {
         return None;
     };
     let path = edit.new_file_path.unwrap_or(edit.file_path).to_owned();
     if !is_made(document) {
-        return Some(Err(Kept::Never(path)));
+        return Some(Err(NotUndone::Never(path)));
     }
     let Some(diff) = &edit.diff else {
-        return Some(Err(Kept::Unknown(path)));
+        return Some(Err(NotUndone::Unknown(path)));
     };
     let kind = Reversal::Replace {
         old: diff.new.to_owned(),
@@ -168,7 +170,14 @@ fn shift(response: &Response, at: usize) -> i64 {
 }
 
 /// The text with the change taken back.
-pub fn undone(path: &str, text: &str, old: &str, new: &str, line: u64, is_untouched: bool) -> Result<String, Kept> {
+pub fn undone(
+    path: &str,
+    text: &str,
+    old: &str,
+    new: &str,
+    line: u64,
+    is_untouched: bool,
+) -> Result<String, NotUndone> {
     let start_of = |line: u64| {
         let mut at = 0;
         for _ in 1..line {
@@ -180,7 +189,7 @@ pub fn undone(path: &str, text: &str, old: &str, new: &str, line: u64, is_untouc
         // Nothing in the file says where the lines were: that is known only while nobody has touched it.
         let at = start_of(line)
             .filter(|_| is_untouched)
-            .ok_or_else(|| Kept::Moved(path.to_owned()))?;
+            .ok_or_else(|| NotUndone::Moved(path.to_owned()))?;
         let mut whole = text.to_owned();
         whole.insert_str(at, old);
         return Ok(whole);
@@ -192,8 +201,8 @@ pub fn undone(path: &str, text: &str, old: &str, new: &str, line: u64, is_untouc
             let places: Vec<usize> = text.match_indices(new).map(|it| it.0).collect();
             match places.as_slice() {
                 [at] => *at,
-                [] => return Err(Kept::Gone(path.to_owned())),
-                several => return Err(Kept::Several(path.to_owned(), several.len())),
+                [] => return Err(NotUndone::Gone(path.to_owned())),
+                several => return Err(NotUndone::Several(path.to_owned(), several.len())),
             }
         }
     };
@@ -205,15 +214,15 @@ pub fn undone(path: &str, text: &str, old: &str, new: &str, line: u64, is_untouc
 }
 
 /// Takes a change back on the disk. Waits for it.
-pub fn take_back(workspace: &Workspace, seen: &Seen, rejected: &Rejected) -> Result<(), Kept> {
+pub fn take_back(workspace: &Workspace, seen: &Seen, rejected: &Rejected) -> Result<(), NotUndone> {
     let path = &rejected.path;
-    let refused = |why: Refused| Kept::Refused(path.clone(), why);
+    let refused = |why: Refused| NotUndone::Refused(path.clone(), why);
     let file = workspace.locate(path).map_err(refused)?;
     workspace.may_change(&file).map_err(refused)?;
     let bytes: Arc<[u8]> = workspace.read(&file, MOST_BYTES).map_err(refused)?.into();
     let change = match &rejected.kind {
         Reversal::Replace { old, new, line } => {
-            let text = Text::read(&bytes).map_err(|why| Kept::Unreadable(path.clone(), why.to_string()))?;
+            let text = Text::read(&bytes).map_err(|why| NotUndone::Unreadable(path.clone(), why.to_string()))?;
             let is_untouched = seen.check(&file, &bytes).is_ok();
             let whole = undone(path, &text.text, old, new, *line, is_untouched)?;
             Change {
@@ -227,21 +236,21 @@ pub fn take_back(workspace: &Workspace, seen: &Seen, rejected: &Rejected) -> Res
             }
         }
         Reversal::InCell { cell, old, new, line } => {
-            let text = Text::read(&bytes).map_err(|why| Kept::Unreadable(path.clone(), why.to_string()))?;
+            let text = Text::read(&bytes).map_err(|why| NotUndone::Unreadable(path.clone(), why.to_string()))?;
             let is_untouched = seen.check(&file, &bytes).is_ok();
-            let index = usize::try_from(*cell).map_err(|_| Kept::Gone(path.clone()))?;
-            let (kind, source) = notebook::source_of(&text.text, index).ok_or_else(|| Kept::Gone(path.clone()))?;
+            let index = usize::try_from(*cell).map_err(|_| NotUndone::Gone(path.clone()))?;
+            let (kind, source) = notebook::source_of(&text.text, index).ok_or_else(|| NotUndone::Gone(path.clone()))?;
             let change = notebook::Change {
                 cell: index,
                 kind,
-                what: What::Edit(Edit {
+                what: CellEdit::Edit(Edit {
                     new: undone(path, &source, old, new, *line, is_untouched)?,
                     old: source,
                     is_all: false,
                 }),
             };
             let changed = notebook::change(&text.text, &change, "");
-            let changed = changed.map_err(|why| Kept::Unreadable(path.clone(), why.to_string()))?;
+            let changed = changed.map_err(|why| NotUndone::Unreadable(path.clone(), why.to_string()))?;
             Change {
                 operation: Operation::Edit,
                 to: None,
@@ -253,9 +262,9 @@ pub fn take_back(workspace: &Workspace, seen: &Seen, rejected: &Rejected) -> Res
             }
         }
         Reversal::Delete { text: made } => {
-            let text = Text::read(&bytes).map_err(|why| Kept::Unreadable(path.clone(), why.to_string()))?;
+            let text = Text::read(&bytes).map_err(|why| NotUndone::Unreadable(path.clone(), why.to_string()))?;
             if text.text.trim_end_matches('\n') != made.trim_end_matches('\n') {
-                return Err(Kept::Gone(path.clone()));
+                return Err(NotUndone::Gone(path.clone()));
             }
             Change {
                 operation: Operation::Delete,

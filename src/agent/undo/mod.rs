@@ -251,20 +251,20 @@ pub async fn watched(run: tools::Run, arguments: Arguments, context: Context) ->
         }
     };
     tokio::task::spawn_blocking(look).await.ok();
-    let watch = Watch { seen, workspace, call };
+    let watch = CommandWatch { seen, workspace, call };
     let outcome = run(arguments, context).await;
     tokio::task::spawn_blocking(move || drop(watch)).await.ok();
     outcome
 }
 
 /// Looks what a command has changed when it is dropped: also when nobody waits for the command any more.
-struct Watch {
+struct CommandWatch {
     seen: Arc<Seen>,
     workspace: Arc<Workspace>,
     call: String,
 }
 
-impl Drop for Watch {
+impl Drop for CommandWatch {
     fn drop(&mut self) {
         if let Some(it) = self.seen.checkpoints() {
             it.after_command(&self.workspace, &self.call);

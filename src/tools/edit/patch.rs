@@ -21,7 +21,7 @@ pub enum Section {
     Update {
         path: String,
         to: Option<String>,
-        chunks: Vec<Chunk>,
+        chunks: Vec<PatchChunk>,
     },
 }
 
@@ -35,7 +35,7 @@ impl Section {
 
 /// Lines of a file replaced by others.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Chunk {
+pub struct PatchChunk {
     /// Lines that stand somewhere before, one after the other.
     pub context: Vec<String>,
     /// Each line with what becomes of it.
@@ -209,12 +209,12 @@ impl Parser<'_> {
         Ok(contents)
     }
 
-    fn chunks(&mut self) -> Result<Vec<Chunk>, Malformed> {
+    fn chunks(&mut self) -> Result<Vec<PatchChunk>, Malformed> {
         let mut chunks = Vec::new();
         let mut open = self.chunk();
         // Empty lines in a row: behind the last line of a chunk they only part it from what follows.
         let mut blanks = 0;
-        let mut close = |open: &mut Chunk, next: Chunk, blanks: &mut usize| {
+        let mut close = |open: &mut PatchChunk, next: PatchChunk, blanks: &mut usize| {
             let mut chunk = std::mem::replace(open, next);
             chunk.lines.truncate(chunk.lines.len() - *blanks);
             *blanks = 0;
@@ -252,14 +252,14 @@ impl Parser<'_> {
             open.lines.push((sign, rest.as_str().to_owned()));
             self.at += 1;
         }
-        close(&mut open, Chunk::default(), &mut blanks);
+        close(&mut open, PatchChunk::default(), &mut blanks);
         Ok(chunks)
     }
 
-    fn chunk(&self) -> Chunk {
-        Chunk {
+    fn chunk(&self) -> PatchChunk {
+        PatchChunk {
             at: self.at + 1,
-            ..Chunk::default()
+            ..PatchChunk::default()
         }
     }
 
@@ -284,10 +284,10 @@ fn named(head: &str) -> Option<String> {
 }
 
 /// `text`, whose lines end in `\n`, after the chunks.
-pub fn apply(text: &str, chunks: &[Chunk]) -> Result<String, Misfit> {
+pub fn apply(text: &str, chunks: &[PatchChunk]) -> Result<String, Misfit> {
     let file = rows(text);
     let index = Index::new(&file);
-    let places: Vec<Vec<Place>> = chunks.iter().map(|it| index.places(it)).collect::<Result<_, _>>()?;
+    let places: Vec<Vec<ChunkPlace>> = chunks.iter().map(|it| index.places(it)).collect::<Result<_, _>>()?;
     let chosen = chosen(chunks, &places)?;
     let mut lines: Vec<&str> = Vec::with_capacity(file.len());
     let mut at = 0;
@@ -316,15 +316,15 @@ pub fn apply(text: &str, chunks: &[Chunk]) -> Result<String, Misfit> {
 
 /// A place for a chunk: from the line `start` on, with its first `lines` lines, of which `len` are the file's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Place {
+struct ChunkPlace {
     start: usize,
     len: usize,
     lines: usize,
 }
 
 /// The one way to place the chunks in their order, if there is just one.
-fn chosen(chunks: &[Chunk], places: &[Vec<Place>]) -> Result<Vec<Place>, Misfit> {
-    let mut first: Vec<Place> = Vec::new();
+fn chosen(chunks: &[PatchChunk], places: &[Vec<ChunkPlace>]) -> Result<Vec<ChunkPlace>, Misfit> {
+    let mut first: Vec<ChunkPlace> = Vec::new();
     let mut from = 0;
     for (chunk, places) in chunks.iter().zip(places) {
         let Some(place) = places.iter().find(|it| it.start >= from) else {
@@ -370,7 +370,7 @@ impl<'a> Index<'a> {
     }
 
     /// All places of a chunk, first to last.
-    fn places(&self, chunk: &Chunk) -> Result<Vec<Place>, Misfit> {
+    fn places(&self, chunk: &PatchChunk) -> Result<Vec<ChunkPlace>, Misfit> {
         let count = chunk.lines.len();
         let mut old: Vec<&str> = Vec::new();
         old.extend(
@@ -386,7 +386,7 @@ impl<'a> Index<'a> {
                     at: chunk.at,
                     line: line.clone(),
                 }),
-                Some(_) | None => Ok(vec![Place {
+                Some(_) | None => Ok(vec![ChunkPlace {
                     start: self.file.len(),
                     len: 0,
                     lines: count,
@@ -417,7 +417,7 @@ impl<'a> Index<'a> {
         if !chunk.context.is_empty() {
             starts = self.behind(chunk, &starts)?;
         }
-        let place = |start| Place {
+        let place = |start| ChunkPlace {
             start,
             len: old.len(),
             lines,
@@ -453,7 +453,7 @@ impl<'a> Index<'a> {
     }
 
     /// The places of a chunk that come first after its context.
-    fn behind(&self, chunk: &Chunk, starts: &[usize]) -> Result<Vec<usize>, Misfit> {
+    fn behind(&self, chunk: &PatchChunk, starts: &[usize]) -> Result<Vec<usize>, Misfit> {
         let mut reached: Option<Vec<usize>> = None;
         for line in &chunk.context {
             let found = self.lines.get(line.trim_end()).or_else(|| self.bare.get(line.trim()));
@@ -528,7 +528,7 @@ mod tests {
                     path: "src/a.rs".into(),
                     to: Some("src/b.rs".into()),
                     chunks: vec![
-                        Chunk {
+                        PatchChunk {
                             context: vec!["fn a() {".into()],
                             lines: vec![
                                 line(Sign::Stays, "ctx"),
@@ -538,7 +538,7 @@ mod tests {
                             is_end: false,
                             at: 9,
                         },
-                        Chunk {
+                        PatchChunk {
                             context: vec![],
                             lines: vec![line(Sign::Goes, "x")],
                             is_end: true,

@@ -19,7 +19,7 @@ pub struct Picked {
     /// The change to make; `None`: nothing of it.
     pub change: Option<Change>,
     /// All hunks, in their order; empty where the change is made as it was proposed, or left out as a whole.
-    pub hunks: Vec<Said>,
+    pub hunks: Vec<HunkDecision>,
     /// Why it was left out as a whole, in the user's words.
     pub why: Option<String>,
 }
@@ -51,7 +51,7 @@ impl Picked {
 
 /// The user's answer on one hunk.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Said {
+pub struct HunkDecision {
     /// As it is made, or as it would have been.
     pub hunk: Hunk,
     pub is_made: bool,
@@ -79,7 +79,7 @@ pub fn pick(change: &Change, answers: &[HunkAnswer]) -> Result<Picked, Fault> {
         Some(bytes) => Some(Text::read(bytes).map_err(|_| broken())?),
         None => None,
     };
-    let hunks: Vec<Said> = choices(change)
+    let hunks: Vec<HunkDecision> = choices(change)
         .iter()
         .zip(1_u64..)
         .map(|(hunk, index)| said(hunk, answers.iter().rfind(|it| it.index == index)))
@@ -105,12 +105,12 @@ pub fn pick(change: &Change, answers: &[HunkAnswer]) -> Result<Picked, Fault> {
     })
 }
 
-fn said(hunk: &Hunk, answer: Option<&HunkAnswer>) -> Said {
+fn said(hunk: &Hunk, answer: Option<&HunkAnswer>) -> HunkDecision {
     let is_made = answer.is_some_and(|it| it.accepted);
     let written = answer.and_then(|it| it.new_string.as_deref()).filter(|_| is_made);
     let written = written.map(|it| ended(hunk, &plain(it))).filter(|it| *it != hunk.new);
     let comment = answer.and_then(|it| it.comment.as_deref()).map(str::trim);
-    Said {
+    HunkDecision {
         is_made,
         is_edited: written.is_some(),
         hunk: Hunk {

@@ -21,7 +21,7 @@ pub(super) const HEAP_BYTES: usize = 64 << 20;
 
 /// The matches in one file.
 #[derive(Default)]
-pub(super) struct Found {
+pub(super) struct FileMatches {
     pub(super) count: u64,
     pub(super) lines: Vec<Line>,
 }
@@ -48,7 +48,7 @@ struct Collect<'a> {
     search: &'a Search,
     /// The matches, counted from nought, whose lines are held.
     held: Range<u64>,
-    found: Found,
+    found: FileMatches,
     bytes: usize,
     is_binary: bool,
 }
@@ -179,12 +179,18 @@ impl Eye {
     }
 
     /// The matches in a file, with the lines of some of them; `None`: it is binary or cannot be read.
-    pub(super) fn look(&mut self, path: &Path, search: &Search, held: Range<u64>, until: &Until) -> Option<Found> {
+    pub(super) fn look(
+        &mut self,
+        path: &Path,
+        search: &Search,
+        held: Range<u64>,
+        until: &Until,
+    ) -> Option<FileMatches> {
         let mut file = walk::open(path).ok()?;
         let mut sink = Collect {
             search,
             held,
-            found: Found::default(),
+            found: FileMatches::default(),
             bytes: 0,
             is_binary: false,
         };

@@ -15,7 +15,7 @@ const MOST_NAMED: usize = 200;
 
 /// A checker that is to run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Job {
+pub struct CheckJob {
     /// The name that people use.
     pub name: String,
     pub line: String,
@@ -38,13 +38,13 @@ pub enum Reach {
 
 /// The checkers for some files.
 #[derive(Debug, Default)]
-pub struct Plan {
-    pub jobs: Vec<Job>,
+pub struct CheckPlan {
+    pub jobs: Vec<CheckJob>,
     /// Why there is no job for a language, by the language.
     pub absent: BTreeMap<&'static str, String>,
 }
 
-impl Plan {
+impl CheckPlan {
     pub fn unchecked(&self) -> BTreeSet<&str> {
         self.absent.values().map(String::as_str).collect()
     }
@@ -88,15 +88,15 @@ pub fn jobs(
     files: &BTreeSet<PathBuf>,
     configured: &BTreeMap<String, Vec<String>>,
     is_there: &dyn Fn(&str) -> bool,
-) -> Plan {
+) -> CheckPlan {
     let mut languages: BTreeMap<&'static str, Vec<&Path>> = BTreeMap::new();
     for file in files {
         let language = language_of(&file.to_string_lossy());
         languages.entry(language).or_default().push(file);
     }
-    let mut plan = Plan::default();
-    let push = |plan: &mut Plan, job: Job| {
-        let is_same = |it: &&mut Job| it.line == job.line && it.directory == job.directory;
+    let mut plan = CheckPlan::default();
+    let push = |plan: &mut CheckPlan, job: CheckJob| {
+        let is_same = |it: &&mut CheckJob| it.line == job.line && it.directory == job.directory;
         match plan.jobs.iter_mut().find(is_same) {
             Some(same) => same.files.extend(job.files),
             None => plan.jobs.push(job),
@@ -107,7 +107,7 @@ pub fn jobs(
     let mut named: BTreeMap<(PathBuf, &str), (usize, usize)> = BTreeMap::new();
     for (language, files) in languages {
         if let Some(words) = configured.get(language) {
-            let job = Job {
+            let job = CheckJob {
                 name: shown(language, words),
                 line: configured_line(words),
                 directory: root.to_owned(),
@@ -149,7 +149,7 @@ pub fn jobs(
                 }
                 is_checked = true;
                 if !checker.names_files {
-                    let job = Job {
+                    let job = CheckJob {
                         name: checker.name.to_owned(),
                         line,
                         directory: folder,
@@ -161,7 +161,7 @@ pub fn jobs(
                 }
                 let key = (folder.clone(), checker.name);
                 let (at, count) = named.entry(key).or_insert_with(|| {
-                    plan.jobs.push(Job {
+                    plan.jobs.push(CheckJob {
                         name: checker.name.to_owned(),
                         line,
                         directory: folder.clone(),

@@ -11,7 +11,7 @@ use std::{
 };
 
 use super::{
-    checkers::{Job, Reach},
+    checkers::{CheckJob, Reach},
     diagnostic::Diagnostic,
 };
 
@@ -20,7 +20,7 @@ const MOST_KEPT: usize = 1000;
 
 /// The memory of one conversation.
 #[derive(Debug, Default)]
-pub struct Findings(Mutex<BTreeMap<Checker, Said>>);
+pub struct Findings(Mutex<BTreeMap<Checker, LastRun>>);
 
 /// A checker in a folder.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -30,7 +30,7 @@ pub struct Checker {
 }
 
 impl Checker {
-    pub fn of(job: &Job) -> Self {
+    pub fn of(job: &CheckJob) -> Self {
         Self {
             name: job.name.clone(),
             folder: job.directory.clone(),
@@ -39,7 +39,7 @@ impl Checker {
 }
 
 #[derive(Debug, Default)]
-struct Said {
+struct LastRun {
     /// The files it has checked, as they were then; `None`: the file did not exist.
     files: BTreeMap<PathBuf, Option<Print>>,
     found: Vec<(Print, Diagnostic)>,
@@ -52,7 +52,7 @@ type Print = (SystemTime, u64);
 
 impl Findings {
     /// Takes the output of a run that began at `began`: it replaces the checker's earlier diagnostics of these files.
-    pub fn take(&self, job: &Job, began: SystemTime, found: &[Diagnostic]) {
+    pub fn take(&self, job: &CheckJob, began: SystemTime, found: &[Diagnostic]) {
         let mut all = self.lock();
         let said = all.entry(Checker::of(job)).or_default();
         said.took = began.elapsed().ok();
@@ -74,13 +74,13 @@ impl Findings {
     }
 
     /// Returns true if the checker has run here before.
-    pub fn knows(&self, job: &Job) -> bool {
+    pub fn knows(&self, job: &CheckJob) -> bool {
         self.lock().contains_key(&Checker::of(job))
     }
 
     /// Returns true if the checker is likely to answer `within` this time: it did the last time, or it has not run yet
     /// and need not build a project first.
-    pub fn is_quick(&self, job: &Job, within: Duration) -> bool {
+    pub fn is_quick(&self, job: &CheckJob, within: Duration) -> bool {
         let all = self.lock();
         match all.get(&Checker::of(job)).and_then(|it| it.took) {
             Some(took) => took <= within,
@@ -95,7 +95,7 @@ impl Findings {
         let current = all
             .iter()
             .filter(|(_, it)| now.is_some() && it.files.get(file).is_some_and(|it| *it == now));
-        let found = |said: &Said| {
+        let found = |said: &LastRun| {
             let own = said.found.iter().filter(|(_, it)| it.file == file);
             own.map(|(_, it)| it.clone()).collect()
         };
@@ -103,7 +103,7 @@ impl Findings {
     }
 
     /// Returns true if nothing has changed since the checker last ran.
-    pub fn is_current(&self, job: &Job) -> bool {
+    pub fn is_current(&self, job: &CheckJob) -> bool {
         let all = self.lock();
         let Some(said) = all.get(&Checker::of(job)) else {
             return false;
@@ -131,7 +131,7 @@ impl Findings {
     #[cfg(test)]
     pub fn holding(found: &[Diagnostic]) -> Self {
         let findings = Self::default();
-        let job = Job {
+        let job = CheckJob {
             name: "checker".to_owned(),
             line: "checker".to_owned(),
             directory: PathBuf::new(),
@@ -142,7 +142,7 @@ impl Findings {
         findings
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<Checker, Said>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Checker, LastRun>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -160,8 +160,8 @@ mod tests {
 
     use super::{super::diagnostic::Severity, *};
 
-    fn job(name: &str, root: &Path, files: &[&str], reach: Reach) -> Job {
-        Job {
+    fn job(name: &str, root: &Path, files: &[&str], reach: Reach) -> CheckJob {
+        CheckJob {
             name: name.to_owned(),
             line: name.to_owned(),
             directory: root.to_owned(),

@@ -16,13 +16,13 @@ use std::{
 
 use serde_json::{Value, json};
 
-pub use changed::{Known, Said, look_at_changed};
+pub use changed::{FileReport, KnownMistakes, look_at_changed};
 
 use super::{
     cursor::{Answer, CursorCall},
     lints::{
         Diagnostic, Severity,
-        checkers::{CHECKERS, Job, Plan, Reach, jobs},
+        checkers::{CHECKERS, CheckJob, CheckPlan, Reach, jobs},
         diagnostic,
     },
     run_terminal_cmd,
@@ -108,7 +108,7 @@ fn touches(input: &Input, context: &Context) -> Result<Vec<Access>, Fault> {
 }
 
 /// The files and directories that are meant, by their canonical paths, and what would check them.
-fn plan(input: &Input, context: &Context) -> Result<(Vec<PathBuf>, Plan), Fault> {
+fn plan(input: &Input, context: &Context) -> Result<(Vec<PathBuf>, CheckPlan), Fault> {
     let workspace = &*context.workspace;
     let mut targets = Vec::new();
     let paths = input.texts("paths");
@@ -196,7 +196,7 @@ async fn run(input: Input, context: Context) -> Result<Outcome, Fault> {
 }
 
 /// Runs a checker and keeps what it says; with it, how it failed, if it did.
-async fn check(job: &Job, context: &Context) -> Result<(Vec<Diagnostic>, Option<String>), Fault> {
+async fn check(job: &CheckJob, context: &Context) -> Result<(Vec<Diagnostic>, Option<String>), Fault> {
     let spec = Spec {
         line: job.line.clone(),
         directory: job.directory.clone(),
@@ -258,7 +258,7 @@ fn output(running: &Running) -> String {
 }
 
 /// A checker that says nothing and did not succeed.
-fn failure(job: &Job, ended: &Ended, output: &str) -> String {
+fn failure(job: &CheckJob, ended: &Ended, output: &str) -> String {
     let how = match ended.how {
         How::Exited(code) => format!("exit code {code}"),
         How::Killed(signal) => format!("ended by signal {signal}"),
@@ -280,7 +280,7 @@ fn placed(file: &Path, directory: &Path, root: &Path) -> PathBuf {
 
 fn report(
     targets: &[PathBuf],
-    plan: &Plan,
+    plan: &CheckPlan,
     found: BTreeSet<Diagnostic>,
     failed: &[String],
     workspace: &Workspace,

@@ -6,7 +6,7 @@
 mod table;
 
 use self::table::{BUILTINS, INTERPRETERS, OPTIONS, REACHING, SAME, SECOND, SHELLS, THIRD, UNBOUND, WRAPPERS, Words};
-use super::command_line::{Command, Doubt, Word};
+use super::command_line::{Doubt, ShellWord, SimpleCommand};
 
 /// The last part of a path, in lower case: disks may not know letters of either case apart.
 pub fn base(word: &str) -> String {
@@ -14,7 +14,7 @@ pub fn base(word: &str) -> String {
 }
 
 /// Why no rule allows this command, whatever it says.
-pub fn doubt(command: &Command) -> Option<Doubt> {
+pub fn doubt(command: &SimpleCommand) -> Option<Doubt> {
     let (first, arguments) = command.words.split_first()?;
     let Some(program) = first.text.as_deref() else {
         return Some(Doubt::Program);
@@ -38,14 +38,14 @@ pub fn doubt(command: &Command) -> Option<Doubt> {
         let is_known = match texts.as_slice() {
             [Some("--version" | "-V" | "-v" | "--help" | "-h")] => true,
             [Some("-m"), Some(module), ..] => name.contains("py") && !module.is_empty(),
-            [Some(script), ..] => !script.is_empty() && !arguments.iter().take(1).any(Word::may_be_option),
+            [Some(script), ..] => !script.is_empty() && !arguments.iter().take(1).any(ShellWord::may_be_option),
             [None, ..] | [] => false,
         };
         return (!is_known).then_some(Doubt::Script);
     }
     match name.as_str() {
         "find" => {
-            let is_danger = |it: &Word| match it.text.as_deref() {
+            let is_danger = |it: &ShellWord| match it.text.as_deref() {
                 Some(text) => {
                     let acts = ["-exec", "-ok", "-delete", "-fprint", "-fls", "-files0-from"];
                     acts.iter().any(|act| text.starts_with(act))
@@ -116,7 +116,7 @@ pub fn wants_second_word(program: &str) -> bool {
 
 /// Returns true if the script only prints, deletes lines, stops, or replaces text: `sed` can run programs and write
 /// files.
-fn is_plain_sed(arguments: &[Word]) -> bool {
+fn is_plain_sed(arguments: &[ShellWord]) -> bool {
     let mut scripts = Vec::new();
     let mut rest = arguments.iter();
     let mut is_first = true;
@@ -182,7 +182,7 @@ fn is_plain_sed_script(script: &str) -> bool {
 }
 
 /// Returns true if a word from `from` on is an option that can run a program or write a file.
-pub fn has_loose_option(command: &Command, from: usize) -> bool {
+pub fn has_loose_option(command: &SimpleCommand, from: usize) -> bool {
     let texts: Vec<&str> = command.words.iter().map_while(|it| it.text.as_deref()).collect();
     let Some(program) = texts.first().map(|it| base(it)) else {
         return true;
@@ -228,7 +228,7 @@ fn is_option(text: &str, option: &str) -> bool {
 }
 
 /// The narrowest beginning of a command that a rule may stand for; none where only the whole would be narrow enough.
-pub fn prefix(command: &Command) -> Option<Vec<String>> {
+pub fn prefix(command: &SimpleCommand) -> Option<Vec<String>> {
     let word = |at: usize| {
         let word = command.words.get(at)?;
         let text = word.text.as_deref()?;
@@ -240,7 +240,7 @@ pub fn prefix(command: &Command) -> Option<Vec<String>> {
     if program.contains('=') || UNBOUND.contains(&name) {
         return None;
     }
-    let argument = |at: usize| word(at).filter(|_| !command.words.get(at).is_some_and(Word::may_be_option));
+    let argument = |at: usize| word(at).filter(|_| !command.words.get(at).is_some_and(ShellWord::may_be_option));
     if wants_second_word(&program) {
         return match word(1)?.as_str() {
             "-m" => Some(vec![program, "-m".to_owned(), argument(2)?]),
@@ -260,7 +260,7 @@ pub fn prefix(command: &Command) -> Option<Vec<String>> {
 }
 
 /// The servers that stand in a line in so many words, in their order.
-pub fn hosts(line: &str, commands: &[Command]) -> Vec<String> {
+pub fn hosts(line: &str, commands: &[SimpleCommand]) -> Vec<String> {
     let mut found = Vec::new();
     let mut add = |host: Option<String>| {
         if let Some(host) = host.filter(|it| !found.contains(it)) {
@@ -323,12 +323,12 @@ fn is_name(text: &str) -> bool {
 }
 
 /// The paths that a command writes or removes, as far as they stand there in so many words.
-pub fn written(command: &Command) -> Vec<String> {
+pub fn written(command: &SimpleCommand) -> Vec<String> {
     let Some((first, rest)) = command.words.split_first() else {
         return Vec::new();
     };
     let name = base(first.text.as_deref().unwrap_or_default());
-    let shown = |it: &Word| it.text.clone().unwrap_or_else(|| it.source.clone());
+    let shown = |it: &ShellWord| it.text.clone().unwrap_or_else(|| it.source.clone());
     let plain = || rest.iter().filter(|it| !it.source.starts_with('-'));
     let after = |options: &[&str]| {
         let mut found = Vec::new();
@@ -355,14 +355,14 @@ pub fn written(command: &Command) -> Vec<String> {
             }
         }
         "dd" => {
-            let target = |it: &Word| shown(it).strip_prefix("of=").map(str::to_owned);
+            let target = |it: &ShellWord| shown(it).strip_prefix("of=").map(str::to_owned);
             rest.iter().filter_map(target).collect()
         }
         "curl" => after(&["-o", "--output", "-D", "--dump-header", "-c", "--cookie-jar"]),
         "wget" => after(&["-O", "--output-document", "-o", "-P", "--directory-prefix"]),
         "sort" | "shuf" => after(&["-o", "--output"]),
         "sed" | "gsed" | "perl" => {
-            let in_place = |it: &Word| it.source.starts_with("-i") || it.source.starts_with("--in-place");
+            let in_place = |it: &ShellWord| it.source.starts_with("-i") || it.source.starts_with("--in-place");
             let is_in_place = rest.iter().any(in_place);
             plain().skip(1).filter(|_| is_in_place).map(shown).collect()
         }

@@ -22,11 +22,11 @@ const AROUND: usize = 1;
 
 /// The files as they were when a turn ended.
 #[derive(Debug, Default)]
-pub struct Watch {
+pub struct FileWatch {
     files: BTreeMap<PathBuf, Option<Arc<str>>>,
 }
 
-impl Watch {
+impl FileWatch {
     /// A turn has ended: this is what the agent knows of these files. Reads them.
     pub fn remember<'a>(&mut self, workspace: &Workspace, paths: impl IntoIterator<Item = &'a PathBuf>) {
         self.files.clear();
@@ -102,7 +102,7 @@ mod tests {
             std::fs::write(path(name), text).expect("a file");
         }
         let known = ["a.rs", "gone", "same", "long", "absent"].map(path);
-        let mut watch = Watch::default();
+        let mut watch = FileWatch::default();
         assert_eq!(watch.changes(&workspace), None);
         watch.remember(&workspace, &known);
         assert_eq!(watch.changes(&workspace), None);

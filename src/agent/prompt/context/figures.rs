@@ -6,7 +6,7 @@ use crate::{
     agent::{
         cut::{tokens, tokens_in},
         history::message_history::{IMAGE_TOKENS, said_size, tool_size},
-        prompt::{Facts, blocks, rules::Kind, servers},
+        prompt::{Facts, blocks, rules::RuleKind, servers},
         tags::TAGS,
     },
     models::{ModelMessage, Part, ToolSpec},
@@ -58,7 +58,9 @@ pub fn measure(sent: &Sent<'_>) -> Vec<ContextPart> {
         let name = ContextName::Rule(rule.path);
         match rule.kind {
             None => add(name, 0, Some(ContextNote::Untrusted)),
-            Some(Kind::AgentRequested) if rule.is_said => add(name, rule.tokens, Some(ContextNote::DescriptionOnly)),
+            Some(RuleKind::AgentRequested) if rule.is_said => {
+                add(name, rule.tokens, Some(ContextNote::DescriptionOnly))
+            }
             Some(_) if rule.is_said => add(name, rule.tokens, None),
             Some(kind) => waiting.push(ContextPart {
                 name,
@@ -120,12 +122,12 @@ pub fn measure(sent: &Sent<'_>) -> Vec<ContextPart> {
     parts
 }
 
-const fn awaits(kind: Kind) -> RuleTrigger {
+const fn awaits(kind: RuleKind) -> RuleTrigger {
     match kind {
-        Kind::Always => RuleTrigger::Nothing,
-        Kind::AutoAttached => RuleTrigger::Files,
-        Kind::AgentRequested => RuleTrigger::Model,
-        Kind::Manual => RuleTrigger::User,
+        RuleKind::Always => RuleTrigger::Nothing,
+        RuleKind::AutoAttached => RuleTrigger::Files,
+        RuleKind::AgentRequested => RuleTrigger::Model,
+        RuleKind::Manual => RuleTrigger::User,
     }
 }
 

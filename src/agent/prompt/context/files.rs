@@ -206,7 +206,7 @@ pub fn walk_below(workspace: &Workspace, folder: &Located, limit: usize, stop: &
     let (count, is_partial) = (AtomicUsize::new(0), AtomicBool::new(false));
     let start = Instant::now();
     walker.threads(threads).build_parallel().run(|| {
-        let mut found = Found {
+        let mut found = ThreadFiles {
             paths: Vec::new(),
             sender: sender.clone(),
         };
@@ -245,12 +245,12 @@ pub fn walk_below(workspace: &Workspace, folder: &Located, limit: usize, stop: &
 }
 
 /// The paths that one thread of a walk found; handed over when the thread is done.
-struct Found {
+struct ThreadFiles {
     paths: Vec<Box<str>>,
     sender: mpsc::Sender<Vec<Box<str>>>,
 }
 
-impl Drop for Found {
+impl Drop for ThreadFiles {
     fn drop(&mut self) {
         self.sender.send(std::mem::take(&mut self.paths)).ok();
     }
@@ -297,14 +297,14 @@ pub fn rank(list: &List, pattern: &str, limit: usize) -> Vec<String> {
         }
     }
     let files = list.files.iter().zip(age).map(|(path, age)| (&**path, age));
-    let mut found: Vec<(Place<'_>, &str)> = Vec::new();
+    let mut found: Vec<(PathRank<'_>, &str)> = Vec::new();
     for (path, age) in files.chain(folders.iter().map(|it| (*it, u32::MAX))) {
         let Some(score) = pattern.score(Utf32Str::new(path, &mut letters), &mut matcher) else {
             continue;
         };
         // What was worked on lately is worth about as much as a letter at the start of a word.
         let bonus = if age == u32::MAX { 0 } else { 8 };
-        let place = Place {
+        let place = PathRank {
             score: std::cmp::Reverse(score + bonus),
             age,
             depth: path.trim_end_matches('/').matches('/').count(),
@@ -324,7 +324,7 @@ pub fn rank(list: &List, pattern: &str, limit: usize) -> Vec<String> {
 
 /// The sort key of a path, the strongest reason first.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct Place<'a> {
+struct PathRank<'a> {
     score: std::cmp::Reverse<u32>,
     age: u32,
     depth: usize,

@@ -77,20 +77,20 @@ pub fn resolve(text: &str, workspace: &Workspace, transcript: &Transcript, rules
     for mention in mentions(text).into_iter().take(MENTIONS) {
         match mention {
             Mention::At(written) => match target(&written, workspace, rules) {
-                Target::File(file, lines) => {
+                MentionTarget::File(file, lines) => {
                     let key = format!("{}:{lines:?}", file.shown);
                     if !seen.contains(&key) {
                         seen.push(key);
                         files.extend(attach(&file, lines, workspace, &mut room, &mut found));
                     }
                 }
-                Target::Rule(text) => {
+                MentionTarget::Rule(text) => {
                     if !others.contains(&text) {
                         others.push(text);
                     }
                 }
-                Target::Refused(why) => found.warnings.push(format!("{why}: it is not attached")),
-                Target::Nothing => {}
+                MentionTarget::Refused(why) => found.warnings.push(format!("{why}: it is not attached")),
+                MentionTarget::Nothing => {}
             },
             Mention::Document(address) => others.extend(quote(address, transcript, &mut room, &mut found)),
         }
@@ -227,7 +227,7 @@ fn split_lines(written: &str) -> (&str, Lines) {
     }
 }
 
-enum Target {
+enum MentionTarget {
     File(Located, Lines),
     Rule(String),
     Refused(String),
@@ -235,7 +235,7 @@ enum Target {
 }
 
 /// The target of a name after an `@`: a file before a rule; if need be without the punctuation that ends a sentence.
-fn target(written: &str, workspace: &Workspace, rules: &mut RuleSet) -> Target {
+fn target(written: &str, workspace: &Workspace, rules: &mut RuleSet) -> MentionTarget {
     let mut refused = None;
     let mut rest = written;
     loop {
@@ -253,7 +253,7 @@ fn target(written: &str, workspace: &Workspace, rules: &mut RuleSet) -> Target {
             match workspace.locate(path) {
                 Ok(file) if file.path.symlink_metadata().is_err() => {}
                 Ok(file) => match file.place {
-                    Place::Inside | Place::Added => return Target::File(file, lines),
+                    Place::Inside | Place::Added => return MentionTarget::File(file, lines),
                     Place::Hidden => {
                         refused.get_or_insert(Refused::Hidden(file.shown).to_string());
                     }
@@ -265,7 +265,7 @@ fn target(written: &str, workspace: &Workspace, rules: &mut RuleSet) -> Target {
             }
         }
         if let Some(text) = rules.manual(rest) {
-            return Target::Rule(text);
+            return MentionTarget::Rule(text);
         }
         let Some(shorter) = rest.strip_suffix(['.', ',', ';', ':', '!', '?', ')', ']', '}', '"', '\'', '`', '>'])
         else {
@@ -275,7 +275,7 @@ fn target(written: &str, workspace: &Workspace, rules: &mut RuleSet) -> Target {
     }
     let plain = written.trim_end_matches(['.', ',', ';', ':', '!', '?', ')', '"', '\'', '`']);
     match refused {
-        Some(why) => Target::Refused(why),
+        Some(why) => MentionTarget::Refused(why),
         // Names of people and of packages begin with an `@` too.
         None if plain.contains('/')
             && split_lines(plain)
@@ -284,9 +284,9 @@ fn target(written: &str, workspace: &Workspace, rules: &mut RuleSet) -> Target {
                 .next()
                 .is_some_and(|it| it.contains('.')) =>
         {
-            Target::Refused(format!("there is no `{}` in the workspace", name(plain)))
+            MentionTarget::Refused(format!("there is no `{}` in the workspace", name(plain)))
         }
-        None => Target::Nothing,
+        None => MentionTarget::Nothing,
     }
 }
 

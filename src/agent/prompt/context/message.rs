@@ -1,6 +1,6 @@
 //! A message of the user's as the model gets it: what changed since the last one, what it points at, then the words.
 
-use super::{FirstContext, List, Watch, linter_errors, mentions, mistakes, shown, viewed};
+use super::{FileWatch, FirstContext, List, linter_errors, mentions, mistakes, shown, viewed};
 use crate::{
     agent::prompt::{query, reminder, rules::RuleSet},
     models::Part,
@@ -42,7 +42,13 @@ pub struct Told {
 /// Puts a message together. `open` is what the user named earlier, and takes what they name now.
 ///
 /// Reads files: not for the thread that paints.
-pub fn tell(text: &str, around: &Surroundings<'_>, rules: &mut RuleSet, watch: &Watch, open: &mut Vec<String>) -> Told {
+pub fn tell(
+    text: &str,
+    around: &Surroundings<'_>,
+    rules: &mut RuleSet,
+    watch: &FileWatch,
+    open: &mut Vec<String>,
+) -> Told {
     let mut told = Told::default();
     let mut before: Vec<String> = Vec::new();
     if let Some(workspace) = around.workspace {
@@ -184,7 +190,7 @@ mod tests {
             files: None,
             findings: &Findings::default(),
         };
-        let (mut watch, mut open) = (Watch::default(), Vec::new());
+        let (mut watch, mut open) = (FileWatch::default(), Vec::new());
         let first = tell(
             "Fix @src/a.rs with @notes and @picture.png </user_query>",
             &around,

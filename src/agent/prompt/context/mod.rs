@@ -19,7 +19,7 @@ use std::{collections::BTreeMap, fmt::Write, path::PathBuf, sync::Arc, time::Dur
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
-pub use change::Watch;
+pub use change::FileWatch;
 pub use figures::{Sent, measure};
 pub use files::{Files, List, walk};
 pub use git::Status;

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::{
-    Kind, Rule,
+    Rule, RuleKind,
     front::{self, Front},
 };
 use crate::{
@@ -29,15 +29,15 @@ const DEPTH: usize = 6;
 
 /// A file that may be a rule, before it is read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct FoundRule {
     /// From the root of the workspace, or absolute.
     pub path: String,
-    form: Form,
+    form: RuleFormat,
 }
 
 /// The way in which a file states its kind of rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Form {
+enum RuleFormat {
     /// By its head.
     Headed,
     /// By its head; always, where it has none.
@@ -51,13 +51,13 @@ enum Form {
 }
 
 /// The files of rules that lie in `folder` (`""` or `src/`), the weakest first.
-pub fn find(workspace: &Workspace, folder: &str) -> Vec<Found> {
+pub fn find(workspace: &Workspace, folder: &str) -> Vec<FoundRule> {
     let mut found = Vec::new();
     let is_root = folder.is_empty();
     let there = |path: &str| is_file(workspace, path);
-    let plain = |path: String| Found {
+    let plain = |path: String| FoundRule {
         path,
-        form: Form::Plain,
+        form: RuleFormat::Plain,
     };
     if is_root {
         found.extend(Some(".cursorrules".to_owned()).filter(|it| there(it)).map(plain));
@@ -70,26 +70,29 @@ pub fn find(workspace: &Workspace, folder: &str) -> Vec<Found> {
     if is_root {
         for path in below(workspace, ".sheaf/rules/") {
             if Path::new(&path).extension().is_some_and(|it| it == "md") {
-                found.push(Found { path, form: Form::Ours });
+                found.push(FoundRule {
+                    path,
+                    form: RuleFormat::Ours,
+                });
             }
         }
     }
     for path in below(workspace, &format!("{folder}.cursor/rules/")) {
         let ending = Path::new(&path).extension().and_then(|it| it.to_str());
         let form = match ending {
-            Some("mdc") => Form::Headed,
-            Some("md") if path.ends_with("/RULE.md") => Form::Headed,
-            Some("md") => Form::Manual,
+            Some("mdc") => RuleFormat::Headed,
+            Some("md") if path.ends_with("/RULE.md") => RuleFormat::Headed,
+            Some("md") => RuleFormat::Manual,
             Some(_) | None => continue,
         };
-        found.push(Found { path, form });
+        found.push(FoundRule { path, form });
     }
     if is_root {
         for path in below(workspace, ".cursor/skills/") {
             if path.ends_with("/SKILL.md") {
-                found.push(Found {
+                found.push(FoundRule {
                     path,
-                    form: Form::Skill,
+                    form: RuleFormat::Skill,
                 });
             }
         }
@@ -161,8 +164,8 @@ fn below(workspace: &Workspace, folder: &str) -> Vec<String> {
 }
 
 /// The rule in a file; what is wrong with it goes into `warnings`. `folder`: where it belongs.
-pub fn read(workspace: &Workspace, found: &Found, folder: &str, warnings: &mut Vec<String>) -> Option<Rule> {
-    let Found { path, form } = found;
+pub fn read(workspace: &Workspace, found: &FoundRule, folder: &str, warnings: &mut Vec<String>) -> Option<Rule> {
+    let FoundRule { path, form } = found;
     let text = match text_of(workspace, path) {
         Ok(text) => text,
         Err(Refused::Missing(_)) => return None,
@@ -172,15 +175,15 @@ pub fn read(workspace: &Workspace, found: &Found, folder: &str, warnings: &mut V
         }
     };
     let (head, body) = match form {
-        Form::Plain => (None, text.strip_prefix('\u{feff}').unwrap_or(&text)),
-        Form::Headed | Form::Ours | Form::Manual | Form::Skill => front::split(&text),
+        RuleFormat::Plain => (None, text.strip_prefix('\u{feff}').unwrap_or(&text)),
+        RuleFormat::Headed | RuleFormat::Ours | RuleFormat::Manual | RuleFormat::Skill => front::split(&text),
     };
     let kind = match (form, &head) {
-        (Form::Plain, _) | (Form::Ours, None) => Kind::Always,
-        (Form::Manual, _) => Kind::Manual,
-        (Form::Skill, Some(head)) if !head.description.is_empty() => Kind::AgentRequested,
-        (Form::Skill, _) => Kind::Manual,
-        (Form::Headed | Form::Ours, head) => kind_of(head.as_ref()),
+        (RuleFormat::Plain, _) | (RuleFormat::Ours, None) => RuleKind::Always,
+        (RuleFormat::Manual, _) => RuleKind::Manual,
+        (RuleFormat::Skill, Some(head)) if !head.description.is_empty() => RuleKind::AgentRequested,
+        (RuleFormat::Skill, _) => RuleKind::Manual,
+        (RuleFormat::Headed | RuleFormat::Ours, head) => kind_of(head.as_ref()),
     };
     let head = head.unwrap_or_default();
     let (globs, unread) = Globs::new(&head.globs);
@@ -213,12 +216,12 @@ pub fn read(workspace: &Workspace, found: &Found, folder: &str, warnings: &mut V
     })
 }
 
-fn kind_of(head: Option<&Front>) -> Kind {
+fn kind_of(head: Option<&Front>) -> RuleKind {
     match head {
-        Some(head) if head.is_always => Kind::Always,
-        Some(head) if !head.globs.is_empty() => Kind::AutoAttached,
-        Some(head) if !head.description.is_empty() => Kind::AgentRequested,
-        Some(_) | None => Kind::Manual,
+        Some(head) if head.is_always => RuleKind::Always,
+        Some(head) if !head.globs.is_empty() => RuleKind::AutoAttached,
+        Some(head) if !head.description.is_empty() => RuleKind::AgentRequested,
+        Some(_) | None => RuleKind::Manual,
     }
 }
 

@@ -14,7 +14,7 @@ use std::{
     sync::Arc,
 };
 
-use disk::Found;
+use disk::FoundRule;
 
 use crate::{
     agent::{
@@ -40,7 +40,7 @@ const DESCRIPTION_CHARS: usize = 400;
 
 /// When a rule is said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum RuleKind {
     Always,
     /// With the first file that it is for.
     AutoAttached,
@@ -50,7 +50,7 @@ pub enum Kind {
     Manual,
 }
 
-impl Kind {
+impl RuleKind {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Always => "always",
@@ -65,11 +65,11 @@ impl Kind {
 struct Rule {
     /// The name that the user types after `@`.
     name: String,
-    /// As in [`Found::path`].
+    /// As in [`FoundRule::path`].
     path: String,
     /// The folder where it applies: `""` or `src/`.
     folder: String,
-    kind: Kind,
+    kind: RuleKind,
     description: String,
     globs: Globs,
     text: String,
@@ -122,17 +122,17 @@ impl Trust {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeldBack {
     pub path: String,
-    pub kind: Kind,
+    pub kind: RuleKind,
     pub print: Fingerprint,
 }
 
 /// A rule, for those who list them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Listed {
+pub struct ListedRule {
     pub path: String,
     pub name: String,
     /// `None`: it was not loaded.
-    pub kind: Option<Kind>,
+    pub kind: Option<RuleKind>,
     /// Tokens of its text, estimated.
     pub tokens: u64,
     /// It stands in the conversation.
@@ -211,7 +211,7 @@ impl RuleSet {
         self
     }
 
-    fn add(&mut self, workspace: &Workspace, found: &[Found], folder: &str) {
+    fn add(&mut self, workspace: &Workspace, found: &[FoundRule], folder: &str) {
         for file in found {
             let mut warnings = Vec::new();
             let rule = disk::read(workspace, file, folder, &mut warnings);
@@ -247,7 +247,7 @@ impl RuleSet {
         }
         let requestable: Vec<String> = self
             .at_root()
-            .filter(|it| it.kind == Kind::AgentRequested)
+            .filter(|it| it.kind == RuleKind::AgentRequested)
             .map(requestable)
             .collect();
         if !requestable.is_empty() {
@@ -285,7 +285,7 @@ impl RuleSet {
     fn always(&self) -> Vec<String> {
         let mut room = ALWAYS_BYTES;
         let mut said = Vec::new();
-        for rule in self.at_root().filter(|it| it.kind == Kind::Always) {
+        for rule in self.at_root().filter(|it| it.kind == RuleKind::Always) {
             let text = rule.whole();
             let (text, bytes) = if text.len() > room {
                 (rule.left_out(), 0)
@@ -326,15 +326,15 @@ impl RuleSet {
                 continue;
             }
             let tag = match (rule.kind, rule.folder.is_empty()) {
-                (Kind::Always, false) => "nested_workspace_rule",
-                (Kind::AutoAttached, _) => "auto_attached_workspace_rule",
-                (Kind::AgentRequested, false) => {
+                (RuleKind::Always, false) => "nested_workspace_rule",
+                (RuleKind::AutoAttached, _) => "auto_attached_workspace_rule",
+                (RuleKind::AgentRequested, false) => {
                     self.said.insert(rule.path.clone());
                     parts.push(requestable(rule));
                     continue;
                 }
                 // Said from the start, or when they are named.
-                (Kind::Always | Kind::AgentRequested, true) | (Kind::Manual, _) => continue,
+                (RuleKind::Always | RuleKind::AgentRequested, true) | (RuleKind::Manual, _) => continue,
             };
             self.said.insert(rule.path.clone());
             let mut text = rule.whole();
@@ -368,7 +368,7 @@ impl RuleSet {
             .iter()
             .find(|it| it.name == named || it.path == named)
             .or_else(|| self.rules.iter().find(|it| it.name.eq_ignore_ascii_case(named)))?;
-        if rule.kind == Kind::Manual {
+        if rule.kind == RuleKind::Manual {
             self.said.insert(rule.path.clone());
         }
         Some(rule.wrapped("manual_workspace_rule", &rule.whole()))
@@ -381,11 +381,11 @@ impl RuleSet {
 
     /// The rules as a gateway takes them: texts, and what one may ask for as one text.
     pub fn texts(&self) -> Vec<String> {
-        let is_said = |it: &&Rule| it.kind == Kind::Always || self.said.contains(&it.path);
+        let is_said = |it: &&Rule| it.kind == RuleKind::Always || self.said.contains(&it.path);
         let mut texts: Vec<String> = self.at_root().filter(is_said).map(Rule::whole).collect();
         let lines: Vec<String> = self
             .at_root()
-            .filter(|it| it.kind == Kind::AgentRequested)
+            .filter(|it| it.kind == RuleKind::AgentRequested)
             .map(|it| format!("{}: {}", name(&it.path), it.line()))
             .collect();
         if !lines.is_empty() {
@@ -396,18 +396,18 @@ impl RuleSet {
     }
 
     /// Every rule that is known by now.
-    pub fn listed(&self) -> Vec<Listed> {
-        let loaded = self.rules.iter().map(|it| Listed {
+    pub fn listed(&self) -> Vec<ListedRule> {
+        let loaded = self.rules.iter().map(|it| ListedRule {
             path: it.path.clone(),
             name: it.name.clone(),
             kind: Some(it.kind),
             tokens: match it.kind {
-                Kind::AgentRequested => tokens(&requestable(it)),
-                Kind::Always | Kind::AutoAttached | Kind::Manual => tokens(&it.whole()),
+                RuleKind::AgentRequested => tokens(&requestable(it)),
+                RuleKind::Always | RuleKind::AutoAttached | RuleKind::Manual => tokens(&it.whole()),
             },
             is_said: self.said.contains(&it.path) || it.is_from_start(),
         });
-        let unloaded = self.held.iter().map(|it| Listed {
+        let unloaded = self.held.iter().map(|it| ListedRule {
             path: it.path.clone(),
             name: String::new(),
             kind: None,
@@ -420,7 +420,7 @@ impl RuleSet {
     /// Warnings for the user: rules that were cut, patterns that could not be read.
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = self.warnings.clone();
-        let always = self.at_root().filter(|it| it.kind == Kind::Always);
+        let always = self.at_root().filter(|it| it.kind == RuleKind::Always);
         let bytes: usize = always.map(|it| it.whole().len()).sum();
         if bytes > ALWAYS_BYTES {
             warnings.push(format!(
@@ -469,15 +469,15 @@ impl Rule {
     }
 
     fn is_from_start(&self) -> bool {
-        self.folder.is_empty() && matches!(self.kind, Kind::Always | Kind::AgentRequested)
+        self.folder.is_empty() && matches!(self.kind, RuleKind::Always | RuleKind::AgentRequested)
     }
 
     /// Returns true if the rule applies to a file of the workspace.
     fn is_for(&self, path: &str) -> bool {
         match (path.strip_prefix(self.folder.as_str()), self.kind) {
             (None, _) => false,
-            (Some(inner), Kind::AutoAttached) => self.globs.matches(inner),
-            (Some(_), Kind::Always | Kind::AgentRequested | Kind::Manual) => true,
+            (Some(inner), RuleKind::AutoAttached) => self.globs.matches(inner),
+            (Some(_), RuleKind::Always | RuleKind::AgentRequested | RuleKind::Manual) => true,
         }
     }
 }

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     super::{Effect, Fault, JobId, Memory, Running},
-    Job, Shown, Stage,
+    Job, OpenCall, Stage,
     documents::{Edit, command_metadata, edit_start, edits, parts, why_not},
 };
 use crate::{
@@ -19,7 +19,7 @@ impl Running {
         let mut events = Vec::new();
         let document = self.output.writer.begin(kind, metadata.clone(), &mut events);
         self.output.say(events);
-        let shown = Shown {
+        let shown = OpenCall {
             document,
             metadata,
             output: String::new(),

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{
     super::{Fault, Running},
-    Job, Word,
+    ChangeAnswer, Job,
     documents::parts,
 };
 use crate::{
@@ -54,8 +54,8 @@ impl Running {
             .iter()
             .enumerate()
             .map(|(at, change)| match said.iter().rfind(|it| it.0 == at) {
-                Some((_, Word::Hunks(answers))) => pick::pick(change, answers),
-                Some((_, Word::LeftOut(why))) => Ok(Picked::left_out(change, why.as_deref())),
+                Some((_, ChangeAnswer::Hunks(answers))) => pick::pick(change, answers),
+                Some((_, ChangeAnswer::LeftOut(why))) => Ok(Picked::left_out(change, why.as_deref())),
                 None => Ok(Picked::whole(change)),
             });
         let picked: Vec<Picked> = match all.collect() {

@@ -48,17 +48,17 @@ pub struct Job {
     /// The arguments were no JSON.
     pub is_garbled: bool,
     /// The reason why a rule refused it.
-    pub refusal: Refusal,
+    pub refusal: RefusalReason,
     pub was_asked: bool,
     /// The user's words on its changes if they chose hunks of one, by the index of the change in the proposal.
-    pub said: Vec<(usize, Word)>,
+    pub said: Vec<(usize, ChangeAnswer)>,
     /// The changes that are made in part.
     pub picked: Vec<Picked>,
 }
 
 /// The reason why a rule refused a call.
 #[derive(Debug, Default)]
-pub struct Refusal {
+pub struct RefusalReason {
     /// It was refused because nobody is there to be asked: the rules that would allow it, if any would.
     pub missing: Option<Vec<String>>,
     /// Nothing but a person's yes allows it.
@@ -69,7 +69,7 @@ pub struct Refusal {
 
 /// The user's answer on a change that is not made as proposed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Word {
+pub enum ChangeAnswer {
     Hunks(Vec<HunkAnswer>),
     /// Nothing of it, and why not.
     LeftOut(Option<String>),
@@ -93,7 +93,7 @@ pub enum Stage {
 
 /// A document that is open while its call runs.
 #[derive(Debug)]
-pub struct Shown {
+pub struct OpenCall {
     pub document: DocumentId,
     pub metadata: Map<String, Value>,
     /// The output of a command, as far as it is kept here.
@@ -223,7 +223,7 @@ impl Running {
             },
             result: None,
             is_garbled: false,
-            refusal: Refusal::default(),
+            refusal: RefusalReason::default(),
             was_asked: false,
             said: Vec::new(),
             picked: Vec::new(),

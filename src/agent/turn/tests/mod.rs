@@ -122,7 +122,7 @@ fn submission(message: &str) -> Submission {
             .into_iter()
             .collect(),
             settings: Arc::default(),
-            limits: Limits::default(),
+            limits: AnswerLimits::default(),
             conversation: "conv_1".into(),
             response: "chat_1".into(),
             asker: Asker::Here,

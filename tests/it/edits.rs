@@ -1,4 +1,4 @@
-//! CellEdit the tools make of files, judged by programs that are not ours: git and Jupyter's own library.
+//! Changes that the tools make to files, judged by programs that are not ours: git and Jupyter's own library.
 
 use std::{fs, path::Path, process::Command};
 

@@ -206,6 +206,7 @@ impl TrustPage {
         Event::UserMessage(message)
     }
 
+    /// Returns true if the question is this document.
     pub fn is(&self, document: &DocumentId) -> bool {
         self.document == *document
     }

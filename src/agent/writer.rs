@@ -28,6 +28,7 @@ struct OpenDocument {
 }
 
 impl Writer {
+    /// A writer without documents, whose code blocks are those of `mode`.
     pub fn new(mode: Mode) -> Self {
         Self {
             mode,

@@ -61,6 +61,7 @@ pub struct QuestionForm {
     pub questions: Vec<FormQuestion>,
 }
 
+/// A question of the form.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FormQuestion {
     pub id: String,

@@ -41,6 +41,7 @@ pub fn tool() -> Tool {
 /// Nobody waits longer than this for one call.
 const LONGEST_WAIT: Duration = Duration::from_mins(10);
 
+/// Waits for a command's end, and reports the output since the last call.
 pub(super) async fn run(input: Input, context: Context) -> Result<Outcome, Fault> {
     let id = input.text("command_id").unwrap_or_default();
     let commands = context.workspace.commands();

@@ -85,6 +85,7 @@ pub fn fold(given: &mut Map<String, Value>) {
     }
 }
 
+/// Reads the plan of a call. Fails if it has neither text nor todos.
 pub fn read(input: &Input) -> Result<Plan, Fault> {
     let text = |name: &str| input.text(name).unwrap_or_default().trim().to_owned();
     let mut todos = Vec::new();

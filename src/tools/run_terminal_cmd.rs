@@ -380,6 +380,7 @@ impl Report {
         }
     }
 
+    /// The result for the model and the document.
     pub(super) fn outcome(self, directory: &Path) -> Outcome {
         let mut text = self.plain;
         if text.is_empty() {

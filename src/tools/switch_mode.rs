@@ -35,6 +35,7 @@ pub fn tool() -> Tool {
     }
 }
 
+/// Reads the mode that a call asks for.
 pub fn read(input: &Input) -> Result<Mode, Fault> {
     let word = input.text("target_mode_id").unwrap_or_default();
     Mode::parse(word).ok_or_else(|| {

@@ -278,18 +278,22 @@ pub type Propose = Arc<dyn Fn(Input, Context) -> Promise<Result<Proposal, Fault>
 pub struct Input(pub Map<String, Value>);
 
 impl Input {
+    /// The text of an argument; `None` if it is absent or no text.
     pub fn text(&self, name: &str) -> Option<&str> {
         self.0.get(name).and_then(Value::as_str)
     }
 
+    /// The whole number of an argument; `None` if it is absent or no whole number.
     pub fn integer(&self, name: &str) -> Option<i64> {
         self.0.get(name).and_then(Value::as_i64)
     }
 
+    /// The truth of an argument; false if it is absent.
     pub fn flag(&self, name: &str) -> bool {
         self.0.get(name).and_then(Value::as_bool).unwrap_or_default()
     }
 
+    /// The texts of a list; empty if it is absent.
     pub fn texts(&self, name: &str) -> Vec<&str> {
         let items = self.0.get(name).and_then(Value::as_array);
         items.into_iter().flatten().filter_map(Value::as_str).collect()
@@ -322,10 +326,12 @@ pub struct Context {
 pub struct Stop(Arc<AtomicBool>);
 
 impl Stop {
+    /// Tells the work to stop.
     pub fn set(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 
+    /// Returns true if the work should stop.
     pub fn is_set(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
@@ -405,6 +411,7 @@ pub struct Fault {
 }
 
 impl Fault {
+    /// An error without a hint.
     pub fn new(code: &'static str, message: impl Into<String>) -> Self {
         Self {
             code,

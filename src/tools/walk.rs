@@ -63,6 +63,7 @@ impl Until {
         }
     }
 
+    /// Tells the work to stop.
     pub fn set(&mut self) {
         self.stop.set();
     }
@@ -416,6 +417,7 @@ pub mod tests {
     }
 
     impl Tree {
+        /// A workspace with these files, the first the newest.
         pub fn new(files: &[(&str, &[u8])]) -> Self {
             let folder = tempfile::tempdir().expect("a folder");
             for (at, (name, content)) in files.iter().enumerate() {

@@ -19,6 +19,7 @@ pub struct SimpleCommand {
     pub is_fed: bool,
 }
 
+/// A word of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShellWord {
     /// The text that the program gets; `None` where the shell puts something in its place.
@@ -91,6 +92,7 @@ impl CommandLine {
         self.doubts.is_empty()
     }
 
+    /// Adds a reason why rules cannot judge the line, once.
     pub(super) fn doubt(&mut self, doubt: Doubt) {
         if let Err(at) = self.doubts.binary_search(&doubt) {
             self.doubts.insert(at, doubt);
@@ -99,6 +101,7 @@ impl CommandLine {
 }
 
 impl ShellWord {
+    /// Adds characters that are certain; nothing once the word is unknown.
     pub(super) fn extend(&mut self, more: impl IntoIterator<Item = char>) {
         if let Some(text) = &mut self.text {
             text.extend(more);
@@ -140,6 +143,7 @@ impl Redirect {
 }
 
 impl SimpleCommand {
+    /// The texts of its words; `None` for a word that the shell replaces.
     pub(super) fn texts(&self) -> Vec<Option<&str>> {
         self.words.iter().map(|it| it.text.as_deref()).collect()
     }
@@ -154,6 +158,7 @@ impl SimpleCommand {
         }
     }
 
+    /// Returns true if it changes the working directory.
     pub fn is_move(&self) -> bool {
         self.words
             .first()

@@ -19,6 +19,7 @@ const LIMIT_COMMANDS: usize = 32;
 const LIMIT_DEPTH: usize = 48;
 
 impl CommandLine {
+    /// Parses a line. Never fails: what is not understood is a doubt.
     pub fn read(text: &str) -> Self {
         let mut line = Self::default();
         if text.len() > LIMIT_BYTES {

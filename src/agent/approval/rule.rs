@@ -324,6 +324,7 @@ impl Shell {
         self.len() == 0
     }
 
+    /// The first word: the program.
     pub fn program(&self) -> &str {
         match self {
             Self::Words(words) => words.first().map(String::as_str).unwrap_or_default(),

@@ -42,6 +42,7 @@ pub struct Sizes {
 }
 
 impl Sizes {
+    /// Tokens of a request beside its messages.
     pub fn fixed(&self) -> u64 {
         self.system + self.tools
     }

@@ -26,6 +26,7 @@ const ABOUT_CHARACTERS: usize = 60;
 /// The beginning of a line that replaces a result.
 const DROPPED: &str = "[result dropped: ";
 
+/// The messages that a model is told, and where they may be cut.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MessageHistory {
     /// Oldest first.
@@ -365,6 +366,7 @@ pub fn said_size(said: &Said) -> u64 {
     }
 }
 
+/// Tokens of a result, estimated.
 pub fn result_size(result: &CallResult) -> u64 {
     tokens(&result.text) + result.images.len() as u64 * IMAGE_TOKENS
 }

@@ -27,6 +27,7 @@ pub struct Update {
 }
 
 impl Update {
+    /// The event that updates the document.
     pub fn event(self) -> Event {
         Event::DocumentUpdate {
             document: self.document,
@@ -58,10 +59,12 @@ impl Background {
         }
     }
 
+    /// Returns true if no command runs in the background.
     pub fn is_empty(&self) -> bool {
         self.updates.is_empty()
     }
 
+    /// The next update, once there is one; `None` when no command runs.
     pub async fn next(&mut self) -> Option<Update> {
         self.updates.next().await
     }

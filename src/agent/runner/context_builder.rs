@@ -95,6 +95,7 @@ const PATIENCE: Duration = Duration::from_millis(250);
 const TREE_PATIENCE: Duration = Duration::from_mins(1);
 
 impl ContextBuilder {
+    /// Starts to read rules, the prompt's parts and the first context on other threads.
     pub fn start(setup: &Setup) -> Self {
         let state = Arc::new(Mutex::new(ContextState::default()));
         let (ready, is_ready) = watch::channel(false);

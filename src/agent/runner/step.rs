@@ -30,6 +30,7 @@ impl Runner {
         }
     }
 
+    /// Gives the turn an input, and carries out the effects.
     pub(super) fn step(&mut self, input: Input) {
         let was_running = self.turn.is_running();
         if matches!(input, Input::Piece(Piece::End(_) | Piece::Error(_))) {

@@ -179,6 +179,7 @@ impl Running {
         memory.assistant(said.into_iter().filter(|it| matches!(it, Said::Text(_))).collect());
     }
 
+    /// Ends the answer because the user stopped it: calls are dropped, questions closed.
     pub(super) fn cancel(&mut self, memory: &mut Memory) {
         if matches!(self.phase, Phase::Model) {
             self.output.effects.push(Effect::StopModel);
@@ -247,6 +248,7 @@ impl Running {
         self.end(Status::Completed, FinishReason::Stop, memory);
     }
 
+    /// Ends the answer with `done`; messages that were not heard join the history.
     pub(super) fn end(&mut self, status: Status, finish_reason: FinishReason, memory: &mut Memory) {
         // What was sent and not answered: the next message must not run into it, which would change what was sent, and
         // the model should not take up what the user stopped.

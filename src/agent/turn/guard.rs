@@ -5,6 +5,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use super::AnswerLimits;
 use crate::models::{Call, CallResult};
 
+/// Counts of an answer's requests and calls, for its limits.
 #[derive(Debug, Default)]
 pub struct Guard {
     /// Requests to the model since the user last said to go on.
@@ -38,6 +39,7 @@ pub enum Advice {
 const ASK_AT: u32 = 4;
 
 impl Guard {
+    /// Counts a call with its result. Returns what to do about it.
     pub fn note(&mut self, call: &Call, result: &CallResult, limits: &AnswerLimits) -> Advice {
         self.calls += 1;
         let mut hasher = DefaultHasher::new();

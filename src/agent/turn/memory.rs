@@ -59,6 +59,7 @@ pub struct Costs {
 }
 
 impl Memory {
+    /// Returns true if nothing was said yet.
     pub fn is_empty(&self) -> bool {
         self.told.messages.is_empty()
     }
@@ -98,6 +99,7 @@ impl Memory {
         }
     }
 
+    /// Adds a message of the user; without parts nothing.
     pub fn user(&mut self, parts: Vec<Part>) {
         if !parts.is_empty() {
             self.told.messages.push(ModelMessage::User(parts));
@@ -130,10 +132,12 @@ impl Memory {
         }
     }
 
+    /// Adds the results of the last message's calls.
     pub fn results(&mut self, results: Vec<CallResult>) {
         self.told.messages.push(ModelMessage::Results(results));
     }
 
+    /// Returns true if a call has this id.
     pub fn has_call(&self, id: &str) -> bool {
         self.calls.contains(id)
     }

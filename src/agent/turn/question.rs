@@ -458,6 +458,7 @@ impl Running {
         self.ask_model(memory);
     }
 
+    /// Takes the user's answer to an open question. A question that is not open any more gives a notice.
     pub(super) fn answer(&mut self, dealt: &ClarificationResponse, memory: &mut Memory) {
         let Some(at) = self.questions.iter().position(|it| it.document == dealt.document_id) else {
             let text = "the question is not open any more: the answer was left out".to_owned();

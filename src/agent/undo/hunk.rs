@@ -49,6 +49,7 @@ pub struct Rejected {
     pub kind: Reversal,
 }
 
+/// The way to undo a document's change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reversal {
     /// `new` stood from `line` on when the answer had ended and is to be `old` again.

@@ -22,6 +22,7 @@ pub struct Change {
     pub what: CellEdit,
 }
 
+/// The change of one cell.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CellEdit {
     /// A new cell that will have this number.
@@ -31,6 +32,7 @@ pub enum CellEdit {
     Edit(Edit),
 }
 
+/// The kind of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CellKind {
     Code,
@@ -48,6 +50,7 @@ impl CellKind {
         }
     }
 
+    /// The word in the notebook's JSON: `code`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Code => "code",
@@ -65,6 +68,7 @@ pub struct Changed {
     pub new: String,
 }
 
+/// The reason why a notebook is not changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     #[error("it is no notebook: {0}")]

@@ -26,6 +26,7 @@ pub enum Section {
 }
 
 impl Section {
+    /// The path of the file, as the patch has it.
     pub fn path(&self) -> &str {
         match self {
             Self::Add { path, .. } | Self::Delete { path } | Self::Update { path, .. } => path,
@@ -46,6 +47,7 @@ pub struct PatchChunk {
     pub at: usize,
 }
 
+/// The sign of a line in a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sign {
     Stays,

@@ -21,6 +21,7 @@ const MOST_HITS: usize = 100;
 /// Lines of the region that is shown when nothing was found.
 const NEAR_LINES: usize = 40;
 
+/// A replacement of a text by another.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Edit {
     pub old: String,
@@ -67,6 +68,7 @@ impl fmt::Display for Rung {
     }
 }
 
+/// The result of replacements.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Replaced {
     pub text: String,

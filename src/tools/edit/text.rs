@@ -53,6 +53,7 @@ const LITTLE: &[u8] = b"\xFF\xFE";
 const BIG: &[u8] = b"\xFE\xFF";
 
 impl Text {
+    /// Decodes a file. Fails for binary files, UTF-16, and bytes that are not UTF-8.
     pub fn read(bytes: &[u8]) -> Result<Self, Unreadable> {
         let (encoding, text) = decode(bytes)?;
         if text.contains('\0') {

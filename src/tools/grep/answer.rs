@@ -27,6 +27,7 @@ pub(super) struct Answer<'a> {
 }
 
 impl Answer<'_> {
+    /// The result in the wanted form, cut at its limits.
     pub(super) fn outcome(mut self, until: &Until) -> Outcome {
         let found = std::mem::take(&mut self.state.found);
         let match_count: u64 = found.values().map(|it| it.count).sum();

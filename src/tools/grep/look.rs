@@ -26,12 +26,14 @@ pub(super) struct FileMatches {
     pub(super) lines: Vec<Line>,
 }
 
+/// A line to be shown.
 pub(super) struct Line {
     pub(super) number: u64,
     pub(super) kind: Kind,
     pub(super) text: String,
 }
 
+/// The part of a line in a result.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     /// The first line of a match.
@@ -171,6 +173,7 @@ pub(super) struct Eye {
 }
 
 impl Eye {
+    /// A searcher for a compiled search.
     pub(super) fn new(search: &Search) -> Self {
         Self {
             searcher: search.searcher(),

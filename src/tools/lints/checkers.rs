@@ -45,6 +45,7 @@ pub struct CheckPlan {
 }
 
 impl CheckPlan {
+    /// Reasons why files are not checked, each once.
     pub fn unchecked(&self) -> BTreeSet<&str> {
         self.absent.values().map(String::as_str).collect()
     }
@@ -214,6 +215,7 @@ pub struct Checker {
 
 const SCRIPTS: &[&str] = &["javascript", "jsx", "typescript", "tsx"];
 
+/// The known checkers.
 pub const CHECKERS: &[Checker] = &[
     Checker {
         name: "cargo check",

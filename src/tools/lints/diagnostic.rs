@@ -35,6 +35,7 @@ impl Diagnostic {
     }
 }
 
+/// The severity of a diagnostic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
     Error,
@@ -43,6 +44,7 @@ pub enum Severity {
 }
 
 impl Severity {
+    /// The word for it: `error`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Error => "error",

@@ -30,6 +30,7 @@ pub struct Checker {
 }
 
 impl Checker {
+    /// The checker of a job.
     pub fn of(job: &CheckJob) -> Self {
         Self {
             name: job.name.clone(),

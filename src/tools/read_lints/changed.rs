@@ -50,6 +50,7 @@ impl KnownMistakes {
         })
     }
 
+    /// The files, absolute.
     pub fn files(&self) -> impl Iterator<Item = &PathBuf> {
         self.files.iter().map(|it| &it.0)
     }

@@ -51,6 +51,7 @@ pub enum RuleKind {
 }
 
 impl RuleKind {
+    /// The words for the user: `always`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Always => "always",
@@ -94,6 +95,7 @@ impl Trust {
         Self::Said(TrustRecord::default())
     }
 
+    /// Returns true if the file may take effect.
     pub fn lets(&self, path: &str, print: &Fingerprint) -> bool {
         match self {
             Self::Whole => true,

@@ -27,6 +27,7 @@ impl Running {
         self.calls.shown.insert(job, shown);
     }
 
+    /// Opens the document of a call with its arguments.
     pub fn show_call(&mut self, job: &Job) {
         self.calls.count += 1;
         let metadata = object(json!({ "toolName": job.name(), "toolCallId": job.call.id }));
@@ -64,6 +65,7 @@ impl Running {
         }
     }
 
+    /// Appends a command's output to its document, up to 1 MiB.
     pub fn printed(&mut self, id: JobId, text: &str) {
         let Some(shown) = self.calls.shown.get_mut(&id) else {
             return;
@@ -82,6 +84,7 @@ impl Running {
         self.output.say(vec![event]);
     }
 
+    /// Takes the result of a call that has run, `took_ms` milliseconds after it began.
     pub fn ran(&mut self, id: JobId, result: Result<Outcome, Fault>, took_ms: u64, memory: &mut Memory) {
         self.with_job(id, Stage::Running, memory, |running, job, _| {
             let tool = job.tool.clone();
@@ -106,6 +109,7 @@ impl Running {
         job.settle_with(outcome.text, false, outcome.images);
     }
 
+    /// Ends the document of a call with its result; without an open document nothing happens.
     pub fn end_call(&mut self, job: JobId, result: Value, took_ms: Option<u64>, is_truncated: bool) {
         let Some(mut shown) = self.calls.shown.remove(&job) else {
             return;
@@ -199,6 +203,7 @@ impl Running {
         });
     }
 
+    /// Documents of changes in the state `applied`.
     pub fn show_changes(&mut self, job: &Job, changes: &[Change], applied: Applied) {
         for change in changes {
             for (start, content, end) in edits(change, &job.name(), &job.call.id, &applied) {
@@ -207,6 +212,7 @@ impl Running {
         }
     }
 
+    /// Documents of changes that were rejected, with the reason.
     pub fn show_rejected(&mut self, job: &Job, changes: &[Change], fault: &Fault) {
         for change in changes {
             for (start, content, mut end) in edits(change, &job.name(), &job.call.id, &Applied::Rejected) {

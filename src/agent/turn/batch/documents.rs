@@ -67,6 +67,7 @@ pub fn command_metadata(job: &Job) -> Map<String, Value> {
     metadata
 }
 
+/// The metadata with which the document of an edit starts.
 pub fn edit_start(path: &str, operation: &Operation, name: &str, call: &str) -> Map<String, Value> {
     object(json!({
         "filePath": path,

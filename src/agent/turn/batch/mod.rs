@@ -35,6 +35,7 @@ pub struct Batch {
     pub jobs: Vec<Job>,
 }
 
+/// A call of the message, from its arguments to its result.
 #[derive(Debug)]
 pub struct Job {
     pub id: JobId,
@@ -75,6 +76,7 @@ pub enum ChangeAnswer {
     LeftOut(Option<String>),
 }
 
+/// The progress of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
     Waiting,
@@ -101,6 +103,7 @@ pub struct OpenCall {
 }
 
 impl Batch {
+    /// The call with this id.
     pub fn job(&mut self, id: JobId) -> Option<&mut Job> {
         self.jobs.iter_mut().find(|it| it.id == id)
     }
@@ -257,6 +260,7 @@ impl Running {
         Ok((Arc::clone(tool), arguments))
     }
 
+    /// Names of the tools offered in the current mode.
     pub(super) fn offered_names(&self) -> impl Iterator<Item = &str> {
         self.in_force().map(|it| it.name.as_str())
     }
@@ -331,6 +335,7 @@ impl Running {
         }
     }
 
+    /// Takes the accesses and changes of a call that was prepared.
     pub(super) fn prepared(&mut self, id: JobId, result: Result<Prepared, Fault>, memory: &mut Memory) {
         self.with_job(id, Stage::Preparing, memory, |running, job, _| match result {
             Err(fault) => running.refuse(job, &fault),

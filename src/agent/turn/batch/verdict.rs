@@ -89,6 +89,7 @@ impl Running {
         (verdict, false)
     }
 
+    /// The facts that calls are judged by now.
     pub fn facts<'a>(&self, memory: &'a Memory, tier: Tier) -> Facts<'a> {
         Facts {
             mode: self.mode,

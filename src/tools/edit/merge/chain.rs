@@ -23,6 +23,7 @@ pub struct Chain<'a> {
 }
 
 impl<'a> Chain<'a> {
+    /// Works out the best ways through the possible places of each part.
     pub fn new(places: &'a [Vec<PartPlace>]) -> Self {
         let count = places.len();
         let mut before: Vec<Vec<Option<(i64, usize)>>> = Vec::with_capacity(count);
@@ -87,6 +88,7 @@ impl<'a> Chain<'a> {
         way
     }
 
+    /// The sum of the scores of a way's places; the least is the best.
     pub fn total(&self, way: &[usize]) -> i64 {
         let scores = way.iter().enumerate().map(|(part, at)| self.places[part][*at].score);
         scores.sum()

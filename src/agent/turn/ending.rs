@@ -130,45 +130,27 @@ impl Running {
     pub(super) fn failed(&mut self, failure: &Failure, memory: &mut Memory) {
         self.output.cut();
         self.count_tokens(memory);
-        if !self.request.has_output {
-            match failure.kind {
-                FailureKind::Busy | FailureKind::Overloaded | FailureKind::Unreachable
-                    if self.request.stand_in < self.setup.model.fallbacks =>
-                {
-                    self.request.stand_in += 1;
-                    memory.made_by(format!("stand-in {}", self.request.stand_in));
-                    let text = format!("{}: another model stands in", failure.message);
-                    self.output.notice(Severity::Warning, "stand-in", text);
-                    return self.ask_model(memory);
-                }
-                FailureKind::TooLong => return self.overflowed(failure, memory),
-                FailureKind::Key
-                | FailureKind::Credit
-                | FailureKind::NotFound
-                | FailureKind::Request
-                | FailureKind::Busy
-                | FailureKind::Overloaded
-                | FailureKind::Unreachable
-                | FailureKind::Interrupted
-                | FailureKind::Garbled
-                | FailureKind::Oversized => {}
-            }
+        let is_passing = matches!(
+            failure.kind,
+            FailureKind::Busy | FailureKind::Overloaded | FailureKind::Unreachable
+        );
+        if !self.request.has_output && is_passing && self.request.stand_in < self.setup.model.fallbacks {
+            self.request.stand_in += 1;
+            memory.made_by(format!("stand-in {}", self.request.stand_in));
+            let text = format!("{}: another model stands in", failure.message);
+            self.output.notice(Severity::Warning, "stand-in", text);
+            return self.ask_model(memory);
+        }
+        if !self.request.has_output && failure.kind == FailureKind::TooLong {
+            return self.overflowed(failure, memory);
         }
         self.keep_text(memory);
         self.output
             .error(failure.kind.code(), "llm", &failure.message, &failure.details());
-        let finish_reason = match failure.kind {
-            FailureKind::Interrupted => FinishReason::Interrupted,
-            FailureKind::Key
-            | FailureKind::Credit
-            | FailureKind::NotFound
-            | FailureKind::TooLong
-            | FailureKind::Request
-            | FailureKind::Busy
-            | FailureKind::Overloaded
-            | FailureKind::Unreachable
-            | FailureKind::Garbled
-            | FailureKind::Oversized => FinishReason::Error,
+        let finish_reason = if failure.kind == FailureKind::Interrupted {
+            FinishReason::Interrupted
+        } else {
+            FinishReason::Error
         };
         self.end(Status::Error, finish_reason, memory);
     }

@@ -219,21 +219,14 @@ impl Running {
                 })
                 .collect();
         }
-        let command = job.prepared.accesses.iter().find_map(|it| match it {
-            Access::Command {
-                line,
-                directory,
-                permissions,
-                is_background,
-            } => Some((line, directory, permissions, is_background)),
-            Access::Read(_)
-            | Access::Write(_)
-            | Access::Delete(_)
-            | Access::Fetch { .. }
-            | Access::Search
-            | Access::Mcp { .. } => None,
-        });
-        if let Some((line, directory, permissions, is_background)) = command {
+        let mut accesses = job.prepared.accesses.iter();
+        if let Some(Access::Command {
+            line,
+            directory,
+            permissions,
+            is_background,
+        }) = accesses.find(|it| matches!(it, Access::Command { .. }))
+        {
             let words: Vec<&str> = permissions.iter().map(Permission::as_str).collect();
             let mut metadata = object(json!({
                 "command": line,

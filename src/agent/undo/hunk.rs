@@ -221,76 +221,61 @@ pub fn take_back(workspace: &Workspace, seen: &Seen, rejected: &Rejected) -> Res
     let file = workspace.locate(path).map_err(refused)?;
     workspace.may_change(&file).map_err(refused)?;
     let bytes: Arc<[u8]> = workspace.read(&file, MOST_BYTES).map_err(refused)?.into();
-    let change = match &rejected.kind {
+    let read = || Text::read(&bytes).map_err(|why| NotUndone::Unreadable(path.clone(), why.to_string()));
+    let is_untouched = || seen.check(&file, &bytes).is_ok();
+    let mut change = Change {
+        operation: Operation::Edit,
+        to: None,
+        old: Some(Arc::clone(&bytes)),
+        new: None,
+        hunks: Vec::new(),
+        cell: None,
+        file: file.clone(),
+    };
+    let (text, whole) = match &rejected.kind {
         Reversal::Replace { old, new, line } => {
-            let text = Text::read(&bytes).map_err(|why| NotUndone::Unreadable(path.clone(), why.to_string()))?;
-            let is_untouched = seen.check(&file, &bytes).is_ok();
-            let whole = undone(path, &text.text, old, new, *line, is_untouched)?;
-            Change {
-                operation: Operation::Edit,
-                to: None,
-                new: Some(text.write(&whole).into()),
-                hunks: hunks(&text.text, &whole),
-                cell: None,
-                old: Some(bytes),
-                file,
-            }
+            let text = read()?;
+            let whole = undone(path, &text.text, old, new, *line, is_untouched())?;
+            (text, whole)
         }
         Reversal::InCell { cell, old, new, line } => {
-            let text = Text::read(&bytes).map_err(|why| NotUndone::Unreadable(path.clone(), why.to_string()))?;
-            let is_untouched = seen.check(&file, &bytes).is_ok();
-            let index = usize::try_from(*cell).map_err(|_| NotUndone::Gone(path.clone()))?;
-            let (kind, source) = notebook::source_of(&text.text, index).ok_or_else(|| NotUndone::Gone(path.clone()))?;
-            let change = notebook::Change {
+            let text = read()?;
+            let gone = || NotUndone::Gone(path.clone());
+            let index = usize::try_from(*cell).map_err(|_| gone())?;
+            let (kind, source) = notebook::source_of(&text.text, index).ok_or_else(gone)?;
+            let edit = notebook::Change {
                 cell: index,
                 kind,
                 what: CellEdit::Edit(Edit {
-                    new: undone(path, &source, old, new, *line, is_untouched)?,
+                    new: undone(path, &source, old, new, *line, is_untouched())?,
                     old: source,
                     is_all: false,
                 }),
             };
-            let changed = notebook::change(&text.text, &change, "");
-            let changed = changed.map_err(|why| NotUndone::Unreadable(path.clone(), why.to_string()))?;
-            Change {
-                operation: Operation::Edit,
-                to: None,
-                new: Some(text.write(&changed.text).into()),
-                hunks: hunks(&text.text, &changed.text),
-                cell: None,
-                old: Some(bytes),
-                file,
-            }
+            let changed = notebook::change(&text.text, &edit, "")
+                .map_err(|why| NotUndone::Unreadable(path.clone(), why.to_string()))?;
+            (text, changed.text)
         }
         Reversal::Delete { text: made } => {
-            let text = Text::read(&bytes).map_err(|why| NotUndone::Unreadable(path.clone(), why.to_string()))?;
+            let text = read()?;
             if text.text.trim_end_matches('\n') != made.trim_end_matches('\n') {
                 return Err(NotUndone::Gone(path.clone()));
             }
-            Change {
-                operation: Operation::Delete,
-                to: None,
-                new: None,
-                hunks: hunks(&text.text, ""),
-                cell: None,
-                old: Some(bytes),
-                file,
-            }
+            change.operation = Operation::Delete;
+            change.hunks = hunks(&text.text, "");
+            return workspace.commit(seen, &[change]).map_err(refused);
         }
         Reversal::Rename { back } => {
             let to = workspace.locate(back).map_err(refused)?;
             workspace.may_change(&to).map_err(refused)?;
-            Change {
-                operation: Operation::Rename,
-                to: Some(to),
-                new: Some(Arc::clone(&bytes)),
-                hunks: Vec::new(),
-                cell: None,
-                old: Some(bytes),
-                file,
-            }
+            change.operation = Operation::Rename;
+            change.to = Some(to);
+            change.new = Some(bytes);
+            return workspace.commit(seen, &[change]).map_err(refused);
         }
     };
+    change.new = Some(text.write(&whole).into());
+    change.hunks = hunks(&text.text, &whole);
     workspace.commit(seen, &[change]).map_err(refused)
 }
 

@@ -16,6 +16,7 @@ use crate::{
     protocol::{
         Document, DocumentId, Event, FileChange, Operation, Response, Restore, RestoreConflict, RestorePreview,
         RestoreTarget, Turn, TurnChanges, View,
+        document::{FileEdit, TerminalCommand},
     },
     sandbox::{self, Checkpoints, Marked, Plan, Seen, Stand, Turning, Which, Workspace},
     text::{diff::diff, figure},
@@ -410,41 +411,23 @@ fn response(transcript: &Transcript, turn: Turn) -> Option<&Response> {
     transcript.exchange_of(turn).map(|it| &it.response)
 }
 
-/// The call that a document of a command or a change stands for.
+/// The call that made a document of a command or a change; `None` for other documents.
 fn call_of(document: &Document) -> Option<&str> {
-    match document.view() {
-        View::FileEdit(it) => it.tool_call_id,
-        View::TerminalCommand(it) => it.tool_call_id,
-        View::Text(_)
-        | View::CodeReference(_)
-        | View::CodeBlock(_)
-        | View::ToolCall(_)
-        | View::Plan(_)
-        | View::Clarification(_)
-        | View::Error(_)
-        | View::TodoUpdate(_)
-        | View::Unknown(_) => None,
+    if let View::FileEdit(FileEdit { tool_call_id, .. }) | View::TerminalCommand(TerminalCommand { tool_call_id, .. }) =
+        document.view()
+    {
+        return tool_call_id;
     }
+    None
 }
 
-/// The files that a change is about; none: whatever the call did.
+/// The files that a change is about; empty for a command, whatever it did.
 fn paths_of(document: &Document) -> Vec<String> {
-    match document.view() {
-        View::FileEdit(it) => {
-            let paths = [Some(it.file_path), it.new_file_path];
-            paths.into_iter().flatten().map(str::to_owned).collect()
-        }
-        View::TerminalCommand(_)
-        | View::Text(_)
-        | View::CodeReference(_)
-        | View::CodeBlock(_)
-        | View::ToolCall(_)
-        | View::Plan(_)
-        | View::Clarification(_)
-        | View::Error(_)
-        | View::TodoUpdate(_)
-        | View::Unknown(_) => Vec::new(),
-    }
+    let View::FileEdit(it) = document.view() else {
+        return Vec::new();
+    };
+    let paths = [Some(it.file_path), it.new_file_path];
+    paths.into_iter().flatten().map(str::to_owned).collect()
 }
 
 fn is_undone(document: &Document) -> bool {

@@ -5,7 +5,7 @@
 //! looked for, and lines that are not to change keep the file's own characters. Matchers that look for likeness, or for
 //! first and last lines, have damaged files in other programs; there is none here.
 
-use std::{collections::HashSet, fmt, ops::Range};
+use std::{collections::HashSet, ops::Range};
 
 use similar::DiffOp;
 
@@ -31,18 +31,24 @@ pub struct Edit {
 }
 
 /// The way in which a text was matched, strictest first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Rung {
+    #[error("exactly")]
     Exact,
     /// With the file's line ends.
+    #[error("with the file's line ends")]
     Ends,
     /// Without the line numbers that reading a file puts in front.
+    #[error("without line numbers in front")]
     Numbers,
     /// Blanks at the ends of lines do not count.
+    #[error("without regard to blanks at the ends of lines")]
     Trailing,
     /// Neither does indentation, if all lines differ by the same.
+    #[error("with all lines indented more or less by the same")]
     Leading,
     /// Typographic quotes and dashes count as plain ones.
+    #[error("with plain quotes and dashes for typographic ones")]
     Signs,
 }
 
@@ -55,20 +61,6 @@ const LADDER: [Rung; 6] = [
     Rung::Signs,
 ];
 
-impl fmt::Display for Rung {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Exact => "exactly",
-            Self::Ends => "with the file's line ends",
-            Self::Numbers => "without line numbers in front",
-            Self::Trailing => "without regard to blanks at the ends of lines",
-            Self::Leading => "with all lines indented more or less by the same",
-            Self::Signs => "with plain quotes and dashes for typographic ones",
-        })
-    }
-}
-
-/// The result of replacements.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Replaced {
     pub text: String,

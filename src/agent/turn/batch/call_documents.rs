@@ -160,6 +160,34 @@ impl Running {
         job.settle_with(outcome.text, false, outcome.images);
     }
 
+    /// Ends the open document of a command that was stopped. Returns false if there is none.
+    pub fn stop_command(&mut self, job: JobId) -> bool {
+        let Some(OpenCall {
+            document,
+            mut metadata,
+            output,
+        }) = self.calls.shown.remove(&job)
+        else {
+            return false;
+        };
+        metadata.extend(object(
+            json!({ "exitCode": null, "output": output, "state": CommandState::Cancelled }),
+        ));
+        self.output.say(vec![document_end(document, metadata)]);
+        true
+    }
+
+    /// The document of a command that did not run.
+    fn show_unrun(&mut self, job: &Job, state: CommandState, why: Map<String, Value>) {
+        let start = command_metadata(job);
+        let mut end = start.clone();
+        end.extend(object(
+            json!({ "exitCode": null, "output": "", "duration_ms": 0, "state": state }),
+        ));
+        end.extend(why);
+        self.output.whole(Kind::TerminalCommand, start, None, end);
+    }
+
     /// A change has been made: a document for each place.
     pub fn made(&mut self, job: &mut Job) {
         let Some(proposal) = job.prepared.proposal.take() else {
@@ -233,14 +261,7 @@ impl Running {
                 job.fail(fault.text());
             }
             (Some(Work::Command { .. }), _) => {
-                let start = command_metadata(job);
-                let mut end = start.clone();
-                end.insert("exitCode".into(), Value::Null);
-                end.insert("output".into(), "".into());
-                end.insert("duration_ms".into(), 0.into());
-                end.insert("state".into(), CommandState::Rejected.as_str().into());
-                end.extend(why_not(job, fault));
-                self.output.whole(Kind::TerminalCommand, start, None, end);
+                self.show_unrun(job, CommandState::Rejected, why_not(job, fault));
                 job.fail(fault.text());
             }
             (Some(Work::Call { .. } | Work::Change(_) | Work::Turn(_)) | None, _) => {
@@ -281,25 +302,8 @@ impl Running {
                 self.output.error(fault.code, &job.name(), &fault.message, &details);
             }
             Some(Work::Command { .. }) => {
-                match self.calls.shown.remove(&job.id) {
-                    Some(mut shown) => {
-                        shown.metadata.insert("exitCode".into(), Value::Null);
-                        shown.metadata.insert("output".into(), shown.output.into());
-                        shown
-                            .metadata
-                            .insert("state".into(), CommandState::Cancelled.as_str().into());
-                        let end = document_end(shown.document, shown.metadata);
-                        self.output.say(vec![end]);
-                    }
-                    None => {
-                        let start = command_metadata(job);
-                        let mut end = start.clone();
-                        end.insert("exitCode".into(), Value::Null);
-                        end.insert("output".into(), "".into());
-                        end.insert("duration_ms".into(), 0.into());
-                        end.insert("state".into(), CommandState::Cancelled.as_str().into());
-                        self.output.whole(Kind::TerminalCommand, start, None, end);
-                    }
+                if !self.stop_command(job.id) {
+                    self.show_unrun(job, CommandState::Cancelled, Map::new());
                 }
                 let details = fault.next.clone().unwrap_or_default();
                 self.output.error(fault.code, &job.name(), &fault.message, &details);

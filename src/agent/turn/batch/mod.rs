@@ -310,17 +310,9 @@ impl Running {
                         self.start_job(job, tool);
                         has_moved = true;
                     }
-                    (
-                        Stage::Waiting
-                        | Stage::Preparing
-                        | Stage::Prepared
-                        | Stage::Asking
-                        | Stage::Ready
-                        | Stage::Running
-                        | Stage::Checking
-                        | Stage::Done,
-                        _,
-                    ) => {}
+                    (Stage::Waiting | Stage::Ready, _) => {}
+                    (Stage::Preparing | Stage::Prepared | Stage::Asking, _) => {}
+                    (Stage::Running | Stage::Checking | Stage::Done, _) => {}
                 }
             }
             let is_over = batch.is_over();
@@ -487,18 +479,10 @@ impl Running {
             // What was changed stays changed, whoever did not wait for the checkers.
             if !matches!(job.stage, Stage::Done | Stage::Checking) {
                 let text = "Cancelled by the user.".to_owned();
-                if let Some(shown) = self.calls.shown.get_mut(&job.id)
-                    && matches!(job.tool.as_ref().map(|it| &it.work), Some(Work::Command { .. }))
-                {
-                    let mut metadata = std::mem::take(&mut shown.metadata);
-                    metadata.insert("exitCode".into(), Value::Null);
-                    metadata.insert("output".into(), std::mem::take(&mut shown.output).into());
-                    metadata.insert("state".into(), CommandState::Cancelled.as_str().into());
-                    let end = document_end(shown.document.clone(), metadata);
-                    self.calls.shown.remove(&job.id);
-                    self.output.say(vec![end]);
-                } else {
-                    self.end_call(job.id, json!({ "status": "error", "data": "cancelled" }), None, false);
+                let is_command = matches!(job.tool.as_ref().map(|it| &it.work), Some(Work::Command { .. }));
+                if !is_command || !self.stop_command(job.id) {
+                    let result = json!({ "status": "error", "data": "cancelled" });
+                    self.end_call(job.id, result, None, false);
                 }
                 job.fail(text);
             }

@@ -44,9 +44,10 @@ pub struct Restored {
 }
 
 /// The scope of a request to undo or redo.
-enum Meant {
-    Steps(Scope),
-    /// One place of several.
+enum Scope<'a> {
+    /// Steps, and of these the files that a document is about; empty: all.
+    Steps(Which<'a>, Vec<String>),
+    /// One place of several in a file.
     Place {
         turn: Turn,
         document: DocumentId,
@@ -54,53 +55,18 @@ enum Meant {
     },
 }
 
-/// Steps, and of these the files that a document is about; empty: all.
-struct Scope {
-    turn: u64,
-    call: String,
-    sort: Sort,
-    paths: Vec<String>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Sort {
-    Call,
-    CallAgain,
-    Turn,
-    Since,
-    LastAgain,
-}
-
-impl Scope {
-    fn of(sort: Sort, turn: u64) -> Meant {
-        Meant::Steps(Self {
-            turn,
-            call: String::new(),
-            sort,
-            paths: Vec::new(),
-        })
-    }
-
-    fn which(&self) -> Which<'_> {
-        let (turn, call) = (self.turn, self.call.as_str());
-        match self.sort {
-            Sort::Call => Which::Call { turn, call },
-            Sort::CallAgain => Which::CallAgain { turn, call },
-            Sort::Turn => Which::Turn(turn),
-            Sort::Since => Which::Since(turn),
-            Sort::LastAgain => Which::LastAgain,
-        }
-    }
-
-    fn plan(&self, checkpoints: &Checkpoints, workspace: &Workspace, but: &[String]) -> Plan {
-        checkpoints.plan(workspace, self.which(), &|path| {
-            let is_meant = self.paths.is_empty() || self.paths.iter().any(|it| is_in(it, path));
-            is_meant
-                && !but
-                    .iter()
-                    .any(|it| is_in(path, it.trim_start_matches("./").trim_end_matches('/')))
-        })
-    }
+/// The plan for these steps without the files of `except`.
+fn plan(
+    checkpoints: &Checkpoints,
+    workspace: &Workspace,
+    which: Which<'_>,
+    files: &[String],
+    except: &[String],
+) -> Plan {
+    checkpoints.plan(workspace, which, &|path| {
+        let is_left = |it: &String| is_in(path, it.trim_start_matches("./").trim_end_matches('/'));
+        (files.is_empty() || files.iter().any(|it| is_in(it, path))) && !except.iter().any(is_left)
+    })
 }
 
 /// Returns true if `path` is `folder` or lies below it.
@@ -141,15 +107,15 @@ pub fn preview(
     wish: &Restore,
 ) -> Result<RestorePreview, String> {
     let checkpoints = seen.checkpoints().ok_or(NOTHING_KEPT)?;
-    match meant(checkpoints, transcript, &wish.target)? {
-        Meant::Steps(scope) => {
-            let plan = scope.plan(checkpoints, workspace, &wish.except);
+    match scope(checkpoints, transcript, &wish.target)? {
+        Scope::Steps(which, files) => {
+            let plan = plan(checkpoints, workspace, which, &files, &wish.except);
             Ok(RestorePreview {
                 files: plan.files.iter().filter(|it| !it.is_done()).map(change).collect(),
                 is_partial: plan.is_partial,
             })
         }
-        Meant::Place { .. } => Ok(RestorePreview::default()),
+        Scope::Place { .. } => Ok(RestorePreview::default()),
     }
 }
 
@@ -161,10 +127,10 @@ pub fn restore(
     wish: &Restore,
 ) -> Result<Restored, String> {
     let checkpoints = seen.checkpoints().ok_or(NOTHING_KEPT)?;
-    match meant(checkpoints, transcript, &wish.target)? {
-        Meant::Place { turn, document, again } => place(seen, workspace, transcript, turn, &document, again),
-        Meant::Steps(scope) => {
-            let plan = scope.plan(checkpoints, workspace, &wish.except);
+    match scope(checkpoints, transcript, &wish.target)? {
+        Scope::Place { turn, document, again } => place(seen, workspace, transcript, turn, &document, again),
+        Scope::Steps(which, files) => {
+            let plan = plan(checkpoints, workspace, which, &files, &wish.except);
             let has_clash = plan.files.iter().any(|it| it.clash.is_some());
             // Where others have written into the file, the change may still be found by its text.
             if let RestoreTarget::Document { turn, document } = &wish.target
@@ -174,7 +140,7 @@ pub fn restore(
             {
                 return Ok(restored);
             }
-            let is_again = matches!(scope.sort, Sort::CallAgain | Sort::LastAgain);
+            let is_again = matches!(which, Which::CallAgain { .. } | Which::LastAgain);
             steps(checkpoints, workspace, transcript, plan, wish.overwrite, is_again)
         }
     }
@@ -182,16 +148,17 @@ pub fn restore(
 
 const NOTHING_KEPT: &str = "what files were is not kept here";
 
-fn meant(checkpoints: &Checkpoints, transcript: &Transcript, what: &RestoreTarget) -> Result<Meant, String> {
+fn scope<'a>(checkpoints: &Checkpoints, transcript: &'a Transcript, what: &RestoreTarget) -> Result<Scope<'a>, String> {
     let nothing = || "there is nothing to take back".to_owned();
+    let all = |which| Scope::Steps(which, Vec::new());
     Ok(match what {
-        RestoreTarget::Turn(turn) => Scope::of(Sort::Turn, u64::from(turn.0)),
-        RestoreTarget::Since(turn) => Scope::of(Sort::Since, u64::from(turn.0)),
-        RestoreTarget::RedoLast => Scope::of(Sort::LastAgain, 0),
+        RestoreTarget::Turn(turn) => all(Which::Turn(u64::from(turn.0))),
+        RestoreTarget::Since(turn) => all(Which::Since(u64::from(turn.0))),
+        RestoreTarget::RedoLast => all(Which::LastAgain),
         RestoreTarget::Last => {
             let turns = checkpoints.turns();
             let last = turns.iter().rev().find(|it| it.undone.len() < it.paths.len());
-            Scope::of(Sort::Turn, last.ok_or_else(nothing)?.turn)
+            all(Which::Turn(last.ok_or_else(nothing)?.turn))
         }
         RestoreTarget::Document { turn, document } | RestoreTarget::RedoDocument { turn, document } => {
             let again = matches!(what, RestoreTarget::RedoDocument { .. });
@@ -211,18 +178,19 @@ fn meant(checkpoints: &Checkpoints, transcript: &Transcript, what: &RestoreTarge
             let paths = paths_of(found);
             let is_of_file = |it: &&Document| call_of(it) == Some(call) && paths_of(it) == paths;
             if !paths.is_empty() && response.documents.iter().filter(is_of_file).count() > 1 {
-                return Ok(Meant::Place {
+                return Ok(Scope::Place {
                     turn: *turn,
                     document: document.clone(),
                     again,
                 });
             }
-            Meant::Steps(Scope {
-                turn: u64::from(turn.0),
-                call: call.to_owned(),
-                sort: if again { Sort::CallAgain } else { Sort::Call },
-                paths,
-            })
+            let turn = u64::from(turn.0);
+            let which = if again {
+                Which::CallAgain { turn, call }
+            } else {
+                Which::Call { turn, call }
+            };
+            Scope::Steps(which, paths)
         }
     })
 }

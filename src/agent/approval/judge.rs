@@ -80,10 +80,9 @@ pub fn judge(accesses: &[Access], class: Class, facts: &Facts<'_>) -> Verdict {
     let mut asked: Option<Question> = None;
     for access in accesses {
         let found = match one(access, class, facts) {
-            Verdict::Allow if facts.rules.is_doubtful && !is_harmless(access) => ask(Question {
-                why: "a rule in the settings cannot be read, so everything asks".to_owned(),
-                ..Question::default()
-            }),
+            Verdict::Allow if facts.rules.is_doubtful && !is_harmless(access) => {
+                ask("a rule in the settings cannot be read, so everything asks")
+            }
             it => it,
         };
         match found {
@@ -118,8 +117,29 @@ fn is_harmless(access: &Access) -> bool {
     matches!(access, Access::Read(file) if matches!(file.place, Place::Inside | Place::Added))
 }
 
-fn ask(question: Question) -> Verdict {
-    Verdict::Ask(question)
+/// A question without a choice for later.
+fn ask(why: impl Into<String>) -> Verdict {
+    ask_of(false, why)
+}
+
+/// A question without a choice for later; about protected files if `is_protected`.
+fn ask_of(is_protected: bool, why: impl Into<String>) -> Verdict {
+    Verdict::Ask(Question {
+        is_protected,
+        why: why.into(),
+        ..Question::default()
+    })
+}
+
+/// A question whose choices for later add `rule`.
+fn ask_for(rule: Option<Rule>, why: impl Into<String>) -> Verdict {
+    let rules: Vec<Rule> = rule.into_iter().collect();
+    Verdict::Ask(Question {
+        always: rules.clone(),
+        session: rules,
+        why: why.into(),
+        ..Question::default()
+    })
 }
 
 /// One question for two reasons. A choice for later is offered only if it covers both.
@@ -226,21 +246,12 @@ fn simple(
         return Verdict::Deny(format!("the rule {rule} forbids it"));
     }
     if let Some(rule) = asks.iter().find(|it| is_meant(it)) {
-        return ask(Question {
-            why: format!("the rule {rule} wants to be asked"),
-            ..Question::default()
-        });
+        return ask(format!("the rule {rule} wants to be asked"));
     }
     if is_free || allow.iter().chain(session).any(is_meant) {
         return Verdict::Allow;
     }
-    let rules: Vec<Rule> = rule.into_iter().collect();
-    ask(Question {
-        always: rules.clone(),
-        session: rules,
-        why: why.to_owned(),
-        ..Question::default()
-    })
+    ask_for(rule, why)
 }
 
 fn reads(rule: &Rule) -> Option<&Files> {
@@ -289,23 +300,17 @@ fn read(file: &Located, facts: &Facts<'_>) -> Verdict {
         return Verdict::Deny(format!("the rule {rule} forbids to read `{}`", file.shown));
     }
     if let Some(rule) = caught(&rules.ask) {
-        return ask(Question {
-            why: format!("the rule {rule} wants to be asked before `{}` is read", file.shown),
-            ..Question::default()
-        });
+        return ask(format!(
+            "the rule {rule} wants to be asked before `{}` is read",
+            file.shown
+        ));
     }
     let mut allowed = rules.allow.iter().chain(&rules.session);
     match file.place {
         Place::Inside | Place::Added => Verdict::Allow,
         Place::Outside if allowed.any(|it| reads(it).is_some_and(|it| it.hold(file))) => Verdict::Allow,
         Place::Outside | Place::Hidden => {
-            let rule: Vec<_> = readable(file).into_iter().collect();
-            ask(Question {
-                always: rule.clone(),
-                session: rule,
-                why: format!("`{}` lies outside the workspace", file.shown),
-                ..Question::default()
-            })
+            ask_for(readable(file), format!("`{}` lies outside the workspace", file.shown))
         }
     }
 }
@@ -362,11 +367,10 @@ fn caught_change(file: &Located, facts: &Facts<'_>) -> Option<Verdict> {
         .ask
         .iter()
         .find(|it| writes(it).is_some_and(|it| it.touch(file)))?;
-    Some(ask(Question {
-        is_protected: file.is_protected,
-        why: format!("the rule {rule} wants to be asked before `{}` is changed", file.shown),
-        ..Question::default()
-    }))
+    Some(ask_of(
+        file.is_protected,
+        format!("the rule {rule} wants to be asked before `{}` is changed", file.shown),
+    ))
 }
 
 fn write(file: &Located, facts: &Facts<'_>) -> Verdict {
@@ -374,11 +378,10 @@ fn write(file: &Located, facts: &Facts<'_>) -> Verdict {
         return verdict;
     }
     if file.is_protected {
-        return ask(Question {
-            is_protected: true,
-            why: format!("`{}` is protected: other programs act on what stands in it", file.shown),
-            ..Question::default()
-        });
+        return ask_of(
+            true,
+            format!("`{}` is protected: other programs act on what stands in it", file.shown),
+        );
     }
     let mut allowed = facts.rules.allow.iter().chain(&facts.rules.session);
     let is_allowed = allowed.any(|it| writes(it).is_some_and(|it| it.hold(file)));
@@ -388,7 +391,7 @@ fn write(file: &Located, facts: &Facts<'_>) -> Verdict {
         RunMode::Ask => {
             let always: Vec<_> = Rule::write_file(&file.shown).into_iter().collect();
             let everything = Rule::parse("Write(**)", None).ok();
-            ask(Question {
+            Verdict::Ask(Question {
                 // A person who has seen enough wants the rest of the session, not this one file.
                 session: if file.place == Place::Inside {
                     everything.into_iter().collect()
@@ -405,13 +408,7 @@ fn write(file: &Located, facts: &Facts<'_>) -> Verdict {
 
 fn delete(file: &Located, facts: &Facts<'_>) -> Verdict {
     let caught = no_change(file).or_else(|| caught_change(file, facts));
-    caught.unwrap_or_else(|| {
-        ask(Question {
-            is_protected: file.is_protected,
-            why: format!("it deletes `{}`", file.shown),
-            ..Question::default()
-        })
-    })
+    caught.unwrap_or_else(|| ask_of(file.is_protected, format!("it deletes `{}`", file.shown)))
 }
 
 fn fetch(host: &str, facts: &Facts<'_>) -> Verdict {
@@ -475,12 +472,12 @@ fn command(text: &str, directory: &Located, permissions: &[Permission], facts: &
     };
     if let Some(rule) = asks.iter().find(catches) {
         question.why = format!("the rule {rule} wants to be asked");
-        return ask(question);
+        return Verdict::Ask(question);
     }
     let has_shell_rules = deny.iter().chain(asks).any(|it| shell(it).is_some());
     if has_shell_rules && !line.is_plain() && !only_options(&line.doubts) {
         question.why = format!("{}, so rules that forbid or ask cannot be applied", because(&line));
-        return ask(question);
+        return Verdict::Ask(question);
     }
     // Nothing holds such a command, so no rule does either.
     if facts.tier == Tier::None {
@@ -489,15 +486,15 @@ fn command(text: &str, directory: &Located, permissions: &[Permission], facts: &
         } else {
             "there is no sandbox on this system, so every command asks".to_owned()
         };
-        return ask(question);
+        return Verdict::Ask(question);
     }
     if facts.is_halted {
         "a command has changed what is protected, so each one asks from there on".clone_into(&mut question.why);
-        return ask(question);
+        return Verdict::Ask(question);
     }
     if permissions.contains(&Permission::All) {
         "it wants to run outside the sandbox".clone_into(&mut question.why);
-        return ask(question);
+        return Verdict::Ask(question);
     }
     if permissions.is_empty() && facts.run == RunMode::Sandbox && facts.tier == Tier::Full {
         return Verdict::Allow;
@@ -521,7 +518,7 @@ fn command(text: &str, directory: &Located, permissions: &[Permission], facts: &
     };
     question.always.clone_from(&rules);
     question.session = rules;
-    ask(question)
+    Verdict::Ask(question)
 }
 
 /// Why a command asks that no rule lets have what it wants.

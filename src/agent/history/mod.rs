@@ -23,7 +23,7 @@ use crate::{
 /// What was said becomes Markdown again, with fences and citations as the model wrote them; what failed outside of a call
 /// is left out, because the model did not say it. A message that got no answer joins the next one: many servers refuse two
 /// messages of the same side in a row. Where room was made, it is made again.
-pub fn told(entries: &[Arc<Entry>]) -> MessageHistory {
+pub fn with_calls(entries: &[Arc<Entry>]) -> MessageHistory {
     let mut told = MessageHistory::default();
     let mut ids = HashSet::new();
     for exchange in &folded(entries).exchanges {
@@ -71,7 +71,7 @@ pub fn told(entries: &[Arc<Entry>]) -> MessageHistory {
 }
 
 /// The conversation as what was said in it alone, for those who have no tools.
-pub fn spoken(entries: &[Arc<Entry>]) -> MessageHistory {
+pub fn text_only(entries: &[Arc<Entry>]) -> MessageHistory {
     let mut told = MessageHistory::default();
     for exchange in &folded(entries).exchanges {
         let documents = &exchange.response.documents;
@@ -306,7 +306,7 @@ mod tests {
                 log.append(0, event);
             }
         }
-        assert_eq!(told(&log.after(Position(0))).messages, want);
+        assert_eq!(with_calls(&log.after(Position(0))).messages, want);
     }
 
     #[test]
@@ -339,7 +339,7 @@ mod tests {
                 log.append(0, event);
             }
         }
-        let told = told(&log.after(Position(0)));
+        let told = with_calls(&log.after(Position(0)));
         assert_eq!(told.openings().collect::<Vec<_>>(), [0, 2, 2, 4]);
         let cut = |turns| told.messages.get(told.cut(turns, None)).cloned();
         assert_eq!(cut(3), Some(user("stopped\n\nagain")));
@@ -374,7 +374,7 @@ mod tests {
 
     /// One answer of whole documents: kind, content, metadata.
     fn answered(documents: &[(&str, Option<&str>, Value)]) -> Vec<ModelMessage> {
-        told(&log_of(documents).after(Position(0))).messages
+        with_calls(&log_of(documents).after(Position(0))).messages
     }
 
     fn log_of(documents: &[(&str, Option<&str>, Value)]) -> Arc<Log> {
@@ -418,7 +418,7 @@ mod tests {
         ];
         assert_eq!(answered(&documents), [user("go"), assistant("I look.\n\nI see.")]);
         assert_eq!(
-            spoken(&log_of(&documents).after(Position(0))).messages,
+            text_only(&log_of(&documents).after(Position(0))).messages,
             [user("go"), assistant("I look.\n\nI see.")]
         );
     }
@@ -525,7 +525,7 @@ mod tests {
             }
         }
         assert_eq!(
-            told(&log.after(Position(0))).messages,
+            with_calls(&log.after(Position(0))).messages,
             [user("one"), assistant("answer"), user("two"), assistant("answer")]
         );
     }

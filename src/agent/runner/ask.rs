@@ -44,7 +44,7 @@ impl Runner {
                 Ok(Some(Reply::Models(ids)))
             })),
             Query::Trust if is_here && workspace.is_some() => {
-                self.trust.look_again(&self.setup, &mut self.briefing);
+                self.trust.look_again(&self.setup, &mut self.context);
                 at_once(Reply::Accepted)
             }
             Query::Changes if let Some(workspace) = workspace => {
@@ -60,7 +60,7 @@ impl Runner {
                 })
             }
             Query::FileOpened(path) if let Some(workspace) = workspace => {
-                self.briefing.opened(path, &workspace);
+                self.context.opened(path, &workspace);
                 at_once(Reply::Accepted)
             }
             Query::Sandbox { guard } if is_here && let Some(workspace) = workspace => {
@@ -75,9 +75,9 @@ impl Runner {
                 }
                 at_once(Reply::Permissions(approval::permissions(&self.setup.settings, session)))
             }
-            Query::Files { pattern, limit } => Box::pin(self.briefing.find_files(pattern, limit).map(Ok)),
+            Query::Files { pattern, limit } => Box::pin(self.context.find_files(pattern, limit).map(Ok)),
             Query::Symbols { pattern, limit } if let Some(workspace) = workspace => {
-                Box::pin(self.briefing.find_symbols(workspace, pattern, limit).map(Ok))
+                Box::pin(self.context.find_symbols(workspace, pattern, limit).map(Ok))
             }
             Query::Context => {
                 // What was said before this program ran is part of what the next request holds.
@@ -85,9 +85,7 @@ impl Runner {
                     self.size_up();
                     self.remember_once();
                 }
-                let parts = self
-                    .briefing
-                    .context(&self.setup, &self.model.chosen, &self.turn.memory);
+                let parts = self.context.context(&self.setup, &self.model.chosen, &self.turn.memory);
                 at_once(Reply::Context(parts))
             }
             // `Query` is open: what has no arm here is unsupported, as with `Link::ask`.

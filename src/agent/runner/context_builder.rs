@@ -282,7 +282,7 @@ impl ContextBuilder {
                     files: list.as_deref(),
                     findings: &findings,
                 };
-                let told = context::tell(&text, &around, &mut state.rules, &state.watch, &mut state.open);
+                let told = context::message_parts(&text, &around, &mut state.rules, &state.watch, &mut state.open);
                 state.mode = Some(mode);
                 state.warnings.extend(told.warnings);
                 told.parts
@@ -347,7 +347,7 @@ impl ContextBuilder {
                     files: list.as_deref(),
                     findings: &findings,
                 };
-                let mut told = context::tell_more(text, &around, &mut state.rules, &mut state.open);
+                let mut told = context::steering_parts(text, &around, &mut state.rules, &mut state.open);
                 state.mode = Some(mode);
                 if message.extra.contains_key("images") {
                     let (pictures, warnings) = context::mentions::pictures(&message);
@@ -370,7 +370,7 @@ impl ContextBuilder {
         let update = lock(&self.state).rules.attach(seen.known());
         if let Some(update) = update {
             let message = ModelMessage::user(update);
-            memory.told.messages.push(message.clone());
+            memory.history.messages.push(message.clone());
             request.messages.push(message);
         }
     }
@@ -461,8 +461,8 @@ impl ContextBuilder {
             .map(|it| it.spec())
             .collect();
         // The surroundings are counted by themselves.
-        let told = memory.told.messages.iter().enumerate();
-        let told = told.filter(|(at, _)| memory.told.opened_at != Some(*at));
+        let told = memory.history.messages.iter().enumerate();
+        let told = told.filter(|(at, _)| memory.history.opened_at != Some(*at));
         let messages: Vec<&ModelMessage> = told.map(|it| it.1).collect();
         context::measure(&Sent {
             facts: prompt::Facts {
@@ -479,7 +479,7 @@ impl ContextBuilder {
             messages: &messages,
             tools: &specs,
             missing: tool_selection::missing(&setup.settings, &chosen.model, known.window, &setup.tools),
-            counted: Some(memory.told.counted()).filter(|it| *it > 0),
+            counted: Some(memory.history.counted()).filter(|it| *it > 0),
             is_priced: known.prices.is_some(),
         })
     }

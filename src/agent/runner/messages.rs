@@ -25,9 +25,9 @@ pub struct Messages {
     /// The message that is made ready is to be stopped as soon as it stands in the log.
     pub is_stopped: bool,
     /// The running turn is the user's own command.
-    pub own: Option<UserCommand>,
+    pub user_command: Option<UserCommand>,
     /// The turn that is made ready makes what is told shorter.
-    pub shorten: Option<CompactionScope>,
+    pub compaction: Option<CompactionScope>,
     /// The mode of the last message.
     pub mode: Option<Mode>,
     /// The conversation from before the program started has been read.
@@ -48,13 +48,13 @@ impl Messages {
     /// Takes the next message that waits, and remembers what it is for.
     pub fn take(&mut self) -> Option<Submit> {
         let (mut submit, work) = self.queue.pop_front()?;
-        (self.own, self.shorten) = match work {
+        (self.user_command, self.compaction) = match work {
             QueuedWork::Answer => (None, None),
             QueuedWork::Command(own) => (Some(own), None),
-            QueuedWork::Room(how) => (None, Some(how)),
+            QueuedWork::Compaction(how) => (None, Some(how)),
         };
         // What a mode keeps the model from doing it does not keep the user from.
-        if self.own.is_some() && submit.mode.is_read_only() {
+        if self.user_command.is_some() && submit.mode.is_read_only() {
             submit.mode = Mode::Agent;
         }
         Some(submit)
@@ -105,7 +105,7 @@ pub enum QueuedWork {
     /// A command of the user's own.
     Command(UserCommand),
     /// The history is compacted.
-    Room(CompactionScope),
+    Compaction(CompactionScope),
 }
 
 impl UserCommand {

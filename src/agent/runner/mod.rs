@@ -81,7 +81,7 @@ struct Runner {
     log: Arc<Log>,
     inbox: Inbox,
     turn: Turn,
-    briefing: ContextBuilder,
+    context: ContextBuilder,
     messages: Messages,
     model: ModelChoice,
     answer: AnswerStream,
@@ -110,27 +110,27 @@ enum RunnerEvent {
 
 impl Runner {
     fn new(setup: Setup, log: Arc<Log>, inbox: Inbox) -> Self {
-        let briefing = ContextBuilder::start(&setup);
+        let context = ContextBuilder::start(&setup);
         Self {
             turn: Turn::default(),
             messages: Messages::default(),
             model: ModelChoice::new(&setup),
             answer: AnswerStream::default(),
-            tools: ToolRunner::new(&setup, briefing.findings()),
+            tools: ToolRunner::new(&setup, context.findings()),
             restorer: Restorer::default(),
-            trust: TrustQuestion::new(&setup, &briefing),
+            trust: TrustQuestion::new(&setup, &context),
             background: Background::default(),
             setup,
             log,
             inbox,
-            briefing,
+            context,
         }
     }
 
     async fn work(mut self) {
         loop {
-            match self.happening().await {
-                RunnerEvent::Request(Some(Request::Command(command))) => self.obey(command),
+            match self.next_event().await {
+                RunnerEvent::Request(Some(Request::Command(command))) => self.command(command),
                 RunnerEvent::Request(Some(Request::Ask(query, reply))) => self.ask(query, reply),
                 RunnerEvent::Request(None) => {
                     self.messages.next = None;
@@ -203,7 +203,7 @@ impl Runner {
     }
 
     /// Waits for the next thing that matters. A request first: whoever wants to stop a flood must get through.
-    async fn happening(&mut self) -> RunnerEvent {
+    async fn next_event(&mut self) -> RunnerEvent {
         let (answer, tools, model) = (&mut self.answer, &mut self.tools, &mut self.model);
         let (messages, restorer, trust) = (&mut self.messages, &mut self.restorer, &mut self.trust);
         let settled = trust.settled.as_mut();
@@ -239,23 +239,23 @@ impl Runner {
     /// Begins the turn of a message that is ready for the model.
     fn begin(&mut self, mut submission: Box<Submission>) {
         self.messages.next = None;
-        if self.messages.own.is_some() {
+        if self.messages.user_command.is_some() {
             // The model is not asked.
             submission.setup.limits.dollars_in_all = None;
         }
-        submission.setup.purpose = match (self.messages.shorten.take(), &self.messages.own) {
-            (Some(how), _) => Purpose::Room(how),
+        submission.setup.purpose = match (self.messages.compaction.take(), &self.messages.user_command) {
+            (Some(how), _) => Purpose::Compaction(how),
             (None, Some(_)) => Purpose::Command,
             (None, None) => Purpose::Answer,
         };
         if submission.setup.purpose == Purpose::Answer && !self.restorer.told.is_empty() {
-            let told = undo::tell(&std::mem::take(&mut self.restorer.told));
+            let told = undo::note_for_model(&std::mem::take(&mut self.restorer.told));
             submission.parts.insert(0, told);
         }
         submission.setup.turn = ProtocolTurn(self.log.turn().0 + 1);
-        let (from, was_opened) = (self.turn.memory.told.messages.len(), self.turn.memory.is_opened);
+        let (from, was_opened) = (self.turn.memory.history.messages.len(), self.turn.memory.is_opened);
         self.step(Input::Submit(submission));
-        if let Some(own) = &mut self.messages.own {
+        if let Some(own) = &mut self.messages.user_command {
             // The surroundings stay told.
             own.from = from + usize::from(!was_opened && self.turn.memory.is_opened);
         }
@@ -265,11 +265,11 @@ impl Runner {
         }
     }
 
-    fn obey(&mut self, command: Command) {
+    fn command(&mut self, command: Command) {
         match command {
             Command::Answer { turn, response } if self.trust.is(turn, &response.document_id) => {
-                let (setup, briefing) = (&self.setup, &mut self.briefing);
-                self.trust.close(Some(&response), setup, briefing, &self.log);
+                let (setup, context) = (&self.setup, &mut self.context);
+                self.trust.close(Some(&response), setup, context, &self.log);
                 return;
             }
             // Whoever says something else does not want to be asked now.
@@ -278,7 +278,7 @@ impl Runner {
             | Command::RepeatCall { .. }
             | Command::Compact { .. }
             | Command::Steer(_)
-            | Command::Cancel => self.trust.close(None, &self.setup, &mut self.briefing, &self.log),
+            | Command::Cancel => self.trust.close(None, &self.setup, &mut self.context, &self.log),
             Command::Update { .. }
             | Command::Answer { .. }
             | Command::Rename(_)
@@ -288,7 +288,9 @@ impl Runner {
         }
         match command {
             Command::Submit(submit) => self.messages.push(submit),
-            Command::Compact { submit, scope: how } => self.messages.queue.push_back((submit, QueuedWork::Room(how))),
+            Command::Compact { submit, scope: how } => {
+                self.messages.queue.push_back((submit, QueuedWork::Compaction(how)))
+            }
             Command::Run {
                 mut submit,
                 line,
@@ -318,7 +320,7 @@ impl Runner {
             // Room that is made, and a command of the user's, have no model that could hear it.
             Command::Steer(submit) if self.turn.is_answering() => {
                 let facts = self.facts(false);
-                let steering = self.briefing.steering(submit, self.turn.mode(), facts, &self.setup);
+                let steering = self.context.steering(submit, self.turn.mode(), facts, &self.setup);
                 self.messages.steering.push_back(steering);
             }
             Command::Steer(submit) => self.messages.push(submit),
@@ -372,7 +374,7 @@ impl Runner {
     /// Has a message made ready for the model.
     fn submit(&mut self, submit: Submit) {
         self.tools.seen.begin(u64::from(self.log.turn().0) + 1);
-        self.briefing.begin();
+        self.context.begin();
         self.enter(&submit);
         if self.setup.asker == Asker::Here && !submit.mode.is_read_only() {
             self.tools.look_first(self.setup.workspace.as_ref());
@@ -382,10 +384,10 @@ impl Runner {
         self.remember_once();
         // What only makes room tells the model nothing.
         let facts = MessageFacts {
-            is_aside: self.messages.shorten.is_some(),
+            is_aside: self.messages.compaction.is_some(),
             ..self.facts(!self.turn.memory.is_opened)
         };
-        self.messages.next = Some(self.briefing.brief(submit, facts, &self.setup));
+        self.messages.next = Some(self.context.brief(submit, facts, &self.setup));
     }
 
     /// Takes the mode of a message; what debugging put into the code should not stay there unsaid.
@@ -432,7 +434,7 @@ impl Runner {
 
     /// Tells the user what they should know of what the model is told.
     fn warn_of_context(&mut self) {
-        for message in self.briefing.warnings() {
+        for message in self.context.warnings() {
             warn(&self.log, "context", message);
         }
     }

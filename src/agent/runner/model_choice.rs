@@ -127,7 +127,7 @@ impl ModelChoice {
         if texts.len() > 1 || titles.clone().any(|it| it.by_user) {
             return;
         }
-        let mut said = history::spoken(&log.after(Position(0))).messages;
+        let mut said = history::text_only(&log.after(Position(0))).messages;
         said.truncate(2);
         said.push(ModelMessage::user(
             "Give this conversation a title of at most six words, in its language. Answer with the title alone.",

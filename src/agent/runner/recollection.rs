@@ -63,9 +63,9 @@ fn said_lately(memory: &Memory, setup: &Setup, log: &Log, recent: &Recent) -> Op
 fn told(setup: &Setup, entries: &[Arc<Entry>]) -> MessageHistory {
     // A server that is offered no tools may refuse calls of them.
     if setup.tools.is_empty() {
-        history::spoken(entries)
+        history::text_only(entries)
     } else {
-        history::told(entries)
+        history::with_calls(entries)
     }
 }
 

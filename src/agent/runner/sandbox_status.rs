@@ -8,7 +8,7 @@ use crate::{
 };
 
 /// The header says what holds now.
-pub(super) fn tell(workspace: &Workspace, hold: &SandboxStatus) {
+pub(super) fn report(workspace: &Workspace, hold: &SandboxStatus) {
     let (layers, commands) = (layers(), workspace.commands());
     let is_guarded = commands.is_guarded() && !commands.is_halted();
     hold.found(match layers.tier {
@@ -38,7 +38,7 @@ pub(super) fn sandbox(
         if let Err(why) = kept {
             notes.push(SandboxNote::NotSaved(why));
         }
-        tell(workspace, hold);
+        report(workspace, hold);
     }
     match layers.tier {
         Tier::Partial if commands.is_halted() => notes.push(SandboxNote::GuardTripped),

@@ -51,11 +51,11 @@ impl Runner {
                         .note(&event, self.log.turn(), self.setup.workspace.as_deref());
                     self.log.append(now, event);
                 }
-                Effect::CallModel { .. } if self.messages.own.is_some() => {
-                    self.answer.stream = self.messages.own.as_mut().map(|it| it.stream(now));
+                Effect::CallModel { .. } if self.messages.user_command.is_some() => {
+                    self.answer.stream = self.messages.user_command.as_mut().map(|it| it.stream(now));
                 }
                 Effect::CallModel { mut request, stand_in } => {
-                    self.briefing
+                    self.context
                         .touched(&self.tools.seen, &mut self.turn.memory, &mut request);
                     let others = self.setup.roles.fallback();
                     let provider = match stand_in.checked_sub(1).and_then(|it| others.get(it)) {
@@ -69,7 +69,7 @@ impl Runner {
                     self.answer.stream = Some(provider.stream(request));
                 }
                 Effect::Summarise { brief, attempt } => self.summarise(&brief, attempt),
-                Effect::Forgot => self.briefing.forgot(),
+                Effect::Forgot => self.context.forgot(),
                 Effect::StopModel => self.answer.stream = None,
                 Effect::Prepare {
                     job,
@@ -85,10 +85,10 @@ impl Runner {
                     was_asked,
                 } => self.tools.run(&self.setup, job, tool, call, arguments, was_asked),
                 Effect::Make { job, call, proposal } => {
-                    let (workspace, lints) = (self.setup.workspace.clone(), self.briefing.lints());
+                    let (workspace, lints) = (self.setup.workspace.clone(), self.context.lints());
                     self.tools.make(workspace, lints, job, call, proposal);
                 }
-                Effect::Check(job) => self.tools.check(self.briefing.lints(), job),
+                Effect::Check(job) => self.tools.check(self.context.lints(), job),
                 Effect::StopJobs => self.tools.stop(),
                 Effect::Store(rules) => self.store(&rules),
                 Effect::Expire(document) => self.answer.expire(document),
@@ -107,10 +107,10 @@ impl Runner {
             self.answer.timers.clear();
             self.tools.forget_calls();
             if was_running {
-                self.briefing.ended(&self.tools.seen, self.setup.workspace.as_ref());
-                if let Some(own) = self.messages.own.take() {
+                self.context.ended(&self.tools.seen, self.setup.workspace.as_ref());
+                if let Some(own) = self.messages.user_command.take() {
                     if !own.is_shown {
-                        self.turn.memory.told.truncate(own.from);
+                        self.turn.memory.history.truncate(own.from);
                     }
                 } else {
                     self.model.think_of_title(&self.setup, &self.log);

@@ -31,9 +31,9 @@ pub struct TrustQuestion {
 
 impl TrustQuestion {
     /// Begins to look, where somebody is there to be asked.
-    pub fn new(setup: &Setup, briefing: &ContextBuilder) -> Self {
+    pub fn new(setup: &Setup, context: &ContextBuilder) -> Self {
         Self {
-            looking: (setup.asker == Asker::Here).then(|| (false, briefing.standing())),
+            looking: (setup.asker == Asker::Here).then(|| (false, context.standing())),
             page: None,
             settled: setup.workspace.as_ref().and_then(|it| it.commands().settled()),
         }
@@ -46,9 +46,9 @@ impl TrustQuestion {
     }
 
     /// Looks again because the user asks for it, unless the question is open.
-    pub fn look_again(&mut self, setup: &Setup, briefing: &mut ContextBuilder) {
+    pub fn look_again(&mut self, setup: &Setup, context: &mut ContextBuilder) {
         if self.page.is_none() {
-            self.looking = Some((true, briefing.look_again(setup)));
+            self.looking = Some((true, context.look_again(setup)));
         }
     }
 
@@ -96,7 +96,7 @@ impl TrustQuestion {
         &mut self,
         response: Option<&ClarificationResponse>,
         setup: &Setup,
-        briefing: &mut ContextBuilder,
+        context: &mut ContextBuilder,
         log: &Log,
     ) {
         let Some((page, turn)) = self.page.take() else { return };
@@ -115,7 +115,7 @@ impl TrustQuestion {
             }
             (TrustAnswer::Trusted, Ok(_)) => {
                 // What holds from now on is read again, and compared with what was shown.
-                self.looking = Some((false, briefing.look_again(setup)));
+                self.looking = Some((false, context.look_again(setup)));
                 "These files act from your next message on.".to_owned()
             }
         };
@@ -139,7 +139,7 @@ pub fn tell_settled(settled: &Settled, is_halted: &mut bool, setup: &Setup, log:
         );
         // The header says what holds from now on.
         if let Some(workspace) = &setup.workspace {
-            sandbox_status::tell(workspace, &setup.hold);
+            sandbox_status::report(workspace, &setup.hold);
         }
     }
     // One notice: what comes later would take the place of what came before.

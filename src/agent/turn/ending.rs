@@ -43,9 +43,9 @@ impl Running {
             .any(|it| matches!(it, Said::Text(it) if !it.trim().is_empty()));
         if self.request.asked_behind > 0 {
             let behind = DocumentId::numbered(self.request.asked_behind);
-            memory.told.border(self.setup.turn, Some(behind));
+            memory.history.border(self.setup.turn, Some(behind));
         }
-        self.request.has_made_room = false;
+        self.request.has_compacted = false;
         memory.assistant(kept);
         // Whether tools were called is seen in the calls: servers write all kinds of reasons beside them.
         if !calls.is_empty() {
@@ -167,7 +167,7 @@ impl Running {
             self.output.effects.push(Effect::StopModel);
         }
         self.output.flush();
-        self.leave_room(memory);
+        self.cancel_compaction(memory);
         self.count_tokens(memory);
         self.drop_batch(memory);
         self.close_questions(Dealt::Cancelled);
@@ -234,7 +234,7 @@ impl Running {
     pub(super) fn end(&mut self, status: Status, finish_reason: FinishReason, memory: &mut Memory) {
         // What was sent and not answered: the next message must not run into it, which would change what was sent, and
         // the model should not take up what the user stopped.
-        if memory.told.messages.len() == self.request.sent {
+        if memory.history.messages.len() == self.request.sent {
             memory.unanswered(match finish_reason {
                 FinishReason::Cancelled => "(The user stopped this before an answer came.)",
                 FinishReason::Stop => "(There is nothing to add.)",
@@ -264,7 +264,7 @@ impl Running {
             ("cachedTokens", cached),
             ("cacheWrittenTokens", cache_written),
             ("reasoningTokens", reasoning),
-            ("contextTokens", memory.told.counted()),
+            ("contextTokens", memory.history.counted()),
             ("contextWindow", memory.window.tokens.unwrap_or_default()),
         ];
         let done = Done {

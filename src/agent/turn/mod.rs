@@ -32,7 +32,7 @@ use unicode_segmentation::UnicodeSegmentation;
 
 use self::{
     batch::{Batch, OpenCall},
-    compaction::Room,
+    compaction::OpenCompaction,
     guard::Guard,
     question::OpenQuestion,
 };
@@ -184,7 +184,7 @@ pub enum Purpose {
     /// A command of the user's runs; the model is not asked.
     Command,
     /// Compacts the history, and nothing else.
-    Room(CompactionScope),
+    Compaction(CompactionScope),
 }
 
 /// Rules for calls that need no question.
@@ -391,7 +391,7 @@ struct OpenRequest {
     /// 0: the chosen model; else the nth that stands in for it.
     stand_in: usize,
     /// Room was made, or could not be, since the model last said something.
-    has_made_room: bool,
+    has_compacted: bool,
 }
 
 /// The cost of an answer's requests.
@@ -448,7 +448,7 @@ enum Phase {
     Model,
     Jobs(Batch),
     /// A summary, so that what is told becomes shorter.
-    Room(Box<Room>),
+    Compaction(Box<OpenCompaction>),
     /// The answer to "go on?".
     Leave,
     /// The search for marks.
@@ -484,8 +484,8 @@ impl Turn {
         let mut running = match (input, self.running.take()) {
             (Input::Submit(submission), None) => {
                 let mut running = Running::begin(*submission, memory, now_ms);
-                if let Purpose::Room(how) = running.setup.purpose.clone() {
-                    running.shorten(how, memory);
+                if let Purpose::Compaction(how) = running.setup.purpose.clone() {
+                    running.compact(how, memory);
                 } else if let Some(because) = running.is_spent(memory) {
                     running.ask_to_go_on(&because, memory);
                 } else {
@@ -517,7 +517,7 @@ impl Running {
             policy,
             setup,
         } = submission;
-        let is_aside = matches!(setup.purpose, Purpose::Room(_));
+        let is_aside = matches!(setup.purpose, Purpose::Compaction(_));
         let title = title(&message.content).filter(|_| memory.is_empty() && !memory.is_titled && !is_aside);
         memory.is_titled |= title.is_some();
         if is_aside {
@@ -531,7 +531,7 @@ impl Running {
                 memory.open(opening);
             }
             memory.made_by(maker);
-            memory.told.turn(setup.turn, parts);
+            memory.history.turn(setup.turn, parts);
         }
         let start = ResponseStart {
             id: Some(setup.response.clone()),
@@ -582,7 +582,7 @@ impl Running {
             }
             Input::Cancel => self.cancel(memory),
             Input::Piece(piece) if matches!(self.phase, Phase::Model) => self.piece(piece, memory),
-            Input::Piece(piece) if matches!(self.phase, Phase::Room(_)) => self.room_piece(piece, memory),
+            Input::Piece(piece) if matches!(self.phase, Phase::Compaction(_)) => self.summary_piece(piece, memory),
             Input::Prepared { job, result } => self.prepared(job, result, memory),
             Input::Output { job, text } => self.printed(job, &text),
             Input::Ran { job, result, took_ms } => self.ran(job, result, took_ms, memory),
@@ -622,7 +622,7 @@ impl Running {
     /// The next request, with everything that was said in the meantime.
     fn ask_model(&mut self, memory: &mut Memory) {
         // What was sent and not answered must not run into what comes now.
-        if !self.steering.is_empty() && memory.told.messages.len() == self.request.sent {
+        if !self.steering.is_empty() && memory.history.messages.len() == self.request.sent {
             memory.unanswered(NO_ANSWER);
         }
         while let Some(Steered { message, parts, mode }) = self.steering.pop_front() {
@@ -631,7 +631,7 @@ impl Running {
             memory.user(parts);
             self.enter(mode);
         }
-        if self.setup.purpose == Purpose::Answer && self.makes_room(memory) {
+        if self.setup.purpose == Purpose::Answer && self.compacts_first(memory) {
             return;
         }
         self.request(memory);
@@ -646,12 +646,12 @@ impl Running {
         self.guard.requests += 1;
         self.spending.requests += 1;
         self.phase = Phase::Model;
-        self.request.sent = memory.told.messages.len();
+        self.request.sent = memory.history.messages.len();
         self.request.asked_behind = self.output.writer.count();
         let messages = if self.setup.model.is_blind {
             memory.without_images()
         } else {
-            memory.told.messages.clone()
+            memory.history.messages.clone()
         };
         self.output.effects.push(Effect::CallModel {
             request: ModelRequest {
@@ -792,7 +792,7 @@ impl Running {
     fn count_tokens(&mut self, memory: &mut Memory) {
         let tokens = std::mem::take(&mut self.request.tokens);
         if tokens.prompt > 0 {
-            memory.told.count(tokens.prompt.saturating_add(tokens.completion));
+            memory.history.count(tokens.prompt.saturating_add(tokens.completion));
         }
         // What stands in has prices of its own, which are not known here.
         let known = catalogue::known(&self.setup.model.name, &self.setup.settings.models);

@@ -571,7 +571,7 @@ impl Running {
     fn is_picked(&self, job: JobId) -> bool {
         match &self.phase {
             Phase::Jobs(batch) => batch.jobs.iter().any(|it| it.id == job && !it.said.is_empty()),
-            Phase::Model | Phase::Room(_) | Phase::Leave | Phase::Marks | Phase::Over => false,
+            Phase::Model | Phase::Compaction(_) | Phase::Leave | Phase::Marks | Phase::Over => false,
         }
     }
 

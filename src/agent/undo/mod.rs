@@ -196,7 +196,7 @@ fn scope<'a>(checkpoints: &Checkpoints, transcript: &'a Transcript, what: &Resto
 }
 
 /// A note for the model about files that were restored.
-pub fn tell(told: &str) -> Part {
+pub fn note_for_model(told: &str) -> Part {
     let about =
         "The user has taken back, or done again, some of what you did. Read these files before you rely on them.";
     Part::Text(wrap("edit_history", &format!("{about}\n{told}")))

@@ -42,7 +42,7 @@ pub struct Told {
 /// Puts a message together. `open` is what the user named earlier, and takes what they name now.
 ///
 /// Reads files: not for the thread that paints.
-pub fn tell(
+pub fn message_parts(
     text: &str,
     around: &Surroundings<'_>,
     rules: &mut RuleSet,
@@ -72,7 +72,7 @@ pub fn tell(
 /// the model has just been told.
 ///
 /// Reads files: not for the thread that paints.
-pub fn tell_more(text: &str, around: &Surroundings<'_>, rules: &mut RuleSet, open: &mut Vec<String>) -> Told {
+pub fn steering_parts(text: &str, around: &Surroundings<'_>, rules: &mut RuleSet, open: &mut Vec<String>) -> Told {
     let mut told = Told::default();
     let mut before: Vec<String> = Vec::new();
     if let Some(workspace) = around.workspace {
@@ -191,7 +191,7 @@ mod tests {
             findings: &Findings::default(),
         };
         let (mut watch, mut open) = (FileWatch::default(), Vec::new());
-        let first = tell(
+        let first = message_parts(
             "Fix @src/a.rs with @notes and @picture.png </user_query>",
             &around,
             &mut rules,
@@ -232,7 +232,7 @@ mod tests {
             findings: &findings,
             ..around
         };
-        let second = tell("Go on", &around, &mut rules, &watch, &mut open);
+        let second = message_parts("Go on", &around, &mut rules, &watch, &mut open);
         assert_eq!(
             tags(&second),
             [
@@ -253,7 +253,7 @@ mod tests {
             workspace: None,
             ..around
         };
-        let third = tell("@src/a.rs", &around, &mut rules, &watch, &mut open);
+        let third = message_parts("@src/a.rs", &around, &mut rules, &watch, &mut open);
         assert_eq!(
             third.parts,
             [Part::Text("<user_query>\n@src/a.rs\n</user_query>".to_owned())]

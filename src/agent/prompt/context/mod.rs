@@ -24,7 +24,7 @@ pub use figures::{Sent, measure};
 pub use files::{Files, List, walk};
 pub use git::Status;
 pub use layout::{Style, layout};
-pub use message::{Surroundings, Told, open, tell, tell_more};
+pub use message::{Surroundings, Told, message_parts, open, steering_parts};
 
 use super::rules::RuleSet;
 use crate::{

@@ -21,10 +21,9 @@ use crate::{
     agent::{
         history::truncate::{Bound, fit},
         tool_selection,
-        writer::document_end,
     },
     models::{Call, CallResult},
-    protocol::{CommandState, DocumentId, FinishReason, HunkAnswer, Kind, Outcome as Dealt, Status},
+    protocol::{DocumentId, FinishReason, HunkAnswer, Kind, Outcome as Dealt, Status},
     sandbox::Tier,
     tools::{Class, Input as Arguments, Tool, Work, arguments, built_in, edit::pick::Picked},
 };
@@ -272,7 +271,7 @@ impl Running {
         }
         match std::mem::replace(&mut self.phase, Phase::Leave) {
             Phase::Jobs(batch) => Some(batch),
-            Phase::Model | Phase::Room(_) | Phase::Leave | Phase::Marks | Phase::Over => None,
+            Phase::Model | Phase::Compaction(_) | Phase::Leave | Phase::Marks | Phase::Over => None,
         }
     }
 
@@ -466,7 +465,7 @@ impl Running {
 
     /// Records the addresses of the results that the model is told now.
     fn placed(&mut self, memory: &mut Memory) {
-        memory.told.places.extend(self.calls.places.drain(..));
+        memory.history.places.extend(self.calls.places.drain(..));
     }
 
     /// Nothing of the batch is waited for any more: every document is closed, every call answered.

@@ -415,7 +415,7 @@ impl Talk {
 
     /// Results as the model reads them, with a sign before errors.
     fn results(&self) -> Vec<String> {
-        let results = self.turn.memory.told.messages.iter().rev().find_map(|it| match it {
+        let results = self.turn.memory.history.messages.iter().rev().find_map(|it| match it {
             ModelMessage::Results(results) => Some(results),
             ModelMessage::User(_) | ModelMessage::Assistant(_) => None,
         });

@@ -265,7 +265,7 @@ proptest! {
             Effect::CallModel { request, .. } => Some(&request.messages),
             _ => None,
         });
-        for messages in requests.chain([&turn.memory.told.messages]) {
+        for messages in requests.chain([&turn.memory.history.messages]) {
             let mut waiting: Vec<&str> = Vec::new();
             let mut ids = std::collections::BTreeSet::new();
             for message in messages {
